@@ -1,0 +1,2 @@
+//! Opilio.
+fn main() {}
