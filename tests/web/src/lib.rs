@@ -1,1 +1,325 @@
-//! Opilio.
+//! A web on loopback: several hosts behind one listener, told apart by the `Host` header.
+//!
+//! The demo, the self test, the end-to-end tests and the benchmarks crawl it. It is not a general web server: it
+//! serves what a story needs, remembers what it was asked for, and knows nothing of the crawler.
+
+pub mod demo;
+pub mod directory;
+
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+use http::{HeaderMap, Method, Request, Response, StatusCode, header};
+use http_body_util::combinators::BoxBody;
+use http_body_util::{BodyExt, Full, StreamBody};
+use hyper::body::{Frame, Incoming};
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+
+/// A running web. Dropping it stops the listener.
+pub struct Web {
+    address: SocketAddr,
+    requests: Arc<Mutex<Requests>>,
+    listener: JoinHandle<()>,
+}
+
+/// Hosts to serve, before they are served.
+#[derive(Default)]
+pub struct WebBuilder {
+    sites: HashMap<String, Site>,
+}
+
+/// One host: paths and what answers them.
+#[derive(Default)]
+pub struct Site {
+    pages: HashMap<String, Answer>,
+    rest: Option<Answer>,
+}
+
+type Answer = Arc<dyn Fn(&Seen) -> Reply + Send + Sync>;
+
+/// A request as the web saw it.
+#[derive(Clone, Debug)]
+pub struct Seen {
+    /// Host without port, lower-case.
+    pub host: String,
+    /// Path and query, as sent.
+    pub target: String,
+    /// Which request for this host and target it is, from 1.
+    pub visit: usize,
+    /// Header fields as sent.
+    pub headers: HeaderMap,
+    /// Method as sent.
+    pub method: Method,
+    /// Status that was answered.
+    pub status: u16,
+}
+
+/// Every request so far, and how many there were of each.
+#[derive(Default)]
+struct Requests {
+    seen: Vec<Seen>,
+    counts: HashMap<String, usize>,
+}
+
+/// What to answer.
+#[derive(Clone, Debug)]
+pub struct Reply {
+    /// HTTP status.
+    pub status: u16,
+    /// Header fields beside Content-Length and Date.
+    pub headers: Vec<(&'static str, String)>,
+    /// The body.
+    pub body: Bytes,
+    /// Send the body in chunks of this many bytes, without a Content-Length.
+    pub chunks: Option<usize>,
+}
+
+impl Reply {
+    /// 200 with a media type.
+    pub fn ok(media_type: &str, body: impl Into<Bytes>) -> Reply {
+        Reply {
+            status: 200,
+            headers: vec![("content-type", media_type.to_owned())],
+            body: body.into(),
+            chunks: None,
+        }
+    }
+
+    /// An HTML page in UTF-8.
+    pub fn html(body: impl Into<String>) -> Reply {
+        Reply::ok("text/html; charset=utf-8", body.into())
+    }
+
+    /// A redirect to `location`, written as given.
+    pub fn redirect(status: u16, location: &str) -> Reply {
+        Reply {
+            status,
+            headers: vec![("location", location.to_owned())],
+            body: Bytes::new(),
+            chunks: None,
+        }
+    }
+
+    /// A status with a one-line body.
+    pub fn status(status: u16) -> Reply {
+        let body = format!("<!doctype html><title>{status}</title><p>Status {status}.</p>");
+        Reply {
+            status,
+            ..Reply::html(body)
+        }
+    }
+
+    /// Adds a header field.
+    pub fn with(mut self, name: &'static str, value: impl Into<String>) -> Reply {
+        self.headers.push((name, value.into()));
+        self
+    }
+
+    /// Sends the body in chunks of `size` bytes.
+    pub fn chunked(mut self, size: usize) -> Reply {
+        self.chunks = Some(size);
+        self
+    }
+}
+
+impl Site {
+    /// Answers `target` (path and query) with the same reply always.
+    pub fn page(&mut self, target: &str, reply: Reply) -> &mut Site {
+        self.answer(target, move |_| reply.clone())
+    }
+
+    /// Answers `target` with what the function makes of the request.
+    pub fn answer(
+        &mut self,
+        target: &str,
+        answer: impl Fn(&Seen) -> Reply + Send + Sync + 'static,
+    ) -> &mut Site {
+        self.pages.insert(target.to_owned(), Arc::new(answer));
+        self
+    }
+
+    /// Answers whatever no page answers; 404 where there is none.
+    pub fn rest(&mut self, answer: impl Fn(&Seen) -> Reply + Send + Sync + 'static) -> &mut Site {
+        self.rest = Some(Arc::new(answer));
+        self
+    }
+
+    fn reply(&self, seen: &Seen) -> Reply {
+        match self.pages.get(&seen.target).or(self.rest.as_ref()) {
+            Some(answer) => answer(seen),
+            None => Reply::status(404),
+        }
+    }
+}
+
+impl WebBuilder {
+    /// The site of a host (lower-case, without port), made where there is none.
+    pub fn site(&mut self, host: &str) -> &mut Site {
+        self.sites.entry(host.to_owned()).or_default()
+    }
+
+    /// Serves on a free port of 127.0.0.1.
+    ///
+    /// # Errors
+    /// Where no port can be bound.
+    pub async fn serve(self) -> std::io::Result<Web> {
+        self.serve_on(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0))
+            .await
+    }
+
+    /// Serves on an address.
+    ///
+    /// # Errors
+    /// Where the address cannot be bound.
+    pub async fn serve_on(self, address: SocketAddr) -> std::io::Result<Web> {
+        let listener = TcpListener::bind(address).await?;
+        let address = listener.local_addr()?;
+        let sites = Arc::new(self.sites);
+        let requests = Arc::new(Mutex::new(Requests::default()));
+        let record = requests.clone();
+        let listener = tokio::spawn(async move {
+            loop {
+                let Ok((stream, _)) = listener.accept().await else {
+                    continue;
+                };
+                let _ = stream.set_nodelay(true);
+                let (sites, record) = (sites.clone(), record.clone());
+                tokio::spawn(async move {
+                    let service = service_fn(move |request| {
+                        let reply = answer(&sites, &record, &request);
+                        async move { Ok::<_, Infallible>(reply) }
+                    });
+                    // A client that goes away is the client's business.
+                    let _ = hyper::server::conn::http1::Builder::new()
+                        .serve_connection(TokioIo::new(stream), service)
+                        .await;
+                });
+            }
+        });
+        Ok(Web {
+            address,
+            requests,
+            listener,
+        })
+    }
+}
+
+impl Web {
+    /// A web without hosts yet.
+    pub fn builder() -> WebBuilder {
+        WebBuilder::default()
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// `http://HOST:PORT` and the target.
+    pub fn url(&self, host: &str, target: &str) -> String {
+        format!("http://{host}:{}{target}", self.address.port())
+    }
+
+    /// Every request so far, in the order answered.
+    pub fn requests(&self) -> Vec<Seen> {
+        self.requests
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .seen
+            .clone()
+    }
+}
+
+impl Drop for Web {
+    fn drop(&mut self) {
+        self.listener.abort();
+    }
+}
+
+fn answer(
+    sites: &HashMap<String, Site>,
+    record: &Mutex<Requests>,
+    request: &Request<Incoming>,
+) -> Response<BoxBody<Bytes, Infallible>> {
+    let host = request
+        .headers()
+        .get(header::HOST)
+        .and_then(|host| host.to_str().ok())
+        .unwrap_or_default();
+    let host = host
+        .rsplit_once(':')
+        .map_or(host, |(name, _)| name)
+        .to_ascii_lowercase();
+    let target = request
+        .uri()
+        .path_and_query()
+        .map_or("/", |target| target.as_str())
+        .to_owned();
+    let mut requests = record.lock().unwrap_or_else(PoisonError::into_inner);
+    let count = requests
+        .counts
+        .entry(format!("{host}{target}"))
+        .or_default();
+    *count += 1;
+    let visit = *count;
+    let headers = request.headers().clone();
+    let mut seen = Seen {
+        host,
+        target,
+        visit,
+        headers,
+        method: request.method().clone(),
+        status: 0,
+    };
+    let reply = match sites.get(&seen.host) {
+        Some(site) => site.reply(&seen),
+        None => Reply::status(421),
+    };
+    seen.status = reply.status;
+    requests.seen.push(seen);
+    drop(requests);
+    respond(reply)
+}
+
+fn respond(reply: Reply) -> Response<BoxBody<Bytes, Infallible>> {
+    let body = match reply.chunks {
+        None => Full::new(reply.body).boxed(),
+        Some(size) => {
+            let chunks: Vec<_> = reply
+                .body
+                .chunks(size)
+                .map(|chunk| Ok(Frame::data(Bytes::copy_from_slice(chunk))))
+                .collect();
+            StreamBody::new(Chunks(chunks.into_iter())).boxed()
+        }
+    };
+    let mut response = Response::new(body);
+    *response.status_mut() =
+        StatusCode::from_u16(reply.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    for (name, value) in reply.headers {
+        if let Ok(value) = value.parse() {
+            response.headers_mut().append(name, value);
+        }
+    }
+    response
+}
+
+/// Chunks that are all there already.
+struct Chunks(std::vec::IntoIter<Result<Frame<Bytes>, Infallible>>);
+
+impl futures_core::Stream for Chunks {
+    type Item = Result<Frame<Bytes>, Infallible>;
+
+    fn poll_next(
+        mut self: std::pin::Pin<&mut Self>,
+        _: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<Option<Self::Item>> {
+        std::task::Poll::Ready(self.0.next())
+    }
+}
