@@ -1,0 +1,336 @@
+//! Natively there is no host: documents and visits that tests fill, with the methods that the imported resources have
+//! in a component, and a log and counters that are captured per thread.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Candidate, ContentState, Header, NamedValue, Neighbourhood, PastVisit, Signal};
+
+/// What a document double answers. In cases: JSON under these names, each may be left out; `text` or `bytes` (not both).
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct DocumentFacts {
+    /// The URI it was fetched from.
+    pub uri: String,
+    /// What relative references resolve against; none: the URI.
+    pub base: Option<String>,
+    /// HTTP status, or a code of the glossary.
+    pub status: i32,
+    /// Headers in the order received.
+    pub headers: Vec<Header>,
+    /// Lower-case, without parameters.
+    pub media_type: String,
+    /// Encoding label.
+    pub charset: Option<String>,
+    /// Where a fragment stood.
+    pub fragment: Option<String>,
+    /// Content as text; its UTF-8 is the content unless `bytes` is given.
+    pub text: String,
+    /// Content as bytes, where it is not the UTF-8 of `text`.
+    pub bytes: Option<Vec<u8>>,
+    /// Notes of earlier plugins.
+    pub notes: Vec<NamedValue>,
+}
+
+impl Default for DocumentFacts {
+    fn default() -> Self {
+        Self {
+            uri: "http://example.com/".to_owned(),
+            base: None,
+            status: 200,
+            headers: Vec::new(),
+            media_type: "application/octet-stream".to_owned(),
+            charset: None,
+            fragment: None,
+            text: String::new(),
+            bytes: None,
+            notes: Vec::new(),
+        }
+    }
+}
+
+/// A document outside the host: made by [`testing::document`](crate::testing::document). Methods are those of the
+/// contract's resource `document`.
+#[derive(Debug)]
+pub struct Document {
+    facts: DocumentFacts,
+    notes: RefCell<BTreeMap<String, String>>,
+    annotations: RefCell<Vec<String>>,
+}
+
+impl From<DocumentFacts> for Document {
+    fn from(facts: DocumentFacts) -> Self {
+        let notes = facts
+            .notes
+            .iter()
+            .map(|note| (note.name.clone(), note.value.clone()))
+            .collect();
+        Self {
+            facts,
+            notes: RefCell::new(notes),
+            annotations: RefCell::default(),
+        }
+    }
+}
+
+impl Document {
+    fn bytes(&self) -> &[u8] {
+        self.facts
+            .bytes
+            .as_deref()
+            .unwrap_or(self.facts.text.as_bytes())
+    }
+
+    /// The URI it was fetched from. For a fragment: that of the document it stands in.
+    #[must_use]
+    pub fn uri(&self) -> String {
+        self.facts.uri.clone()
+    }
+
+    /// What its relative references resolve against.
+    #[must_use]
+    pub fn base(&self) -> String {
+        self.facts.base.clone().unwrap_or_else(|| self.uri())
+    }
+
+    /// HTTP status, or a code of the glossary.
+    #[must_use]
+    pub fn status(&self) -> i32 {
+        self.facts.status
+    }
+
+    /// Every header in the order received; empty for a fragment.
+    #[must_use]
+    pub fn headers(&self) -> Vec<Header> {
+        self.facts.headers.clone()
+    }
+
+    /// All values of one header, in order; the name is compared without case.
+    #[must_use]
+    pub fn header(&self, name: &str) -> Vec<String> {
+        let named = self
+            .facts
+            .headers
+            .iter()
+            .filter(|header| header.name.eq_ignore_ascii_case(name));
+        named.map(|header| header.value.clone()).collect()
+    }
+
+    /// Media type, lower-case, without parameters.
+    #[must_use]
+    pub fn media_type(&self) -> String {
+        self.facts.media_type.clone()
+    }
+
+    /// Encoding label as `text` used it; none for what is not text.
+    #[must_use]
+    pub fn charset(&self) -> Option<String> {
+        self.facts.charset.clone()
+    }
+
+    /// Where a fragment stood, such as `script`; none for a whole document.
+    #[must_use]
+    pub fn fragment(&self) -> Option<String> {
+        self.facts.fragment.clone()
+    }
+
+    /// Content length in bytes.
+    #[must_use]
+    pub fn length(&self) -> u64 {
+        self.bytes().len() as u64
+    }
+
+    /// Content from `offset`, at most `length` bytes; shorter at the end, empty past it.
+    #[must_use]
+    pub fn read(&self, offset: u64, length: u32) -> Vec<u8> {
+        let from = usize::try_from(offset)
+            .unwrap_or(usize::MAX)
+            .min(self.bytes().len());
+        let rest = &self.bytes()[from..];
+        rest[..rest.len().min(length as usize)].to_vec()
+    }
+
+    /// The whole content as text.
+    #[must_use]
+    pub fn text(&self) -> String {
+        match &self.facts.bytes {
+            Some(bytes) if self.facts.text.is_empty() => {
+                String::from_utf8_lossy(bytes).into_owned()
+            }
+            _ => self.facts.text.clone(),
+        }
+    }
+
+    /// A note that an earlier plugin of this visit left.
+    #[must_use]
+    pub fn note(&self, name: &str) -> Option<String> {
+        self.notes.borrow().get(name).cloned()
+    }
+
+    /// Leaves a note for later plugins of this visit. The last value holds.
+    pub fn set_note(&self, name: &str, value: &str) {
+        self.notes
+            .borrow_mut()
+            .insert(name.to_owned(), value.to_owned());
+    }
+
+    /// Adds an annotation to the document's line in the crawl log.
+    pub fn annotate(&self, annotation: &str) {
+        self.annotations.borrow_mut().push(annotation.to_owned());
+    }
+
+    /// Test double alone: the annotations added so far.
+    #[must_use]
+    pub fn annotations(&self) -> Vec<String> {
+        self.annotations.borrow().clone()
+    }
+}
+
+/// What a visit double answers. In cases: JSON under these names, each may be left out. Times and durations are
+/// milliseconds.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct VisitFacts {
+    /// What was asked for.
+    pub candidate: Candidate,
+    /// The time of this visit.
+    pub now: u64,
+    /// Fetch status; 0 before the fetch.
+    pub status: i32,
+    /// Media type of the response; empty before the fetch.
+    pub media_type: String,
+    /// State of the content.
+    pub state: ContentState,
+    /// Size of the content in bytes.
+    pub size: Option<u64>,
+    /// The wait that led to this visit.
+    pub last_wait: Option<u64>,
+    /// How long past its due time this visit began.
+    pub overdue: u64,
+    /// Completed visits, this one included once fetched.
+    pub visits: u64,
+    /// Versions seen.
+    pub versions: u64,
+    /// Earlier visits, newest first.
+    pub history: Vec<PastVisit>,
+    /// Headers of the last archived version.
+    pub validators: Vec<NamedValue>,
+    /// Links found on the document.
+    pub outlinks: u64,
+    /// Times the document has been found linked.
+    pub inlinks: u64,
+    /// News since the last visit, newest first.
+    pub signals: Vec<Signal>,
+    /// What is known of the documents around it.
+    pub neighbourhood: Vec<Neighbourhood>,
+    /// Values the host computes for whole queues or crawls.
+    pub measures: BTreeMap<String, f64>,
+}
+
+/// A visit outside the host: made by [`testing::visit`](crate::testing::visit). Methods are those of the contract's
+/// resource `visit`.
+#[derive(Debug)]
+pub struct Visit {
+    facts: VisitFacts,
+}
+
+impl From<VisitFacts> for Visit {
+    fn from(facts: VisitFacts) -> Self {
+        Self { facts }
+    }
+}
+
+macro_rules! answers {
+    ($($(#[$doc:meta])* $name:ident: $type:ty;)+) => {
+        impl Visit {
+            $($(#[$doc])* #[must_use] pub fn $name(&self) -> $type {
+                self.facts.$name.clone()
+            })+
+        }
+    };
+}
+
+answers! {
+    /// What was asked for, as filters saw it at discovery.
+    candidate: Candidate;
+    /// The time of this visit, in milliseconds since 1970.
+    now: u64;
+    /// Fetch status of this visit; 0 before the fetch.
+    status: i32;
+    /// Media type of this visit's response; empty before the fetch.
+    media_type: String;
+    /// State of the content; `unknown` before it has been judged.
+    state: ContentState;
+    /// Size of the content; none before the fetch or where no body was fetched.
+    size: Option<u64>;
+    /// The wait that led to this visit, in milliseconds; none at the first.
+    last_wait: Option<u64>;
+    /// How long past its due time this visit began, in milliseconds.
+    overdue: u64;
+    /// Completed visits, this one included once fetched.
+    visits: u64;
+    /// Versions seen, this one included once it is new or changed.
+    versions: u64;
+    /// Earlier visits, newest first.
+    history: Vec<PastVisit>;
+    /// Links found on the document when it was last extracted.
+    outlinks: u64;
+    /// Times the document has been found linked.
+    inlinks: u64;
+    /// News since the last visit, newest first.
+    signals: Vec<Signal>;
+    /// What is known of the documents around it.
+    neighbourhood: Vec<Neighbourhood>;
+}
+
+impl Visit {
+    /// Header of the last archived version: `etag`, `last-modified`.
+    #[must_use]
+    pub fn validator(&self, name: &str) -> Option<String> {
+        let named = self
+            .facts
+            .validators
+            .iter()
+            .find(|header| header.name.eq_ignore_ascii_case(name));
+        named.map(|header| header.value.clone())
+    }
+
+    /// A value the host computes for whole queues or crawls.
+    #[must_use]
+    pub fn measure(&self, name: &str) -> Option<f64> {
+        self.facts.measures.get(name).copied()
+    }
+}
+
+thread_local! {
+    static LOGGED: RefCell<Vec<(crate::Level, String)>> = const { RefCell::new(Vec::new()) };
+    static COUNTED: RefCell<BTreeMap<String, u64>> = const { RefCell::new(BTreeMap::new()) };
+}
+
+pub(crate) mod log {
+    use super::LOGGED;
+
+    pub(crate) fn write(level: crate::Level, message: &str) {
+        LOGGED.with_borrow_mut(|lines| lines.push((level, message.to_owned())));
+    }
+
+    pub(crate) fn take() -> Vec<(crate::Level, String)> {
+        LOGGED.take()
+    }
+}
+
+pub(crate) mod counters {
+    use std::collections::BTreeMap;
+
+    use super::COUNTED;
+
+    pub(crate) fn count(name: &str, n: u64) {
+        COUNTED.with_borrow_mut(|counters| *counters.entry(name.to_owned()).or_default() += n);
+    }
+
+    pub(crate) fn take() -> BTreeMap<String, u64> {
+        COUNTED.take()
+    }
+}

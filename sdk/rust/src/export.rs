@@ -1,0 +1,142 @@
+//! `export!`, and the component's side of every interface: one configured plugin, kept from `configure` on.
+
+/// Makes a component of plugins, kind by kind; a plugin that has several kinds stands in several lists.
+///
+/// ```ignore
+/// opilio_plugin::export!(filters: [Hops, PathDepth], extractors: [Feed]);
+/// ```
+///
+/// Besides the component's exports it defines `pub fn plugins() -> Plugins` for tests and benchmarks.
+#[macro_export]
+macro_rules! export {
+    ($($kind:ident: [$($plugin:ty),+ $(,)?]),+ $(,)?) => {
+        /// The plugins of this component, to be described, configured and called.
+        #[must_use]
+        pub fn plugins() -> $crate::Plugins {
+            let plugins = $crate::Plugins::new(env!("CARGO_PKG_VERSION"));
+            $($(let plugins = $crate::__add!(plugins, $kind, $plugin);)+)+
+            plugins
+        }
+
+        #[cfg(target_arch = "wasm32")]
+        #[doc(hidden)]
+        pub struct OpilioComponent;
+
+        #[cfg(target_arch = "wasm32")]
+        impl $crate::Component for OpilioComponent {
+            fn plugins() -> $crate::Plugins {
+                plugins()
+            }
+        }
+
+        #[cfg(target_arch = "wasm32")]
+        $crate::bindings::setup::export!(OpilioComponent with_types_in $crate::bindings::setup);
+        $(
+            #[cfg(target_arch = "wasm32")]
+            $crate::__export_kind!($kind);
+        )+
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __add {
+    ($plugins:ident, extractors, $plugin:ty) => {
+        $plugins.extractor::<$plugin>()
+    };
+    ($plugins:ident, filters, $plugin:ty) => {
+        $plugins.filter::<$plugin>()
+    };
+    ($plugins:ident, digest_strippers, $plugin:ty) => {
+        $plugins.digest_stripper::<$plugin>()
+    };
+    ($plugins:ident, wait_evaluators, $plugin:ty) => {
+        $plugins.wait_evaluator::<$plugin>()
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __export_kind {
+    (extractors) => {
+        $crate::bindings::extractor::export!(OpilioComponent with_types_in $crate::bindings::extractor);
+    };
+    (filters) => {
+        $crate::bindings::filter::export!(OpilioComponent with_types_in $crate::bindings::filter);
+    };
+    (digest_strippers) => {
+        $crate::bindings::digest_stripper::export!(OpilioComponent with_types_in $crate::bindings::digest_stripper);
+    };
+    (wait_evaluators) => {
+        $crate::bindings::wait_evaluator::export!(OpilioComponent with_types_in $crate::bindings::wait_evaluator);
+    };
+}
+
+#[cfg(target_arch = "wasm32")]
+mod component {
+    use std::cell::OnceCell;
+
+    use crate::bindings::{digest_stripper, extractor, filter, setup, wait_evaluator};
+    use crate::{
+        Candidate, Component, Configured, Description, Document, Extraction, Ruling, SettingsFault,
+        Span, Stage, StripProblem, Visit, Wait,
+    };
+
+    thread_local! {
+        static CONFIGURED: OnceCell<Configured> = const { OnceCell::new() };
+    }
+
+    fn configured<T>(call: impl FnOnce(&Configured) -> T) -> T {
+        CONFIGURED.with(|plugin| match plugin.get() {
+            Some(plugin) => call(plugin),
+            None => panic!("called before `configure`"),
+        })
+    }
+
+    /// Where a panic's message goes, which otherwise would be lost with the trap.
+    fn log_panics() {
+        std::panic::set_hook(Box::new(|panic| crate::error(panic.to_string())));
+    }
+
+    impl<C: Component> setup::exports::opilio::plugin::setup::Guest for C {
+        fn describe() -> Vec<Description> {
+            C::plugins().describe()
+        }
+
+        fn configure(name: String, settings: String) -> Result<(), Vec<SettingsFault>> {
+            log_panics();
+            let plugin = C::plugins().configure(&name, &settings)?;
+            CONFIGURED
+                .with(|configured| configured.set(plugin))
+                .map_err(|_| vec![SettingsFault::new("", "configured twice")])
+        }
+    }
+
+    impl<C: Component> extractor::exports::opilio::plugin::extractor::Guest for C {
+        fn extract(documents: Vec<Document>) -> Vec<Extraction> {
+            configured(|plugin| plugin.extract(&documents))
+        }
+    }
+
+    impl<C: Component> filter::exports::opilio::plugin::filter::Guest for C {
+        fn judge_candidates(stage: Stage, candidates: Vec<Candidate>) -> Vec<Ruling> {
+            configured(|plugin| plugin.judge_candidates(&stage, &candidates))
+        }
+
+        fn judge_document(stage: Stage, document: &Document, visit: &Visit) -> Ruling {
+            configured(|plugin| plugin.judge_document(&stage, document, visit))
+        }
+    }
+
+    impl<C: Component> digest_stripper::exports::opilio::plugin::digest_stripper::Guest for C {
+        fn strip(document: &Document) -> Result<Vec<Span>, StripProblem> {
+            configured(|plugin| plugin.strip(document))
+        }
+    }
+
+    impl<C: Component> wait_evaluator::exports::opilio::plugin::wait_evaluator::Guest for C {
+        fn evaluate(visit: &Visit) -> Option<Wait> {
+            configured(|plugin| plugin.evaluate(visit))
+        }
+    }
+}

@@ -1,0 +1,38 @@
+//! Lines and counters for the operator: the host's in a component, captured for [`testing`](crate::testing) natively.
+
+#[cfg(target_arch = "wasm32")]
+use crate::bindings::common::opilio::plugin::{counters, log as host};
+#[cfg(not(target_arch = "wasm32"))]
+use crate::double::{counters, log as host};
+
+pub use crate::bindings::common::opilio::plugin::log::Level;
+
+/// Writes a line, kept with the URI that is being worked on.
+pub fn log(level: Level, message: impl AsRef<str>) {
+    host::write(level, message.as_ref());
+}
+
+/// For the plugin's author.
+pub fn debug(message: impl AsRef<str>) {
+    log(Level::Debug, message);
+}
+
+/// Worth knowing.
+pub fn info(message: impl AsRef<str>) {
+    log(Level::Info, message);
+}
+
+/// Worth looking at.
+pub fn warn(message: impl AsRef<str>) {
+    log(Level::Warn, message);
+}
+
+/// Something could not be done.
+pub fn error(message: impl AsRef<str>) {
+    log(Level::Error, message);
+}
+
+/// Adds `n` to the plugin's counter `name` (lower-case words joined by hyphens), shown in reports and metrics.
+pub fn count(name: &str, n: u64) {
+    counters::count(name, n);
+}

@@ -1,0 +1,164 @@
+//! A length of time as settings write it.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::{Error, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// A length of time in settings: a string with units, largest first (`"1d"`, `"12h"`, `"1h 30m"`, `"1500ms"`), or a
+/// plain number of seconds. Units: `w`, `d`, `h`, `m`, `s`, `ms`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct Period(pub Duration);
+
+/// Units with their length in milliseconds, largest first.
+const UNITS: [(&str, u64); 6] = [
+    ("w", 604_800_000),
+    ("d", 86_400_000),
+    ("h", 3_600_000),
+    ("m", 60_000),
+    ("s", 1_000),
+    ("ms", 1),
+];
+
+impl Period {
+    /// So many seconds.
+    #[must_use]
+    pub const fn seconds(seconds: u64) -> Self {
+        Self(Duration::from_secs(seconds))
+    }
+
+    /// Milliseconds, as the contract counts.
+    #[must_use]
+    pub fn milliseconds(self) -> u64 {
+        u64::try_from(self.0.as_millis()).unwrap_or(u64::MAX)
+    }
+}
+
+/// Why a text is no period.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NoPeriod(String);
+
+impl fmt::Display for NoPeriod {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "`{}` is no length of time; write it like \"1d\", \"1h 30m\" or \"1500ms\", or as a number of seconds",
+            self.0
+        )
+    }
+}
+
+impl std::error::Error for NoPeriod {}
+
+impl FromStr for Period {
+    type Err = NoPeriod;
+
+    fn from_str(text: &str) -> Result<Self, NoPeriod> {
+        let bad = || NoPeriod(text.to_owned());
+        let mut rest = text.trim_ascii();
+        let mut total: u64 = 0;
+        let mut smallest = usize::MAX;
+        if rest.is_empty() {
+            return Err(bad());
+        }
+        while !rest.is_empty() {
+            let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+            let (number, tail) = rest.split_at(digits);
+            let letters = tail.bytes().take_while(u8::is_ascii_alphabetic).count();
+            let (unit, tail) = tail.split_at(letters);
+            let number: u64 = number.parse().map_err(|_| bad())?;
+            let at = UNITS
+                .iter()
+                .position(|(name, _)| *name == unit)
+                .ok_or_else(bad)?;
+            if smallest != usize::MAX && at <= smallest {
+                return Err(bad());
+            }
+            smallest = at;
+            total = number
+                .checked_mul(UNITS[at].1)
+                .and_then(|ms| total.checked_add(ms))
+                .ok_or_else(bad)?;
+            rest = tail.trim_ascii_start();
+        }
+        Ok(Self(Duration::from_millis(total)))
+    }
+}
+
+impl fmt::Display for Period {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let total = self.milliseconds();
+        let unit = UNITS
+            .iter()
+            .find(|(_, length)| total % length == 0 && total >= *length);
+        match unit {
+            Some((name, length)) => write!(f, "{}{name}", total / length),
+            None => f.write_str("0s"),
+        }
+    }
+}
+
+impl Serialize for Period {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Period {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Written;
+        impl Visitor<'_> for Written {
+            type Value = Period;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a length of time such as \"1d\" or a number of seconds")
+            }
+
+            fn visit_str<E: Error>(self, text: &str) -> Result<Period, E> {
+                text.parse().map_err(E::custom)
+            }
+
+            fn visit_u64<E: Error>(self, seconds: u64) -> Result<Period, E> {
+                Ok(Period::seconds(seconds))
+            }
+
+            fn visit_i64<E: Error>(self, seconds: i64) -> Result<Period, E> {
+                u64::try_from(seconds)
+                    .map(Period::seconds)
+                    .map_err(|_| E::custom(NoPeriod(seconds.to_string())))
+            }
+
+            fn visit_f64<E: Error>(self, seconds: f64) -> Result<Period, E> {
+                let whole = Duration::try_from_secs_f64(seconds)
+                    .map_err(|_| E::custom(NoPeriod(seconds.to_string())))?;
+                Ok(Period(Duration::from_millis(
+                    u64::try_from(whole.as_millis()).unwrap_or(u64::MAX),
+                )))
+            }
+        }
+        deserializer.deserialize_any(Written)
+    }
+}
+
+impl JsonSchema for Period {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Period".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "anyOf": [
+                { "type": "string", "pattern": r"^\s*\d+(w|d|h|m|s|ms)(\s*\d+(w|d|h|m|s|ms))*\s*$" },
+                { "type": "number", "minimum": 0 },
+            ],
+        })
+    }
+}

@@ -1,0 +1,234 @@
+//! The plugins of one component: described, configured by name, and called. `export!` fills it; tests and benchmarks
+//! call it natively the way the host calls the component.
+
+use std::any::Any;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::{
+    Candidate, Description, DigestStripper, Document, Extraction, Extractor, Filter, Kind, Plugin,
+    Ruling, SettingsFault, Span, Stage, StripProblem, Visit, Wait, WaitEvaluator,
+};
+
+/// For plugins that have nothing to set.
+#[derive(Debug, Clone, Copy, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NoSettings {}
+
+/// What `export!` implements on a component.
+pub trait Component {
+    /// The plugins in it.
+    fn plugins() -> Plugins;
+}
+
+/// The plugins of a component, in the order they were exported.
+#[derive(Default)]
+pub struct Plugins {
+    version: &'static str,
+    entries: Vec<Entry>,
+}
+
+struct Entry {
+    name: &'static str,
+    describe: fn(&'static str) -> Description,
+    configure: fn(&str) -> Result<Box<dyn Any>, Vec<SettingsFault>>,
+    calls: Calls,
+}
+
+/// One function per kind that the plugin has, each for the type that `configure` made.
+#[derive(Clone, Copy, Default)]
+struct Calls {
+    extract: Option<fn(&dyn Any, &[Document]) -> Vec<Extraction>>,
+    judge_candidates: Option<fn(&dyn Any, &Stage, &[Candidate]) -> Vec<Ruling>>,
+    judge_document: Option<fn(&dyn Any, &Stage, &Document, &Visit) -> Ruling>,
+    strip: Option<fn(&dyn Any, &Document) -> Result<Vec<Span>, StripProblem>>,
+    evaluate: Option<fn(&dyn Any, &Visit) -> Option<Wait>>,
+}
+
+impl Calls {
+    fn kinds(&self) -> Vec<Kind> {
+        let mut kinds = Vec::new();
+        if self.extract.is_some() {
+            kinds.push(Kind::Extractor);
+        }
+        if self.judge_candidates.is_some() {
+            kinds.push(Kind::Filter);
+        }
+        if self.strip.is_some() {
+            kinds.push(Kind::DigestStripper);
+        }
+        if self.evaluate.is_some() {
+            kinds.push(Kind::WaitEvaluator);
+        }
+        kinds
+    }
+}
+
+impl Plugins {
+    /// None yet. `version` is that of the exporting crate.
+    #[must_use]
+    pub fn new(version: &'static str) -> Self {
+        Self {
+            version,
+            entries: Vec::new(),
+        }
+    }
+
+    /// Adds an extractor.
+    #[must_use]
+    pub fn extractor<P: Extractor>(mut self) -> Self {
+        self.calls::<P>().extract =
+            Some(|plugin, documents| plugin_of::<P>(plugin).extract_all(documents));
+        self
+    }
+
+    /// Adds a filter.
+    #[must_use]
+    pub fn filter<P: Filter>(mut self) -> Self {
+        let calls = self.calls::<P>();
+        calls.judge_candidates = Some(|plugin, stage, candidates| {
+            plugin_of::<P>(plugin).judge_candidates(stage, candidates)
+        });
+        calls.judge_document = Some(|plugin, stage, document, visit| {
+            plugin_of::<P>(plugin).judge_document(stage, document, visit)
+        });
+        self
+    }
+
+    /// Adds a digest stripper.
+    #[must_use]
+    pub fn digest_stripper<P: DigestStripper>(mut self) -> Self {
+        self.calls::<P>().strip = Some(|plugin, document| plugin_of::<P>(plugin).strip(document));
+        self
+    }
+
+    /// Adds a wait evaluator.
+    #[must_use]
+    pub fn wait_evaluator<P: WaitEvaluator>(mut self) -> Self {
+        self.calls::<P>().evaluate = Some(|plugin, visit| plugin_of::<P>(plugin).evaluate(visit));
+        self
+    }
+
+    /// The calls of `P`, which is added if this is its first kind.
+    fn calls<P: Plugin>(&mut self) -> &mut Calls {
+        let at = self
+            .entries
+            .iter()
+            .position(|entry| entry.name == P::NAME)
+            .unwrap_or_else(|| {
+                self.entries.push(Entry {
+                    name: P::NAME,
+                    describe: describe::<P>,
+                    configure: configure::<P>,
+                    calls: Calls::default(),
+                });
+                self.entries.len() - 1
+            });
+        &mut self.entries[at].calls
+    }
+
+    /// What the component's `describe` answers.
+    #[must_use]
+    pub fn describe(&self) -> Vec<Description> {
+        self.entries
+            .iter()
+            .map(|entry| Description {
+                kinds: entry.calls.kinds(),
+                ..(entry.describe)(self.version)
+            })
+            .collect()
+    }
+
+    /// Becomes the plugin `name`. `settings` is a JSON object; what it leaves out has its default.
+    pub fn configure(&self, name: &str, settings: &str) -> Result<Configured, Vec<SettingsFault>> {
+        let entry = self
+            .entries
+            .iter()
+            .find(|entry| entry.name == name)
+            .ok_or_else(|| {
+                let names: Vec<_> = self.entries.iter().map(|entry| entry.name).collect();
+                vec![SettingsFault::new(
+                    "",
+                    format!(
+                        "no plugin `{name}` in this component, which has {}",
+                        names.join(", ")
+                    ),
+                )]
+            })?;
+        Ok(Configured {
+            plugin: (entry.configure)(settings)?,
+            calls: entry.calls,
+        })
+    }
+}
+
+/// A configured plugin, called by kind. Calling a kind that it has not is the caller's mistake and panics,
+/// as the component would trap.
+pub struct Configured {
+    plugin: Box<dyn Any>,
+    calls: Calls,
+}
+
+impl Configured {
+    /// `extractor.extract`.
+    #[must_use]
+    pub fn extract(&self, documents: &[Document]) -> Vec<Extraction> {
+        asked(self.calls.extract, "extractor")(&*self.plugin, documents)
+    }
+
+    /// `filter.judge-candidates`.
+    #[must_use]
+    pub fn judge_candidates(&self, stage: &Stage, candidates: &[Candidate]) -> Vec<Ruling> {
+        asked(self.calls.judge_candidates, "filter")(&*self.plugin, stage, candidates)
+    }
+
+    /// `filter.judge-document`.
+    #[must_use]
+    pub fn judge_document(&self, stage: &Stage, document: &Document, visit: &Visit) -> Ruling {
+        asked(self.calls.judge_document, "filter")(&*self.plugin, stage, document, visit)
+    }
+
+    /// `digest-stripper.strip`.
+    pub fn strip(&self, document: &Document) -> Result<Vec<Span>, StripProblem> {
+        asked(self.calls.strip, "digest-stripper")(&*self.plugin, document)
+    }
+
+    /// `wait-evaluator.evaluate`.
+    #[must_use]
+    pub fn evaluate(&self, visit: &Visit) -> Option<Wait> {
+        asked(self.calls.evaluate, "wait-evaluator")(&*self.plugin, visit)
+    }
+}
+
+fn asked<F>(call: Option<F>, kind: &str) -> F {
+    match call {
+        Some(call) => call,
+        None => panic!("the configured plugin is no {kind}"),
+    }
+}
+
+fn plugin_of<P: Plugin>(plugin: &dyn Any) -> &P {
+    match plugin.downcast_ref() {
+        Some(plugin) => plugin,
+        None => panic!("two plugins of this component share the name `{}`", P::NAME),
+    }
+}
+
+fn describe<P: Plugin>(crate_version: &'static str) -> Description {
+    Description {
+        name: P::NAME.to_owned(),
+        version: P::VERSION.unwrap_or(crate_version).to_owned(),
+        summary: P::SUMMARY.to_owned(),
+        kinds: Vec::new(),
+        handles: P::handles(),
+        settings_schema: String::from(schemars::schema_for!(P::Settings).as_value().to_string()),
+        attributes: P::attributes(),
+    }
+}
+
+fn configure<P: Plugin>(settings: &str) -> Result<Box<dyn Any>, Vec<SettingsFault>> {
+    let settings = serde_json::from_str(settings)
+        .map_err(|error| vec![SettingsFault::new("", error.to_string())])?;
+    Ok(Box::new(P::new(settings)?))
+}

@@ -1,0 +1,99 @@
+//! Plugins without a host: documents and visits to call them with, and what they logged and counted. Native alone.
+
+use std::collections::BTreeMap;
+
+pub use crate::double::{DocumentFacts, VisitFacts};
+use crate::{Document, Header, Level, Visit, double};
+
+/// A document from `uri`, finished by [`text`](DocumentDraft::text) or [`bytes`](DocumentDraft::bytes):
+/// `document("http://example.com/").media_type("text/html").text("<p>…")`.
+#[must_use]
+pub fn document(uri: &str) -> DocumentDraft {
+    DocumentDraft(DocumentFacts {
+        uri: uri.to_owned(),
+        ..DocumentFacts::default()
+    })
+}
+
+/// A document that lacks its content. Status is 200 and the type `application/octet-stream` unless set.
+#[derive(Debug, Clone)]
+pub struct DocumentDraft(DocumentFacts);
+
+impl DocumentDraft {
+    /// Sets the status.
+    #[must_use]
+    pub fn status(mut self, status: i32) -> Self {
+        self.0.status = status;
+        self
+    }
+
+    /// Adds a header.
+    #[must_use]
+    pub fn header(mut self, name: &str, value: &str) -> Self {
+        self.0.headers.push(Header {
+            name: name.to_owned(),
+            value: value.to_owned(),
+        });
+        self
+    }
+
+    /// Sets the media type.
+    #[must_use]
+    pub fn media_type(mut self, media_type: &str) -> Self {
+        self.0.media_type = media_type.to_owned();
+        self
+    }
+
+    /// Sets the encoding label.
+    #[must_use]
+    pub fn charset(mut self, charset: &str) -> Self {
+        self.0.charset = Some(charset.to_owned());
+        self
+    }
+
+    /// Makes it a fragment that stood there.
+    #[must_use]
+    pub fn fragment(mut self, context: &str) -> Self {
+        self.0.fragment = Some(context.to_owned());
+        self
+    }
+
+    /// Sets what relative references resolve against.
+    #[must_use]
+    pub fn base(mut self, base: &str) -> Self {
+        self.0.base = Some(base.to_owned());
+        self
+    }
+
+    /// The document with this text, whose UTF-8 is its content.
+    #[must_use]
+    pub fn text(mut self, text: &str) -> Document {
+        self.0.text = text.to_owned();
+        self.0.into()
+    }
+
+    /// The document with these bytes; its text is their lossy UTF-8.
+    #[must_use]
+    pub fn bytes(mut self, bytes: &[u8]) -> Document {
+        self.0.bytes = Some(bytes.to_owned());
+        self.0.into()
+    }
+}
+
+/// A visit of which these facts hold: `visit(VisitFacts { overdue: 5_000, ..Default::default() })`.
+#[must_use]
+pub fn visit(facts: VisitFacts) -> Visit {
+    facts.into()
+}
+
+/// Lines logged on this thread since the last call.
+#[must_use]
+pub fn logged() -> Vec<(Level, String)> {
+    double::log::take()
+}
+
+/// Counters of this thread since the last call.
+#[must_use]
+pub fn counted() -> BTreeMap<String, u64> {
+    double::counters::take()
+}
