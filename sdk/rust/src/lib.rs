@@ -59,6 +59,6 @@ pub mod prelude {
         Visit, Wait, WaitEvaluator, count,
     };
     pub use crate::{NoSettings, none_or};
-    pub use schemars::{self, JsonSchema};
-    pub use serde::{self, Deserialize, Serialize};
+    pub use schemars::JsonSchema;
+    pub use serde::{Deserialize, Serialize};
 }
