@@ -1,1 +1,37 @@
-//! Opilio.
+//! WARC/1.1: records out, records in.
+//!
+//! [`Writer`] appends the records of one capture to a file that carries `.open` until it is whole,
+//! and repairs what a killed process left behind. [`Reader`] walks through records, [`check`]
+//! judges a whole file. What a record says is the caller's: identifiers and times come in, so that
+//! the same calls write the same bytes. Nothing here touches a network or reads a clock.
+//!
+//! Words and header names are those of ISO 28500:2017 (WARC/1.1).
+
+mod check;
+mod digest;
+mod fields;
+mod http_payload;
+mod name;
+mod reader;
+mod record;
+mod repair;
+mod serialize;
+mod warcinfo;
+mod writer;
+
+pub use crate::check::{CheckReport, FAULTS_MAX, Fault, FaultKind, check};
+pub use crate::digest::{Algorithm, Digest, DigestError, Hasher};
+pub use crate::fields::Fields;
+pub use crate::http_payload::{HTTP_HEAD_BYTES_MAX, HttpPayload, Part};
+pub use crate::name::{NameTemplate, TemplateError};
+pub use crate::reader::{
+    Damage, Extent, HEADER_BYTES_MAX, Headers, ReadError, Reader, StoredRecord,
+};
+pub use crate::record::{
+    Block, HTTP_REQUEST, HTTP_RESPONSE, OpenSpool, Record, RecordId, RecordIdError, RecordKind,
+    RefersTo, RevisitProfile, TEXT_DNS, Truncation, WARC_FIELDS,
+};
+pub use crate::repair::{Repaired, Rescued};
+pub use crate::serialize::HeaderError;
+pub use crate::warcinfo::{PluginInForce, WarcInfo};
+pub use crate::writer::{Compression, Durability, Error, Location, Writer, WriterConfig, Writers};

@@ -1,0 +1,323 @@
+//! Judges a WARC file: is every record whole, does it carry what the standard requires, and are
+//! its digests those of its bytes? Used by `opilio warc check` and `opilio selftest`.
+
+use std::collections::{BTreeMap, HashSet};
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use crate::digest::{Digest, DigestError, Hasher};
+use crate::http_payload::{HttpPayload, Part};
+use crate::reader::{Damage, Headers, ReadError, Reader, StoredRecord};
+
+/// Faults listed in a report; further ones are only counted.
+pub const FAULTS_MAX: usize = 10_000;
+
+/// What was found in one file.
+#[derive(Clone, Debug, Default)]
+pub struct CheckReport {
+    /// The file.
+    pub file: PathBuf,
+    /// Whole records.
+    pub records: u64,
+    /// Whole records by `WARC-Type`.
+    pub by_kind: BTreeMap<String, u64>,
+    /// Block digests found right.
+    pub block_digests: u64,
+    /// Payload digests found right. Those of revisits speak of a payload that is elsewhere and
+    /// are not counted.
+    pub payload_digests: u64,
+    /// The first [`FAULTS_MAX`] faults, in the order of the file.
+    pub faults: Vec<Fault>,
+    /// All faults.
+    pub faults_found: u64,
+}
+
+/// Something wrong with one record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// Where the record begins.
+    pub offset: u64,
+    /// Its `WARC-Record-ID`, if there is one.
+    pub record_id: Option<String>,
+    /// What is wrong.
+    pub kind: FaultKind,
+}
+
+/// What can be wrong with a record.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FaultKind {
+    /// It is not whole; the check went on at the next place that looked like a record.
+    #[error(transparent)]
+    Damaged(#[from] Damage),
+    /// A header that the standard requires is absent.
+    #[error("{0} is missing")]
+    Missing(&'static str),
+    /// A header has no value of the kind it must have.
+    #[error("{name} is {value:?}")]
+    Header {
+        /// The header.
+        name: &'static str,
+        /// What it says.
+        value: String,
+    },
+    /// Another record of this file has the same identifier.
+    #[error("an earlier record has the same WARC-Record-ID")]
+    SameId,
+    /// Several records in one gzip member: it cannot be read from its offset alone.
+    #[error("shares its gzip member with another record")]
+    SharedMember,
+    /// A digest in no form we know.
+    #[error("{name} cannot be verified: {fault}")]
+    Digest {
+        /// The header.
+        name: &'static str,
+        /// Why not.
+        fault: DigestError,
+    },
+    /// The block has another digest.
+    #[error("block digest is {found}, not {stated}")]
+    BlockDigest {
+        /// What the header says.
+        stated: Digest,
+        /// What the bytes say.
+        found: Digest,
+    },
+    /// The payload has another digest.
+    #[error("payload digest is {found}, not {stated}{}", if *.raw { " (which is that of the body with its chunk framing)" } else { "" })]
+    PayloadDigest {
+        /// What the header says.
+        stated: Digest,
+        /// What the bytes say, transfer coding removed.
+        found: Digest,
+        /// Whether the stated one is that of the body with its chunk framing left on.
+        raw: bool,
+    },
+}
+
+impl CheckReport {
+    /// Whether no fault was found.
+    pub fn is_sound(&self) -> bool {
+        self.faults_found == 0
+    }
+
+    fn fault(&mut self, offset: u64, record_id: Option<&str>, kind: FaultKind) {
+        self.faults_found += 1;
+        if self.faults.len() < FAULTS_MAX {
+            let record_id = record_id.map(str::to_owned);
+            self.faults.push(Fault {
+                offset,
+                record_id,
+                kind,
+            });
+        }
+    }
+}
+
+/// `at offset 1234: block digest is …`
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "at offset {}", self.offset)?;
+        if let Some(id) = &self.record_id {
+            write!(f, " {id}")?;
+        }
+        write!(f, ": {}", self.kind)
+    }
+}
+
+/// Checks every record of a file. `Err` only where the file cannot be read; what is wrong with it
+/// is in the report.
+pub fn check(file: impl AsRef<Path>) -> Result<CheckReport, ReadError> {
+    let mut report = CheckReport {
+        file: file.as_ref().to_owned(),
+        ..CheckReport::default()
+    };
+    let mut reader = Reader::open(file.as_ref())?;
+    let mut ids = HashSet::new();
+    loop {
+        let result = match reader.next_record() {
+            Ok(None) => break,
+            Ok(Some(record)) => check_record(record, &mut report, &mut ids),
+            Err(e) => Err(e),
+        };
+        match result {
+            Ok(()) => {}
+            Err(ReadError::Damaged { offset, damage, .. }) => {
+                report.fault(offset, None, damage.into());
+                if reader.resync()?.is_none() {
+                    break;
+                }
+            }
+            Err(io) => return Err(io),
+        }
+    }
+    Ok(report)
+}
+
+fn check_record(
+    mut record: StoredRecord<'_>,
+    report: &mut CheckReport,
+    ids: &mut HashSet<String>,
+) -> Result<(), ReadError> {
+    let headers = record.headers().clone();
+    let offset = record.offset();
+    let id = headers.first("WARC-Record-ID");
+    let mut faults = header_faults(&headers);
+    if let Some(id) = id
+        && !ids.insert(id.to_owned())
+    {
+        faults.push(FaultKind::SameId);
+    }
+
+    let mut digests = Digests::new(&headers, &mut faults);
+    let mut buffer = vec![0; 64 * 1024];
+    loop {
+        match record.read_block(&mut buffer)? {
+            0 => break,
+            got => digests.update(&buffer[..got]),
+        }
+    }
+    if record.finish()?.shared {
+        faults.push(FaultKind::SharedMember);
+    }
+    digests.finish(report, &mut faults);
+
+    report.records += 1;
+    *report.by_kind.entry(headers.kind().to_owned()).or_default() += 1;
+    for kind in faults {
+        report.fault(offset, id, kind);
+    }
+    Ok(())
+}
+
+/// What the standard requires of a header (clauses 5 and 6).
+fn header_faults(headers: &Headers) -> Vec<FaultKind> {
+    let mut faults = Vec::new();
+    let mut require = |name: &'static str| {
+        let value = headers.first(name);
+        if value.is_none() {
+            faults.push(FaultKind::Missing(name));
+        }
+        value
+    };
+    let kind = require("WARC-Type").unwrap_or_default();
+    require("WARC-Record-ID");
+    let date = require("WARC-Date");
+    match kind {
+        "response" | "resource" | "request" | "conversion" | "continuation" => {
+            require("WARC-Target-URI");
+        }
+        "revisit" => {
+            require("WARC-Target-URI");
+            require("WARC-Profile");
+        }
+        _ => {}
+    }
+    if let Some(value) = date
+        && headers.date().is_none()
+    {
+        faults.push(FaultKind::Header {
+            name: "WARC-Date",
+            value: value.to_owned(),
+        });
+    }
+    faults
+}
+
+/// The digests a record states, and those its bytes turn out to have.
+struct Digests {
+    block: Option<(Digest, Hasher)>,
+    payload: Option<PayloadDigest>,
+}
+
+enum PayloadDigest {
+    /// A resource: its block is its payload.
+    Block(Digest, Hasher),
+    Http {
+        stated: Digest,
+        message: HttpPayload,
+        payload: Hasher,
+        raw: Hasher,
+    },
+}
+
+impl Digests {
+    fn new(headers: &Headers, faults: &mut Vec<FaultKind>) -> Digests {
+        let mut known = |name, digest: Option<Result<Digest, DigestError>>| match digest? {
+            Ok(digest) => Some(digest),
+            Err(fault) => {
+                faults.push(FaultKind::Digest { name, fault });
+                None
+            }
+        };
+        let hasher = |digest: &Digest| Hasher::new(digest.algorithm());
+        let block = known("WARC-Block-Digest", headers.block_digest());
+        let payload = known("WARC-Payload-Digest", headers.payload_digest());
+        let media_type = headers.first("Content-Type").unwrap_or_default();
+        let http = media_type
+            .trim_start()
+            .to_ascii_lowercase()
+            .starts_with("application/http");
+        let payload = payload.and_then(|stated| match headers.kind() {
+            "response" if http => Some(PayloadDigest::Http {
+                message: HttpPayload::new(),
+                payload: hasher(&stated),
+                raw: hasher(&stated),
+                stated,
+            }),
+            "response" | "resource" | "conversion" => {
+                Some(PayloadDigest::Block(stated, hasher(&stated)))
+            }
+            _ => None,
+        });
+        Digests {
+            block: block.map(|stated| (stated, hasher(&stated))),
+            payload,
+        }
+    }
+
+    fn update(&mut self, bytes: &[u8]) {
+        if let Some((_, hasher)) = &mut self.block {
+            hasher.update(bytes);
+        }
+        match &mut self.payload {
+            None => {}
+            Some(PayloadDigest::Block(_, hasher)) => hasher.update(bytes),
+            Some(PayloadDigest::Http {
+                message,
+                payload,
+                raw,
+                ..
+            }) => {
+                message.feed(bytes, |part| match part {
+                    Part::Raw(bytes) => raw.update(bytes),
+                    Part::Payload(bytes) => payload.update(bytes),
+                });
+            }
+        }
+    }
+
+    fn finish(self, report: &mut CheckReport, faults: &mut Vec<FaultKind>) {
+        if let Some((stated, hasher)) = self.block {
+            match hasher.finish() {
+                found if found == stated => report.block_digests += 1,
+                found => faults.push(FaultKind::BlockDigest { stated, found }),
+            }
+        }
+        let (stated, found, raw) = match self.payload {
+            None => return,
+            Some(PayloadDigest::Block(stated, hasher)) => (stated, hasher.finish(), None),
+            Some(PayloadDigest::Http {
+                stated,
+                payload,
+                raw,
+                ..
+            }) => (stated, payload.finish(), Some(raw.finish())),
+        };
+        if found == stated {
+            report.payload_digests += 1;
+        } else {
+            let raw = raw == Some(stated);
+            faults.push(FaultKind::PayloadDigest { stated, found, raw });
+        }
+    }
+}

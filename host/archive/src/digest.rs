@@ -1,0 +1,254 @@
+//! Labelled digests as WARC writes them: `sha1:` and 32 characters of base32.
+//!
+//! SHA-1 is what indexes and replay tools compare; SHA-256 is there for who wants it. Which bytes a
+//! digest covers (block or payload) is not its business.
+
+use std::fmt;
+use std::str::FromStr;
+
+use data_encoding::{BASE32_NOPAD, HEXLOWER_PERMISSIVE};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use sha1::Digest as _;
+
+/// A digest with the algorithm that made it.
+///
+/// Shown as `sha1:` or `sha256:` and RFC 4648 base32 in upper case without padding (a
+/// labelled digest is a token, and `=` is none); serialised as that text.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Digest {
+    /// 160 bits.
+    Sha1([u8; 20]),
+    /// 256 bits.
+    Sha256([u8; 32]),
+}
+
+/// How a digest is made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Algorithm {
+    /// What the WARC ecosystem expects: CDX indexes and deduplication compare it.
+    #[default]
+    Sha1,
+    /// Without known collisions; readers that verify accept it, indexes may not match it.
+    Sha256,
+}
+
+/// A digest in the making, fed piece by piece.
+#[derive(Clone, Debug)]
+pub struct Hasher(State);
+
+#[derive(Clone, Debug)]
+enum State {
+    Sha1(sha1::Sha1),
+    Sha256(sha2::Sha256),
+}
+
+/// Why a text is no digest we know.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum DigestError {
+    /// No `label:` in front.
+    #[error("no digest algorithm in {0:?}")]
+    Label(String),
+    /// A label other than `sha1` and `sha256`.
+    #[error("unknown digest algorithm {0:?}")]
+    Algorithm(String),
+    /// Neither base32 nor hexadecimal of the right length.
+    #[error("{0:?} is neither base32 nor hexadecimal of the right length")]
+    Value(String),
+}
+
+impl Digest {
+    /// The digest of bytes at hand.
+    pub fn of(algorithm: Algorithm, bytes: &[u8]) -> Digest {
+        let mut hasher = Hasher::new(algorithm);
+        hasher.update(bytes);
+        hasher.finish()
+    }
+
+    /// SHA-1 of bytes at hand.
+    pub fn sha1(bytes: &[u8]) -> Digest {
+        Digest::of(Algorithm::Sha1, bytes)
+    }
+
+    /// The algorithm that made it.
+    pub fn algorithm(&self) -> Algorithm {
+        match self {
+            Digest::Sha1(_) => Algorithm::Sha1,
+            Digest::Sha256(_) => Algorithm::Sha256,
+        }
+    }
+
+    /// The bare bytes: 20 or 32.
+    pub fn bytes(&self) -> &[u8] {
+        match self {
+            Digest::Sha1(bytes) => bytes,
+            Digest::Sha256(bytes) => bytes,
+        }
+    }
+}
+
+impl fmt::Display for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{}:{}",
+            self.algorithm(),
+            BASE32_NOPAD.encode(self.bytes())
+        )
+    }
+}
+
+impl fmt::Debug for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Digest({self})")
+    }
+}
+
+impl fmt::Display for Algorithm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Algorithm::Sha1 => "sha1",
+            Algorithm::Sha256 => "sha256",
+        })
+    }
+}
+
+/// Reads base32 (either case, padded or not) and, as some tools write it, hexadecimal.
+impl FromStr for Digest {
+    type Err = DigestError;
+
+    fn from_str(text: &str) -> Result<Digest, DigestError> {
+        let (label, value) = text
+            .split_once(':')
+            .ok_or_else(|| DigestError::Label(text.to_owned()))?;
+        match label.to_ascii_lowercase().as_str() {
+            "sha1" | "sha-1" => decode(value).map(Digest::Sha1),
+            "sha256" | "sha-256" => decode(value).map(Digest::Sha256),
+            _ => Err(DigestError::Algorithm(label.to_owned())),
+        }
+    }
+}
+
+fn decode<const N: usize>(value: &str) -> Result<[u8; N], DigestError> {
+    let fault = || DigestError::Value(value.to_owned());
+    let decoded = if value.len() == 2 * N {
+        HEXLOWER_PERMISSIVE.decode(value.as_bytes())
+    } else {
+        BASE32_NOPAD.decode(value.trim_end_matches('=').to_ascii_uppercase().as_bytes())
+    };
+    decoded
+        .map_err(|_| fault())?
+        .try_into()
+        .map_err(|_| fault())
+}
+
+impl Serialize for Digest {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Digest {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Digest, D::Error> {
+        String::deserialize(deserializer)?
+            .parse()
+            .map_err(serde::de::Error::custom)
+    }
+}
+
+impl Hasher {
+    /// A hasher that has seen nothing yet.
+    pub fn new(algorithm: Algorithm) -> Hasher {
+        Hasher(match algorithm {
+            Algorithm::Sha1 => State::Sha1(sha1::Sha1::new()),
+            Algorithm::Sha256 => State::Sha256(sha2::Sha256::new()),
+        })
+    }
+
+    /// Adds bytes.
+    pub fn update(&mut self, bytes: &[u8]) {
+        match &mut self.0 {
+            State::Sha1(state) => state.update(bytes),
+            State::Sha256(state) => state.update(bytes),
+        }
+    }
+
+    /// The digest of all that was added.
+    pub fn finish(self) -> Digest {
+        match self.0 {
+            State::Sha1(state) => Digest::Sha1(state.finalize().into()),
+            State::Sha256(state) => Digest::Sha256(state.finalize().into()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, expected: Result<&str, DigestError>) {
+        let digest = text.parse::<Digest>();
+        assert_eq!(
+            digest.map(|digest| digest.to_string()),
+            expected.map(str::to_owned)
+        );
+    }
+
+    const EMPTY: &str = "sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ";
+
+    #[test]
+    fn the_digest_of_nothing_is_the_one_everybody_knows() {
+        assert_eq!(Digest::sha1(b"").to_string(), EMPTY);
+        assert_eq!(
+            Digest::of(Algorithm::Sha256, b"").to_string(),
+            "sha256:4OYMIQUY7QOBJGX36TEJS35ZEQT24QPEMSNZGTFESWMRW6CSXBKQ"
+        );
+    }
+
+    #[test]
+    fn base32_and_hexadecimal_are_read() {
+        check(EMPTY, Ok(EMPTY));
+        check("SHA1:3i42h3s6nnfq2msvx7xzkyayscx5qbyj", Ok(EMPTY));
+        check("sha1:da39a3ee5e6b4b0d3255bfef95601890afd80709", Ok(EMPTY));
+        check("sha1:DA39A3EE5E6B4B0D3255BFEF95601890AFD80709", Ok(EMPTY));
+        let sha256 = Digest::of(Algorithm::Sha256, b"x").to_string();
+        check(&format!("{sha256}===="), Ok(&sha256));
+    }
+
+    #[test]
+    fn anything_else_is_refused() {
+        check(
+            "3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ",
+            Err(DigestError::Label(
+                "3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ".into(),
+            )),
+        );
+        check(
+            "md5:1B2M2Y8AsgTpgAmY7PhCfg==",
+            Err(DigestError::Algorithm("md5".into())),
+        );
+        for value in [
+            "",
+            "=",
+            "3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBY",
+            "ü",
+            "0I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ",
+        ] {
+            check(
+                &format!("sha1:{value}"),
+                Err(DigestError::Value(value.into())),
+            );
+        }
+    }
+
+    #[test]
+    fn pieces_make_the_same_digest_as_the_whole() {
+        let mut hasher = Hasher::new(Algorithm::Sha1);
+        hasher.update(b"ab");
+        hasher.update(b"c");
+        assert_eq!(hasher.finish(), Digest::sha1(b"abc"));
+    }
+}

@@ -1,0 +1,326 @@
+//! The payload of a recorded HTTP message: what stands behind the headers, with chunk framing
+//! taken off. Used to verify payload digests and to hand archived bodies on; content coding
+//! (gzip) is part of the payload and stays.
+
+/// Longest head of an HTTP message that is looked through for its end. Longer than any server
+/// sends and any client reads; beyond it there is no payload to be found.
+pub const HTTP_HEAD_BYTES_MAX: usize = 1024 * 1024;
+
+/// Longest line with a chunk's size and extensions.
+const CHUNK_LINE_BYTES_MAX: usize = 16 * 1024;
+
+/// Takes an HTTP message apart as its bytes come in, in pieces of any size.
+///
+/// Interim answers (1xx, but for 101) in front of the final one count as part of the head. A
+/// message without a status or request line (HTTP/0.9) is payload as a whole. A body that was
+/// announced as chunked but does not begin with a chunk size was stored with the framing taken
+/// off already and is taken as it is; framing that breaks later ends the payload.
+#[derive(Debug, Default)]
+pub struct HttpPayload {
+    head: Vec<u8>,
+    /// Where the head now being read begins: behind interim answers.
+    head_start: usize,
+    line: Vec<u8>,
+    state: State,
+    chunked: bool,
+}
+
+/// A piece of the body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part<'a> {
+    /// As recorded, chunk framing included.
+    Raw(&'a [u8]),
+    /// With chunk framing taken off.
+    Payload(&'a [u8]),
+}
+
+#[derive(Debug, Default, PartialEq, Eq)]
+enum State {
+    #[default]
+    Head,
+    /// No framing: all that follows is payload.
+    Plain,
+    ChunkSize {
+        first: bool,
+    },
+    ChunkData(u64),
+    ChunkEnd,
+    /// Trailer fields, or broken framing: no more payload.
+    Over,
+}
+
+impl HttpPayload {
+    /// Nothing fed yet.
+    pub fn new() -> HttpPayload {
+        HttpPayload::default()
+    }
+
+    /// The head as far as it was fed: start line, headers, blank line; interim answers included.
+    pub fn head(&self) -> &[u8] {
+        &self.head
+    }
+
+    /// Whether the head was seen to its end.
+    pub fn in_body(&self) -> bool {
+        self.state != State::Head
+    }
+
+    /// Whether the headers announce chunked transfer coding.
+    pub fn is_chunked(&self) -> bool {
+        self.chunked
+    }
+
+    /// Feeds the next bytes of the message; `sink` gets the parts of the body among them. Each
+    /// byte of the body comes as [`Part::Raw`], and those of the payload as [`Part::Payload`] too.
+    pub fn feed(&mut self, bytes: &[u8], mut sink: impl FnMut(Part<'_>)) {
+        let mut rest = bytes;
+        while self.state == State::Head {
+            let Some((&byte, after)) = rest.split_first() else {
+                return;
+            };
+            self.head.push(byte);
+            rest = after;
+            if byte == b'\n' {
+                self.end_of_head_line();
+            }
+            if self.head.len() >= 5 && !is_message(&self.head) {
+                // HTTP/0.9: what was taken for a head is the body.
+                self.state = State::Plain;
+                let body = std::mem::take(&mut self.head);
+                sink(Part::Raw(&body));
+                sink(Part::Payload(&body));
+            } else if self.head.len() > HTTP_HEAD_BYTES_MAX {
+                self.state = State::Over;
+            }
+        }
+        if !rest.is_empty() {
+            sink(Part::Raw(rest));
+            self.feed_body(rest, sink);
+        }
+    }
+
+    fn end_of_head_line(&mut self) {
+        let head = &self.head[self.head_start..];
+        if !(head.ends_with(b"\n\r\n") || head.ends_with(b"\n\n")) {
+            return;
+        }
+        if is_interim(head) {
+            self.head_start = self.head.len();
+            return;
+        }
+        self.chunked = is_chunked(head);
+        self.state = if self.chunked {
+            State::ChunkSize { first: true }
+        } else {
+            State::Plain
+        };
+    }
+
+    fn feed_body(&mut self, mut rest: &[u8], mut sink: impl FnMut(Part<'_>)) {
+        while !rest.is_empty() {
+            match self.state {
+                State::Head | State::Over => return,
+                State::Plain => {
+                    sink(Part::Payload(rest));
+                    return;
+                }
+                State::ChunkData(left) => {
+                    let take = usize::try_from(left).unwrap_or(usize::MAX).min(rest.len());
+                    let (data, after) = rest.split_at(take);
+                    sink(Part::Payload(data));
+                    rest = after;
+                    let left = left - take as u64;
+                    self.state = if left == 0 {
+                        State::ChunkEnd
+                    } else {
+                        State::ChunkData(left)
+                    };
+                }
+                State::ChunkSize { first } => {
+                    rest = self.take_line(rest);
+                    self.state = match self.chunk_size() {
+                        LineState::Unfinished => continue,
+                        LineState::Size(0) => State::Over,
+                        LineState::Size(size) => State::ChunkData(size),
+                        LineState::Nonsense if first => {
+                            sink(Part::Payload(&self.line));
+                            State::Plain
+                        }
+                        LineState::Nonsense => State::Over,
+                    };
+                    self.line.clear();
+                }
+                State::ChunkEnd => {
+                    rest = self.take_line(rest);
+                    if self.line.ends_with(b"\n") {
+                        let blank = matches!(self.line.as_slice(), b"\n" | b"\r\n");
+                        self.state = if blank {
+                            State::ChunkSize { first: false }
+                        } else {
+                            State::Over
+                        };
+                        self.line.clear();
+                    } else if self.line.len() > 1 {
+                        self.state = State::Over;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Moves bytes up to the end of the line to `self.line` and returns those behind it.
+    fn take_line<'a>(&mut self, bytes: &'a [u8]) -> &'a [u8] {
+        let room = CHUNK_LINE_BYTES_MAX
+            .saturating_sub(self.line.len())
+            .max(1)
+            .min(bytes.len());
+        let end = bytes[..room]
+            .iter()
+            .position(|b| *b == b'\n')
+            .map_or(room, |at| at + 1);
+        self.line.extend_from_slice(&bytes[..end]);
+        &bytes[end..]
+    }
+
+    fn chunk_size(&self) -> LineState {
+        if !self.line.ends_with(b"\n") {
+            let long = self.line.len() >= CHUNK_LINE_BYTES_MAX;
+            return if long {
+                LineState::Nonsense
+            } else {
+                LineState::Unfinished
+            };
+        }
+        let text = String::from_utf8_lossy(&self.line);
+        let size = text.split(';').next().unwrap_or_default().trim();
+        if size.is_empty() || !size.bytes().all(|b| b.is_ascii_hexdigit()) {
+            return LineState::Nonsense;
+        }
+        u64::from_str_radix(size, 16).map_or(LineState::Nonsense, LineState::Size)
+    }
+}
+
+enum LineState {
+    Unfinished,
+    Size(u64),
+    Nonsense,
+}
+
+/// Whether the bytes begin as a response does. Only responses are taken apart here: a request's
+/// start line could be anything.
+fn is_message(head: &[u8]) -> bool {
+    head.starts_with(b"HTTP/")
+}
+
+fn is_interim(head: &[u8]) -> bool {
+    let status = head.split(|b| *b == b' ').nth(1).unwrap_or_default();
+    status.starts_with(b"1") && !status.starts_with(b"101")
+}
+
+fn is_chunked(head: &[u8]) -> bool {
+    let mut last_coding = None;
+    for line in head.split(|b| *b == b'\n').skip(1) {
+        let line = String::from_utf8_lossy(line);
+        if let Some((name, value)) = line.split_once(':')
+            && name.trim().eq_ignore_ascii_case("transfer-encoding")
+        {
+            last_coding = value
+                .rsplit(',')
+                .next()
+                .map(|coding| coding.trim().to_owned());
+        }
+    }
+    last_coding.is_some_and(|coding| coding.eq_ignore_ascii_case("chunked"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Feeds the message whole and byte by byte; both must give the payload.
+    #[track_caller]
+    fn check(message: &str, payload: &str) {
+        for step in [message.len(), 1, 7] {
+            let mut machine = HttpPayload::new();
+            let (mut raw, mut found) = (Vec::new(), Vec::new());
+            for piece in message.as_bytes().chunks(step.max(1)) {
+                machine.feed(piece, |part| match part {
+                    Part::Raw(bytes) => raw.extend_from_slice(bytes),
+                    Part::Payload(bytes) => found.extend_from_slice(bytes),
+                });
+            }
+            assert_eq!(
+                String::from_utf8_lossy(&found),
+                payload,
+                "in pieces of {step}"
+            );
+            assert_eq!(
+                [machine.head(), &raw].concat(),
+                message.as_bytes(),
+                "nothing lost"
+            );
+        }
+    }
+
+    const CHUNKED: &str = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+
+    #[test]
+    fn a_plain_body_is_the_payload() {
+        check("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello", "hello");
+        check("HTTP/1.0 200 OK\n\nhello", "hello");
+        check("HTTP/1.1 304 Not Modified\r\n\r\n", "");
+        check("HTTP/1.1 200 OK\r\nNo-End: 1\r\n", "");
+        check("", "");
+    }
+
+    #[test]
+    fn chunk_framing_is_taken_off() {
+        check(
+            &format!("{CHUNKED}5\r\nhello\r\n6;x=\"y\"\r\n world\r\n0\r\n\r\n"),
+            "hello world",
+        );
+        check(
+            &format!("{CHUNKED}A\r\n0123456789\r\n0\r\nTrailer: 1\r\n\r\n"),
+            "0123456789",
+        );
+        check(&format!("{CHUNKED}5\nhello\n0\n\n"), "hello");
+        check(
+            "HTTP/1.1 200 OK\r\ntransfer-encoding: gzip, Chunked\r\n\r\n1\r\na\r\n0\r\n\r\n",
+            "a",
+        );
+        check(
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked, identity\r\n\r\n1\r\na\r\n",
+            "1\r\na\r\n",
+        );
+    }
+
+    #[test]
+    fn broken_framing_ends_the_payload() {
+        check(&format!("{CHUNKED}5\r\nhel"), "hel");
+        check(&format!("{CHUNKED}5\r\nhello\r\nzz\r\nmore"), "hello");
+        check(&format!("{CHUNKED}5\r\nhelloXX\r\n5\r\nworld"), "hello");
+        check(
+            &format!("{CHUNKED}5\r\nhello\r\nFFFFFFFFFFFFFFFFFF\r\nx"),
+            "hello",
+        );
+    }
+
+    #[test]
+    fn framing_taken_off_before_is_not_taken_off_again() {
+        check(&format!("{CHUNKED}<html>\nhello"), "<html>\nhello");
+    }
+
+    #[test]
+    fn interim_answers_belong_to_the_head() {
+        check(
+            "HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 200 OK\r\n\r\nbody",
+            "body",
+        );
+        check("HTTP/1.1 101 Switching Protocols\r\n\r\nraw", "raw");
+    }
+
+    #[test]
+    fn a_message_without_a_status_line_is_payload() {
+        check("<html>\r\n\r\nold", "<html>\r\n\r\nold");
+    }
+}

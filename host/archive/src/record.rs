@@ -1,0 +1,371 @@
+//! One record to be written: what the caller knows about a capture, in the standard's words.
+//!
+//! A `warcinfo` record is not among them: the writer makes it, one per file.
+
+use std::fmt;
+use std::io::{self, Read};
+use std::net::IpAddr;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use jiff::Timestamp;
+use uuid::Uuid;
+
+use crate::digest::Digest;
+use crate::fields::Fields;
+
+/// Content type of the bytes of an HTTP request.
+pub const HTTP_REQUEST: &str = "application/http;msgtype=request";
+/// Content type of the bytes of an HTTP response.
+pub const HTTP_RESPONSE: &str = "application/http;msgtype=response";
+/// Content type of `warcinfo` and `metadata` blocks.
+pub const WARC_FIELDS: &str = "application/warc-fields";
+/// Content type of a `dns:` resource (RFC 4501 names, RFC 4027 type).
+pub const TEXT_DNS: &str = "text/dns";
+
+/// A record to be written. The constructors fill what a kind always has; the rest is plain fields.
+///
+/// Text in any field may be hostile: control characters never reach the file (blanks take their
+/// place, percent-encoding in URIs), so no value can break a header line.
+#[derive(Clone, Debug)]
+pub struct Record {
+    /// `WARC-Record-ID`.
+    pub id: RecordId,
+    /// `WARC-Type`, and for a revisit its `WARC-Profile`.
+    pub kind: RecordKind,
+    /// `WARC-Date`: when the capture began, the same for all records of one capture. Written with
+    /// microseconds: readers in use take three digits for microseconds and refuse nine.
+    pub date: Timestamp,
+    /// `WARC-Target-URI`, percent-encoded as fetched.
+    pub target_uri: String,
+    /// `Content-Type` of the block; one of the constants of this module or the server's own.
+    pub content_type: String,
+    /// `WARC-Block-Digest`, when the caller has it already (hashed while it was recorded); it is
+    /// taken at its word. `None`: the writer reads the block once more to make it.
+    pub block_digest: Option<Digest>,
+    /// `WARC-Payload-Digest`: of the HTTP body with transfer coding removed; on a revisit, of the
+    /// payload that was not stored.
+    pub payload_digest: Option<Digest>,
+    /// `WARC-IP-Address` of the server.
+    pub ip: Option<IpAddr>,
+    /// `WARC-Concurrent-To`: other records of this capture.
+    pub concurrent_to: Vec<RecordId>,
+    /// `WARC-Refers-To` and its companions. Written on `revisit` and `metadata` only; the standard
+    /// forbids it on the others.
+    pub refers_to: RefersTo,
+    /// `WARC-Truncated`: why the block is shorter than what the server would have sent.
+    pub truncated: Option<Truncation>,
+    /// `WARC-Protocol`, one header per entry: `http/1.1`, `tls/1.3`, `dns`.
+    pub protocols: Vec<String>,
+    /// Further headers, written as they stand after the known ones. A name that is no token, or
+    /// that the writer itself writes, is refused ([`crate::Error::Header`]).
+    pub extra: Vec<(String, String)>,
+    /// The content.
+    pub block: Block,
+}
+
+/// `WARC-Record-ID`: `urn:uuid:` and a UUID, written in angle brackets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct RecordId(pub Uuid);
+
+/// Not a `urn:uuid:` identifier.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is no urn:uuid record identifier")]
+pub struct RecordIdError(pub String);
+
+/// `WARC-Type` of a record that a caller may write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum RecordKind {
+    /// What was sent to the server.
+    Request,
+    /// What the server sent, headers and body as they crossed the wire.
+    Response,
+    /// What the server sent, less a payload that is stored already.
+    Revisit(RevisitProfile),
+    /// What was obtained without a protocol that is worth recording: an answer of the DNS.
+    Resource,
+    /// What we say about a capture.
+    Metadata,
+}
+
+/// `WARC-Profile`: why the payload of a revisit is not stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum RevisitProfile {
+    /// The payload has the digest of one that is stored. Needs a payload digest.
+    IdenticalPayloadDigest,
+    /// The server answered 304 to a conditional request.
+    ServerNotModified,
+}
+
+/// The record that a revisit or a metadata record is about. Give all that is known.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RefersTo {
+    /// `WARC-Refers-To`.
+    pub id: Option<RecordId>,
+    /// `WARC-Refers-To-Target-URI`, on revisits only.
+    pub target_uri: Option<String>,
+    /// `WARC-Refers-To-Date`, on revisits only: the `WARC-Date` of that record, with the same
+    /// microseconds, since replay looks it up by this.
+    pub date: Option<Timestamp>,
+}
+
+/// `WARC-Truncated`: the reasons the standard names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Truncation {
+    /// A limit of bytes.
+    Length,
+    /// A limit of time.
+    Time,
+    /// The connection broke.
+    Disconnect,
+    /// Anything else.
+    Unspecified,
+}
+
+/// The content of a record, at hand or on disk.
+#[derive(Clone)]
+pub enum Block {
+    /// At hand.
+    Bytes(Bytes),
+    /// Kept elsewhere, read when the record is written (twice where no block digest is given).
+    Spool {
+        /// Length in bytes. A reader that yields another length fails the capture.
+        length: u64,
+        /// Opens a reader at the first byte.
+        open: Arc<OpenSpool>,
+    },
+}
+
+/// Opens a spooled block at its first byte.
+pub type OpenSpool = dyn Fn() -> io::Result<Box<dyn Read + Send>> + Send + Sync;
+
+impl Record {
+    /// A `request` record with the bytes that were sent.
+    pub fn request(
+        id: RecordId,
+        date: Timestamp,
+        target_uri: impl Into<String>,
+        block: Block,
+    ) -> Record {
+        Record::new(
+            id,
+            RecordKind::Request,
+            date,
+            target_uri.into(),
+            HTTP_REQUEST,
+            block,
+        )
+    }
+
+    /// A `response` record with the bytes that were received. Give it its payload digest.
+    pub fn response(
+        id: RecordId,
+        date: Timestamp,
+        target_uri: impl Into<String>,
+        block: Block,
+    ) -> Record {
+        Record::new(
+            id,
+            RecordKind::Response,
+            date,
+            target_uri.into(),
+            HTTP_RESPONSE,
+            block,
+        )
+    }
+
+    /// A `revisit` record. The block is the response's header part alone.
+    pub fn revisit(
+        id: RecordId,
+        profile: RevisitProfile,
+        date: Timestamp,
+        target_uri: impl Into<String>,
+        refers_to: RefersTo,
+        block: Block,
+    ) -> Record {
+        let kind = RecordKind::Revisit(profile);
+        Record {
+            refers_to,
+            ..Record::new(id, kind, date, target_uri.into(), HTTP_RESPONSE, block)
+        }
+    }
+
+    /// A `resource` record of the given content type, [`TEXT_DNS`] for one.
+    pub fn resource(
+        id: RecordId,
+        date: Timestamp,
+        target_uri: impl Into<String>,
+        content_type: &str,
+        block: Block,
+    ) -> Record {
+        Record::new(
+            id,
+            RecordKind::Resource,
+            date,
+            target_uri.into(),
+            content_type,
+            block,
+        )
+    }
+
+    /// A `metadata` record about another record of the same capture.
+    pub fn metadata(
+        id: RecordId,
+        date: Timestamp,
+        target_uri: impl Into<String>,
+        about: RecordId,
+        fields: &Fields,
+    ) -> Record {
+        let block = Block::Bytes(fields.to_bytes());
+        let record = Record::new(
+            id,
+            RecordKind::Metadata,
+            date,
+            target_uri.into(),
+            WARC_FIELDS,
+            block,
+        );
+        Record {
+            concurrent_to: vec![about],
+            ..record
+        }
+    }
+
+    fn new(
+        id: RecordId,
+        kind: RecordKind,
+        date: Timestamp,
+        target_uri: String,
+        content_type: &str,
+        block: Block,
+    ) -> Record {
+        Record {
+            id,
+            kind,
+            date,
+            target_uri,
+            content_type: content_type.to_owned(),
+            block_digest: None,
+            payload_digest: None,
+            ip: None,
+            concurrent_to: Vec::new(),
+            refers_to: RefersTo::default(),
+            truncated: None,
+            protocols: Vec::new(),
+            extra: Vec::new(),
+            block,
+        }
+    }
+}
+
+impl RecordId {
+    /// A fresh identifier (UUID version 4).
+    pub fn random() -> RecordId {
+        RecordId(Uuid::new_v4())
+    }
+}
+
+/// Without the angle brackets: `urn:uuid:92283950-ef2f-4d72-b224-f54c6ec90bb0`.
+impl fmt::Display for RecordId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0.urn())
+    }
+}
+
+/// With or without angle brackets.
+impl FromStr for RecordId {
+    type Err = RecordIdError;
+
+    fn from_str(text: &str) -> Result<RecordId, RecordIdError> {
+        let bare = text
+            .strip_prefix('<')
+            .and_then(|rest| rest.strip_suffix('>'))
+            .unwrap_or(text);
+        let fault = || RecordIdError(text.to_owned());
+        let uuid = bare.strip_prefix("urn:uuid:").ok_or_else(fault)?;
+        Uuid::try_parse(uuid).map(RecordId).map_err(|_| fault())
+    }
+}
+
+impl RecordKind {
+    /// The value of `WARC-Type`.
+    pub fn name(self) -> &'static str {
+        match self {
+            RecordKind::Request => "request",
+            RecordKind::Response => "response",
+            RecordKind::Revisit(_) => "revisit",
+            RecordKind::Resource => "resource",
+            RecordKind::Metadata => "metadata",
+        }
+    }
+}
+
+impl RevisitProfile {
+    /// The URI that names the profile in WARC/1.1.
+    pub fn uri(self) -> &'static str {
+        match self {
+            RevisitProfile::IdenticalPayloadDigest => {
+                "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest"
+            }
+            RevisitProfile::ServerNotModified => {
+                "http://netpreserve.org/warc/1.1/revisit/server-not-modified"
+            }
+        }
+    }
+}
+
+impl RevisitProfile {
+    /// Whether the standard requires `WARC-Payload-Digest` with this profile.
+    pub fn needs_payload_digest(self) -> bool {
+        self == RevisitProfile::IdenticalPayloadDigest
+    }
+}
+
+impl Truncation {
+    /// The value of `WARC-Truncated`.
+    pub fn reason(self) -> &'static str {
+        match self {
+            Truncation::Length => "length",
+            Truncation::Time => "time",
+            Truncation::Disconnect => "disconnect",
+            Truncation::Unspecified => "unspecified",
+        }
+    }
+}
+
+impl Block {
+    /// A block kept elsewhere: its length and how to open it.
+    pub fn spool<F>(length: u64, open: F) -> Block
+    where
+        F: Fn() -> io::Result<Box<dyn Read + Send>> + Send + Sync + 'static,
+    {
+        Block::Spool {
+            length,
+            open: Arc::new(open),
+        }
+    }
+
+    /// Length in bytes.
+    pub fn length(&self) -> u64 {
+        match self {
+            Block::Bytes(bytes) => bytes.len() as u64,
+            Block::Spool { length, .. } => *length,
+        }
+    }
+}
+
+impl<T: Into<Bytes>> From<T> for Block {
+    fn from(bytes: T) -> Block {
+        Block::Bytes(bytes.into())
+    }
+}
+
+impl fmt::Debug for Block {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Block::Bytes(bytes) => write!(f, "Bytes({} bytes)", bytes.len()),
+            Block::Spool { length, .. } => write!(f, "Spool({length} bytes)"),
+        }
+    }
+}

@@ -1,0 +1,240 @@
+//! What a killed process left behind: files that still carry `.open`. Whole records are kept, a
+//! torn tail is cut off, and the file gets its final name. A file that a living writer holds
+//! (by an advisory lock) is left alone.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
+use crate::reader::{ReadError, Reader};
+use crate::record::RecordId;
+use crate::writer::Error;
+
+/// The suffix of a file that is being written.
+pub(crate) const OPEN_SUFFIX: &str = ".open";
+
+/// A file that was found with `.open` and put in order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Repaired {
+    /// Its final name; `None` where not one whole record was in it and it was removed.
+    pub file: Option<PathBuf>,
+    /// As it was found.
+    pub found: PathBuf,
+    /// Whole records that it keeps, at the offsets they had.
+    pub records: u64,
+    /// Bytes cut off.
+    pub cut_bytes: u64,
+    /// Whole records that stood behind a damaged one (lost pages of a power failure) and now stand in
+    /// a file of their own.
+    pub rescued: Option<Rescued>,
+}
+
+/// Whole records from behind a damaged one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rescued {
+    /// The file they are in now, at other offsets.
+    pub file: PathBuf,
+    /// How many.
+    pub records: u64,
+}
+
+/// What a walk through a file found.
+#[derive(Default)]
+struct Survey {
+    records: u64,
+    /// End of the last whole record before any damage.
+    whole_bytes: u64,
+    /// Offset and length of whole records behind damage.
+    behind: Vec<(u64, u64)>,
+}
+
+/// Puts every abandoned file of a directory in order, by name.
+pub(crate) fn repair(directory: &Path) -> Result<Vec<Repaired>, Error> {
+    let listing = |source| Error::Directory {
+        directory: directory.to_owned(),
+        source,
+    };
+    let mut found = Vec::new();
+    for entry in fs::read_dir(directory).map_err(listing)? {
+        let path = entry.map_err(listing)?.path();
+        if final_path(&path).is_some() {
+            found.push(path);
+        }
+    }
+    found.sort();
+    let mut repaired = Vec::new();
+    for path in found {
+        repaired.extend(repair_file(&path)?);
+    }
+    Ok(repaired)
+}
+
+/// The name of an `.open` file when it is whole; `None` for what is no WARC file of ours.
+fn final_path(open: &Path) -> Option<PathBuf> {
+    let name = open.file_name()?.to_str()?.strip_suffix(OPEN_SUFFIX)?;
+    let warc = name.ends_with(".warc") || name.ends_with(".warc.gz");
+    warc.then(|| open.with_file_name(name))
+}
+
+fn repair_file(path: &Path) -> Result<Option<Repaired>, Error> {
+    let fault = |source| Error::Repair {
+        file: path.to_owned(),
+        source,
+    };
+    let Some(target) = final_path(path) else {
+        return Ok(None);
+    };
+    let file = match OpenOptions::new().read(true).write(true).open(path) {
+        Ok(file) => file,
+        // Finished by its writer, or replaced by a better rescue, since the directory was listed.
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(e) => return Err(fault(e)),
+    };
+    match file.try_lock() {
+        Err(TryLockError::WouldBlock) => return Ok(None),
+        // A file system without locks: then nobody can hold one.
+        Ok(()) | Err(TryLockError::Error(_)) => {}
+    }
+    if !path.try_exists().map_err(fault)? {
+        return Ok(None);
+    }
+
+    let survey = survey(path)?;
+    let length = file.metadata().map_err(fault)?.len();
+    let rescued = rescue(path, &target, &survey.behind)?;
+    let found = path.to_owned();
+    let Survey {
+        records,
+        whole_bytes,
+        ..
+    } = survey;
+    let cut_bytes = length - whole_bytes;
+    if records == 0 {
+        fs::remove_file(path).map_err(fault)?;
+        return Ok(Some(Repaired {
+            file: None,
+            found,
+            records,
+            cut_bytes,
+            rescued,
+        }));
+    }
+    if cut_bytes > 0 {
+        file.set_len(whole_bytes).map_err(fault)?;
+    }
+    file.sync_all().map_err(fault)?;
+    let target = free_name(target).map_err(fault)?;
+    fs::rename(path, &target).map_err(fault)?;
+    sync_directory_of(&target).map_err(fault)?;
+    Ok(Some(Repaired {
+        file: Some(target),
+        found,
+        records,
+        cut_bytes,
+        rescued,
+    }))
+}
+
+fn survey(path: &Path) -> Result<Survey, Error> {
+    let mut survey = Survey::default();
+    let mut warcinfo: Option<RecordId> = None;
+    let mut damaged = false;
+    let mut reader = Reader::open(path)?;
+    loop {
+        let result = match reader.next_record() {
+            Ok(None) => return Ok(survey),
+            Ok(Some(record)) => {
+                let headers = record.headers();
+                if !damaged && warcinfo.is_none() && headers.kind() == "warcinfo" {
+                    warcinfo = headers.record_id();
+                }
+                // Behind damage, a record may be part of an archived WARC file; ours are known
+                // by the warcinfo they name.
+                let named = headers
+                    .first("WARC-Warcinfo-ID")
+                    .and_then(|id| id.parse().ok());
+                let ours = named.is_some() && named == warcinfo;
+                record.finish().map(|extent| (extent, ours))
+            }
+            Err(e) => Err(e),
+        };
+        match result {
+            Ok((extent, ours)) if damaged => {
+                if ours && !extent.shared {
+                    survey.behind.push((extent.offset, extent.length));
+                }
+            }
+            // Records that share a member are not written by us; the last of them ends it.
+            Ok((extent, _)) => {
+                survey.records += 1;
+                survey.whole_bytes = extent.offset + extent.length;
+            }
+            Err(ReadError::Damaged { .. }) => {
+                damaged = true;
+                if reader.resync()?.is_none() {
+                    return Ok(survey);
+                }
+            }
+            Err(io) => return Err(io.into()),
+        }
+    }
+}
+
+/// Copies records to a file of their own. Done before the damaged file is cut, and again from the
+/// beginning if it was interrupted.
+fn rescue(path: &Path, target: &Path, records: &[(u64, u64)]) -> Result<Option<Rescued>, Error> {
+    if records.is_empty() {
+        return Ok(None);
+    }
+    let fault = |source| Error::Repair {
+        file: path.to_owned(),
+        source,
+    };
+    let rescued = beside(target, "-rescued");
+    let mut open = rescued.clone().into_os_string();
+    open.push(OPEN_SUFFIX);
+    let open = PathBuf::from(open);
+    let copy = || -> io::Result<()> {
+        let mut from = File::open(path)?;
+        let mut to = File::create(&open)?;
+        for &(offset, length) in records {
+            from.seek(SeekFrom::Start(offset))?;
+            io::copy(&mut (&mut from).take(length), &mut to)?;
+        }
+        to.sync_all()?;
+        fs::rename(&open, &rescued)
+    };
+    copy().map_err(fault)?;
+    Ok(Some(Rescued {
+        file: rescued,
+        records: records.len() as u64,
+    }))
+}
+
+/// The path with a mark between the name and `.warc`.
+fn beside(path: &Path, mark: &str) -> PathBuf {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let (stem, ending) = name.rsplit_once(".warc").unwrap_or((&name, ""));
+    path.with_file_name(format!("{stem}{mark}.warc{ending}"))
+}
+
+/// The path, or one beside it where that name is taken: a finished file is never replaced.
+pub(crate) fn free_name(path: PathBuf) -> io::Result<PathBuf> {
+    let mut free = path.clone();
+    let mut number = 1_u64;
+    while free.try_exists()? {
+        free = beside(&path, &format!("-{number}"));
+        number += 1;
+    }
+    Ok(free)
+}
+
+/// Makes a new name survive power loss. Directories cannot be opened everywhere; then the file
+/// system's own order must do.
+pub(crate) fn sync_directory_of(path: &Path) -> io::Result<()> {
+    match path.parent() {
+        #[cfg(unix)]
+        Some(directory) => File::open(directory)?.sync_all(),
+        _ => Ok(()),
+    }
+}

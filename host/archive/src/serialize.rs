@@ -1,0 +1,277 @@
+//! A record's header as text, and its bytes as a gzip member (RFC 1952) or plain.
+
+use std::fmt::Write as _;
+use std::io::{self, Read};
+
+use flate2::{Compress, Crc, FlushCompress, Status};
+use jiff::Timestamp;
+
+use crate::digest::Digest;
+use crate::fields::{is_token, one_line, safe_uri};
+use crate::record::{Record, RecordId, RecordKind};
+use crate::writer::Compression;
+
+/// The first line of every record.
+const VERSION: &str = "WARC/1.1\r\n";
+
+/// What ends every record.
+pub(crate) const TRAILER: &[u8; 4] = b"\r\n\r\n";
+
+/// Room made in the output for each turn of the compressor.
+const PACK_BYTES: usize = 32 * 1024;
+
+/// Bytes of a spooled block read at a time.
+const SPOOL_BYTES: usize = 64 * 1024;
+
+/// A header in [`Record::extra`] that cannot be written.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum HeaderError {
+    /// The name is no token.
+    #[error("{0:?} cannot be the name of a record header")]
+    Name(String),
+    /// The writer itself answers for this header.
+    #[error("{0} is written from the record's own fields, not as an extra header")]
+    Reserved(String),
+    /// The standard requires a payload digest with this profile.
+    #[error("an identical-payload-digest revisit has no payload digest")]
+    NoPayloadDigest,
+}
+
+/// Headers that come from a record's fields.
+const RESERVED: [&str; 17] = [
+    "warc-type",
+    "warc-record-id",
+    "warc-date",
+    "warc-target-uri",
+    "warc-warcinfo-id",
+    "warc-filename",
+    "warc-profile",
+    "warc-refers-to",
+    "warc-refers-to-target-uri",
+    "warc-refers-to-date",
+    "warc-ip-address",
+    "warc-truncated",
+    "warc-block-digest",
+    "warc-payload-digest",
+    "warc-segment-number",
+    "content-type",
+    "content-length",
+];
+
+/// Lines `Name: value`, each value on one line.
+pub(crate) struct HeaderText(String);
+
+impl HeaderText {
+    fn new(kind: &str, id: RecordId, date: Timestamp) -> HeaderText {
+        let mut text = HeaderText(VERSION.to_owned());
+        text.line("WARC-Type", kind);
+        text.line("WARC-Record-ID", format_args!("<{id}>"));
+        text.line("WARC-Date", format_args!("{date:.6}"));
+        text
+    }
+
+    /// Adds a line whose value is known to be safe.
+    fn line(&mut self, name: &str, value: impl std::fmt::Display) {
+        // Writing to a String cannot fail.
+        let _ = write!(self.0, "{name}: {value}\r\n");
+    }
+
+    fn finish(mut self) -> String {
+        self.0.push_str("\r\n");
+        self.0
+    }
+}
+
+/// The header of a record in the file with the given `warcinfo`.
+pub(crate) fn header(
+    record: &Record,
+    warcinfo: RecordId,
+    block_digest: Digest,
+) -> Result<String, HeaderError> {
+    let mut text = HeaderText::new(record.kind.name(), record.id, record.date);
+    text.line("WARC-Target-URI", safe_uri(&record.target_uri));
+    if let RecordKind::Revisit(profile) = record.kind {
+        text.line("WARC-Profile", profile.uri());
+        if record.payload_digest.is_none() && profile.needs_payload_digest() {
+            return Err(HeaderError::NoPayloadDigest);
+        }
+    }
+    refers_to(&mut text, record);
+    for id in &record.concurrent_to {
+        text.line("WARC-Concurrent-To", format_args!("<{id}>"));
+    }
+    if let Some(ip) = record.ip {
+        text.line("WARC-IP-Address", ip.to_canonical());
+    }
+    for protocol in &record.protocols {
+        text.line("WARC-Protocol", one_line(protocol));
+    }
+    if let Some(reason) = record.truncated {
+        text.line("WARC-Truncated", reason.reason());
+    }
+    text.line("WARC-Warcinfo-ID", format_args!("<{warcinfo}>"));
+    for (name, value) in &record.extra {
+        if name.is_empty() || !name.chars().all(is_token) {
+            return Err(HeaderError::Name(name.clone()));
+        }
+        if RESERVED.contains(&name.to_ascii_lowercase().as_str()) {
+            return Err(HeaderError::Reserved(name.clone()));
+        }
+        text.line(name, one_line(value));
+    }
+    if let Some(digest) = record.payload_digest {
+        text.line("WARC-Payload-Digest", digest);
+    }
+    text.line("WARC-Block-Digest", block_digest);
+    let content_type = one_line(&record.content_type);
+    if !content_type.is_empty() {
+        text.line("Content-Type", content_type);
+    }
+    text.line("Content-Length", record.block.length());
+    Ok(text.finish())
+}
+
+fn refers_to(text: &mut HeaderText, record: &Record) {
+    let revisit = match record.kind {
+        RecordKind::Revisit(_) => true,
+        RecordKind::Metadata => false,
+        RecordKind::Request | RecordKind::Response | RecordKind::Resource => return,
+    };
+    if let Some(id) = record.refers_to.id {
+        text.line("WARC-Refers-To", format_args!("<{id}>"));
+    }
+    if revisit {
+        if let Some(uri) = &record.refers_to.target_uri {
+            text.line("WARC-Refers-To-Target-URI", safe_uri(uri));
+        }
+        if let Some(date) = record.refers_to.date {
+            text.line("WARC-Refers-To-Date", format_args!("{date:.6}"));
+        }
+    }
+}
+
+/// The header of a file's `warcinfo` record.
+pub(crate) fn warcinfo_header(
+    id: RecordId,
+    date: Timestamp,
+    file_name: &str,
+    block_digest: Digest,
+    block_length: usize,
+) -> String {
+    let mut text = HeaderText::new("warcinfo", id, date);
+    text.line("WARC-Filename", file_name);
+    text.line("WARC-Block-Digest", block_digest);
+    text.line("Content-Type", crate::record::WARC_FIELDS);
+    text.line("Content-Length", block_length);
+    text.finish()
+}
+
+/// Where packed bytes go: a growing buffer that can be emptied when it is long.
+pub(crate) trait Output {
+    /// The bytes waiting to be written.
+    fn buffer(&mut self) -> &mut Vec<u8>;
+    /// Called after bytes were added; may write and empty the buffer.
+    fn added(&mut self) -> io::Result<()>;
+}
+
+/// Packs records, one gzip member each, or leaves them plain.
+pub(crate) struct Packer {
+    compress: Option<Compress>,
+    crc: Crc,
+}
+
+impl Packer {
+    pub(crate) fn new(compression: Compression) -> Packer {
+        let compress = match compression {
+            Compression::None => None,
+            Compression::Gzip(level) => {
+                Some(Compress::new(flate2::Compression::new(level.min(9)), false))
+            }
+        };
+        Packer {
+            compress,
+            crc: Crc::new(),
+        }
+    }
+
+    pub(crate) fn begin(&mut self, out: &mut impl Output) {
+        if let Some(compress) = &mut self.compress {
+            compress.reset();
+            self.crc.reset();
+            // Magic, deflate, no flags, no time (the record has its own), unknown system.
+            out.buffer()
+                .extend_from_slice(&[0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff]);
+        }
+    }
+
+    pub(crate) fn feed(&mut self, mut bytes: &[u8], out: &mut impl Output) -> io::Result<()> {
+        let Some(compress) = &mut self.compress else {
+            out.buffer().extend_from_slice(bytes);
+            return out.added();
+        };
+        self.crc.update(bytes);
+        while !bytes.is_empty() {
+            let before = compress.total_in();
+            out.buffer().reserve(PACK_BYTES);
+            compress
+                .compress_vec(bytes, out.buffer(), FlushCompress::None)
+                .map_err(io::Error::other)?;
+            let taken = usize::try_from(compress.total_in() - before).unwrap_or(bytes.len());
+            bytes = &bytes[taken..];
+            out.added()?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn end(&mut self, out: &mut impl Output) -> io::Result<()> {
+        if let Some(compress) = &mut self.compress {
+            loop {
+                out.buffer().reserve(PACK_BYTES);
+                let status = compress
+                    .compress_vec(&[], out.buffer(), FlushCompress::Finish)
+                    .map_err(io::Error::other)?;
+                if status == Status::StreamEnd {
+                    break;
+                }
+            }
+            out.buffer()
+                .extend_from_slice(&self.crc.sum().to_le_bytes());
+            out.buffer()
+                .extend_from_slice(&self.crc.amount().to_le_bytes());
+        }
+        out.added()
+    }
+}
+
+/// Reads exactly `length` bytes to `each`; a failing read or any other length goes through
+/// `fault`.
+pub(crate) fn read_spool<E>(
+    mut reader: Box<dyn Read + Send>,
+    length: u64,
+    fault: impl Fn(io::Error) -> E,
+    mut each: impl FnMut(&[u8]) -> Result<(), E>,
+) -> Result<(), E> {
+    let mut buffer = vec![0; SPOOL_BYTES];
+    let mut seen = 0;
+    loop {
+        let got = match reader.read(&mut buffer) {
+            Ok(0) => break,
+            Ok(got) => got,
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
+            Err(e) => return Err(fault(e)),
+        };
+        seen += got as u64;
+        if seen > length {
+            break;
+        }
+        each(&buffer[..got])?;
+    }
+    if seen == length {
+        return Ok(());
+    }
+    let more = if seen > length { "more than " } else { "" };
+    let seen = seen.min(length);
+    Err(fault(io::Error::other(format!(
+        "block has {more}{seen} bytes instead of {length}"
+    ))))
+}

@@ -1,0 +1,103 @@
+//! What a file says about the crawl that wrote it: the block of its `warcinfo` record.
+
+use crate::digest::Digest;
+use crate::fields::Fields;
+
+/// The specification that a file follows, as `conformsTo` names it.
+const CONFORMS_TO: &str =
+    "http://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/";
+
+/// The fields of a `warcinfo` record. Absent ones are left out.
+#[derive(Clone, Debug, Default)]
+pub struct WarcInfo {
+    /// `software`: name and version of the crawler with a URL.
+    pub software: String,
+    /// `hostname` of the crawling machine.
+    pub hostname: Option<String>,
+    /// `ip` of the crawling machine.
+    pub ip: Option<String>,
+    /// `operator`: who runs the crawl.
+    pub operator: Option<String>,
+    /// `contact`: URL where a webmaster finds out more.
+    pub contact: Option<String>,
+    /// `organization` on whose behalf it runs.
+    pub organization: Option<String>,
+    /// `audience` it is for.
+    pub audience: Option<String>,
+    /// `isPartOf`: the job or collection.
+    pub is_part_of: Option<String>,
+    /// `description` of the job.
+    pub description: Option<String>,
+    /// `robots`: the policy followed.
+    pub robots: Option<String>,
+    /// `http-header-user-agent`.
+    pub user_agent: Option<String>,
+    /// `http-header-from`.
+    pub from: Option<String>,
+    /// `plugin`, one line each.
+    pub plugins: Vec<PluginInForce>,
+    /// Further lines, after the others.
+    pub extra: Fields,
+}
+
+/// A plugin that decided what this file holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PluginInForce {
+    /// Its name in the profile.
+    pub name: String,
+    /// The version it gives itself.
+    pub version: String,
+    /// SHA-256 of the component, in the form the profile pins it by (`sha256:` and hexadecimal).
+    pub hash: String,
+    /// Digest of the settings it was configured with.
+    pub settings: Option<Digest>,
+}
+
+impl WarcInfo {
+    /// Only the software is known.
+    pub fn new(software: impl Into<String>) -> WarcInfo {
+        WarcInfo {
+            software: software.into(),
+            ..WarcInfo::default()
+        }
+    }
+
+    /// The block of the record.
+    pub fn fields(&self) -> Fields {
+        let mut fields = Fields::new();
+        fields
+            .push("software", &self.software)
+            .push("format", "WARC File Format 1.1")
+            .push("conformsTo", CONFORMS_TO)
+            .push_some("hostname", self.hostname.as_ref())
+            .push_some("ip", self.ip.as_ref())
+            .push_some("operator", self.operator.as_ref())
+            .push_some("contact", self.contact.as_ref())
+            .push_some("organization", self.organization.as_ref())
+            .push_some("audience", self.audience.as_ref())
+            .push_some("isPartOf", self.is_part_of.as_ref())
+            .push_some("description", self.description.as_ref())
+            .push_some("robots", self.robots.as_ref())
+            .push_some("http-header-user-agent", self.user_agent.as_ref())
+            .push_some("http-header-from", self.from.as_ref());
+        for plugin in &self.plugins {
+            let PluginInForce {
+                name,
+                version,
+                hash,
+                settings,
+            } = plugin;
+            match settings {
+                Some(settings) => fields.push(
+                    "plugin",
+                    format!("{name} {version} {hash} settings {settings}"),
+                ),
+                None => fields.push("plugin", format!("{name} {version} {hash}")),
+            };
+        }
+        for (name, value) in self.extra.iter() {
+            fields.push(name, value);
+        }
+        fields
+    }
+}
