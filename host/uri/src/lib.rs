@@ -1,1 +1,28 @@
-//! Opilio.
+//! URIs as a crawler needs them: parsed and normalised, in SURT order, with canonical form, hop path and public suffix.
+//!
+//! Three forms of one URI, which never mix:
+//! - [`Uri`] is the **exact** normalised URI: what is fetched, recorded and shown. [`Uri::key`] is the same thing in SURT
+//!   order and reads back without loss; it is the record key of the frontier.
+//! - [`Uri::surt`] is the **SURT form** (glossary): lower-case, `https` read as `http`. Scope prefixes are compared with it.
+//! - [`Canonicaliser`] makes the **canonical form**, used for the seen test alone.
+//!
+//! Nothing here does I/O, reads a clock or resolves a name.
+
+mod canonical;
+mod hop;
+mod host;
+mod key;
+mod likely;
+mod lookup_key;
+mod scheme;
+mod surt;
+mod uri;
+
+pub use canonical::{Canonicaliser, Rule, RuleError, expand_groups};
+pub use hop::{HOPS_KEPT_MAX, Hop, HopPath, HopPathError, TrailingHops};
+pub use host::{HOST_BYTES_MAX, HostFault, LABEL_BYTES_MAX, registrable_surt};
+pub use key::KeyError;
+pub use likely::{is_likely_uri, uris_in_query};
+pub use lookup_key::{cdx_key, lookup_form};
+pub use surt::{SurtPrefixSet, implied_surt_prefix, surt_lookups, surt_of, surt_prefix_from_line};
+pub use uri::{URI_BYTES_MAX, Uri, UriError};

@@ -1,0 +1,413 @@
+//! The canonical form: one text for the many URIs of one document. It is an index for the seen test; it is never fetched.
+//!
+//! A canonicaliser is a list of rules, each of which rewrites the text. Which rules, and in which order, is the profile's
+//! choice; the default is the predecessor's, so that crawls agree on what has been seen.
+
+use std::borrow::Cow;
+
+use regex::Regex;
+
+use crate::uri::Uri;
+
+/// One rewriting of a URI's text.
+#[derive(Clone, Debug)]
+pub enum Rule {
+    /// Makes the whole text lower-case, path and query included.
+    Lowercase,
+    /// Takes `user:password@` from the authority.
+    StripUserinfo,
+    /// Takes `www.` from the host.
+    StripWww,
+    /// Takes `www.`, `www2.`, `www12.` … from the host.
+    StripWwwN,
+    /// Takes session ids: `jsessionid`, `phpsessid` and `sid` with 32 letters and digits, ASP's `aspsessionid…`, and
+    /// `;jsessionid=…` in the path.
+    StripSessionIds,
+    /// Takes ColdFusion's `cfid` and the `cftoken` beside it.
+    StripSessionCfids,
+    /// Takes what an empty query leaves: `?` and `&` at the end, `&` at the start.
+    FixupQuery,
+    /// Makes runs of slashes in the path one slash.
+    StripExtraSlashes,
+    /// Where the pattern matches the whole text, puts `replacement` in its place; `$1` to `$99` mean its groups.
+    Regex {
+        /// The pattern, anchored at both ends.
+        pattern: Box<Regex>,
+        /// What takes the place of the text.
+        replacement: String,
+    },
+}
+
+/// Why a rule cannot be made.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum RuleError {
+    /// No rule has this name.
+    #[error("no canonicalisation rule is called {0:?}")]
+    Name(String),
+    /// The pattern of a regex rule is none.
+    #[error("pattern {pattern:?} is no regular expression")]
+    Pattern {
+        /// The pattern.
+        pattern: String,
+        /// What the parser says.
+        #[source]
+        source: regex::Error,
+    },
+}
+
+/// An ordered list of rules.
+#[derive(Clone, Debug)]
+pub struct Canonicaliser {
+    rules: Vec<Rule>,
+}
+
+impl Default for Canonicaliser {
+    /// Lower-case, userinfo, www, session ids, ColdFusion ids, query: the predecessor's list and order.
+    fn default() -> Canonicaliser {
+        Canonicaliser::new(vec![
+            Rule::Lowercase,
+            Rule::StripUserinfo,
+            Rule::StripWwwN,
+            Rule::StripSessionIds,
+            Rule::StripSessionCfids,
+            Rule::FixupQuery,
+        ])
+    }
+}
+
+impl Canonicaliser {
+    /// A canonicaliser of these rules, applied in this order. Without rules the canonical form is the URI.
+    #[must_use]
+    pub fn new(rules: Vec<Rule>) -> Canonicaliser {
+        Canonicaliser { rules }
+    }
+
+    /// The rules in order.
+    #[must_use]
+    pub fn rules(&self) -> &[Rule] {
+        &self.rules
+    }
+
+    /// The canonical form.
+    #[must_use]
+    pub fn apply(&self, uri: &Uri) -> String {
+        let mut text = Cow::Borrowed(uri.as_str());
+        for rule in &self.rules {
+            if let Cow::Owned(changed) = rule.apply(&text) {
+                text = Cow::Owned(changed);
+            }
+        }
+        text.into_owned()
+    }
+
+    /// The name of each rule and the text after it, to show which rule did what.
+    #[must_use]
+    pub fn trace(&self, uri: &Uri) -> Vec<(&'static str, String)> {
+        let mut text = uri.as_str().to_owned();
+        let mut trace = Vec::with_capacity(self.rules.len());
+        for rule in &self.rules {
+            if let Cow::Owned(changed) = rule.apply(&text) {
+                text = changed;
+            }
+            trace.push((rule.name(), text.clone()));
+        }
+        trace
+    }
+}
+
+impl Rule {
+    /// A rule without arguments by the name that profiles use: `lowercase`, `strip-userinfo`, `strip-www`, `strip-www-n`,
+    /// `strip-session-ids`, `strip-session-cfids`, `fixup-query`, `strip-extra-slashes`.
+    ///
+    /// # Errors
+    /// [`RuleError::Name`].
+    pub fn named(name: &str) -> Result<Rule, RuleError> {
+        Ok(match name {
+            "lowercase" => Rule::Lowercase,
+            "strip-userinfo" => Rule::StripUserinfo,
+            "strip-www" => Rule::StripWww,
+            "strip-www-n" => Rule::StripWwwN,
+            "strip-session-ids" => Rule::StripSessionIds,
+            "strip-session-cfids" => Rule::StripSessionCfids,
+            "fixup-query" => Rule::FixupQuery,
+            "strip-extra-slashes" => Rule::StripExtraSlashes,
+            other => return Err(RuleError::Name(other.to_owned())),
+        })
+    }
+
+    /// A [`Rule::Regex`]. The pattern must match the whole text.
+    ///
+    /// # Errors
+    /// [`RuleError::Pattern`].
+    pub fn regex(pattern: &str, replacement: &str) -> Result<Rule, RuleError> {
+        match Regex::new(&format!("^(?:{pattern})$")) {
+            Ok(compiled) => Ok(Rule::Regex {
+                pattern: Box::new(compiled),
+                replacement: replacement.to_owned(),
+            }),
+            Err(source) => Err(RuleError::Pattern {
+                pattern: pattern.to_owned(),
+                source,
+            }),
+        }
+    }
+
+    /// The name that profiles and traces use.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Rule::Lowercase => "lowercase",
+            Rule::StripUserinfo => "strip-userinfo",
+            Rule::StripWww => "strip-www",
+            Rule::StripWwwN => "strip-www-n",
+            Rule::StripSessionIds => "strip-session-ids",
+            Rule::StripSessionCfids => "strip-session-cfids",
+            Rule::FixupQuery => "fixup-query",
+            Rule::StripExtraSlashes => "strip-extra-slashes",
+            Rule::Regex { .. } => "regex",
+        }
+    }
+
+    /// Rewrites `text`; borrowed where the rule has nothing to do.
+    #[must_use]
+    pub fn apply<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        match self {
+            Rule::Lowercase => lowercase(text),
+            Rule::StripUserinfo => strip_userinfo(text),
+            Rule::StripWww => strip_www(text, false),
+            Rule::StripWwwN => strip_www(text, true),
+            Rule::StripSessionIds => strip_session_ids(text),
+            Rule::StripSessionCfids => strip_cfids(text),
+            Rule::FixupQuery => fixup_query(text),
+            Rule::StripExtraSlashes => strip_extra_slashes(text),
+            Rule::Regex {
+                pattern,
+                replacement,
+            } => match pattern.captures(text) {
+                Some(groups) => Cow::Owned(expand_groups(replacement, &groups)),
+                None => Cow::Borrowed(text),
+            },
+        }
+    }
+}
+
+/// Writes `template` with `$0` to `$99` replaced by the groups of a match. Digits after the last group that exists are
+/// text, `\` takes the next character as it is; a group that matched nothing is empty.
+#[must_use]
+pub fn expand_groups(template: &str, groups: &regex::Captures<'_>) -> String {
+    let mut out = String::with_capacity(template.len() + 32);
+    let mut characters = template.chars().peekable();
+    while let Some(character) = characters.next() {
+        match character {
+            '\\' => out.extend(characters.next()),
+            '$' => {
+                let Some(first) = characters.next_if(char::is_ascii_digit) else {
+                    out.push('$');
+                    continue;
+                };
+                let mut number = digit(first);
+                while number < 10
+                    && let Some(next) = characters.peek().copied().filter(char::is_ascii_digit)
+                    && number * 10 + digit(next) < groups.len()
+                {
+                    number = number * 10 + digit(next);
+                    characters.next();
+                }
+                out.push_str(groups.get(number).map_or("", |group| group.as_str()));
+            }
+            other => out.push(other),
+        }
+    }
+    out
+}
+
+fn digit(character: char) -> usize {
+    character.to_digit(10).map_or(0, |digit| digit as usize)
+}
+
+fn lowercase(text: &str) -> Cow<'_, str> {
+    if text.chars().any(char::is_uppercase) {
+        Cow::Owned(text.to_lowercase())
+    } else {
+        Cow::Borrowed(text)
+    }
+}
+
+/// The parts of a text that rules work on: `scheme://`, authority, path, `?query` (with its question mark).
+struct Parts<'t> {
+    scheme: &'t str,
+    authority: &'t str,
+    path: &'t str,
+    query: &'t str,
+}
+
+impl<'t> Parts<'t> {
+    /// None where there is no authority.
+    fn of(text: &'t str) -> Option<Parts<'t>> {
+        let start = text.find("://")? + 3;
+        let end = text[start..]
+            .find(['/', '?', '#'])
+            .map_or(text.len(), |at| start + at);
+        let query = text[end..].find('?').map_or(text.len(), |at| end + at);
+        Some(Parts {
+            scheme: &text[..start],
+            authority: &text[start..end],
+            path: &text[end..query],
+            query: &text[query..],
+        })
+    }
+}
+
+fn strip_userinfo(text: &str) -> Cow<'_, str> {
+    match Parts::of(text) {
+        Some(parts) => match parts.authority.rsplit_once('@') {
+            Some((_, server)) => {
+                Cow::Owned([parts.scheme, server, parts.path, parts.query].concat())
+            }
+            None => Cow::Borrowed(text),
+        },
+        None => Cow::Borrowed(text),
+    }
+}
+
+/// `www.com` stays: what is left would be no host.
+fn strip_www(text: &str, numbered: bool) -> Cow<'_, str> {
+    let Some(parts) = Parts::of(text) else {
+        return Cow::Borrowed(text);
+    };
+    if !matches!(
+        parts.scheme.to_ascii_lowercase().as_str(),
+        "http://" | "https://"
+    ) {
+        return Cow::Borrowed(text);
+    }
+    let at = parts.authority.rfind('@').map_or(0, |at| at + 1);
+    let (userinfo, server) = parts.authority.split_at(at);
+    let Some((label, rest)) = server.split_once('.') else {
+        return Cow::Borrowed(text);
+    };
+    let is_www = label
+        .get(..3)
+        .is_some_and(|www| www.eq_ignore_ascii_case("www"))
+        && match numbered {
+            true => label[3..].bytes().all(|b| b.is_ascii_digit()),
+            false => label.len() == 3,
+        };
+    if !is_www || !rest.contains('.') {
+        return Cow::Borrowed(text);
+    }
+    Cow::Owned([parts.scheme, userinfo, rest, parts.path, parts.query].concat())
+}
+
+fn strip_session_ids(text: &str) -> Cow<'_, str> {
+    let path_free = strip_path_jsessionid(text);
+    match strip_parameters(&path_free, is_session_id) {
+        Some(stripped) => Cow::Owned(stripped),
+        None => path_free,
+    }
+}
+
+/// `;jsessionid=…` up to the next `;`, `/`, `?` or `#` (Servlet specification 3.1 §7.1.3: a path parameter of that name).
+fn strip_path_jsessionid(text: &str) -> Cow<'_, str> {
+    const NAME: &str = ";jsessionid=";
+    let path_end = text.find(['?', '#']).unwrap_or(text.len());
+    let at = text.as_bytes()[..path_end]
+        .windows(NAME.len())
+        .position(|window| window.eq_ignore_ascii_case(NAME.as_bytes()));
+    let Some(at) = at else {
+        return Cow::Borrowed(text);
+    };
+    let value = &text[at + NAME.len()..];
+    let rest = &value[value.find([';', '/', '?', '#']).unwrap_or(value.len())..];
+    Cow::Owned([&text[..at], rest].concat())
+}
+
+fn is_session_id(name: &str, value: &str) -> bool {
+    let is_plain =
+        |length: usize| value.len() == length && value.bytes().all(|b| b.is_ascii_alphanumeric());
+    let named = |wanted: &str| name.eq_ignore_ascii_case(wanted);
+    if named("jsessionid") || named("phpsessid") || named("sid") {
+        return is_plain(32);
+    }
+    const ASP: &str = "aspsessionid";
+    name.len() == ASP.len() + 8
+        && name
+            .get(..ASP.len())
+            .is_some_and(|start| start.eq_ignore_ascii_case(ASP))
+        && name.bytes().all(|b| b.is_ascii_alphabetic())
+        && value.len() == 24
+        && value.bytes().all(|b| b.is_ascii_alphabetic())
+}
+
+/// ColdFusion writes both, one beside the other; a `cfid` alone may mean anything.
+fn strip_cfids(text: &str) -> Cow<'_, str> {
+    let named = |name: &str, wanted: &str| name.eq_ignore_ascii_case(wanted);
+    let Some((_, query)) = text.split_once('?') else {
+        return Cow::Borrowed(text);
+    };
+    let has = |wanted: &str| {
+        query
+            .split('&')
+            .filter_map(|pair| pair.split_once('='))
+            .any(|(name, value)| named(name, wanted) && !value.is_empty())
+    };
+    if !has("cfid") || !has("cftoken") {
+        return Cow::Borrowed(text);
+    }
+    let is_id = |name: &str, value: &str| {
+        !value.is_empty() && (named(name, "cfid") || named(name, "cftoken"))
+    };
+    match strip_parameters(text, is_id) {
+        Some(stripped) => Cow::Owned(stripped),
+        None => Cow::Borrowed(text),
+    }
+}
+
+/// Takes the parameters of the query that `unwanted` names, each with the `&` after it. The `?` and the `&` before stay:
+/// cleaning up is the work of [`Rule::FixupQuery`]. None where there is nothing to take.
+fn strip_parameters(text: &str, unwanted: impl Fn(&str, &str) -> bool) -> Option<String> {
+    let (before, query) = text.split_once('?')?;
+    let mut out: Option<String> = None;
+    let mut start = 0;
+    while start <= query.len() {
+        let end = query[start..]
+            .find('&')
+            .map_or(query.len(), |at| start + at);
+        let pair = &query[start..end];
+        let next = (end + 1).min(query.len());
+        if pair
+            .split_once('=')
+            .is_some_and(|(name, value)| unwanted(name, value))
+        {
+            out.get_or_insert_with(|| format!("{before}?{}", &query[..start]));
+        } else if let Some(out) = &mut out {
+            out.push_str(&query[start..next]);
+        }
+        start = end + 1;
+    }
+    out
+}
+
+fn fixup_query(text: &str) -> Cow<'_, str> {
+    let Some((before, query)) = text.split_once('?') else {
+        return Cow::Borrowed(text);
+    };
+    match query.trim_matches('&') {
+        "" => Cow::Owned(before.to_owned()),
+        same if same.len() == query.len() => Cow::Borrowed(text),
+        shorter => Cow::Owned([before, "?", shorter].concat()),
+    }
+}
+
+fn strip_extra_slashes(text: &str) -> Cow<'_, str> {
+    let Some(parts) = Parts::of(text).filter(|parts| parts.path.contains("//")) else {
+        return Cow::Borrowed(text);
+    };
+    let mut path = String::with_capacity(parts.path.len());
+    for character in parts.path.chars() {
+        if character != '/' || !path.ends_with('/') {
+            path.push(character);
+        }
+    }
+    Cow::Owned([parts.scheme, parts.authority, &path, parts.query].concat())
+}

@@ -1,0 +1,240 @@
+//! SURT forms of text, implied SURT prefixes of seeds, and sets of prefixes (glossary, "SURT" and "SURT prefix").
+
+use crate::host::push_reversed;
+use crate::uri::{Uri, UriError, trim, with_scheme};
+
+/// The SURT form of a text that looks like a URI, whether or not it is a valid one: authority turned round, lower-case,
+/// `https` read as `http`; what else was written stays, userinfo (`(org,example,@user:pass)`), fragment and a missing
+/// slash included. Text without `://` is only made lower-case. For URIs in hand there is [`Uri::surt`].
+#[must_use]
+pub fn surt_of(text: &str) -> String {
+    let mut surt = String::with_capacity(text.len() + 4);
+    match text.split_once("://") {
+        None => surt.push_str(text),
+        Some((scheme, rest)) => {
+            let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+            let (authority, path) = rest.split_at(end);
+            let (userinfo, server) = match authority.rsplit_once('@') {
+                Some((userinfo, server)) => (Some(userinfo), server),
+                None => (None, authority),
+            };
+            let (host, port) = match server.rsplit_once(':') {
+                Some((host, port)) if port.bytes().all(|b| b.is_ascii_digit()) => (host, port),
+                _ => (server, ""),
+            };
+            surt.push_str(if scheme.eq_ignore_ascii_case("https") {
+                "http"
+            } else {
+                scheme
+            });
+            surt.push_str("://(");
+            push_reversed(&mut surt, host);
+            if !port.is_empty() {
+                surt.push(':');
+                surt.push_str(port);
+            }
+            if let Some(userinfo) = userinfo {
+                surt.push('@');
+                surt.push_str(userinfo);
+            }
+            surt.push(')');
+            surt.push_str(path);
+        }
+    }
+    lower(surt)
+}
+
+/// The SURT prefix that a seed implies, from the seed as written (glossary, "SURT prefix", rules 1 to 3).
+///
+/// A slash decides: `http://example.org` means the domain with all below it (`http://(org,example,`),
+/// `http://example.org/` that host alone (`http://(org,example,)/`), and a path is cut after its last slash.
+/// `example.org` means `http://example.org`. The result is normalised, so that it compares with [`Uri::surt`].
+///
+/// # Errors
+/// [`UriError`] where the seed is no URI.
+pub fn implied_surt_prefix(seed: &str) -> Result<String, UriError> {
+    let seed = with_scheme(trim(seed));
+    let mut prefix = Uri::parse(&seed)?.surt();
+    if ends_with_its_authority(&seed) && prefix.ends_with(")/") {
+        prefix.truncate(prefix.len() - 1);
+    }
+    if prefix.bytes().filter(|b| *b == b'/').count() >= 3
+        && let Some(last) = prefix.rfind('/')
+    {
+        prefix.truncate(last + 1);
+    }
+    if prefix.ends_with(')') {
+        prefix.pop();
+    }
+    Ok(prefix)
+}
+
+/// The prefix that a line of a SURT file or a seed list stands for; None for a blank line or a comment (`#`).
+///
+/// `+` before it changes nothing. A line with `(` is a prefix already (`http://(org,example,`, `(org,example,`), anything
+/// else is a URI and stands for its implied prefix. What follows a blank is a comment.
+///
+/// # Errors
+/// [`UriError`] where the line is a URI that is none.
+pub fn surt_prefix_from_line(line: &str) -> Result<Option<String>, UriError> {
+    let line = trim(line);
+    let line = trim(line.strip_prefix('+').unwrap_or(line));
+    if line.is_empty() || line.starts_with('#') {
+        return Ok(None);
+    }
+    let line = line.split_whitespace().next().unwrap_or_default();
+    match line.split_once('(') {
+        Some((before, after)) if before.is_empty() || before.ends_with("//") => {
+            let scheme = before.trim_end_matches('/').trim_end_matches(':');
+            let scheme = match scheme {
+                "" => "http",
+                scheme if scheme.eq_ignore_ascii_case("https") => "http",
+                scheme => scheme,
+            };
+            Ok(Some(lower(format!("{scheme}://({after}"))))
+        }
+        _ => implied_surt_prefix(line).map(Some),
+    }
+}
+
+/// A set of SURT prefixes that answers whether one of them begins a SURT form, in one binary search.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SurtPrefixSet {
+    /// Sorted; none begins another, because the longer one would be redundant.
+    prefixes: Vec<Box<str>>,
+}
+
+impl SurtPrefixSet {
+    /// Reads a SURT file, a line at a time as [`surt_prefix_from_line`] does.
+    ///
+    /// # Errors
+    /// The first line that is none, with its number from 1.
+    pub fn parse(file: &str) -> Result<SurtPrefixSet, (usize, UriError)> {
+        let mut prefixes = Vec::new();
+        for (index, line) in file.lines().enumerate() {
+            match surt_prefix_from_line(line) {
+                Ok(prefix) => prefixes.extend(prefix),
+                Err(error) => return Err((index + 1, error)),
+            }
+        }
+        Ok(prefixes.into_iter().collect())
+    }
+
+    /// Whether some prefix begins `surt` (as [`Uri::surt`] makes it).
+    #[must_use]
+    pub fn covers(&self, surt: &str) -> bool {
+        self.prefix_of(surt).is_some()
+    }
+
+    /// The prefix that begins `surt`.
+    #[must_use]
+    pub fn prefix_of(&self, surt: &str) -> Option<&str> {
+        // No prefix begins another, so the only candidate is the last one that sorts before or at `surt`.
+        let after = self.prefixes.partition_point(|prefix| &**prefix <= surt);
+        let candidate = &**self.prefixes.get(after.checked_sub(1)?)?;
+        surt.starts_with(candidate).then_some(candidate)
+    }
+
+    /// Adds a prefix, and drops those it makes redundant.
+    pub fn insert(&mut self, prefix: &str) {
+        if self.covers(prefix) {
+            return;
+        }
+        let from = self.prefixes.partition_point(|kept| &**kept < prefix);
+        let to = from + self.prefixes[from..].partition_point(|kept| kept.starts_with(prefix));
+        self.prefixes.splice(from..to, [prefix.into()]);
+    }
+
+    /// The prefixes in order.
+    pub fn iter(&self) -> impl Iterator<Item = &str> {
+        self.prefixes.iter().map(|prefix| &**prefix)
+    }
+
+    /// How many there are once redundant ones are gone.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.prefixes.len()
+    }
+
+    /// Whether there is none: nothing is covered.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.prefixes.is_empty()
+    }
+}
+
+impl<S: Into<String>> FromIterator<S> for SurtPrefixSet {
+    fn from_iter<I: IntoIterator<Item = S>>(prefixes: I) -> SurtPrefixSet {
+        let mut prefixes: Vec<Box<str>> = prefixes
+            .into_iter()
+            .map(|prefix| prefix.into().into_boxed_str())
+            .collect();
+        prefixes.sort_unstable();
+        prefixes.dedup_by(|later, kept| later.starts_with(&**kept));
+        SurtPrefixSet { prefixes }
+    }
+}
+
+/// The keys under which something may be filed for a URI, from the most to the least specific, for tables keyed by SURT
+/// prefix: the exact URI (with a tab after it), it as a prefix, without query, each directory above, the authority with and
+/// without userinfo and port, each domain above. Without the scheme: `(org,example,www,)/a?b` … `(org`.
+#[must_use]
+pub fn surt_lookups(surt: &str) -> Vec<String> {
+    let whole = surt.split_once("://").map_or(surt, |(_, rest)| rest);
+    let whole = whole.split('#').next().unwrap_or_default();
+    let whole = match whole.ends_with(')') {
+        true => format!("{whole}/"),
+        false => whole.to_owned(),
+    };
+    let mut keys = vec![format!("{whole}\t"), whole.clone()];
+    let Some(close) = whole.find(")/") else {
+        return keys;
+    };
+    let path = &whole[..whole.find('?').unwrap_or(whole.len())];
+    let mut rest = path;
+    while rest.len() > close + 2 {
+        if rest.len() < whole.len() {
+            keys.push(rest.to_owned());
+        }
+        rest = match rest.rfind('/') {
+            Some(slash) if slash > close + 1 => &rest[..slash],
+            _ => break,
+        };
+    }
+    let mut authority = &whole[..close];
+    keys.push(authority.to_owned());
+    for separator in ['@', ':'] {
+        if authority.contains('[') {
+            break;
+        }
+        if let Some((server, _)) = authority.split_once(separator) {
+            authority = server;
+            if separator == '@' && authority.contains(':') {
+                keys.push(authority.to_owned());
+            }
+        }
+    }
+    let mut domain = authority.strip_suffix(',').unwrap_or(authority);
+    if domain.len() < authority.len() {
+        keys.push(domain.to_owned());
+    }
+    while let Some((above, _)) = domain.rsplit_once(',') {
+        domain = above;
+        keys.push(domain.to_owned());
+    }
+    keys
+}
+
+/// Whether nothing was written after the authority, so that the slash of the normalised form is not the author's.
+fn ends_with_its_authority(seed: &str) -> bool {
+    let seed = seed.split('#').next().unwrap_or_default();
+    let after = seed.split_once(':').map_or("", |(_, after)| after);
+    !after
+        .trim_start_matches(['/', '\\'])
+        .contains(['/', '\\', '?'])
+}
+
+fn lower(mut text: String) -> String {
+    text.make_ascii_lowercase();
+    text
+}

@@ -1,0 +1,656 @@
+//! The exact normalised URI: what is fetched, recorded and shown.
+//!
+//! Parsing is that of browsers (WHATWG URL, through the `url` crate), because pages are written for browsers. On top of it
+//! come the rules of a crawler: only schemes that can be fetched, no fragment, hosts that can exist, upper-case
+//! percent-encodings, a maximum length. Every refusal says why.
+
+use std::borrow::Cow;
+use std::cmp::Ordering;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::str::FromStr;
+
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use url::{Host, ParseError, Position, Url};
+
+use crate::host::{self, HostFault};
+use crate::scheme::{Beginning, Scheme, beginning};
+
+/// Longest URI in bytes, as written and as normalised. Longer ones are refused with [`UriError::TooLong`].
+/// RFC 9110 §4.1 asks for at least 8000 octets; the store's keys end just above this.
+pub const URI_BYTES_MAX: usize = 64 * 1024;
+
+/// Longest piece of refused text that an error quotes, in characters.
+const QUOTED_CHARS_MAX: usize = 80;
+
+/// A normalised absolute URI of a scheme that can be fetched (http, https, ftp, ftps, dns, whois).
+///
+/// Its text is ASCII without blanks, control characters and fragment. The host is lower-case (IDNs as UTS 46 A-labels),
+/// a port is there only when it is not the scheme's own, dot segments are gone, an empty path reads `/`, percent-encodings
+/// are upper-case. Userinfo stays: the URI as found is what is fetched. Order, equality and hash are those of the text.
+#[derive(Clone)]
+pub struct Uri {
+    scheme: Scheme,
+    form: Form,
+}
+
+/// Why a text is no URI that a crawl can use.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum UriError {
+    /// An absolute URI of a scheme that cannot be fetched, such as `mailto` or `javascript`. Not a fault of the page.
+    #[error("scheme {0:?} is not crawled")]
+    Scheme(String),
+    /// A relative reference where an absolute URI is needed.
+    #[error("{0:?} has no scheme")]
+    NoScheme(String),
+    /// More than [`URI_BYTES_MAX`] bytes, as written or after percent-encoding.
+    #[error("{length} bytes, more than {max}")]
+    TooLong {
+        /// Bytes it has.
+        length: usize,
+        /// Bytes it may have.
+        max: usize,
+    },
+    /// The host cannot exist.
+    #[error("host {host:?} cannot exist")]
+    Host {
+        /// The host, lower-case.
+        host: String,
+        /// What is wrong with it.
+        #[source]
+        fault: HostFault,
+    },
+    /// Port 0, which nothing can listen on.
+    #[error("port 0")]
+    PortZero,
+    /// The parser of the WHATWG standard refuses it.
+    #[error("{text:?} is no URI")]
+    Syntax {
+        /// The start of the text.
+        text: String,
+        /// What the parser says.
+        #[source]
+        source: ParseError,
+    },
+    /// A relative reference cannot be resolved against a `dns:` or `whois:` URI.
+    #[error("{0} is no base for a reference")]
+    Base(Box<Uri>),
+}
+
+#[derive(Clone)]
+enum Form {
+    /// http, https and ftp: the schemes the standard calls special.
+    Special(Url),
+    /// ftps and `whois://server/…`, which deserve the same rules and do not get them from the standard.
+    Alike(Box<Alike>),
+    /// `dns:host` and `whois:query`.
+    Opaque(Box<str>),
+}
+
+#[derive(Clone)]
+struct Alike {
+    text: Box<str>,
+    /// The same URI read as http; its scheme and port mean nothing.
+    url: Url,
+    port: Option<u16>,
+}
+
+impl Uri {
+    /// Parses an absolute URI. Blanks and control characters around it, and tabs and line ends inside it, are dropped.
+    ///
+    /// # Errors
+    /// [`UriError`], with the reason.
+    pub fn parse(text: &str) -> Result<Uri, UriError> {
+        let text = trim(text);
+        match beginning(text) {
+            Beginning::Known(scheme, rest) => Uri::absolute(scheme, text, rest),
+            Beginning::Unknown(name) => Err(UriError::Scheme(quoted(&name))),
+            Beginning::Relative => Err(UriError::NoScheme(quoted(text))),
+        }
+    }
+
+    /// Parses a seed as people write them: like [`Uri::parse`], and `example.org/path` means `http://example.org/path`.
+    ///
+    /// # Errors
+    /// [`UriError`], with the reason.
+    pub fn parse_seed(text: &str) -> Result<Uri, UriError> {
+        Uri::parse(&with_scheme(trim(text)))
+    }
+
+    /// Resolves a reference as found in a page (entities undone, nothing else) against this URI and normalises it.
+    /// The fragment is dropped, so `#top` resolves to this URI itself.
+    ///
+    /// # Errors
+    /// [`UriError`], with the reason.
+    pub fn join(&self, reference: &str) -> Result<Uri, UriError> {
+        self.resolve(reference, None)
+    }
+
+    /// Like [`Uri::join`], for pages that are not in UTF-8: browsers encode the query of a link in the page's own
+    /// character encoding. `encode_query` gets the text of the query and returns its bytes.
+    ///
+    /// # Errors
+    /// [`UriError`], with the reason.
+    pub fn join_encoded(
+        &self,
+        reference: &str,
+        encode_query: &dyn Fn(&str) -> Cow<'_, [u8]>,
+    ) -> Result<Uri, UriError> {
+        self.resolve(reference, Some(encode_query))
+    }
+
+    /// `dns:` and a host, the URI under which a look-up is scheduled and archived. The host is that of a [`Uri`].
+    #[must_use]
+    pub fn dns(host: &str) -> Uri {
+        let mut text = String::with_capacity(4 + host.len());
+        text.push_str("dns:");
+        text.push_str(host.strip_suffix('.').unwrap_or(host));
+        text.make_ascii_lowercase();
+        Uri {
+            scheme: Scheme::Dns,
+            form: Form::Opaque(text.into()),
+        }
+    }
+
+    /// Where the rules for robots of this URI's server stand (RFC 9309 §2.3). None outside http and https.
+    #[must_use]
+    pub fn robots_txt(&self) -> Option<Uri> {
+        let Form::Special(url) = &self.form else {
+            return None;
+        };
+        if !self.is_http() {
+            return None;
+        }
+        let origin = &url[..Position::BeforeUsername];
+        let server = &url[Position::BeforeHost..Position::AfterPort];
+        let url = Url::parse(&format!("{origin}{server}/robots.txt")).ok()?;
+        Some(Uri {
+            scheme: self.scheme,
+            form: Form::Special(url),
+        })
+    }
+
+    /// The whole text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        match &self.form {
+            Form::Special(url) => url.as_str(),
+            Form::Alike(alike) => &alike.text,
+            Form::Opaque(text) => text,
+        }
+    }
+
+    /// The scheme in lower case.
+    #[must_use]
+    pub fn scheme(&self) -> &'static str {
+        self.scheme.as_str()
+    }
+
+    /// Whether it is fetched over HTTP: http or https.
+    #[must_use]
+    pub fn is_http(&self) -> bool {
+        matches!(self.scheme, Scheme::Http | Scheme::Https)
+    }
+
+    /// The host: a name, an IPv4 address, or an IPv6 address in brackets. For `dns:` the host asked about; None for
+    /// `whois:query`.
+    #[must_use]
+    pub fn host(&self) -> Option<&str> {
+        match &self.form {
+            Form::Special(url) => url.host_str(),
+            Form::Alike(alike) => alike.url.host_str(),
+            Form::Opaque(text) => match self.scheme {
+                Scheme::Dns => text.strip_prefix("dns:"),
+                _ => None,
+            },
+        }
+    }
+
+    /// The port, where it is not the scheme's own.
+    #[must_use]
+    pub fn port(&self) -> Option<u16> {
+        match &self.form {
+            Form::Special(url) => url.port(),
+            Form::Alike(alike) => alike.port,
+            Form::Opaque(_) => None,
+        }
+    }
+
+    /// The port a connection goes to.
+    #[must_use]
+    pub fn port_or_default(&self) -> u16 {
+        self.port().unwrap_or_else(|| self.scheme.default_port())
+    }
+
+    /// Everything between `//` and the path: userinfo, host, port. Empty for `dns:` and `whois:query`.
+    #[must_use]
+    pub fn authority(&self) -> &str {
+        let text = self.as_str();
+        match &self.form {
+            Form::Opaque(_) => "",
+            Form::Special(_) | Form::Alike(_) => {
+                &text[self.scheme().len() + 3..text.len() - self.path_and_query().len()]
+            }
+        }
+    }
+
+    /// User name and password as written (`user:password`), without the `@`.
+    #[must_use]
+    pub fn userinfo(&self) -> Option<&str> {
+        self.authority()
+            .rsplit_once('@')
+            .map(|(userinfo, _)| userinfo)
+    }
+
+    /// The path; never empty where there is an authority. For `dns:` and `whois:query` what follows the colon.
+    #[must_use]
+    pub fn path(&self) -> &str {
+        match &self.form {
+            Form::Special(url) => url.path(),
+            Form::Alike(alike) => alike.url.path(),
+            Form::Opaque(text) => &text[self.scheme().len() + 1..],
+        }
+    }
+
+    /// The query without its `?`. Empty and absent are different.
+    #[must_use]
+    pub fn query(&self) -> Option<&str> {
+        match &self.form {
+            Form::Special(url) => url.query(),
+            Form::Alike(alike) => alike.url.query(),
+            Form::Opaque(_) => None,
+        }
+    }
+
+    /// Path, and where there is a query `?` and the query: the request target of HTTP.
+    #[must_use]
+    pub fn path_and_query(&self) -> &str {
+        match &self.form {
+            Form::Special(url) => &url[Position::BeforePath..],
+            Form::Alike(alike) => &alike.url[Position::BeforePath..],
+            Form::Opaque(_) => self.path(),
+        }
+    }
+
+    /// The host's public suffix and one label more (`example.co.uk`). None for addresses and bare suffixes.
+    #[must_use]
+    pub fn registrable_domain(&self) -> Option<&str> {
+        host::registrable(self.host()?)
+    }
+
+    /// The SURT form for comparison with scope prefixes (glossary): `http://(org,example,www,:8080)/path?query`,
+    /// lower-case, `https` read as `http`, without userinfo. URIs without an authority (`dns:`) stay as they are.
+    #[must_use]
+    pub fn surt(&self) -> String {
+        let (Form::Special(_) | Form::Alike(_), Some(host)) = (&self.form, self.host()) else {
+            return self.as_str().to_ascii_lowercase();
+        };
+        let mut surt = String::with_capacity(self.as_str().len() + 4);
+        surt.push_str(match self.scheme {
+            Scheme::Https => "http",
+            other => other.as_str(),
+        });
+        surt.push_str("://(");
+        host::push_reversed(&mut surt, host);
+        self.push_port(&mut surt, ':');
+        surt.push(')');
+        surt.push_str(self.path_and_query());
+        surt.make_ascii_lowercase();
+        surt
+    }
+
+    /// The key of this URI's queue under the default policy: `org,example,www,`, with a port that is not the scheme's own
+    /// `org,example,www,#8080`. A `dns:` URI has that of the host it asks about; all `whois` URIs share `whois`.
+    #[must_use]
+    pub fn surt_authority(&self) -> String {
+        match (self.scheme, self.host()) {
+            (Scheme::Whois, _) | (_, None) => self.scheme().to_owned(),
+            (_, Some(host)) => {
+                let mut key = String::with_capacity(host.len() + 8);
+                host::push_reversed(&mut key, host);
+                self.push_port(&mut key, '#');
+                key
+            }
+        }
+    }
+
+    pub(crate) fn push_port(&self, out: &mut String, separator: char) {
+        if let Some(port) = self.port() {
+            out.push(separator);
+            out.push_str(&port.to_string());
+        }
+    }
+
+    /// Whether the path is written without slashes and authority: `dns:host`, `whois:query`.
+    pub(crate) fn is_opaque(&self) -> bool {
+        matches!(self.form, Form::Opaque(_))
+    }
+
+    fn resolve(
+        &self,
+        reference: &str,
+        encode_query: Option<&dyn Fn(&str) -> Cow<'_, [u8]>>,
+    ) -> Result<Uri, UriError> {
+        let reference = trim(reference);
+        let (scheme, rest) = match beginning(reference) {
+            Beginning::Unknown(name) => return Err(UriError::Scheme(quoted(&name))),
+            Beginning::Known(scheme, rest) => (Some(scheme), rest),
+            Beginning::Relative => (None, reference),
+        };
+        let target = scheme.unwrap_or(self.scheme);
+        check_length(reference.len())?;
+        match (&self.form, target) {
+            (Form::Special(base), Scheme::Http | Scheme::Https | Scheme::Ftp) => {
+                let joined = Url::options()
+                    .base_url(Some(base))
+                    .encoding_override(encode_query)
+                    .parse(reference);
+                match joined {
+                    Ok(url) => Uri::special(target, url),
+                    Err(source) => Uri::repaired(target, rest, source),
+                }
+            }
+            (Form::Alike(base), _) if scheme.is_none() && !begins_with_slashes(rest) => {
+                let url = base.url.join(rest).map_err(|source| syntax(rest, source))?;
+                Uri::alike(target, url, base.port)
+            }
+            (Form::Opaque(_), _) if scheme.is_none() => Err(UriError::Base(Box::new(self.clone()))),
+            _ => Uri::absolute(target, reference, rest),
+        }
+    }
+
+    /// `text` begins with the scheme (or with `//`), `rest` is what follows its colon.
+    fn absolute(scheme: Scheme, text: &str, rest: &str) -> Result<Uri, UriError> {
+        check_length(text.len())?;
+        match scheme {
+            Scheme::Http | Scheme::Https | Scheme::Ftp => match Url::parse(text) {
+                Ok(url) => Uri::special(scheme, url),
+                Err(source) => Uri::repaired(scheme, rest, source),
+            },
+            Scheme::Dns => Uri::dns_of(rest),
+            Scheme::Whois if !begins_with_slashes(rest) => Uri::whois_of(rest),
+            Scheme::Ftps | Scheme::Whois => {
+                let as_http = |name: &str| {
+                    Url::parse(&format!("{name}:{rest}")).map_err(|source| syntax(text, source))
+                };
+                let url = as_http("http")?;
+                // Read as http, port 80 is dropped as the default one; read as https, it shows.
+                let port = match url.port() {
+                    None => as_http("https")?.port().filter(|port| *port == 80),
+                    port => port,
+                };
+                Uri::alike(scheme, url, port)
+            }
+        }
+    }
+
+    /// A second try after a refusal: encoded blanks at the end of a host (`http://example.org%20/`) are a slip of the
+    /// author's pen that can mean one thing only.
+    fn repaired(scheme: Scheme, rest: &str, refusal: ParseError) -> Result<Uri, UriError> {
+        let start = rest.find(|c| !is_slash(c)).unwrap_or(rest.len());
+        let after = &rest[start..];
+        let end = after
+            .find(|c| is_slash(c) || c == '?' || c == '#')
+            .unwrap_or(after.len());
+        let mut authority = &after[..end];
+        while let Some(shorter) = authority
+            .strip_suffix("%20")
+            .or(authority.strip_suffix(' '))
+        {
+            authority = shorter;
+        }
+        if start < 2 || authority.len() == end {
+            return Err(syntax(rest, refusal));
+        }
+        let text = format!("{}://{authority}{}", scheme.as_str(), &after[end..]);
+        let url = Url::parse(&text).map_err(|source| syntax(rest, source))?;
+        Uri::special(scheme, url)
+    }
+
+    fn special(scheme: Scheme, url: Url) -> Result<Uri, UriError> {
+        let url = settled(url)?;
+        // A reference such as `//host/` or `page` keeps the base's scheme, which `scheme` already is.
+        debug_assert_eq!(url.scheme(), scheme.as_str());
+        if url.port() == Some(0) {
+            return Err(UriError::PortZero);
+        }
+        Ok(Uri {
+            scheme,
+            form: Form::Special(url),
+        })
+    }
+
+    fn alike(scheme: Scheme, url: Url, port: Option<u16>) -> Result<Uri, UriError> {
+        let url = settled(url)?;
+        let port = port.filter(|port| *port != scheme.default_port());
+        if port == Some(0) {
+            return Err(UriError::PortZero);
+        }
+        let userinfo = &url[Position::BeforeUsername..Position::BeforeHost];
+        let host = &url[Position::BeforeHost..Position::AfterHost];
+        let path_and_query = &url[Position::BeforePath..];
+        let scheme_name = scheme.as_str();
+        let text = match port {
+            None => format!("{scheme_name}://{userinfo}{host}{path_and_query}"),
+            Some(port) => format!("{scheme_name}://{userinfo}{host}:{port}{path_and_query}"),
+        };
+        check_length(text.len())?;
+        let alike = Alike {
+            text: text.into(),
+            url,
+            port,
+        };
+        Ok(Uri {
+            scheme,
+            form: Form::Alike(Box::new(alike)),
+        })
+    }
+
+    fn dns_of(host: &str) -> Result<Uri, UriError> {
+        let host = host.split('#').next().unwrap_or_default();
+        let parsed = Host::parse(host).map_err(|source| syntax(host, source))?;
+        check_host(&parsed)?;
+        Ok(Uri::dns(&parsed.to_string()))
+    }
+
+    fn whois_of(query: &str) -> Result<Uri, UriError> {
+        let query = query.split('#').next().unwrap_or_default();
+        if query.is_empty() {
+            return Err(syntax("whois:", ParseError::EmptyHost));
+        }
+        let query = match Host::parse(query) {
+            Ok(host) if check_host(&host).is_ok() => host.to_string(),
+            // Whatever else a registry understands; the standard's parser encodes what may not stand in a URI.
+            _ => match Url::parse(&format!("whois:{query}")) {
+                Ok(url) => upper_hex(&url.as_str()["whois:".len()..]).into_owned(),
+                Err(source) => return Err(syntax(query, source)),
+            },
+        };
+        check_length("whois:".len() + query.len())?;
+        Ok(Uri {
+            scheme: Scheme::Whois,
+            form: Form::Opaque(format!("whois:{query}").into()),
+        })
+    }
+}
+
+impl fmt::Display for Uri {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl fmt::Debug for Uri {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "<{}>", self.as_str())
+    }
+}
+
+impl PartialEq for Uri {
+    fn eq(&self, other: &Uri) -> bool {
+        self.as_str() == other.as_str()
+    }
+}
+
+impl Eq for Uri {}
+
+impl PartialOrd for Uri {
+    fn partial_cmp(&self, other: &Uri) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Uri {
+    fn cmp(&self, other: &Uri) -> Ordering {
+        self.as_str().cmp(other.as_str())
+    }
+}
+
+impl Hash for Uri {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.as_str().hash(state);
+    }
+}
+
+impl AsRef<str> for Uri {
+    fn as_ref(&self) -> &str {
+        self.as_str()
+    }
+}
+
+impl FromStr for Uri {
+    type Err = UriError;
+
+    fn from_str(text: &str) -> Result<Uri, UriError> {
+        Uri::parse(text)
+    }
+}
+
+impl Serialize for Uri {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+impl<'de> Deserialize<'de> for Uri {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Uri, D::Error> {
+        let text = Cow::<str>::deserialize(deserializer)?;
+        Uri::parse(&text).map_err(D::Error::custom)
+    }
+}
+
+/// Drops what surrounds a URI in hand-written pages: control characters and every kind of blank, no-break space and byte
+/// order mark included.
+pub(crate) fn trim(text: &str) -> &str {
+    text.trim_matches(|c: char| {
+        c <= ' ' || c.is_whitespace() || matches!(c, '\u{feff}' | '\u{200b}')
+    })
+}
+
+/// Puts `http://` before a seed that was written without a scheme. `example.org:8080/` is a host and a port,
+/// `mailto:a@b` is not.
+pub(crate) fn with_scheme(seed: &str) -> Cow<'_, str> {
+    let has_scheme = match beginning(seed) {
+        Beginning::Known(..) => true,
+        Beginning::Relative => false,
+        Beginning::Unknown(name) => {
+            let rest = seed.split_once(':').map_or("", |(_, rest)| rest);
+            rest.starts_with("//")
+                || (!name.contains('.') && !rest.starts_with(|c: char| c.is_ascii_digit()))
+        }
+    };
+    if has_scheme {
+        Cow::Borrowed(seed)
+    } else {
+        Cow::Owned(format!("http://{}", seed.trim_start_matches(is_slash)))
+    }
+}
+
+/// The rules that the standard leaves out: no fragment, a host that can exist, upper-case percent-encodings, the length.
+fn settled(mut url: Url) -> Result<Url, UriError> {
+    if url.fragment().is_some() {
+        url.set_fragment(None);
+    }
+    match url.host() {
+        Some(host) => check_host(&host)?,
+        None => check_host(&Host::Domain(""))?,
+    }
+    if let Cow::Owned(path) = upper_hex(url.path()) {
+        url.set_path(&path);
+    }
+    if let Some(Cow::Owned(query)) = url.query().map(upper_hex) {
+        url.set_query(Some(&query));
+    }
+    check_length(url.as_str().len())?;
+    Ok(url)
+}
+
+fn check_host<S: AsRef<str>>(host: &Host<S>) -> Result<(), UriError> {
+    let Host::Domain(name) = host else {
+        return Ok(());
+    };
+    host::check_name(name.as_ref()).map_err(|fault| UriError::Host {
+        host: quoted(name.as_ref()),
+        fault,
+    })
+}
+
+fn check_length(length: usize) -> Result<(), UriError> {
+    if length > URI_BYTES_MAX {
+        return Err(UriError::TooLong {
+            length,
+            max: URI_BYTES_MAX,
+        });
+    }
+    Ok(())
+}
+
+/// Makes the digits of percent-encodings upper-case (RFC 3986 §6.2.2.1). A `%` without two of them stays as found.
+pub(crate) fn upper_hex(text: &str) -> Cow<'_, str> {
+    let bytes = text.as_bytes();
+    let is_lower = |at: usize| {
+        bytes[at] == b'%'
+            && bytes.get(at + 1).is_some_and(u8::is_ascii_hexdigit)
+            && bytes.get(at + 2).is_some_and(u8::is_ascii_hexdigit)
+            && (bytes[at + 1].is_ascii_lowercase() || bytes[at + 2].is_ascii_lowercase())
+    };
+    if !(0..bytes.len()).any(is_lower) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len());
+    let mut digits = 0;
+    for (at, character) in text.char_indices() {
+        if is_lower(at) {
+            digits = 3;
+        }
+        if digits > 0 {
+            digits -= 1;
+            out.push(character.to_ascii_uppercase());
+        } else {
+            out.push(character);
+        }
+    }
+    Cow::Owned(out)
+}
+
+fn is_slash(character: char) -> bool {
+    matches!(character, '/' | '\\')
+}
+
+/// Whether an authority follows, as browsers read it: two slashes of either kind, tabs and line ends apart.
+fn begins_with_slashes(text: &str) -> bool {
+    let mut characters = text.chars().filter(|c| !matches!(c, '\t' | '\n' | '\r'));
+    characters.next().is_some_and(is_slash) && characters.next().is_some_and(is_slash)
+}
+
+fn syntax(text: &str, source: ParseError) -> UriError {
+    UriError::Syntax {
+        text: quoted(text),
+        source,
+    }
+}
+
+fn quoted(text: &str) -> String {
+    text.chars().take(QUOTED_CHARS_MAX).collect()
+}
