@@ -1,1 +1,59 @@
-//! Opilio.
+//! Profiles: what an operator writes in TOML, checked and made usable.
+//!
+//! There is one door: [`Profile::load`] (and its siblings for text and for the built-in profiles) takes what
+//! was written, [`ProfileFile`], and returns what code may use, [`Profile`]; or every fault of the file at
+//! once, with line, column and what would be right. Nothing here opens a component, a socket or a job folder.
+//! Defaults stand in the `Default` of each written part, their reasons in the doc comment of the field, which
+//! is also its description in the JSON Schema that editors use.
+
+mod profile;
+mod ready;
+
+mod archive;
+mod canonicalization;
+mod dns;
+mod fetch;
+mod frontier;
+mod limits;
+mod logs;
+mod operator;
+mod plugins;
+mod politeness;
+mod retry;
+mod revisit;
+mod robots;
+mod seeds;
+mod stacks;
+
+mod byte_size;
+mod duration;
+mod fault;
+
+mod check;
+mod document;
+mod file;
+mod relations;
+mod shape;
+
+pub use archive::{Archive, ArchiveFile};
+pub use byte_size::{ByteSize, SizeProblem, SizeWritten};
+pub use canonicalization::{CanonicalizationFile, RuleName};
+pub use dns::{Dns, DnsFile, HostPattern, Hosts};
+pub use duration::{
+    DURATION_MAX, DurationProblem, DurationWritten, format_duration, parse_duration,
+};
+pub use fault::{Fault, Faults, Level, Place};
+pub use fetch::{Fetch, FetchFile, TlsTrust};
+pub use file::ProfileFile;
+pub use frontier::{Frontier, FrontierFile, QueueKey};
+pub use limits::{Limits, LimitsFile};
+pub use logs::{Logs, LogsFile};
+pub use operator::{Operator, OperatorFile};
+pub use plugins::{Component, Instance, PluginFile, PluginLimits, PluginLimitsFile};
+pub use politeness::{Politeness, PolitenessFile};
+pub use profile::{Given, Profile, Settings, Strategy};
+pub use retry::{Retry, RetryFile};
+pub use revisit::{Revisit, RevisitFile, StrippedEqual};
+pub use robots::{Robots, RobotsFile, RobotsPolicy};
+pub use seeds::{Seed, Seeds};
+pub use stacks::{Stacks, StacksFile, Stage};

@@ -1,0 +1,188 @@
+//! A TOML text as a JSON value, with the place of every key and value.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use serde_json::{Map, Value};
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use crate::fault::{Fault, Faults, Level, Place};
+
+/// A profile's text, what it says, and where it says it.
+#[derive(Debug, Clone)]
+pub(crate) struct Document {
+    /// The file as the caller named it.
+    pub(crate) file: String,
+    /// The text, verbatim.
+    pub(crate) text: String,
+    /// What it says; always an object.
+    pub(crate) value: Value,
+    places: HashMap<String, Spans>,
+}
+
+/// Where a value stands. Bytes of the text.
+#[derive(Debug, Clone)]
+struct Spans {
+    /// Its key; none for items of arrays.
+    key: Option<Range<usize>>,
+    value: Range<usize>,
+}
+
+/// Which part of a setting a fault is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Spot {
+    /// The key: the setting should not be there, or misses something.
+    Key,
+    /// What it is set to.
+    Value,
+}
+
+impl Document {
+    /// Reads TOML, going on after faults of syntax as far as that makes sense.
+    pub(crate) fn parse(file: &str, text: &str) -> (Self, Faults) {
+        let mut document = Self {
+            file: file.to_owned(),
+            text: text.to_owned(),
+            value: Value::Object(Map::new()),
+            places: HashMap::new(),
+        };
+        let mut faults = Faults::default();
+        let (table, errors) = DeTable::parse_recoverable(text);
+        for error in &errors {
+            faults.push(document.syntax_fault(error));
+        }
+        let object = document.object(table.get_ref(), "", &mut faults);
+        document.value = Value::Object(object);
+        (document, faults)
+    }
+
+    /// A fault of this document at what the pointer names, or at the nearest thing above it that is there.
+    pub(crate) fn fault(&self, pointer: &str, spot: Spot, level: Level, problem: String) -> Fault {
+        Fault {
+            file: self.file.clone(),
+            place: Some(Place::of(&self.text, self.span(pointer, spot))),
+            pointer: pointer.to_owned(),
+            level,
+            problem,
+            suggestion: None,
+        }
+    }
+
+    /// Is there something at this pointer?
+    pub(crate) fn has(&self, pointer: &str) -> bool {
+        self.places.contains_key(pointer)
+    }
+
+    fn span(&self, pointer: &str, spot: Spot) -> Range<usize> {
+        if let Some(spans) = self.places.get(pointer) {
+            return match (spot, &spans.key) {
+                (Spot::Key, Some(key)) => key.clone(),
+                _ => spans.value.clone(),
+            };
+        }
+        // What is not there is missed by what stands above it.
+        match pointer.rfind('/') {
+            Some(end) => self.span(&pointer[..end], Spot::Key),
+            None => 0..0,
+        }
+    }
+
+    fn syntax_fault(&self, error: &toml::de::Error) -> Fault {
+        let span = error.span().unwrap_or(0..0);
+        let place = Place::of(&self.text, span);
+        Fault {
+            file: self.file.clone(),
+            place: Some(place),
+            pointer: String::new(),
+            level: Level::Error,
+            problem: format!("not TOML: {}", error.message()),
+            suggestion: None,
+        }
+    }
+
+    fn object(
+        &mut self,
+        table: &DeTable<'_>,
+        pointer: &str,
+        faults: &mut Faults,
+    ) -> Map<String, Value> {
+        let mut object = Map::new();
+        for (key, value) in table {
+            let name = key.get_ref().as_ref();
+            let pointer = child(pointer, name);
+            let spans = Spans {
+                key: Some(key.span()),
+                value: value.span(),
+            };
+            self.places.insert(pointer.clone(), spans);
+            let value = self.json(value, &pointer, faults);
+            object.insert(name.to_owned(), value);
+        }
+        object
+    }
+
+    /// Whole floats become integers, which is what a schema calls them; dates become their text.
+    fn json(&mut self, value: &Spanned<DeValue<'_>>, pointer: &str, faults: &mut Faults) -> Value {
+        match value.get_ref() {
+            DeValue::String(text) => Value::String(text.clone().into_owned()),
+            DeValue::Boolean(truth) => Value::Bool(*truth),
+            DeValue::Datetime(time) => Value::String(time.to_string()),
+            DeValue::Integer(number) => {
+                if let Ok(number) = i64::from_str_radix(number.as_str(), number.radix()) {
+                    return Value::from(number);
+                }
+                let problem = format!("number out of range: {number}");
+                faults.push(self.fault(pointer, Spot::Value, Level::Error, problem));
+                Value::from(0)
+            }
+            DeValue::Float(number) => match number.as_str().parse::<f64>() {
+                Ok(float) if float.fract() == 0.0 && float.abs() < WHOLE_FLOAT_MAX => {
+                    #[expect(
+                        clippy::cast_possible_truncation,
+                        reason = "whole, and within 53 bits"
+                    )]
+                    let whole = float as i64;
+                    Value::from(whole)
+                }
+                Ok(float) if float.is_finite() => Value::from(float),
+                _ => {
+                    let problem = format!("not a finite number: {number}");
+                    faults.push(self.fault(pointer, Spot::Value, Level::Error, problem));
+                    Value::from(0)
+                }
+            },
+            DeValue::Array(items) => {
+                let mut array = Vec::with_capacity(items.len());
+                for (index, item) in items.iter().enumerate() {
+                    let pointer = format!("{pointer}/{index}");
+                    self.places.insert(
+                        pointer.clone(),
+                        Spans {
+                            key: None,
+                            value: item.span(),
+                        },
+                    );
+                    let item = self.json(item, &pointer, faults);
+                    array.push(item);
+                }
+                Value::Array(array)
+            }
+            DeValue::Table(table) => Value::Object(self.object(table, pointer, faults)),
+        }
+    }
+}
+
+/// Up to here every whole number has a float of its own.
+const WHOLE_FLOAT_MAX: f64 = 9_007_199_254_740_992.0;
+
+/// The pointer to a key of what `pointer` names.
+pub(crate) fn child(pointer: &str, key: &str) -> String {
+    format!("{pointer}/{}", key.replace('~', "~0").replace('/', "~1"))
+}
+
+/// The last key of a pointer, and the pointer to what holds it.
+pub(crate) fn parent(pointer: &str) -> Option<(&str, String)> {
+    let (above, key) = pointer.rsplit_once('/')?;
+    Some((above, key.replace("~1", "/").replace("~0", "~")))
+}

@@ -1,0 +1,322 @@
+//! What is wrong with a profile, and where: printed one block per fault, as a compiler does.
+
+use std::error::Error;
+use std::fmt;
+use std::ops::Range;
+
+/// Longest part of a source line that is shown, in characters; an inline table may be of any length.
+const EXCERPT_CHARS_MAX: usize = 120;
+
+/// Every fault that was found, in the order of the file.
+///
+/// As an error it means: at least one of them is of [`Level::Error`], or of [`Level::Warning`] where a job asked.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Faults {
+    faults: Vec<Fault>,
+}
+
+/// One fault.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fault {
+    /// The file as the caller named it; a flag such as `--seed` for what came from the command line.
+    pub file: String,
+    /// Where in the file; none where the file as a whole is meant (it cannot be read).
+    pub place: Option<Place>,
+    /// JSON Pointer (RFC 6901) to the setting, such as `/politeness/min-delay`; empty for the whole.
+    pub pointer: String,
+    /// What follows from it.
+    pub level: Level,
+    /// What is wrong: a lowercase fragment with the value in it, no full stop.
+    pub problem: String,
+    /// What would be right, such as `did you mean "min-delay"?`.
+    pub suggestion: Option<String>,
+}
+
+/// What follows from a fault.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Level {
+    /// Accepted, and said.
+    Info,
+    /// A profile may have it, a job may not start with it.
+    Warning,
+    /// The profile is refused.
+    Error,
+}
+
+/// A place in a text. Lines and columns count from 1, columns in characters.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// Line, from 1.
+    pub line: usize,
+    /// Column, from 1.
+    pub column: usize,
+    /// The bytes of the file that are meant; within the text, on character boundaries, possibly empty.
+    pub span: Range<usize>,
+    /// The source line, or the part of it around the place; control characters are replaced.
+    pub excerpt: String,
+    /// Where the carets begin: characters of `excerpt` before the place.
+    pub indent: usize,
+    /// How many carets: characters of the span on this line, at least 1.
+    pub width: usize,
+}
+
+impl Faults {
+    /// Adds a fault.
+    pub fn push(&mut self, fault: Fault) {
+        self.faults.push(fault);
+    }
+
+    /// Adds those of `others`.
+    pub fn append(&mut self, mut others: Self) {
+        self.faults.append(&mut others.faults);
+    }
+
+    /// All, in the order they will be printed.
+    pub fn iter(&self) -> std::slice::Iter<'_, Fault> {
+        self.faults.iter()
+    }
+
+    /// How many there are, of any level.
+    pub fn len(&self) -> usize {
+        self.faults.len()
+    }
+
+    /// There is none, of any level.
+    pub fn is_empty(&self) -> bool {
+        self.faults.is_empty()
+    }
+
+    /// The gravest level among them; none where there is no fault.
+    pub fn worst(&self) -> Option<Level> {
+        self.faults.iter().map(|fault| fault.level).max()
+    }
+
+    /// Is something wrong at exactly this pointer, or above it?
+    pub(crate) fn covers(&self, pointer: &str) -> bool {
+        self.faults.iter().any(|fault| {
+            fault.level == Level::Error
+                && pointer
+                    .strip_prefix(fault.pointer.as_str())
+                    .is_some_and(|rest| {
+                        !fault.pointer.is_empty() && (rest.is_empty() || rest.starts_with('/'))
+                    })
+        })
+    }
+
+    /// By place; what has none comes first. Files keep the order in which they first occur.
+    pub(crate) fn sort(&mut self) {
+        let mut files: Vec<String> = Vec::new();
+        for fault in &self.faults {
+            if !files.contains(&fault.file) {
+                files.push(fault.file.clone());
+            }
+        }
+        self.faults.sort_by_key(|fault| {
+            let file = files.iter().position(|file| *file == fault.file);
+            let place = fault.place.as_ref().map(|place| (place.line, place.column));
+            (file, place)
+        });
+    }
+}
+
+impl IntoIterator for Faults {
+    type Item = Fault;
+    type IntoIter = std::vec::IntoIter<Fault>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.faults.into_iter()
+    }
+}
+
+impl<'f> IntoIterator for &'f Faults {
+    type Item = &'f Fault;
+    type IntoIter = std::slice::Iter<'f, Fault>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.faults.iter()
+    }
+}
+
+impl FromIterator<Fault> for Faults {
+    fn from_iter<I: IntoIterator<Item = Fault>>(faults: I) -> Self {
+        Self {
+            faults: faults.into_iter().collect(),
+        }
+    }
+}
+
+impl From<Fault> for Faults {
+    fn from(fault: Fault) -> Self {
+        Self {
+            faults: vec![fault],
+        }
+    }
+}
+
+impl Error for Faults {}
+
+impl Error for Fault {}
+
+impl fmt::Display for Faults {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, fault) in self.faults.iter().enumerate() {
+            if index > 0 {
+                writeln!(f)?;
+            }
+            write!(f, "{fault}")?;
+        }
+        Ok(())
+    }
+}
+
+/// `file:line:column: problem (suggestion)`, then the source line with carets below. No line feed at the end.
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:", self.file)?;
+        if let Some(place) = &self.place {
+            write!(f, "{}:{}:", place.line, place.column)?;
+        }
+        match self.level {
+            Level::Info => f.write_str(" note:")?,
+            Level::Warning => f.write_str(" warning:")?,
+            Level::Error => {}
+        }
+        write!(f, " {}", self.problem)?;
+        if let Some(suggestion) = &self.suggestion {
+            write!(f, " ({suggestion})")?;
+        }
+        if let Some(place) = &self.place {
+            write!(f, "\n{place}")?;
+        }
+        Ok(())
+    }
+}
+
+/// The excerpt with its line number, and carets below. No line feed at the end.
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{:>5} | {}", self.line, self.excerpt)?;
+        // Tabs stay tabs, so that the carets stand where the terminal puts the text.
+        let padding: String = self
+            .excerpt
+            .chars()
+            .take(self.indent)
+            .map(|c| if c == '\t' { '\t' } else { ' ' })
+            .collect();
+        write!(f, "      | {padding}{}", "^".repeat(self.width))
+    }
+}
+
+impl Place {
+    /// The place of a span of `text`; a span that is not within it is cut to it.
+    pub fn of(text: &str, span: Range<usize>) -> Self {
+        let start = floor_boundary(text, span.start);
+        let end = floor_boundary(text, span.end).max(start);
+        let line_start = text[..start].rfind('\n').map_or(0, |at| at + 1);
+        let line_end = text[start..].find('\n').map_or(text.len(), |at| start + at);
+        let line = text[line_start..line_end].trim_end_matches('\r');
+        let before = text[line_start..start].chars().count();
+        let width = text[start..end.min(line_end)]
+            .trim_end_matches('\r')
+            .chars()
+            .count()
+            .max(1);
+
+        let (excerpt, indent) = excerpt(line, before);
+        let shown = excerpt.chars().count();
+        Self {
+            line: text[..line_start].matches('\n').count() + 1,
+            column: before + 1,
+            span: start..end,
+            width: width.min(shown.saturating_sub(indent)).max(1),
+            excerpt,
+            indent,
+        }
+    }
+}
+
+/// The line, or what is around the character `before` of it, and where that character then stands.
+fn excerpt(line: &str, before: usize) -> (String, usize) {
+    let clean = |c: char| {
+        if c.is_control() && c != '\t' {
+            char::REPLACEMENT_CHARACTER
+        } else {
+            c
+        }
+    };
+    let length = line.chars().count();
+    if length <= EXCERPT_CHARS_MAX {
+        return (line.chars().map(clean).collect(), before);
+    }
+    let skipped = before.saturating_sub(EXCERPT_CHARS_MAX / 3);
+    let mut shown = String::new();
+    if skipped > 0 {
+        shown.push('…');
+    }
+    shown.extend(
+        line.chars()
+            .skip(skipped)
+            .take(EXCERPT_CHARS_MAX)
+            .map(clean),
+    );
+    if skipped + EXCERPT_CHARS_MAX < length {
+        shown.push('…');
+    }
+    (shown, before - skipped + usize::from(skipped > 0))
+}
+
+fn floor_boundary(text: &str, at: usize) -> usize {
+    let mut at = at.min(text.len());
+    while !text.is_char_boundary(at) {
+        at -= 1;
+    }
+    at
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, span: Range<usize>, expected: &str) {
+        assert_eq!(Place::of(text, span).to_string(), expected);
+    }
+
+    #[test]
+    fn place_shows_line_and_carets() {
+        check("a\nbc = 1\n", 2..4, "    2 | bc = 1\n      | ^^");
+        check(
+            "a = \"ö\" # x",
+            4..8,
+            "    1 | a = \"ö\" # x\n      |     ^^^",
+        );
+        check("\tkey = 1\r\n", 1..4, "    1 | \tkey = 1\n      | \t^^^");
+        check("", 0..0, "    1 | \n      | ^");
+        check("a = 1\n", 6..6, "    2 | \n      | ^");
+        check("a = [\n1,\n]", 4..10, "    1 | a = [\n      |     ^");
+        check("a\u{1b}[0m", 0..1, "    1 | a\u{fffd}[0m\n      | ^");
+    }
+
+    #[test]
+    fn span_outside_of_the_text_is_cut_to_it() {
+        assert_eq!(Place::of("ab", 9..12).span, 2..2);
+        assert_eq!(Place::of("aö", 2..3).span, 1..3);
+        assert_eq!(Place::of("abc", 2..1).span, 2..2);
+    }
+
+    #[test]
+    fn long_line_is_shown_around_the_place() {
+        let text = format!("{}KEY{}", "x".repeat(500), "y".repeat(500));
+        let place = Place::of(&text, 500..503);
+        assert_eq!(place.column, 501);
+        let marked: String = place
+            .excerpt
+            .chars()
+            .skip(place.indent)
+            .take(place.width)
+            .collect();
+        assert_eq!(marked, "KEY");
+        assert_eq!(place.excerpt.chars().count(), EXCERPT_CHARS_MAX + 2);
+    }
+}

@@ -1,0 +1,130 @@
+//! What an operator writes, key by key.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::archive::ArchiveFile;
+use crate::canonicalization::CanonicalizationFile;
+use crate::dns::DnsFile;
+use crate::fetch::FetchFile;
+use crate::frontier::FrontierFile;
+use crate::limits::LimitsFile;
+use crate::logs::LogsFile;
+use crate::operator::OperatorFile;
+use crate::plugins::PluginFile;
+use crate::politeness::PolitenessFile;
+use crate::profile::Strategy;
+use crate::retry::RetryFile;
+use crate::revisit::RevisitFile;
+use crate::robots::RobotsFile;
+use crate::stacks::StacksFile;
+
+/// A profile: what to crawl, how politely, with which plugins, and where it goes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+#[schemars(title = "Opilio profile")]
+pub struct ProfileFile {
+    /// What the crawl is called in reports and archive files. No default: it is then the file's name without `.toml`.
+    pub name: Option<String>,
+
+    /// What the crawl is for. No default: it is then not recorded.
+    pub description: Option<String>,
+
+    /// Whether documents are fetched once or again and again. Default `"snapshot"`: it ends by itself.
+    pub strategy: Strategy,
+
+    /// Where the crawl begins: URLs, and SURT prefixes after a `+`. Default `[]`: see `seeds-file` and the flag `--seed`.
+    pub seeds: Vec<String>,
+
+    /// A file of more seeds, one a line, relative to the profile; it is read and never written. No default: there is none.
+    pub seeds_file: Option<String>,
+
+    /// How many URIs are fetched at the same time, of as many queues. Default `25`: what one line of a small
+    /// institution carries.
+    #[schemars(range(min = 1, max = 10_000))]
+    pub workers: u32,
+
+    /// The User-Agent header. `@VERSION@` and `@CONTACT-URL@` are replaced.
+    /// Default `"Mozilla/5.0 (compatible; opilio/@VERSION@ +@CONTACT-URL@)"`: servers that look for a browser answer it,
+    /// and webmasters find who it is.
+    pub user_agent: String,
+
+    /// Who answers for the crawl.
+    pub operator: OperatorFile,
+
+    /// Instances of plugins, by the names that stacks use. Default `{}`: built-in plugins need no table.
+    pub plugins: BTreeMap<String, PluginFile>,
+
+    /// Which plugins are asked at each stage.
+    pub stacks: StacksFile,
+
+    /// How long a queue rests between two fetches.
+    pub politeness: PolitenessFile,
+
+    /// Whether robots.txt is obeyed.
+    pub robots: RobotsFile,
+
+    /// How long an address is good for.
+    pub dns: DnsFile,
+
+    /// How documents are asked for.
+    pub fetch: FetchFile,
+
+    /// What is tried again.
+    pub retry: RetryFile,
+
+    /// When a document is visited again.
+    pub revisit: RevisitFile,
+
+    /// Which queue a URI stands in, and what goes first.
+    pub frontier: FrontierFile,
+
+    /// Which URIs count as the same.
+    pub canonicalization: CanonicalizationFile,
+
+    /// How WARC files are named, sized and kept safe.
+    pub archive: ArchiveFile,
+
+    /// Where logs are written.
+    pub logs: LogsFile,
+
+    /// When the crawl has had enough.
+    pub limits: LimitsFile,
+}
+
+impl Default for ProfileFile {
+    fn default() -> Self {
+        Self {
+            name: None,
+            description: None,
+            strategy: Strategy::Snapshot,
+            seeds: Vec::new(),
+            seeds_file: None,
+            workers: 25,
+            user_agent: "Mozilla/5.0 (compatible; opilio/@VERSION@ +@CONTACT-URL@)".to_owned(),
+            operator: OperatorFile::default(),
+            plugins: BTreeMap::new(),
+            stacks: StacksFile::default(),
+            politeness: PolitenessFile::default(),
+            robots: RobotsFile::default(),
+            dns: DnsFile::default(),
+            fetch: FetchFile::default(),
+            retry: RetryFile::default(),
+            revisit: RevisitFile::default(),
+            frontier: FrontierFile::default(),
+            canonicalization: CanonicalizationFile::default(),
+            archive: ArchiveFile::default(),
+            logs: LogsFile::default(),
+            limits: LimitsFile::default(),
+        }
+    }
+}
+
+impl ProfileFile {
+    /// The JSON Schema of a profile, for editors. Plugins' own settings are open in it.
+    pub fn schema() -> serde_json::Value {
+        schemars::schema_for!(Self).to_value()
+    }
+}

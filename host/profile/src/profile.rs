@@ -1,0 +1,449 @@
+//! A profile that has been checked, and the one door to it.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use opilio_uri::{Canonicaliser, Uri};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::archive::Archive;
+use crate::check::{Check, nearest, quote};
+use crate::dns::Dns;
+use crate::document::{Document, Spot, child};
+use crate::fault::{Fault, Faults, Level};
+use crate::fetch::Fetch;
+use crate::file::ProfileFile;
+use crate::frontier::Frontier;
+use crate::limits::Limits;
+use crate::logs::Logs;
+use crate::operator::Operator;
+use crate::plugins::{self, Instance};
+use crate::politeness::Politeness;
+use crate::ready;
+use crate::relations;
+use crate::retry::Retry;
+use crate::revisit::Revisit;
+use crate::robots::Robots;
+use crate::seeds::{self, Seeds};
+use crate::shape::{Shape, broken_schema};
+use crate::stacks::Stacks;
+
+/// Largest profile. Seeds in greater numbers have a file of their own.
+const PROFILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
+
+/// A profile that code may use: every value is checked, every default filled in.
+///
+/// What belongs to the job as a whole stands here; what may differ from URI to URI is asked for with
+/// [`Profile::effective`].
+#[derive(Debug, Clone)]
+pub struct Profile {
+    /// What the crawl is called; the file's name where none is written. One line.
+    pub name: String,
+    /// What the crawl is for.
+    pub description: Option<String>,
+    /// Where it begins: seeds of the profile, of its seeds file and of the command line. Empty only where
+    /// [`Given::seeds_elsewhere`] was said.
+    pub seeds: Seeds,
+    /// How many URIs are fetched at the same time; at least 1.
+    pub workers: usize,
+    /// Who answers for the crawl, a contact URL of the command line included.
+    pub operator: Operator,
+    /// The User-Agent header, version and contact URL filled in.
+    pub user_agent: String,
+    /// Every plugin instance by name: those with a table, and built-in ones that a stack names.
+    pub plugins: BTreeMap<String, Instance>,
+    /// How long an address is good for, and which are not looked up.
+    pub dns: Dns,
+    /// Which queue a URI stands in, and what goes first. Identity: frozen when the job is made.
+    pub frontier: Frontier,
+    /// Which URIs count as the same. Identity: frozen when the job is made.
+    pub canonicaliser: Canonicaliser,
+    /// How WARC files are named, sized and kept safe.
+    pub archive: Archive,
+    /// Where logs are written.
+    pub logs: Logs,
+    /// When the crawl has had enough.
+    pub limits: Limits,
+    /// What was found but does not refuse the profile: notes, and warnings that [`Profile::check_job`] refuses.
+    pub notices: Faults,
+    pub(crate) settings: Arc<Settings>,
+    document: Arc<Document>,
+}
+
+/// The settings that may differ from URI to URI.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Settings {
+    /// Whether the document is fetched once or again and again.
+    pub strategy: Strategy,
+    /// Which plugins are asked at each stage.
+    pub stacks: Stacks,
+    /// How long its queue rests between two fetches.
+    pub politeness: Politeness,
+    /// Whether robots.txt is obeyed.
+    pub robots: Robots,
+    /// How it is asked for.
+    pub fetch: Fetch,
+    /// What is tried again.
+    pub retry: Retry,
+    /// When it is visited again.
+    pub revisit: Revisit,
+}
+
+/// Whether documents are fetched once or again and again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Strategy {
+    /// Each document once; the crawl ends when none is left.
+    Snapshot,
+    /// Each document again and again, as wait evaluators say; the crawl ends when it is told to.
+    Revisit,
+}
+
+/// What a profile is checked against and does not say itself.
+#[derive(Debug, Clone, Default)]
+pub struct Given {
+    /// Names of the plugins that are embedded in the binary.
+    pub builtins: Vec<String>,
+    /// More seeds, from the command line; each may hold several lines.
+    pub seeds: Vec<String>,
+    /// The contact URL of the command line; it replaces the profile's.
+    pub contact_url: Option<String>,
+    /// The job knows its seeds already: it is taken up again.
+    pub seeds_elsewhere: bool,
+    /// The folder that relative paths start from; none: that of the profile. For a copy that a job has frozen.
+    pub base: Option<PathBuf>,
+}
+
+impl Profile {
+    /// Reads and checks a profile.
+    ///
+    /// # Errors
+    /// Every fault of it, should one be of [`Level::Error`]; also where it cannot be read.
+    pub fn load(path: &Path, given: &Given) -> Result<Self, Faults> {
+        let file = path.display().to_string();
+        let text = read(path).map_err(|problem| unreadable(&file, problem))?;
+        let folder = path.parent().unwrap_or(Path::new(""));
+        let base = given.base.as_deref().unwrap_or(folder);
+        Self::check(&file, &text, base, given)
+    }
+
+    /// Checks a profile that is in memory. `file` is what faults call it; relative paths start from [`Given::base`],
+    /// or the current folder.
+    ///
+    /// # Errors
+    /// Every fault of it, should one be of [`Level::Error`].
+    pub fn parse(file: &str, text: &str, given: &Given) -> Result<Self, Faults> {
+        Self::check(
+            file,
+            text,
+            given.base.as_deref().unwrap_or(Path::new("")),
+            given,
+        )
+    }
+
+    /// A profile that ships, by name: `default` is what a crawl without a profile runs on.
+    ///
+    /// # Errors
+    /// Every fault, as for [`Profile::load`]; no profile of that name among them.
+    pub fn builtin(name: &str, given: &Given) -> Result<Self, Faults> {
+        let Some(text) = ready::text(name) else {
+            let names: Vec<&str> = ready::names().collect();
+            let suggestion = match nearest(name, names.iter().copied()) {
+                Some(near) => format!("did you mean {}?", quote(near)),
+                None => format!("there are: {}", names.join(", ")),
+            };
+            let mut fault = fault_of_file(name, format!("no built-in profile {}", quote(name)));
+            fault.suggestion = Some(suggestion);
+            return Err(fault.into());
+        };
+        Self::parse(&format!("{name}.toml"), text, given)
+    }
+
+    /// The names of the profiles that ship.
+    pub fn builtin_names() -> impl Iterator<Item = &'static str> {
+        ready::names()
+    }
+
+    /// The text of a profile that ships, to copy and change.
+    pub fn builtin_text(name: &str) -> Option<&'static str> {
+        ready::text(name)
+    }
+
+    /// The JSON Schema of a profile, for editors.
+    pub fn schema() -> Value {
+        ProfileFile::schema()
+    }
+
+    /// Refuses what a profile may have and a job may not: warnings. To be asked before a job is made.
+    ///
+    /// # Errors
+    /// The warnings.
+    pub fn check_job(&self) -> Result<(), Faults> {
+        let warnings: Faults = self
+            .notices
+            .iter()
+            .filter(|fault| fault.level >= Level::Warning)
+            .cloned()
+            .collect();
+        if warnings.is_empty() {
+            Ok(())
+        } else {
+            Err(warnings)
+        }
+    }
+
+    /// The settings that hold for a URI. Cheap; to be asked anew for each URI rather than kept, since overrides and
+    /// changes while running come in here.
+    pub fn effective(&self, _uri: &Uri) -> Arc<Settings> {
+        Arc::clone(&self.settings)
+    }
+
+    /// The profile's text, byte for byte as it was read: what a job copies and the archive records.
+    pub fn source_text(&self) -> &str {
+        &self.document.text
+    }
+
+    /// What faults call the profile: the path it was read from.
+    pub fn file(&self) -> &str {
+        &self.document.file
+    }
+
+    /// The settings of a plugin instance, checked against the plugin's schema, its defaults filled in.
+    ///
+    /// # Errors
+    /// Every fault of them, at its place in the profile; also where the schema itself is none.
+    pub fn check_settings(&self, instance: &str, schema: &Value) -> Result<Value, Faults> {
+        let table = child("/plugins", instance);
+        let shape = Shape::new(schema).map_err(|problem| {
+            let pointer = self.present(&format!("{table}/component"));
+            Faults::from(broken_schema(&self.document, &pointer, instance, &problem))
+        })?;
+        let written = self
+            .plugins
+            .get(instance)
+            .map(|instance| instance.settings.clone());
+        let mut settings = written.unwrap_or_else(|| Value::Object(serde_json::Map::new()));
+        shape.fill_in(&mut settings);
+        let mut faults = shape.check(
+            &self.document,
+            &format!("{table}/settings"),
+            &mut settings.clone(),
+        );
+        faults.sort();
+        if faults.is_empty() {
+            return Ok(settings);
+        }
+        // An instance without a table is named in a stack, and nowhere else.
+        let place = |fault: Fault| Fault {
+            place: self.fault_at(&fault.pointer, "").place,
+            ..fault
+        };
+        if self.document.has(&table) {
+            Err(faults)
+        } else {
+            Err(faults.into_iter().map(place).collect())
+        }
+    }
+
+    /// A fault of the caller's own at what a JSON Pointer names (`/plugins/html/component`,
+    /// `/plugins/html/settings/patterns/0`), or at the nearest thing above it that is written.
+    pub fn fault_at(&self, pointer: &str, problem: impl Into<String>) -> Fault {
+        let present = self.present(pointer);
+        let mut fault = self
+            .document
+            .fault(&present, Spot::Value, Level::Error, problem.into());
+        pointer.clone_into(&mut fault.pointer);
+        fault
+    }
+
+    /// The pointer itself, or for an instance without a table where a stack names it.
+    fn present(&self, pointer: &str) -> String {
+        let name = pointer
+            .strip_prefix("/plugins/")
+            .map(|rest| rest.split('/').next().unwrap_or_default());
+        match name {
+            Some(name) if !self.document.has(&format!("/plugins/{name}")) => self
+                .settings
+                .stacks
+                .pointer_to(name)
+                .unwrap_or_else(|| pointer.to_owned()),
+            _ => pointer.to_owned(),
+        }
+    }
+
+    /// The door between what was written and what may be used.
+    fn check(file: &str, text: &str, base: &Path, given: &Given) -> Result<Self, Faults> {
+        let (document, syntax) = Document::parse(file, text);
+        let written = written(&document, syntax.clone());
+        let (written, faults) = match written {
+            Ok(found) => found,
+            Err(faults) => return Err(faults),
+        };
+        let mut check = Check::new(&document, faults);
+
+        let name = written.name.clone().unwrap_or_else(|| stem(file));
+        if name.trim().is_empty() {
+            check.part("").refuse(
+                "name",
+                "the name is empty".to_owned(),
+                "write a word, such as \"news\"",
+            );
+        }
+        check.part("").line("name", &name);
+        check.part("").line("user-agent", &written.user_agent);
+        check
+            .part("")
+            .header_value("user-agent", &written.user_agent);
+        let mut operator = written.operator.check(check.part("operator"));
+        if let Some(url) = &given.contact_url {
+            operator.contact_url = Some(url.clone());
+        }
+        let user_agent = user_agent(&written.user_agent, operator.contact_url.as_deref());
+        let limits = plugins::default_limits(check.part("plugins"));
+        let mut plugins = plugins::check_all(
+            &written.plugins,
+            check.part("plugins"),
+            base,
+            &given.builtins,
+        );
+        let stacks =
+            written
+                .stacks
+                .check(check.part("stacks"), &mut plugins, &given.builtins, limits);
+        let (seeds, of_seeds) = seeds::check(
+            check.part(""),
+            &written.seeds,
+            written.seeds_file.as_deref(),
+            base,
+            &given.seeds,
+        );
+        check.faults.append(of_seeds);
+
+        let settings = Settings {
+            strategy: written.strategy,
+            stacks,
+            politeness: written.politeness.check(check.part("politeness")),
+            robots: written.robots.check(check.part("robots")),
+            fetch: written.fetch.check(check.part("fetch")),
+            retry: written.retry.check(check.part("retry")),
+            revisit: written.revisit.check(check.part("revisit")),
+        };
+        let mut profile = Self {
+            name,
+            description: written.description.clone(),
+            seeds,
+            workers: written.workers as usize,
+            operator,
+            user_agent,
+            plugins,
+            dns: written.dns.check(check.part("dns")),
+            frontier: written.frontier.check(),
+            canonicaliser: written
+                .canonicalization
+                .check(check.part("canonicalization")),
+            archive: written.archive.check(check.part("archive")),
+            logs: written.logs.check(check.part("logs")),
+            limits: written.limits.check(check.part("limits")),
+            notices: Faults::default(),
+            settings: Arc::new(settings),
+            document: Arc::new(document.clone()),
+        };
+        // Where the text is no TOML, half of it may be missing: nothing is said of what is not there.
+        if syntax.is_empty() {
+            relations::check(&profile, given, &mut check);
+        }
+        let mut faults = check.faults;
+        faults.sort();
+        if faults.worst() == Some(Level::Error) {
+            return Err(faults);
+        }
+        profile.notices = faults;
+        Ok(profile)
+    }
+}
+
+/// The document as its type, whatever is wrong with it taken out and reported.
+fn written(document: &Document, mut faults: Faults) -> Result<(ProfileFile, Faults), Faults> {
+    let schema = ProfileFile::schema();
+    let broken =
+        |problem: String| Faults::from(document.fault("", Spot::Key, Level::Error, problem));
+    let shape = Shape::new(&schema).map_err(broken)?;
+    let mut value = document.value.clone();
+    let lines: Vec<usize> = faults
+        .iter()
+        .filter_map(|fault| Some(fault.place.as_ref()?.line))
+        .collect();
+    for fault in shape.check(document, "", &mut value) {
+        // What stands on a line that is no TOML is a guess.
+        if !fault
+            .place
+            .as_ref()
+            .is_some_and(|place| lines.contains(&place.line))
+        {
+            faults.push(fault);
+        }
+    }
+    match serde_json::from_value(value) {
+        Ok(written) => Ok((written, faults)),
+        Err(problem) => {
+            if faults.worst() != Some(Level::Error) {
+                faults.push(document.fault(
+                    "",
+                    Spot::Key,
+                    Level::Error,
+                    format!("cannot be used: {problem}"),
+                ));
+            }
+            faults.sort();
+            Err(faults)
+        }
+    }
+}
+
+fn user_agent(template: &str, contact_url: Option<&str>) -> String {
+    let version = env!("CARGO_PKG_VERSION");
+    let filled = template.replace("@VERSION@", version);
+    match contact_url {
+        Some(url) => filled.replace("@CONTACT-URL@", url),
+        // A crawl of this machine needs no contact; what leads up to it goes as well.
+        None => filled
+            .replace(" +@CONTACT-URL@", "")
+            .replace("@CONTACT-URL@", ""),
+    }
+}
+
+fn stem(file: &str) -> String {
+    Path::new(file).file_stem().map_or_else(
+        || "crawl".to_owned(),
+        |stem| stem.to_string_lossy().into_owned(),
+    )
+}
+
+fn read(path: &Path) -> Result<String, String> {
+    let length = std::fs::metadata(path)
+        .map_err(|problem| format!("cannot be read: {problem}"))?
+        .len();
+    if length > PROFILE_BYTES_MAX {
+        return Err(format!("larger than 16MiB: {length} bytes"));
+    }
+    let bytes = std::fs::read(path).map_err(|problem| format!("cannot be read: {problem}"))?;
+    String::from_utf8(bytes).map_err(|problem| format!("not UTF-8: {problem}"))
+}
+
+fn fault_of_file(file: &str, problem: String) -> Fault {
+    Fault {
+        file: file.to_owned(),
+        place: None,
+        pointer: String::new(),
+        level: Level::Error,
+        problem,
+        suggestion: None,
+    }
+}
+
+fn unreadable(file: &str, problem: String) -> Faults {
+    fault_of_file(file, problem).into()
+}

@@ -1,0 +1,25 @@
+//! The profiles that ship, embedded in the binary as they stand in `profiles/`.
+
+/// Name and text of each.
+const READY: [(&str, &str); 4] = [
+    ("default", include_str!("../../../profiles/default.toml")),
+    ("snapshot", include_str!("../../../profiles/snapshot.toml")),
+    (
+        "continuous",
+        include_str!("../../../profiles/continuous.toml"),
+    ),
+    ("demo", include_str!("../../../profiles/demo.toml")),
+];
+
+/// Their names.
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    READY.iter().map(|(name, _)| *name)
+}
+
+/// The text of one.
+pub(crate) fn text(name: &str) -> Option<&'static str> {
+    READY
+        .iter()
+        .find(|(ready, _)| *ready == name)
+        .map(|(_, text)| *text)
+}

@@ -1,0 +1,87 @@
+//! When a document is visited again, and what becomes of one that has not really changed.
+
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::check::Part;
+use crate::duration::DurationWritten;
+
+/// When a document is visited again under `strategy = "revisit"`, and what becomes of one that has not really changed.
+/// Wait evaluators say how long to wait; what they say is kept within these limits.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub struct RevisitFile {
+    /// The wait where no evaluator answers or where it is not known whether the content has changed.
+    /// Default `"3d"`: between the shortest and the longest wait, as in earlier adaptive crawls.
+    pub default_wait: DurationWritten,
+
+    /// The shortest wait between two visits of one URI. Default `"1h"`: a news page's changes within the hour are
+    /// seldom worth the load.
+    pub min_wait: DurationWritten,
+
+    /// The longest wait between two visits of one URI. Default `"4w"`: whatever has never changed is still looked at
+    /// every month. Failed URIs are probed at this interval.
+    pub max_wait: DurationWritten,
+
+    /// What becomes of a capture that differs in bytes but not in content once the strippers have removed what does not
+    /// count. Default `"archive"`: nothing that came over the wire is thrown away unless the profile says so.
+    pub stripped_equal: StrippedEqual,
+
+    /// How many earlier visits are kept for each URI, for wait evaluators to look at. Default `20`: enough to estimate
+    /// a rate of change; each takes some 16 bytes of store.
+    #[schemars(range(max = 1000))]
+    pub history: u32,
+}
+
+/// What becomes of a capture that differs in bytes but not in content.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum StrippedEqual {
+    /// Write it as a full response.
+    Archive,
+    /// Write only that it was visited, with the headers that came.
+    Note,
+    /// Write nothing but the line in the crawl log.
+    Drop,
+}
+
+/// When a document is visited again, and what becomes of one that has not really changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Revisit {
+    /// The wait where nobody knows better; within the two limits.
+    pub default_wait: Duration,
+    /// The shortest wait; longer than zero.
+    pub min_wait: Duration,
+    /// The longest wait; not less than `min_wait`.
+    pub max_wait: Duration,
+    /// What becomes of a capture that differs in bytes but not in content.
+    pub stripped_equal: StrippedEqual,
+    /// Earlier visits kept for each URI; at most 1,000.
+    pub history: usize,
+}
+
+impl Default for RevisitFile {
+    fn default() -> Self {
+        Self {
+            default_wait: "3d".into(),
+            min_wait: "1h".into(),
+            max_wait: "4w".into(),
+            stripped_equal: StrippedEqual::Archive,
+            history: 20,
+        }
+    }
+}
+
+impl RevisitFile {
+    pub(crate) fn check(&self, mut part: Part<'_, '_>) -> Revisit {
+        Revisit {
+            default_wait: part.positive_duration("default-wait", &self.default_wait),
+            min_wait: part.positive_duration("min-wait", &self.min_wait),
+            max_wait: part.positive_duration("max-wait", &self.max_wait),
+            stripped_equal: self.stripped_equal,
+            history: self.history as usize,
+        }
+    }
+}

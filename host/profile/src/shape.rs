@@ -1,0 +1,502 @@
+//! Which keys there are and what kind of value each takes: a document against a JSON Schema, every fault at once.
+//!
+//! Profiles are held against the schema that their own types give, plugin settings against the schema that the
+//! plugin describes.
+
+use jsonschema::error::{TypeKind, ValidationErrorKind};
+use jsonschema::{PatternOptions, ValidationError, Validator};
+use serde_json::{Map, Value};
+
+use crate::check::{nearest, quote};
+use crate::document::{Document, Spot, child, parent};
+use crate::fault::{Fault, Faults, Level};
+
+/// How many known keys are listed when none is near to what was written.
+const KNOWN_KEYS_MAX: usize = 16;
+
+/// Deepest nesting in which defaults are filled in; a schema may refer to itself.
+const DEPTH_MAX: usize = 32;
+
+/// Definitions whose patterns and bounds are for editors; what is wrong is said better when units are read.
+const UNIT_DEFINITIONS: [&str; 2] = ["/$defs/Duration/", "/$defs/Size/"];
+
+/// A JSON Schema, ready to be asked.
+pub(crate) struct Shape<'s> {
+    schema: &'s Value,
+    validator: Validator,
+}
+
+impl<'s> Shape<'s> {
+    /// Fails with a sentence where it is no JSON Schema. Nothing is loaded from elsewhere.
+    pub(crate) fn new(schema: &'s Value) -> Result<Self, String> {
+        let validator = jsonschema::options()
+            .with_pattern_options(PatternOptions::regex())
+            .build(schema)
+            .map_err(|problem| problem.to_string())?;
+        Ok(Self { schema, validator })
+    }
+
+    /// Everything wrong with `value`, which stands at the pointer `at` of the document. Then `value` is made to fit:
+    /// what is wrong is taken out, or replaced by something neutral where it has to be there, so that the rest can be
+    /// looked at further.
+    pub(crate) fn check(&self, document: &Document, at: &str, value: &mut Value) -> Faults {
+        let mut faults = Faults::default();
+        let mut repairs = Vec::new();
+        for error in self.validator.iter_errors(value) {
+            let path = error.schema_path().as_str();
+            let of_unit = UNIT_DEFINITIONS
+                .iter()
+                .any(|definition| path.starts_with(definition));
+            if of_unit && !matches!(error.kind(), ValidationErrorKind::Type { .. }) {
+                continue;
+            }
+            self.explain(document, at, &error, &mut faults, &mut repairs);
+        }
+        for repair in repairs {
+            repair.apply(value);
+        }
+        faults
+    }
+
+    fn explain(
+        &self,
+        document: &Document,
+        at: &str,
+        error: &ValidationError<'_>,
+        faults: &mut Faults,
+        repairs: &mut Vec<Repair>,
+    ) {
+        let pointer = error.instance_path().as_str().to_owned();
+        let node = self.node(error);
+        let found = error.instance();
+        let mut add = |pointer: &str, spot: Spot, problem: String, suggestion: Option<String>| {
+            let mut fault = document.fault(&format!("{at}{pointer}"), spot, Level::Error, problem);
+            fault.suggestion = suggestion;
+            faults.push(fault);
+        };
+        match error.kind() {
+            ValidationErrorKind::AdditionalProperties { unexpected }
+            | ValidationErrorKind::UnevaluatedProperties { unexpected } => {
+                for key in unexpected {
+                    let pointer = child(&pointer, key);
+                    add(
+                        &pointer,
+                        Spot::Key,
+                        format!("unknown key {}", quote(key)),
+                        Some(self.known_keys(node, key)),
+                    );
+                    repairs.push(Repair::Remove(pointer));
+                }
+            }
+            ValidationErrorKind::Required { property } => {
+                let key = property.as_str().unwrap_or_default();
+                let wanted = node
+                    .and_then(|node| node.get("properties"))
+                    .and_then(|keys| keys.get(key));
+                let example = wanted.and_then(|node| self.example(node));
+                let pointer = child(&pointer, key);
+                let suggestion = example.map(|example| format!("write {key} = {example}"));
+                add(
+                    &pointer,
+                    Spot::Key,
+                    format!("missing key {}", quote(key)),
+                    suggestion,
+                );
+                repairs.push(Repair::Replace(pointer, self.neutral(wanted)));
+            }
+            ValidationErrorKind::Type { kind } => {
+                let problem = format!("expected {}, found {}", kinds(kind), describe(found));
+                let suggestion = node
+                    .and_then(|node| self.example(node))
+                    .map(|example| format!("as in {example}"));
+                add(&pointer, Spot::Value, problem, suggestion);
+                repairs.push(Repair::fit(pointer, self.neutral(node)));
+            }
+            kind => {
+                let options = node.map(|node| self.options(node)).unwrap_or_default();
+                let bound = |how: &str, limit: &dyn std::fmt::Display| {
+                    format!("must be {how} {limit}: {}", describe(found))
+                };
+                let problem = match kind {
+                    _ if !options.is_empty() => {
+                        format!("not one of {}: {}", options.join(", "), describe(found))
+                    }
+                    ValidationErrorKind::Minimum { limit } => bound("at least", limit),
+                    ValidationErrorKind::Maximum { limit } => bound("at most", limit),
+                    ValidationErrorKind::ExclusiveMinimum { limit } => bound("more than", limit),
+                    ValidationErrorKind::ExclusiveMaximum { limit } => bound("less than", limit),
+                    ValidationErrorKind::MinLength { limit } => {
+                        bound("of a length of at least", limit)
+                    }
+                    ValidationErrorKind::MaxLength { limit } => {
+                        bound("of a length of at most", limit)
+                    }
+                    ValidationErrorKind::MinItems { limit } => {
+                        format!("must have at least {limit} items")
+                    }
+                    ValidationErrorKind::MaxItems { limit } => {
+                        format!("must have at most {limit} items")
+                    }
+                    ValidationErrorKind::UniqueItems => "must not name anything twice".to_owned(),
+                    ValidationErrorKind::Pattern { pattern } => {
+                        format!(
+                            "does not match the pattern {}: {}",
+                            quote(pattern),
+                            describe(found)
+                        )
+                    }
+                    _ => error.to_string(),
+                };
+                let suggestion = found
+                    .as_str()
+                    .filter(|_| !options.is_empty())
+                    .and_then(|found| {
+                        let near =
+                            nearest(found, options.iter().map(|option| option.trim_matches('"')))?;
+                        Some(format!("did you mean {}?", quote(near)))
+                    });
+                let neutral = match options.first() {
+                    Some(first) => Value::String(first.trim_matches('"').to_owned()),
+                    None => self.neutral(node),
+                };
+                add(&pointer, Spot::Value, problem, suggestion);
+                repairs.push(Repair::fit(pointer, neutral));
+            }
+        }
+    }
+
+    /// The schema that an error comes from: the one whose keyword was not met.
+    fn node(&self, error: &ValidationError<'_>) -> Option<&'s Value> {
+        let (above, _) = error.schema_path().as_str().rsplit_once('/')?;
+        self.schema.pointer(above)
+    }
+
+    fn resolve(&self, node: &'s Value) -> &'s Value {
+        let target = node
+            .get("$ref")
+            .and_then(Value::as_str)
+            .and_then(|target| target.strip_prefix('#'));
+        target
+            .and_then(|target| self.schema.pointer(target))
+            .unwrap_or(node)
+    }
+
+    fn known_keys(&self, node: Option<&'s Value>, key: &str) -> String {
+        let known: Vec<&str> = keys(node).collect();
+        if let Some(near) = nearest(key, known.iter().copied()) {
+            return format!("did you mean {}?", quote(near));
+        }
+        // A key of another table: written before the table's header, or after the wrong one.
+        let elsewhere = keys(Some(self.schema)).find(|table| {
+            let properties = self
+                .schema
+                .get("properties")
+                .and_then(|tables| tables.get(*table));
+            keys(properties.map(|table| self.resolve(table))).any(|known| known == key)
+        });
+        if let Some(table) = elsewhere {
+            return format!("it belongs in [{table}]");
+        }
+        if keys(Some(self.schema)).any(|known| known == key) {
+            return "it belongs above the first table".to_owned();
+        }
+        let more = if known.len() > KNOWN_KEYS_MAX {
+            ", …"
+        } else {
+            ""
+        };
+        match known.len() {
+            0 => "no keys are known here".to_owned(),
+            _ => format!(
+                "known here: {}{more}",
+                known[..known.len().min(KNOWN_KEYS_MAX)].join(", ")
+            ),
+        }
+    }
+
+    /// The texts that a schema allows, in quotation marks; empty where it allows more.
+    fn options(&self, node: &'s Value) -> Vec<String> {
+        let node = self.resolve(node);
+        let of = |node: &Value| -> Vec<String> {
+            let listed = node
+                .get("enum")
+                .and_then(Value::as_array)
+                .into_iter()
+                .flatten();
+            listed
+                .chain(node.get("const"))
+                .filter_map(Value::as_str)
+                .map(quote)
+                .collect()
+        };
+        let own = of(node);
+        if !own.is_empty() {
+            return own;
+        }
+        let branches = ["oneOf", "anyOf"]
+            .iter()
+            .find_map(|key| node.get(*key))
+            .and_then(Value::as_array);
+        branches.into_iter().flatten().flat_map(of).collect()
+    }
+
+    /// How a right value might be written, in TOML.
+    fn example(&self, node: &'s Value) -> Option<String> {
+        let target = self.resolve(node);
+        let examples = |node: &'s Value| node.get("examples").and_then(|examples| examples.get(0));
+        let default = |node: &'s Value| node.get("default").filter(|default| !default.is_null());
+        let found = examples(node)
+            .or_else(|| default(node))
+            .or_else(|| examples(target))
+            .or_else(|| default(target));
+        if let Some(found) = found {
+            return Some(toml_text(found));
+        }
+        if let Some(first) = self.options(target).into_iter().next() {
+            return Some(first);
+        }
+        let example = match first_type(target)? {
+            "string" => "\"text\"",
+            "integer" => "25",
+            "number" => "2.5",
+            "boolean" => "true",
+            "array" => return Some(self.list_example(target)),
+            "object" => "{ key = \"value\" }",
+            _ => return None,
+        };
+        Some(example.to_owned())
+    }
+
+    fn list_example(&self, node: &'s Value) -> String {
+        match node.get("items").and_then(|items| self.example(items)) {
+            Some(item) => format!("[{item}]"),
+            None => "[\"text\"]".to_owned(),
+        }
+    }
+
+    /// Something of the right kind that says nothing.
+    fn neutral(&self, node: Option<&'s Value>) -> Value {
+        let Some(node) = node.map(|node| self.resolve(node)) else {
+            return Value::Null;
+        };
+        if let Some(minimum) = node.get("minimum") {
+            return minimum.clone();
+        }
+        match first_type(node) {
+            Some("string") => Value::String(String::new()),
+            Some("integer" | "number") => Value::from(0),
+            Some("boolean") => Value::Bool(false),
+            Some("array") => Value::Array(Vec::new()),
+            Some("object") => {
+                let required = node
+                    .get("required")
+                    .and_then(Value::as_array)
+                    .into_iter()
+                    .flatten();
+                let properties = node.get("properties");
+                let entry = |key: &str| {
+                    (
+                        key.to_owned(),
+                        self.neutral(properties.and_then(|keys| keys.get(key))),
+                    )
+                };
+                Value::Object(required.filter_map(Value::as_str).map(entry).collect())
+            }
+            _ => Value::Null,
+        }
+    }
+
+    /// Puts the schema's defaults in where nothing is written.
+    pub(crate) fn fill_in(&self, value: &mut Value) {
+        self.fill_in_from(self.schema, value, 0);
+    }
+
+    fn fill_in_from(&self, node: &'s Value, value: &mut Value, depth: usize) {
+        if depth > DEPTH_MAX {
+            return;
+        }
+        let node = self.resolve(node);
+        for branch in node
+            .get("allOf")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+        {
+            self.fill_in_from(branch, value, depth + 1);
+        }
+        match value {
+            Value::Object(object) => {
+                let properties = node.get("properties").and_then(Value::as_object);
+                for (key, node) in properties.into_iter().flatten() {
+                    let default = node
+                        .get("default")
+                        .or_else(|| self.resolve(node).get("default"));
+                    if let (false, Some(default)) = (object.contains_key(key), default) {
+                        object.insert(key.clone(), default.clone());
+                    }
+                    if let Some(value) = object.get_mut(key) {
+                        self.fill_in_from(node, value, depth + 1);
+                    }
+                }
+                if let Some(rest) = node
+                    .get("additionalProperties")
+                    .filter(|rest| rest.is_object())
+                {
+                    let known = |key: &str| {
+                        properties.is_some_and(|properties| properties.contains_key(key))
+                    };
+                    for (_, value) in object.iter_mut().filter(|(key, _)| !known(key)) {
+                        self.fill_in_from(rest, value, depth + 1);
+                    }
+                }
+            }
+            Value::Array(items) => {
+                if let Some(node) = node.get("items") {
+                    for item in items {
+                        self.fill_in_from(node, item, depth + 1);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// How a value is made to fit.
+enum Repair {
+    Remove(String),
+    Replace(String, Value),
+}
+
+impl Repair {
+    /// Items of arrays keep their places; tables stay tables, so that those who name them find them.
+    fn fit(pointer: String, neutral: Value) -> Self {
+        let item = parent(&pointer).is_some_and(|(_, key)| key.parse::<usize>().is_ok());
+        if item || neutral.is_object() {
+            Self::Replace(pointer, neutral)
+        } else {
+            Self::Remove(pointer)
+        }
+    }
+
+    fn apply(self, value: &mut Value) {
+        match self {
+            Self::Remove(pointer) => {
+                let Some((above, key)) = parent(&pointer) else {
+                    return;
+                };
+                if let Some(Value::Object(object)) = value.pointer_mut(above) {
+                    object.remove(&key);
+                }
+            }
+            Self::Replace(pointer, neutral) => {
+                if let Some(place) = value.pointer_mut(&pointer) {
+                    *place = neutral;
+                } else if let Some((above, key)) = parent(&pointer)
+                    && let Some(Value::Object(object)) = value.pointer_mut(above)
+                {
+                    object.insert(key, neutral);
+                }
+            }
+        }
+    }
+}
+
+fn keys(node: Option<&Value>) -> impl Iterator<Item = &str> {
+    let properties = node
+        .and_then(|node| node.get("properties"))
+        .and_then(Value::as_object);
+    properties
+        .into_iter()
+        .flat_map(Map::keys)
+        .map(String::as_str)
+}
+
+fn first_type(node: &Value) -> Option<&str> {
+    match node.get("type")? {
+        Value::String(kind) => Some(kind),
+        Value::Array(kinds) => kinds.first()?.as_str(),
+        _ => None,
+    }
+}
+
+/// The kinds that would have been right, null left out: TOML has none.
+fn kinds(kind: &TypeKind) -> String {
+    let name = |kind: String| match kind.as_str() {
+        "string" => "a text",
+        "integer" => "a whole number",
+        "number" => "a number",
+        "boolean" => "true or false",
+        "array" => "a list",
+        "object" => "a table",
+        _ => "nothing",
+    };
+    match kind {
+        TypeKind::Single(kind) => name(kind.to_string()).to_owned(),
+        TypeKind::Multiple(kinds) => {
+            let names: Vec<&str> = kinds
+                .iter()
+                .map(|kind| kind.to_string())
+                .filter(|kind| kind != "null")
+                .map(name)
+                .collect();
+            names.join(" or ")
+        }
+    }
+}
+
+/// What was written, short.
+fn describe(value: &Value) -> String {
+    match value {
+        Value::Null => "nothing".to_owned(),
+        Value::Bool(truth) => truth.to_string(),
+        Value::Number(number) => format!("the number {number}"),
+        Value::String(text) => quote(text),
+        Value::Array(_) => "a list".to_owned(),
+        Value::Object(_) => "a table".to_owned(),
+    }
+}
+
+/// A JSON value as TOML writes it on one line.
+pub(crate) fn toml_text(value: &Value) -> String {
+    match value {
+        Value::Array(items) => format!(
+            "[{}]",
+            items.iter().map(toml_text).collect::<Vec<_>>().join(", ")
+        ),
+        Value::Object(object) if object.is_empty() => "{}".to_owned(),
+        Value::Object(object) => {
+            let entry = |(key, value): (&String, &Value)| {
+                let bare = !key.is_empty()
+                    && key
+                        .chars()
+                        .all(|c| c.is_ascii_alphanumeric() || "-_".contains(c));
+                let key = if bare {
+                    key.clone()
+                } else {
+                    format!("{key:?}")
+                };
+                format!("{key} = {}", toml_text(value))
+            };
+            format!(
+                "{{ {} }}",
+                object.iter().map(entry).collect::<Vec<_>>().join(", ")
+            )
+        }
+        other => other.to_string(),
+    }
+}
+
+/// A fault at the component of an instance whose own description is broken.
+pub(crate) fn broken_schema(
+    document: &Document,
+    pointer: &str,
+    name: &str,
+    problem: &str,
+) -> Fault {
+    let problem = format!(
+        "plugin {} describes its settings by a schema that is none: {problem}",
+        quote(name)
+    );
+    document.fault(pointer, Spot::Value, Level::Error, problem)
+}
