@@ -1,1 +1,61 @@
-//! Opilio.
+//! The sandbox: loads, checks, pre-initialises, limits and calls plugins, which are WebAssembly components of the
+//! contract in `wit/`. The crawl and the tools use it; it knows nothing of frontiers, sockets or profiles.
+//!
+//! ```text
+//! Engine ── load(bytes) ──► Component ── configure(name, settings) ──► Plugin ── extract, judge, strip, evaluate
+//! one per process           checked, described                          a fresh instance for every call
+//! ```
+//!
+//! What holds for every call:
+//! - It starts from the memory as `configure` left it, in an instance of its own that is thrown away afterwards. No
+//!   state crosses calls, and nothing is reused after a trap.
+//! - It blocks the calling thread, at most for [`Limits::time`] and a tick or two of the epoch clock. Any number of
+//!   threads may call at once; beyond [`EngineConfig::instances_max`] they wait for one another.
+//! - The calling thread's stack must be larger than [`WASM_STACK_BYTES_MAX`] by a good margin, or a guest's deep
+//!   recursion kills the process instead of trapping. [`spawn_lane`] starts such threads.
+//! - A trap, a timeout or an answer that makes no sense is a [`Fault`]: returned, and counted in [`Statistics`].
+
+#[expect(missing_docs, reason = "generated: the contract documents what needs it")]
+mod bindings;
+mod cache;
+mod call;
+mod component;
+mod configure;
+mod describe;
+mod document;
+mod engine;
+mod fault;
+mod handles;
+mod lane;
+mod limits;
+mod log_line;
+mod notes;
+mod permits;
+mod plugin;
+mod settings;
+mod snapshot;
+mod statistics;
+mod ticker;
+mod visit;
+
+pub use bindings::exports::opilio::plugin::digest_stripper::StripProblem;
+pub use bindings::exports::opilio::plugin::filter::{Ruling, Stage, Verdict};
+pub use bindings::exports::opilio::plugin::setup::{Description, Handles, Kind, SettingsFault};
+pub use bindings::opilio::plugin::types::{
+    Candidate, ContentState, DateSignal, Fragment, FragmentContent, Header, Hop, Link, LinkDetails,
+    NamedValue, Neighbourhood, PastVisit, Signal, Span, Submission,
+};
+pub use component::{COMPONENT_BYTES_MAX, Component, LoadError};
+pub use configure::ConfigureError;
+pub use describe::DescriptionProblem;
+pub use document::{Document, DocumentParts, FragmentProblem};
+pub use engine::{Engine, EngineConfig, EngineError};
+pub use fault::{Fault, FaultKind};
+pub use handles::HandlesProblem;
+pub use lane::{LANE_STACK_BYTES, WASM_STACK_BYTES_MAX, spawn_lane};
+pub use limits::Limits;
+pub use log_line::{LogLevel, LogLine, LogSink};
+pub use notes::Notes;
+pub use plugin::{Extraction, Plugin, Start, Wait};
+pub use statistics::Statistics;
+pub use visit::Visit;

@@ -1,0 +1,24 @@
+//! The contract in `wit/` as Rust: generated, never edited. One world holds every kind, so that each interface has
+//! one set of types; which of its exports a component really has is asked of the component (`component.rs`).
+
+wasmtime::component::bindgen!({
+    path: "../../wit",
+    inline: "
+        package opilio:sandbox;
+
+        world every-kind {
+            include opilio:plugin/plugin@0.1.0;
+            export opilio:plugin/extractor@0.1.0;
+            export opilio:plugin/filter@0.1.0;
+            export opilio:plugin/digest-stripper@0.1.0;
+            export opilio:plugin/wait-evaluator@0.1.0;
+        }
+    ",
+    world: "opilio:sandbox/every-kind",
+    imports: { default: trappable },
+    with: {
+        "opilio:plugin/documents.document": crate::document::Document,
+        "opilio:plugin/documents.visit": crate::visit::Visit,
+    },
+    additional_derives: [PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize],
+});

@@ -1,0 +1,169 @@
+//! Compiled components on disk, so that a second start compiles nothing. Entries are machine code that the host will
+//! run: the directory must be writable by the operator alone. An entry that is not exactly as written is compiled anew.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use sha2::{Digest, Sha256};
+
+/// First bytes of an entry; the number is that of its layout.
+const MAGIC: &[u8; 16] = b"opilio compiled1";
+const DIGEST_BYTES: usize = 32;
+
+/// A directory of entries.
+#[derive(Debug)]
+pub(crate) struct Cache {
+    directory: PathBuf,
+}
+
+/// What is kept under a key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Entry {
+    /// Why the component cannot be snapshotted, where it cannot.
+    pub(crate) refusal: Option<String>,
+    /// What wasmtime serialized.
+    pub(crate) compiled: Vec<u8>,
+}
+
+impl Cache {
+    /// Opens the directory, made where there is none.
+    pub(crate) fn open(directory: &Path) -> io::Result<Self> {
+        let mut builder = std::fs::DirBuilder::new();
+        builder.recursive(true);
+        #[cfg(unix)]
+        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+        builder.create(directory)?;
+        Ok(Self {
+            directory: directory.to_owned(),
+        })
+    }
+
+    /// The entry under this key; none where there is none, or none that can be trusted.
+    pub(crate) fn read(&self, key: &Key) -> Option<Entry> {
+        let path = self.path(key);
+        let bytes = match std::fs::read(&path) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
+            Err(error) => {
+                tracing::warn!(path = %path.display(), %error, "compiled component cannot be read; compiling it anew");
+                return None;
+            }
+        };
+        let entry = Entry::parse(&bytes);
+        if entry.is_none() {
+            tracing::warn!(path = %path.display(), "compiled component is damaged; compiling it anew");
+        }
+        entry
+    }
+
+    /// Writes an entry, whole or not at all. That it cannot be written costs time at the next start, nothing else.
+    pub(crate) fn write(&self, key: &Key, entry: &Entry) {
+        static WRITTEN: AtomicU64 = AtomicU64::new(0);
+        let path = self.path(key);
+        let n = WRITTEN.fetch_add(1, Ordering::Relaxed);
+        let unfinished = self
+            .directory
+            .join(format!("{}.{}-{n}.unfinished", key.0, process::id()));
+        let written = std::fs::write(&unfinished, entry.to_bytes())
+            .and_then(|()| std::fs::rename(&unfinished, &path));
+        if let Err(error) = written {
+            tracing::warn!(path = %path.display(), %error, "compiled component cannot be kept");
+            // Already reported; an unfinished file is never read.
+            let _ = std::fs::remove_file(&unfinished);
+        }
+    }
+
+    fn path(&self, key: &Key) -> PathBuf {
+        self.directory.join(format!("{}.compiled", key.0))
+    }
+}
+
+impl Entry {
+    fn parse(bytes: &[u8]) -> Option<Self> {
+        let rest = bytes.strip_prefix(MAGIC)?;
+        let (digest, rest) = rest.split_at_checked(DIGEST_BYTES)?;
+        if digest != Sha256::digest(rest).as_slice() {
+            return None;
+        }
+        let (length, rest) = rest.split_first_chunk::<4>()?;
+        let (refusal, compiled) =
+            rest.split_at_checked(usize::try_from(u32::from_le_bytes(*length)).ok()?)?;
+        let refusal = String::from_utf8(refusal.to_vec()).ok()?;
+        Some(Self {
+            refusal: (!refusal.is_empty()).then_some(refusal),
+            compiled: compiled.to_vec(),
+        })
+    }
+
+    fn to_bytes(&self) -> Vec<u8> {
+        let refusal = self.refusal.as_deref().unwrap_or_default();
+        let refusal = crate::notes::clip(refusal, 1024);
+        let mut rest = Vec::with_capacity(4 + refusal.len() + self.compiled.len());
+        rest.extend((refusal.len() as u32).to_le_bytes());
+        rest.extend(refusal.as_bytes());
+        rest.extend(&self.compiled);
+        [MAGIC, Sha256::digest(&rest).as_slice(), &rest].concat()
+    }
+}
+
+/// What an entry depends on, digested.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Key(String);
+
+impl Key {
+    /// Each part counts with its length, so that no two lists of parts are alike.
+    pub(crate) fn of(parts: &[&str]) -> Self {
+        let mut digest = Sha256::new();
+        for part in parts {
+            digest.update((part.len() as u64).to_le_bytes());
+            digest.update(part);
+        }
+        Self(hex(&digest.finalize()))
+    }
+}
+
+/// Bytes in lower-case hexadecimal.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read_again() {
+        let directory = tempfile::tempdir().unwrap();
+        let cache = Cache::open(&directory.path().join("a/b")).unwrap();
+        let (one, other) = (Key::of(&["a", "bc"]), Key::of(&["ab", "c"]));
+        for refusal in [None, Some("table.grow".to_owned())] {
+            let entry = Entry {
+                refusal,
+                compiled: vec![1, 2, 3],
+            };
+            cache.write(&one, &entry);
+            assert_eq!(cache.read(&one), Some(entry));
+        }
+        assert_eq!(cache.read(&other), None);
+    }
+
+    #[test]
+    fn an_entry_with_any_byte_changed_or_missing_is_not_trusted() {
+        let whole = Entry {
+            refusal: Some("why".to_owned()),
+            compiled: vec![1, 2, 3],
+        }
+        .to_bytes();
+        for at in 0..whole.len() {
+            let mut changed = whole.clone();
+            changed[at] ^= 1;
+            assert_eq!(Entry::parse(&changed), None, "byte {at} changed");
+            assert_eq!(Entry::parse(&whole[..at]), None, "cut at byte {at}");
+        }
+        assert!(Entry::parse(&whole).is_some());
+    }
+}

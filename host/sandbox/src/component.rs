@@ -1,0 +1,474 @@
+//! A component: checked, compiled, and asked which plugins it holds. Not yet configured, so not yet of use.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use sha2::{Digest, Sha256};
+use wasmtime::component::InstancePre;
+
+use crate::Description;
+use crate::bindings::exports::opilio::plugin::{
+    digest_stripper, extractor, filter, setup, wait_evaluator,
+};
+use crate::cache::{Cache, Entry, Key, hex};
+use crate::call::{CallState, Occasion, Problem, call};
+use crate::configure::{self, ConfigureError};
+use crate::describe::{self, Callable, DescriptionProblem};
+use crate::engine::Shared;
+use crate::fault::Fault;
+use crate::limits::Limits;
+use crate::plugin::Plugin;
+use crate::snapshot;
+
+/// Largest component, in bytes. Python's, the largest in sight, have 18 MB.
+pub const COMPONENT_BYTES_MAX: usize = 64 << 20;
+
+/// The contract that this version speaks. Components made for any 0.1.x are understood: what a newer one lacks here
+/// shows as an import that is not given.
+const PACKAGE: &str = "opilio:plugin/";
+const CONTRACT: &str = "0.1.0";
+/// Interfaces that a plugin may import.
+const IMPORTS: [&str; 4] = ["counters", "documents", "log", "types"];
+
+/// Why a component cannot be loaded. Each is one sentence that begins with the component's origin.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LoadError {
+    /// More than [`COMPONENT_BYTES_MAX`].
+    #[error("{origin} has {bytes} bytes; components may have {COMPONENT_BYTES_MAX}")]
+    TooLarge {
+        /// The component.
+        origin: String,
+        /// Its size.
+        bytes: usize,
+    },
+    /// Not WebAssembly at all.
+    #[error("{origin} is no WebAssembly component: it does not begin as one")]
+    NotWasm {
+        /// The component.
+        origin: String,
+    },
+    /// A core module; its author has left out a step.
+    #[error(
+        "{origin} is a core module, not a component: make one of it with `wasm-tools component new`"
+    )]
+    CoreModule {
+        /// The component.
+        origin: String,
+    },
+    /// Cut short, damaged, or using what the engine does not know.
+    #[error("{origin} is truncated, damaged or no valid component: {problem}")]
+    Malformed {
+        /// The component.
+        origin: String,
+        /// What the engine says, and where.
+        problem: String,
+    },
+    /// An import that plugins are not given.
+    #[error("{origin} asks for {import}, which plugins are not given: {advice}")]
+    Import {
+        /// The component.
+        origin: String,
+        /// The import's name.
+        import: String,
+        /// What would serve.
+        advice: String,
+    },
+    /// It imports or exports an interface of the contract with functions or types that this version does not have.
+    #[error("{origin} does not fit the plugin contract {CONTRACT}: {problem}")]
+    Contract {
+        /// The component.
+        origin: String,
+        /// What does not fit.
+        problem: String,
+    },
+    /// A component, but no plugin.
+    #[error("{origin} is no plugin: it does not export {PACKAGE}setup@{CONTRACT}{hint}")]
+    NoPlugin {
+        /// The component.
+        origin: String,
+        /// What it exports instead, if that is a hint.
+        hint: String,
+    },
+    /// What it says of itself cannot be true.
+    #[error("{origin} {problem}")]
+    Description {
+        /// The component.
+        origin: String,
+        /// What cannot.
+        problem: DescriptionProblem,
+    },
+    /// `describe` went wrong.
+    #[error("{origin} cannot describe its plugins: {}: {}", fault.kind, fault.message)]
+    Describe {
+        /// The component.
+        origin: String,
+        /// What went wrong.
+        fault: Box<Fault>,
+    },
+}
+
+/// A component that can be configured. Clones are the same component.
+#[derive(Clone, Debug)]
+pub struct Component(Arc<Loaded>);
+
+pub(crate) struct Loaded {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) sha256: String,
+    pub(crate) origin: String,
+    /// Compiled with accessors for a snapshot, where it can be had.
+    pub(crate) program: Program,
+    /// Why no snapshot can be had.
+    pub(crate) refusal: Option<String>,
+    pub(crate) plugins: Vec<Description>,
+}
+
+impl std::fmt::Debug for Loaded {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Component")
+            .field("origin", &self.origin)
+            .field("sha256", &self.sha256)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Component {
+    pub(crate) fn load(shared: Arc<Shared>, bytes: &[u8], origin: &str) -> Result<Self, LoadError> {
+        check_kind_of_file(bytes, origin)?;
+        let sha256 = hex(&Sha256::digest(bytes));
+        let (compiled, refusal) =
+            prepare(&shared, bytes, &sha256).map_err(|problem| LoadError::Malformed {
+                origin: origin.to_owned(),
+                problem,
+            })?;
+        check_imports(&shared, &compiled, origin)?;
+        let program = Program::new(&shared, &compiled).map_err(|error| LoadError::Contract {
+            origin: origin.to_owned(),
+            problem: format!("{error:#}"),
+        })?;
+        let Some(program) = program else {
+            return Err(LoadError::NoPlugin {
+                origin: origin.to_owned(),
+                hint: exports_hint(&shared, &compiled),
+            });
+        };
+        let plugins = describe(&shared, &program, origin)?;
+        describe::check(&plugins, &program.kinds()).map_err(|problem| LoadError::Description {
+            origin: origin.to_owned(),
+            problem,
+        })?;
+        let bytes = bytes.to_vec();
+        Ok(Self(Arc::new(Loaded {
+            shared,
+            bytes,
+            sha256,
+            origin: origin.to_owned(),
+            program,
+            refusal,
+            plugins,
+        })))
+    }
+
+    /// The digest of the component's bytes, in lower-case hexadecimal.
+    pub fn sha256(&self) -> &str {
+        &self.0.sha256
+    }
+
+    /// Where it came from, as given to [`Engine::load`](crate::Engine::load).
+    pub fn origin(&self) -> &str {
+        &self.0.origin
+    }
+
+    /// The plugins it holds, at least one.
+    pub fn plugins(&self) -> &[Description] {
+        &self.0.plugins
+    }
+
+    /// Makes a plugin of it: `configure` is called once, and its memory kept as it is then, compiled and cached.
+    /// `plugin` may be left out where the component holds one alone. `settings` is a JSON object, checked against
+    /// the plugin's schema and filled up with its defaults already. `limits` hold for `configure` and every call.
+    ///
+    /// A component that cannot be snapshotted works all the same: `configure` then runs in every fresh instance.
+    pub fn configure(
+        &self,
+        plugin: Option<&str>,
+        settings: serde_json::Value,
+        limits: Limits,
+    ) -> Result<Plugin, ConfigureError> {
+        configure::snapshotted(&self.0, plugin, &settings, limits)
+    }
+
+    /// Makes a plugin whose every instance runs `configure` before the call: nothing is compiled or kept, so that
+    /// many variants of settings start at once. It is still tried once here, for the faults it may find.
+    pub fn configure_each_call(
+        &self,
+        plugin: Option<&str>,
+        settings: serde_json::Value,
+        limits: Limits,
+    ) -> Result<Plugin, ConfigureError> {
+        configure::each_call(&self.0, plugin, &settings, limits, "by choice".to_owned())
+    }
+}
+
+fn check_kind_of_file(bytes: &[u8], origin: &str) -> Result<(), LoadError> {
+    const CORE_VERSION: [u8; 4] = [1, 0, 0, 0];
+    let origin = || origin.to_owned();
+    if bytes.len() > COMPONENT_BYTES_MAX {
+        return Err(LoadError::TooLarge {
+            origin: origin(),
+            bytes: bytes.len(),
+        });
+    }
+    match bytes.strip_prefix(b"\0asm") {
+        None => Err(LoadError::NotWasm { origin: origin() }),
+        Some(rest) if rest.starts_with(&CORE_VERSION) => {
+            Err(LoadError::CoreModule { origin: origin() })
+        }
+        Some(_) => Ok(()),
+    }
+}
+
+/// The component compiled, with accessors for a snapshot unless it refuses them, and why it does.
+fn prepare(
+    shared: &Shared,
+    bytes: &[u8],
+    sha256: &str,
+) -> Result<(wasmtime::component::Component, Option<String>), String> {
+    let key = Key::of(&["prepared", &shared.compatibility, sha256]);
+    if let Some((component, refusal)) = shared
+        .cache
+        .as_ref()
+        .and_then(|cache| cached(shared, cache, &key))
+    {
+        return Ok((component, refusal));
+    }
+    let refusal = match snapshot::instrument(bytes) {
+        Ok((_, instrumented)) => match compile(shared, &key, &instrumented, None) {
+            Ok(component) => return Ok((component, None)),
+            Err(problem) => problem,
+        },
+        Err(refusal) => refusal,
+    };
+    // What is wrong with the component, if anything, the engine says best.
+    let component = compile(shared, &key, bytes, Some(refusal.clone()))?;
+    Ok((component, Some(refusal)))
+}
+
+/// Compiles, and keeps what comes out.
+pub(crate) fn compile(
+    shared: &Shared,
+    key: &Key,
+    bytes: &[u8],
+    refusal: Option<String>,
+) -> Result<wasmtime::component::Component, String> {
+    let compiled = shared
+        .engine
+        .precompile_component(bytes)
+        .map_err(|error| one_sentence(&error))?;
+    let entry = Entry { refusal, compiled };
+    if let Some(cache) = &shared.cache {
+        cache.write(key, &entry);
+    }
+    // SAFETY: these bytes come from this engine, a line above.
+    unsafe { wasmtime::component::Component::deserialize(&shared.engine, &entry.compiled) }
+        .map_err(|error| one_sentence(&error))
+}
+
+/// What the cache has under this key, if the engine takes it.
+pub(crate) fn cached(
+    shared: &Shared,
+    cache: &Cache,
+    key: &Key,
+) -> Option<(wasmtime::component::Component, Option<String>)> {
+    let entry = cache.read(key)?;
+    // SAFETY: the entry's digest says that it is whole and as this program wrote it, into a directory that is the
+    // operator's alone; the key and wasmtime's own header say that it is for this engine.
+    match unsafe { wasmtime::component::Component::deserialize(&shared.engine, &entry.compiled) } {
+        Ok(component) => Some((component, entry.refusal)),
+        Err(error) => {
+            tracing::warn!(%error, "compiled component is for another engine; compiling it anew");
+            None
+        }
+    }
+}
+
+fn one_sentence(error: &wasmtime::Error) -> String {
+    format!("{error:#}")
+        .lines()
+        .next()
+        .unwrap_or_default()
+        .to_owned()
+}
+
+/// Refuses imports by name, before the engine would in more words.
+fn check_imports(
+    shared: &Shared,
+    component: &wasmtime::component::Component,
+    origin: &str,
+) -> Result<(), LoadError> {
+    for (import, _) in component.component_type().imports(&shared.engine) {
+        let given =
+            import
+                .strip_prefix(PACKAGE)
+                .is_some_and(|interface| match interface.split_once('@') {
+                    Some((name, version)) => IMPORTS.contains(&name) && is_compatible(version),
+                    None => false,
+                });
+        if !given {
+            return Err(LoadError::Import {
+                origin: origin.to_owned(),
+                import: format!("`{import}`"),
+                advice: advice_for(import),
+            });
+        }
+    }
+    Ok(())
+}
+
+fn advice_for(import: &str) -> String {
+    if import.starts_with("wasi:") || import.starts_with("wasi_") {
+        return "inert WASI is not offered in this version, so build the component without WASI \
+                (in Rust for wasm32-unknown-unknown)"
+            .to_owned();
+    }
+    let given = format!("plugins may import documents, log and counters of {PACKAGE}…@{CONTRACT}");
+    match import
+        .strip_prefix(PACKAGE)
+        .and_then(|interface| interface.split_once('@'))
+    {
+        Some((_, version)) if !is_compatible(version) => {
+            format!("it was made for contract {version}, this version of opilio speaks {CONTRACT}")
+        }
+        Some(_) => format!("{given}; a newer version of opilio may have it"),
+        None => given,
+    }
+}
+
+/// A contract of the same 0.1 line, whichever its last number.
+fn is_compatible(version: &str) -> bool {
+    version
+        .strip_prefix("0.1.")
+        .is_some_and(|patch| !patch.is_empty() && patch.bytes().all(|b| b.is_ascii_digit()))
+}
+
+/// For a component that is no plugin: the contract it was made for, if it was made for one.
+fn exports_hint(shared: &Shared, component: &wasmtime::component::Component) -> String {
+    let ty = component.component_type();
+    let mut names = ty.exports(&shared.engine).map(|(name, _)| name);
+    match names.find(|name| name.starts_with(PACKAGE)) {
+        Some(name) => format!(", but {name}"),
+        None => String::new(),
+    }
+}
+
+/// `describe`, in an instance of its own.
+fn describe(
+    shared: &Shared,
+    program: &Program,
+    origin: &str,
+) -> Result<Vec<Description>, LoadError> {
+    let limits = Limits::default();
+    let occasion = Occasion {
+        plugin: origin.into(),
+        uri: "describe".into(),
+        limits: &limits,
+    };
+    let (answer, _) = call(shared, &program.instance, &occasion, |store, instance| {
+        if let Err(error) = program.check_types(store, &instance) {
+            return Ok(Err(format!("{error:#}")));
+        }
+        let setup = program.setup.load(&mut *store, &instance)?;
+        Ok::<_, Problem>(Ok(setup.call_describe(store)?))
+    });
+    match answer {
+        Ok(Ok(plugins)) => Ok(plugins),
+        Ok(Err(problem)) => Err(LoadError::Contract {
+            origin: origin.to_owned(),
+            problem,
+        }),
+        Err(fault) => Err(LoadError::Describe {
+            origin: origin.to_owned(),
+            fault: Box::new(fault),
+        }),
+    }
+}
+
+/// A compiled component with its imports resolved and its exports found.
+#[derive(Clone)]
+pub(crate) struct Program {
+    pub(crate) instance: InstancePre<CallState>,
+    pub(crate) setup: setup::GuestIndices,
+    pub(crate) extractor: Option<extractor::GuestIndices>,
+    pub(crate) filter: Option<filter::GuestIndices>,
+    pub(crate) digest_stripper: Option<digest_stripper::GuestIndices>,
+    pub(crate) wait_evaluator: Option<wait_evaluator::GuestIndices>,
+}
+
+impl Program {
+    /// None for a component that does not export `setup`.
+    pub(crate) fn new(
+        shared: &Shared,
+        component: &wasmtime::component::Component,
+    ) -> wasmtime::Result<Option<Self>> {
+        let instance = shared.linker.instantiate_pre(component)?;
+        let exports = |name: &str| {
+            component
+                .get_export_index(None, &format!("{PACKAGE}{name}@{CONTRACT}"))
+                .is_some()
+        };
+        if !exports("setup") {
+            return Ok(None);
+        }
+        let has = |kind: Callable| exports(kind.name()).then_some(());
+        Ok(Some(Self {
+            setup: setup::GuestIndices::new(&instance)?,
+            extractor: has(Callable::Extractor)
+                .map(|()| extractor::GuestIndices::new(&instance))
+                .transpose()?,
+            filter: has(Callable::Filter)
+                .map(|()| filter::GuestIndices::new(&instance))
+                .transpose()?,
+            digest_stripper: has(Callable::DigestStripper)
+                .map(|()| digest_stripper::GuestIndices::new(&instance))
+                .transpose()?,
+            wait_evaluator: has(Callable::WaitEvaluator)
+                .map(|()| wait_evaluator::GuestIndices::new(&instance))
+                .transpose()?,
+            instance,
+        }))
+    }
+
+    /// The kinds whose interfaces it exports.
+    fn kinds(&self) -> BTreeSet<Callable> {
+        let has = |kind: &Callable| match kind {
+            Callable::Extractor => self.extractor.is_some(),
+            Callable::Filter => self.filter.is_some(),
+            Callable::DigestStripper => self.digest_stripper.is_some(),
+            Callable::WaitEvaluator => self.wait_evaluator.is_some(),
+        };
+        Callable::ALL.into_iter().filter(has).collect()
+    }
+
+    /// Whether the exports have the contract's types.
+    fn check_types(
+        &self,
+        store: &mut wasmtime::Store<CallState>,
+        instance: &wasmtime::component::Instance,
+    ) -> wasmtime::Result<()> {
+        self.setup.load(&mut *store, instance)?;
+        if let Some(indices) = &self.extractor {
+            indices.load(&mut *store, instance)?;
+        }
+        if let Some(indices) = &self.filter {
+            indices.load(&mut *store, instance)?;
+        }
+        if let Some(indices) = &self.digest_stripper {
+            indices.load(&mut *store, instance)?;
+        }
+        if let Some(indices) = &self.wait_evaluator {
+            indices.load(&mut *store, instance)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,265 @@
+//! From a component and settings to a plugin: `configure` once, then a snapshot where that is possible.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use crate::cache::{Key, hex};
+use crate::call::{Occasion, Problem, call};
+use crate::component::{Loaded, Program, cached, compile};
+use crate::fault::Fault;
+use crate::limits::Limits;
+use crate::plugin::{Plugin, Start};
+use crate::settings::canonical;
+use crate::{Description, SettingsFault, snapshot};
+
+/// What a guest may hand over while its state is read, in bytes: all of a memory.
+const SNAPSHOT_BYTES_MAX: usize = 4 << 30;
+/// Time to read the state of a guest that is not expected to take any.
+const SNAPSHOT_TICKS_MAX: u64 = 6_000;
+
+/// Why a component with these settings is no plugin.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConfigureError {
+    /// The component holds several plugins and none was named.
+    #[error("{origin} holds several plugins; name one of {}", names.join(", "))]
+    WhichPlugin {
+        /// The component.
+        origin: String,
+        /// Its plugins.
+        names: Vec<String>,
+    },
+    /// The component holds no plugin of this name.
+    #[error("{origin} holds no plugin `{name}`; it holds {}", names.join(", "))]
+    NoSuchPlugin {
+        /// The component.
+        origin: String,
+        /// The name asked for.
+        name: String,
+        /// Its plugins.
+        names: Vec<String>,
+    },
+    /// Settings are a JSON object, always.
+    #[error("settings of plugin `{plugin}` are no object")]
+    NoObject {
+        /// The plugin.
+        plugin: String,
+    },
+    /// What `configure` found wrong with the settings, each with a JSON Pointer to the setting.
+    #[error("plugin `{plugin}` refuses its settings: {}", listed(faults))]
+    Settings {
+        /// The plugin.
+        plugin: String,
+        /// At least one.
+        faults: Vec<SettingsFault>,
+    },
+    /// `configure` trapped, took too long or too much.
+    #[error("plugin `{}` cannot be configured: {}: {}", .0.plugin, .0.kind, .0.message)]
+    Fault(Box<Fault>),
+    /// The engine does not take what it made itself.
+    #[error("plugin `{plugin}` cannot be prepared: {problem}")]
+    Engine {
+        /// The plugin.
+        plugin: String,
+        /// What the engine says.
+        problem: String,
+    },
+}
+
+fn listed(faults: &[SettingsFault]) -> String {
+    let fault = |fault: &SettingsFault| match fault.pointer.as_str() {
+        "" => fault.problem.clone(),
+        pointer => format!("{pointer}: {}", fault.problem),
+    };
+    faults.iter().map(fault).collect::<Vec<_>>().join("; ")
+}
+
+/// What a plugin is made of, before it is known how its calls start.
+#[derive(Clone)]
+pub(crate) struct Configuration {
+    pub(crate) description: Description,
+    pub(crate) settings: String,
+    pub(crate) settings_sha256: String,
+    pub(crate) limits: Limits,
+}
+
+pub(crate) fn snapshotted(
+    component: &Arc<Loaded>,
+    plugin: Option<&str>,
+    settings: &Value,
+    limits: Limits,
+) -> Result<Plugin, ConfigureError> {
+    if let Some(refusal) = &component.refusal {
+        return each_call(component, plugin, settings, limits, refusal.clone());
+    }
+    let configuration = configuration(component, plugin, settings, limits)?;
+    let name = configuration.description.name.clone();
+    let shared = &component.shared;
+    let key = Key::of(&[
+        "configured",
+        &shared.compatibility,
+        &component.sha256,
+        &name,
+        &configuration.settings,
+    ]);
+    let engine_problem = |error: wasmtime::Error| ConfigureError::Engine {
+        plugin: name.clone(),
+        problem: format!("{error:#}"),
+    };
+    let kept = shared
+        .cache
+        .as_ref()
+        .and_then(|cache| cached(shared, cache, &key));
+    let (compiled, was_cached) = match kept {
+        Some((compiled, _)) => (compiled, true),
+        None => match first(component, &configuration, &key)? {
+            Ok(compiled) => (compiled, false),
+            Err(why) => {
+                let start = Start::EachCall { why };
+                return Ok(Plugin::new(
+                    component,
+                    configuration,
+                    component.program.clone(),
+                    start,
+                ));
+            }
+        },
+    };
+    let Some(program) = Program::new(shared, &compiled).map_err(engine_problem)? else {
+        return Err(ConfigureError::Engine {
+            plugin: name,
+            problem: "the snapshot lost its exports".to_owned(),
+        });
+    };
+    Ok(Plugin::new(
+        component,
+        configuration,
+        program,
+        Start::Snapshot { cached: was_cached },
+    ))
+}
+
+/// Configures an instance and compiles its snapshot; the inner error is why there is none.
+fn first(
+    component: &Loaded,
+    configuration: &Configuration,
+    key: &Key,
+) -> Result<Result<wasmtime::component::Component, String>, ConfigureError> {
+    let snapshot = try_configure(component, configuration, |store, instance| {
+        store.set_epoch_deadline(SNAPSHOT_TICKS_MAX);
+        store.set_hostcall_fuel(SNAPSHOT_BYTES_MAX);
+        let (context, _) = snapshot::instrument(&component.bytes)?;
+        snapshot::take(&context, store, instance)
+    })?;
+    Ok(snapshot.and_then(|snapshot| compile(&component.shared, key, &snapshot, None)))
+}
+
+pub(crate) fn each_call(
+    component: &Arc<Loaded>,
+    plugin: Option<&str>,
+    settings: &Value,
+    limits: Limits,
+    why: String,
+) -> Result<Plugin, ConfigureError> {
+    let configuration = configuration(component, plugin, settings, limits)?;
+    try_configure(component, &configuration, |_, _| ())?;
+    Ok(Plugin::new(
+        component,
+        configuration,
+        component.program.clone(),
+        Start::EachCall { why },
+    ))
+}
+
+fn configuration(
+    component: &Loaded,
+    plugin: Option<&str>,
+    settings: &Value,
+    limits: Limits,
+) -> Result<Configuration, ConfigureError> {
+    let description = choose(component, plugin)?.clone();
+    if !settings.is_object() {
+        return Err(ConfigureError::NoObject {
+            plugin: description.name,
+        });
+    }
+    let settings = canonical(settings);
+    let settings_sha256 = hex(&Sha256::digest(&settings));
+    Ok(Configuration {
+        description,
+        settings,
+        settings_sha256,
+        limits,
+    })
+}
+
+fn choose<'a>(
+    component: &'a Loaded,
+    plugin: Option<&str>,
+) -> Result<&'a Description, ConfigureError> {
+    let origin = || component.origin.clone();
+    let names = || {
+        component
+            .plugins
+            .iter()
+            .map(|plugin| plugin.name.clone())
+            .collect()
+    };
+    match (plugin, component.plugins.as_slice()) {
+        (None, [sole]) => Ok(sole),
+        (None, _) => Err(ConfigureError::WhichPlugin {
+            origin: origin(),
+            names: names(),
+        }),
+        (Some(name), plugins) => plugins
+            .iter()
+            .find(|plugin| plugin.name == name)
+            .ok_or_else(|| ConfigureError::NoSuchPlugin {
+                origin: origin(),
+                name: name.to_owned(),
+                names: names(),
+            }),
+    }
+}
+
+/// Calls `configure` in an instance of its own, and `then` while that is alive.
+fn try_configure<R>(
+    component: &Loaded,
+    configuration: &Configuration,
+    then: impl FnOnce(&mut wasmtime::Store<crate::call::CallState>, wasmtime::component::Instance) -> R,
+) -> Result<R, ConfigureError> {
+    let name = &configuration.description.name;
+    let occasion = Occasion {
+        plugin: name.as_str().into(),
+        uri: "configure".into(),
+        limits: &configuration.limits,
+    };
+    let program = &component.program;
+    let (answer, _) = call(
+        &component.shared,
+        &program.instance,
+        &occasion,
+        |store, instance| {
+            let setup = program.setup.load(&mut *store, &instance)?;
+            let configured = setup.call_configure(&mut *store, name, &configuration.settings)?;
+            Ok::<_, Problem>(configured.map(|()| then(store, instance)))
+        },
+    );
+    match answer {
+        Ok(Ok(done)) => Ok(done),
+        Ok(Err(faults)) if faults.is_empty() => Err(ConfigureError::Settings {
+            plugin: name.clone(),
+            faults: vec![SettingsFault {
+                pointer: String::new(),
+                problem: "without saying why".to_owned(),
+            }],
+        }),
+        Ok(Err(faults)) => Err(ConfigureError::Settings {
+            plugin: name.clone(),
+            faults,
+        }),
+        Err(fault) => Err(ConfigureError::Fault(Box::new(fault))),
+    }
+}

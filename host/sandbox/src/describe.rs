@@ -1,0 +1,374 @@
+//! What a component says of its plugins, and whether that can be true.
+
+use std::collections::BTreeSet;
+
+use crate::handles::{HandlesProblem, Matcher};
+use crate::{Description, Kind};
+
+/// Plugins that one component may hold.
+const PLUGINS_MAX: usize = 64;
+/// Longest name of a plugin, in bytes.
+const NAME_BYTES_MAX: usize = 64;
+
+/// The kinds that this version calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum Callable {
+    Extractor,
+    Filter,
+    DigestStripper,
+    WaitEvaluator,
+}
+
+impl Callable {
+    pub(crate) const ALL: [Self; 4] = [
+        Self::Extractor,
+        Self::Filter,
+        Self::DigestStripper,
+        Self::WaitEvaluator,
+    ];
+
+    /// The name of its interface, which is that of its kind.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Extractor => "extractor",
+            Self::Filter => "filter",
+            Self::DigestStripper => "digest-stripper",
+            Self::WaitEvaluator => "wait-evaluator",
+        }
+    }
+
+    pub(crate) fn of(kind: &Kind) -> Option<Self> {
+        match kind {
+            Kind::Extractor => Some(Self::Extractor),
+            Kind::Filter => Some(Self::Filter),
+            Kind::DigestStripper => Some(Self::DigestStripper),
+            Kind::WaitEvaluator => Some(Self::WaitEvaluator),
+            Kind::ChangeEvaluator | Kind::Precedence | Kind::Observer | Kind::Other(_) => None,
+        }
+    }
+}
+
+/// What is wrong with what a component says of itself. A fragment that follows the component's origin.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum DescriptionProblem {
+    /// `describe` gave an empty list.
+    #[error("describes no plugin")]
+    None,
+    /// More plugins than a component may hold.
+    #[error("describes {0} plugins; {PLUGINS_MAX} are allowed")]
+    TooMany(usize),
+    /// A name that is none.
+    #[error(
+        "names a plugin `{0}`; names are lower-case words joined by hyphens, at most {NAME_BYTES_MAX} bytes"
+    )]
+    Name(String),
+    /// One name for two plugins.
+    #[error("describes two plugins named `{0}`")]
+    Twice(String),
+    /// The version is no semantic version.
+    #[error(
+        "gives plugin `{plugin}` the version `{version}`, which is no semantic version such as `1.2.3`"
+    )]
+    Version {
+        /// The plugin.
+        plugin: String,
+        /// What it says.
+        version: String,
+    },
+    /// A plugin of no kind.
+    #[error("describes plugin `{0}` without any kind")]
+    NoKind(String),
+    /// A kind that this version does not call.
+    #[error(
+        "describes plugin `{plugin}` as {kind}, a kind that this version of opilio does not call"
+    )]
+    Kind {
+        /// The plugin.
+        plugin: String,
+        /// The kind's name.
+        kind: String,
+    },
+    /// A kind whose interface the component does not export.
+    #[error(
+        "describes plugin `{plugin}` as {kind}, but does not export the interface opilio:plugin/{kind}"
+    )]
+    NotExported {
+        /// The plugin.
+        plugin: String,
+        /// The kind's name.
+        kind: &'static str,
+    },
+    /// An interface that none of the plugins claims.
+    #[error("exports the interface opilio:plugin/{0}, but none of its plugins is described as {0}")]
+    NotDescribed(&'static str),
+    /// A settings schema that is none.
+    #[error("gives plugin `{plugin}` a settings schema that is no JSON object: {problem}")]
+    Schema {
+        /// The plugin.
+        plugin: String,
+        /// What the JSON parser says.
+        problem: String,
+    },
+    /// Patterns of what it handles.
+    #[error("plugin `{plugin}`: {problem}")]
+    Handles {
+        /// The plugin.
+        plugin: String,
+        /// What is wrong with them.
+        problem: HandlesProblem,
+    },
+}
+
+/// Checks the descriptions of a component against themselves and against the kinds that it exports.
+pub(crate) fn check(
+    plugins: &[Description],
+    exported: &BTreeSet<Callable>,
+) -> Result<(), DescriptionProblem> {
+    match plugins.len() {
+        0 => return Err(DescriptionProblem::None),
+        n if n > PLUGINS_MAX => return Err(DescriptionProblem::TooMany(n)),
+        _ => {}
+    }
+    let mut names = BTreeSet::new();
+    let mut described = BTreeSet::new();
+    for plugin in plugins {
+        check_one(plugin, exported, &mut described)?;
+        if !names.insert(&plugin.name) {
+            return Err(DescriptionProblem::Twice(plugin.name.clone()));
+        }
+    }
+    match exported.difference(&described).next() {
+        Some(kind) => Err(DescriptionProblem::NotDescribed(kind.name())),
+        None => Ok(()),
+    }
+}
+
+fn check_one(
+    description: &Description,
+    exported: &BTreeSet<Callable>,
+    described: &mut BTreeSet<Callable>,
+) -> Result<(), DescriptionProblem> {
+    let plugin = description.name.clone();
+    if plugin.len() > NAME_BYTES_MAX || !is_name(&plugin) {
+        return Err(DescriptionProblem::Name(
+            crate::notes::clip(&plugin, NAME_BYTES_MAX).to_owned(),
+        ));
+    }
+    if !is_version(&description.version) {
+        return Err(DescriptionProblem::Version {
+            plugin,
+            version: description.version.clone(),
+        });
+    }
+    if description.kinds.is_empty() {
+        return Err(DescriptionProblem::NoKind(plugin));
+    }
+    for kind in &description.kinds {
+        let Some(callable) = Callable::of(kind) else {
+            return Err(DescriptionProblem::Kind {
+                plugin,
+                kind: kind_name(kind).to_owned(),
+            });
+        };
+        if !exported.contains(&callable) {
+            return Err(DescriptionProblem::NotExported {
+                plugin,
+                kind: callable.name(),
+            });
+        }
+        described.insert(callable);
+    }
+    let schema: Result<serde_json::Map<_, _>, _> =
+        serde_json::from_str(&description.settings_schema);
+    if let Err(problem) = schema {
+        return Err(DescriptionProblem::Schema {
+            plugin,
+            problem: problem.to_string(),
+        });
+    }
+    match Matcher::new(&description.handles) {
+        Ok(_) => Ok(()),
+        Err(problem) => Err(DescriptionProblem::Handles { plugin, problem }),
+    }
+}
+
+fn kind_name(kind: &Kind) -> &str {
+    match kind {
+        Kind::Extractor => "extractor",
+        Kind::Filter => "filter",
+        Kind::DigestStripper => "digest-stripper",
+        Kind::ChangeEvaluator => "change-evaluator",
+        Kind::WaitEvaluator => "wait-evaluator",
+        Kind::Precedence => "precedence",
+        Kind::Observer => "observer",
+        Kind::Other(name) => crate::notes::clip(name, NAME_BYTES_MAX),
+    }
+}
+
+/// Lower-case words joined by hyphens; a word begins with a letter or digit.
+pub(crate) fn is_name(text: &str) -> bool {
+    let is_word = |word: &str| {
+        !word.is_empty()
+            && word
+                .bytes()
+                .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit())
+    };
+    text.split('-').all(is_word)
+}
+
+/// `MAJOR.MINOR.PATCH`, with or without what may follow after a hyphen or plus sign.
+fn is_version(text: &str) -> bool {
+    let (core, rest) = text.split_at(text.find(['-', '+']).unwrap_or(text.len()));
+    let is_number = |number: &str| {
+        !number.is_empty()
+            && number.bytes().all(|b| b.is_ascii_digit())
+            && (number == "0" || !number.starts_with('0'))
+    };
+    core.split('.').count() == 3
+        && core.split('.').all(is_number)
+        && rest.len() != 1
+        && rest
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b".-+".contains(&b))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Handles;
+
+    fn plugin(name: &str) -> Description {
+        Description {
+            name: name.to_owned(),
+            version: "1.0.0".to_owned(),
+            summary: String::new(),
+            kinds: vec![Kind::Filter],
+            handles: Handles {
+                media_types: Vec::new(),
+                uris: Vec::new(),
+            },
+            settings_schema: "{}".to_owned(),
+            attributes: Vec::new(),
+        }
+    }
+
+    #[track_caller]
+    fn check_refused(plugins: &[Description], exported: &[Callable], expected: &str) {
+        let problem = check(plugins, &exported.iter().copied().collect())
+            .map_err(|problem| problem.to_string());
+        assert!(
+            problem
+                .as_ref()
+                .is_err_and(|problem| problem.contains(expected)),
+            "{problem:?}"
+        );
+    }
+
+    #[test]
+    fn a_description_that_agrees_with_the_exports_is_taken() {
+        let plugins = [
+            plugin("a"),
+            Description {
+                kinds: vec![Kind::Filter, Kind::Extractor],
+                ..plugin("b-2")
+            },
+        ];
+        assert_eq!(
+            check(
+                &plugins,
+                &BTreeSet::from([Callable::Filter, Callable::Extractor])
+            ),
+            Ok(())
+        );
+    }
+
+    #[test]
+    fn descriptions_that_cannot_be_true_are_refused() {
+        use Callable::{Extractor, Filter};
+        check_refused(&[], &[], "no plugin");
+        check_refused(&vec![plugin("a"); 65], &[Filter], "65 plugins");
+        check_refused(
+            &[plugin("a"), plugin("a")],
+            &[Filter],
+            "two plugins named `a`",
+        );
+        check_refused(
+            &[plugin("a")],
+            &[],
+            "does not export the interface opilio:plugin/filter",
+        );
+        check_refused(
+            &[plugin("a")],
+            &[Filter, Extractor],
+            "none of its plugins is described as extractor",
+        );
+        check_refused(
+            &[Description {
+                kinds: vec![],
+                ..plugin("a")
+            }],
+            &[Filter],
+            "without any kind",
+        );
+        check_refused(
+            &[Description {
+                kinds: vec![Kind::Observer],
+                ..plugin("a")
+            }],
+            &[],
+            "as observer",
+        );
+        check_refused(
+            &[Description {
+                kinds: vec![Kind::Other("x".into())],
+                ..plugin("a")
+            }],
+            &[],
+            "as x",
+        );
+        for schema in ["", "[]", "{", "true"] {
+            check_refused(
+                &[Description {
+                    settings_schema: schema.into(),
+                    ..plugin("a")
+                }],
+                &[Filter],
+                "schema",
+            );
+        }
+        let handles = Handles {
+            media_types: vec!["html".into()],
+            uris: Vec::new(),
+        };
+        check_refused(
+            &[Description {
+                handles,
+                ..plugin("a")
+            }],
+            &[Filter],
+            "media type pattern",
+        );
+        for name in ["", "A", "a_b", "-a", "a-", "a--b", "ä"] {
+            check_refused(&[plugin(name)], &[Filter], "lower-case words");
+        }
+        for version in [
+            "", "1", "1.2", "1.2.3.4", "01.2.3", "1.2.x", "1.2.3-", "v1.2.3", "1.2.3-ä",
+        ] {
+            check_refused(
+                &[Description {
+                    version: version.into(),
+                    ..plugin("a")
+                }],
+                &[Filter],
+                "version",
+            );
+        }
+    }
+
+    #[test]
+    fn semantic_versions_may_have_pre_release_and_build() {
+        for version in ["0.1.0", "1.2.3-rc.1", "1.2.3+x", "10.20.30-a+b"] {
+            assert!(is_version(version), "{version}");
+        }
+    }
+}

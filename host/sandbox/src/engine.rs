@@ -1,0 +1,205 @@
+//! The engine: how components are compiled and run here, the pool their instances live in, and the epoch clock.
+
+use std::fmt;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use wasmtime::component::Linker;
+use wasmtime::{
+    Config, Enabled, InstanceAllocationStrategy, OptLevel, PoolingAllocationConfig,
+    WasmBacktraceDetails,
+};
+
+use crate::cache::Cache;
+use crate::call::CallState;
+use crate::component::{Component, LoadError};
+use crate::lane::WASM_STACK_BYTES_MAX;
+use crate::log_line::{LogSink, to_tracing};
+use crate::permits::Permits;
+use crate::ticker::Ticker;
+
+/// Linear memories of one component. The pool reserves address space (4 GiB and a guard) for each, not memory.
+const MEMORIES_PER_COMPONENT_MAX: u32 = 4;
+/// Tables of one component; toolchains make one or two for each core module.
+const TABLES_PER_COMPONENT_MAX: u32 = 16;
+/// Core modules of one component; an adapter here and there is usual, Python's has a dozen.
+const MODULES_PER_COMPONENT_MAX: u32 = 32;
+/// Elements of one table: room for the functions of a Python.
+const TABLE_ELEMENTS_MAX: usize = 32 * 1024;
+/// What the runtime keeps of one instance beside its memory.
+const INSTANCE_BYTES_MAX: usize = 4 << 20;
+/// Memory of a slot that is cleared by copying rather than by asking the kernel for fresh pages, which costs more
+/// for little and less for much.
+const RESIDENT_BYTES: usize = 512 * 1024;
+/// Changes whenever cached components of before must not be used.
+const CACHE_GENERATION: &str = "1";
+
+/// How an [`Engine`] is to be. The default suits one crawl on one machine.
+#[derive(Clone)]
+pub struct EngineConfig {
+    /// Where compiled components are kept; none compiles at every start. The directory is made where there is none,
+    /// and must be writable by the operator alone: what it holds is run as machine code.
+    pub cache_dir: Option<PathBuf>,
+    /// Instances that live at once; further calls wait. Default: twice the processors, and 8 for calls of the host's
+    /// other threads.
+    pub instances_max: usize,
+    /// Linear memory that any plugin may be granted, in bytes; [`Limits::memory`](crate::Limits::memory) beyond
+    /// counts as this. Default 1 GiB, at most 4 GiB.
+    pub memory_max: usize,
+    /// Where plugins' log lines go.
+    pub log_sink: LogSink,
+}
+
+impl Default for EngineConfig {
+    fn default() -> Self {
+        let processors = std::thread::available_parallelism().map_or(2, usize::from);
+        Self {
+            cache_dir: None,
+            instances_max: 2 * processors + 8,
+            memory_max: 1 << 30,
+            log_sink: to_tracing(),
+        }
+    }
+}
+
+impl fmt::Debug for EngineConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EngineConfig")
+            .field("cache_dir", &self.cache_dir)
+            .field("instances_max", &self.instances_max)
+            .field("memory_max", &self.memory_max)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Why there is no engine.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    /// wasmtime cannot run here as configured: usually address space or a processor that it does not know.
+    #[error("cannot set up the WebAssembly engine")]
+    Engine(#[source] wasmtime::Error),
+    /// No thread for the epoch clock.
+    #[error("cannot start the epoch clock's thread")]
+    Ticker(#[source] io::Error),
+    /// The directory for compiled components can neither be used nor made.
+    #[error("cannot use the directory {} for compiled components", path.display())]
+    Cache {
+        /// The directory.
+        path: PathBuf,
+        /// What the system says.
+        #[source]
+        source: io::Error,
+    },
+    /// A setting that cannot be.
+    #[error("{0}")]
+    Setting(&'static str),
+}
+
+/// Compiles and runs components. Clones are the same engine; it ends with the last clone and the last plugin.
+#[derive(Clone, Debug)]
+pub struct Engine(Arc<Shared>);
+
+/// What components and plugins keep of the engine.
+pub(crate) struct Shared {
+    pub(crate) engine: wasmtime::Engine,
+    pub(crate) linker: Linker<CallState>,
+    pub(crate) permits: Permits,
+    pub(crate) cache: Option<Cache>,
+    /// Stands for version and configuration of the engine in the keys of the cache.
+    pub(crate) compatibility: String,
+    pub(crate) memory_max: usize,
+    pub(crate) sink: LogSink,
+    _ticker: Ticker,
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shared")
+            .field("cache", &self.cache)
+            .field("memory_max", &self.memory_max)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Engine {
+    /// Sets up the engine, reserves the pool's address space, starts the epoch clock.
+    pub fn new(config: EngineConfig) -> Result<Self, EngineError> {
+        if config.instances_max == 0 {
+            return Err(EngineError::Setting("instances-max must be at least 1"));
+        }
+        if config.memory_max > 4 << 30 {
+            return Err(EngineError::Setting(
+                "memory-max must be at most 4 GiB, which is what a plugin can address",
+            ));
+        }
+        let cache = match &config.cache_dir {
+            Some(path) => Some(Cache::open(path).map_err(|source| EngineError::Cache {
+                path: path.clone(),
+                source,
+            })?),
+            None => None,
+        };
+        let engine =
+            wasmtime::Engine::new(&wasmtime_config(&config)).map_err(EngineError::Engine)?;
+        let mut linker = Linker::new(&engine);
+        CallState::link(&mut linker).map_err(EngineError::Engine)?;
+        let mut hasher = DefaultHasher::new();
+        engine.precompile_compatibility_hash().hash(&mut hasher);
+        let compatibility = format!("{CACHE_GENERATION} {:016x}", hasher.finish());
+        let ticker = Ticker::start(engine.clone()).map_err(EngineError::Ticker)?;
+        Ok(Self(Arc::new(Shared {
+            engine,
+            linker,
+            permits: Permits::new(config.instances_max),
+            cache,
+            compatibility,
+            memory_max: config.memory_max,
+            sink: config.log_sink,
+            _ticker: ticker,
+        })))
+    }
+
+    /// Checks and compiles a component, and asks it for its plugins. `origin` is what messages call it: a path,
+    /// `builtin:html`. Takes seconds for large components that are not cached.
+    pub fn load(&self, bytes: &[u8], origin: &str) -> Result<Component, LoadError> {
+        Component::load(self.0.clone(), bytes, origin)
+    }
+}
+
+fn wasmtime_config(settings: &EngineConfig) -> Config {
+    let instances = u32::try_from(settings.instances_max).unwrap_or(u32::MAX);
+    let mut pool = PoolingAllocationConfig::new();
+    pool.total_component_instances(instances)
+        .total_core_instances(instances.saturating_mul(MODULES_PER_COMPONENT_MAX))
+        .total_memories(instances.saturating_mul(MEMORIES_PER_COMPONENT_MAX))
+        .total_tables(instances.saturating_mul(TABLES_PER_COMPONENT_MAX))
+        .max_core_instances_per_component(MODULES_PER_COMPONENT_MAX)
+        .max_memories_per_component(MEMORIES_PER_COMPONENT_MAX)
+        .max_tables_per_component(TABLES_PER_COMPONENT_MAX)
+        .max_component_instance_size(INSTANCE_BYTES_MAX)
+        .max_core_instance_size(INSTANCE_BYTES_MAX)
+        .table_elements(TABLE_ELEMENTS_MAX)
+        .max_memory_size(settings.memory_max)
+        .max_unused_warm_slots(instances)
+        .linear_memory_keep_resident(RESIDENT_BYTES)
+        .table_keep_resident(RESIDENT_BYTES)
+        // Asks the kernel which pages were written, so that only those are cleared; where it can say (Linux 6.7).
+        .pagemap_scan(Enabled::Auto);
+
+    let mut config = Config::new();
+    config
+        .allocation_strategy(InstanceAllocationStrategy::Pooling(pool))
+        .memory_init_cow(true)
+        // Halves the cost of every call; calls here are synchronous.
+        .concurrency_support(false)
+        .epoch_interruption(true)
+        .max_wasm_stack(WASM_STACK_BYTES_MAX)
+        .wasm_backtrace_details(WasmBacktraceDetails::Enable)
+        .cranelift_opt_level(OptLevel::Speed)
+        // The same answer on every machine: a call must be replayable elsewhere.
+        .cranelift_nan_canonicalization(true)
+        .relaxed_simd_deterministic(true);
+    config
+}

@@ -1,0 +1,57 @@
+//! What plugins tell the operator, and where it goes.
+
+use std::fmt;
+use std::sync::Arc;
+
+pub use crate::bindings::opilio::plugin::log::Level as LogLevel;
+
+/// One line that a plugin wrote.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogLine {
+    /// The plugin's name.
+    pub plugin: Arc<str>,
+    /// The URI being worked on; `describe` or `configure` outside of documents.
+    pub uri: Arc<str>,
+    /// How much it matters.
+    pub level: LogLevel,
+    /// The message; control characters other than line feeds and tabs read U+FFFD.
+    pub message: String,
+}
+
+impl fmt::Display for LogLine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let level = match self.level {
+            LogLevel::Debug => "debug",
+            LogLevel::Info => "info",
+            LogLevel::Warn => "warn",
+            LogLevel::Error => "error",
+        };
+        write!(f, "{level} {} {}: {}", self.plugin, self.uri, self.message)
+    }
+}
+
+/// Where lines go, called on the thread of the call while it runs: be quick. The default hands them to `tracing`
+/// under the target `opilio::plugin`.
+pub type LogSink = Arc<dyn Fn(&LogLine) + Send + Sync>;
+
+/// The default sink.
+pub(crate) fn to_tracing() -> LogSink {
+    Arc::new(|line: &LogLine| {
+        let LogLine {
+            plugin,
+            uri,
+            message,
+            ..
+        } = line;
+        match line.level {
+            LogLevel::Debug => {
+                tracing::debug!(target: "opilio::plugin", %plugin, %uri, "{message}")
+            }
+            LogLevel::Info => tracing::info!(target: "opilio::plugin", %plugin, %uri, "{message}"),
+            LogLevel::Warn => tracing::warn!(target: "opilio::plugin", %plugin, %uri, "{message}"),
+            LogLevel::Error => {
+                tracing::error!(target: "opilio::plugin", %plugin, %uri, "{message}")
+            }
+        }
+    })
+}

@@ -1,0 +1,167 @@
+//! What plugins leave behind during one visit: notes for later plugins, annotations for the crawl log.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::Limits;
+
+/// Longest annotation kept, in bytes; the rest is cut.
+const ANNOTATION_BYTES_MAX: usize = 256;
+
+/// The notes and annotations of one visit. Clones are the same notes; every document and fragment of the visit
+/// carries them, and the host reads them afterwards.
+#[derive(Clone, Debug, Default)]
+pub struct Notes(Arc<Mutex<Kept>>);
+
+#[derive(Debug, Default)]
+struct Kept {
+    notes: BTreeMap<String, String>,
+    annotations: Vec<String>,
+    dropped: u64,
+}
+
+impl Notes {
+    /// Empty notes, for a new visit.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The note under this name, if one was left.
+    pub fn get(&self, name: &str) -> Option<String> {
+        self.kept().notes.get(name).cloned()
+    }
+
+    /// All notes, by name.
+    pub fn all(&self) -> BTreeMap<String, String> {
+        self.kept().notes.clone()
+    }
+
+    /// All annotations, in the order made, each once.
+    pub fn annotations(&self) -> Vec<String> {
+        self.kept().annotations.clone()
+    }
+
+    /// Notes and annotations that exceeded their limits and are lost.
+    pub fn dropped(&self) -> u64 {
+        self.kept().dropped
+    }
+
+    /// Leaves a note; the last value under a name holds. Dropped and counted past `limits`.
+    pub fn set(&self, name: String, value: String, limits: &Limits) {
+        let mut kept = self.kept();
+        let is_new = !kept.notes.contains_key(&name);
+        let full = is_new && kept.notes.len() >= limits.notes;
+        if full || name.len().saturating_add(value.len()) > limits.note_bytes {
+            kept.dropped += 1;
+        } else {
+            kept.notes.insert(name, value);
+        }
+    }
+
+    /// Adds an annotation; blanks, commas and control characters become underscores, as the crawl log needs it.
+    /// One that is there already is not repeated. Dropped and counted past `limits`.
+    pub fn annotate(&self, annotation: &str, limits: &Limits) {
+        let clean: String = clip(annotation, ANNOTATION_BYTES_MAX)
+            .chars()
+            .map(|c| {
+                if c.is_whitespace() || c.is_control() || c == ',' {
+                    '_'
+                } else {
+                    c
+                }
+            })
+            .collect();
+        let mut kept = self.kept();
+        if clean.is_empty() || kept.annotations.contains(&clean) {
+            return;
+        }
+        if kept.annotations.len() >= limits.annotations {
+            kept.dropped += 1;
+        } else {
+            kept.annotations.push(clean);
+        }
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The longest prefix of `text` with at most `bytes_max` bytes that ends between characters.
+pub(crate) fn clip(text: &str, bytes_max: usize) -> &str {
+    &text[..text.floor_char_boundary(bytes_max)]
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+
+    #[test]
+    fn the_last_value_of_a_note_holds() {
+        let notes = Notes::new();
+        notes.set("language".into(), "de".into(), &Limits::default());
+        notes.set("language".into(), "nl".into(), &Limits::default());
+        assert_eq!(notes.get("language").as_deref(), Some("nl"));
+        assert_eq!(notes.dropped(), 0);
+    }
+
+    #[test]
+    fn notes_past_the_limit_are_dropped_and_counted_but_known_names_may_change() {
+        let limits = Limits {
+            notes: 2,
+            note_bytes: 8,
+            ..Limits::default()
+        };
+        let notes = Notes::new();
+        notes.set("a".into(), "1".into(), &limits);
+        notes.set("b".into(), "2".into(), &limits);
+        notes.set("c".into(), "3".into(), &limits);
+        notes.set("a".into(), "12345678".into(), &limits);
+        notes.set("a".into(), "1234567".into(), &limits);
+        assert_eq!(
+            notes.all().into_iter().collect::<Vec<_>>(),
+            [
+                ("a".to_owned(), "1234567".to_owned()),
+                ("b".to_owned(), "2".to_owned())
+            ]
+        );
+        assert_eq!(notes.dropped(), 2);
+    }
+
+    #[test]
+    fn annotations_fit_a_column_of_the_crawl_log() {
+        #[track_caller]
+        fn check(annotation: &str, expected: &[&str]) {
+            let notes = Notes::new();
+            notes.annotate(annotation, &Limits::default());
+            assert_eq!(notes.annotations(), expected);
+        }
+        check("botblock:cloudflare", &["botblock:cloudflare"]);
+        check("a b,c\nd\u{7}e", &["a_b_c_d_e"]);
+        check("", &[]);
+        check(&"ä".repeat(300), &[&"ä".repeat(128)]);
+    }
+
+    #[test]
+    fn an_annotation_is_kept_once_and_at_most_so_many() {
+        let limits = Limits {
+            annotations: 2,
+            ..Limits::default()
+        };
+        let notes = Notes::new();
+        for annotation in ["a", "a", "b", "c"] {
+            notes.annotate(annotation, &limits);
+        }
+        assert_eq!(notes.annotations(), ["a", "b"]);
+        assert_eq!(notes.dropped(), 1);
+    }
+
+    #[test]
+    fn clipping_keeps_characters_whole() {
+        assert_eq!(clip("aä", 2), "a");
+        assert_eq!(clip("aä", 3), "aä");
+        assert_eq!(clip("aä", 99), "aä");
+    }
+}

@@ -1,0 +1,44 @@
+//! How many instances may live at once. The pool has room for exactly so many, and a call that finds it full waits
+//! here instead of failing there.
+
+use std::sync::{Condvar, Mutex, PoisonError};
+
+/// A counting semaphore.
+#[derive(Debug)]
+pub(crate) struct Permits {
+    free: Mutex<usize>,
+    returned: Condvar,
+}
+
+/// The right to have one instance, until dropped.
+#[derive(Debug)]
+pub(crate) struct Permit<'a>(&'a Permits);
+
+impl Permits {
+    pub(crate) fn new(all: usize) -> Self {
+        Self {
+            free: Mutex::new(all),
+            returned: Condvar::new(),
+        }
+    }
+
+    /// Waits until there is one.
+    pub(crate) fn acquire(&self) -> Permit<'_> {
+        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        while *free == 0 {
+            free = self
+                .returned
+                .wait(free)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+        *free -= 1;
+        Permit(self)
+    }
+}
+
+impl Drop for Permit<'_> {
+    fn drop(&mut self) {
+        *self.0.free.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+        self.0.returned.notify_one();
+    }
+}

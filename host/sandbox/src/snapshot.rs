@@ -1,0 +1,128 @@
+//! A configured instance turned back into a component, with `wasmtime-wizer` taken by its parts: `instrument` before
+//! compiling, `configure` called through the ordinary bindings, `take` afterwards. Wizer's own runner cannot call a
+//! function of an interface with a version, and its wasmtime feature would bring async and a second cache.
+
+use std::panic::AssertUnwindSafe;
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
+
+use wasmtime::Store;
+use wasmtime::component::{ComponentNamedList, Instance, Lift, WasmList};
+use wasmtime_wizer::{ComponentContext, ComponentInstanceState, Wizer};
+
+use crate::call::CallState;
+
+/// A component with accessors to all of its state, or why there is none.
+pub(crate) fn instrument(component: &[u8]) -> Result<(ComponentContext<'_>, Vec<u8>), String> {
+    guarded(|| {
+        Wizer::new()
+            .instrument_component(component)
+            .map_err(|error| error.root_cause().to_string())
+    })
+}
+
+/// The component whose memory is at the start what `instance`, of the instrumented component, has now.
+pub(crate) fn take(
+    context: &ComponentContext<'_>,
+    store: &mut Store<CallState>,
+    instance: Instance,
+) -> Result<Vec<u8>, String> {
+    guarded(|| {
+        let mut state = State {
+            store,
+            instance,
+            problem: None,
+        };
+        let snapshot = {
+            let wizer = Wizer::new();
+            let future = pin!(wizer.snapshot_component(context, &mut state));
+            match future.poll(&mut Context::from_waker(Waker::noop())) {
+                Poll::Ready(snapshot) => snapshot.map_err(|error| error.root_cause().to_string()),
+                Poll::Pending => Err("the snapshot waits for something".to_owned()),
+            }
+        };
+        match state.problem {
+            Some(problem) => Err(problem),
+            None => snapshot,
+        }
+    })
+}
+
+/// Wizer panics on some of what it does not expect; that must not take the host down.
+fn guarded<T>(work: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
+    std::panic::catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
+        Err("the pre-initialiser does not understand this component".to_owned())
+    })
+}
+
+/// Reads state through the accessors. The trait knows no errors, so the first problem is kept for `take`.
+struct State<'a> {
+    store: &'a mut Store<CallState>,
+    instance: Instance,
+    problem: Option<String>,
+}
+
+impl State<'_> {
+    fn call<R, T: Default>(
+        &mut self,
+        interface: &str,
+        function: &str,
+        read: impl FnOnce(&Store<CallState>, R) -> T,
+    ) -> T
+    where
+        R: Lift + Send + Sync + 'static,
+        (R,): ComponentNamedList + Lift,
+    {
+        let answer = (|| {
+            let (_, interface) = self
+                .instance
+                .get_export(&mut *self.store, None, interface)?;
+            let (_, function) =
+                self.instance
+                    .get_export(&mut *self.store, Some(&interface), function)?;
+            let function = self
+                .instance
+                .get_typed_func::<(), (R,)>(&mut *self.store, function)
+                .ok()?;
+            function.call(&mut *self.store, ()).ok()
+        })();
+        match answer {
+            Some((value,)) => read(self.store, value),
+            None => {
+                self.problem.get_or_insert_with(|| {
+                    format!("its state cannot be read through {interface}#{function}")
+                });
+                T::default()
+            }
+        }
+    }
+}
+
+impl ComponentInstanceState for State<'_> {
+    async fn call_func_ret_list_u8(
+        &mut self,
+        instance: &str,
+        func: &str,
+        contents: impl FnOnce(&[u8]) + Send,
+    ) {
+        self.call(instance, func, |store, list: WasmList<u8>| {
+            contents(list.as_le_slice(store))
+        });
+    }
+
+    async fn call_func_ret_s32(&mut self, instance: &str, func: &str) -> i32 {
+        self.call(instance, func, |_, value| value)
+    }
+
+    async fn call_func_ret_s64(&mut self, instance: &str, func: &str) -> i64 {
+        self.call(instance, func, |_, value| value)
+    }
+
+    async fn call_func_ret_f32(&mut self, instance: &str, func: &str) -> u32 {
+        self.call(instance, func, |_, value: f32| value.to_bits())
+    }
+
+    async fn call_func_ret_f64(&mut self, instance: &str, func: &str) -> u64 {
+        self.call(instance, func, |_, value: f64| value.to_bits())
+    }
+}

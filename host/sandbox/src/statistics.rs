@@ -1,0 +1,92 @@
+//! What the host has seen of a plugin since it was configured.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::FaultKind;
+
+/// Name under which counts go that came under too many or unfit names.
+pub(crate) const OTHER_COUNTER: &str = "other";
+/// Longest name of a counter, in bytes.
+const COUNTER_NAME_BYTES_MAX: usize = 64;
+
+/// Figures of one plugin: all clones of a [`Plugin`](crate::Plugin) together, since it was configured.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Statistics {
+    /// Calls, faults included.
+    pub calls: u64,
+    /// Faults by kind; kinds that did not occur are absent.
+    pub faults: BTreeMap<FaultKind, u64>,
+    /// Wall-clock time in calls, instantiation included, waiting for a free instance not.
+    pub time: Duration,
+    /// The longest call.
+    pub time_max: Duration,
+    /// Most linear memory that a call had, in bytes.
+    pub memory_max: u64,
+    /// The plugin's own counters, by name.
+    pub counters: BTreeMap<String, u64>,
+    /// Bytes of log messages past the limit.
+    pub log_bytes_dropped: u64,
+}
+
+impl Statistics {
+    /// Faults of all kinds.
+    pub fn faults_all(&self) -> u64 {
+        self.faults.values().sum()
+    }
+
+    pub(crate) fn count(&mut self, name: &str, n: u64, names_max: usize) {
+        let fits =
+            self.counters.contains_key(name) || (is_counter_name(name) && self.names() < names_max);
+        let name = if fits { name } else { OTHER_COUNTER };
+        match self.counters.get_mut(name) {
+            Some(sum) => *sum = sum.saturating_add(n),
+            None => {
+                self.counters.insert(name.to_owned(), n);
+            }
+        }
+    }
+
+    fn names(&self) -> usize {
+        self.counters.len() - usize::from(self.counters.contains_key(OTHER_COUNTER))
+    }
+}
+
+/// Lower-case words joined by hyphens.
+fn is_counter_name(name: &str) -> bool {
+    name.len() <= COUNTER_NAME_BYTES_MAX && crate::describe::is_name(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_under_too_many_or_unfit_names_go_to_other() {
+        let mut statistics = Statistics::default();
+        for (name, n) in [
+            ("a", 1),
+            ("B", 10),
+            ("b", 2),
+            ("c", 20),
+            ("a", 4),
+            ("no blank", 40),
+        ] {
+            statistics.count(name, n, 2);
+        }
+        let counted: Vec<_> = statistics
+            .counters
+            .iter()
+            .map(|(name, n)| (name.as_str(), *n))
+            .collect();
+        assert_eq!(counted, [("a", 5), ("b", 2), ("other", 70)]);
+    }
+
+    #[test]
+    fn a_counter_stops_at_the_largest_number() {
+        let mut statistics = Statistics::default();
+        statistics.count("a", u64::MAX, 2);
+        statistics.count("a", 1, 2);
+        assert_eq!(statistics.counters["a"], u64::MAX);
+    }
+}
