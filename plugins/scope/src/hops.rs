@@ -45,7 +45,10 @@ impl Filter for Hops {
 /// Hops in a hop path. A long one reads `N+` and its last 50 letters, N being the number left out.
 fn hop_count(path: &str) -> u64 {
     match path.split_once('+') {
-        Some((left_out, rest)) => left_out.parse().unwrap_or(0_u64).saturating_add(rest.len() as u64),
+        Some((left_out, rest)) => left_out
+            .parse()
+            .unwrap_or(0_u64)
+            .saturating_add(rest.len() as u64),
         None => path.len() as u64,
     }
 }

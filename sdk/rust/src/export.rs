@@ -18,6 +18,15 @@ macro_rules! export {
             plugins
         }
 
+        /// The plugins' names in a custom section, one per line, for tools that do not run the component.
+        #[cfg(target_arch = "wasm32")]
+        const _: () = {
+            const NAMES: &[&str] = &[$($(<$plugin as $crate::Plugin>::NAME),+),+];
+            #[used]
+            #[unsafe(link_section = "opilio:plugins")]
+            static SECTION: [u8; $crate::lines_length(NAMES)] = $crate::lines(NAMES);
+        };
+
         #[cfg(target_arch = "wasm32")]
         #[doc(hidden)]
         pub struct OpilioComponent;
@@ -36,6 +45,37 @@ macro_rules! export {
             $crate::__export_kind!($kind);
         )+
     };
+}
+
+/// Length of [`lines`].
+#[doc(hidden)]
+#[must_use]
+pub const fn lines_length(texts: &[&str]) -> usize {
+    let (mut length, mut at) = (0, 0);
+    while at < texts.len() {
+        length += texts[at].len() + 1;
+        at += 1;
+    }
+    length
+}
+
+/// Texts, a line feed after each.
+#[doc(hidden)]
+#[must_use]
+pub const fn lines<const LENGTH: usize>(texts: &[&str]) -> [u8; LENGTH] {
+    let mut lines = [b'\n'; LENGTH];
+    let (mut written, mut at) = (0, 0);
+    while at < texts.len() {
+        let text = texts[at].as_bytes();
+        let mut byte = 0;
+        while byte < text.len() {
+            lines[written + byte] = text[byte];
+            byte += 1;
+        }
+        written += text.len() + 1;
+        at += 1;
+    }
+    lines
 }
 
 #[doc(hidden)]

@@ -19,9 +19,7 @@ mod registry;
 #[doc(hidden)]
 pub mod bindings;
 #[cfg(not(target_arch = "wasm32"))]
-mod double;
-#[cfg(not(target_arch = "wasm32"))]
-pub mod testing;
+mod native;
 
 pub use bindings::common::opilio::plugin::types::{
     Candidate, ContentState, DateSignal, Fragment, FragmentContent, Header, Hop, Link, LinkDetails,
@@ -38,8 +36,12 @@ pub use bindings::wait_evaluator::exports::opilio::plugin::wait_evaluator::Wait;
 #[cfg(target_arch = "wasm32")]
 pub use bindings::common::opilio::plugin::documents::{Document, Visit};
 #[cfg(not(target_arch = "wasm32"))]
-pub use double::{Document, Visit};
+pub use native::double::{Document, Visit};
+#[cfg(not(target_arch = "wasm32"))]
+pub use native::testing;
 
+#[doc(hidden)]
+pub use export::{lines, lines_length};
 pub use faults::none_or;
 pub use log::{Level, count, debug, error, info, log, warn};
 pub use period::Period;

@@ -3,7 +3,7 @@
 #[cfg(target_arch = "wasm32")]
 use crate::bindings::common::opilio::plugin::{counters, log as host};
 #[cfg(not(target_arch = "wasm32"))]
-use crate::double::{counters, log as host};
+use crate::native::double::{counters, log as host};
 
 pub use crate::bindings::common::opilio::plugin::log::Level;
 

@@ -94,7 +94,7 @@ impl fmt::Display for Period {
         let total = self.milliseconds();
         let unit = UNITS
             .iter()
-            .find(|(_, length)| total % length == 0 && total >= *length);
+            .find(|(_, length)| total.is_multiple_of(*length) && total >= *length);
         match unit {
             Some((name, length)) => write!(f, "{}{name}", total / length),
             None => f.write_str("0s"),

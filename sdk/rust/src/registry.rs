@@ -32,19 +32,26 @@ pub struct Plugins {
 struct Entry {
     name: &'static str,
     describe: fn(&'static str) -> Description,
-    configure: fn(&str) -> Result<Box<dyn Any>, Vec<SettingsFault>>,
+    configure: Configure,
     calls: Calls,
 }
 
-/// One function per kind that the plugin has, each for the type that `configure` made.
+/// One function per call of the kinds that the plugin has, each for the type that `configure` made.
 #[derive(Clone, Copy, Default)]
 struct Calls {
-    extract: Option<fn(&dyn Any, &[Document]) -> Vec<Extraction>>,
-    judge_candidates: Option<fn(&dyn Any, &Stage, &[Candidate]) -> Vec<Ruling>>,
-    judge_document: Option<fn(&dyn Any, &Stage, &Document, &Visit) -> Ruling>,
-    strip: Option<fn(&dyn Any, &Document) -> Result<Vec<Span>, StripProblem>>,
-    evaluate: Option<fn(&dyn Any, &Visit) -> Option<Wait>>,
+    extract: Option<Extract>,
+    judge_candidates: Option<JudgeCandidates>,
+    judge_document: Option<JudgeDocument>,
+    strip: Option<Strip>,
+    evaluate: Option<Evaluate>,
 }
+
+type Configure = fn(&str) -> Result<Box<dyn Any>, Vec<SettingsFault>>;
+type Extract = fn(&dyn Any, &[Document]) -> Vec<Extraction>;
+type JudgeCandidates = fn(&dyn Any, &Stage, &[Candidate]) -> Vec<Ruling>;
+type JudgeDocument = fn(&dyn Any, &Stage, &Document, &Visit) -> Ruling;
+type Strip = fn(&dyn Any, &Document) -> Result<Vec<Span>, StripProblem>;
+type Evaluate = fn(&dyn Any, &Visit) -> Option<Wait>;
 
 impl Calls {
     fn kinds(&self) -> Vec<Kind> {
@@ -222,7 +229,7 @@ fn describe<P: Plugin>(crate_version: &'static str) -> Description {
         summary: P::SUMMARY.to_owned(),
         kinds: Vec::new(),
         handles: P::handles(),
-        settings_schema: String::from(schemars::schema_for!(P::Settings).as_value().to_string()),
+        settings_schema: schemars::schema_for!(P::Settings).as_value().to_string(),
         attributes: P::attributes(),
     }
 }

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-pub use crate::double::{DocumentFacts, VisitFacts};
-use crate::{Document, Header, Level, Visit, double};
+use super::double;
+pub use super::double::{DocumentFacts, VisitFacts};
+use crate::{Document, Header, Level, Visit};
 
 /// A document from `uri`, finished by [`text`](DocumentDraft::text) or [`bytes`](DocumentDraft::bytes):
 /// `document("http://example.com/").media_type("text/html").text("<p>…")`.

@@ -1,0 +1,112 @@
+//! The manifest beside the components: what each is, what it was made of, and with what.
+//! `plugins/builtin/build.rs` reads it too.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use serde::{Deserialize, Serialize};
+
+use super::sources::hex;
+
+/// The folder of the components, beside the manifest.
+pub(super) const COMPONENTS: &str = "components";
+
+const FILE: &str = "manifest.json";
+
+/// A shelf of components.
+#[derive(Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Manifest {
+    /// In the order of their names.
+    pub(super) components: Vec<Entry>,
+}
+
+/// One component.
+#[derive(Deserialize, Serialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct Entry {
+    /// The plugin's folder in `plugins/`.
+    pub(super) name: String,
+    /// From the manifest's folder.
+    pub(super) file: String,
+    /// Of the component's bytes.
+    pub(super) sha256: String,
+    /// Of what it was made of, as `sources` computes it.
+    pub(super) sources_sha256: String,
+    /// What it was made with; for information.
+    pub(super) toolchain: String,
+    /// The plugins in it.
+    pub(super) plugins: Vec<String>,
+}
+
+impl Manifest {
+    /// The shelf's manifest; an empty one where there is none yet.
+    pub(super) fn read(shelf: &Path) -> Result<Self> {
+        let path = shelf.join(FILE);
+        match fs::read(&path) {
+            Ok(json) => {
+                serde_json::from_slice(&json).with_context(|| format!("reading {}", path.display()))
+            }
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(Self::default()),
+            Err(error) => Err(error).with_context(|| format!("reading {}", path.display())),
+        }
+    }
+
+    /// Writes it onto the shelf.
+    pub(super) fn write(&self, shelf: &Path) -> Result<()> {
+        let mut json = serde_json::to_string_pretty(self)?;
+        json.push('\n');
+        fs::write(shelf.join(FILE), json)?;
+        Ok(())
+    }
+
+    /// The component called `name`.
+    pub(super) fn find(&self, name: &str) -> Option<&Entry> {
+        self.components.iter().find(|entry| entry.name == name)
+    }
+
+    /// Adds a component, or replaces the one of that name.
+    pub(super) fn put(&mut self, entry: Entry) {
+        self.components.retain(|other| other.name != entry.name);
+        self.components.push(entry);
+        self.components
+            .sort_by(|one, other| one.name.cmp(&other.name));
+    }
+}
+
+impl Entry {
+    /// Puts a component onto the shelf.
+    pub(super) fn write(
+        shelf: &Path,
+        name: &str,
+        component: &[u8],
+        plugins: Vec<String>,
+        sources_sha256: String,
+        toolchain: String,
+    ) -> Result<Self> {
+        let file = format!("{COMPONENTS}/{name}.wasm");
+        fs::write(shelf.join(&file), component).with_context(|| format!("writing {file}"))?;
+        Ok(Self {
+            name: name.to_owned(),
+            file,
+            sha256: hex(component),
+            sources_sha256,
+            toolchain,
+            plugins,
+        })
+    }
+
+    /// What is wrong with the component's file, if anything.
+    pub(super) fn fault(&self, shelf: &Path) -> Option<String> {
+        match fs::read(shelf.join(&self.file)) {
+            Ok(component) if hex(&component) == self.sha256 => None,
+            Ok(_) => Some(format!(
+                "is not what the manifest says: {} has another hash",
+                self.file
+            )),
+            Err(error) => Some(format!("cannot be read: {}: {error}", self.file)),
+        }
+    }
+}

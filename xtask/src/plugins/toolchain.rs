@@ -1,0 +1,176 @@
+//! What compiles plugins: a Rust compiler that has the Wasm target, or one that has the standard library's sources and
+//! a linker, such as Debian's packages rustc-web, rust-web-src and lld-22.
+
+use std::env;
+use std::ffi::OsString;
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+/// Components need no WASI, so the target has none.
+pub(super) const TARGET: &str = "wasm32-unknown-unknown";
+
+/// Where Debian puts its compiler; rustup's usually hides it in PATH.
+const DEBIAN_RUSTC: &str = "/usr/bin/rustc";
+
+/// Newest LLVM whose `wasm-ld-NN` is looked for.
+const LLVM_VERSION_MAX: u32 = 30;
+
+/// Oldest one; older linkers lack what rustc emits today.
+const LLVM_VERSION_MIN: u32 = 19;
+
+/// A way to compile for [`TARGET`].
+pub(super) struct Toolchain {
+    rustc: PathBuf,
+    sysroot: PathBuf,
+    version: String,
+    standard_library: StandardLibrary,
+}
+
+/// Where the target's standard library comes from.
+enum StandardLibrary {
+    /// Installed with the compiler.
+    Installed,
+    /// Built from its sources; the linker is not the compiler's own.
+    Built { linker: PathBuf },
+}
+
+impl fmt::Display for Toolchain {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.standard_library {
+            StandardLibrary::Installed => write!(f, "{}", self.version),
+            StandardLibrary::Built { .. } => {
+                write!(f, "{}, standard library built from source", self.version)
+            }
+        }
+    }
+}
+
+impl Toolchain {
+    /// The first that serves: the compiler in use with the target installed, then Debian's, then either from source.
+    pub(super) fn detect() -> Result<Self> {
+        let in_use = env::var_os("RUSTC").map_or_else(|| PathBuf::from("rustc"), PathBuf::from);
+        let compilers: Vec<Self> = [in_use, PathBuf::from(DEBIAN_RUSTC)]
+            .into_iter()
+            .filter_map(Self::ask)
+            .collect();
+        let mut from_source = None;
+        for compiler in compilers {
+            if compiler.has_target() {
+                return Ok(compiler);
+            }
+            if from_source.is_none() && compiler.has_sources() {
+                from_source = linker().map(|linker| Self {
+                    standard_library: StandardLibrary::Built { linker },
+                    ..compiler
+                });
+            }
+        }
+        match from_source {
+            Some(toolchain) => Ok(toolchain),
+            None => bail!(
+                "no compiler for {TARGET}: run `rustup target add {TARGET}`, or on Debian install rustc-web, rust-web-src and lld-22"
+            ),
+        }
+    }
+
+    /// A compiler that answers.
+    fn ask(rustc: PathBuf) -> Option<Self> {
+        let version = answer(&rustc, &["--version"])?;
+        let sysroot = PathBuf::from(answer(&rustc, &["--print", "sysroot"])?);
+        Some(Self {
+            rustc,
+            sysroot,
+            version,
+            standard_library: StandardLibrary::Installed,
+        })
+    }
+
+    fn has_target(&self) -> bool {
+        let libraries = self.sysroot.join("lib/rustlib").join(TARGET).join("lib");
+        fs::read_dir(libraries).is_ok_and(|mut files| {
+            files.any(|file| {
+                file.is_ok_and(|file| file.file_name().to_string_lossy().starts_with("libcore-"))
+            })
+        })
+    }
+
+    fn sources(&self) -> PathBuf {
+        self.sysroot.join("lib/rustlib/src/rust")
+    }
+
+    fn has_sources(&self) -> bool {
+        self.sources().join("library/Cargo.toml").exists()
+    }
+
+    /// Makes `command`, a `cargo build`, use this toolchain.
+    pub(super) fn prepare(&self, command: &mut Command, root: &Path) -> Result<()> {
+        // Panic messages name source files: say which, and not where they lie on this machine.
+        let mut flags = vec![
+            "-Ctarget-feature=+simd128".into(),
+            remap(root, "opilio"),
+            remap(&self.sources(), "rust"),
+        ];
+        for registry in registries()? {
+            flags.push(remap(&registry, "crates"));
+        }
+        command.env("RUSTC", &self.rustc).env(
+            "CARGO_ENCODED_RUSTFLAGS",
+            flags.join(&OsString::from("\u{1f}")),
+        );
+        if let StandardLibrary::Built { linker } = &self.standard_library {
+            command
+                .arg("-Zbuild-std=std,panic_abort")
+                .env("RUSTC_BOOTSTRAP", "1")
+                .env("CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_LINKER", linker);
+        }
+        Ok(())
+    }
+}
+
+fn answer(rustc: &Path, question: &[&str]) -> Option<String> {
+    let output = Command::new(rustc).args(question).output().ok()?;
+    let answer = String::from_utf8(output.stdout).ok()?;
+    output.status.success().then(|| answer.trim().to_owned())
+}
+
+fn remap(from: &Path, to: &str) -> OsString {
+    let mut flag = OsString::from("--remap-path-prefix=");
+    flag.push(from);
+    flag.push("=");
+    flag.push(to);
+    flag
+}
+
+/// Folders in which cargo keeps the sources of dependencies, one per registry.
+fn registries() -> Result<Vec<PathBuf>> {
+    let home = env::var_os("CARGO_HOME")
+        .map(PathBuf::from)
+        .or_else(|| Some(env::home_dir()?.join(".cargo")));
+    let sources = home
+        .context("neither CARGO_HOME nor a home directory")?
+        .join("registry/src");
+    match fs::read_dir(sources) {
+        Ok(folders) => folders.map(|folder| Ok(folder?.path())).collect(),
+        // Vendored dependencies stand in no registry.
+        Err(_) => Ok(Vec::new()),
+    }
+}
+
+/// LLVM's linker for Wasm, by its plain name or with a version.
+fn linker() -> Option<PathBuf> {
+    let path = env::var_os("PATH")?;
+    let versioned = (LLVM_VERSION_MIN..=LLVM_VERSION_MAX)
+        .rev()
+        .map(|version| format!("wasm-ld-{version}"));
+    std::iter::once("wasm-ld".to_owned())
+        .chain(versioned)
+        .find_map(|name| {
+            env::split_paths(&path)
+                .map(|folder| folder.join(&name))
+                .find(|file| file.exists())
+        })
+}
