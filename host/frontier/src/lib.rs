@@ -1,1 +1,50 @@
-//! Opilio.
+//! Which URI next, and when: the frontier of a crawl.
+//!
+//! A deterministic state machine over a store on disk. It has no clock, no socket and no thread of its own (the store
+//! compacts itself in the background, which changes no answer): whoever drives it says what time it is, fetches what it
+//! issues, and reports what became of it. So a simulator can run a year in minutes with the frontier of the real crawl,
+//! and a test can replay any history exactly.
+//!
+//! - [`Frontier::schedule`]: is it known? If not, into its queue.
+//! - [`Frontier::next`]: the URI to fetch now, or the time at which to ask again.
+//! - [`Frontier::finished`]: what became of it; outlinks are scheduled in the same batch.
+//!
+//! Invariants:
+//! - A URI that was issued is finished or issued again; it never leaves its queue in between.
+//! - A queue has one URI in process, and rests after it; no restart shortens a rest.
+//! - Finding a known URI again never moves its due time.
+//! - Statistics are written in the batch of what they count.
+
+mod admission;
+mod candidate;
+mod change;
+mod config;
+mod frontier;
+mod instant;
+mod keys;
+mod line;
+mod memory;
+mod outcome;
+mod politeness;
+mod queue;
+mod record;
+mod statistics;
+mod store;
+mod visit;
+mod window;
+
+pub use candidate::{
+    Candidate, Directive, QUEUE_NAME_BYTES_MAX, RECORD_KEY_BYTES_MAX, Refusal, Scheduled, Strategy,
+};
+pub use config::{Config, Politeness};
+pub use frontier::Frontier;
+pub use outcome::{
+    Disposition, Finished, Issue, Next, Outcome, PREREQUISITE_FAILED, Success, Ticket,
+};
+pub use queue::{QueueReport, QueueState};
+pub use record::{
+    ContentState, Digests, PastVisit, Place, Standing, StrippedDigest, UriRecord, Validators,
+    Visit, WarcLocation,
+};
+pub use statistics::{BytesByNovelty, Revisits, Statistics};
+pub use store::{Error, FORMAT_VERSION};

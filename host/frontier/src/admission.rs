@@ -1,0 +1,292 @@
+//! The seen test, and what it decides: candidates become records, or leave known ones as they are.
+
+use opilio_uri::{Hop, Uri};
+
+use crate::{
+    Candidate, Digests, Directive, Place, QUEUE_NAME_BYTES_MAX, RECORD_KEY_BYTES_MAX, Refusal,
+    Scheduled, Standing, UriRecord, Validators,
+    change::{self, Change},
+    instant,
+    keys::{self, Rank},
+    memory::Memory,
+    record::CanonicalKey,
+    store::Error,
+};
+
+/// How many redirects in a row may lead from a URI to one of its own canonical form. A site that hands out a new session
+/// with every request would go on for ever.
+const EQUAL_REDIRECTS_MAX: usize = 5;
+
+/// How long a queue rests that depends on a URI in process elsewhere.
+const PREREQUISITE_PAUSE: std::time::Duration = std::time::Duration::from_secs(1);
+
+/// Most of a context that is kept.
+const CONTEXT_BYTES_MAX: usize = 200;
+
+/// Where candidates come from.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Origin<'o> {
+    /// Seeds, imports, an operator.
+    Caller,
+    /// The outlinks of a document with this canonical form.
+    Document(CanonicalKey),
+    /// What must be fetched before another URI of this queue.
+    Prerequisites(&'o str),
+}
+
+/// Schedules candidates; answers stand in the same order.
+pub(crate) fn admit(
+    change: &mut Change<'_>,
+    memory: &Memory,
+    candidates: Vec<Candidate>,
+    origin: Origin<'_>,
+) -> Result<Vec<Scheduled>, Error> {
+    let canonicals: Vec<_> = candidates
+        .iter()
+        .map(|candidate| keys::canonical(&candidate.canonical))
+        .collect();
+
+    // Looked up in the order of the keys: neighbours share blocks.
+    let mut order: Vec<_> = (0..candidates.len()).collect();
+    order.sort_unstable_by_key(|&index| canonicals[index]);
+    let mut is_known = vec![false; candidates.len()];
+    for index in order {
+        let key = &canonicals[index];
+        is_known[index] = memory.seen.contains(key) || change.canonical(key)?.is_some();
+    }
+
+    let mut answers = Vec::with_capacity(candidates.len());
+    for (index, mut candidate) in candidates.into_iter().enumerate() {
+        if let Origin::Prerequisites(queue) = origin {
+            queue.clone_into(&mut candidate.queue);
+            candidate.directive = Directive::Highest;
+            candidate.precedence = 0;
+        } else {
+            candidate.directive = change::directive(
+                candidate.directive,
+                &candidate.hop_path,
+                change.config.embed_preference_hops,
+            );
+        }
+        let canonical = canonicals[index];
+        let is_known = is_known[index] || change.is_canonical_put(&canonical);
+        answers.push(admit_one(
+            change, memory, candidate, canonical, is_known, origin,
+        )?);
+    }
+    Ok(answers)
+}
+
+fn admit_one(
+    change: &mut Change<'_>,
+    memory: &Memory,
+    candidate: Candidate,
+    canonical: CanonicalKey,
+    is_known: bool,
+    origin: Origin<'_>,
+) -> Result<Scheduled, Error> {
+    let queue_bytes = candidate.queue.as_bytes();
+    if queue_bytes.is_empty()
+        || queue_bytes.len() > QUEUE_NAME_BYTES_MAX
+        || queue_bytes.contains(&0)
+    {
+        return Ok(Scheduled::Refused(Refusal::QueueName));
+    }
+    // Most candidates are links to what is known, and nothing about these can move: no record needs to be read.
+    let may_move = candidate.force || candidate.directive > Directive::Normal || candidate.seed;
+    if is_known && !may_move {
+        return Ok(Scheduled::Known);
+    }
+    let key = candidate.uri.key();
+    if key.len() > RECORD_KEY_BYTES_MAX {
+        return Ok(Scheduled::Refused(Refusal::UriTooLong));
+    }
+
+    // A record without its canonical form is left by a migration of the rules: known all the same.
+    let has_record = change.has_record(&key)?;
+    let known_key = if has_record {
+        Some(key.clone())
+    } else if is_known && !candidate.force && !is_redirect_to_equal(&candidate, canonical, origin) {
+        Some(match change.canonical(&canonical)? {
+            Some(value) if !value.is_empty() => String::from_utf8_lossy(&value).into_owned(),
+            _ => Uri::parse(&candidate.canonical)
+                .map(|uri| uri.key())
+                .unwrap_or_default(),
+        })
+    } else {
+        None
+    };
+    let Some(known_key) = known_key else {
+        create(change, &key, &candidate, canonical, is_known)?;
+        return Ok(if is_known && candidate.force {
+            Scheduled::Forced
+        } else {
+            Scheduled::New
+        });
+    };
+
+    let Some(mut record) = change.record(&known_key)? else {
+        // Two canonical forms with one hash: the later one counts as known.
+        return Ok(Scheduled::Known);
+    };
+    if candidate.seed && !record.seed {
+        record.seed = true;
+        change.put(&known_key, record.clone());
+    }
+    if memory.is_record_busy(&known_key) {
+        if let Origin::Prerequisites(queue) = origin
+            && queue != record.queue
+        {
+            change.rest(queue, PREREQUISITE_PAUSE)?;
+        }
+        return Ok(Scheduled::Known);
+    }
+    raise(change, &known_key, record, &candidate, origin)
+}
+
+/// Moves a known URI forward, if the candidate has a reason to.
+fn raise(
+    change: &mut Change<'_>,
+    key: &str,
+    mut record: UriRecord,
+    candidate: &Candidate,
+    origin: Origin<'_>,
+) -> Result<Scheduled, Error> {
+    let now = instant::floor(change.now);
+    let rank = change::rank(&record);
+    let is_prerequisite = candidate.directive == Directive::Highest;
+    let new_rank = match rank {
+        Some(rank) => {
+            let is_ready = change.is_ready(&record.queue, rank)?;
+            let is_higher = candidate.directive > rank.directive;
+            let moves_here =
+                matches!(origin, Origin::Prerequisites(queue) if queue != record.queue);
+            // Only what was asked for by name pulls a URI out of its wait; being linked again does not.
+            let is_pulled = is_higher && candidate.directive >= Directive::High;
+            if !(candidate.force || moves_here || if is_ready { is_higher } else { is_pulled }) {
+                return Ok(Scheduled::Known);
+            }
+            change.take_queued(&record)?;
+            Rank {
+                directive: rank.directive.max(candidate.directive),
+                due: rank.due.min(now),
+                ..rank
+            }
+        }
+        None if candidate.force || (is_prerequisite && record.place == Place::Done) => {
+            change.counters.statistics.queued += 1;
+            let arrival = change.counters.arrival();
+            Rank {
+                directive: candidate.directive,
+                precedence: record.precedence,
+                due: now,
+                arrival,
+            }
+        }
+        None => return Ok(Scheduled::Known),
+    };
+
+    if is_prerequisite {
+        // Prerequisites go before all that depends on them, whatever precedence they had.
+        record.precedence = 0;
+    }
+    if let Origin::Prerequisites(queue) = origin {
+        queue.clone_into(&mut record.queue);
+    }
+    let rank = Rank {
+        precedence: record.precedence,
+        ..new_rank
+    };
+    record.attempts = 0;
+    record.deferrals = 0;
+    record.place = change::place(rank);
+    change.put_ready(&record.queue, rank, key)?;
+    change.put(key, record);
+    Ok(if candidate.force {
+        Scheduled::Forced
+    } else {
+        Scheduled::Raised(rank.directive)
+    })
+}
+
+fn create(
+    change: &mut Change<'_>,
+    key: &str,
+    candidate: &Candidate,
+    canonical: CanonicalKey,
+    is_known: bool,
+) -> Result<(), Error> {
+    let rank = Rank {
+        directive: candidate.directive,
+        precedence: candidate.precedence,
+        due: instant::floor(change.now),
+        arrival: change.counters.arrival(),
+    };
+    let record = UriRecord {
+        uri: String::new(),
+        queue: candidate.queue.clone(),
+        hop_path: candidate.hop_path.clone(),
+        via: candidate.via.clone(),
+        context: cut(&candidate.context).to_owned(),
+        source: candidate.source.clone(),
+        seed: candidate.seed,
+        strategy: candidate.strategy,
+        precedence: candidate.precedence,
+        discovered: change.now,
+        place: change::place(rank),
+        standing: Standing::Open,
+        status: 0,
+        attempts: 0,
+        deferrals: 0,
+        wait: None,
+        visits: 0,
+        versions: 0,
+        history: Vec::new(),
+        digests: Digests::default(),
+        validators: Validators::default(),
+        archived: None,
+        extractor: None,
+        outlinks: 0,
+        media_type: String::new(),
+        attributes: Vec::new(),
+        canonical,
+    };
+    if !is_known {
+        // Where the canonical form is the URI itself, its key follows from it.
+        let is_itself = candidate.canonical == candidate.uri.as_str();
+        change.put_canonical(
+            canonical,
+            if is_itself {
+                Vec::new()
+            } else {
+                key.as_bytes().to_vec()
+            },
+        );
+    }
+    change.put_ready(&record.queue, rank, key)?;
+    change.put(key, record);
+    change.counters.statistics.discovered += 1;
+    change.counters.statistics.queued += 1;
+    Ok(())
+}
+
+/// A redirect from a URI to one of its own canonical form is followed, or a site that redirects to `www` would end there.
+fn is_redirect_to_equal(
+    candidate: &Candidate,
+    canonical: CanonicalKey,
+    origin: Origin<'_>,
+) -> bool {
+    let redirects = candidate
+        .hop_path
+        .hops()
+        .rev()
+        .take_while(|hop| *hop == Hop::Redirect)
+        .count();
+    matches!(origin, Origin::Document(source) if source == canonical)
+        && (1..=EQUAL_REDIRECTS_MAX).contains(&redirects)
+}
+
+/// At most [`CONTEXT_BYTES_MAX`] bytes, whole characters.
+fn cut(context: &str) -> &str {
+    &context[..context.floor_char_boundary(CONTEXT_BYTES_MAX)]
+}

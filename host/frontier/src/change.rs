@@ -1,0 +1,553 @@
+//! What one call does to the store: read through, gathered in memory, written as one atomic batch. Nothing in memory
+//! follows before the batch has been written.
+
+use std::{
+    collections::{BTreeMap, HashMap, HashSet},
+    sync::Arc,
+    time::Duration,
+};
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    Config, Directive, Place, Standing, Statistics, UriRecord,
+    instant::{self, Millis},
+    keys::{self, Rank},
+    politeness,
+    queue::{QueueRecord, Turn},
+    record::CanonicalKey,
+    store::{Entry, Error, Store, damaged, decode, encode},
+};
+
+/// Numbers that outlive a process.
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
+pub(crate) struct Counters {
+    /// With `queued` counting those in process too.
+    pub(crate) statistics: Statistics,
+    /// Given to whatever takes a place in an order.
+    pub(crate) arrivals: u64,
+}
+
+impl Counters {
+    pub(crate) fn arrival(&mut self) -> u64 {
+        self.arrivals += 1;
+        self.arrivals
+    }
+}
+
+/// A URI in process, as the store remembers it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Issued {
+    pub(crate) record_key: String,
+    pub(crate) queue: String,
+    pub(crate) at: Millis,
+}
+
+/// Entries put (some) and removed (none) by key: the last word on each counts, since a batch must not name a key twice.
+pub(crate) type Entries = BTreeMap<Vec<u8>, Option<Vec<u8>>>;
+
+pub(crate) struct Change<'f> {
+    store: &'f Store,
+    pub(crate) config: &'f Config,
+    cached_queues: &'f HashMap<Arc<str>, QueueRecord>,
+    busy_queues: &'f HashSet<Arc<str>>,
+    pub(crate) now: Timestamp,
+    pub(crate) counters: Counters,
+    pub(crate) issued: Entries,
+    records: HashMap<String, Slot>,
+    canonicals: HashMap<CanonicalKey, Option<Vec<u8>>>,
+    /// In the order in which they were touched, which is the order in which they line up.
+    queues: Vec<TouchedQueue>,
+    queue_positions: HashMap<Arc<str>, usize>,
+    ready: Entries,
+    waiting: Entries,
+}
+
+/// A record that was read or changed.
+struct Slot {
+    record: Option<UriRecord>,
+    is_changed: bool,
+}
+
+struct TouchedQueue {
+    name: Arc<str>,
+    record: QueueRecord,
+    /// What the store has of its place in the line.
+    place_before: Option<(u8, Turn)>,
+    line_up: LineUp,
+}
+
+/// Whether a touched queue takes another place in the line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum LineUp {
+    /// It stays where it is.
+    Stay,
+    /// It moves forward if it can give a URI earlier than before.
+    Forward,
+    /// It gives up its place and lines up again.
+    Again,
+}
+
+/// What has been written, for memory to follow.
+pub(crate) struct Written {
+    pub(crate) counters: Counters,
+    pub(crate) ready: Entries,
+    pub(crate) canonicals: HashMap<CanonicalKey, Option<Vec<u8>>>,
+    pub(crate) queues: Vec<(Arc<str>, QueueRecord, Option<(u8, Turn)>)>,
+}
+
+impl<'f> Change<'f> {
+    pub(crate) fn new(
+        store: &'f Store,
+        config: &'f Config,
+        cached_queues: &'f HashMap<Arc<str>, QueueRecord>,
+        busy_queues: &'f HashSet<Arc<str>>,
+        counters: Counters,
+        now: Timestamp,
+    ) -> Self {
+        Self {
+            store,
+            config,
+            cached_queues,
+            busy_queues,
+            now,
+            counters,
+            issued: Entries::new(),
+            records: HashMap::new(),
+            canonicals: HashMap::new(),
+            queues: Vec::new(),
+            queue_positions: HashMap::new(),
+            ready: Entries::new(),
+            waiting: Entries::new(),
+        }
+    }
+
+    /// The record under a key, taken out; put it back with [`Change::put`] if it was changed.
+    pub(crate) fn record(&mut self, key: &str) -> Result<Option<UriRecord>, Error> {
+        if let Some(slot) = self.records.get(key) {
+            return Ok(slot.record.clone());
+        }
+        let Some(bytes) = self.store.uris.get(key)? else {
+            return Ok(None);
+        };
+        Ok(Some(decode("a record of a URI", key.as_bytes(), &bytes)?))
+    }
+
+    pub(crate) fn has_record(&self, key: &str) -> Result<bool, Error> {
+        match self.records.get(key) {
+            Some(slot) => Ok(slot.record.is_some()),
+            None => Ok(self.store.uris.contains_key(key)?),
+        }
+    }
+
+    /// The record of a URI that stands in the order: there must be one.
+    pub(crate) fn known_record(&mut self, key: &str) -> Result<UriRecord, Error> {
+        self.record(key)?
+            .ok_or_else(|| damaged("a queued URI without a record", key.as_bytes()))
+    }
+
+    pub(crate) fn put(&mut self, key: &str, record: UriRecord) {
+        self.records.insert(
+            key.to_owned(),
+            Slot {
+                record: Some(record),
+                is_changed: true,
+            },
+        );
+    }
+
+    /// Removes a record and its canonical form.
+    pub(crate) fn remove(&mut self, key: &str, canonical: CanonicalKey) {
+        self.records.insert(
+            key.to_owned(),
+            Slot {
+                record: None,
+                is_changed: true,
+            },
+        );
+        self.canonicals.insert(canonical, None);
+    }
+
+    /// What the index of canonical forms has under a key.
+    pub(crate) fn canonical(&self, key: &CanonicalKey) -> Result<Option<Vec<u8>>, Error> {
+        match self.canonicals.get(key) {
+            Some(value) => Ok(value.clone()),
+            None => Ok(self.store.canon.get(key)?.map(|value| value.to_vec())),
+        }
+    }
+
+    /// The same, without looking into the store.
+    pub(crate) fn is_canonical_put(&self, key: &CanonicalKey) -> bool {
+        matches!(self.canonicals.get(key), Some(Some(_)))
+    }
+
+    pub(crate) fn put_canonical(&mut self, key: CanonicalKey, value: Vec<u8>) {
+        self.canonicals.insert(key, Some(value));
+    }
+
+    pub(crate) fn queue(&mut self, name: &str) -> Result<&mut QueueRecord, Error> {
+        Ok(&mut self.touch(name)?.record)
+    }
+
+    fn touch(&mut self, name: &str) -> Result<&mut TouchedQueue, Error> {
+        let position = match self.queue_positions.get(name) {
+            Some(&position) => position,
+            None => {
+                let (name, record) = match self.cached_queues.get_key_value(name) {
+                    Some((name, record)) => (name.clone(), record.clone()),
+                    None => (
+                        Arc::from(name),
+                        read_queue(self.store, name)?
+                            .unwrap_or_else(|| QueueRecord::new(self.config.queue_precedence)),
+                    ),
+                };
+                let place_before = record.turn.map(|turn| (record.precedence, turn));
+                self.queue_positions.insert(name.clone(), self.queues.len());
+                self.queues.push(TouchedQueue {
+                    name,
+                    record,
+                    place_before,
+                    line_up: LineUp::Stay,
+                });
+                self.queues.len() - 1
+            }
+        };
+        Ok(&mut self.queues[position])
+    }
+
+    /// The queue gives up its place and takes the one it is due now: after a fetch, or because it had nothing to give.
+    pub(crate) fn line_up_again(&mut self, name: &str) -> Result<(), Error> {
+        self.touch(name)?.line_up = LineUp::Again;
+        Ok(())
+    }
+
+    /// Adds a URI to those that are ready.
+    pub(crate) fn put_ready(
+        &mut self,
+        queue: &str,
+        rank: Rank,
+        record_key: &str,
+    ) -> Result<(), Error> {
+        let touched = self.touch(queue)?;
+        touched.record.ready += 1;
+        touched.line_up = touched.line_up.or_forward();
+        self.ready.insert(
+            keys::ready(queue, rank),
+            Some(record_key.as_bytes().to_vec()),
+        );
+        Ok(())
+    }
+
+    /// Takes a URI out of those that are ready, if it is one of them.
+    pub(crate) fn take_ready(&mut self, queue: &str, rank: Rank) -> Result<bool, Error> {
+        if !self.is_ready(queue, rank)? {
+            return Ok(false);
+        }
+        let touched = self.touch(queue)?;
+        touched.record.ready = touched.record.ready.saturating_sub(1);
+        touched.line_up = touched.line_up.or_forward();
+        self.ready.insert(keys::ready(queue, rank), None);
+        Ok(true)
+    }
+
+    /// Adds a URI to those that are not yet due.
+    pub(crate) fn put_waiting(
+        &mut self,
+        queue: &str,
+        rank: Rank,
+        record_key: &str,
+    ) -> Result<(), Error> {
+        let touched = self.touch(queue)?;
+        touched.record.waiting += 1;
+        touched.record.first_due = touched.record.first_due.min(rank.due);
+        touched.line_up = touched.line_up.or_forward();
+        let value = keys::waiting_value(rank.directive, rank.precedence, record_key.as_bytes());
+        self.waiting
+            .insert(keys::waiting(queue, rank.due, rank.arrival), Some(value));
+        Ok(())
+    }
+
+    /// Takes a URI out of those that are not yet due, if it is one of them.
+    pub(crate) fn take_waiting(&mut self, queue: &str, rank: Rank) -> Result<bool, Error> {
+        let key = keys::waiting(queue, rank.due, rank.arrival);
+        if !self.is_in(&self.waiting, &self.store.waiting, &key)? {
+            return Ok(false);
+        }
+        let touched = self.touch(queue)?;
+        touched.record.waiting = touched.record.waiting.saturating_sub(1);
+        touched.line_up = touched.line_up.or_forward();
+        self.waiting.insert(key, None);
+        Ok(true)
+    }
+
+    /// Whether a queued URI stands among those that are ready.
+    pub(crate) fn is_ready(&self, queue: &str, rank: Rank) -> Result<bool, Error> {
+        self.is_in(&self.ready, &self.store.ready, &keys::ready(queue, rank))
+    }
+
+    /// Takes a queued URI out of its queue, wherever it stands there.
+    pub(crate) fn take_queued(&mut self, record: &UriRecord) -> Result<(), Error> {
+        if let Some(rank) = rank(record) {
+            let is_taken =
+                self.take_ready(&record.queue, rank)? || self.take_waiting(&record.queue, rank)?;
+            if !is_taken {
+                return Err(damaged(
+                    "a queued URI in none of the orders",
+                    record.queue.as_bytes(),
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Moves a queue's URIs that are due by `now` to those that are ready: `entries`, as read from `waiting`, the first
+    /// of those left behind being due at `next_due`.
+    pub(crate) fn move_due(
+        &mut self,
+        queue: &str,
+        entries: Vec<Entry>,
+        next_due: Millis,
+    ) -> Result<(), Error> {
+        let moved = entries.len() as u64;
+        for (key, value) in entries {
+            let (due, arrival) =
+                keys::due(&key).ok_or_else(|| damaged("a malformed due time", &key))?;
+            let (directive, precedence, record_key) = keys::from_waiting_value(&value)
+                .ok_or_else(|| damaged("a malformed waiting URI", &key))?;
+            self.ready.insert(
+                keys::ready(
+                    queue,
+                    Rank {
+                        directive,
+                        precedence,
+                        due,
+                        arrival,
+                    },
+                ),
+                Some(record_key.to_vec()),
+            );
+            self.waiting.insert(key, None);
+        }
+        let record = self.queue(queue)?;
+        record.ready += moved;
+        record.waiting = record.waiting.saturating_sub(moved);
+        record.first_due = next_due;
+        Ok(())
+    }
+
+    /// Moves the count of URIs from how this one's last turn ended to how this one did.
+    pub(crate) fn stand(&mut self, record: &mut UriRecord, standing: Standing) {
+        for (standing, change) in [(record.standing, -1), (standing, 1)] {
+            let statistics = &mut self.counters.statistics;
+            let count = match standing {
+                Standing::Open => continue,
+                Standing::Succeeded => &mut statistics.succeeded,
+                Standing::Failed => &mut statistics.failed,
+                Standing::Disregarded => &mut statistics.disregarded,
+            };
+            *count = count.saturating_add_signed(change);
+        }
+        record.standing = standing;
+    }
+
+    /// Lets the queue rest from now on for at least this long.
+    pub(crate) fn rest(&mut self, queue: &str, rest: Duration) -> Result<(), Error> {
+        let until = instant::after(self.now, rest);
+        let record = self.queue(queue)?;
+        record.set_next_ready(record.next_ready().max(until));
+        Ok(())
+    }
+
+    /// The rest that politeness asks for after a request that took this long.
+    pub(crate) fn polite_rest(
+        &mut self,
+        queue: &str,
+        fetch_duration: Duration,
+    ) -> Result<Duration, Error> {
+        let default = self.config.politeness;
+        let record = self.queue(queue)?;
+        Ok(politeness::rest(
+            &record.politeness.unwrap_or(default),
+            record.crawl_delay,
+            fetch_duration,
+        ))
+    }
+
+    fn is_in(
+        &self,
+        changed: &Entries,
+        keyspace: &fjall::Keyspace,
+        key: &[u8],
+    ) -> Result<bool, Error> {
+        match changed.get(key) {
+            Some(value) => Ok(value.is_some()),
+            None => Ok(keyspace.contains_key(key)?),
+        }
+    }
+
+    /// Writes it all in one batch and hands it to the operating system.
+    pub(crate) fn write(mut self) -> Result<Written, Error> {
+        let mut turns = Entries::new();
+        for position in 0..self.queues.len() {
+            self.take_place(position);
+            let queue = &self.queues[position];
+            let place = queue
+                .record
+                .turn
+                .map(|turn| (queue.record.precedence, turn));
+            if place != queue.place_before {
+                for (place, value) in [(queue.place_before, None), (place, Some(Vec::new()))] {
+                    if let Some((precedence, turn)) = place {
+                        turns.insert(keys::turn(precedence, turn, &queue.name), value);
+                    }
+                }
+            }
+        }
+
+        let mut batch = self.store.database.batch();
+        let mut records: Vec<_> = self
+            .records
+            .iter()
+            .filter(|(_, slot)| slot.is_changed)
+            .collect();
+        records.sort_unstable_by_key(|(key, _)| *key);
+        for (key, slot) in records {
+            match &slot.record {
+                Some(record) => batch.insert(&self.store.uris, key.as_bytes(), encode(record)?),
+                None => batch.remove(&self.store.uris, key.as_bytes()),
+            }
+        }
+        let mut canonicals: Vec<_> = self.canonicals.iter().collect();
+        canonicals.sort_unstable_by_key(|(key, _)| *key);
+        for (key, value) in canonicals {
+            match value {
+                Some(value) => batch.insert(&self.store.canon, &key[..], value.as_slice()),
+                None => batch.remove(&self.store.canon, &key[..]),
+            }
+        }
+        for (keyspace, entries) in [
+            (&self.store.ready, &self.ready),
+            (&self.store.waiting, &self.waiting),
+            (&self.store.issued, &self.issued),
+            (&self.store.turns, &turns),
+        ] {
+            for (key, value) in entries {
+                match value {
+                    Some(value) => batch.insert(keyspace, key.as_slice(), value.as_slice()),
+                    None => batch.remove(keyspace, key.as_slice()),
+                }
+            }
+        }
+        for queue in &self.queues {
+            batch.insert(
+                &self.store.queues,
+                queue.name.as_bytes(),
+                encode(&queue.record)?,
+            );
+        }
+        if !batch.is_empty() {
+            batch.insert(&self.store.meta, "counters", encode(&self.counters)?);
+            batch.commit()?;
+        }
+
+        Ok(Written {
+            counters: self.counters,
+            ready: self.ready,
+            canonicals: self.canonicals,
+            queues: self
+                .queues
+                .into_iter()
+                .map(|queue| (queue.name, queue.record, queue.place_before))
+                .collect(),
+        })
+    }
+
+    /// Gives a touched queue its place in the line.
+    fn take_place(&mut self, position: usize) {
+        let touched = &mut self.queues[position];
+        let is_busy = self.busy_queues.contains(&touched.name);
+        let record = &mut touched.record;
+        let earliest = if record.ready > 0 {
+            record.next_ready().max(instant::floor(self.now))
+        } else {
+            record.next_ready().max(record.first_due)
+        };
+        record.turn = match (touched.line_up, record.turn) {
+            // Its place is kept for it until what it gave is finished.
+            (LineUp::Stay | LineUp::Forward, turn) if is_busy => turn,
+            (LineUp::Stay, turn) => turn,
+            _ if record.ready == 0 && record.waiting == 0 => None,
+            (LineUp::Forward, Some(turn)) if turn.wake <= earliest => Some(turn),
+            _ => Some(Turn {
+                wake: earliest,
+                arrival: self.counters.arrival(),
+            }),
+        };
+        if record.waiting == 0 {
+            record.first_due = Millis::MAX;
+        }
+    }
+}
+
+impl LineUp {
+    fn or_forward(self) -> Self {
+        if self == Self::Stay {
+            Self::Forward
+        } else {
+            self
+        }
+    }
+}
+
+/// Where a queued URI stands; none for one that is not queued.
+pub(crate) fn rank(record: &UriRecord) -> Option<Rank> {
+    match record.place {
+        Place::Queued {
+            directive,
+            due,
+            arrival,
+        } => Some(Rank {
+            directive,
+            precedence: record.precedence,
+            due: instant::floor(due),
+            arrival,
+        }),
+        Place::Done | Place::Deleted => None,
+    }
+}
+
+/// The place that a rank stands for.
+pub(crate) fn place(rank: Rank) -> Place {
+    Place::Queued {
+        directive: rank.directive,
+        due: instant::timestamp(rank.due),
+        arrival: rank.arrival,
+    }
+}
+
+pub(crate) fn read_queue(store: &Store, name: &str) -> Result<Option<QueueRecord>, Error> {
+    match store.queues.get(name)? {
+        Some(bytes) => Ok(Some(decode("a queue's record", name.as_bytes(), &bytes)?)),
+        None => Ok(None),
+    }
+}
+
+/// The directive a new or raised URI gets, from what its candidate asks for and how it was found.
+pub(crate) fn directive(
+    asked: Directive,
+    hop_path: &opilio_uri::HopPath,
+    embed_preference_hops: u32,
+) -> Directive {
+    use opilio_uri::Hop;
+    let trailing = hop_path.trailing();
+    let found = match hop_path.last() {
+        Some(Hop::Redirect) => Directive::Medium,
+        Some(_) if (1..=embed_preference_hops).contains(&trailing.embeds) => Directive::Medium,
+        _ => Directive::Normal,
+    };
+    match asked {
+        Directive::Highest if hop_path.last() != Some(Hop::Prerequisite) => Directive::High,
+        asked => asked.max(found),
+    }
+}

@@ -1,0 +1,111 @@
+//! Times as the store keeps them: milliseconds since 1970, as a number that sorts.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+/// Milliseconds since 1970-01-01T00:00:00Z.
+pub(crate) type Millis = i64;
+
+/// The last whole millisecond at or before `time`: what has passed for sure.
+pub(crate) fn floor(time: Timestamp) -> Millis {
+    let whole = time.as_millisecond();
+    if time.subsec_nanosecond() % 1_000_000 < 0 {
+        whole - 1
+    } else {
+        whole
+    }
+}
+
+/// The first whole millisecond `rest` after `time`, so that no rest is ever shortened by rounding.
+pub(crate) fn after(time: Timestamp, rest: Duration) -> Millis {
+    let start = floor(time);
+    let partial = time > timestamp(start);
+    let rest = Millis::try_from(rest.as_nanos().div_ceil(1_000_000)).unwrap_or(Millis::MAX);
+    // A time past what can be written (year 9999) is never.
+    start
+        .saturating_add(rest)
+        .saturating_add(partial.into())
+        .min(Timestamp::MAX.as_millisecond())
+}
+
+/// Back again; times out of jiff's range become its ends.
+pub(crate) fn timestamp(millis: Millis) -> Timestamp {
+    Timestamp::from_millisecond(millis).unwrap_or(if millis < 0 {
+        Timestamp::MIN
+    } else {
+        Timestamp::MAX
+    })
+}
+
+/// Eight bytes that sort as the times do.
+pub(crate) fn sortable(millis: Millis) -> [u8; 8] {
+    (millis.cast_unsigned() ^ (1 << 63)).to_be_bytes()
+}
+
+/// The time that [`sortable`] made these of.
+pub(crate) fn from_sortable(bytes: [u8; 8]) -> Millis {
+    (u64::from_be_bytes(bytes) ^ (1 << 63)).cast_signed()
+}
+
+/// For `#[serde(with)]`: a timestamp as its milliseconds.
+pub(crate) mod serialised {
+    use jiff::Timestamp;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(crate) fn serialize<S: Serializer>(
+        time: &Timestamp,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        super::floor(*time).serialize(serializer)
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Timestamp, D::Error> {
+        Ok(super::timestamp(super::Millis::deserialize(deserializer)?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+
+    #[test]
+    fn a_rest_is_never_shortened_by_rounding() {
+        for (nanos, rest_nanos, millis) in [
+            (0, 0, 0),
+            (1, 0, 1),
+            (0, 1, 1),
+            (999_999, 1_000_000, 2),
+            (1_000_000, 1_000_000, 2),
+            (-1, 1_000_000, 1),
+            (-1, 0, 0),
+        ] {
+            let time = Timestamp::from_nanosecond(nanos).unwrap();
+            let end = after(time, Duration::from_nanos(rest_nanos));
+            assert_eq!(end, millis, "{nanos} + {rest_nanos}");
+            assert!(timestamp(end).duration_since(time).as_nanos() >= i128::from(rest_nanos));
+        }
+    }
+
+    #[test]
+    fn sortable_bytes_sort_as_times_do() {
+        let times = [Millis::MIN, -2, -1, 0, 1, 1_700_000_000_000, Millis::MAX];
+        for pair in times.windows(2) {
+            assert!(sortable(pair[0]) < sortable(pair[1]), "{pair:?}");
+        }
+        for time in times {
+            assert_eq!(from_sortable(sortable(time)), time);
+        }
+    }
+
+    #[test]
+    fn a_wait_without_end_is_the_end_of_time() {
+        assert_eq!(
+            timestamp(after(Timestamp::UNIX_EPOCH, Duration::MAX)).as_millisecond(),
+            Timestamp::MAX.as_millisecond()
+        );
+    }
+}

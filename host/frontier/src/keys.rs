@@ -1,0 +1,244 @@
+//! The layout of the store's keys. Numbers are big-endian, so that bytes sort as they do. A queue's name, which holds
+//! no NUL, comes first wherever a queue owns the entry: a set of queues is a set of ranges, and can be handed over.
+//!
+//! | keyspace  | key                                                   | value                          |
+//! |-----------|-------------------------------------------------------|--------------------------------|
+//! | `uris`    | record key: the exact URI in SURT order               | `UriRecord`                    |
+//! | `canon`   | hash of authority, hash of canonical form (8 + 8)     | record key; empty where the canonical form is the URI |
+//! | `ready`   | queue, NUL, directive, precedence, due, arrival       | record key                     |
+//! | `waiting` | queue, NUL, due, arrival                              | directive, precedence, record key |
+//! | `queues`  | queue                                                 | `QueueRecord`                  |
+//! | `turns`   | precedence, wake, arrival, queue                      | nothing                        |
+//! | `issued`  | ticket                                                | `Issued`                       |
+//! | `servers` | the caller's names                                    | the caller's bytes             |
+//! | `meta`    | `format`, `counters`, `identity`                      | version, `Counters`, the caller's bytes |
+//!
+//! A URI that waits moves to `ready` without its record being touched: the keys of both places follow from
+//! [`Place::Queued`](crate::Place::Queued). A URI in process stays in `ready` until it is finished.
+
+use sha1::{Digest as _, Sha1};
+
+use crate::{
+    Directive,
+    instant::{self, Millis},
+    queue::Turn,
+    record::CanonicalKey,
+};
+
+/// Where an entry of `ready` stands within its queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Rank {
+    pub(crate) directive: Directive,
+    pub(crate) precedence: u8,
+    pub(crate) due: Millis,
+    pub(crate) arrival: u64,
+}
+
+pub(crate) fn ready(queue: &str, rank: Rank) -> Vec<u8> {
+    let mut key = queue_start(queue);
+    key.push(directive_byte(rank.directive));
+    key.push(rank.precedence);
+    key.extend(instant::sortable(rank.due));
+    key.extend(rank.arrival.to_be_bytes());
+    key
+}
+
+/// The rank in a key of `ready`; none where the key is malformed.
+pub(crate) fn rank(key: &[u8]) -> Option<Rank> {
+    let tail = key.last_chunk::<18>()?;
+    let (&[directive, precedence], numbers) = tail.split_first_chunk::<2>()?;
+    let (due, arrival) = numbers.split_first_chunk::<8>()?;
+    Some(Rank {
+        directive: directive_of(directive)?,
+        precedence,
+        due: instant::from_sortable(*due),
+        arrival: u64::from_be_bytes(arrival.try_into().ok()?),
+    })
+}
+
+pub(crate) fn waiting(queue: &str, due: Millis, arrival: u64) -> Vec<u8> {
+    let mut key = queue_start(queue);
+    key.extend(instant::sortable(due));
+    key.extend(arrival.to_be_bytes());
+    key
+}
+
+/// Due time and arrival in a key of `waiting`; none where the key is malformed.
+pub(crate) fn due(key: &[u8]) -> Option<(Millis, u64)> {
+    let (due, arrival) = key.last_chunk::<16>()?.split_first_chunk::<8>()?;
+    Some((
+        instant::from_sortable(*due),
+        u64::from_be_bytes(arrival.try_into().ok()?),
+    ))
+}
+
+/// The value that [`waiting`] keys point to: what makes the `ready` key once the URI is due.
+pub(crate) fn waiting_value(directive: Directive, precedence: u8, record_key: &[u8]) -> Vec<u8> {
+    let mut value = Vec::with_capacity(record_key.len() + 2);
+    value.extend([directive_byte(directive), precedence]);
+    value.extend(record_key);
+    value
+}
+
+/// Directive, precedence and record key in a value of `waiting`; none where it is malformed.
+pub(crate) fn from_waiting_value(value: &[u8]) -> Option<(Directive, u8, &[u8])> {
+    let (&[directive, precedence], record_key) = value.split_first_chunk::<2>()?;
+    Some((directive_of(directive)?, precedence, record_key))
+}
+
+pub(crate) fn turn(precedence: u8, turn: Turn, queue: &str) -> Vec<u8> {
+    let mut key = Vec::with_capacity(17 + queue.len());
+    key.push(precedence);
+    key.extend(instant::sortable(turn.wake));
+    key.extend(turn.arrival.to_be_bytes());
+    key.extend(queue.as_bytes());
+    key
+}
+
+/// Wake-up time and queue in a key of `turns`; none where it is malformed.
+pub(crate) fn from_turn(key: &[u8]) -> Option<(Millis, &str)> {
+    let (wake, rest) = key.get(1..)?.split_first_chunk::<8>()?;
+    Some((
+        instant::from_sortable(*wake),
+        std::str::from_utf8(rest.get(8..)?).ok()?,
+    ))
+}
+
+/// The first key a queue can have in `ready` or `waiting`.
+pub(crate) fn queue_start(queue: &str) -> Vec<u8> {
+    let mut key = Vec::with_capacity(queue.len() + 19);
+    key.extend(queue.as_bytes());
+    key.push(0);
+    key
+}
+
+/// The first key past all that a queue can have there.
+pub(crate) fn queue_end(queue: &str) -> Vec<u8> {
+    let mut key = Vec::with_capacity(queue.len() + 1);
+    key.extend(queue.as_bytes());
+    key.push(1);
+    key
+}
+
+/// Half of it from the authority, so that the links of a page, most of which stay on their site, are looked up side by
+/// side. Two documents of one site share a key with a chance of 1 to 2⁶⁴ for each pair: at ten million documents on one
+/// site, some 3 in a million for there being any.
+pub(crate) fn canonical(canonical: &str) -> CanonicalKey {
+    let mut key = CanonicalKey::default();
+    key[..8].copy_from_slice(&Sha1::digest(authority(canonical).as_bytes())[..8]);
+    key[8..].copy_from_slice(&Sha1::digest(canonical.as_bytes())[..8]);
+    key
+}
+
+/// The authority of a canonical form, or what stands in its place: `http://a.org` of `http://a.org/b`, `dns:a.org` of itself.
+fn authority(canonical: &str) -> &str {
+    let start = canonical.find("://").map_or(0, |at| at + 3);
+    let length = canonical[start..]
+        .find(['/', '?', '#'])
+        .unwrap_or(canonical.len() - start);
+    &canonical[..start + length]
+}
+
+fn directive_byte(directive: Directive) -> u8 {
+    match directive {
+        Directive::Highest => 0,
+        Directive::High => 1,
+        Directive::Medium => 2,
+        Directive::Normal => 3,
+    }
+}
+
+fn directive_of(byte: u8) -> Option<Directive> {
+    Some(match byte {
+        0 => Directive::Highest,
+        1 => Directive::High,
+        2 => Directive::Medium,
+        3 => Directive::Normal,
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ready_sorts_by_directive_precedence_due_and_arrival() {
+        let rank = |directive, precedence, due, arrival| Rank {
+            directive,
+            precedence,
+            due,
+            arrival,
+        };
+        let order = [
+            rank(Directive::Highest, 9, 9, 9),
+            rank(Directive::High, 9, 9, 9),
+            rank(Directive::Medium, 9, 9, 9),
+            rank(Directive::Normal, 0, 9, 9),
+            rank(Directive::Normal, 200, -9, 9),
+            rank(Directive::Normal, 200, 0, 9),
+            rank(Directive::Normal, 200, 300, 1),
+            rank(Directive::Normal, 200, 300, 256),
+        ];
+        for pair in order.windows(2) {
+            assert!(ready("q", pair[0]) < ready("q", pair[1]), "{pair:?}");
+        }
+        for one in order {
+            assert_eq!(super::rank(&ready("q", one)), Some(one));
+        }
+    }
+
+    #[test]
+    fn a_queue_owns_its_range_alone() {
+        for other in ["ab", "a ", "a\u{1}", "", "A"] {
+            let key = waiting(other, 5, 5);
+            assert!(
+                !(queue_start("a")..queue_end("a")).contains(&key),
+                "{other:?}"
+            );
+        }
+        assert!((queue_start("a")..queue_end("a")).contains(&waiting("a", Millis::MAX, u64::MAX)));
+    }
+
+    #[test]
+    fn what_goes_into_a_key_comes_out_again() {
+        let turn = Turn {
+            wake: -5,
+            arrival: 7,
+        };
+        assert_eq!(
+            from_turn(&super::turn(3, turn, "org,a,")),
+            Some((-5, "org,a,"))
+        );
+        assert_eq!(due(&waiting("org,a,", 12, 34)), Some((12, 34)));
+        assert_eq!(
+            from_waiting_value(&waiting_value(Directive::High, 4, b"key")),
+            Some((Directive::High, 4, &b"key"[..]))
+        );
+    }
+
+    #[test]
+    fn canonical_keys_share_their_site_and_nothing_else() {
+        let (a, b, c) = (
+            canonical("http://a.org/1"),
+            canonical("http://a.org/2"),
+            canonical("http://b.org/1"),
+        );
+        assert_eq!(a[..8], b[..8]);
+        assert_ne!(a[8..], b[8..]);
+        assert_ne!(a[..8], c[..8]);
+    }
+
+    #[test]
+    fn authority_ends_where_the_path_begins() {
+        for (canonical, expected) in [
+            ("http://a.org/b/c", "http://a.org"),
+            ("http://a.org?q", "http://a.org"),
+            ("http://a.org", "http://a.org"),
+            ("dns:a.org", "dns:a.org"),
+            ("", ""),
+        ] {
+            assert_eq!(authority(canonical), expected);
+        }
+    }
+}

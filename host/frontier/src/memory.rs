@@ -1,0 +1,212 @@
+//! What is held in memory: queues at work and the heads soon due. All of it is read from the store when it is missing,
+//! so any of it may be dropped at any time without an answer changing.
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
+
+use crate::{
+    change::{Counters, Issued, Written},
+    instant::Millis,
+    keys,
+    line::Line,
+    queue::QueueRecord,
+    record::CanonicalKey,
+    store::{Entry, Error, Store, decode, read},
+    window::Window,
+};
+
+/// Queues whose records are held.
+const QUEUES_HELD_MAX: usize = 64 * 1024;
+
+/// Queues whose next URIs are held.
+const HEADS_HELD_MAX: usize = 16 * 1024;
+
+/// URIs read ahead from a queue.
+const HEAD_READ: usize = 16;
+
+pub(crate) struct Memory {
+    pub(crate) counters: Counters,
+    pub(crate) line: Line,
+    pub(crate) queues: HashMap<Arc<str>, QueueRecord>,
+    pub(crate) heads: HashMap<Arc<str>, Window>,
+    pub(crate) seen: Seen,
+    /// In process, by ticket.
+    pub(crate) busy: HashMap<u64, Busy>,
+    pub(crate) busy_queues: HashSet<Arc<str>>,
+    busy_records: HashSet<String>,
+    /// In process when an earlier process ended; put back at the first call that knows the time.
+    pub(crate) recovered: Vec<(u64, Issued)>,
+    pub(crate) next_ticket: u64,
+}
+
+/// A URI in process.
+#[derive(Debug, Clone)]
+pub(crate) struct Busy {
+    pub(crate) record_key: String,
+    pub(crate) queue: Arc<str>,
+}
+
+impl Memory {
+    pub(crate) fn open(store: &Store) -> Result<Self, Error> {
+        let counters = match store.meta.get("counters")? {
+            Some(bytes) => decode("the counters", b"counters", &bytes)?,
+            None => Counters::default(),
+        };
+        let mut recovered = Vec::new();
+        for guard in store.issued.iter() {
+            let (key, value) = guard.into_inner()?;
+            let ticket = key[..]
+                .try_into()
+                .map(u64::from_be_bytes)
+                .unwrap_or_default();
+            recovered.push((ticket, decode("a URI in process", &key, &value)?));
+        }
+        Ok(Self {
+            counters,
+            line: Line::open(store)?,
+            queues: HashMap::new(),
+            heads: HashMap::new(),
+            seen: Seen::default(),
+            busy: HashMap::new(),
+            busy_queues: HashSet::new(),
+            busy_records: HashSet::new(),
+            next_ticket: recovered.last().map_or(0, |(ticket, _)| ticket + 1),
+            recovered,
+        })
+    }
+
+    pub(crate) fn is_record_busy(&self, record_key: &str) -> bool {
+        self.busy_records.contains(record_key)
+    }
+
+    /// The first URI of a queue that is ready: key in `ready`, record key.
+    pub(crate) fn head(&mut self, store: &Store, queue: &Arc<str>) -> Result<Option<Entry>, Error> {
+        if self.heads.len() >= HEADS_HELD_MAX && !self.heads.contains_key(queue) {
+            self.heads.clear();
+        }
+        let window = self
+            .heads
+            .entry(queue.clone())
+            .or_insert_with(|| Window::new(keys::queue_start(queue)));
+        let end = keys::queue_end(queue);
+        let head = window.head(|from| read(&store.ready, from, &end, HEAD_READ))?;
+        Ok(head.map(|(key, value)| (key.clone(), value.clone())))
+    }
+
+    pub(crate) fn issue(&mut self, ticket: u64, busy: Busy) {
+        self.busy_queues.insert(busy.queue.clone());
+        self.busy_records.insert(busy.record_key.clone());
+        self.busy.insert(ticket, busy);
+    }
+
+    pub(crate) fn release(&mut self, ticket: u64) {
+        if let Some(busy) = self.busy.remove(&ticket) {
+            self.busy_queues.remove(&busy.queue);
+            self.busy_records.remove(&busy.record_key);
+        }
+    }
+
+    /// Follows what has been written.
+    pub(crate) fn follow(&mut self, written: Written) {
+        self.counters = written.counters;
+        for (key, value) in written.ready {
+            let name = key.split(|&byte| byte == 0).next().unwrap_or_default();
+            let Some(window) = std::str::from_utf8(name)
+                .ok()
+                .and_then(|name| self.heads.get_mut(name))
+            else {
+                continue;
+            };
+            match value {
+                Some(value) => window.insert(key, value),
+                None => window.remove(&key),
+            }
+            window.shrink(HEAD_READ * 4);
+        }
+        for (key, value) in written.canonicals {
+            match value {
+                Some(_) => self.seen.insert(key),
+                None => self.seen.remove(&key),
+            }
+        }
+        if self.queues.len() >= QUEUES_HELD_MAX {
+            self.queues.clear();
+        }
+        for (name, record, place_before) in written.queues {
+            let place = record.turn.map(|turn| (record.precedence, turn));
+            if place != place_before {
+                if let Some((precedence, turn)) = place_before {
+                    self.line.remove(precedence, turn, &name);
+                }
+                if let Some((precedence, turn)) = place {
+                    self.line.insert(precedence, turn, &name);
+                }
+            }
+            self.queues.insert(name, record);
+        }
+    }
+
+    /// When the first of those waiting in a queue is due, and those due by `now`, at most `entries_max`.
+    pub(crate) fn due(
+        store: &Store,
+        queue: &str,
+        from: Millis,
+        now: Millis,
+        entries_max: usize,
+    ) -> Result<(Vec<Entry>, Millis), Error> {
+        let start = keys::waiting(queue, from, 0);
+        let end = keys::queue_end(queue);
+        let mut due = Vec::new();
+        for guard in store.waiting.range::<Vec<u8>, _>(start..end) {
+            let (key, value) = guard.into_inner()?;
+            let (at, _) = keys::due(&key)
+                .ok_or_else(|| crate::store::damaged("a malformed due time", &key))?;
+            if at > now || due.len() == entries_max {
+                return Ok((due, at));
+            }
+            due.push((key.to_vec(), value.to_vec()));
+        }
+        Ok((due, Millis::MAX))
+    }
+}
+
+/// Canonical forms seen lately: most links of a site are the same few. A key is here or not; where it is not, the store
+/// is asked.
+#[derive(Debug)]
+pub(crate) struct Seen {
+    slots: Vec<CanonicalKey>,
+}
+
+/// Two megabytes.
+const SEEN_SLOTS: usize = 1 << 17;
+
+impl Default for Seen {
+    fn default() -> Self {
+        Self {
+            slots: vec![CanonicalKey::default(); SEEN_SLOTS],
+        }
+    }
+}
+
+impl Seen {
+    pub(crate) fn contains(&self, key: &CanonicalKey) -> bool {
+        self.slots[Self::slot(key)] == *key
+    }
+
+    pub(crate) fn insert(&mut self, key: CanonicalKey) {
+        let slot = Self::slot(&key);
+        self.slots[slot] = key;
+    }
+
+    pub(crate) fn remove(&mut self, key: &CanonicalKey) {
+        if self.contains(key) {
+            self.slots[Self::slot(key)] = CanonicalKey::default();
+        }
+    }
+
+    fn slot(key: &CanonicalKey) -> usize {
+        (usize::from(key[13]) << 16 | usize::from(key[14]) << 8 | usize::from(key[15])) % SEEN_SLOTS
+    }
+}

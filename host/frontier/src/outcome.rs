@@ -1,0 +1,133 @@
+//! What the frontier hands out, and what comes back.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use opilio_uri::Uri;
+
+use crate::{Candidate, Scheduled, UriRecord, Visit};
+
+/// Fetch status of a URI that was put back for its prerequisites more often than
+/// [`Config::max_deferrals`](crate::Config::max_deferrals) allows.
+pub const PREREQUISITE_FAILED: i32 = -62;
+
+/// Names one issued URI until it is finished. Tickets of an earlier process are unknown to this one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Ticket(pub(crate) u64);
+
+/// The answer of [`Frontier::next`](crate::Frontier::next).
+#[derive(Debug)]
+pub enum Next {
+    /// Fetch this.
+    Issue(Box<Issue>),
+    /// Nothing before this time, unless something is scheduled or finished.
+    WaitUntil(Timestamp),
+    /// Nothing until something in process is finished.
+    InProcess,
+    /// Nothing is queued and nothing in process.
+    Empty,
+}
+
+/// A URI to fetch. It stays in its queue until [`Frontier::finished`](crate::Frontier::finished) is called with its
+/// ticket, or the store is opened again.
+#[derive(Debug, Clone)]
+pub struct Issue {
+    /// To be given back with the outcome.
+    pub ticket: Ticket,
+    /// What to fetch.
+    pub uri: Uri,
+    /// All that is known of it.
+    pub record: UriRecord,
+    /// Where it stood.
+    pub queue: String,
+    /// When it should have been fetched: when it was found, or when its wait was over.
+    pub due: Timestamp,
+    /// How long ago that was.
+    pub overdue: Duration,
+}
+
+/// What became of an issued URI.
+#[derive(Debug, Clone)]
+pub enum Outcome {
+    /// A response came, 404 included, and has reached the archive as far as it is kept.
+    Succeeded(Box<Success>),
+    /// It cannot be fetched before these. It goes back at once, behind them; they stand in its queue with directive
+    /// highest, whatever queue they name. Costs no politeness delay. Too many in a row fail the URI.
+    Deferred {
+        /// Usually one: the host's DNS or its robots.txt.
+        prerequisites: Vec<Candidate>,
+    },
+    /// No usable response: the connection failed, or a status that the profile wants tried again. Counts an attempt;
+    /// the whole queue backs off, doubling with each retry in a row, so a host that is down costs one probe at a time.
+    Retry {
+        /// Fetch status.
+        status: i32,
+        /// `Retry-After` of the response.
+        after: Option<Duration>,
+        /// None where no request was sent.
+        fetch_duration: Option<Duration>,
+    },
+    /// Not to be fetched: robots.txt, scope, a filter, an operator.
+    Disregarded {
+        /// Fetch status.
+        status: i32,
+        /// None where no request was sent, which costs no politeness delay.
+        fetch_duration: Option<Duration>,
+    },
+    /// Cannot be fetched, and trying again soon is no use.
+    Failed {
+        /// Fetch status.
+        status: i32,
+        /// None where no request was sent, which costs no politeness delay.
+        fetch_duration: Option<Duration>,
+    },
+}
+
+/// A successful visit with all that it brought.
+#[derive(Debug, Clone, Default)]
+pub struct Success {
+    /// The visit itself, for the record.
+    pub visit: Visit,
+    /// Until the next visit. None: never again.
+    pub wait: Option<Duration>,
+    /// What the page linked to. Scheduled in the same batch.
+    pub outlinks: Vec<Candidate>,
+    /// From the first byte sent to the last byte received.
+    pub fetch_duration: Duration,
+}
+
+/// What the frontier made of an outcome.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finished {
+    /// Where the URI stands now.
+    pub disposition: Disposition,
+    /// What became of each outlink or prerequisite, in the order given.
+    pub scheduled: Vec<Scheduled>,
+    /// When the queue may be asked again, were it to have anything ready.
+    pub queue_ready: Timestamp,
+}
+
+/// Where a finished URI stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Disposition {
+    /// Done for good.
+    Done,
+    /// It will be visited again at this time.
+    Waiting(Timestamp),
+    /// Back in its queue, behind its prerequisites.
+    Deferred,
+    /// Back in its queue, for another attempt.
+    Retrying {
+        /// Attempts that have failed in a row, this one included.
+        attempts: u32,
+    },
+    /// The attempts or deferrals are used up: it failed, with this status, after this many.
+    GivenUp {
+        /// The status of the last attempt, or [`PREREQUISITE_FAILED`].
+        status: i32,
+        /// Attempts or deferrals in a row.
+        tries: u32,
+        /// When it is probed again, under [`Strategy::Revisit`](crate::Strategy::Revisit).
+        again: Option<Timestamp>,
+    },
+}

@@ -1,0 +1,288 @@
+//! The store: a folder with a lock, a format version in plain text, and a fjall database of nine keyspaces. It knows
+//! bytes, not meanings; `keys.rs` has the layout.
+//!
+//! ```text
+//! <dir>/lock      held while the store is open
+//! <dir>/format    the format version, so that another version is refused before anything is written
+//! <dir>/store/    the database
+//! ```
+
+use std::{
+    fs::{self, File, TryLockError},
+    io,
+    ops::Bound,
+    path::{Path, PathBuf},
+};
+
+use fjall::{
+    Database, Keyspace, KeyspaceCreateOptions, PersistMode,
+    config::{
+        BlockSizePolicy, BloomConstructionPolicy, CompressionPolicy, FilterPolicy,
+        FilterPolicyEntry,
+    },
+};
+use serde::{Serialize, de::DeserializeOwned};
+
+/// The format this code reads and writes.
+pub const FORMAT_VERSION: u32 = 1;
+
+/// First byte of every value that `postcard` encodes, so that a value can change its shape without its neighbours.
+const ENCODING: u8 = 1;
+
+/// Bytes of journal before the oldest is written out. Opening after a crash reads at most this much again.
+const JOURNAL_BYTES_MAX: u64 = 256 * 1024 * 1024;
+
+/// Why the frontier cannot go on. After any but [`Error::UnknownTicket`], drop the frontier and open it again: what had
+/// been acknowledged is still there.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The folder cannot be made, read or locked.
+    #[error("cannot use {} for the frontier's store", path.display())]
+    Folder {
+        /// What could not be used.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// A living process has it open.
+    #[error("the frontier's store {} is in use by another process", dir.display())]
+    InUse {
+        /// The store.
+        dir: PathBuf,
+    },
+    /// Written by another version of this code. Nothing has been touched.
+    #[error("the frontier's store {} was written in format {written}, this version reads format {FORMAT_VERSION}", dir.display())]
+    OtherVersion {
+        /// The store.
+        dir: PathBuf,
+        /// What its format file says.
+        written: String,
+    },
+    /// The database does not open.
+    #[error("the frontier's store {} is damaged", dir.display())]
+    Unopenable {
+        /// The store.
+        dir: PathBuf,
+        /// Why.
+        #[source]
+        source: Box<fjall::Error>,
+    },
+    /// It opens, but holds what this code would not have written.
+    #[error("the frontier's store is damaged: {what} under key {key:?}")]
+    Damaged {
+        /// What is wrong.
+        what: &'static str,
+        /// Where, readable as far as it is text.
+        key: String,
+    },
+    /// Reading or writing failed: a full disk, most often.
+    #[error("the frontier's store failed")]
+    Storage(#[source] Box<fjall::Error>),
+    /// An earlier call failed, and what is in memory may not agree with the store.
+    #[error("the frontier has failed before and must be opened again")]
+    Broken,
+    /// No URI is in process under this ticket.
+    #[error("no URI is in process under ticket {0}")]
+    UnknownTicket(u64),
+}
+
+impl From<fjall::Error> for Error {
+    fn from(source: fjall::Error) -> Self {
+        Self::Storage(Box::new(source))
+    }
+}
+
+/// A key and its value, as read.
+pub(crate) type Entry = (Vec<u8>, Vec<u8>);
+
+pub(crate) struct Store {
+    pub(crate) uris: Keyspace,
+    pub(crate) canon: Keyspace,
+    pub(crate) ready: Keyspace,
+    pub(crate) waiting: Keyspace,
+    pub(crate) queues: Keyspace,
+    pub(crate) turns: Keyspace,
+    pub(crate) issued: Keyspace,
+    pub(crate) servers: Keyspace,
+    pub(crate) meta: Keyspace,
+    pub(crate) database: Database,
+    /// Last, so that it is released when all else is closed.
+    _lock: File,
+}
+
+impl Store {
+    pub(crate) fn open(dir: &Path, cache_bytes: u64) -> Result<Self, Error> {
+        // The version first: not even a lock file is written beside a store of another one.
+        check_version(dir)?;
+        fs::create_dir_all(dir).map_err(folder(dir))?;
+        let lock = lock(dir)?;
+        let has_format = check_version(dir)?;
+        let path = dir.join("store");
+        if !has_format && !path.join("version").exists() && path.exists() {
+            // A process died while it made the database; nobody has been told of a store here.
+            fs::remove_dir_all(&path).map_err(folder(&path))?;
+        }
+
+        let open = || -> Result<Self, fjall::Error> {
+            let database = Database::builder(&path)
+                .cache_size(cache_bytes)
+                .max_journaling_size(JOURNAL_BYTES_MAX)
+                .open()?;
+            Ok(Self {
+                uris: database.keyspace("uris", || looked_up(16 * 1024))?,
+                canon: database.keyspace("canon", || looked_up(4 * 1024))?,
+                ready: database.keyspace("ready", scanned)?,
+                waiting: database.keyspace("waiting", scanned)?,
+                queues: database.keyspace("queues", || looked_up(4 * 1024))?,
+                turns: database.keyspace("turns", scanned)?,
+                issued: database.keyspace("issued", scanned)?,
+                servers: database.keyspace("servers", || looked_up(4 * 1024))?,
+                meta: database.keyspace("meta", || looked_up(4 * 1024))?,
+                database,
+                _lock: lock,
+            })
+        };
+        let store = open().map_err(|source| match source {
+            fjall::Error::Locked => Error::InUse {
+                dir: dir.to_owned(),
+            },
+            source => Error::Unopenable {
+                dir: dir.to_owned(),
+                source: Box::new(source),
+            },
+        })?;
+
+        if !has_format {
+            if !store.uris.is_empty()? {
+                return Err(Error::Damaged {
+                    what: "URIs without a format file",
+                    key: "format".to_owned(),
+                });
+            }
+            store.persist()?;
+            write_version(dir)?;
+        }
+        Ok(store)
+    }
+
+    /// Writes everything acknowledged through to the disk.
+    pub(crate) fn persist(&self) -> Result<(), Error> {
+        Ok(self.database.persist(PersistMode::SyncAll)?)
+    }
+}
+
+/// Reads up to `entries_max` entries from `from` on, up to and without `end`, and says whether these were the last.
+pub(crate) fn read(
+    keyspace: &Keyspace,
+    from: &[u8],
+    end: &[u8],
+    entries_max: usize,
+) -> Result<(Vec<Entry>, bool), Error> {
+    if from >= end {
+        return Ok((Vec::new(), true));
+    }
+    let mut entries = Vec::new();
+    let range: (Bound<&[u8]>, Bound<&[u8]>) = (Bound::Included(from), Bound::Excluded(end));
+    for guard in keyspace.range::<&[u8], _>(range) {
+        if entries.len() == entries_max {
+            return Ok((entries, false));
+        }
+        let (key, value) = guard.into_inner()?;
+        entries.push((key.to_vec(), value.to_vec()));
+    }
+    Ok((entries, true))
+}
+
+/// A value as it is stored.
+pub(crate) fn encode<T: Serialize>(value: &T) -> Result<Vec<u8>, Error> {
+    postcard::to_extend(value, vec![ENCODING]).map_err(|_| Error::Damaged {
+        what: "a value that cannot be written",
+        key: String::new(),
+    })
+}
+
+/// What [`encode`] made of a value.
+pub(crate) fn decode<T: DeserializeOwned>(
+    what: &'static str,
+    key: &[u8],
+    bytes: &[u8],
+) -> Result<T, Error> {
+    match bytes.split_first() {
+        Some((&ENCODING, bytes)) => postcard::from_bytes(bytes).ok(),
+        _ => None,
+    }
+    .ok_or_else(|| damaged(what, key))
+}
+
+pub(crate) fn damaged(what: &'static str, key: &[u8]) -> Error {
+    Error::Damaged {
+        what,
+        key: String::from_utf8_lossy(key).into_owned(),
+    }
+}
+
+/// For keyspaces whose keys are looked up one by one, and often are not there.
+fn looked_up(block_bytes: u32) -> KeyspaceCreateOptions {
+    compressed()
+        .data_block_size_policy(BlockSizePolicy::all(block_bytes))
+        .filter_policy(FilterPolicy::all(FilterPolicyEntry::Bloom(
+            BloomConstructionPolicy::BitsPerKey(12.0),
+        )))
+}
+
+/// For keyspaces that are read from a key on: a filter would never be asked.
+fn scanned() -> KeyspaceCreateOptions {
+    compressed().filter_policy(FilterPolicy::all(FilterPolicyEntry::None))
+}
+
+fn compressed() -> KeyspaceCreateOptions {
+    KeyspaceCreateOptions::default()
+        .data_block_compression_policy(CompressionPolicy::all(fjall::CompressionType::Lz4))
+}
+
+/// Whether there is a format file; an error where it names another format.
+fn check_version(dir: &Path) -> Result<bool, Error> {
+    let path = dir.join("format");
+    match fs::read_to_string(&path) {
+        Ok(written) if written.trim() == FORMAT_VERSION.to_string() => Ok(true),
+        Ok(written) => Err(Error::OtherVersion {
+            dir: dir.to_owned(),
+            written: written.trim().to_owned(),
+        }),
+        Err(source) if source.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(source) => Err(Error::Folder { path, source }),
+    }
+}
+
+/// Appears whole or not at all.
+fn write_version(dir: &Path) -> Result<(), Error> {
+    let (new, path) = (dir.join("format.new"), dir.join("format"));
+    fs::write(&new, format!("{FORMAT_VERSION}\n"))
+        .and_then(|()| File::open(&new)?.sync_all())
+        .and_then(|()| fs::rename(&new, &path))
+        .and_then(|()| File::open(dir)?.sync_all())
+        .map_err(folder(&path))
+}
+
+fn lock(dir: &Path) -> Result<File, Error> {
+    let path = dir.join("lock");
+    let file = File::options()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(&path)
+        .map_err(folder(&path))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(Error::InUse {
+            dir: dir.to_owned(),
+        }),
+        Err(TryLockError::Error(source)) => Err(Error::Folder { path, source }),
+    }
+}
+
+fn folder(path: &Path) -> impl FnOnce(io::Error) -> Error {
+    let path = path.to_owned();
+    move |source| Error::Folder { path, source }
+}

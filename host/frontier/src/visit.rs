@@ -1,0 +1,77 @@
+//! What a successful visit leaves in the record and in the statistics.
+
+use jiff::Timestamp;
+
+use crate::{ContentState, PastVisit, Statistics, UriRecord, Visit};
+
+const NOT_MODIFIED: i32 = 304;
+
+pub(crate) fn note(
+    record: &mut UriRecord,
+    statistics: &mut Statistics,
+    visit: Visit,
+    at: Timestamp,
+    history_length: usize,
+) {
+    let is_revisit = record.visits > 0;
+    let Visit {
+        status,
+        state,
+        size,
+        media_type,
+        digests,
+        validators,
+        archived,
+        extractor,
+        outlinks,
+        attributes,
+    } = visit;
+
+    record.visits += 1;
+    statistics.visits += 1;
+    if matches!(state, ContentState::New | ContentState::Changed) {
+        record.versions += 1;
+    }
+    let bytes = size.unwrap_or(0);
+    let (revisits, volume) = (&mut statistics.revisits, &mut statistics.bytes);
+    let (count, sum) = match state {
+        ContentState::New | ContentState::Changed => (&mut revisits.changed, &mut volume.novel),
+        ContentState::Unchanged if status == NOT_MODIFIED => {
+            (&mut revisits.not_modified, &mut volume.unchanged)
+        }
+        ContentState::Unchanged => (&mut revisits.unchanged, &mut volume.unchanged),
+        ContentState::Unknown => (&mut revisits.unknown, &mut volume.unknown),
+    };
+    *sum = sum.saturating_add(bytes);
+    *count += u64::from(is_revisit);
+
+    remember(
+        record,
+        PastVisit {
+            at,
+            status,
+            state,
+            size,
+        },
+        history_length,
+    );
+    record.status = status;
+    if !media_type.is_empty() {
+        record.media_type = media_type;
+    }
+    record.digests = digests.unwrap_or(record.digests);
+    if let Some(validators) = validators {
+        record.validators = validators;
+    }
+    record.archived = archived.or_else(|| record.archived.take());
+    record.extractor = extractor.or(record.extractor);
+    record.outlinks = outlinks.unwrap_or(record.outlinks);
+    if let Some(attributes) = attributes {
+        record.attributes = attributes;
+    }
+}
+
+pub(crate) fn remember(record: &mut UriRecord, past: PastVisit, history_length: usize) {
+    record.history.insert(0, past);
+    record.history.truncate(history_length);
+}
