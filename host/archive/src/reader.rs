@@ -20,7 +20,7 @@ const BUFFER_BYTES: usize = 64 * 1024;
 /// Walks through the records of one file.
 pub struct Reader {
     path: PathBuf,
-    /// `None` only while one kind of stream is turned into the other.
+    /// `None` behind the last record, and while one kind of stream is turned into the other.
     stream: Option<Stream>,
     state: State,
     /// Where the current record (its gzip member) begins.
@@ -205,28 +205,27 @@ impl Reader {
     /// Reads the header of the next record; `false` at the end of the file.
     fn begin(&mut self) -> Result<bool, ReadError> {
         self.shared = false;
-        self.stream = match self.stream.take() {
+        let source = match self.stream.take() {
             Some(Stream::Gzip(mut member)) => {
                 if member
                     .fill_buf()
                     .map_err(|e| self.gzip_fault(e))?
                     .is_empty()
                 {
-                    Some(Stream::Plain((*member).into_inner().into_inner()))
+                    Some((*member).into_inner().into_inner())
                 } else {
                     self.shared = true;
-                    Some(Stream::Gzip(member))
+                    self.stream = Some(Stream::Gzip(member));
+                    None
                 }
             }
-            plain => plain,
+            Some(Stream::Plain(source)) => Some(source),
+            None => return Ok(false),
         };
-        if let Some(Stream::Plain(mut source)) = self.stream.take() {
+        if let Some(mut source) = source {
             self.offset = source.position;
             let first = source.fill_buf().map_err(|e| self.io(e))?.first().copied();
-            let Some(first) = first else {
-                self.stream = Some(Stream::Plain(source));
-                return Ok(false);
-            };
+            let Some(first) = first else { return Ok(false) };
             self.gzip = first == 0x1f;
             self.stream = Some(if self.gzip {
                 let decoder = GzDecoder::new(source);
@@ -570,12 +569,12 @@ fn shown(bytes: &[u8]) -> String {
 }
 
 /// The first offset from `from` on at which a record seems to begin: a gzip member that unpacks
-/// to a version line, or such a line after a blank one.
+/// to a version line, or such a line in a plain file.
 fn next_candidate(path: &Path, from: u64, gzip: bool) -> io::Result<Option<u64>> {
     const GZIP: &[u8] = &[0x1f, 0x8b, 8];
-    const PLAIN: &[u8] = b"\r\n\r\nWARC/";
-    // A plain record's beginning may be right at `from`: look at the blank line before it too.
-    let (pattern, lead) = if gzip { (GZIP, 0) } else { (PLAIN, 4) };
+    const PLAIN: &[u8] = b"\nWARC/";
+    // A plain record may begin right at `from`: look at the line end before it too.
+    let (pattern, lead) = if gzip { (GZIP, 0) } else { (PLAIN, 1) };
     let mut base = from.saturating_sub(lead);
     let mut source = open_source(path, base)?;
     let mut window: Vec<u8> = Vec::new();

@@ -1,0 +1,10 @@
+//! Records written, read back, torn, repaired and judged.
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod faults;
+mod fixture;
+mod literal;
+mod repairing;
+mod rotation;
+mod round_trip;
+mod verifying;

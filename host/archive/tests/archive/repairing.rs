@@ -1,0 +1,197 @@
+//! What a kill leaves behind: torn tails at every byte, empty files, damage in the middle.
+
+use std::fs;
+use std::path::Path;
+
+use opilio_archive::{Compression, Location, Repaired, Rescued};
+
+use crate::fixture::*;
+
+/// Writes captures and gives the bytes of the file, its name, and where the records stand.
+fn written(compression: Compression, bodies: &[&[u8]]) -> (Vec<u8>, Vec<Location>) {
+    let directory = tempfile::tempdir().unwrap();
+    let mut writer = writer(directory.path(), compression);
+    let mut locations = Vec::new();
+    for (number, body) in bodies.iter().enumerate() {
+        let record = response(100 + number as u128, body);
+        locations.extend(writer.write(&[record], now()).unwrap());
+    }
+    let path = writer.close().unwrap().unwrap();
+    (fs::read(path).unwrap(), locations)
+}
+
+/// Leaves the bytes as an open file, opens a writer, and gives what it repaired.
+fn left_behind(directory: &Path, compression: Compression, bytes: &[u8]) -> Vec<Repaired> {
+    let open = format!("{FIRST}{}.open", ending(compression));
+    fs::write(directory.join(open), bytes).unwrap();
+    let (writer, repaired) = open_writer(directory, compression);
+    assert_eq!(writer.close().unwrap(), None);
+    repaired
+}
+
+fn open_writer(
+    directory: &Path,
+    compression: Compression,
+) -> (opilio_archive::Writer, Vec<Repaired>) {
+    open(config(directory, compression))
+}
+
+#[test]
+fn a_tail_torn_at_any_byte_is_cut_off_and_nothing_else() {
+    for compression in BOTH {
+        let (bytes, locations) = written(compression, &[b"first", b"second", b"third"]);
+        let last = &locations[2];
+        let last_start = last.offset as usize;
+        assert_eq!(last.offset + last.length, bytes.len() as u64);
+        for end in last_start..=bytes.len() {
+            let directory = tempfile::tempdir().unwrap();
+            let repaired = left_behind(directory.path(), compression, &bytes[..end]);
+            let file = first_file(directory.path(), compression);
+            let kept = if end == bytes.len() { end } else { last_start };
+            let expected = Repaired {
+                file: Some(file.clone()),
+                found: directory
+                    .path()
+                    .join(format!("{FIRST}{}.open", ending(compression))),
+                records: if kept == end && end == bytes.len() {
+                    4
+                } else {
+                    3
+                },
+                cut_bytes: (end - kept) as u64,
+                rescued: None,
+            };
+            assert_eq!(repaired, [expected], "{compression:?} cut at {end}");
+            assert_eq!(
+                fs::read(&file).unwrap(),
+                bytes[..kept],
+                "{compression:?} cut at {end}"
+            );
+            assert_eq!(listing(directory.path()).len(), 1);
+        }
+    }
+}
+
+#[test]
+fn a_file_without_a_whole_record_is_removed() {
+    for compression in BOTH {
+        let (bytes, locations) = written(compression, &[b"first"]);
+        let warcinfo = locations[0].offset as usize;
+        for end in [0, 1, 2, 5, warcinfo / 2, warcinfo - 1] {
+            let directory = tempfile::tempdir().unwrap();
+            let repaired = left_behind(directory.path(), compression, &bytes[..end]);
+            assert_eq!(repaired[0].file, None);
+            assert_eq!(repaired[0].cut_bytes, end as u64);
+            assert_eq!(listing(directory.path()), [""; 0]);
+        }
+    }
+}
+
+#[test]
+fn whole_records_behind_a_damaged_one_are_rescued() {
+    for compression in BOTH {
+        let (mut bytes, locations) = written(compression, &[b"one", b"two", b"three", b"four"]);
+        // A page that never reached the disk, and a torn tail.
+        let hole = locations[1].offset as usize;
+        bytes[hole + 3..hole + locations[1].length as usize - 3].fill(0);
+        bytes.truncate(bytes.len() - 5);
+        let directory = tempfile::tempdir().unwrap();
+        let repaired = left_behind(directory.path(), compression, &bytes);
+        let file = first_file(directory.path(), compression);
+        let rescued = directory
+            .path()
+            .join(format!("{FIRST}-rescued{}", ending(compression)));
+        assert_eq!(repaired[0].records, 2);
+        assert_eq!(
+            repaired[0].rescued,
+            Some(Rescued {
+                file: rescued.clone(),
+                records: 1
+            })
+        );
+        assert_eq!(ids_of(&file), [id(0), id(100)]);
+        assert_eq!(ids_of(&rescued), [id(102)]);
+        assert_eq!(listing(directory.path()).len(), 2);
+    }
+}
+
+#[test]
+fn an_archived_warc_file_is_not_taken_for_our_own_records() {
+    for compression in BOTH {
+        // A WARC file that was crawled: level 0 leaves its bytes as they are in our member.
+        let (inner, _) = written(compression, &[b"inner one", b"inner two"]);
+        let stored = if compression == Compression::None {
+            compression
+        } else {
+            Compression::Gzip(0)
+        };
+        let directory = tempfile::tempdir().unwrap();
+        let (mut writer, _) = {
+            let mut next = 50;
+            opilio_archive::Writer::open_with_ids(
+                config(directory.path(), stored),
+                opilio_archive::WarcInfo::new("opilio"),
+                move || {
+                    next += 1;
+                    id(next)
+                },
+            )
+            .unwrap()
+        };
+        writer.write(&[response(200, b"before")], now()).unwrap();
+        let location = writer
+            .write(&[response(201, &inner)], now())
+            .unwrap()
+            .remove(0);
+        let path = writer.close().unwrap().unwrap();
+        let bytes = fs::read(path).unwrap();
+
+        let directory = tempfile::tempdir().unwrap();
+        let torn = &bytes[..bytes.len() - 1];
+        let repaired = left_behind(directory.path(), compression, torn);
+        assert_eq!(repaired[0].rescued, None);
+        let kept = fs::read(first_file(directory.path(), compression)).unwrap();
+        assert_eq!(kept, bytes[..location.offset as usize]);
+    }
+}
+
+#[test]
+fn a_finished_file_is_never_replaced() {
+    let directory = tempfile::tempdir().unwrap();
+    let (bytes, _) = written(Compression::None, &[b"first"]);
+    let finished = first_file(directory.path(), Compression::None);
+    fs::write(&finished, "finished before").unwrap();
+    let repaired = left_behind(directory.path(), Compression::None, &bytes);
+    let beside = directory.path().join(format!("{FIRST}-1.warc"));
+    assert_eq!(repaired[0].file, Some(beside.clone()));
+    assert_eq!(fs::read(&finished).unwrap(), b"finished before");
+    assert_eq!(fs::read(&beside).unwrap(), bytes);
+}
+
+#[test]
+fn other_files_are_left_alone() {
+    let directory = tempfile::tempdir().unwrap();
+    for name in [
+        "notes.open",
+        "crawl.log",
+        "WEB-1.warc.gz",
+        "x.warc.gz.open.txt",
+    ] {
+        fs::write(directory.path().join(name), "not ours").unwrap();
+    }
+    let before = listing(directory.path());
+    let (_, repaired) = open_writer(directory.path(), Compression::None);
+    assert_eq!(repaired, []);
+    assert_eq!(listing(directory.path()), before);
+}
+
+#[test]
+fn a_writer_that_is_dropped_leaves_a_whole_file() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut dropped = writer(directory.path(), Compression::Gzip(6));
+    dropped.write(&[response(100, b"a")], now()).unwrap();
+    drop(dropped);
+    let (_, repaired) = open_writer(directory.path(), Compression::Gzip(6));
+    assert_eq!((repaired[0].records, repaired[0].cut_bytes), (2, 0));
+    assert_eq!(ids_of(repaired[0].file.as_ref().unwrap()), [id(0), id(100)]);
+}
