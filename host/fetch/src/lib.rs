@@ -1,1 +1,36 @@
-//! Opilio.
+//! Fetching: DNS, HTTP/1.1, TLS and robots.txt, with the exact bytes of every exchange.
+//!
+//! [`Fetcher`] resolves names and runs one exchange at a time per call; it follows no redirects, keeps no history and
+//! decides nothing about what comes next: that is the crawl's. Beside it stand readers of what came:
+//! [`robots`] (RFC 9309), [`charset`] and [`coding`], which touch no socket.
+
+mod config;
+mod addresses;
+mod dns;
+mod fetcher;
+mod exchange;
+mod head;
+mod failure;
+mod spool;
+mod http;
+mod request;
+mod wire;
+mod stream;
+mod tape;
+mod pool;
+mod tls;
+
+pub mod charset;
+pub mod coding;
+pub mod robots;
+
+pub use addresses::{AddressClass, AddressPolicy};
+pub use config::{Config, HostTable, Trust};
+pub use dns::{ADDRESSES_MAX, Resolution, ResolutionSource, TTL_WITHOUT_DNS};
+pub use exchange::{Exchange, HeadVerdict, PayloadDigest, Request, RequestBody, Truncation};
+pub use failure::{FetchFailure, Phase};
+pub use fetcher::{BuildError, Fetcher};
+pub use head::ResponseHead;
+pub use http::{CONNECT_ADDRESSES_MAX, HEADERS_MAX};
+pub use spool::{Spool, SpoolReader, SpoolWriter};
+pub use tls::TlsInfo;

@@ -1,0 +1,355 @@
+//! Names to addresses, and the text of a `dns:` record.
+//!
+//! Asked in this order: IP literals answer themselves; the profile's static table; names under `.localhost`
+//! (RFC 6761 §6.3); `/etc/hosts`; the name servers of the system's configuration. Search domains are not used: a URI's
+//! host is a whole name. Nothing is cached here, so that every record says what a name server said.
+
+use std::fmt::Write;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::time::Duration;
+
+use hickory_resolver::config::ResolveHosts;
+use hickory_resolver::lookup::Lookup;
+use hickory_resolver::net::NetError;
+use hickory_resolver::proto::op::Query;
+use hickory_resolver::proto::rr::{Name, RData, Record, RecordType};
+use hickory_resolver::{Hosts, TokioResolver};
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+
+use crate::config::HostTable;
+use crate::failure::FetchFailure;
+
+/// Addresses of one name that are used; the rest is in the record's text alone.
+pub const ADDRESSES_MAX: usize = 32;
+
+/// How long an answer holds that has no time to live of its own (static table, `/etc/hosts`, literals): the
+/// predecessor's validity of an address.
+pub const TTL_WITHOUT_DNS: Duration = Duration::from_secs(6 * 60 * 60);
+
+/// What a name stands for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Resolution {
+    /// The name asked for, without a trailing dot.
+    pub host: String,
+    /// At least one, at most [`ADDRESSES_MAX`]; IPv4 before IPv6, otherwise as the server listed them.
+    pub addresses: Vec<IpAddr>,
+    /// Who answered.
+    pub source: ResolutionSource,
+    /// The name server that is asked first: the `WARC-IP-Address` of a `dns:` record. None without name servers.
+    pub server: Option<IpAddr>,
+    /// How long the answer holds: the smallest TTL of its records.
+    pub ttl: Duration,
+    /// `now` plus `ttl`.
+    pub expires: Timestamp,
+    /// The block of a `dns:` resource record, media type `text/dns` (RFC 4027), as the predecessor writes it: a line
+    /// with the time (yyyyMMddHHmmss), then one line for each address record, in master file format.
+    pub text: String,
+}
+
+/// Who answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ResolutionSource {
+    /// The host is an address.
+    Literal,
+    /// The profile's static table.
+    StaticTable,
+    /// A name under `.localhost`.
+    Localhost,
+    /// `/etc/hosts`.
+    HostsFile,
+    /// A name server.
+    Dns,
+}
+
+/// Resolves names.
+#[derive(Debug)]
+pub(crate) struct Names {
+    table: HostTable,
+    hosts: Hosts,
+    /// None where the system has no name servers.
+    resolver: Option<TokioResolver>,
+    server: Option<IpAddr>,
+}
+
+impl Names {
+    /// A machine without a resolver configuration resolves what needs none.
+    pub(crate) fn from_system(table: HostTable) -> Self {
+        let hosts = Hosts::from_system().unwrap_or_default();
+        let (resolver, server) = match system_resolver() {
+            Ok((resolver, server)) => (Some(resolver), server),
+            Err(error) => {
+                tracing::warn!(%error, "no name servers");
+                (None, None)
+            }
+        };
+        Names {
+            table,
+            hosts,
+            resolver,
+            server,
+        }
+    }
+
+    pub(crate) async fn resolve(
+        &self,
+        host: &str,
+        now: Timestamp,
+    ) -> Result<Resolution, FetchFailure> {
+        let host = host.strip_suffix('.').unwrap_or(host);
+        let answer = |source, addresses: &[IpAddr]| {
+            let records = addresses.iter().map(|a| (host.to_owned(), *a)).collect();
+            Ok(self.resolution(host, source, TTL_WITHOUT_DNS, records, now))
+        };
+        if let Some(address) = literal(host) {
+            return answer(ResolutionSource::Literal, &[address]);
+        }
+        let listed = self.table.addresses(host);
+        if !listed.is_empty() {
+            return answer(ResolutionSource::StaticTable, &listed);
+        }
+        if is_localhost(host) {
+            let both = [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
+            return answer(ResolutionSource::Localhost, &both);
+        }
+        let name = absolute(host).map_err(|reason| FetchFailure::NoAddress {
+            host: host.to_owned(),
+            reason,
+        })?;
+        let filed = self.in_hosts_file(&name);
+        if !filed.is_empty() {
+            return answer(ResolutionSource::HostsFile, &filed);
+        }
+        self.ask(host, name, now).await
+    }
+
+    fn in_hosts_file(&self, name: &Name) -> Vec<IpAddr> {
+        let of = |kind| {
+            let found = self
+                .hosts
+                .lookup_static_host(&Query::query(name.clone(), kind));
+            let addresses = found.iter().flat_map(|lookup| lookup.answers());
+            addresses.filter_map(address_of).collect::<Vec<_>>()
+        };
+        [of(RecordType::A), of(RecordType::AAAA)].concat()
+    }
+
+    async fn ask(
+        &self,
+        host: &str,
+        name: Name,
+        now: Timestamp,
+    ) -> Result<Resolution, FetchFailure> {
+        let Some(resolver) = &self.resolver else {
+            return Err(FetchFailure::Lookup {
+                host: host.to_owned(),
+                reason: "the system has no name servers".to_owned(),
+            });
+        };
+        let (v4, v6) = tokio::join!(
+            resolver.lookup(name.clone(), RecordType::A),
+            resolver.lookup(name, RecordType::AAAA)
+        );
+        let records = [&v4, &v6]
+            .into_iter()
+            .filter_map(|answer| answer.as_ref().ok())
+            .flat_map(Lookup::answers);
+        let mut ttl = None::<u32>;
+        let mut found = Vec::new();
+        for record in records {
+            ttl = Some(ttl.map_or(record.ttl, |least| least.min(record.ttl)));
+            if let Some(address) = address_of(record) {
+                let owner = record.name.to_utf8();
+                found.push((owner.trim_end_matches('.').to_owned(), address));
+            }
+        }
+        if found.is_empty() {
+            return Err(no_address(host, v4.err(), v6.err()));
+        }
+        let ttl = Duration::from_secs(ttl.unwrap_or_default().into());
+        Ok(self.resolution(host, ResolutionSource::Dns, ttl, found, now))
+    }
+
+    fn resolution(
+        &self,
+        host: &str,
+        source: ResolutionSource,
+        ttl: Duration,
+        records: Vec<(String, IpAddr)>,
+        now: Timestamp,
+    ) -> Resolution {
+        let addresses = records.iter().map(|(_, address)| *address);
+        Resolution {
+            host: host.to_owned(),
+            addresses: addresses.take(ADDRESSES_MAX).collect(),
+            source,
+            server: self.server,
+            ttl,
+            expires: now.saturating_add(ttl).unwrap_or(Timestamp::MAX),
+            text: record_text(now, ttl, &records),
+        }
+    }
+}
+
+fn system_resolver() -> Result<(TokioResolver, Option<IpAddr>), NetError> {
+    let (config, options) = hickory_resolver::system_conf::read_system_conf()?;
+    let server = config.name_servers.first().map(|server| server.ip);
+    let provider = hickory_resolver::net::runtime::TokioRuntimeProvider::default();
+    let mut builder = TokioResolver::builder_with_config(config, provider).with_options(options);
+    let options = builder.options_mut();
+    options.use_hosts_file = ResolveHosts::Never;
+    options.cache_size = 0;
+    Ok((builder.build()?, server))
+}
+
+/// An address in the host of a URI: bare, or IPv6 in brackets.
+fn literal(host: &str) -> Option<IpAddr> {
+    let bare = host.strip_prefix('[').and_then(|h| h.strip_suffix(']'));
+    bare.unwrap_or(host).parse().ok()
+}
+
+fn is_localhost(host: &str) -> bool {
+    let last = host.rsplit('.').next().unwrap_or(host);
+    last.eq_ignore_ascii_case("localhost")
+}
+
+fn absolute(host: &str) -> Result<Name, String> {
+    let mut name = Name::from_utf8(host).map_err(|error| error.to_string())?;
+    if name.is_root() {
+        return Err("not a name".to_owned());
+    }
+    name.set_fqdn(true);
+    Ok(name)
+}
+
+fn address_of(record: &Record) -> Option<IpAddr> {
+    match &record.data {
+        RData::A(address) => Some(IpAddr::V4(address.0)),
+        RData::AAAA(address) => Some(IpAddr::V6(address.0)),
+        _ => None,
+    }
+}
+
+/// The name servers' own "no" where one family got it and the other got nothing better; otherwise what went wrong.
+fn no_address(host: &str, v4: Option<NetError>, v6: Option<NetError>) -> FetchFailure {
+    let host = host.to_owned();
+    let wrong = [&v4, &v6]
+        .into_iter()
+        .flatten()
+        .find(|error| !error.is_no_records_found());
+    if let Some(error) = wrong {
+        return FetchFailure::Lookup {
+            host,
+            reason: error.to_string(),
+        };
+    }
+    let missing = [v4, v6].iter().flatten().any(NetError::is_nx_domain);
+    FetchFailure::NoAddress {
+        host,
+        reason: match missing {
+            true => "no such name",
+            false => "the name has no address records",
+        }
+        .to_owned(),
+    }
+}
+
+/// Owner, TTL, class, type and data; blanks between owner and TTL as the predecessor's library sets them, up to the
+/// third tab stop.
+fn record_text(now: Timestamp, ttl: Duration, records: &[(String, IpAddr)]) -> String {
+    let time = now.to_zoned(TimeZone::UTC).strftime("%Y%m%d%H%M%S");
+    let mut text = format!("{time}\n");
+    for (owner, address) in records {
+        let dotted = match literal(owner) {
+            Some(_) => owner.clone(),
+            None => format!("{owner}."),
+        };
+        let tabs = match dotted.len() {
+            0..8 => "\t\t\t",
+            8..16 => "\t\t",
+            _ => "\t",
+        };
+        let kind = if address.is_ipv4() { "A" } else { "AAAA" };
+        // Writing to a string cannot fail.
+        let _ = writeln!(
+            text,
+            "{dotted}{tabs}{}\tIN\t{kind}\t{address}",
+            ttl.as_secs()
+        );
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+
+    fn now() -> Timestamp {
+        "2026-11-20T13:12:03.5Z".parse().unwrap()
+    }
+
+    fn names() -> Names {
+        let table = [
+            ("news.example", "127.0.0.5"),
+            ("*.news.example", "127.0.0.6"),
+            ("*.news.example", "::1"),
+        ];
+        let mut hosts = Hosts::default();
+        hosts
+            .read_hosts_conf(&b"10.1.2.3 filed.example\nfd00::3 filed.example\n"[..])
+            .unwrap();
+        Names {
+            table: table.map(|(n, a)| (n, a.parse().unwrap())).into_iter().collect(),
+            hosts,
+            resolver: None,
+            server: None,
+        }
+    }
+
+    #[track_caller]
+    fn check(host: &str, source: ResolutionSource, addresses: &[&str]) {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let answer = runtime.block_on(names().resolve(host, now())).unwrap();
+        let addresses: Vec<IpAddr> = addresses.iter().map(|a| a.parse().unwrap()).collect();
+        assert_eq!((answer.source, answer.addresses), (source, addresses));
+        assert_eq!(answer.expires, now() + TTL_WITHOUT_DNS);
+    }
+
+    #[test]
+    fn what_needs_no_name_server_is_answered_here() {
+        check("192.0.2.7", ResolutionSource::Literal, &["192.0.2.7"]);
+        check("[2001:db8::7]", ResolutionSource::Literal, &["2001:db8::7"]);
+        check("News.example.", ResolutionSource::StaticTable, &["127.0.0.5"]);
+        check("a.b.news.example", ResolutionSource::StaticTable, &["127.0.0.6", "::1"]);
+        check("localhost", ResolutionSource::Localhost, &["127.0.0.1", "::1"]);
+        check("shop.LocalHost.", ResolutionSource::Localhost, &["127.0.0.1", "::1"]);
+        check("filed.example", ResolutionSource::HostsFile, &["10.1.2.3", "fd00::3"]);
+    }
+
+    #[test]
+    fn what_is_no_name_or_cannot_be_asked_is_minus_one() {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        for host in ["", ".", "a..b", "nosuch.example", "notlocalhost"] {
+            let failure = runtime.block_on(names().resolve(host, now())).unwrap_err();
+            assert_eq!(failure.status(), -1, "{host}: {failure}");
+        }
+    }
+
+    #[test]
+    fn the_record_is_the_predecessors() {
+        let records = [
+            ("a.example".to_owned(), "192.0.2.1".parse().unwrap()),
+            ("www.a.example.com".to_owned(), "2001:db8::1".parse().unwrap()),
+            ("a.com".to_owned(), "192.0.2.2".parse().unwrap()),
+        ];
+        assert_eq!(
+            record_text(now(), Duration::from_secs(300), &records),
+            "20261120131203\n\
+             a.example.\t\t300\tIN\tA\t192.0.2.1\n\
+             www.a.example.com.\t300\tIN\tAAAA\t2001:db8::1\n\
+             a.com.\t\t\t300\tIN\tA\t192.0.2.2\n"
+        );
+    }
+}

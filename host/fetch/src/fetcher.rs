@@ -1,0 +1,92 @@
+//! The fetcher: what the crawl holds one of.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use crate::config::Config;
+use crate::dns::{Names, Resolution};
+use crate::exchange::{Exchange, HeadVerdict, Request};
+use crate::failure::FetchFailure;
+use crate::head::ResponseHead;
+use crate::http;
+use crate::request::check_headers;
+use crate::pool::Pool;
+use crate::tls::Tls;
+
+/// Resolves names and fetches URIs. Cheap to clone; clones share connections.
+#[derive(Clone, Debug)]
+pub struct Fetcher {
+    parts: Arc<Parts>,
+}
+
+/// What every exchange needs.
+#[derive(Debug)]
+pub(crate) struct Parts {
+    pub config: Config,
+    pub tls: Tls,
+    pub pool: Pool,
+    names: Names,
+}
+
+/// Why no fetcher could be built.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BuildError {
+    /// A root certificate is none, or rustls has no common ground with its own provider.
+    #[error("TLS cannot be set up")]
+    Tls(#[from] rustls::Error),
+    /// A header that the profile sets cannot be sent.
+    #[error("header {name:?} with value {value:?} cannot be sent")]
+    Header {
+        /// As configured.
+        name: String,
+        /// As configured.
+        value: String,
+    },
+}
+
+impl Fetcher {
+    /// Reads the system's resolver configuration, `/etc/hosts` and root certificates. Opens no socket.
+    ///
+    /// # Errors
+    /// The configuration cannot be used.
+    pub fn new(config: Config) -> Result<Self, BuildError> {
+        check_headers(&config)?;
+        let parts = Parts {
+            tls: Tls::build(&config.trust)?,
+            pool: Pool::default(),
+            names: Names::from_system(config.hosts.clone()),
+            config,
+        };
+        Ok(Fetcher {
+            parts: Arc::new(parts),
+        })
+    }
+
+    /// The configuration it was built from.
+    pub fn config(&self) -> &Config {
+        &self.parts.config
+    }
+
+    /// Looks up a host as a URI names it: a name, or an address (IPv6 in brackets or not). `now` dates the record.
+    ///
+    /// # Errors
+    /// [`FetchFailure::NoAddress`] and [`FetchFailure::Lookup`], both −1. Whether an address may be connected to is
+    /// checked when connecting.
+    pub async fn resolve(&self, host: &str, now: Timestamp) -> Result<Resolution, FetchFailure> {
+        self.parts.names.resolve(host, now).await
+    }
+
+    /// Fetches one URI. Redirects are not followed. `on_head` is asked once the head of the final response is whole,
+    /// whatever its status; while it thinks, the server waits.
+    ///
+    /// The answer is an [`Exchange`] whatever happens; [`Exchange::status`] says how it went.
+    pub async fn http(
+        &self,
+        request: Request,
+        on_head: impl AsyncFnOnce(&ResponseHead) -> HeadVerdict,
+    ) -> Exchange {
+        http::fetch(&self.parts, &request, on_head).await
+    }
+}

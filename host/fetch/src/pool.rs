@@ -1,0 +1,80 @@
+//! Idle connections, kept for the next exchange with the same server and address.
+
+use std::collections::VecDeque;
+use std::net::IpAddr;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::stream::{Connection, Server};
+
+/// Idle connections kept in all; beyond, the oldest is closed. Bounds file descriptors, not speed: a queue that is at
+/// work asks again within seconds.
+const IDLE_CONNECTIONS_MAX: usize = 256;
+
+/// Idle connections kept to one server: a queue has one exchange at a time.
+const IDLE_CONNECTIONS_PER_SERVER_MAX: usize = 2;
+
+/// How long a connection is kept; many servers close theirs after 5 to 60 s, and ours must not outlive a politeness
+/// pause by much.
+const IDLE_TIME_MAX: Duration = Duration::from_secs(30);
+
+/// The pool; oldest first.
+#[derive(Debug, Default)]
+pub(crate) struct Pool {
+    idle: Mutex<VecDeque<Idle>>,
+}
+
+#[derive(Debug)]
+struct Idle {
+    server: Server,
+    connection: Connection,
+    since: Instant,
+}
+
+impl Pool {
+    /// The newest connection to one of these addresses on which nothing has happened. Dead ones are dropped on the way.
+    pub(crate) fn take(&self, server: &Server, addresses: &[IpAddr]) -> Option<Connection> {
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        drop_old(&mut idle);
+        loop {
+            let at = idle.iter().rposition(|entry| {
+                entry.server == *server && addresses.contains(&entry.connection.peer)
+            })?;
+            let mut connection = idle.remove(at)?.connection;
+            if connection.stream.is_quiet() {
+                connection.reused = true;
+                return Some(connection);
+            }
+        }
+    }
+
+    pub(crate) fn put(&self, server: Server, connection: Connection) {
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        drop_old(&mut idle);
+        let same = |entry: &Idle| entry.server == server;
+        if idle.iter().filter(|entry| same(entry)).count() >= IDLE_CONNECTIONS_PER_SERVER_MAX
+            && let Some(oldest) = idle.iter().position(same)
+        {
+            idle.remove(oldest);
+        }
+        if idle.len() >= IDLE_CONNECTIONS_MAX {
+            idle.pop_front();
+        }
+        idle.push_back(Idle {
+            server,
+            connection,
+            since: Instant::now(),
+        });
+    }
+}
+
+fn drop_old(idle: &mut VecDeque<Idle>) {
+    while idle
+        .front()
+        .is_some_and(|entry| entry.since.elapsed() > IDLE_TIME_MAX)
+    {
+        idle.pop_front();
+    }
+}

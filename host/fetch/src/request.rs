@@ -1,0 +1,220 @@
+//! A request made ready: where it goes and which header fields it has.
+
+use ::http::header::{HeaderMap, HeaderName, HeaderValue};
+use ::http::uri::PathAndQuery;
+use ::http::{Method, Uri as Target};
+use bytes::Bytes;
+use http_body_util::Full;
+use opilio_uri::Uri;
+
+use crate::config::Config;
+use crate::exchange::Request;
+use crate::failure::FetchFailure;
+use crate::fetcher::BuildError;
+use crate::stream::Server;
+
+/// A request that can be sent any number of times.
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    pub server: Server,
+    pub method: Method,
+    target: Target,
+    headers: HeaderMap,
+    body: Bytes,
+}
+
+impl Prepared {
+    pub(crate) fn new(config: &Config, request: &Request) -> Result<Self, FetchFailure> {
+        let uri = &request.uri;
+        let unfetchable = |reason: &str| FetchFailure::Unfetchable {
+            uri: uri.as_str().to_owned(),
+            reason: reason.to_owned(),
+        };
+        let tls = match uri.scheme() {
+            "http" => false,
+            "https" => true,
+            _ => return Err(unfetchable("the scheme is neither http nor https")),
+        };
+        let host = uri.host().filter(|host| !host.is_empty());
+        let host = host.ok_or_else(|| unfetchable("no host"))?;
+        let target = target(uri.path_and_query());
+        let target = target.ok_or_else(|| unfetchable("the path cannot be sent"))?;
+        let authority = match uri.port() {
+            Some(port) => format!("{host}:{port}"),
+            None => host.to_owned(),
+        };
+
+        let mut headers = Fields::default();
+        headers.append("Host", &authority);
+        if !headers.0.contains_key("host") {
+            return Err(unfetchable("the host cannot be sent"));
+        }
+        headers.append("User-Agent", &config.user_agent);
+        headers.append_some("From", config.from.as_deref());
+        for (name, value) in &config.headers {
+            headers.append(name, value);
+        }
+        headers.append_some("Accept-Encoding", config.accept_encoding.as_deref());
+        headers.append_some("Referer", referer(request).as_deref());
+        headers.append_some("If-None-Match", request.if_none_match.as_deref());
+        headers.append_some("If-Modified-Since", request.if_modified_since.as_deref());
+        if !config.keep_alive {
+            headers.append("Connection", "close");
+        }
+        headers.replace(&request.headers);
+        if let Some(body) = &request.body {
+            headers.append("Content-Type", &body.content_type);
+        }
+        Ok(Prepared {
+            server: Server {
+                tls,
+                host: host.to_owned(),
+                port: uri.port_or_default(),
+            },
+            method: match request.body {
+                Some(_) => Method::POST,
+                None => Method::GET,
+            },
+            target,
+            headers: headers.0,
+            body: match &request.body {
+                Some(body) => body.content.clone(),
+                None => Bytes::new(),
+            },
+        })
+    }
+
+    pub(crate) fn message(&self) -> ::http::Request<Full<Bytes>> {
+        let mut message = ::http::Request::new(Full::new(self.body.clone()));
+        *message.method_mut() = self.method.clone();
+        *message.uri_mut() = self.target.clone();
+        *message.headers_mut() = self.headers.clone();
+        message
+    }
+}
+
+/// Fails on a header of the configuration that cannot be sent.
+pub(crate) fn check_headers(config: &Config) -> Result<(), BuildError> {
+    let own = [
+        ("User-Agent", Some(&config.user_agent)),
+        ("From", config.from.as_ref()),
+        ("Accept-Encoding", config.accept_encoding.as_ref()),
+    ];
+    let own = own.into_iter().filter_map(|(n, v)| Some((n, v?)));
+    let given = config.headers.iter().map(|(n, v)| (n.as_str(), v));
+    for (name, value) in own.chain(given) {
+        if field(name, value).is_none() {
+            return Err(BuildError::Header {
+                name: name.to_owned(),
+                value: value.clone(),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Header fields in the order they are sent.
+#[derive(Default)]
+struct Fields(HeaderMap);
+
+impl Fields {
+    /// What cannot be sent, such as a stored validator with control characters, is left out.
+    fn append(&mut self, name: &str, value: &str) {
+        if let Some((name, value)) = field(name, value) {
+            self.0.append(name, value);
+        }
+    }
+
+    fn append_some(&mut self, name: &str, value: Option<&str>) {
+        if let Some(value) = value {
+            self.append(name, value);
+        }
+    }
+
+    /// New fields in place of all of the same names.
+    fn replace(&mut self, fields: &[(String, String)]) {
+        let parsed = || fields.iter().filter_map(|(n, v)| field(n, v));
+        for (name, _) in parsed() {
+            self.0.remove(name);
+        }
+        for (name, value) in parsed() {
+            self.0.append(name, value);
+        }
+    }
+}
+
+/// Values are kept as received, bytes read as ISO-8859-1, and are sent back the same way where they fit it.
+fn field(name: &str, value: &str) -> Option<(HeaderName, HeaderValue)> {
+    let latin1: Option<Vec<u8>> = value.chars().map(|c| u8::try_from(c).ok()).collect();
+    let bytes = latin1.unwrap_or_else(|| value.as_bytes().to_vec());
+    let name = HeaderName::from_bytes(name.as_bytes()).ok()?;
+    Some((name, HeaderValue::from_bytes(&bytes).ok()?))
+}
+
+/// The origin form. Bytes that hyper refuses although browsers send them are percent-encoded.
+fn target(path_and_query: &str) -> Option<Target> {
+    let given = match path_and_query.starts_with('/') {
+        true => path_and_query.to_owned(),
+        false => format!("/{path_and_query}"),
+    };
+    let parsed = given
+        .parse::<PathAndQuery>()
+        .or_else(|_| encoded(&given).parse());
+    let mut parts = ::http::uri::Parts::default();
+    parts.path_and_query = Some(parsed.ok()?);
+    Target::from_parts(parts).ok()
+}
+
+fn encoded(path_and_query: &str) -> String {
+    let mut text = String::with_capacity(path_and_query.len());
+    for byte in path_and_query.bytes() {
+        match byte {
+            0..=b' ' | 0x7f.. | b'"' | b'#' | b'<' | b'>' | b'\\' | b'^' | b'`' | b'{' | b'|' | b'}' => {
+                text.push_str(&format!("%{byte:02X}"));
+            }
+            byte => text.push(char::from(byte)),
+        }
+    }
+    text
+}
+
+/// Never from https to http, never with user information (RFC 9110 §10.1.3).
+fn referer(request: &Request) -> Option<String> {
+    let referer: &Uri = request.referer.as_ref()?;
+    let downgrade = referer.scheme() == "https" && request.uri.scheme() != "https";
+    if downgrade || !referer.is_http() {
+        return None;
+    }
+    Some(match referer.userinfo() {
+        Some(userinfo) => referer.as_str().replacen(&format!("{userinfo}@"), "", 1),
+        None => referer.as_str().to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+
+    #[track_caller]
+    fn check(path_and_query: &str, expected: &str) {
+        let target = target(path_and_query).unwrap();
+        assert_eq!(target.to_string(), expected, "{path_and_query}");
+    }
+
+    #[test]
+    fn targets_are_sent_as_written() {
+        for same in ["/", "/a?b=c", "//a//?", "/a%20b", "/?q=a|b", "/a;b=c/d,e", "/[x]?y[]=%zz", "/?a=b?c/d"] {
+            check(same, same);
+        }
+        check("", "/");
+        check("?a", "/?a");
+    }
+
+    #[test]
+    fn what_hyper_refuses_is_encoded() {
+        check("/a`b", "/a%60b");
+        check("/a b?\u{7f}", "/a%20b?%7F");
+    }
+}

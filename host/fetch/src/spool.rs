@@ -1,0 +1,273 @@
+//! Bytes of one exchange: in memory while they are few, in an unlinked temporary file once they are many.
+//!
+//! A [`Spool`] is cheap to clone and to slice; all clones read the same bytes, each at its own pace. The space is
+//! given back when the last of them is dropped, also after a crash, because the file has no name.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+/// Recorded bytes, complete and unchanging.
+#[derive(Clone, Debug)]
+pub struct Spool {
+    store: Store,
+    start: u64,
+    end: u64,
+}
+
+#[derive(Clone, Debug)]
+enum Store {
+    Memory(Bytes),
+    File(Arc<File>),
+}
+
+/// Writes a [`Spool`], front to back.
+#[derive(Debug)]
+pub struct SpoolWriter {
+    memory: Vec<u8>,
+    file: Option<File>,
+    length: u64,
+    memory_max: usize,
+    scratch_dir: PathBuf,
+}
+
+/// Reads a [`Spool`] from its start. On a file every call is one system call: wrap it in a `BufReader` for small reads.
+#[derive(Clone, Debug)]
+pub struct SpoolReader {
+    spool: Spool,
+    position: u64,
+}
+
+impl Spool {
+    /// Length in bytes.
+    pub fn length(&self) -> u64 {
+        self.end - self.start
+    }
+
+    /// Whether there is no byte in it.
+    pub fn is_empty(&self) -> bool {
+        self.length() == 0
+    }
+
+    /// A reader of its own, from the first byte.
+    pub fn reader(&self) -> SpoolReader {
+        SpoolReader {
+            spool: self.clone(),
+            position: 0,
+        }
+    }
+
+    /// All bytes without copying, where they are in memory; none where they went to disk.
+    pub fn bytes_if_small(&self) -> Option<Bytes> {
+        match &self.store {
+            Store::Memory(bytes) => Some(bytes.slice(self.start as usize..self.end as usize)),
+            Store::File(_) => None,
+        }
+    }
+
+    /// At most `length` bytes from `offset`; fewer at the end, none past it.
+    ///
+    /// # Errors
+    /// The scratch file could not be read.
+    pub fn read_at(&self, offset: u64, length: usize) -> io::Result<Bytes> {
+        let from = self.start.saturating_add(offset).min(self.end);
+        let to = from.saturating_add(length as u64).min(self.end);
+        match &self.store {
+            Store::Memory(bytes) => Ok(bytes.slice(from as usize..to as usize)),
+            Store::File(file) => {
+                let mut buffer = vec![0; (to - from) as usize];
+                read_exact_at(file, &mut buffer, from)?;
+                Ok(buffer.into())
+            }
+        }
+    }
+
+    /// A part of it, sharing the bytes. A range past the end is cut.
+    pub fn slice(&self, range: Range<u64>) -> Spool {
+        let start = self.start.saturating_add(range.start).min(self.end);
+        let end = self
+            .start
+            .saturating_add(range.end)
+            .min(self.end)
+            .max(start);
+        Spool {
+            store: self.store.clone(),
+            start,
+            end,
+        }
+    }
+}
+
+impl Default for Spool {
+    fn default() -> Self {
+        Bytes::new().into()
+    }
+}
+
+impl From<Bytes> for Spool {
+    fn from(bytes: Bytes) -> Self {
+        Spool {
+            start: 0,
+            end: bytes.len() as u64,
+            store: Store::Memory(bytes),
+        }
+    }
+}
+
+impl SpoolWriter {
+    /// A writer that keeps up to `memory_max` bytes in memory and moves to a file in `scratch_dir` beyond that.
+    /// The directory is touched only then.
+    pub fn new(memory_max: usize, scratch_dir: &Path) -> Self {
+        SpoolWriter {
+            memory: Vec::new(),
+            file: None,
+            length: 0,
+            memory_max,
+            scratch_dir: scratch_dir.to_owned(),
+        }
+    }
+
+    /// Bytes written so far.
+    pub fn length(&self) -> u64 {
+        self.length
+    }
+
+    /// Appends all of `bytes`.
+    ///
+    /// # Errors
+    /// The scratch file could not be made or written; the spool is then useless.
+    pub fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.length += bytes.len() as u64;
+        if self.file.is_none() && self.memory.len() + bytes.len() <= self.memory_max {
+            self.memory.extend_from_slice(bytes);
+            return Ok(());
+        }
+        let file = match &mut self.file {
+            Some(file) => file,
+            vacant => {
+                let mut file = tempfile::tempfile_in(&self.scratch_dir)?;
+                file.write_all(&self.memory)?;
+                self.memory = Vec::new();
+                vacant.insert(file)
+            }
+        };
+        file.write_all(bytes)
+    }
+
+    /// What was written, for reading.
+    pub fn finish(self) -> Spool {
+        Spool {
+            start: 0,
+            end: self.length,
+            store: match self.file {
+                Some(file) => Store::File(Arc::new(file)),
+                None => Store::Memory(self.memory.into()),
+            },
+        }
+    }
+}
+
+impl Read for SpoolReader {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let from = self.spool.start + self.position;
+        let count = (self.spool.end - from).min(buffer.len() as u64) as usize;
+        match &self.spool.store {
+            Store::Memory(bytes) => {
+                let from = from as usize;
+                buffer[..count].copy_from_slice(&bytes[from..from + count]);
+            }
+            Store::File(file) => read_exact_at(file, &mut buffer[..count], from)?,
+        }
+        self.position += count as u64;
+        Ok(count)
+    }
+}
+
+#[cfg(unix)]
+fn read_exact_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+    std::os::unix::fs::FileExt::read_exact_at(file, buffer, offset)
+}
+
+#[cfg(windows)]
+fn read_exact_at(file: &File, mut buffer: &mut [u8], mut offset: u64) -> io::Result<()> {
+    while !buffer.is_empty() {
+        match std::os::windows::fs::FileExt::seek_read(file, buffer, offset)? {
+            0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+            count => {
+                buffer = &mut buffer[count..];
+                offset += count as u64;
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+
+    #[track_caller]
+    fn check(memory_max: usize, parts: &[&[u8]], in_memory: bool) {
+        let scratch = tempfile::tempdir().unwrap();
+        let mut writer = SpoolWriter::new(memory_max, scratch.path());
+        for part in parts {
+            writer.append(part).unwrap();
+        }
+        let whole = parts.concat();
+        assert_eq!(writer.length(), whole.len() as u64);
+        let spool = writer.finish();
+        assert_eq!(spool.bytes_if_small().is_some(), in_memory);
+        assert_eq!(spool.length(), whole.len() as u64);
+        let (mut one, mut two) = (spool.reader(), spool.reader());
+        let mut first = [0; 3];
+        let _ = one.read(&mut first).unwrap();
+        for reader in [&mut two, &mut one] {
+            let mut rest = Vec::new();
+            reader.read_to_end(&mut rest).unwrap();
+            assert!(whole.ends_with(&rest), "{rest:?}");
+        }
+        for from in 0..=whole.len() + 1 {
+            for length in 0..=whole.len() + 1 {
+                let to = (from + length).min(whole.len());
+                let expected = &whole[from.min(to)..to];
+                let read = spool.read_at(from as u64, length).unwrap();
+                assert_eq!(read, expected, "{from} {length}");
+                let slice = spool.slice(from as u64..(from + length) as u64);
+                assert_eq!(slice.length(), expected.len() as u64);
+                let mut bytes = Vec::new();
+                slice.reader().read_to_end(&mut bytes).unwrap();
+                assert_eq!(bytes, expected, "{from} {length}");
+                assert_eq!(slice.read_at(1, 2).unwrap(), {
+                    let end = expected.len().min(3);
+                    &expected[end.min(1)..end]
+                });
+            }
+        }
+        assert_eq!(scratch.path().read_dir().unwrap().count(), 0);
+    }
+
+    #[test]
+    fn few_bytes_stay_in_memory() {
+        check(8, &[], true);
+        check(8, &[b"abc", b"defgh"], true);
+    }
+
+    #[test]
+    fn many_bytes_go_to_a_file_without_a_name() {
+        check(8, &[b"abc", b"defgh", b"i", b"jk"], false);
+        check(0, &[b"a"], false);
+    }
+
+    #[test]
+    fn a_missing_scratch_directory_is_an_error_and_only_when_needed() {
+        let mut writer = SpoolWriter::new(2, Path::new("/nonexistent/scratch"));
+        writer.append(b"ab").unwrap();
+        writer.append(b"c").unwrap_err();
+    }
+}

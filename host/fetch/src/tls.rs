@@ -1,0 +1,217 @@
+//! TLS by rustls: whom to believe, and what to remember of a session.
+
+use std::sync::Arc;
+
+use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::CryptoProvider;
+use rustls::{ClientConfig, DigitallySignedStruct, ProtocolVersion, RootCertStore, SignatureScheme};
+use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
+
+use crate::config::Trust;
+use crate::fetcher::BuildError;
+
+/// A TLS session, for the record.
+#[derive(Clone, Debug)]
+pub struct TlsInfo {
+    /// Such as `TLSv1_3`.
+    pub version: Option<ProtocolVersion>,
+    /// IANA name of the cipher suite, such as `TLS13_AES_256_GCM_SHA384`.
+    pub cipher_suite: Option<String>,
+    /// The server's certificates (DER), its own first.
+    pub certificates: Vec<CertificateDer<'static>>,
+    /// Whether the certificate is believed; otherwise why not. Only [`Trust::Record`] goes on all the same.
+    pub verified: Result<(), String>,
+}
+
+/// Makes client configurations and judges certificates.
+#[derive(Debug)]
+pub(crate) struct Tls {
+    pub config: Arc<ClientConfig>,
+    /// Judges after the fact what [`Trust::Record`] let pass.
+    judge: Option<Arc<dyn ServerCertVerifier>>,
+}
+
+impl TlsInfo {
+    /// The value for `WARC-Protocol`.
+    pub(crate) fn protocol(&self) -> Option<&'static str> {
+        match self.version? {
+            ProtocolVersion::TLSv1_2 => Some("tls/1.2"),
+            ProtocolVersion::TLSv1_3 => Some("tls/1.3"),
+            _ => None,
+        }
+    }
+}
+
+impl Tls {
+    pub(crate) fn build(trust: &Trust) -> Result<Self, BuildError> {
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let versions = ClientConfig::builder_with_provider(provider.clone())
+            .with_safe_default_protocol_versions()?;
+        let (mut config, judge) = match trust {
+            Trust::Platform => {
+                let roots = platform_roots();
+                (versions.with_root_certificates(roots).with_no_client_auth(), None)
+            }
+            Trust::Roots(certificates) => {
+                let mut roots = RootCertStore::empty();
+                for certificate in certificates {
+                    roots.add(certificate.clone())?;
+                }
+                (versions.with_root_certificates(roots).with_no_client_auth(), None)
+            }
+            Trust::Record => {
+                let recorder = Arc::new(TrustAll(provider.clone()));
+                let config = versions
+                    .dangerous()
+                    .with_custom_certificate_verifier(recorder)
+                    .with_no_client_auth();
+                (config, judge(provider))
+            }
+        };
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        Ok(Tls {
+            config: Arc::new(config),
+            judge,
+        })
+    }
+
+    /// What to remember of a session that has been set up.
+    pub(crate) fn info(
+        &self,
+        session: &rustls::ClientConnection,
+        server: &ServerName<'_>,
+    ) -> TlsInfo {
+        let certificates: Vec<_> = session
+            .peer_certificates()
+            .unwrap_or_default()
+            .iter()
+            .map(|certificate| certificate.clone().into_owned())
+            .collect();
+        let suite = session.negotiated_cipher_suite();
+        TlsInfo {
+            version: session.protocol_version(),
+            cipher_suite: suite.map(|suite| format!("{:?}", suite.suite())),
+            verified: match &self.judge {
+                None => Ok(()),
+                Some(judge) => verify(judge.as_ref(), &certificates, server),
+            },
+            certificates,
+        }
+    }
+}
+
+/// The operating system's roots. Single ones that cannot be read are left out; with none at all nothing verifies.
+fn platform_roots() -> RootCertStore {
+    let found = rustls_native_certs::load_native_certs();
+    for error in &found.errors {
+        tracing::warn!(%error, "cannot read some of the platform's root certificates");
+    }
+    let mut roots = RootCertStore::empty();
+    let (_, ignored) = roots.add_parsable_certificates(found.certs);
+    tracing::debug!(known = roots.len(), ignored, "platform root certificates");
+    roots
+}
+
+/// None where the platform has no roots to judge by.
+fn judge(provider: Arc<CryptoProvider>) -> Option<Arc<dyn ServerCertVerifier>> {
+    let roots = Arc::new(platform_roots());
+    match WebPkiServerVerifier::builder_with_provider(roots, provider).build() {
+        Ok(judge) => Some(judge),
+        Err(_) => Some(Arc::new(TrustNone)),
+    }
+}
+
+fn verify(
+    judge: &dyn ServerCertVerifier,
+    certificates: &[CertificateDer<'_>],
+    server: &ServerName<'_>,
+) -> Result<(), String> {
+    let Some((own, others)) = certificates.split_first() else {
+        return Err("no certificate".to_owned());
+    };
+    match judge.verify_server_cert(own, others, server, &[], UnixTime::now()) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// Believes every certificate; signatures made with its key are still checked.
+#[derive(Debug)]
+struct TrustAll(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for TrustAll {
+    fn verify_server_cert(
+        &self,
+        _own: &CertificateDer<'_>,
+        _others: &[CertificateDer<'_>],
+        _server: &ServerName<'_>,
+        _ocsp: &[u8],
+        _now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.0.signature_verification_algorithms;
+        rustls::crypto::verify_tls12_signature(message, certificate, signature, algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.0.signature_verification_algorithms;
+        rustls::crypto::verify_tls13_signature(message, certificate, signature, algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}
+
+/// Judges where the platform has no roots: nothing is believed.
+#[derive(Debug)]
+struct TrustNone;
+
+impl ServerCertVerifier for TrustNone {
+    fn verify_server_cert(
+        &self,
+        _own: &CertificateDer<'_>,
+        _others: &[CertificateDer<'_>],
+        _server: &ServerName<'_>,
+        _ocsp: &[u8],
+        _now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Err(rustls::Error::General("the platform has no root certificates".to_owned()))
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _message: &[u8],
+        _certificate: &CertificateDer<'_>,
+        _signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        Err(rustls::Error::DecryptError)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        _message: &[u8],
+        _certificate: &CertificateDer<'_>,
+        _signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        Err(rustls::Error::DecryptError)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        Vec::new()
+    }
+}
