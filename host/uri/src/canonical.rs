@@ -20,8 +20,8 @@ pub enum Rule {
     StripWww,
     /// Takes `www.`, `www2.`, `www12.` … from the host.
     StripWwwN,
-    /// Takes session ids: `jsessionid`, `phpsessid` and `sid` with 32 letters and digits, ASP's `aspsessionid…`, and
-    /// `;jsessionid=…` in the path.
+    /// Takes session ids: `jsessionid`, `phpsessid` and `sid` with 32 letters and digits, ASP's `aspsessionid…`,
+    /// `;jsessionid=…` in the path, and ASP.NET's `/(S(…))/` before an `.aspx`.
     StripSessionIds,
     /// Takes ColdFusion's `cfid` and the `cftoken` beside it.
     StripSessionCfids,
@@ -300,11 +300,47 @@ fn strip_www(text: &str, numbered: bool) -> Cow<'_, str> {
 }
 
 fn strip_session_ids(text: &str) -> Cow<'_, str> {
-    let path_free = strip_path_jsessionid(text);
-    match strip_parameters(&path_free, is_session_id) {
-        Some(stripped) => Cow::Owned(stripped),
-        None => path_free,
+    let mut text = strip_path_jsessionid(text);
+    if let Some(stripped) = strip_aspx_session(&text) {
+        text = Cow::Owned(stripped);
     }
+    if let Some(stripped) = strip_parameters(&text, is_session_id) {
+        text = Cow::Owned(stripped);
+    }
+    text
+}
+
+/// A path segment `(24 letters and digits)`, or `(X(24 letters and digits)…)`, somewhere before an `.aspx`: how ASP.NET
+/// keeps sessions without cookies.
+fn strip_aspx_session(text: &str) -> Option<String> {
+    let path_end = text.find(['?', '#']).unwrap_or(text.len());
+    let path = &text[..path_end];
+    let mut start = 0;
+    for segment in path.split_inclusive('/') {
+        let end = start + segment.len();
+        let inner = segment
+            .strip_prefix('(')
+            .and_then(|inner| inner.strip_suffix(")/"));
+        if inner.is_some_and(is_aspx_session) && path[end..].to_ascii_lowercase().contains(".aspx")
+        {
+            return Some([&text[..start], &text[end..]].concat());
+        }
+        start = end;
+    }
+    None
+}
+
+fn is_aspx_session(inner: &str) -> bool {
+    let is_id = |id: &str| id.len() == 24 && id.bytes().all(|b| b.is_ascii_alphanumeric());
+    let is_lettered = |part: &str| {
+        part.split_once('(').is_some_and(|(letter, id)| {
+            letter.len() == 1 && letter.bytes().all(|b| b.is_ascii_alphabetic()) && is_id(id)
+        })
+    };
+    is_id(inner)
+        || inner
+            .strip_suffix(')')
+            .is_some_and(|parts| parts.split(')').all(is_lettered))
 }
 
 /// `;jsessionid=…` up to the next `;`, `/`, `?` or `#` (Servlet specification 3.1 §7.1.3: a path parameter of that name).
@@ -410,4 +446,163 @@ fn strip_extra_slashes(text: &str) -> Cow<'_, str> {
         }
     }
     Cow::Owned([parts.scheme, parts.authority, &path, parts.query].concat())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+
+    #[track_caller]
+    fn check(name: &str, text: &str, expected: &str) {
+        assert_eq!(
+            Rule::named(name).unwrap().apply(text),
+            expected,
+            "{name} {text}"
+        );
+    }
+
+    #[test]
+    fn www_is_stripped_with_and_without_a_number() {
+        check(
+            "strip-www",
+            "https://www.example.org/",
+            "https://example.org/",
+        );
+        check(
+            "strip-www",
+            "http://www2.example.org/",
+            "http://www2.example.org/",
+        );
+        check(
+            "strip-www-n",
+            "http://u@WWW12.example.org:81/www.x",
+            "http://u@example.org:81/www.x",
+        );
+        check(
+            "strip-www-n",
+            "http://wwwx.example.org/",
+            "http://wwwx.example.org/",
+        );
+        check("strip-www-n", "http://www.com/", "http://www.com/");
+        check(
+            "strip-www-n",
+            "ftp://www.example.org/",
+            "ftp://www.example.org/",
+        );
+    }
+
+    #[test]
+    fn session_ids_go_and_their_neighbours_stay() {
+        const ID: &str = "0123456789ABCDEFghijklmnopqrstuv";
+        let strip = |text: &str| {
+            Rule::StripSessionIds
+                .apply(&text.replace("{}", ID))
+                .into_owned()
+        };
+        assert_eq!(
+            strip("http://a/b;jsessionid={}.node1?x=y"),
+            "http://a/b?x=y"
+        );
+        assert_eq!(
+            strip("http://a/b?mysid={}"),
+            format!("http://a/b?mysid={ID}")
+        );
+        assert_eq!(
+            strip("http://a/b?x&Sid={}&PHPSESSID={}&y"),
+            "http://a/b?x&y"
+        );
+        let with_digit = "http://a/b?aspsessionidabcdefg1=ABCDEFGHIJKLMNOPQRSTUVWX";
+        assert_eq!(strip(with_digit), with_digit);
+        assert_eq!(
+            strip("http://a/(S(4hqa0555fwsecu455xqckv45))/c.aspx?d"),
+            "http://a/c.aspx?d"
+        );
+        assert_eq!(
+            strip("http://a/(4hqa0555fwsecu455xqckv45)/c.aspx"),
+            "http://a/c.aspx"
+        );
+        assert_eq!(
+            strip("http://a/(S(4hqa0555fwsecu455xqckv45))/c"),
+            "http://a/(S(4hqa0555fwsecu455xqckv45))/c"
+        );
+    }
+
+    #[test]
+    fn coldfusion_ids_go_in_pairs() {
+        check(
+            "strip-session-cfids",
+            "http://a/b?CFID=1&CFTOKEN=2-3",
+            "http://a/b?",
+        );
+        check(
+            "strip-session-cfids",
+            "http://a/b?x=y&cfid=1&cftoken=2&z",
+            "http://a/b?x=y&z",
+        );
+        check(
+            "strip-session-cfids",
+            "http://a/b?cfid=1",
+            "http://a/b?cfid=1",
+        );
+    }
+
+    #[test]
+    fn an_empty_query_leaves_nothing() {
+        for (text, expected) in [
+            ("http://a/b?", "http://a/b"),
+            ("http://a/b?&", "http://a/b"),
+            ("http://a/b?&x&", "http://a/b?x"),
+            ("http://a/b?x&&y", "http://a/b?x&&y"),
+        ] {
+            check("fixup-query", text, expected);
+        }
+    }
+
+    #[test]
+    fn slashes_run_together_in_the_path_alone() {
+        check(
+            "strip-extra-slashes",
+            "http://a//b///c?d=http://e//f",
+            "http://a/b/c?d=http://e//f",
+        );
+    }
+
+    #[test]
+    fn a_regex_rule_matches_the_whole_text_or_nothing() {
+        let rule = Rule::regex("(.*)/print(\\d+)", "$1/$2x\\$$30").unwrap();
+        assert_eq!(rule.apply("http://a/print12"), "http://a/12x$0");
+        assert_eq!(rule.apply("http://a/print12/"), "http://a/print12/");
+        assert!(matches!(
+            Rule::regex("(", ""),
+            Err(RuleError::Pattern { .. })
+        ));
+    }
+
+    #[test]
+    fn the_default_order_makes_one_of_many() {
+        let canonical = Canonicaliser::default();
+        for text in [
+            "http://example.org/a",
+            "http://WWW.example.org/A?",
+            "http://u:p@www3.example.org:80/a?SID=0123456789abcdef0123456789abcdef",
+            "http://example.org/a?CFID=1&CFTOKEN=2",
+        ] {
+            assert_eq!(
+                canonical.apply(&Uri::parse(text).unwrap()),
+                "http://example.org/a"
+            );
+        }
+    }
+
+    #[test]
+    fn a_trace_shows_every_rule() {
+        let uri = Uri::parse("http://u@www.example.org/A").unwrap();
+        let trace = Canonicaliser::default().trace(&uri);
+        assert_eq!(
+            trace[0],
+            ("lowercase", "http://u@www.example.org/a".to_owned())
+        );
+        assert_eq!(trace[5], ("fixup-query", "http://example.org/a".to_owned()));
+    }
 }

@@ -238,3 +238,97 @@ fn lower(mut text: String) -> String {
     text.make_ascii_lowercase();
     text
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+
+    #[test]
+    fn the_slash_of_a_seed_decides() {
+        for (seed, prefix) in [
+            ("http://www.example.org", "http://(org,example,www,"),
+            ("http://www.example.org/", "http://(org,example,www,)/"),
+            ("http://www.example.org#top", "http://(org,example,www,"),
+            ("http://www.example.org?q", "http://(org,example,www,)/"),
+            (
+                "HTTPS://www.example.org/Main/sub",
+                "http://(org,example,www,)/main/",
+            ),
+            (
+                "https://www.example.org/main/sub/",
+                "http://(org,example,www,)/main/sub/",
+            ),
+            ("example.org", "http://(org,example,"),
+            ("example.org:8080", "http://(org,example,:8080"),
+            ("https://example.org:443/a", "http://(org,example,)/"),
+            ("http://u:p@example.org/a", "http://(org,example,)/"),
+            ("http://127.0.0.1", "http://(127.0.0.1"),
+            ("http://bücher.example/", "http://(example,xn--bcher-kva,)/"),
+            ("ftp://example.org/pub", "ftp://(org,example,)/"),
+        ] {
+            assert_eq!(implied_surt_prefix(seed).unwrap(), prefix, "{seed}");
+        }
+        assert!(implied_surt_prefix("mailto:a@b").is_err());
+    }
+
+    #[test]
+    fn lines_are_prefixes_uris_or_comments() {
+        for (line, prefix) in [
+            ("http://(org,Example,", Some("http://(org,example,")),
+            ("+http://(org,example,", Some("http://(org,example,")),
+            ("+https://(org,example,)/a", Some("http://(org,example,)/a")),
+            ("(is,", Some("http://(is,")),
+            ("http://(is,bok, # is redundant", Some("http://(is,bok,")),
+            ("+ example.org/a/b", Some("http://(org,example,)/a/")),
+            (
+                "http://example.org/a(b)/",
+                Some("http://(org,example,)/a(b)/"),
+            ),
+            ("  # comment", None),
+            ("", None),
+        ] {
+            assert_eq!(
+                surt_prefix_from_line(line).unwrap().as_deref(),
+                prefix,
+                "{line:?}"
+            );
+        }
+        assert!(surt_prefix_from_line("+mailto:a@b").is_err());
+    }
+
+    #[test]
+    fn a_set_keeps_only_what_is_needed() {
+        let set = SurtPrefixSet::parse("(org,archive,\n(is,bok,\n(is,\n#\n(is,bok,www\n").unwrap();
+        assert_eq!(
+            set.iter().collect::<Vec<_>>(),
+            ["http://(is,", "http://(org,archive,"]
+        );
+        assert_eq!(set.prefix_of("http://(is,example,)/"), Some("http://(is,"));
+        assert!(!set.covers("http://(org,archivf,)/"));
+        assert!(!set.covers("http://(org,archive"));
+        assert_eq!(SurtPrefixSet::parse("a.org\nmailto:x").unwrap_err().0, 2);
+    }
+
+    #[test]
+    fn lookups_go_from_the_exact_to_the_general() {
+        assert_eq!(
+            surt_lookups("http://(org,a,:81@u)/b/c/?d"),
+            [
+                "(org,a,:81@u)/b/c/?d\t",
+                "(org,a,:81@u)/b/c/?d",
+                "(org,a,:81@u)/b/c/",
+                "(org,a,:81@u)/b/c",
+                "(org,a,:81@u)/b",
+                "(org,a,:81@u",
+                "(org,a,:81",
+                "(org,a",
+                "(org",
+            ]
+        );
+        assert_eq!(
+            surt_lookups("http://(127.0.0.1)/b"),
+            ["(127.0.0.1)/b\t", "(127.0.0.1)/b", "(127.0.0.1"]
+        );
+    }
+}

@@ -15,6 +15,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use url::{Host, ParseError, Position, Url};
 
 use crate::host::{self, HostFault};
+use crate::percent::{self, upper_hex};
 use crate::scheme::{Beginning, Scheme, beginning};
 
 /// Longest URI in bytes, as written and as normalised. Longer ones are refused with [`UriError::TooLong`].
@@ -34,6 +35,9 @@ pub struct Uri {
     scheme: Scheme,
     form: Form,
 }
+
+/// Encodes the text of a query in the character encoding of the page it was found in.
+pub type EncodeQuery<'e> = &'e dyn Fn(&str) -> Cow<'_, [u8]>;
 
 /// Why a text is no URI that a crawl can use.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -135,7 +139,7 @@ impl Uri {
     pub fn join_encoded(
         &self,
         reference: &str,
-        encode_query: &dyn Fn(&str) -> Cow<'_, [u8]>,
+        encode_query: EncodeQuery<'_>,
     ) -> Result<Uri, UriError> {
         self.resolve(reference, Some(encode_query))
     }
@@ -330,7 +334,7 @@ impl Uri {
     fn resolve(
         &self,
         reference: &str,
-        encode_query: Option<&dyn Fn(&str) -> Cow<'_, [u8]>>,
+        encode_query: Option<EncodeQuery<'_>>,
     ) -> Result<Uri, UriError> {
         let reference = trim(reference);
         let (scheme, rest) = match beginning(reference) {
@@ -461,11 +465,15 @@ impl Uri {
         }
         let query = match Host::parse(query) {
             Ok(host) if check_host(&host).is_ok() => host.to_string(),
-            // Whatever else a registry understands; the standard's parser encodes what may not stand in a URI.
-            _ => match Url::parse(&format!("whois:{query}")) {
-                Ok(url) => upper_hex(&url.as_str()["whois:".len()..]).into_owned(),
-                Err(source) => return Err(syntax(query, source)),
-            },
+            // Whatever else a registry understands.
+            _ => {
+                let mut out = String::with_capacity(query.len());
+                let kept = query
+                    .bytes()
+                    .filter(|byte| !matches!(byte, b'\t' | b'\n' | b'\r'));
+                percent::push_encoded(&mut out, kept, |byte| !byte.is_ascii_graphic());
+                upper_hex(&out).into_owned()
+            }
         };
         check_length("whois:".len() + query.len())?;
         Ok(Uri {
@@ -606,34 +614,6 @@ fn check_length(length: usize) -> Result<(), UriError> {
     Ok(())
 }
 
-/// Makes the digits of percent-encodings upper-case (RFC 3986 §6.2.2.1). A `%` without two of them stays as found.
-pub(crate) fn upper_hex(text: &str) -> Cow<'_, str> {
-    let bytes = text.as_bytes();
-    let is_lower = |at: usize| {
-        bytes[at] == b'%'
-            && bytes.get(at + 1).is_some_and(u8::is_ascii_hexdigit)
-            && bytes.get(at + 2).is_some_and(u8::is_ascii_hexdigit)
-            && (bytes[at + 1].is_ascii_lowercase() || bytes[at + 2].is_ascii_lowercase())
-    };
-    if !(0..bytes.len()).any(is_lower) {
-        return Cow::Borrowed(text);
-    }
-    let mut out = String::with_capacity(text.len());
-    let mut digits = 0;
-    for (at, character) in text.char_indices() {
-        if is_lower(at) {
-            digits = 3;
-        }
-        if digits > 0 {
-            digits -= 1;
-            out.push(character.to_ascii_uppercase());
-        } else {
-            out.push(character);
-        }
-    }
-    Cow::Owned(out)
-}
-
 fn is_slash(character: char) -> bool {
     matches!(character, '/' | '\\')
 }
@@ -653,4 +633,225 @@ fn syntax(text: &str, source: ParseError) -> UriError {
 
 fn quoted(text: &str) -> String {
     text.chars().take(QUOTED_CHARS_MAX).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, expected: &str) {
+        assert_eq!(Uri::parse(text).unwrap().as_str(), expected, "{text:?}");
+    }
+
+    #[track_caller]
+    fn check_join(base: &str, reference: &str, expected: &str) {
+        let joined = Uri::parse(base).unwrap().join(reference);
+        assert_eq!(joined.unwrap().as_str(), expected, "{reference:?}");
+    }
+
+    #[track_caller]
+    fn check_refused(text: &str, error: &UriError) {
+        assert_eq!(&Uri::parse(text).unwrap_err(), error, "{text:?}");
+    }
+
+    #[test]
+    fn parsing_normalises() {
+        check("HTTP://Example.ORG", "http://example.org/");
+        check("http://example.org:80/a/./b/../c", "http://example.org/a/c");
+        check("https://example.org:80/", "https://example.org:80/");
+        check(
+            "http://example.org/%c3%A4%zz%e",
+            "http://example.org/%C3%A4%zz%e",
+        );
+        check(
+            "http://example.org/ä?ö=%2f#x",
+            "http://example.org/%C3%A4?%C3%B6=%2F",
+        );
+        check("http://bücher.example/", "http://xn--bcher-kva.example/");
+        check("http://faß.example/", "http://xn--fa-hia.example/");
+        check("http:\\\\example.org\\a", "http://example.org/a");
+        check(
+            "\u{a0}\u{feff}http://exa\tmple.org/a\nb \u{2028}",
+            "http://example.org/ab",
+        );
+        check("http://u:p@example.org/", "http://u:p@example.org/");
+        check("http://example.org/?", "http://example.org/?");
+        check("http://0x7f.1/", "http://127.0.0.1/");
+        check("http://example.org%20%20/a", "http://example.org/a");
+        check("http://example.org%20", "http://example.org/");
+    }
+
+    #[test]
+    fn the_schemes_outside_the_standard_get_its_rules() {
+        check("ftps://Example.org:990/a/../b", "ftps://example.org/b");
+        check("ftps://u@example.org:21", "ftps://u@example.org:21/");
+        check("ftps://example.org:80/%c3#x", "ftps://example.org:80/%C3");
+        check(
+            "whois://Whois.example.org:43/A",
+            "whois://whois.example.org/A",
+        );
+        check("whois:Example.org", "whois:example.org");
+        check("whois:AS 64496", "whois:AS%2064496");
+        check("dns:Example.ORG", "dns:example.org");
+        check("DNS:bücher.example#x", "dns:xn--bcher-kva.example");
+        check_join(
+            "ftps://example.org:21/a/b?c",
+            "../d",
+            "ftps://example.org:21/d",
+        );
+        check_join(
+            "ftps://example.org:80/a/b",
+            "//other.org/x",
+            "ftps://other.org/x",
+        );
+        check_join(
+            "ftps://example.org/a/b",
+            "http://other.org:990/x",
+            "http://other.org:990/x",
+        );
+        check_join(
+            "dns:example.org",
+            "http://example.org/",
+            "http://example.org/",
+        );
+    }
+
+    #[test]
+    fn references_resolve_as_in_browsers() {
+        const BASE: &str = "http://a/b/c/d;p?q";
+        for (reference, expected) in [
+            ("", "http://a/b/c/d;p?q"),
+            ("#s", "http://a/b/c/d;p?q"),
+            ("?y", "http://a/b/c/d;p?y"),
+            ("g#s", "http://a/b/c/g"),
+            (";x", "http://a/b/c/;x"),
+            ("//g", "http://g/"),
+            ("../../../g", "http://a/g"),
+            ("g/../h", "http://a/b/c/h"),
+            ("http:g", "http://a/b/c/g"),
+            ("https:g", "https://g/"),
+            ("\\\\g\\h", "http://g/h"),
+            (" g\n h ", "http://a/b/c/g%20h"),
+            (":foo", "http://a/b/c/:foo"),
+            ("dns:g", "dns:g"),
+        ] {
+            check_join(BASE, reference, expected);
+        }
+    }
+
+    #[test]
+    fn a_query_is_encoded_as_its_page_is() {
+        let base = Uri::parse("http://example.org/").unwrap();
+        fn latin1(text: &str) -> Cow<'_, [u8]> {
+            text.chars().map(|c| c as u8).collect()
+        }
+        let joined = base.join_encoded("/ä?ä", &latin1).unwrap();
+        assert_eq!(joined.as_str(), "http://example.org/%C3%A4?%E4");
+    }
+
+    #[test]
+    fn every_refusal_has_a_reason() {
+        check_refused("mailto:a@b", &UriError::Scheme("mailto".into()));
+        check_refused("java\nscript:x", &UriError::Scheme("javascript".into()));
+        check_refused("/a", &UriError::NoScheme("/a".into()));
+        check_refused("http://example.org:0/", &UriError::PortZero);
+        check_refused(
+            "http://a..b/",
+            &UriError::Host {
+                host: "a..b".into(),
+                fault: HostFault::EmptyLabel,
+            },
+        );
+        check_refused(
+            "http://",
+            &UriError::Syntax {
+                text: "//".into(),
+                source: ParseError::EmptyHost,
+            },
+        );
+        let long = format!("http://a/{}", "ä".repeat(20_000));
+        let error = UriError::TooLong {
+            length: 9 + 120_000,
+            max: URI_BYTES_MAX,
+        };
+        check_refused(&long, &error);
+        let dns = Uri::dns("example.org");
+        assert_eq!(dns.join("a"), Err(UriError::Base(Box::new(dns.clone()))));
+    }
+
+    #[test]
+    fn parts_are_those_of_the_text() {
+        let uri = Uri::parse("https://u:p@www.example.co.uk:8443/a/b?c=d").unwrap();
+        assert_eq!(uri.scheme(), "https");
+        assert_eq!(uri.authority(), "u:p@www.example.co.uk:8443");
+        assert_eq!(uri.userinfo(), Some("u:p"));
+        assert_eq!(uri.host(), Some("www.example.co.uk"));
+        assert_eq!((uri.port(), uri.port_or_default()), (Some(8443), 8443));
+        assert_eq!((uri.path(), uri.query()), ("/a/b", Some("c=d")));
+        assert_eq!(uri.path_and_query(), "/a/b?c=d");
+        assert_eq!(uri.registrable_domain(), Some("example.co.uk"));
+        assert_eq!(
+            uri.robots_txt().unwrap().as_str(),
+            "https://www.example.co.uk:8443/robots.txt"
+        );
+        let ftps = Uri::parse("ftps://u@a.org:1/b?c").unwrap();
+        assert_eq!(
+            (ftps.authority(), ftps.port_or_default(), ftps.robots_txt()),
+            ("u@a.org:1", 1, None)
+        );
+        let dns = Uri::dns("Example.org.");
+        assert_eq!(
+            (dns.host(), dns.path(), dns.authority()),
+            (Some("example.org"), "example.org", "")
+        );
+    }
+
+    #[test]
+    fn surt_forms_and_queue_keys() {
+        for (uri, surt, queue) in [
+            (
+                "https://u@www.Example.org/A?B",
+                "http://(org,example,www,)/a?b",
+                "org,example,www,",
+            ),
+            (
+                "http://example.org.:8080/",
+                "http://(org,example,:8080)/",
+                "org,example,#8080",
+            ),
+            ("http://127.0.0.1/x", "http://(127.0.0.1)/x", "127.0.0.1"),
+            ("ftps://a.org/", "ftps://(org,a,)/", "org,a,"),
+            (
+                "dns:www.example.org",
+                "dns:www.example.org",
+                "org,example,www,",
+            ),
+            ("whois:a.org", "whois:a.org", "whois"),
+        ] {
+            let uri = Uri::parse(uri).unwrap();
+            assert_eq!(
+                (uri.surt().as_str(), uri.surt_authority().as_str()),
+                (surt, queue)
+            );
+        }
+    }
+
+    #[test]
+    fn a_seed_may_lack_its_scheme() {
+        for (seed, uri) in [
+            ("example.org", "http://example.org/"),
+            ("example.org:8080/a", "http://example.org:8080/a"),
+            ("localhost:8080", "http://localhost:8080/"),
+            ("//example.org", "http://example.org/"),
+            ("https://example.org", "https://example.org/"),
+        ] {
+            assert_eq!(Uri::parse_seed(seed).unwrap().as_str(), uri);
+        }
+        assert_eq!(
+            Uri::parse_seed("mailto:a@b"),
+            Err(UriError::Scheme("mailto".into()))
+        );
+    }
 }

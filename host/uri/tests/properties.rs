@@ -1,0 +1,172 @@
+//! What holds for every text, however hostile.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use opilio_uri::{
+    Canonicaliser, Hop, HopPath, SurtPrefixSet, URI_BYTES_MAX, Uri, cdx_key, implied_surt_prefix,
+    is_likely_uri, lookup_form, registrable_surt, surt_lookups, surt_of, surt_prefix_from_line,
+    uris_in_query,
+};
+use proptest::prelude::*;
+
+/// Pieces that mean something in URIs, strung together, and now and then any character at all.
+fn hostile() -> impl Strategy<Value = String> {
+    let piece = prop_oneof![
+        8 => prop::sample::select(vec![
+            "http:", "https:", "ftp:", "ftps:", "dns:", "whois:", "mailto:", "//", "/", "\\", "?", "#", "@", ":", ";", "&",
+            "=", "%", "%2e", "%2F", "%c3", "%20", ".", "..", ",", ")", "(", "[", "]", "[::1]", "www.", "example", ".org",
+            "co.uk", "1.2.3.4", "0x7f.1", "80", "443", ":0", ":8080", "a", "Z", "_", "-", "xn--", "ß", "例子", "\u{202e}", "\t",
+            "\n", " ", "\u{a0}", "\0", "'", "\"", "{", "sid=0123456789abcdef0123456789abcdef", "jsessionid=", "+",
+        ]).prop_map(str::to_owned),
+        1 => any::<char>().prop_map(String::from),
+    ];
+    prop::collection::vec(piece, 0..14).prop_map(|pieces| pieces.concat())
+}
+
+/// Texts that mostly are URIs.
+fn uri() -> impl Strategy<Value = Uri> {
+    let scheme = prop::sample::select(vec![
+        "http://", "https://", "ftp://", "ftps://", "whois://", "dns:", "whois:",
+    ]);
+    let userinfo = prop::sample::select(vec!["", "", "", "u@", "u:p@", "a@b:c)#@"]);
+    let host = prop_oneof![
+        "[a-c]{1,2}(\\.[a-c0-9_-]{1,3}){0,3}\\.?".prop_map(String::from),
+        Just("127.0.0.1".to_owned()),
+        Just("[2001:db8::1]".to_owned()),
+    ];
+    let port = prop::sample::select(vec!["", "", ":80", ":443", ":21", ":990", ":43", ":8080"]);
+    (scheme, userinfo, host, port, hostile()).prop_filter_map(
+        "no URI",
+        |(scheme, userinfo, host, port, rest)| {
+            let text = match scheme.ends_with(':') {
+                true => format!("{scheme}{host}"),
+                false => format!("{scheme}{userinfo}{host}{port}/{rest}"),
+            };
+            Uri::parse(&text).ok()
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 1024, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn what_parse_wrote_parses_to_itself(text in hostile(), base in uri()) {
+        for uri in [Uri::parse(&text), base.join(&text), Uri::parse_seed(&text)].into_iter().flatten() {
+            prop_assert_eq!(&Uri::parse(uri.as_str()).unwrap(), &uri);
+            prop_assert_eq!(&uri.join(uri.as_str()).unwrap(), &uri);
+            prop_assert!(uri.as_str().len() <= URI_BYTES_MAX);
+            prop_assert!(uri.as_str().bytes().all(|b| b.is_ascii_graphic() && b != b'#'), "{}", uri);
+            let json = serde_json::to_string(&uri).unwrap();
+            prop_assert_eq!(&serde_json::from_str::<Uri>(&json).unwrap(), &uri);
+        }
+    }
+
+    #[test]
+    fn the_parts_of_a_uri_make_the_whole(uri in uri()) {
+        let whole = match uri.scheme() {
+            "dns" => format!("dns:{}", uri.path()),
+            scheme if uri.authority().is_empty() => format!("{scheme}:{}", uri.path()),
+            scheme => format!("{scheme}://{}{}", uri.authority(), uri.path_and_query()),
+        };
+        prop_assert_eq!(whole, uri.as_str());
+    }
+
+    #[test]
+    fn a_key_reads_back_and_no_two_uris_share_one(one in uri(), other in uri()) {
+        prop_assert_eq!(&Uri::from_key(&one.key()).unwrap(), &one);
+        prop_assert_eq!(one.key() == other.key(), one == other);
+        if one.host().is_some() && !one.scheme().starts_with("whois") {
+            let site = one.surt_authority() + ")";
+            prop_assert!(one.key().starts_with(&site));
+        }
+    }
+
+    #[test]
+    fn keys_sort_as_hosts_do(one in uri(), other in uri()) {
+        let labels = |uri: &Uri| -> Option<Vec<String>> {
+            let host = uri.host()?.trim_end_matches('.').to_owned();
+            if host.starts_with('[') || host == "127.0.0.1" { return None }
+            Some(host.rsplit('.').map(str::to_owned).collect())
+        };
+        if let (Some(a), Some(b)) = (labels(&one), labels(&other)) && a != b {
+            prop_assert_eq!(one.key().cmp(&other.key()), a.cmp(&b), "{} {}", one.key(), other.key());
+        }
+    }
+
+    #[test]
+    fn no_text_is_a_key_by_chance(text in "[a-c,)#@.:/]{0,16}(#(http|https:|dns:|whois:|ftps\\.|http@u))?") {
+        if let Ok(uri) = Uri::from_key(&text) {
+            prop_assert_eq!(uri.key(), text);
+        }
+    }
+
+    #[test]
+    fn canonicalising_twice_is_canonicalising_once(uri in uri()) {
+        let canonicaliser = Canonicaliser::default();
+        let once = canonicaliser.apply(&uri);
+        let trace = canonicaliser.trace(&uri);
+        prop_assert_eq!(&trace.last().unwrap().1, &once);
+        if let Ok(again) = Uri::parse(&once)
+            // The one exception: `www.www.` loses a label each time.
+            && !again.host().unwrap_or_default().starts_with("www")
+        {
+            // Normalising a canonical form upper-cases its percent-encodings; lower-casing them again is the first rule.
+            prop_assert_eq!(canonicaliser.apply(&again), once);
+        }
+    }
+
+    #[test]
+    fn a_uri_is_within_the_prefix_it_implies(uri in uri(), reference in hostile()) {
+        if let Ok(prefix) = implied_surt_prefix(uri.as_str()) {
+            // Userinfo is not part of scope.
+            prop_assert!(uri.surt().starts_with(&prefix), "{} {}", uri.surt(), prefix);
+            prop_assert!([prefix.as_str()].into_iter().collect::<SurtPrefixSet>().covers(&uri.surt()));
+        }
+        let _ = implied_surt_prefix(&reference);
+    }
+
+    #[test]
+    fn a_set_of_prefixes_answers_as_a_walk_through_them(prefixes in prop::collection::vec("[a-b,]{0,4}", 0..6), surt in "[a-b,]{0,6}") {
+        let set: SurtPrefixSet = prefixes.iter().cloned().collect();
+        let mut grown = SurtPrefixSet::default();
+        for prefix in &prefixes {
+            grown.insert(prefix);
+        }
+        prop_assert_eq!(set.covers(&surt), prefixes.iter().any(|prefix| surt.starts_with(prefix.as_str())));
+        prop_assert_eq!(set, grown);
+    }
+
+    #[test]
+    fn nothing_panics(text in hostile(), any in any::<String>()) {
+        for text in [&text, &any] {
+            let _ = (surt_of(text), surt_prefix_from_line(text), surt_lookups(text), registrable_surt(text));
+            let _ = (cdx_key(text), lookup_form(text), is_likely_uri(text), HopPath::parse(text), Uri::from_key(text));
+            for rule in Canonicaliser::default().rules() {
+                let _ = rule.apply(text);
+            }
+            if let Ok(uri) = Uri::parse(text) {
+                let _ = (uris_in_query(&uri), uri.robots_txt(), uri.registrable_domain(), uri.port_or_default());
+            }
+        }
+    }
+
+    #[test]
+    fn the_lookup_form_is_final(text in hostile()) {
+        let once = lookup_form(&text);
+        if once.contains("://") && once != text {
+            prop_assert_eq!(lookup_form(&once), once);
+        }
+    }
+
+    #[test]
+    fn a_hop_path_counts_every_push(letters in "[LEXRPIMS]{0,120}") {
+        let mut path = HopPath::new();
+        for letter in letters.chars() {
+            path.push(Hop::from_letter(letter).unwrap());
+        }
+        prop_assert_eq!(path.len() as usize, letters.len());
+        prop_assert_eq!(path.last().map(Hop::letter), letters.chars().last());
+        prop_assert_eq!(HopPath::parse(path.as_str()).unwrap(), path);
+    }
+}
