@@ -3,6 +3,8 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
@@ -30,6 +32,8 @@ pub struct DocumentFacts {
     pub text: String,
     /// Content as bytes, where it is not the UTF-8 of `text`.
     pub bytes: Option<Vec<u8>>,
+    /// Name of a file beside the case that holds the content, where it is long.
+    pub file: Option<String>,
     /// Notes of earlier plugins.
     pub notes: Vec<NamedValue>,
 }
@@ -46,8 +50,25 @@ impl Default for DocumentFacts {
             fragment: None,
             text: String::new(),
             bytes: None,
+            file: None,
             notes: Vec::new(),
         }
+    }
+}
+
+impl DocumentFacts {
+    /// Takes the content from `file`, where one is named.
+    pub(crate) fn read_file(&mut self, folder: &Path) -> Result<(), String> {
+        if let Some(file) = &self.file {
+            let path = folder.join(file);
+            let content =
+                fs::read(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+            match String::from_utf8(content) {
+                Ok(text) => self.text = text,
+                Err(error) => self.bytes = Some(error.into_bytes()),
+            }
+        }
+        Ok(())
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+pub use super::cases::{Call, Case, check_cases, read_cases};
 use super::double;
 pub use super::double::{DocumentFacts, VisitFacts};
 use crate::{Document, Header, Level, Visit};

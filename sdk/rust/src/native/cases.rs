@@ -1,0 +1,346 @@
+//! Cases: what a plugin is called with and what it must answer, in JSON files, so that the same case runs natively,
+//! through the sandbox, and against plugins in other languages. The format is in `sdk/rust/README.md`.
+
+use std::collections::{BTreeMap, HashSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::double::{DocumentFacts, VisitFacts};
+use crate::{
+    Candidate, Configured, Document, Extraction, Plugins, Ruling, SettingsFault, Span, Stage,
+    StripProblem, Verdict, Visit, Wait,
+};
+
+/// One case of a file, which is a list of them.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Case {
+    /// Unique among a plugin folder's cases.
+    pub id: String,
+    /// Name of the plugin.
+    pub plugin: String,
+    /// What it is configured with; what is left out has its default.
+    #[serde(default = "no_settings")]
+    pub settings: Value,
+    /// What is asked.
+    pub call: Call,
+    /// What must be answered: the call's result as JSON, under the contract's names.
+    pub expected: Value,
+    /// Why it must, where that is not plain.
+    #[serde(default)]
+    pub note: String,
+}
+
+fn no_settings() -> Value {
+    Value::Object(serde_json::Map::new())
+}
+
+/// A call of the contract with its arguments.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub enum Call {
+    /// `setup.configure`, for settings that must be refused: expects the list of faults.
+    Configure {},
+    /// `extractor.extract`: expects a list of extractions.
+    Extract {
+        /// The documents, or fragments of a page.
+        documents: Vec<DocumentFacts>,
+    },
+    /// `filter.judge-candidates`: expects a list of rulings.
+    JudgeCandidates {
+        /// Where the question is put.
+        stage: Stage,
+        /// The candidates.
+        candidates: Vec<Candidate>,
+    },
+    /// `filter.judge-document`: expects a ruling.
+    JudgeDocument {
+        /// Where the question is put.
+        stage: Stage,
+        /// The response.
+        #[serde(default)]
+        document: Box<DocumentFacts>,
+        /// Its visit.
+        #[serde(default)]
+        visit: Box<VisitFacts>,
+    },
+    /// `digest-stripper.strip`: expects `{"ok": [spans]}` or `{"error": problem}`.
+    Strip {
+        /// The response.
+        document: Box<DocumentFacts>,
+    },
+    /// `wait-evaluator.evaluate`: expects a wait or null.
+    Evaluate {
+        /// The visit.
+        visit: Box<VisitFacts>,
+    },
+}
+
+/// The result of `strip` as JSON has it.
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+enum Stripped {
+    Ok(Vec<Span>),
+    Error(StripProblem),
+}
+
+/// A ruling as a case expects it: the reason counts only where one is given.
+#[derive(Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+struct ExpectedRuling {
+    verdict: Verdict,
+    reason: Option<String>,
+}
+
+/// A fault as a case expects it: the problem's words count only where they are given.
+#[derive(Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+struct ExpectedFault {
+    pointer: String,
+    problem: Option<String>,
+}
+
+impl PartialEq<Ruling> for ExpectedRuling {
+    fn eq(&self, ruling: &Ruling) -> bool {
+        self.verdict == ruling.verdict
+            && self
+                .reason
+                .as_ref()
+                .is_none_or(|reason| *reason == ruling.reason)
+    }
+}
+
+impl PartialEq<SettingsFault> for ExpectedFault {
+    fn eq(&self, fault: &SettingsFault) -> bool {
+        self.pointer == fault.pointer
+            && self
+                .problem
+                .as_ref()
+                .is_none_or(|problem| *problem == fault.problem)
+    }
+}
+
+impl Case {
+    /// Asks the plugin natively. The answer is JSON, as `expected` is.
+    pub fn ask(&self, plugins: &Plugins) -> Result<Value, String> {
+        let configured = match (
+            plugins.configure(&self.plugin, &self.settings.to_string()),
+            &self.call,
+        ) {
+            (Ok(_), Call::Configure {}) => return Ok(Value::Array(Vec::new())),
+            (Err(faults), Call::Configure {}) => return json(&faults),
+            (Ok(configured), _) => configured,
+            (Err(faults), _) => return Err(format!("the settings are refused: {faults:?}")),
+        };
+        self.call.ask(&configured)
+    }
+
+    /// Is this JSON the expected answer? If not: what differs.
+    pub fn compare(&self, answer: &Value) -> Result<(), String> {
+        match self.call {
+            Call::Configure {} => self.compare_as::<Vec<ExpectedFault>, Vec<SettingsFault>>(answer),
+            Call::Extract { .. } => self.compare_as::<Vec<Extraction>, Vec<Extraction>>(answer),
+            Call::JudgeCandidates { .. } => {
+                self.compare_as::<Vec<ExpectedRuling>, Vec<Ruling>>(answer)
+            }
+            Call::JudgeDocument { .. } => self.compare_as::<ExpectedRuling, Ruling>(answer),
+            Call::Strip { .. } => self.compare_as::<Stripped, Stripped>(answer),
+            Call::Evaluate { .. } => self.compare_as::<Option<Wait>, Option<Wait>>(answer),
+        }
+    }
+
+    fn compare_as<Expected, Answer>(&self, answer: &Value) -> Result<(), String>
+    where
+        Expected: DeserializeOwned + Serialize + PartialEq<Answer>,
+        Answer: DeserializeOwned + Serialize,
+    {
+        let expected: Expected = serde_json::from_value(self.expected.clone())
+            .map_err(|error| format!("what it expects is no answer: {error}"))?;
+        let answer: Answer = serde_json::from_value(answer.clone())
+            .map_err(|error| format!("no answer to this call: {error}"))?;
+        if expected == answer {
+            return Ok(());
+        }
+        Err(format!(
+            "expected {}\nanswered {}",
+            pretty(&expected),
+            pretty(&answer)
+        ))
+    }
+}
+
+impl Call {
+    fn ask(&self, plugin: &Configured) -> Result<Value, String> {
+        match self {
+            Self::Configure {} => Ok(Value::Array(Vec::new())),
+            Self::Extract { documents } => {
+                let documents: Vec<Document> =
+                    documents.iter().cloned().map(Document::from).collect();
+                json(&plugin.extract(&documents))
+            }
+            Self::JudgeCandidates { stage, candidates } => {
+                json(&plugin.judge_candidates(stage, candidates))
+            }
+            Self::JudgeDocument {
+                stage,
+                document,
+                visit,
+            } => {
+                let (document, visit) = (
+                    Document::from((**document).clone()),
+                    Visit::from((**visit).clone()),
+                );
+                json(&plugin.judge_document(stage, &document, &visit))
+            }
+            Self::Strip { document } => json(&match plugin.strip(&(**document).clone().into()) {
+                Ok(spans) => Stripped::Ok(spans),
+                Err(problem) => Stripped::Error(problem),
+            }),
+            Self::Evaluate { visit } => json(&plugin.evaluate(&(**visit).clone().into())),
+        }
+    }
+
+    fn documents(&mut self) -> Vec<&mut DocumentFacts> {
+        match self {
+            Self::Extract { documents } => documents.iter_mut().collect(),
+            Self::JudgeDocument { document, .. } | Self::Strip { document } => vec![document],
+            Self::Configure {} | Self::JudgeCandidates { .. } | Self::Evaluate { .. } => Vec::new(),
+        }
+    }
+}
+
+fn json(answer: &impl Serialize) -> Result<Value, String> {
+    serde_json::to_value(answer).map_err(|error| error.to_string())
+}
+
+fn pretty(value: &impl Serialize) -> String {
+    serde_json::to_string_pretty(value).unwrap_or_else(|error| error.to_string())
+}
+
+/// The cases of every `*.json` in a folder, contents that stand in files of their own read in. An error says which
+/// file and where.
+pub fn read_cases(folder: impl AsRef<Path>) -> Result<Vec<Case>, String> {
+    let folder = folder.as_ref();
+    let at = |path: &Path, error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
+    let mut files: Vec<PathBuf> = fs::read_dir(folder)
+        .map_err(|error| at(folder, &error))?
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| {
+            path.extension()
+                .is_some_and(|extension| extension == "json")
+        })
+        .collect();
+    files.sort();
+
+    let mut cases: Vec<Case> = Vec::new();
+    for file in &files {
+        let text = fs::read_to_string(file).map_err(|error| at(file, &error))?;
+        let mut some: Vec<Case> = serde_json::from_str(&text).map_err(|error| at(file, &error))?;
+        for document in some.iter_mut().flat_map(|case| case.call.documents()) {
+            document.read_file(folder)?;
+        }
+        cases.append(&mut some);
+    }
+    let mut ids = HashSet::new();
+    match cases.iter().find(|case| !ids.insert(&case.id)) {
+        Some(twice) => Err(at(folder, &format!("two cases are called {}", twice.id))),
+        None => Ok(cases),
+    }
+}
+
+/// Runs all cases of a folder natively, in the test of a plugin's crate, and panics with everything that differs.
+/// Every plugin of the component must have one case at least.
+#[track_caller]
+pub fn check_cases(plugins: &Plugins, folder: impl AsRef<Path>) {
+    let cases = match read_cases(folder) {
+        Ok(cases) => cases,
+        Err(error) => panic!("{error}"),
+    };
+    let mut faults: BTreeMap<&str, String> = BTreeMap::new();
+    for case in &cases {
+        if let Err(fault) = case.ask(plugins).and_then(|answer| case.compare(&answer)) {
+            faults.insert(&case.id, fault);
+        }
+    }
+    assert!(
+        faults.is_empty(),
+        "{} of {} cases:\n{}",
+        faults.len(),
+        cases.len(),
+        faults
+            .iter()
+            .map(|(id, fault)| format!("{id}: {fault}\n"))
+            .collect::<String>()
+    );
+    for plugin in plugins.describe() {
+        assert!(
+            cases.iter().any(|case| case.plugin == plugin.name),
+            "{} has no case",
+            plugin.name
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+
+    fn case(call: &str, expected: &str) -> Case {
+        let json =
+            format!(r#"{{"id": "x", "plugin": "p", "call": {call}, "expected": {expected}}}"#);
+        serde_json::from_str(&json).unwrap()
+    }
+
+    #[track_caller]
+    fn check(call: &str, expected: &str, answer: &str, same: bool) {
+        let outcome = case(call, expected).compare(&serde_json::from_str(answer).unwrap());
+        assert_eq!(outcome.is_ok(), same, "{outcome:?}");
+    }
+
+    #[test]
+    fn reasons_count_where_they_are_given() {
+        let call = r#"{"judge-candidates": {"stage": "scope", "candidates": []}}"#;
+        let answer = r#"[{"verdict": "reject", "reason": "too far"}]"#;
+        check(call, r#"[{"verdict": "reject"}]"#, answer, true);
+        check(
+            call,
+            r#"[{"verdict": "reject", "reason": "too far"}]"#,
+            answer,
+            true,
+        );
+        check(
+            call,
+            r#"[{"verdict": "reject", "reason": "other"}]"#,
+            answer,
+            false,
+        );
+        check(call, r#"[{"verdict": "accept"}]"#, answer, false);
+        check(call, "[]", answer, false);
+    }
+
+    #[test]
+    fn links_are_compared_whole() {
+        let call = r#"{"extract": {"documents": []}}"#;
+        let answer = r#"[{"links": [{"uri": "a", "hop": "embed", "context": "img/@src"}]}]"#;
+        check(call, answer, answer, true);
+        check(
+            call,
+            r#"[{"links": [{"uri": "a", "hop": "link", "context": "img/@src"}]}]"#,
+            answer,
+            false,
+        );
+        check(call, r#"[{"links": []}]"#, answer, false);
+    }
+
+    #[test]
+    fn unknown_fields_are_no_case() {
+        let json = r#"{"id": "x", "plugin": "p", "call": {"evaluate": {"visit": {"sate": "new"}}}, "expected": null}"#;
+        assert!(serde_json::from_str::<Case>(json).is_err());
+    }
+}
