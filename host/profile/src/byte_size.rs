@@ -75,7 +75,10 @@ impl SizeProblem {
             ),
             Self::Bits => (
                 format!("size in bits: {written}"),
-                "sizes are in bytes, with a capital B: \"16KB\"".to_owned(),
+                format!(
+                    "sizes are in bytes, with a capital B: {}",
+                    written.to_uppercase()
+                ),
             ),
             Self::TooLarge => (
                 format!("size too large: {written}"),
@@ -128,7 +131,7 @@ impl fmt::Display for ByteSize {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let found = UNITS
             .iter()
-            .find(|(_, _, size)| self.0 >= *size && self.0 % size == 0);
+            .find(|(_, _, size)| self.0 >= *size && self.0.is_multiple_of(*size));
         match found {
             Some((unit, _, size)) => write!(f, "{}{unit}", self.0 / size),
             None => write!(f, "{}B", self.0),

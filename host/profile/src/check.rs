@@ -7,12 +7,13 @@ use std::time::Duration;
 use crate::byte_size::{ByteSize, SizeWritten};
 use crate::document::{Document, Spot, child};
 use crate::duration::{DurationWritten, parse_duration};
-use crate::fault::{Faults, Level};
+use crate::fault::{FAULTS_MAX, Faults, Level};
 
 /// Collects the faults of one document. A value at which something is wrong already is not reported twice.
 pub(crate) struct Check<'d> {
     pub(crate) document: &'d Document,
     pub(crate) faults: Faults,
+    reported: usize,
 }
 
 /// The checks of one table.
@@ -23,7 +24,11 @@ pub(crate) struct Part<'c, 'd> {
 
 impl<'d> Check<'d> {
     pub(crate) fn new(document: &'d Document, faults: Faults) -> Self {
-        Self { document, faults }
+        Self {
+            document,
+            faults,
+            reported: 0,
+        }
     }
 
     /// The table of this name; empty for the root.
@@ -48,6 +53,15 @@ impl<'d> Check<'d> {
         suggestion: Option<String>,
     ) {
         if self.faults.covers(pointer) {
+            return;
+        }
+        if self.reported == FAULTS_MAX {
+            let problem = format!("more than {FAULTS_MAX} faults; the rest is not shown");
+            self.faults
+                .push(self.document.fault("", Spot::Key, Level::Error, problem));
+        }
+        self.reported += 1;
+        if self.reported > FAULTS_MAX {
             return;
         }
         let mut fault = self.document.fault(pointer, spot, level, problem);
@@ -243,7 +257,7 @@ pub(crate) fn quote(text: &str) -> String {
         return format!("{text:?}");
     }
     let start: String = text.chars().take(QUOTE_CHARS_MAX).collect();
-    format!("{:?}…", start)
+    format!("{start:?}…")
 }
 
 /// The known word that was probably meant, if any is near: a letter or so off in four, whatever its case and

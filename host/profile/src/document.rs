@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::fault::{Fault, Faults, Level, Place};
+use crate::fault::{FAULTS_MAX, Fault, Faults, Level, Place};
 
 /// A profile's text, what it says, and where it says it.
 #[derive(Debug, Clone)]
@@ -41,20 +41,49 @@ pub(crate) enum Spot {
 impl Document {
     /// Reads TOML, going on after faults of syntax as far as that makes sense.
     pub(crate) fn parse(file: &str, text: &str) -> (Self, Faults) {
-        let mut document = Self {
-            file: file.to_owned(),
-            text: text.to_owned(),
-            value: Value::Object(Map::new()),
-            places: HashMap::new(),
-        };
+        let parsed = std::thread::scope(|scope| {
+            let thread = std::thread::Builder::new()
+                .name("profile".to_owned())
+                .stack_size(PARSE_STACK_BYTES);
+            let parse = thread.spawn_scoped(scope, || Self::parse_here(file, text));
+            parse.map(|parse| {
+                parse
+                    .join()
+                    .map_err(|_| "the TOML parser has panicked".to_owned())
+            })
+        });
+        match parsed {
+            Ok(Ok(parsed)) => parsed,
+            Ok(Err(problem)) => Self::unparsed(file, text, problem),
+            Err(problem) => Self::unparsed(file, text, format!("cannot be parsed: {problem}")),
+        }
+    }
+
+    fn parse_here(file: &str, text: &str) -> (Self, Faults) {
+        let mut document = Self::empty(file, text);
         let mut faults = Faults::default();
         let (table, errors) = DeTable::parse_recoverable(text);
-        for error in &errors {
+        for error in errors.iter().take(FAULTS_MAX) {
             faults.push(document.syntax_fault(error));
         }
         let object = document.object(table.get_ref(), "", &mut faults);
         document.value = Value::Object(object);
         (document, faults)
+    }
+
+    fn unparsed(file: &str, text: &str, problem: String) -> (Self, Faults) {
+        let document = Self::empty(file, text);
+        let fault = document.fault("", Spot::Key, Level::Error, problem);
+        (document, fault.into())
+    }
+
+    fn empty(file: &str, text: &str) -> Self {
+        Self {
+            file: file.to_owned(),
+            text: text.to_owned(),
+            value: Value::Object(Map::new()),
+            places: HashMap::new(),
+        }
     }
 
     /// A fault of this document at what the pointer names, or at the nearest thing above it that is there.
@@ -124,6 +153,13 @@ impl Document {
 
     /// Whole floats become integers, which is what a schema calls them; dates become their text.
     fn json(&mut self, value: &Spanned<DeValue<'_>>, pointer: &str, faults: &mut Faults) -> Value {
+        // The parser bounds each dotted key and each nesting of values, but not the two together.
+        let nested = matches!(value.get_ref(), DeValue::Array(_) | DeValue::Table(_));
+        if nested && pointer.bytes().filter(|byte| *byte == b'/').count() > DEPTH_MAX {
+            let problem = format!("nested more than {DEPTH_MAX} deep");
+            faults.push(self.fault(pointer, Spot::Value, Level::Error, problem));
+            return Value::Null;
+        }
         match value.get_ref() {
             DeValue::String(text) => Value::String(text.clone().into_owned()),
             DeValue::Boolean(truth) => Value::Bool(*truth),
@@ -138,10 +174,6 @@ impl Document {
             }
             DeValue::Float(number) => match number.as_str().parse::<f64>() {
                 Ok(float) if float.fract() == 0.0 && float.abs() < WHOLE_FLOAT_MAX => {
-                    #[expect(
-                        clippy::cast_possible_truncation,
-                        reason = "whole, and within 53 bits"
-                    )]
                     let whole = float as i64;
                     Value::from(whole)
                 }
@@ -172,6 +204,13 @@ impl Document {
         }
     }
 }
+
+/// Stack of the thread that parses. The parser allows 80 parts of a key and 80 nested values, so 6,400 levels in all, and
+/// frees them by recursion; that is more than the stack of an ordinary thread holds.
+const PARSE_STACK_BYTES: usize = 64 * 1024 * 1024;
+
+/// Deepest nesting of tables and lists. A profile has five levels; plugins' settings a few more.
+const DEPTH_MAX: usize = 32;
 
 /// Up to here every whole number has a float of its own.
 const WHOLE_FLOAT_MAX: f64 = 9_007_199_254_740_992.0;

@@ -147,7 +147,9 @@ pub fn format_duration(duration: Duration) -> String {
     if milliseconds == 0 {
         return "0s".to_owned();
     }
-    let whole = UNITS.iter().find(|(_, size)| milliseconds % size == 0);
+    let whole = UNITS
+        .iter()
+        .find(|(_, size)| milliseconds.is_multiple_of(*size));
     let (name, size) = whole.unwrap_or(&("ms", 1));
     format!("{}{name}", milliseconds / size)
 }

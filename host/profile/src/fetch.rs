@@ -52,7 +52,7 @@ pub struct FetchFile {
     pub accept_encoding: String,
 
     /// More headers for every request, by name. They replace our own Accept; names we decide about are refused.
-    /// Default `{}`: none.
+    /// Default `{}`: nothing beyond what every crawl sends.
     pub headers: BTreeMap<String, String>,
 
     /// Fetch from loopback, link-local and private addresses too. Default `false`: a link on the web must not make us

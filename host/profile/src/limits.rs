@@ -13,13 +13,14 @@ use crate::duration::DurationWritten;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct LimitsFile {
-    /// The crawl ends after this many documents. Default `0`: no limit.
+    /// The crawl ends after this many documents. Default `0`: no limit; most crawls end when nothing is left.
     pub documents: u64,
 
-    /// The crawl ends after this many bytes have come over the wire. Default `"none"`: no limit.
+    /// The crawl ends after this many bytes have come over the wire.
+    /// Default `"none"`: no limit; a full disk pauses a crawl anyway.
     pub bytes: SizeWritten,
 
-    /// The crawl ends after this long. Default `"none"`: no limit.
+    /// The crawl ends after this long. Default `"none"`: no limit; operators stop a crawl.
     pub time: DurationWritten,
 
     /// Links used of one document; the rest is counted and noted. Default `6000`: a page with more is made by a machine.

@@ -58,16 +58,13 @@ pub struct Operator {
 
 impl OperatorFile {
     pub(crate) fn check(&self, mut part: Part<'_, '_>) -> Operator {
-        if let Some(url) = &self.contact_url {
-            if let Some(problem) = contact_problem(url) {
-                let (level, text) = problem;
-                part.value(
-                    level,
-                    "contact-url",
-                    text,
-                    "write the address of your own page about the crawl",
-                );
-            }
+        if let Some((level, problem)) = self.contact_url.as_deref().and_then(contact_problem) {
+            part.value(
+                level,
+                "contact-url",
+                problem,
+                "write the address of your own page about the crawl",
+            );
         }
         if let Some(from) = &self.from {
             let address = |text: &str| {

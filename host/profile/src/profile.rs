@@ -107,6 +107,9 @@ pub enum Strategy {
 pub struct Given {
     /// Names of the plugins that are embedded in the binary.
     pub builtins: Vec<String>,
+    /// What the crawl is called where the profile does not say; none: the profile's file name. For a copy that a job has
+    /// frozen under another name.
+    pub name: Option<String>,
     /// More seeds, from the command line; each may hold several lines.
     pub seeds: Vec<String>,
     /// The contact URL of the command line; it replaces the profile's.
@@ -201,6 +204,12 @@ impl Profile {
         Arc::clone(&self.settings)
     }
 
+    /// The settings that hold where no override says otherwise: for what is done once for the whole job, such as loading
+    /// the plugins of every stack.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
     /// The profile's text, byte for byte as it was read: what a job copies and the archive records.
     pub fn source_text(&self) -> &str {
         &self.document.text
@@ -277,14 +286,14 @@ impl Profile {
     /// The door between what was written and what may be used.
     fn check(file: &str, text: &str, base: &Path, given: &Given) -> Result<Self, Faults> {
         let (document, syntax) = Document::parse(file, text);
-        let written = written(&document, syntax.clone());
-        let (written, faults) = match written {
-            Ok(found) => found,
-            Err(faults) => return Err(faults),
-        };
+        let (written, faults) = written(&document, syntax.clone())?;
         let mut check = Check::new(&document, faults);
 
-        let name = written.name.clone().unwrap_or_else(|| stem(file));
+        let name = written
+            .name
+            .clone()
+            .or_else(|| given.name.clone())
+            .unwrap_or_else(|| stem(file));
         if name.trim().is_empty() {
             check.part("").refuse(
                 "name",
@@ -293,7 +302,6 @@ impl Profile {
             );
         }
         check.part("").line("name", &name);
-        check.part("").line("user-agent", &written.user_agent);
         check
             .part("")
             .header_value("user-agent", &written.user_agent);

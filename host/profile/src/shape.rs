@@ -9,10 +9,10 @@ use serde_json::{Map, Value};
 
 use crate::check::{nearest, quote};
 use crate::document::{Document, Spot, child, parent};
-use crate::fault::{Fault, Faults, Level};
+use crate::fault::{FAULTS_MAX, Fault, Faults, Level};
 
 /// How many known keys are listed when none is near to what was written.
-const KNOWN_KEYS_MAX: usize = 16;
+const KNOWN_KEYS_MAX: usize = 24;
 
 /// Deepest nesting in which defaults are filled in; a schema may refer to itself.
 const DEPTH_MAX: usize = 32;
@@ -42,7 +42,7 @@ impl<'s> Shape<'s> {
     pub(crate) fn check(&self, document: &Document, at: &str, value: &mut Value) -> Faults {
         let mut faults = Faults::default();
         let mut repairs = Vec::new();
-        for error in self.validator.iter_errors(value) {
+        for error in self.validator.iter_errors(value).take(FAULTS_MAX) {
             let path = error.schema_path().as_str();
             let of_unit = UNIT_DEFINITIONS
                 .iter()
@@ -77,7 +77,7 @@ impl<'s> Shape<'s> {
         match error.kind() {
             ValidationErrorKind::AdditionalProperties { unexpected }
             | ValidationErrorKind::UnevaluatedProperties { unexpected } => {
-                for key in unexpected {
+                for key in unexpected.iter().take(FAULTS_MAX) {
                     let pointer = child(&pointer, key);
                     add(
                         &pointer,
@@ -145,7 +145,7 @@ impl<'s> Shape<'s> {
                             describe(found)
                         )
                     }
-                    _ => error.to_string(),
+                    _ => format!("{}: {}", error.masked(), describe(found)),
                 };
                 let suggestion = found
                     .as_str()

@@ -21,13 +21,16 @@ pub struct StacksFile {
     /// what is needed to fetch them.
     pub scope: Vec<String>,
 
-    /// Filters: may a URI be fetched now? Default `[]`: it may.
+    /// Filters: may a URI be fetched now? Default `[]`: what
+    /// belongs to the crawl is fetched.
     pub pre_fetch: Vec<String>,
 
-    /// Filters: headers have come; shall the body? Default `[]`: it shall.
+    /// Filters: headers have come; shall the body? Default `[]`: every
+    /// body is fetched.
     pub mid_fetch: Vec<String>,
 
-    /// Filters: is the response what it should be? Default `[]`: it is.
+    /// Filters: is the response what it should be? Default `[]`: every
+    /// answer counts.
     pub post_fetch: Vec<String>,
 
     /// Digest strippers: which parts do not count when versions are compared? Default `[]`: every byte counts.
@@ -42,7 +45,7 @@ pub struct StacksFile {
     /// Those of `extract` that stay out once another has understood the document. Default `[]`: all take part.
     pub last_resort: Vec<String>,
 
-    /// Filters: shall it be archived? Default `[]`: yes.
+    /// Filters: shall it be archived? Default `[]`: whatever was fetched is.
     pub archive: Vec<String>,
 
     /// Wait evaluators: when is the next visit? The first that answers holds. Default `["adaptive"]`: shorter after

@@ -1,0 +1,411 @@
+//! What an operator sees of a profile with faults: all of them, each at its place.
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use opilio_profile::{Faults, Given, Level, Profile};
+use proptest::prelude::*;
+
+const BUILTINS: [&str; 13] = [
+    "surt-scope",
+    "hops",
+    "transclusion",
+    "path-depth",
+    "repeating-path",
+    "prerequisite",
+    "scheme",
+    "http",
+    "html",
+    "css",
+    "js",
+    "regex-strip",
+    "adaptive",
+];
+
+fn given() -> Given {
+    Given {
+        builtins: BUILTINS.map(str::to_owned).to_vec(),
+        seeds_elsewhere: true,
+        ..Given::default()
+    }
+}
+
+fn faults_of(text: &str) -> Faults {
+    match Profile::parse("p.toml", text, &given()) {
+        Ok(profile) => profile.notices,
+        Err(faults) => faults,
+    }
+}
+
+#[track_caller]
+fn check(text: &str, expected: &str) {
+    let printed = faults_of(text).to_string();
+    assert_eq!(
+        printed,
+        expected.trim_matches('\n'),
+        "\n--- printed:\n{printed}\n---"
+    );
+}
+
+#[test]
+fn every_fault_of_a_file_is_reported_at_its_place() {
+    check(
+        include_str!("many-faults.toml"),
+        include_str!("many-faults.txt"),
+    );
+}
+
+#[test]
+fn a_misspelt_key_names_the_right_one() {
+    check(
+        "[politeness]\n  min-dealy = \"2s\"\n",
+        r#"
+p.toml:2:3: unknown key "min-dealy" (did you mean "min-delay"?)
+    2 |   min-dealy = "2s"
+      |   ^^^^^^^^^
+"#,
+    );
+}
+
+#[test]
+fn a_key_in_the_wrong_table_is_sent_home() {
+    check(
+        "min-delay = \"2s\"\n[archive]\nworkers = 3\n",
+        r#"
+p.toml:1:1: unknown key "min-delay" (it belongs in [politeness])
+    1 | min-delay = "2s"
+      | ^^^^^^^^^
+p.toml:3:1: unknown key "workers" (it belongs above the first table)
+    3 | workers = 3
+      | ^^^^^^^
+"#,
+    );
+}
+
+#[test]
+fn faults_of_syntax_have_places_and_hide_nothing_else() {
+    check(
+        "name = \"x\nworkers = true\n[robots]\npolicy = \"obey\"\npolicy = \"obey\"\n",
+        r#"
+p.toml:1:10: not TOML: invalid basic string, expected `"`
+    1 | name = "x
+      |          ^
+p.toml:2:11: expected a whole number, found true (as in 25)
+    2 | workers = true
+      |           ^^^^
+p.toml:5:1: not TOML: duplicate key
+    5 | policy = "obey"
+      | ^^^^^^
+"#,
+    );
+}
+
+#[test]
+fn relations_are_checked_between_what_is_written_and_defaults() {
+    check(
+        "[politeness]\nmin-delay = \"10s\"\n[revisit]\nmin-wait = \"2d\"\nmax-wait = \"1d\"\ndefault-wait = \"1d\"",
+        r#"
+p.toml:2:13: min-delay (10s) is longer than max-delay (5s) (max-delay is not written and is "5s" by default)
+    2 | min-delay = "10s"
+      |             ^^^^^
+p.toml:5:12: max-wait (1d) is shorter than min-wait (2d)
+    5 | max-wait = "1d"
+      |            ^^^^
+p.toml:6:16: default-wait (1d) is shorter than min-wait (2d)
+    6 | default-wait = "1d"
+      |                ^^^^
+"#,
+    );
+}
+
+#[test]
+fn a_faulty_value_takes_part_in_no_relation() {
+    check(
+        "[politeness]\nmin-delay = \"10 parsecs\"\nmax-delay = 1\n",
+        r#"
+p.toml:2:13: duration without a known unit: "10 parsecs" (units are ms, s, m, h, d, w: "10s")
+    2 | min-delay = "10 parsecs"
+      |             ^^^^^^^^^^^^
+p.toml:3:13: number without a unit: 1 (write "1s")
+    3 | max-delay = 1
+      |             ^
+"#,
+    );
+}
+
+#[test]
+fn seeds_are_needed_unless_the_job_knows_them() {
+    let given = Given {
+        seeds_elsewhere: false,
+        ..given()
+    };
+    let faults = Profile::parse("p.toml", "name = \"x\"\nseeds = []\n", &given).unwrap_err();
+    assert_eq!(
+        faults.to_string(),
+        "p.toml:2:1: there are no seeds (write seeds = [\"https://www.example.org/\"], seeds-file = \"seeds.txt\", or give --seed)\n    2 | seeds = []\n      | ^^^^^"
+    );
+    let given = Given {
+        seeds: vec!["http://a.localhost/".to_owned()],
+        ..given
+    };
+    assert_eq!(
+        Profile::parse("p.toml", "", &given)
+            .unwrap()
+            .seeds
+            .list
+            .len(),
+        1
+    );
+}
+
+#[test]
+fn faults_of_the_command_line_and_of_the_seeds_file_name_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let seeds = folder.path().join("seeds.txt");
+    std::fs::write(
+        &seeds,
+        "\u{feff}# sites\nexample.org # one\n  ftp://example.org/\n+http://(org,other,\n",
+    )
+    .unwrap();
+    let given = Given {
+        seeds: vec!["http://".to_owned()],
+        base: Some(folder.path().to_owned()),
+        contact_url: Some("https://www.kb.nl/crawl".to_owned()),
+        ..given()
+    };
+    let faults = Profile::parse("p.toml", "seeds-file = \"seeds.txt\"", &given).unwrap_err();
+    let printed = faults
+        .to_string()
+        .replace(&seeds.display().to_string(), "seeds.txt");
+    assert!(
+        printed.starts_with(
+            "seeds.txt:3:3: seed with a scheme that is not fetched (ftp): \"ftp://example.org/\" ("
+        ),
+        "{printed}"
+    );
+    assert!(
+        printed.contains("\n--seed:1:1: not a seed: \"http://\""),
+        "{printed}"
+    );
+    assert_eq!(faults.len(), 2, "{printed}");
+}
+
+#[test]
+fn contact_is_a_warning_that_a_job_refuses() {
+    let given = Given {
+        seeds: vec!["https://www.kb.nl/".to_owned()],
+        ..given()
+    };
+    let profile = Profile::parse("p.toml", "[operator]\nname = \"Ada\"", &given).unwrap();
+    assert_eq!(profile.notices.worst(), Some(Level::Warning));
+    assert_eq!(
+        profile.check_job().unwrap_err().to_string(),
+        "p.toml:1:2: warning: contact-url is missing, and \"https://www.kb.nl/\" is not on this machine \
+         (write contact-url = \"https://…\" under [operator]: a page that says who crawls and why)\n    1 | [operator]\n      |  ^^^^^^^^"
+    );
+
+    let placeholder = "[operator]\ncontact-url = \"https://www.example.com/crawl\"";
+    let profile = Profile::parse("p.toml", placeholder, &given).unwrap();
+    let printed = profile.check_job().unwrap_err().to_string();
+    assert!(
+        printed.starts_with("p.toml:2:15: warning: contact-url is a placeholder:"),
+        "{printed}"
+    );
+
+    let on_the_line = Given {
+        contact_url: Some("https://www.kb.nl/crawl".to_owned()),
+        ..given.clone()
+    };
+    let profile = Profile::parse("p.toml", "", &on_the_line).unwrap();
+    profile.check_job().unwrap();
+    assert!(
+        profile.user_agent.ends_with("+https://www.kb.nl/crawl)"),
+        "{}",
+        profile.user_agent
+    );
+
+    for url in [
+        "ftp://kb.nl/",
+        "kb.nl",
+        "https://kb.nl/ a",
+        "javascript:x",
+        "https://a)b/",
+    ] {
+        let given = Given {
+            contact_url: Some(url.to_owned()),
+            ..given.clone()
+        };
+        let printed = Profile::parse("p.toml", "", &given)
+            .unwrap_err()
+            .to_string();
+        assert!(
+            printed.starts_with("--contact-url: not an http or https URL:"),
+            "{printed}"
+        );
+    }
+}
+
+#[test]
+fn loopback_needs_no_contact() {
+    for seed in [
+        "http://localhost/",
+        "http://www.a.localhost:8080/",
+        "http://127.0.0.1/",
+        "http://[::1]/",
+        "http://x.test/",
+    ] {
+        let given = Given {
+            seeds: vec![seed.to_owned()],
+            ..given()
+        };
+        let text = "[dns.hosts]\n\"x.test\" = \"127.0.0.1\"\n[fetch]\nprivate-addresses = true";
+        let profile = Profile::parse("p.toml", text, &given).unwrap();
+        assert!(profile.notices.is_empty(), "{}", profile.notices);
+        assert!(
+            profile
+                .user_agent
+                .ends_with(&format!("opilio/{})", env!("CARGO_PKG_VERSION"))),
+            "{}",
+            profile.user_agent
+        );
+    }
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_one_sentence() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("none.toml");
+    let printed = Profile::load(&path, &given()).unwrap_err().to_string();
+    assert!(
+        printed.starts_with(&format!("{}: cannot be read: ", path.display())),
+        "{printed}"
+    );
+    std::fs::write(&path, b"name = \"\xff\"").unwrap();
+    let printed = Profile::load(&path, &given()).unwrap_err().to_string();
+    assert!(
+        printed.starts_with(&format!("{}: not UTF-8: ", path.display())),
+        "{printed}"
+    );
+}
+
+#[test]
+fn relative_paths_start_at_the_profile() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("news.toml");
+    std::fs::write(folder.path().join("s.txt"), "http://a.localhost/\n").unwrap();
+    std::fs::write(
+        &path,
+        "seeds-file = \"s.txt\"\n[plugins.mine]\ncomponent = \"./my.wasm#best\"",
+    )
+    .unwrap();
+    let profile = Profile::load(&path, &given()).unwrap();
+    assert_eq!(profile.name, "news");
+    assert_eq!(profile.seeds.list[0].uri.as_str(), "http://a.localhost/");
+    let opilio_profile::Component::File { path, plugin } = &profile.plugins["mine"].component
+    else {
+        panic!("{:?}", profile.plugins["mine"])
+    };
+    assert_eq!(
+        (path.clone(), plugin.as_deref()),
+        (folder.path().join("./my.wasm"), Some("best"))
+    );
+}
+
+/// Every line with a key that takes a unit, of every table: a typo in a pointer of the checks would put the fault elsewhere.
+#[test]
+fn each_value_with_a_unit_is_faulted_at_itself() {
+    let schema = Profile::schema();
+    let mut seen = 0;
+    let properties = schema["properties"].as_object().unwrap();
+    for (table, node) in properties {
+        let Some(target) = node["$ref"].as_str() else {
+            continue;
+        };
+        let part = schema.pointer(&target[1..]).unwrap();
+        let Some(keys) = part["properties"].as_object() else {
+            continue;
+        };
+        for (key, node) in keys {
+            if !["#/$defs/Duration", "#/$defs/Size"]
+                .contains(&node["$ref"].as_str().unwrap_or_default())
+            {
+                continue;
+            }
+            let faults = faults_of(&format!("[{table}]\n{key} = \"3 sheep\"\n"));
+            let printed = faults.to_string();
+            assert!(
+                printed.contains(&format!("p.toml:2:{}: ", key.len() + 4)),
+                "{table}.{key}: {printed}"
+            );
+            assert_eq!(faults.len(), 1, "{printed}");
+            seen += 1;
+        }
+    }
+    assert!(seen >= 20, "{seen}");
+}
+
+#[test]
+fn a_file_of_the_wrong_kind_is_refused_in_reasonable_time_and_length() {
+    let seeds = format!("seeds = [{}]", "\"ftp://x/\",\n".repeat(20_000));
+    assert_eq!(faults_of(&seeds).len(), 501);
+    let keys: String = (0..20_000).map(|index| format!("k{index} = 1\n")).collect();
+    assert_eq!(faults_of(&keys).len(), 500);
+    assert!(faults_of(&"= \n".repeat(20_000)).len() <= 500);
+}
+
+#[test]
+fn deep_nesting_is_answered() {
+    for text in [
+        "a.".repeat(100_000) + "a = 1",
+        format!("[{}a]", "a.".repeat(100_000)),
+        "a = ".to_owned() + &"[".repeat(100_000),
+        "a = ".to_owned() + &"{a=".repeat(100_000),
+        "[a]\na = ".to_owned()
+            + &format!("{{{}a = ", "a.".repeat(78)).repeat(78)
+            + "1"
+            + &"}".repeat(78),
+    ] {
+        assert_eq!(faults_of(&text).worst(), Some(Level::Error));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(128))]
+
+    #[test]
+    fn any_text_is_answered_with_places_inside_it(text in "(\\PC|\n|\r\n|\t){0,200}") {
+        places_are_inside(&text)?;
+    }
+
+    #[test]
+    fn any_damage_to_a_profile_is_answered(
+        which in 0usize..4,
+        at in 0usize..4000,
+        gone in 0usize..40,
+        new in "[\\[\\]{}\"'=#.,\n a-z0-9ö-]{0,12}",
+    ) {
+        let name = ["default", "snapshot", "continuous", "demo"][which];
+        let text = Profile::builtin_text(name).unwrap();
+        let characters: Vec<char> = text.chars().collect();
+        let at = at.min(characters.len());
+        let end = (at + gone).min(characters.len());
+        let damaged: String = characters[..at].iter().copied().chain(new.chars()).chain(characters[end..].iter().copied()).collect();
+        places_are_inside(&damaged)?;
+    }
+}
+
+fn places_are_inside(text: &str) -> Result<(), TestCaseError> {
+    for fault in &faults_of(text) {
+        prop_assert!(!fault.problem.is_empty());
+        let Some(place) = &fault.place else { continue };
+        prop_assert!(
+            text.get(place.span.clone()).is_some(),
+            "{:?} in {text:?}",
+            place.span
+        );
+        let line = text.split('\n').nth(place.line - 1);
+        prop_assert!(
+            line.is_some_and(|line| place.column <= line.chars().count() + 1),
+            "{place:?} in {text:?}"
+        );
+    }
+    Ok(())
+}

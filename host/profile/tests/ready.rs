@@ -1,0 +1,224 @@
+//! The profiles that ship, and the defaults that documentation promises.
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use std::time::Duration;
+
+use opilio_profile::{Given, Profile, ProfileFile, Stage, Strategy};
+use serde_json::Value;
+
+fn given() -> Given {
+    let builtins = [
+        "surt-scope",
+        "hops",
+        "transclusion",
+        "path-depth",
+        "repeating-path",
+        "prerequisite",
+        "scheme",
+        "http",
+        "html",
+        "css",
+        "js",
+        "regex-strip",
+        "adaptive",
+    ];
+    Given {
+        builtins: builtins.map(str::to_owned).to_vec(),
+        seeds: vec!["http://www.harvest.localhost:8080/".to_owned()],
+        ..Given::default()
+    }
+}
+
+#[test]
+fn each_loads_without_fault() {
+    for name in Profile::builtin_names() {
+        let given = Given {
+            seeds: vec!["https://www.kb.nl/".to_owned()],
+            contact_url: Some("https://www.kb.nl/crawl".to_owned()),
+            ..given()
+        };
+        let profile = Profile::builtin(name, &given).unwrap_or_else(|faults| panic!("{faults}"));
+        if name != "demo" {
+            assert!(profile.notices.is_empty(), "{}", profile.notices);
+        }
+    }
+}
+
+#[test]
+fn demo_runs_on_this_machine_without_notice() {
+    let profile = Profile::builtin("demo", &given()).unwrap();
+    assert!(profile.notices.is_empty(), "{}", profile.notices);
+    let settings = profile.effective(&profile.seeds.list[0].uri);
+    assert!(settings.fetch.private_addresses);
+    assert_eq!(settings.politeness.min_delay, Duration::from_millis(50));
+    assert!(
+        profile
+            .dns
+            .hosts
+            .address("images.harvest.localhost")
+            .is_some_and(|address| address.is_loopback())
+    );
+}
+
+#[test]
+fn continuous_strips_and_waits() {
+    let profile = Profile::builtin("continuous", &given()).unwrap();
+    let settings = profile.settings();
+    assert_eq!(settings.strategy, Strategy::Revisit);
+    assert_eq!(settings.stacks.stage(Stage::Digest), ["noise"]);
+    assert_eq!(settings.stacks.stage(Stage::Wait), ["adaptive"]);
+}
+
+#[test]
+fn default_profile_is_what_nothing_written_means() {
+    let default = Profile::builtin("default", &given()).unwrap();
+    let empty = Profile::parse(
+        "default.toml",
+        "description = \"A snapshot of the seeds' sites\"",
+        &given(),
+    )
+    .unwrap();
+    let seen = |profile: &Profile| {
+        let rules: Vec<&str> = profile
+            .canonicaliser
+            .rules()
+            .iter()
+            .map(|rule| rule.name())
+            .collect();
+        format!(
+            "{:#?}",
+            (
+                (
+                    &profile.name,
+                    &profile.description,
+                    &profile.seeds,
+                    profile.workers,
+                    &profile.operator
+                ),
+                (
+                    &profile.user_agent,
+                    &profile.plugins,
+                    &profile.dns,
+                    &profile.frontier,
+                    rules
+                ),
+                (
+                    &profile.archive,
+                    &profile.logs,
+                    &profile.limits,
+                    profile.settings()
+                ),
+            )
+        )
+    };
+    assert_eq!(seen(&default), seen(&empty));
+}
+
+#[test]
+fn default_profile_writes_out_every_setting() {
+    let written: toml::Table = toml::from_str(Profile::builtin_text("default").unwrap()).unwrap();
+    let default = serde_json::to_value(ProfileFile::default()).unwrap();
+    for (key, value) in default.as_object().unwrap() {
+        let Some(table) = value.as_object().filter(|table| !table.is_empty()) else {
+            let expected = key == "description" || !value.is_null() && key != "plugins";
+            assert_eq!(written.contains_key(key), expected, "{key}");
+            continue;
+        };
+        for (inner, value) in table {
+            let there = written
+                .get(key)
+                .and_then(|table| table.get(inner))
+                .is_some();
+            assert_eq!(there, !value.is_null(), "{key}.{inner}");
+        }
+    }
+}
+
+/// Each setting's description, which editors show, names the default that holds when it is left out, and why.
+#[test]
+fn every_default_equals_its_description() {
+    let schema = Profile::schema();
+    let default = serde_json::to_value(ProfileFile::default()).unwrap();
+    let limits = serde_json::to_value(opilio_profile::PluginLimitsFile::default()).unwrap();
+    let mut seen = 0;
+    described(&schema, &schema, &default, "", &mut seen);
+    described(
+        &schema,
+        &schema["$defs"]["PluginLimitsFile"],
+        &limits,
+        "/plugins/limits",
+        &mut seen,
+    );
+    assert!(seen >= 50, "{seen}");
+}
+
+fn described(schema: &Value, node: &Value, default: &Value, at: &str, seen: &mut usize) {
+    for (key, node) in node["properties"].as_object().unwrap() {
+        let at = format!("{at}/{key}");
+        let target = node["$ref"]
+            .as_str()
+            .and_then(|target| schema.pointer(&target[1..]));
+        if let Some(table) = target.filter(|target| target["properties"].is_object()) {
+            described(schema, table, &default[key], &at, seen);
+            continue;
+        }
+        let description = node["description"]
+            .as_str()
+            .unwrap_or_else(|| panic!("{at} has no description"));
+        *seen += 1;
+        if default[key].is_null() {
+            assert!(description.contains("No default:"), "{at}: {description}");
+            continue;
+        }
+        let (_, rest) = description
+            .split_once("Default `")
+            .unwrap_or_else(|| panic!("{at} names no default"));
+        let (promised, reason) = rest
+            .split_once("`:")
+            .unwrap_or_else(|| panic!("{at} gives no reason: {rest}"));
+        let promised: toml::Table = toml::from_str(&format!("x = {promised}")).unwrap();
+        assert_eq!(
+            serde_json::to_value(&promised["x"]).unwrap(),
+            default[key],
+            "{at}"
+        );
+        assert!(reason.trim().len() > 10, "{at}: {reason}");
+    }
+}
+
+/// Numbers become integers of the host: none may be written that does not fit.
+#[test]
+fn every_whole_number_has_bounds() {
+    fn visit(node: &Value, at: &str) {
+        if node["type"] == "integer" && node["format"] != "uint64" {
+            assert!(node.get("maximum").is_some(), "{at}: {node}");
+        }
+        let children = node.as_object().into_iter().flatten();
+        for (key, child) in children {
+            visit(child, &format!("{at}/{key}"));
+        }
+    }
+    visit(&Profile::schema(), "");
+}
+
+#[test]
+fn an_unknown_ready_profile_is_named() {
+    let printed = Profile::builtin("snapshots", &given())
+        .unwrap_err()
+        .to_string();
+    assert_eq!(
+        printed,
+        "snapshots: no built-in profile \"snapshots\" (did you mean \"snapshot\"?)"
+    );
+}
+
+#[test]
+fn source_text_is_kept_to_the_byte() {
+    let text = "# \u{e9}\r\nname = \"x\"\r\n";
+    assert_eq!(
+        Profile::parse("p.toml", text, &given())
+            .unwrap()
+            .source_text(),
+        text
+    );
+}

@@ -1,0 +1,176 @@
+//! Settings of plugins: checked against the plugin's schema, faults at their place in the profile however they are written.
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use opilio_profile::{Given, Profile};
+use serde_json::{Value, json};
+
+fn schema() -> Value {
+    json!({
+        "type": "object",
+        "additionalProperties": false,
+        "properties": {
+            "max": {"type": "integer", "minimum": 1, "maximum": 50, "default": 20},
+            "patterns": {"type": "array", "items": {"type": "string", "minLength": 1}, "default": []},
+            "mode": {"$ref": "#/$defs/Mode", "default": "strict"},
+            "inner": {
+                "type": "object",
+                "default": {},
+                "additionalProperties": false,
+                "properties": {"deep": {"type": "boolean", "default": true}},
+            },
+        },
+        "$defs": {"Mode": {"oneOf": [{"const": "strict"}, {"const": "lenient"}]}},
+    })
+}
+
+fn profile(text: &str) -> Profile {
+    let builtins = [
+        "hops",
+        "http",
+        "html",
+        "css",
+        "js",
+        "adaptive",
+        "surt-scope",
+        "transclusion",
+        "path-depth",
+    ];
+    let more = ["repeating-path", "prerequisite", "scheme"];
+    let builtins = builtins
+        .iter()
+        .chain(&more)
+        .map(|name| (*name).to_owned())
+        .collect();
+    let given = Given {
+        builtins,
+        seeds_elsewhere: true,
+        ..Given::default()
+    };
+    Profile::parse("p.toml", text, &given).unwrap_or_else(|faults| panic!("{faults}"))
+}
+
+#[track_caller]
+fn check(text: &str, expected: &str) {
+    let printed = profile(text)
+        .check_settings("hops", &schema())
+        .unwrap_err()
+        .to_string();
+    assert_eq!(
+        printed,
+        expected.trim_matches('\n'),
+        "\n--- printed:\n{printed}\n---"
+    );
+}
+
+#[test]
+fn defaults_are_filled_in_at_every_depth() {
+    let all = json!({"max": 20, "patterns": [], "mode": "strict", "inner": {"deep": true}});
+    assert_eq!(profile("").check_settings("hops", &schema()).unwrap(), all);
+    let text = "[plugins.hops]\ncomponent = \"builtin:hops\"\nsettings = { max = 3.0, inner = {} }";
+    let mut some = all;
+    some["max"] = json!(3);
+    assert_eq!(
+        profile(text).check_settings("hops", &schema()).unwrap(),
+        some
+    );
+}
+
+#[test]
+fn faults_stand_where_the_setting_is_written() {
+    check(
+        "[plugins.hops]\ncomponent = \"builtin:hops\"\n[plugins.hops.settings]\nmaks = 3\npatterns = [\"a\", 2, \"\"]\nmode = \"strickt\"\n",
+        r#"
+p.toml:4:1: unknown key "maks" (did you mean "max"?)
+    4 | maks = 3
+      | ^^^^
+p.toml:5:18: expected a text, found the number 2 (as in "text")
+    5 | patterns = ["a", 2, ""]
+      |                  ^
+p.toml:5:21: must be of a length of at least 1: ""
+    5 | patterns = ["a", 2, ""]
+      |                     ^^
+p.toml:6:8: not one of "strict", "lenient": "strickt" (did you mean "strict"?)
+    6 | mode = "strickt"
+      |        ^^^^^^^^^
+"#,
+    );
+    check(
+        "plugins.hops.settings.max = 77\nplugins.hops.component = \"builtin:hops\"\n",
+        r#"
+p.toml:1:29: must be at most 50: the number 77
+    1 | plugins.hops.settings.max = 77
+      |                             ^^
+"#,
+    );
+    check(
+        "[plugins]\nhops = { component = \"builtin:hops\", settings = { inner.deep = 1 } }\n",
+        r#"
+p.toml:2:64: expected true or false, found the number 1 (as in true)
+    2 | hops = { component = "builtin:hops", settings = { inner.deep = 1 } }
+      |                                                                ^
+"#,
+    );
+}
+
+#[test]
+fn what_an_implied_instance_lacks_is_said_where_a_stack_names_it() {
+    let schema =
+        json!({"type": "object", "properties": {"list": {"type": "string"}}, "required": ["list"]});
+    let profile = profile("[stacks]\nscope = [\"surt-scope\", \"hops\"]\n");
+    assert_eq!(
+        profile
+            .check_settings("hops", &schema)
+            .unwrap_err()
+            .to_string(),
+        "p.toml:2:24: missing key \"list\" (write list = \"text\")\n    2 | scope = [\"surt-scope\", \"hops\"]\n      |                        ^^^^^^"
+    );
+}
+
+#[test]
+fn a_schema_that_is_none_is_the_components_fault() {
+    let text = "[plugins.hops]\ncomponent = \"builtin:hops\"\n";
+    for schema in [
+        json!({"type": 5}),
+        json!({"$ref": "http://example.org/x"}),
+        json!({"$ref": "#/$defs/none"}),
+        json!(7),
+    ] {
+        let printed = profile(text)
+            .check_settings("hops", &schema)
+            .unwrap_err()
+            .to_string();
+        assert!(
+            printed.starts_with("p.toml:2:13: plugin \"hops\" describes its settings by a schema"),
+            "{printed}"
+        );
+    }
+}
+
+#[test]
+fn a_schema_that_refers_to_itself_ends() {
+    let schema = json!({"type": "object", "properties": {"a": {"$ref": "#", "default": {}}}});
+    let settings = profile("").check_settings("hops", &schema).unwrap();
+    assert!(settings["a"]["a"].is_object());
+}
+
+#[test]
+fn callers_report_their_own_faults_at_the_right_line() {
+    let text = "[plugins.hops]\ncomponent = \"builtin:hops\"\n[plugins.hops.settings]\npatterns = [\n  'a',\n  '(',\n]\n";
+    let profile = profile(text);
+    #[track_caller]
+    fn at(profile: &Profile, pointer: &str, line: usize, column: usize) {
+        let fault = profile.fault_at(pointer, "broken");
+        let place = fault.place.unwrap();
+        assert_eq!(
+            (place.line, place.column, fault.pointer.as_str()),
+            (line, column, pointer)
+        );
+    }
+    at(&profile, "/plugins/hops/settings/patterns/1", 6, 3);
+    at(&profile, "/plugins/hops/settings/patterns/9", 4, 1);
+    at(&profile, "/plugins/hops/component", 2, 13);
+    at(&profile, "/plugins/hops/sha256", 1, 10);
+    at(&profile, "/fetch/body-max", 1, 1);
+    at(&profile, "", 1, 1);
+    at(&profile, "no pointer", 1, 1);
+}
