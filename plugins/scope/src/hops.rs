@@ -1,4 +1,4 @@
-//! `hops`: how far from a seed a crawl goes.
+//! `hops`: how far from a seed the crawl goes.
 
 use opilio_plugin::prelude::*;
 
@@ -11,7 +11,7 @@ pub struct Hops {
 #[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Settings {
-    /// Most hops from the seed, of whatever type; a URI with more is rejected.
+    /// Most hops from the seed, of every type; a URI with more is rejected.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub max: u32,
 }

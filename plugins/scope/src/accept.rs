@@ -1,0 +1,22 @@
+//! `accept`: everything, for a stack that starts from yes.
+
+use opilio_plugin::prelude::*;
+
+/// Accepts everything.
+pub struct Accept;
+
+impl Plugin for Accept {
+    const NAME: &'static str = "accept";
+    const SUMMARY: &'static str = "Accepts every URI; what stands after it may still reject.";
+    type Settings = NoSettings;
+
+    fn new(_: NoSettings) -> Result<Self, Vec<SettingsFault>> {
+        Ok(Self)
+    }
+}
+
+impl Filter for Accept {
+    fn judge_candidate(&self, _: &Stage, _: &Candidate) -> Ruling {
+        Ruling::accept("")
+    }
+}

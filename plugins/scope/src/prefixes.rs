@@ -1,0 +1,200 @@
+//! Sets of SURT prefixes, and what a line of such a list means (glossary, "SURT prefix").
+
+/// SURT prefixes, of which one may begin a SURT form.
+#[derive(Debug, Clone, Default)]
+pub struct Prefixes {
+    /// Sorted; none begins another, because the longer one would be redundant.
+    sorted: Vec<String>,
+}
+
+impl FromIterator<String> for Prefixes {
+    fn from_iter<I: IntoIterator<Item = String>>(prefixes: I) -> Self {
+        let mut sorted: Vec<String> = prefixes.into_iter().collect();
+        sorted.sort_unstable();
+        // What a prefix begins stands behind it, before anything else.
+        sorted.dedup_by(|later, kept| later.starts_with(kept.as_str()));
+        Self { sorted }
+    }
+}
+
+impl Prefixes {
+    /// The prefix that begins `surt`. As none begins another, it is the last that sorts not after it.
+    #[must_use]
+    pub fn of(&self, surt: &str) -> Option<&str> {
+        let after = self
+            .sorted
+            .partition_point(|prefix| prefix.as_str() <= surt);
+        let last = self.sorted.get(after.checked_sub(1)?)?;
+        surt.starts_with(last.as_str()).then_some(last)
+    }
+}
+
+/// The prefix that a setting stands for: a SURT prefix (`http://(org,example,`, `(org,example,`), or a URI, which
+/// stands for the prefix it implies. A `+` before either changes nothing. An error says what is wrong.
+pub fn prefix_from(text: &str) -> Result<String, String> {
+    let text = text.trim();
+    let text = text.strip_prefix('+').unwrap_or(text).trim_start();
+    if text.is_empty() {
+        return Err("an empty prefix would accept everything; write one like `http://(org,example,` or a URI".to_owned());
+    }
+    if text.contains(char::is_whitespace) {
+        return Err(format!("`{text}` has blanks in it"));
+    }
+    let (scheme, rest) = text.split_once("://").unwrap_or(("http", text));
+    let scheme = scheme.to_ascii_lowercase();
+    let scheme = if scheme == "https" { "http" } else { &scheme };
+    if rest.starts_with('(') {
+        return Ok(format!("{scheme}://{rest}").to_ascii_lowercase());
+    }
+    implied(scheme, rest)
+}
+
+/// The prefix implied by a URI, given without its scheme.
+fn implied(scheme: &str, rest: &str) -> Result<String, String> {
+    let rest = rest.split('#').next().unwrap_or_default();
+    let end = rest.find(['/', '?']).unwrap_or(rest.len());
+    let (authority, path) = rest.split_at(end);
+    let server = authority.rsplit('@').next().unwrap_or_default();
+    let (host, port) = match server.rsplit_once(':') {
+        Some((host, port))
+            if !host.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit()) =>
+        {
+            (host, port)
+        }
+        _ => (server, ""),
+    };
+    if host.is_empty() {
+        return Err(format!(
+            "`{rest}` has no host; write a SURT prefix like `http://(org,example,` or a URI"
+        ));
+    }
+    if !host.is_ascii() {
+        return Err(format!(
+            "the host `{host}` is not ASCII; write it as the network does, `xn--…`"
+        ));
+    }
+
+    let mut prefix = format!("{scheme}://({}", turned_round(host));
+    if !matches!(port, "" | "80" | "443") {
+        prefix.push(':');
+        prefix.push_str(port);
+    }
+    match path.rfind('/') {
+        // Everything below the last slash: that folder.
+        Some(slash) => {
+            prefix.push(')');
+            prefix.push_str(&path[..=slash]);
+        }
+        None if !path.is_empty() => prefix.push_str(")/"),
+        // No slash: the domain with all its subdomains.
+        None => {}
+    }
+    Ok(prefix.to_ascii_lowercase())
+}
+
+/// `www.example.org` reads `org,example,www,`; addresses stay as they are.
+fn turned_round(host: &str) -> String {
+    let address = host.starts_with('[')
+        || host
+            .bytes()
+            .all(|byte| byte.is_ascii_digit() || byte == b'.');
+    if address {
+        return host.to_owned();
+    }
+    host.trim_end_matches('.')
+        .rsplit('.')
+        .map(|label| format!("{label},"))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, prefix: &str) {
+        assert_eq!(prefix_from(text).as_deref(), Ok(prefix));
+    }
+
+    #[test]
+    fn a_uri_implies_a_prefix() {
+        check("http://www.archive.org/", "http://(org,archive,www,)/");
+        check("http://www.archive.org", "http://(org,archive,www,");
+        check(
+            "http://example.org/main/subsection/",
+            "http://(org,example,)/main/subsection/",
+        );
+        check(
+            "http://example.org/main/subsection",
+            "http://(org,example,)/main/",
+        );
+        check(
+            "https://yone.two.three/a/b/c",
+            "http://(three,two,yone,)/a/b/",
+        );
+        check("example.org", "http://(org,example,");
+        check("http://example.org?q", "http://(org,example,)/");
+        check("http://127.2.34.5/foo", "http://(127.2.34.5)/");
+        check("http://[::1]:8080/", "http://([::1]:8080)/");
+        check(
+            "http://user@Example.ORG:8080/A/",
+            "http://(org,example,:8080)/a/",
+        );
+        check("ftp://example.org/pub/x", "ftp://(org,example,)/pub/");
+    }
+
+    #[test]
+    fn a_prefix_stays_one() {
+        check("http://(org,archive,", "http://(org,archive,");
+        check(
+            "https://(org,archive,www,)/Movies",
+            "http://(org,archive,www,)/movies",
+        );
+        check("(is,", "http://(is,");
+        check(" + http://(is,", "http://(is,");
+    }
+
+    #[test]
+    fn what_is_neither_is_refused() {
+        for text in [
+            "",
+            "  ",
+            "+",
+            "http://",
+            "http:///path",
+            "http://eins zwei/",
+            "http://dæmi.is/",
+        ] {
+            assert!(prefix_from(text).is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn the_shortest_prefix_answers() {
+        let lines = [
+            "http://(org,archive,",
+            "http://(org,example,www,)",
+            "http://(is,bok,",
+            "http://(is,",
+            "http://(is,bok,www",
+        ];
+        let prefixes: Prefixes = lines.map(str::to_owned).into_iter().collect();
+        assert_eq!(
+            prefixes.sorted,
+            [
+                "http://(is,",
+                "http://(org,archive,",
+                "http://(org,example,www,)"
+            ]
+        );
+        assert_eq!(prefixes.of("http://(is,example,)/foo"), Some("http://(is,"));
+        assert_eq!(
+            prefixes.of("http://(org,archive,"),
+            Some("http://(org,archive,")
+        );
+        assert_eq!(prefixes.of("http://(org,archivex,)/"), None);
+        assert_eq!(prefixes.of("http://(aa,)/"), None);
+        assert_eq!(prefixes.of("http://(zz,)/"), None);
+        assert_eq!(Prefixes::default().of("http://(zz,)/"), None);
+    }
+}

@@ -1,0 +1,27 @@
+//! `prerequisite`: what must be fetched before a URI of the crawl may be.
+
+use opilio_plugin::prelude::*;
+
+/// Accepts URIs found by a prerequisite hop.
+pub struct Prerequisite;
+
+impl Plugin for Prerequisite {
+    const NAME: &'static str = "prerequisite";
+    const SUMMARY: &'static str =
+        "Accepts what is needed before another URI may be fetched: DNS, robots.txt, a login.";
+    type Settings = NoSettings;
+
+    fn new(_: NoSettings) -> Result<Self, Vec<SettingsFault>> {
+        Ok(Self)
+    }
+}
+
+impl Filter for Prerequisite {
+    fn judge_candidate(&self, _: &Stage, candidate: &Candidate) -> Ruling {
+        if candidate.hop_path.ends_with('P') {
+            Ruling::accept("prerequisite")
+        } else {
+            Ruling::pass()
+        }
+    }
+}

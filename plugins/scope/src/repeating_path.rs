@@ -1,0 +1,191 @@
+//! `repeating-path`: URIs that a crawler trap makes, `/a/b/a/b/a/b/`.
+//!
+//! The URI, its query included, is cut at slashes. What is looked for is a group of pieces, each ended by a slash, that
+//! is followed by itself `max-repetitions` times. Backtracking regular expressions take quadratic time and more for
+//! this; here it is a search for runs in a sequence of numbers, n log n in the number of pieces.
+
+use opilio_plugin::prelude::*;
+
+/// Rejects URIs in which a group of path segments follows itself too often.
+pub struct RepeatingPath {
+    settings: Settings,
+}
+
+/// Settings of `repeating-path`.
+#[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct Settings {
+    /// A group of one or several segments that is followed by itself so often is too much: with 2, `/a/b/a/b/a/b/` is
+    /// rejected and `/a/b/a/b/` is not.
+    #[schemars(range(min = 1), extend("x-opilio-overridable" = true))]
+    pub max_repetitions: u32,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { max_repetitions: 2 }
+    }
+}
+
+impl Plugin for RepeatingPath {
+    const NAME: &'static str = "repeating-path";
+    const SUMMARY: &'static str =
+        "Rejects URIs in which path segments, alone or in groups, repeat themselves.";
+    type Settings = Settings;
+
+    fn new(settings: Settings) -> Result<Self, Vec<SettingsFault>> {
+        if settings.max_repetitions == 0 {
+            return Err(vec![SettingsFault::new(
+                "/max-repetitions",
+                "0 would reject everything; the least is 1",
+            )]);
+        }
+        Ok(Self { settings })
+    }
+}
+
+impl Filter for RepeatingPath {
+    fn judge_candidate(&self, _: &Stage, candidate: &Candidate) -> Ruling {
+        let times = self.settings.max_repetitions as usize + 1;
+        if has_run(&pieces(&candidate.uri, times), times) {
+            Ruling::reject(format!(
+                "path segments repeat {} times",
+                self.settings.max_repetitions
+            ))
+        } else {
+            Ruling::pass()
+        }
+    }
+}
+
+/// The pieces between slashes as numbers, equal where the pieces are equal. Empty where no piece stands `times` times,
+/// which is most often so: then there is no run either.
+fn pieces(uri: &str, times: usize) -> Vec<u32> {
+    let mut pieces: Vec<&str> = uri.split('/').collect();
+    // A group begins after a slash and ends with one.
+    pieces.pop();
+    if pieces.len() <= times {
+        return Vec::new();
+    }
+    pieces.remove(0);
+
+    let mut order: Vec<usize> = (0..pieces.len()).collect();
+    order.sort_unstable_by_key(|&at| pieces[at]);
+    let mut numbers = vec![0_u32; pieces.len()];
+    let (mut number, mut equal, mut most) = (0, 1, 1);
+    for pair in order.windows(2) {
+        if pieces[pair[0]] == pieces[pair[1]] {
+            equal += 1;
+        } else {
+            number += 1;
+            equal = 1;
+        }
+        most = most.max(equal);
+        numbers[pair[1]] = number;
+    }
+    if most < times { Vec::new() } else { numbers }
+}
+
+/// Does some group stand `times` times in a row, `times` being 2 or more?
+///
+/// Divide and conquer (Main and Lorentz 1984): such a run lies in one half, or crosses the middle. One that crosses it
+/// with a group of p pieces has its second copy beginning after the middle, or its last but one ending before it; the
+/// Z function says how far the two sequences, p apart, agree to the left and to the right of there.
+fn has_run(sequence: &[u32], times: usize) -> bool {
+    if sequence.len() < times {
+        return false;
+    }
+    let (left, right) = sequence.split_at(sequence.len() / 2);
+    if has_run(left, times) || has_run(right, times) {
+        return true;
+    }
+    let backwards = |part: &[u32]| part.iter().rev().copied().collect::<Vec<_>>();
+    crosses(left, right, times) || crosses(&backwards(right), &backwards(left), times)
+}
+
+/// Is there such a run across the border with a whole group in `right` at the border?
+fn crosses(left: &[u32], right: &[u32], times: usize) -> bool {
+    // How far the sequence from p in `right` agrees with that from the border.
+    let onwards = z_function(right);
+    // How far the sequence before p in `right` agrees, going back, with that before the border: Z of left reversed,
+    // a separator that no piece has, and the whole reversed.
+    let mut joined: Vec<u32> = left.iter().rev().copied().collect();
+    joined.push(u32::MAX);
+    joined.extend(right.iter().rev());
+    joined.extend(left.iter().rev());
+    let back = z_function(&joined);
+    (1..=right.len()).any(|period| {
+        let forth = onwards.get(period).copied().unwrap_or(0);
+        let behind = back[left.len() + 1 + right.len() - period];
+        behind + period + forth >= period * times
+    })
+}
+
+/// For each place, how many numbers from there on agree with those from the start.
+fn z_function(sequence: &[u32]) -> Vec<usize> {
+    let length = sequence.len();
+    let mut z = vec![0; length];
+    // The part [from, to) that agrees with the start and reaches farthest.
+    let (mut from, mut to) = (0, 0);
+    for at in 1..length {
+        let mut agree = if at < to {
+            z[at - from].min(to - at)
+        } else {
+            0
+        };
+        while at + agree < length && sequence[agree] == sequence[at + agree] {
+            agree += 1;
+        }
+        if at + agree > to {
+            (from, to) = (at, at + agree);
+        }
+        z[at] = agree;
+    }
+    z
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The definition itself: every group at every place.
+    fn has_run_by_trying(sequence: &[u32], times: usize) -> bool {
+        (1..=sequence.len() / times).any(|period| {
+            sequence
+                .windows(period * times)
+                .any(|run| run[period..] == run[..run.len() - period])
+        })
+    }
+
+    #[test]
+    fn runs_are_those_of_the_definition() {
+        // Every sequence of up to nine pieces of three kinds, and of up to fourteen of two.
+        for (kinds, longest) in [(3_u32, 9_u32), (2, 14)] {
+            for length in 0..=longest {
+                for code in 0..kinds.pow(length) {
+                    let sequence: Vec<u32> =
+                        (0..length).map(|at| code / kinds.pow(at) % kinds).collect();
+                    for times in [2, 3, 4] {
+                        assert_eq!(
+                            has_run(&sequence, times),
+                            has_run_by_trying(&sequence, times),
+                            "{sequence:?} {times}"
+                        );
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_long_path_without_a_run_is_quick() {
+        // The Fibonacci word has cubes and no fourth powers. Trying every group at every place would take minutes.
+        let (mut before, mut word) = (String::from("a/"), String::from("a/b/"));
+        while word.len() < 200_000 {
+            (before, word) = (word.clone(), word + &before);
+        }
+        let uri = format!("http://example.org/{word}");
+        assert!(!has_run(&pieces(&uri, 4), 4));
+        assert!(has_run(&pieces(&uri, 3), 3));
+    }
+}

@@ -1,0 +1,114 @@
+//! `surt-scope`: which sites, and parts of sites, the crawl is about.
+
+use opilio_plugin::prelude::*;
+
+use crate::prefixes::{Prefixes, prefix_from};
+
+/// Decides on what lies under one of its SURT prefixes.
+pub struct SurtScope {
+    prefixes: Prefixes,
+    also_check_via: bool,
+    decision: Decision,
+}
+
+/// Settings of `surt-scope`.
+#[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct Settings {
+    /// SURT prefixes such as `http://(org,example,`, or URIs that stand for the prefix they imply:
+    /// `http://example.org` for the domain and all below it, `http://example.org/` for that host alone.
+    #[schemars(extend("x-opilio-overridable" = true))]
+    pub prefixes: Vec<String>,
+    /// Whether the prefixes that the seeds imply count too.
+    pub from_seeds: bool,
+    /// Prefixes that the job's seeds imply: filled in and kept current by the crawl where `from-seeds` is set.
+    #[schemars(extend("x-opilio-expert" = true))]
+    pub seed_prefixes: Vec<String>,
+    /// Whether a URI also counts when the page it was found on lies under a prefix.
+    #[schemars(extend("x-opilio-overridable" = true))]
+    pub also_check_via: bool,
+    /// What is decided on URIs under a prefix; any other passes.
+    pub decision: Decision,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            prefixes: Vec::new(),
+            from_seeds: true,
+            seed_prefixes: Vec::new(),
+            also_check_via: false,
+            decision: Decision::Accept,
+        }
+    }
+}
+
+/// Yes or no.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Decision {
+    /// They belong to the crawl.
+    Accept,
+    /// They do not.
+    Reject,
+}
+
+impl Plugin for SurtScope {
+    const NAME: &'static str = "surt-scope";
+    const SUMMARY: &'static str =
+        "Accepts, or rejects, URIs under the seeds or under listed SURT prefixes.";
+    type Settings = Settings;
+
+    fn new(settings: Settings) -> Result<Self, Vec<SettingsFault>> {
+        let seeds = if settings.from_seeds {
+            settings.seed_prefixes.as_slice()
+        } else {
+            &[]
+        };
+        let lists = [
+            ("prefixes", settings.prefixes.as_slice()),
+            ("seed-prefixes", seeds),
+        ];
+        let mut faults = Vec::new();
+        let mut prefixes = Vec::new();
+        for (setting, list) in lists {
+            for (at, text) in list.iter().enumerate() {
+                match prefix_from(text) {
+                    Ok(prefix) => prefixes.push(prefix),
+                    Err(problem) => {
+                        faults.push(SettingsFault::new(format!("/{setting}/{at}"), problem))
+                    }
+                }
+            }
+        }
+        none_or(
+            faults,
+            Self {
+                prefixes: prefixes.into_iter().collect(),
+                also_check_via: settings.also_check_via,
+                decision: settings.decision,
+            },
+        )
+    }
+}
+
+impl Filter for SurtScope {
+    fn judge_candidate(&self, _: &Stage, candidate: &Candidate) -> Ruling {
+        let via = candidate
+            .via_surt
+            .as_deref()
+            .filter(|_| self.also_check_via);
+        let reason = match (
+            self.prefixes.of(&candidate.surt),
+            via.and_then(|via| self.prefixes.of(via)),
+        ) {
+            (Some(prefix), _) => format!("under {prefix}"),
+            (None, Some(prefix)) => format!("found under {prefix}"),
+            (None, None) => return Ruling::pass(),
+        };
+        match self.decision {
+            Decision::Accept => Ruling::accept(reason),
+            Decision::Reject => Ruling::reject(reason),
+        }
+    }
+}

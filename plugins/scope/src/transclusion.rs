@@ -1,0 +1,65 @@
+//! `transclusion`: what a page of the crawl needs to be shown, wherever it lies.
+
+use opilio_plugin::prelude::*;
+
+/// Accepts what a few hops other than links lead to: images, style sheets and scripts on other sites.
+pub struct Transclusion {
+    settings: Settings,
+}
+
+/// Settings of `transclusion`.
+#[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct Settings {
+    /// Most hops since the last link, form or manifest hop. What has one to so many is accepted.
+    #[schemars(extend("x-opilio-overridable" = true))]
+    pub max_trans_hops: u32,
+    /// How many of these may be speculative.
+    #[schemars(extend("x-opilio-overridable" = true))]
+    pub max_speculative_hops: u32,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            max_trans_hops: 2,
+            max_speculative_hops: 1,
+        }
+    }
+}
+
+impl Plugin for Transclusion {
+    const NAME: &'static str = "transclusion";
+    const SUMMARY: &'static str =
+        "Accepts what pages of the crawl embed or redirect to, wherever it lies.";
+    type Settings = Settings;
+
+    fn new(settings: Settings) -> Result<Self, Vec<SettingsFault>> {
+        Ok(Self { settings })
+    }
+}
+
+impl Filter for Transclusion {
+    fn judge_candidate(&self, _: &Stage, candidate: &Candidate) -> Ruling {
+        let (hops, speculative) = trailing_hops(&candidate.hop_path);
+        if (1..=self.settings.max_trans_hops).contains(&hops)
+            && speculative <= self.settings.max_speculative_hops
+        {
+            Ruling::accept("transclusion")
+        } else {
+            Ruling::pass()
+        }
+    }
+}
+
+/// Hops since the last one that a reader or a crawler chose (link, submit, manifest), and how many are speculative.
+/// A shortened path has 50 letters, more than any sensible limit.
+fn trailing_hops(path: &str) -> (u32, u32) {
+    let trailing = path
+        .bytes()
+        .rev()
+        .take_while(|hop| !matches!(hop, b'L' | b'S' | b'M'));
+    trailing.fold((0, 0), |(hops, speculative), hop| {
+        (hops + 1, speculative + u32::from(hop == b'X'))
+    })
+}
