@@ -70,10 +70,10 @@ impl Fields {
             if line.starts_with([' ', '\t']) {
                 if let Some((_, value)) = fields.lines.last_mut() {
                     value.push(' ');
-                    value.push_str(&one_line(line.trim()));
+                    value.push_str(&one_line(line));
                 }
             } else if let Some((name, value)) = line.split_once(':') {
-                fields.push(name.trim(), value.trim());
+                fields.push(trim(name), value);
             }
         }
         fields
@@ -90,13 +90,18 @@ pub(crate) fn is_token(c: char) -> bool {
 pub(crate) fn one_line(value: &str) -> String {
     let breaks = |c: char| c.is_control() || c == '\u{2028}' || c == '\u{2029}';
     if !value.contains(breaks) {
-        return value.trim().to_owned();
+        return trim(value).to_owned();
     }
     let pieces: Vec<&str> = value
         .split(breaks)
         .filter(|piece| !piece.is_empty())
         .collect();
-    pieces.join(" ").trim().to_owned()
+    trim(&pieces.join(" ")).to_owned()
+}
+
+/// Without the blanks around it: those that a header line may have there, and no others.
+pub(crate) fn trim(text: &str) -> &str {
+    text.trim_matches([' ', '\t'])
 }
 
 /// A URI as one word on one line: blanks and control characters percent-encoded, all else left.
@@ -137,6 +142,7 @@ mod tests {
         check("via", "\na\u{85}b\u{2028}c\0d\n", "via: a b c d");
         check("note", "Zürich", "note: Zürich");
         check("note", "", "note: ");
+        check("note", " \u{a0} ", "note: \u{a0}");
     }
 
     #[test]

@@ -10,6 +10,7 @@ use flate2::bufread::GzDecoder;
 use jiff::Timestamp;
 
 use crate::digest::{Digest, DigestError};
+use crate::fields::trim;
 use crate::record::RecordId;
 
 /// Longest header of a record. Longer than any in use (a URI has some kilobytes); more is damage.
@@ -270,14 +271,14 @@ impl Reader {
                 match self.headers.fields.last_mut() {
                     Some((_, value)) => {
                         value.push(' ');
-                        value.push_str(text.trim());
+                        value.push_str(trim(&text));
                     }
                     None => return Err(self.damaged(Damage::HeaderLine(shown(&line)))),
                 }
             } else if let Some((name, value)) = text.split_once(':') {
                 self.headers
                     .fields
-                    .push((name.trim().to_owned(), value.trim().to_owned()));
+                    .push((trim(name).to_owned(), trim(value).to_owned()));
             } else {
                 return Err(self.damaged(Damage::HeaderLine(shown(&line))));
             }

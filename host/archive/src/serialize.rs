@@ -177,26 +177,38 @@ pub(crate) trait Output {
 /// Packs records, one gzip member each, or leaves them plain.
 pub(crate) struct Packer {
     compress: Option<Compress>,
+    level: flate2::Compression,
+    /// A record was begun and not ended.
+    unfinished: bool,
     crc: Crc,
 }
 
 impl Packer {
     pub(crate) fn new(compression: Compression) -> Packer {
-        let compress = match compression {
-            Compression::None => None,
-            Compression::Gzip(level) => {
-                Some(Compress::new(flate2::Compression::new(level.min(9)), false))
-            }
+        let (level, gzip) = match compression {
+            Compression::None => (0, false),
+            Compression::Gzip(level) => (level.min(9), true),
         };
+        let level = flate2::Compression::new(level);
+        let compress = gzip.then(|| Compress::new(level, false));
         Packer {
             compress,
+            level,
+            unfinished: false,
             crc: Crc::new(),
         }
     }
 
     pub(crate) fn begin(&mut self, out: &mut impl Output) {
         if let Some(compress) = &mut self.compress {
-            compress.reset();
+            if self.unfinished {
+                // zlib-rs 0.6 keeps an open block across a reset (level 1): what follows could
+                // not be unpacked.
+                *compress = Compress::new(self.level, false);
+            } else {
+                compress.reset();
+            }
+            self.unfinished = true;
             self.crc.reset();
             // Magic, deflate, no flags, no time (the record has its own), unknown system.
             out.buffer()

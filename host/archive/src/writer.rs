@@ -713,3 +713,52 @@ impl Writers {
 fn lock(writer: &Mutex<Writer>) -> MutexGuard<'_, Writer> {
     writer.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+
+    #[test]
+    fn a_file_that_can_neither_be_written_nor_cut_back_is_left_to_repair() {
+        let directory = tempfile::tempdir().unwrap();
+        let config = WriterConfig::new(directory.path());
+        let (mut writer, _) = Writer::open(config.clone(), WarcInfo::new("opilio")).unwrap();
+        let record = |text: &str| {
+            let block = Block::from(text.as_bytes().to_vec());
+            Record::request(
+                RecordId::random(),
+                Timestamp::UNIX_EPOCH,
+                "http://a.example/",
+                block,
+            )
+        };
+        let first = writer
+            .write(&[record("first")], Timestamp::UNIX_EPOCH)
+            .unwrap();
+        let open = writer.current.as_mut().unwrap();
+        let whole = open.written;
+        // A handle that refuses both.
+        open.file = File::open(&open.path).unwrap();
+        let error = writer
+            .write(&[record("lost")], Timestamp::UNIX_EPOCH)
+            .unwrap_err();
+        assert!(
+            matches!(error, Error::Abandoned { offset, .. } if offset == whole),
+            "{error:?}"
+        );
+        let second = writer
+            .write(&[record("second")], Timestamp::UNIX_EPOCH)
+            .unwrap();
+        assert_ne!(first[0].file, second[0].file);
+        writer.close().unwrap();
+
+        let (_, repaired) = Writer::open(config, WarcInfo::new("opilio")).unwrap();
+        let file = Some(directory.path().join(&first[0].file));
+        assert_eq!(
+            (repaired.len(), &repaired[0].file, repaired[0].records),
+            (1, &file, 2)
+        );
+    }
+}

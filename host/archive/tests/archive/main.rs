@@ -4,6 +4,7 @@
 mod faults;
 mod fixture;
 mod literal;
+mod process;
 mod repairing;
 mod rotation;
 mod round_trip;
