@@ -83,12 +83,10 @@ pub enum LoadError {
         problem: String,
     },
     /// A component, but no plugin.
-    #[error("{origin} is no plugin: it does not export {PACKAGE}setup@{CONTRACT}{hint}")]
+    #[error("{origin} is no plugin: it does not export {PACKAGE}setup@{CONTRACT}")]
     NoPlugin {
         /// The component.
         origin: String,
-        /// What it exports instead, if that is a hint.
-        hint: String,
     },
     /// What it says of itself cannot be true.
     #[error("{origin} {problem}")]
@@ -150,7 +148,6 @@ impl Component {
         let Some(program) = program else {
             return Err(LoadError::NoPlugin {
                 origin: origin.to_owned(),
-                hint: exports_hint(&shared, &compiled),
             });
         };
         let plugins = describe(&shared, &program, origin)?;
@@ -350,16 +347,6 @@ fn is_compatible(version: &str) -> bool {
     version
         .strip_prefix("0.1.")
         .is_some_and(|patch| !patch.is_empty() && patch.bytes().all(|b| b.is_ascii_digit()))
-}
-
-/// For a component that is no plugin: the contract it was made for, if it was made for one.
-fn exports_hint(shared: &Shared, component: &wasmtime::component::Component) -> String {
-    let ty = component.component_type();
-    let mut names = ty.exports(&shared.engine).map(|(name, _)| name);
-    match names.find(|name| name.starts_with(PACKAGE)) {
-        Some(name) => format!(", but {name}"),
-        None => String::new(),
-    }
 }
 
 /// `describe`, in an instance of its own.

@@ -178,6 +178,8 @@ fn wasmtime_config(settings: &EngineConfig) -> Config {
         .max_core_instances_per_component(MODULES_PER_COMPONENT_MAX)
         .max_memories_per_component(MEMORIES_PER_COMPONENT_MAX)
         .max_tables_per_component(TABLES_PER_COMPONENT_MAX)
+        .max_memories_per_module(MEMORIES_PER_COMPONENT_MAX)
+        .max_tables_per_module(TABLES_PER_COMPONENT_MAX)
         .max_component_instance_size(INSTANCE_BYTES_MAX)
         .max_core_instance_size(INSTANCE_BYTES_MAX)
         .table_elements(TABLE_ELEMENTS_MAX)

@@ -15,7 +15,10 @@
 //!   recursion kills the process instead of trapping. [`spawn_lane`] starts such threads.
 //! - A trap, a timeout or an answer that makes no sense is a [`Fault`]: returned, and counted in [`Statistics`].
 
-#[expect(missing_docs, reason = "generated: the contract documents what needs it")]
+#[expect(
+    missing_docs,
+    reason = "generated: the contract documents what needs it"
+)]
 mod bindings;
 mod cache;
 mod call;

@@ -1,0 +1,217 @@
+//! Settings, and what `configure` makes of them.
+
+use opilio_sandbox::{ConfigureError, FaultKind, Stage, Start};
+use serde_json::json;
+
+use crate::guest::{Described, Guest};
+use crate::support::{candidates, limits, load};
+
+/// Refuses all settings with two faults.
+fn refusing() -> Guest {
+    let mut guest = Guest::filter("(i32.const 0)");
+    let mut faults = Vec::new();
+    for (pointer, problem) in [("/patterns/0", "is no expression"), ("", "is too odd")] {
+        faults.extend(guest.data.text(pointer));
+        faults.extend(guest.data.text(problem));
+    }
+    let list = guest.data.words(&faults);
+    let refused = guest.data.words(&[1, list, 2]);
+    guest.configure = format!("(i32.const {refused})");
+    guest
+}
+
+/// Remembers its settings and gives them as the reason of a ruling.
+pub(crate) fn remembering() -> Guest {
+    Guest {
+        configure: "(i32.store (i32.const 64) (local.get 2)) (i32.store (i32.const 68) (local.get 3)) (i32.const 0)"
+            .to_owned(),
+        ..Guest::filter(
+            "(local $answer i32) (local $ruling i32)
+            (local.set $answer (call $rulings (local.get 4) (i32.const 2)))
+            (local.set $ruling (i32.load (local.get $answer)))
+            (i32.store (i32.add (local.get $ruling) (i32.const 16)) (i32.load (i32.const 64)))
+            (i32.store (i32.add (local.get $ruling) (i32.const 20)) (i32.load (i32.const 68)))
+            (local.get $answer)",
+        )
+    }
+}
+
+#[test]
+fn faults_of_settings_come_with_their_pointers() {
+    let component = load(refusing());
+    for error in [
+        component
+            .configure(None, json!({"patterns": ["("]}), limits())
+            .unwrap_err(),
+        component
+            .configure_each_call(None, json!({"patterns": ["("]}), limits())
+            .unwrap_err(),
+    ] {
+        let said = error.to_string();
+        assert_eq!(
+            said,
+            "plugin `guest` refuses its settings: /patterns/0: is no expression; is too odd"
+        );
+        let ConfigureError::Settings { faults, .. } = error else {
+            panic!("{error:?}")
+        };
+        assert_eq!(faults[0].pointer, "/patterns/0");
+        assert_eq!(faults[1].problem, "is too odd");
+    }
+}
+
+#[test]
+fn every_instance_has_what_configure_left() {
+    let component = load(remembering());
+    let settings = json!({"b": 1, "a": [true]});
+    let from_snapshot = component
+        .configure(None, settings.clone(), limits())
+        .unwrap();
+    assert_eq!(from_snapshot.start(), &Start::Snapshot { cached: false });
+    let each_call = component
+        .configure_each_call(None, settings, limits())
+        .unwrap();
+    assert!(!each_call.snapshotted());
+    for plugin in [from_snapshot, each_call] {
+        for _ in 0..2 {
+            let rulings = plugin
+                .judge_candidates(Stage::Scope, &candidates(1))
+                .unwrap();
+            assert_eq!(
+                rulings[0].reason,
+                r#"{"a":[true],"b":1}"#,
+                "{:?}",
+                plugin.start()
+            );
+        }
+    }
+}
+
+#[test]
+fn settings_written_in_another_order_are_the_same() {
+    let component = load(remembering());
+    let a = component
+        .configure(
+            None,
+            serde_json::from_str(r#"{"a":1,"b":2}"#).unwrap(),
+            limits(),
+        )
+        .unwrap();
+    let b = component
+        .configure(
+            None,
+            serde_json::from_str(r#"{"b":2,"a":1}"#).unwrap(),
+            limits(),
+        )
+        .unwrap();
+    let c = component
+        .configure(None, json!({"a": 1, "b": 3}), limits())
+        .unwrap();
+    assert_eq!(a.settings_sha256(), b.settings_sha256());
+    assert_ne!(a.settings_sha256(), c.settings_sha256());
+}
+
+#[test]
+fn a_component_that_cannot_be_snapshotted_is_configured_in_every_instance() {
+    let guest = Guest {
+        fields: "(table $t 1 funcref) (func (export \"unused\") (drop (table.grow $t (ref.null func) (i32.const 1))))"
+            .to_owned(),
+        ..remembering()
+    };
+    let plugin = load(guest)
+        .configure(None, json!({"a": 1}), limits())
+        .unwrap();
+    let Start::EachCall { why } = plugin.start() else {
+        panic!("{plugin:?}")
+    };
+    assert!(why.contains("table.grow"), "{why}");
+    for _ in 0..2 {
+        let rulings = plugin
+            .judge_candidates(Stage::Scope, &candidates(1))
+            .unwrap();
+        assert_eq!(rulings[0].reason, r#"{"a":1}"#);
+    }
+}
+
+#[test]
+fn a_trap_in_configure_is_an_error_and_nothing_more() {
+    let component = load(Guest {
+        configure: "(unreachable)".to_owned(),
+        ..Guest::filter("(i32.const 0)")
+    });
+    for _ in 0..2 {
+        let error = component.configure(None, json!({}), limits()).unwrap_err();
+        let ConfigureError::Fault(fault) = error else {
+            panic!("{error:?}")
+        };
+        assert_eq!(
+            (fault.kind, fault.uri.as_str()),
+            (FaultKind::Trap, "configure"),
+            "{fault:?}"
+        );
+    }
+}
+
+#[test]
+fn an_endless_configure_is_stopped() {
+    let component = load(Guest {
+        configure: "(loop $l (br $l)) (i32.const 0)".to_owned(),
+        ..Guest::filter("(i32.const 0)")
+    });
+    let limits = opilio_sandbox::Limits {
+        time: std::time::Duration::from_millis(30),
+        ..limits()
+    };
+    let error = component.configure(None, json!({}), limits).unwrap_err();
+    assert!(
+        matches!(&error, ConfigureError::Fault(fault) if fault.kind == FaultKind::Timeout),
+        "{error:?}"
+    );
+}
+
+#[test]
+fn one_of_several_plugins_must_be_named() {
+    let component = load(Guest {
+        described: vec![
+            Described {
+                name: "one",
+                ..Described::default()
+            },
+            Described {
+                name: "two",
+                ..Described::default()
+            },
+        ],
+        ..remembering()
+    });
+    let error = component.configure(None, json!({}), limits()).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "guest holds several plugins; name one of one, two"
+    );
+    let error = component
+        .configure(Some("three"), json!({}), limits())
+        .unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "guest holds no plugin `three`; it holds one, two"
+    );
+    assert_eq!(
+        component
+            .configure(Some("two"), json!({}), limits())
+            .unwrap()
+            .name(),
+        "two"
+    );
+}
+
+#[test]
+fn settings_are_an_object() {
+    let error = load(remembering())
+        .configure(None, json!([]), limits())
+        .unwrap_err();
+    assert!(
+        matches!(error, ConfigureError::NoObject { .. }),
+        "{error:?}"
+    );
+}

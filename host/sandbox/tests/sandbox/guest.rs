@@ -1,0 +1,310 @@
+//! Guests for the tests: a core module in the text format, its answers laid out in memory as the canonical ABI wants
+//! them, made a component of the real contract in `wit/`.
+
+use std::path::Path;
+
+use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
+use wit_parser::Resolve;
+
+/// Where a guest's data begins; its heap follows at `HEAP`.
+const DATA: u32 = 1024;
+const HEAP: u32 = 32 * 1024;
+
+/// Data of a guest, and the addresses in it.
+#[derive(Default)]
+pub(crate) struct Data(Vec<u8>);
+
+impl Data {
+    /// Puts 32-bit words, aligned to 8, and gives their address.
+    pub(crate) fn words(&mut self, words: &[u32]) -> u32 {
+        while !self.0.len().is_multiple_of(8) {
+            self.0.push(0);
+        }
+        let at = DATA + self.0.len() as u32;
+        self.0
+            .extend(words.iter().flat_map(|word| word.to_le_bytes()));
+        at
+    }
+
+    /// Puts a text and gives its address and length, as a string or list of bytes is passed.
+    pub(crate) fn text(&mut self, text: &str) -> [u32; 2] {
+        self.bytes(text.as_bytes())
+    }
+
+    pub(crate) fn bytes(&mut self, bytes: &[u8]) -> [u32; 2] {
+        let at = DATA + self.0.len() as u32;
+        self.0.extend(bytes);
+        [at, bytes.len() as u32]
+    }
+
+    fn escaped(&self) -> String {
+        self.0.iter().map(|byte| format!("\\{byte:02x}")).collect()
+    }
+}
+
+/// One plugin as `describe` tells it. Kinds are the numbers of their cases.
+pub(crate) struct Described {
+    pub(crate) name: &'static str,
+    pub(crate) version: &'static str,
+    pub(crate) kinds: &'static [u32],
+    pub(crate) media_types: &'static [&'static str],
+    pub(crate) schema: &'static str,
+}
+
+pub(crate) const EXTRACTOR: u32 = 0;
+pub(crate) const FILTER: u32 = 1;
+pub(crate) const STRIPPER: u32 = 2;
+pub(crate) const WAIT: u32 = 4;
+pub(crate) const OBSERVER: u32 = 6;
+
+impl Default for Described {
+    fn default() -> Self {
+        Self {
+            name: "guest",
+            version: "1.0.0",
+            kinds: &[FILTER],
+            media_types: &[],
+            schema: "{}",
+        }
+    }
+}
+
+/// A guest to be. Bodies are WAT instructions; what they return is an address.
+pub(crate) struct Guest {
+    pub(crate) world: &'static str,
+    pub(crate) described: Vec<Described>,
+    /// Imports, as WAT.
+    pub(crate) imports: &'static str,
+    /// Body of `describe` where it does not simply answer.
+    pub(crate) describe: Option<&'static str>,
+    /// Body of `configure`: locals 0 to 3 are name and settings. Address 0 to 11 reads as success.
+    pub(crate) configure: String,
+    /// Exported functions of the plugin's kinds, as WAT.
+    pub(crate) functions: String,
+    /// Further fields of the module.
+    pub(crate) fields: String,
+    pub(crate) data: Data,
+}
+
+impl Default for Guest {
+    fn default() -> Self {
+        Self {
+            world: "filter-plugin",
+            described: vec![Described::default()],
+            imports: "",
+            describe: None,
+            configure: "(i32.const 0)".to_owned(),
+            functions: String::new(),
+            fields: String::new(),
+            data: Data::default(),
+        }
+    }
+}
+
+impl Guest {
+    /// A filter; `candidates` and `document` are the bodies of its functions. `candidates` may use `$rulings`, which
+    /// gives the address of as many rulings as there are candidates, the verdict of each given.
+    pub(crate) fn filter(candidates: &str) -> Self {
+        Self {
+            functions: filter_functions(candidates, "(i32.const 0)"),
+            ..Self::default()
+        }
+    }
+
+    /// A filter that is asked of documents.
+    pub(crate) fn document_filter(document: &str) -> Self {
+        Self {
+            functions: filter_functions("(call $rulings (local.get 4) (i32.const 0))", document),
+            ..Self::default()
+        }
+    }
+
+    /// An extractor; `extract` is the body of its function, with the list of handles in locals 0 and 1.
+    pub(crate) fn extractor(extract: &str) -> Self {
+        Self {
+            world: "extractor-plugin",
+            described: vec![Described {
+                kinds: &[EXTRACTOR],
+                ..Described::default()
+            }],
+            functions: format!(
+                r#"(func (export "opilio:plugin/extractor@0.1.0#extract") (param i32 i32) (result i32) {extract})"#
+            ),
+            ..Self::default()
+        }
+    }
+
+    /// A digest stripper.
+    pub(crate) fn stripper(strip: &str) -> Self {
+        Self {
+            world: "digest-stripper-plugin",
+            described: vec![Described {
+                kinds: &[STRIPPER],
+                ..Described::default()
+            }],
+            functions: format!(
+                r#"(func $strip (param i32) (result i32) {strip})
+                (func (export "opilio:plugin/digest-stripper@0.1.0#strip") (param i32) (result i32)
+                    (call $strip (local.get 0)) (call $drop-document (local.get 0)))"#
+            ),
+            ..Self::default()
+        }
+    }
+
+    /// A wait evaluator.
+    pub(crate) fn wait_evaluator(evaluate: &str) -> Self {
+        Self {
+            world: "wait-evaluator-plugin",
+            described: vec![Described {
+                kinds: &[WAIT],
+                ..Described::default()
+            }],
+            functions: format!(
+                r#"(func $evaluate (param i32) (result i32) {evaluate})
+                (func (export "opilio:plugin/wait-evaluator@0.1.0#evaluate") (param i32) (result i32)
+                    (call $evaluate (local.get 0)) (call $drop-visit (local.get 0)))"#
+            ),
+            ..Self::default()
+        }
+    }
+
+    /// The component.
+    pub(crate) fn build(self) -> Vec<u8> {
+        let mut resolve = Resolve::default();
+        let (package, _) = resolve.push_dir(contract_directory()).unwrap();
+        self.build_for(&resolve, package)
+    }
+
+    /// The component, made for another edition of the contract: `edit` changes each of its files, `more` is one more.
+    pub(crate) fn build_with_contract(self, edit: impl Fn(&str) -> String, more: &str) -> Vec<u8> {
+        let directory = tempfile::tempdir().unwrap();
+        for file in std::fs::read_dir(contract_directory()).unwrap() {
+            let file = file.unwrap();
+            if file
+                .path()
+                .extension()
+                .is_some_and(|extension| extension == "wit")
+            {
+                let text = std::fs::read_to_string(file.path()).unwrap();
+                std::fs::write(directory.path().join(file.file_name()), edit(&text)).unwrap();
+            }
+        }
+        if !more.is_empty() {
+            std::fs::write(directory.path().join("more.wit"), more).unwrap();
+        }
+        let mut resolve = Resolve::default();
+        let (package, _) = resolve.push_dir(directory.path()).unwrap();
+        self.build_for(&resolve, package)
+    }
+
+    fn build_for(self, resolve: &Resolve, package: wit_parser::PackageId) -> Vec<u8> {
+        let world = resolve.select_world(&[package], Some(self.world)).unwrap();
+        let version = resolve.packages[package]
+            .name
+            .version
+            .as_ref()
+            .unwrap()
+            .to_string();
+        let mut module = self.module(&version);
+        embed_component_metadata(&mut module, resolve, world, StringEncoding::UTF8, false).unwrap();
+        ComponentEncoder::default()
+            .validate(true)
+            .module(&module)
+            .unwrap()
+            .encode()
+            .unwrap()
+    }
+
+    /// The core module.
+    pub(crate) fn module(mut self, version: &str) -> Vec<u8> {
+        let described = self.lay_out_description();
+        let describe = self
+            .describe
+            .map_or(format!("(i32.const {described})"), str::to_owned);
+        let wat = format!(
+            r#"(module
+                {imports}
+                (import "opilio:plugin/documents@0.1.0" "[resource-drop]document" (func $drop-document (param i32)))
+                (import "opilio:plugin/documents@0.1.0" "[resource-drop]visit" (func $drop-visit (param i32)))
+                (memory (export "memory") 1)
+                (global $free (mut i32) (i32.const {HEAP}))
+                (func $realloc (export "cabi_realloc") (param i32 i32 i32 i32) (result i32)
+                    (local $at i32)
+                    (local.set $at (i32.and (i32.add (global.get $free) (i32.const 7)) (i32.const -8)))
+                    (global.set $free (i32.add (local.get $at) (local.get 3)))
+                    (block $enough (loop $grow
+                        (br_if $enough (i32.le_u (global.get $free) (i32.shl (memory.size) (i32.const 16))))
+                        (drop (memory.grow (i32.const 1)))
+                        (br $grow)))
+                    (local.get $at))
+                ;; As many rulings as there are candidates, all with one verdict: the address of address and length.
+                (func $rulings (param $n i32) (param $verdict i32) (result i32)
+                    (local $list i32) (local $answer i32) (local $i i32)
+                    (local.set $list (call $realloc (i32.const 0) (i32.const 0) (i32.const 8)
+                        (i32.mul (local.get $n) (i32.const 24))))
+                    (local.set $answer (call $realloc (i32.const 0) (i32.const 0) (i32.const 8) (i32.const 8)))
+                    (i32.store (local.get $answer) (local.get $list))
+                    (i32.store (i32.add (local.get $answer) (i32.const 4)) (local.get $n))
+                    (block $done (loop $next
+                        (br_if $done (i32.ge_u (local.get $i) (local.get $n)))
+                        (i32.store8
+                            (i32.add (local.get $list) (i32.mul (local.get $i) (i32.const 24)))
+                            (local.get $verdict))
+                        (local.set $i (i32.add (local.get $i) (i32.const 1)))
+                        (br $next)))
+                    (local.get $answer))
+                (func (export "opilio:plugin/setup@0.1.0#describe") (result i32) {describe})
+                (func (export "opilio:plugin/setup@0.1.0#configure") (param i32 i32 i32 i32) (result i32) {configure})
+                {functions}
+                {fields}
+                (data (i32.const {DATA}) "{data}"))"#,
+            imports = self.imports,
+            configure = self.configure,
+            functions = self.functions,
+            fields = self.fields,
+            data = self.data.escaped(),
+        );
+        wat::parse_str(wat.replace("@0.1.0", &format!("@{version}"))).unwrap()
+    }
+
+    fn lay_out_description(&mut self) -> u32 {
+        let data = &mut self.data;
+        let mut records = Vec::new();
+        for plugin in &self.described {
+            let kinds: Vec<u32> = plugin.kinds.iter().flat_map(|kind| [*kind, 0, 0]).collect();
+            let media_types: Vec<u32> = plugin
+                .media_types
+                .iter()
+                .flat_map(|text| data.text(text))
+                .collect();
+            records.extend(data.text(plugin.name));
+            records.extend(data.text(plugin.version));
+            records.extend(data.text("for tests"));
+            records.extend([data.words(&kinds), plugin.kinds.len() as u32]);
+            records.extend([data.words(&media_types), plugin.media_types.len() as u32]);
+            records.extend([0, 0]);
+            records.extend(data.text(plugin.schema));
+            records.extend([0, 0]);
+        }
+        let list = data.words(&records);
+        data.words(&[list, self.described.len() as u32])
+    }
+}
+
+fn filter_functions(candidates: &str, document: &str) -> String {
+    format!(
+        r#"(func (export "opilio:plugin/filter@0.1.0#judge-candidates") (param i32 i32 i32 i32 i32) (result i32)
+                {candidates})
+            (func $judge-document (param i32 i32 i32 i32 i32) (result i32)
+                {document})
+            (func (export "opilio:plugin/filter@0.1.0#judge-document") (param i32 i32 i32 i32 i32) (result i32)
+                (call $judge-document
+                    (local.get 0) (local.get 1) (local.get 2) (local.get 3) (local.get 4))
+                (call $drop-document (local.get 3))
+                (call $drop-visit (local.get 4)))"#
+    )
+}
+
+fn contract_directory() -> std::path::PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../wit")
+}

@@ -1,0 +1,232 @@
+//! What is loaded and what is refused, and in which words.
+
+use opilio_sandbox::{COMPONENT_BYTES_MAX, LoadError};
+
+use crate::guest::{Described, EXTRACTOR, FILTER, Guest, OBSERVER};
+use crate::support::{engine, load};
+
+const WASI: &str = r#"(import "wasi:clocks/monotonic-clock@0.2.0" "now" (func $now (result i64)))"#;
+
+#[track_caller]
+fn check_refused(component: &[u8], expected: &str) {
+    let error = engine()
+        .load(component, "plugins/x.wasm")
+        .map(drop)
+        .unwrap_err();
+    let said = error.to_string();
+    assert!(said.contains(expected), "{said}");
+    assert!(
+        said.starts_with("plugins/x.wasm ") && !said.contains('\n'),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_component_tells_what_it_holds() {
+    let bytes = Guest {
+        described: vec![
+            Described {
+                name: "one",
+                version: "1.2.3",
+                media_types: &["text/html"],
+                ..Described::default()
+            },
+            Described {
+                name: "another",
+                schema: r#"{"type":"object"}"#,
+                ..Described::default()
+            },
+        ],
+        ..Guest::filter("(i32.const 0)")
+    }
+    .build();
+    let component = engine().load(&bytes, "here").unwrap();
+    assert_eq!(component.origin(), "here");
+    assert_eq!(component.sha256().len(), 64);
+    let names: Vec<_> = component
+        .plugins()
+        .iter()
+        .map(|plugin| plugin.name.as_str())
+        .collect();
+    assert_eq!(names, ["one", "another"]);
+    assert_eq!(component.plugins()[0].version, "1.2.3");
+    assert_eq!(component.plugins()[0].handles.media_types, ["text/html"]);
+    assert_eq!(
+        component.plugins()[1].settings_schema,
+        r#"{"type":"object"}"#
+    );
+}
+
+#[test]
+fn a_core_module_is_refused() {
+    check_refused(
+        &Guest::filter("(i32.const 0)").module("0.1.0"),
+        "is a core module, not a component",
+    );
+}
+
+#[test]
+fn what_is_no_wasm_is_refused() {
+    check_refused(b"#!/bin/sh", "is no WebAssembly component");
+    check_refused(b"", "is no WebAssembly component");
+}
+
+#[test]
+fn a_truncated_component_is_refused_wherever_it_ends() {
+    let whole = Guest::filter("(i32.const 0)").build();
+    for end in [4, 8, 9, 100, whole.len() / 2, whole.len() - 1] {
+        let error = engine().load(&whole[..end], "x").map(drop).unwrap_err();
+        // An empty component is whole, and what has lost its last section may be.
+        assert!(
+            matches!(
+                error,
+                LoadError::Malformed { .. } | LoadError::NoPlugin { .. }
+            ),
+            "cut at {end}: {error:?}"
+        );
+    }
+    check_refused(
+        &whole[..whole.len() / 2],
+        "is truncated, damaged or no valid component",
+    );
+}
+
+#[test]
+fn a_component_that_is_too_large_is_refused_unread() {
+    check_refused(
+        &vec![0; COMPONENT_BYTES_MAX + 1],
+        "67108865 bytes; components may have 67108864",
+    );
+}
+
+#[test]
+fn wasi_is_refused_by_name_with_what_would_serve() {
+    let guest = Guest {
+        world: "with-clock",
+        imports: WASI,
+        ..Guest::filter("(drop (call $now)) (i32.const 0)")
+    };
+    let wasi = "package opilio:plugin@0.1.0;
+        world with-clock { include filter-plugin; import wasi:clocks/monotonic-clock@0.2.0; }
+        package wasi:clocks@0.2.0 { interface monotonic-clock { now: func() -> u64; } }";
+    let component = guest.build_with_contract(str::to_owned, wasi);
+    check_refused(&component, "`wasi:clocks/monotonic-clock@0.2.0`");
+    check_refused(&component, "without WASI");
+}
+
+#[test]
+fn an_interface_of_a_later_contract_is_refused_by_name() {
+    let guest = Guest {
+        world: "with-tables",
+        imports: r#"(import "opilio:plugin/tables@0.1.0" "count" (func $count (result i64)))"#,
+        ..Guest::filter("(drop (call $count)) (i32.const 0)")
+    };
+    let tables = "package opilio:plugin@0.1.0;
+        interface tables { count: func() -> u64; }
+        world with-tables { include filter-plugin; import tables; }";
+    let component = guest.build_with_contract(str::to_owned, tables);
+    check_refused(&component, "`opilio:plugin/tables@0.1.0`");
+    check_refused(&component, "a newer version of opilio may have it");
+}
+
+#[test]
+fn a_function_that_an_interface_does_not_have_is_refused_by_name() {
+    let guest = Guest {
+        imports: r#"(import "opilio:plugin/log@0.1.0" "flush" (func $flush))"#,
+        ..Guest::filter("(call $flush) (i32.const 0)")
+    };
+    let edit = |file: &str| file.replace("interface log {", "interface log { flush: func();");
+    check_refused(&guest.build_with_contract(edit, ""), "flush");
+}
+
+#[test]
+fn a_plugin_for_another_contract_is_refused_with_both_versions() {
+    let component = Guest::filter("(i32.const 0)")
+        .build_with_contract(|file| file.replace("@0.1.0", "@0.2.0"), "");
+    check_refused(
+        &component,
+        "made for contract 0.2.0, this version of opilio speaks 0.1.0",
+    );
+}
+
+#[test]
+fn a_plugin_for_another_patch_of_the_contract_is_taken() {
+    let guest = Guest {
+        imports: r#"(import "opilio:plugin/counters@0.1.0" "count" (func $count (param i32 i32 i64)))"#,
+        ..Guest::filter("(call $count (i32.const 0) (i32.const 0) (i64.const 1)) (i32.const 0)")
+    };
+    let edit = |file: &str| file.replace("@0.1.0", "@0.1.7");
+    let component = engine()
+        .load(&guest.build_with_contract(edit, ""), "x")
+        .unwrap();
+    assert_eq!(component.plugins().len(), 1);
+}
+
+#[test]
+fn a_component_that_is_no_plugin_is_refused() {
+    check_refused(&wat::parse_str("(component)").unwrap(), "is no plugin");
+}
+
+#[test]
+fn an_interface_with_other_types_is_refused() {
+    let guest = Guest {
+        functions: r#"
+            (func (export "opilio:plugin/filter@0.1.0#judge-candidates") (param i32 i32) (result i32) (i32.const 0))
+            (func (export "opilio:plugin/filter@0.1.0#judge-document") (param i32 i32) (result i32) (i32.const 0))"#
+            .to_owned(),
+        ..Guest::default()
+    };
+    let edit = |file: &str| {
+        file.replace(
+            "judge-candidates: func(stage: stage, candidates: list<candidate>)",
+            "judge-candidates: func(candidates: list<candidate>)",
+        )
+        .replace(
+            "judge-document: func(stage: stage, document: borrow<document>, visit: borrow<visit>)",
+            "judge-document: func(document: borrow<document>, visit: borrow<visit>)",
+        )
+    };
+    check_refused(
+        &guest.build_with_contract(edit, ""),
+        "does not fit the plugin contract",
+    );
+}
+
+#[test]
+fn kinds_must_agree_with_exports() {
+    let described = |kinds| Guest {
+        described: vec![Described {
+            kinds,
+            ..Described::default()
+        }],
+        ..Guest::filter("(i32.const 0)")
+    };
+    check_refused(
+        &described(&[EXTRACTOR]).build(),
+        "does not export the interface opilio:plugin/extractor",
+    );
+    check_refused(
+        &described(&[OBSERVER]).build(),
+        "as observer, a kind that this version of opilio does not call",
+    );
+    check_refused(&described(&[]).build(), "without any kind");
+    assert_eq!(load(described(&[FILTER])).plugins().len(), 1);
+}
+
+#[test]
+fn a_describe_that_traps_is_refused() {
+    let guest = Guest {
+        describe: Some("(unreachable)"),
+        ..Guest::filter("(i32.const 0)")
+    };
+    check_refused(&guest.build(), "cannot describe its plugins: trap: ");
+}
+
+#[test]
+fn a_describe_that_answers_rubbish_is_refused() {
+    let guest = Guest {
+        describe: Some("(i32.const -8)"),
+        ..Guest::filter("(i32.const 0)")
+    };
+    check_refused(&guest.build(), "cannot describe its plugins: ");
+}

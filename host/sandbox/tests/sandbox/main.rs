@@ -1,0 +1,13 @@
+//! The sandbox against guests that behave and guests that do not.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod answers;
+mod cache;
+mod configure;
+mod faults;
+mod guest;
+mod imports;
+mod load;
+mod state;
+mod support;

@@ -1,0 +1,90 @@
+//! What the tests share: an engine, documents, candidates.
+
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use bytes::Bytes;
+use jiff::Timestamp;
+use opilio_sandbox::{
+    Candidate, Component, Document, DocumentParts, Engine, EngineConfig, Header, Limits, Notes,
+    Plugin, Visit,
+};
+use serde_json::json;
+
+use crate::guest::Guest;
+
+pub(crate) const URI: &str = "http://example.org/";
+
+/// One engine for all tests that do not ask for one of their own: it reserves a good deal of address space.
+pub(crate) fn engine() -> &'static Engine {
+    static ENGINE: OnceLock<Engine> = OnceLock::new();
+    ENGINE.get_or_init(|| {
+        Engine::new(EngineConfig {
+            instances_max: 8,
+            ..EngineConfig::default()
+        })
+        .unwrap()
+    })
+}
+
+/// Limits that a test does not wait for.
+pub(crate) fn limits() -> Limits {
+    Limits {
+        time: Duration::from_secs(5),
+        memory: 4 << 20,
+        ..Limits::default()
+    }
+}
+
+#[track_caller]
+pub(crate) fn load(guest: Guest) -> Component {
+    engine().load(&guest.build(), "guest").unwrap()
+}
+
+#[track_caller]
+pub(crate) fn plugin(guest: Guest) -> Plugin {
+    load(guest).configure(None, json!({}), limits()).unwrap()
+}
+
+pub(crate) fn candidate(uri: &str) -> Candidate {
+    Candidate {
+        uri: uri.to_owned(),
+        surt: String::new(),
+        hop_path: String::new(),
+        via: None,
+        via_surt: None,
+        context: String::new(),
+        seed: true,
+        source: None,
+        address: None,
+        attributes: Vec::new(),
+    }
+}
+
+pub(crate) fn candidates(n: usize) -> Vec<Candidate> {
+    (0..n).map(|i| candidate(&format!("{URI}{i}"))).collect()
+}
+
+pub(crate) fn document(content: &str) -> Document {
+    Document::new(DocumentParts {
+        uri: URI.to_owned(),
+        base: URI.to_owned(),
+        status: 200,
+        headers: Arc::new([Header {
+            name: "Content-Type".to_owned(),
+            value: "text/html".to_owned(),
+        }]),
+        media_type: "text/html".to_owned(),
+        charset: Some(encoding_rs::UTF_8),
+        fragment: None,
+        content: Bytes::copy_from_slice(content.as_bytes()),
+        notes: Notes::new(),
+    })
+}
+
+pub(crate) fn visit() -> Visit {
+    Visit::of(
+        candidate(URI),
+        Timestamp::from_millisecond(1_000_000).unwrap(),
+    )
+}
