@@ -1,0 +1,227 @@
+//! `adaptive`: the wait evaluator of adaptive revisiting. A document that changed is visited sooner next time, one that
+//! did not later, by constant factors and between two limits (Sigurðsson 2005, chapter 5 and section 6.3.2). README.md
+//! has the rule and how to give types of document waits of their own.
+
+use std::time::Duration;
+
+use opilio_plugin::prelude::*;
+
+/// Multiplies and divides the wait.
+pub struct Adaptive {
+    settings: Settings,
+}
+
+/// Settings of `adaptive`.
+#[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct Settings {
+    /// Wait after the first visit.
+    #[schemars(extend("x-opilio-overridable" = true))]
+    pub initial_wait: Period,
+    /// Shortest wait, whatever changes.
+    #[schemars(extend("x-opilio-overridable" = true))]
+    pub min_wait: Period,
+    /// Longest wait, so that everything is visited again one day.
+    #[schemars(extend("x-opilio-overridable" = true))]
+    pub max_wait: Period,
+    /// An unchanged document's wait is multiplied by this; 1 or more.
+    #[schemars(range(min = 1), extend("x-opilio-overridable" = true))]
+    pub unchanged_factor: f64,
+    /// A changed document's wait is divided by this; 1 or more.
+    #[schemars(range(min = 1), extend("x-opilio-overridable" = true))]
+    pub changed_factor: f64,
+    /// Wait where nobody can say whether the document changed.
+    #[schemars(extend("x-opilio-overridable" = true))]
+    pub default_wait: Period,
+    /// Whether the time by which the visit came late is added to the wait before a factor is applied. Waits then adapt to
+    /// what the crawler can do; a changed document that was visited much too late may get a longer wait than it had.
+    #[schemars(extend("x-opilio-overridable" = true))]
+    pub use_overdue_time: bool,
+    /// Media types that this evaluator answers for, such as `text/*`; the next one in the stack gets the others.
+    /// Empty: all.
+    pub media_types: Vec<String>,
+}
+
+impl Default for Settings {
+    /// The predecessor's figures.
+    fn default() -> Self {
+        Self {
+            initial_wait: Period::seconds(24 * 60 * 60),
+            min_wait: Period::seconds(60 * 60),
+            max_wait: Period::seconds(4 * 7 * 24 * 60 * 60),
+            unchanged_factor: 1.5,
+            changed_factor: 1.5,
+            default_wait: Period::seconds(3 * 24 * 60 * 60),
+            use_overdue_time: false,
+            media_types: Vec::new(),
+        }
+    }
+}
+
+impl Plugin for Adaptive {
+    const NAME: &'static str = "adaptive";
+    const SUMMARY: &'static str =
+        "Waits longer for what stays the same and shorter for what changes.";
+    type Settings = Settings;
+
+    fn new(settings: Settings) -> Result<Self, Vec<SettingsFault>> {
+        let mut faults = Vec::new();
+        for (pointer, factor) in [
+            ("/unchanged-factor", settings.unchanged_factor),
+            ("/changed-factor", settings.changed_factor),
+        ] {
+            // Also refuses what is not a number.
+            if !(factor >= 1.0 && factor.is_finite()) {
+                faults.push(SettingsFault::new(
+                    pointer,
+                    format!("{factor} is less than 1, which would turn the rule round"),
+                ));
+            }
+        }
+        if settings.min_wait > settings.max_wait {
+            let problem = format!(
+                "{} is longer than max-wait, {}",
+                settings.min_wait, settings.max_wait
+            );
+            faults.push(SettingsFault::new("/min-wait", problem));
+        }
+        for (at, pattern) in settings.media_types.iter().enumerate() {
+            if pattern.split('/').count() != 2
+                || pattern
+                    .chars()
+                    .any(|c| c.is_ascii_uppercase() || c.is_whitespace() || c == ';')
+            {
+                let problem =
+                    format!("`{pattern}` is no media type; write it like `text/html` or `image/*`");
+                faults.push(SettingsFault::new(format!("/media-types/{at}"), problem));
+            }
+        }
+        none_or(faults, Self { settings })
+    }
+}
+
+impl WaitEvaluator for Adaptive {
+    fn evaluate(&self, visit: &Visit) -> Option<Wait> {
+        if !self.answers_for(&visit.media_type()) {
+            return None;
+        }
+        let settings = &self.settings;
+        let wait = match (visit.state(), visit.last_wait()) {
+            (ContentState::Unknown, _) => settings.default_wait.milliseconds(),
+            // A changed or unchanged document without a wait has been imported, or its history was lost.
+            (ContentState::New, _) | (_, None) => settings.initial_wait.milliseconds(),
+            (ContentState::Unchanged, Some(wait)) => {
+                times(self.base(wait, visit), settings.unchanged_factor)
+            }
+            (ContentState::Changed, Some(wait)) => {
+                times(self.base(wait, visit), 1.0 / settings.changed_factor)
+            }
+        };
+        let (min, max) = (
+            settings.min_wait.milliseconds(),
+            settings.max_wait.milliseconds(),
+        );
+        Some(Wait::after(Duration::from_millis(wait.clamp(min, max))))
+    }
+}
+
+impl Adaptive {
+    fn answers_for(&self, media_type: &str) -> bool {
+        let types = &self.settings.media_types;
+        types.is_empty()
+            || types
+                .iter()
+                .any(|pattern| media_type_matches(pattern, media_type))
+    }
+
+    /// What the factor is applied to: the wait that led to this visit, or the time that truly passed.
+    fn base(&self, wait: u64, visit: &Visit) -> u64 {
+        if self.settings.use_overdue_time {
+            wait.saturating_add(visit.overdue())
+        } else {
+            wait
+        }
+    }
+}
+
+/// Milliseconds times a factor, rounded to the nearest; saturating, as casts from floats do.
+fn times(milliseconds: u64, factor: f64) -> u64 {
+    (milliseconds as f64 * factor).round() as u64
+}
+
+/// `text/html`, `text/*`, `*/*`, `*/*+json`, with the asterisk standing for any text within its half.
+fn media_type_matches(pattern: &str, media_type: &str) -> bool {
+    let half = |pattern: &str, text: &str| match pattern.split_once('*') {
+        None => pattern == text,
+        Some((before, after)) => text
+            .strip_prefix(before)
+            .is_some_and(|rest| rest.len() >= after.len() && rest.ends_with(after)),
+    };
+    match (pattern.split_once('/'), media_type.split_once('/')) {
+        (Some((kind, subtype)), Some((media_kind, media_subtype))) => {
+            half(kind, media_kind) && half(subtype, media_subtype)
+        }
+        _ => false,
+    }
+}
+
+opilio_plugin::export!(wait_evaluators: [Adaptive]);
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+    use opilio_plugin::testing::{VisitFacts, visit};
+
+    #[test]
+    fn cases() {
+        opilio_plugin::testing::check_cases(&plugins(), "cases");
+    }
+
+    /// The whole life of a page: never changed, it settles at the longest wait; then always changed, at the shortest.
+    #[test]
+    fn waits_settle_at_the_limits() {
+        let adaptive = Adaptive::new(Settings::default()).unwrap();
+        let mut wait = None;
+        let mut live = |state, visits: usize| {
+            for _ in 0..visits {
+                let facts = VisitFacts {
+                    state,
+                    last_wait: wait,
+                    ..VisitFacts::default()
+                };
+                wait = adaptive.evaluate(&visit(facts)).map(|wait| wait.next_visit);
+            }
+            wait.unwrap()
+        };
+        let day = 86_400_000;
+        assert_eq!(live(ContentState::New, 1), day);
+        // 1.5^8 days are 25.6; the ninth time would be past four weeks.
+        assert_eq!(live(ContentState::Unchanged, 8), 2_214_337_500);
+        assert_eq!(live(ContentState::Unchanged, 1), 28 * day);
+        // 28 days divided sixteen times by 1.5 are 1.02 hours.
+        assert!(live(ContentState::Changed, 16) > 3_600_000);
+        assert_eq!(live(ContentState::Changed, 1), 3_600_000);
+    }
+
+    #[test]
+    fn media_types_match_by_halves() {
+        for (pattern, media_type, expected) in [
+            ("text/html", "text/html", true),
+            ("text/*", "text/html", true),
+            ("*/*", "image/png", true),
+            ("*/*+json", "application/ld+json", true),
+            ("text/*", "texture/x", false),
+            ("text/html", "text/html5", false),
+            ("*/*+json", "application/json", false),
+            ("text/*", "", false),
+        ] {
+            assert_eq!(
+                media_type_matches(pattern, media_type),
+                expected,
+                "{pattern} {media_type}"
+            );
+        }
+    }
+}
