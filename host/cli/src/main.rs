@@ -1,2 +1,115 @@
-//! Opilio.
-fn main() {}
+//! The `opilio` command.
+
+mod crawl;
+mod demo;
+mod judge;
+mod live;
+mod summary;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand};
+
+/// Exit codes, as `opilio --help` documents them.
+mod exit {
+    /// All went well.
+    pub(crate) const OK: u8 = 0;
+    /// It ran into something it cannot go on with; nothing is lost.
+    pub(crate) const FAILED: u8 = 1;
+    /// The command line, the profile or a component is at fault; nothing was created.
+    pub(crate) const USAGE: u8 = 2;
+}
+
+/// A web-archive crawler whose heuristics are WebAssembly components.
+#[derive(Debug, Parser)]
+#[command(name = "opilio", version, about, arg_required_else_help = true, after_help = "\
+Exit codes: 0 done or stopped politely, 1 could not go on (nothing is lost), 2 faults in the command line, the profile
+or a component (nothing was created), 130 ended at once by a second Ctrl-C.")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Crawl by a profile, or just a URL.
+    ///
+    /// The first Ctrl-C ends politely: what is being fetched is finished, state is saved, WARC files are closed. A second
+    /// ends at once. The same command on the same job directory goes on where it stopped.
+    Crawl(CrawlArgs),
+    /// Crawl a small changing web on this machine, to see what Opilio does.
+    Demo(DemoArgs),
+    /// Crawl the demo web and judge the archive against what must be in it.
+    Selftest(DemoArgs),
+}
+
+#[derive(Debug, Args)]
+struct CrawlArgs {
+    /// A profile (TOML file, or the name of one that ships), or a URL to crawl with the default profile.
+    #[arg(value_name = "PROFILE|URL")]
+    what: String,
+    /// A seed beside those of the profile; may be given often.
+    #[arg(long, value_name = "URL")]
+    seed: Vec<String>,
+    /// The job's directory [default: jobs/NAME].
+    #[arg(long, value_name = "DIR")]
+    job: Option<PathBuf>,
+    /// A page that says who crawls and why, in place of the profile's.
+    #[arg(long, value_name = "URL")]
+    contact_url: Option<String>,
+    #[command(flatten)]
+    display: DisplayArgs,
+}
+
+#[derive(Debug, Args)]
+struct DemoArgs {
+    /// The job's directory [default: a new one in the system's temporary directory].
+    #[arg(long, value_name = "DIR")]
+    job: Option<PathBuf>,
+    #[command(flatten)]
+    display: DisplayArgs,
+}
+
+#[derive(Clone, Copy, Debug, Args)]
+struct DisplayArgs {
+    /// Say nothing but what went wrong.
+    #[arg(long, conflicts_with = "json")]
+    quiet: bool,
+    /// Print progress and summary as JSON, one object a line.
+    #[arg(long)]
+    json: bool,
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    start_tracing();
+    let runtime = match tokio::runtime::Runtime::new() {
+        Ok(runtime) => runtime,
+        Err(problem) => return fail(&anyhow::Error::new(problem).context("cannot start the async runtime")),
+    };
+    let result = runtime.block_on(async {
+        match cli.command {
+            Command::Crawl(args) => crawl::run(args).await,
+            Command::Demo(args) => demo::run(args).await,
+            Command::Selftest(args) => demo::selftest(args).await,
+        }
+    });
+    match result {
+        Ok(code) => ExitCode::from(code),
+        Err(problem) => fail(&problem),
+    }
+}
+
+/// Diagnostics go to standard error, by default warnings alone; `RUST_LOG` asks for more.
+fn start_tracing() {
+    let filter = tracing_subscriber::EnvFilter::try_from_default_env()
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn"));
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+}
+
+#[expect(clippy::print_stderr, reason = "the last word of the process")]
+fn fail(problem: &anyhow::Error) -> ExitCode {
+    eprintln!("opilio: {problem:#}");
+    ExitCode::from(exit::FAILED)
+}

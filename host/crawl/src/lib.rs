@@ -1,1 +1,34 @@
-//! Opilio.
+//! One crawl: the job, the controller, the way each URI goes, and what is written about it.
+//!
+//! ```text
+//! plan ──► begin ──► run ──► summary
+//! profile, seeds,    job, frontier,    frontier.next ─► preconditions ─► fetch ─► digest ─► extract ─► scope
+//! components         archive, logs       ─► archive ─► wait ─► frontier.finished
+//! ```
+//! Plugins decide; this crate asks them, in the order the profile says, and keeps the promises that no plugin can break:
+//! politeness, robots.txt, what is recorded, and that every URI comes back to the frontier.
+
+mod chain;
+mod context;
+mod crawl;
+mod crawl_log;
+mod digest;
+mod extraction;
+mod found;
+mod job;
+mod lanes;
+mod logs;
+mod progress;
+mod records;
+mod scope;
+mod servers;
+mod stacks;
+mod standing;
+
+pub use context::Halt;
+pub use crawl::{Crawl, CrawlError, Order, Plan, ProfileSource, Stop, View, plan};
+pub use crawl_log::{LogLine, revisit_annotations};
+pub use job::{JOB_VERSION, Job, JobError, is_job};
+pub use opilio_archive::Repaired;
+pub use opilio_profile::Faults;
+pub use progress::{End, PluginReport, Progress, QueueTally, Summary};

@@ -1,0 +1,129 @@
+//! `opilio crawl`.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use opilio_crawl::{Crawl, CrawlError, End, Order, ProfileSource, Stop, Summary, plan};
+
+use crate::{CrawlArgs, DisplayArgs, exit, live, summary};
+
+/// Runs the command.
+pub(crate) async fn run(args: CrawlArgs) -> Result<u8> {
+    let order = order(&args);
+    run_order(&order, args.display).await.map(|done| done.code)
+}
+
+/// A crawl that has been run, or could not be.
+pub(crate) struct Done {
+    pub code: u8,
+    pub summary: Option<Summary>,
+}
+
+/// Plans, crawls, shows, sums up.
+#[expect(clippy::print_stderr, reason = "faults are for the person at the terminal")]
+pub(crate) async fn run_order(order: &Order, display: DisplayArgs) -> Result<Done> {
+    let refused = |faults: String| {
+        eprint!("{faults}");
+        Ok(Done { code: exit::USAGE, summary: None })
+    };
+    let plan = match plan(order) {
+        Ok(plan) => plan,
+        Err(CrawlError::Profile(faults)) => return refused(faults.to_string()),
+        Err(other) => return Err(other.into()),
+    };
+    if !plan.profile().notices.is_empty() && !display.quiet {
+        eprint!("{}", plan.profile().notices);
+    }
+    let crawl = match plan.begin() {
+        Ok(crawl) => crawl,
+        Err(CrawlError::Profile(faults)) => return refused(faults.to_string()),
+        Err(other) => return Err(other.into()),
+    };
+    for repaired in crawl.repaired() {
+        tracing::warn!("{}", summary::repaired(repaired));
+    }
+    let summary = watched(crawl, display).await;
+    summary::print(&summary, display);
+    let code = if matches!(summary.end, End::Halted(_)) { exit::FAILED } else { exit::OK };
+    Ok(Done { code, summary: Some(summary) })
+}
+
+/// Runs a crawl with the live view and the two meanings of Ctrl-C.
+async fn watched(crawl: Crawl, display: DisplayArgs) -> Summary {
+    let stop = crawl.stop();
+    let interrupts = tokio::spawn(heed_interrupts(stop));
+    let live = live::start(crawl.view(), crawl.job(), display);
+    let summary = crawl.run().await;
+    live.finish().await;
+    interrupts.abort();
+    summary
+}
+
+/// The first interrupt (or termination) ends politely, the second at once.
+#[expect(clippy::print_stderr, reason = "answers the person who pressed the key")]
+async fn heed_interrupts(stop: Stop) {
+    if interrupted().await.is_err() {
+        return;
+    }
+    stop.stop();
+    eprintln!("\nending politely: finishing what is being fetched; press Ctrl-C again to end at once");
+    if interrupted().await.is_ok() {
+        std::process::exit(130);
+    }
+}
+
+#[cfg(unix)]
+async fn interrupted() -> std::io::Result<()> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let mut terminate = signal(SignalKind::terminate())?;
+    tokio::select! {
+        result = tokio::signal::ctrl_c() => result,
+        _ = terminate.recv() => Ok(()),
+    }
+}
+
+#[cfg(not(unix))]
+async fn interrupted() -> std::io::Result<()> {
+    tokio::signal::ctrl_c().await
+}
+
+fn order(args: &CrawlArgs) -> Order {
+    let (profile, seed, job) = match as_url(&args.what) {
+        Some((url, host)) => {
+            let job = args.job.clone().unwrap_or_else(|| Path::new("jobs").join(host));
+            (ProfileSource::Builtin("default".to_owned()), Some(url), Some(job))
+        }
+        None => (profile_source(&args.what), None, args.job.clone()),
+    };
+    Order {
+        profile,
+        seeds: seed.into_iter().chain(args.seed.iter().cloned()).collect(),
+        contact_url: args.contact_url.clone(),
+        job,
+        component_cache: component_cache(),
+    }
+}
+
+/// A profile's file, or the name of one that ships where there is no such file.
+fn profile_source(what: &str) -> ProfileSource {
+    let ships = opilio_profile::Profile::builtin_names().any(|name| name == what);
+    if ships && !Path::new(what).exists() {
+        ProfileSource::Builtin(what.to_owned())
+    } else {
+        ProfileSource::File(what.into())
+    }
+}
+
+/// A URL with its host, for the name of the job.
+fn as_url(what: &str) -> Option<(String, String)> {
+    let url = what.starts_with("http://") || what.starts_with("https://");
+    let uri = opilio_uri::Uri::parse(what).ok().filter(|_| url)?;
+    Some((what.to_owned(), uri.authority().replace(':', "-")))
+}
+
+/// Where compiled components are kept between runs: the user's cache directory.
+pub(crate) fn component_cache() -> Option<PathBuf> {
+    let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let home = || set("HOME").or_else(|| set("USERPROFILE")).map(|home| home.join(".cache"));
+    Some(set("XDG_CACHE_HOME").or_else(home)?.join("opilio").join("components"))
+}

@@ -1,0 +1,69 @@
+//! `opilio demo` and `opilio selftest`: a crawl of the demo web, which is served for as long as it takes.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use opilio_crawl::{End, Order, ProfileSource, Summary};
+use opilio_test_web::{Web, demo};
+
+use crate::crawl::{component_cache, run_order};
+use crate::{DemoArgs, exit, judge};
+
+/// Crawls the demo web and says what to try next.
+#[expect(clippy::print_stdout, reason = "the result of the command")]
+pub(crate) async fn run(args: DemoArgs) -> Result<u8> {
+    let quiet = args.display.quiet || args.display.json;
+    let (code, _, done) = crawl(&args).await?;
+    if let (false, Some(summary)) = (quiet, done) {
+        print!("{}", what_next(&summary));
+    }
+    Ok(code)
+}
+
+/// Crawls the demo web and judges the archive.
+#[expect(clippy::print_stdout, reason = "the result of the command")]
+pub(crate) async fn selftest(args: DemoArgs) -> Result<u8> {
+    let (code, web, done) = crawl(&args).await?;
+    let Some(summary) = done else { return Ok(code) };
+    if let End::Halted(_) = summary.end {
+        return Ok(code);
+    }
+    let judgement = judge::judge(&summary, &web).context("cannot read the archive back")?;
+    if !args.display.quiet {
+        print!("{judgement}");
+    }
+    Ok(if judgement.is_sound() { exit::OK } else { exit::FAILED })
+}
+
+async fn crawl(args: &DemoArgs) -> Result<(u8, Web, Option<Summary>)> {
+    let web = demo::web().serve().await.context("cannot serve the demo web on 127.0.0.1")?;
+    let order = Order {
+        profile: ProfileSource::Builtin("demo".to_owned()),
+        seeds: demo::seeds(&web),
+        contact_url: None,
+        job: Some(args.job.clone().unwrap_or_else(temporary_job)),
+        component_cache: component_cache(),
+    };
+    let done = run_order(&order, args.display).await?;
+    Ok((done.code, web, done.summary))
+}
+
+/// A directory that is not there yet: the demo web gets another port each time, so a job cannot be resumed.
+fn temporary_job() -> PathBuf {
+    let now = jiff::Timestamp::now().as_millisecond();
+    std::env::temp_dir().join(format!("opilio-demo-{now}-{}", std::process::id()))
+}
+
+fn what_next(summary: &Summary) -> String {
+    let job = summary.job.display();
+    format!(
+        "
+What to try next:
+  less {job}/logs/crawl.log          one line per visit; the news changes, the clock does not count
+  opilio selftest                    the same crawl, judged record by record
+  opilio crawl https://example.org/ --contact-url https://your.site/crawler
+                                     a real site, politely; Ctrl-C stops, the same command goes on
+  warcio index {job}/warcs/*.gz      any WARC tool reads the archive
+"
+    )
+}

@@ -1,0 +1,596 @@
+//! One crawl, from a profile to closed WARC files.
+//!
+//! [`plan`] checks everything that can be checked without creating anything; [`Plan::begin`] makes or resumes the job;
+//! [`Crawl::run`] crawls until nothing is left, a limit is reached, or it is asked to stop.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use opilio_archive::{Compression, Durability, Repaired, WarcInfo, WriterConfig, Writers};
+use opilio_fetch::{AddressPolicy, Config as FetchConfig, Fetcher, HostTable, Trust};
+use opilio_frontier::{Candidate, Config as FrontierConfig, Directive, Frontier, Issue, Next, Politeness};
+use opilio_profile::{Faults, Given, HostPattern, Profile, Strategy, TlsTrust};
+use opilio_sandbox::{Engine, EngineConfig};
+use opilio_uri::{HopPath, SurtPrefixSet, Uri};
+use tokio::sync::{Notify, watch};
+use tokio::task::JoinSet;
+
+use crate::chain::Chain;
+use crate::context::{Context, Counters, Halt, SeedPrefixes};
+use crate::job::{self, Job, JobError};
+use crate::lanes::Lanes;
+use crate::logs::Logs;
+use crate::progress::{End, PluginReport, Progress, Summary};
+use crate::servers::Servers;
+use crate::stacks::{self, Stacks};
+
+/// Back-off of a failing queue doubles up to this many times the profile's retry delay.
+const RETRY_DELAY_FACTOR_MAX: u32 = 16;
+
+/// Workers that share one WARC file: beyond it a second file is written, as compressing one would hold up the others.
+const WORKERS_PER_WRITER: usize = 16;
+
+/// Seeds given to the frontier at once.
+const SEED_BATCH: usize = 10_000;
+
+/// What to crawl with.
+#[derive(Clone, Debug)]
+pub enum ProfileSource {
+    /// A file.
+    File(PathBuf),
+    /// One that ships, by name.
+    Builtin(String),
+    /// In memory; the name is what faults call it.
+    Text {
+        /// What faults call it.
+        file: String,
+        /// TOML.
+        text: String,
+    },
+}
+
+/// What a crawl is asked for on the command line.
+#[derive(Clone, Debug)]
+pub struct Order {
+    /// The profile. A job that is resumed goes on with its own copy.
+    pub profile: ProfileSource,
+    /// More seeds.
+    pub seeds: Vec<String>,
+    /// Contact URL, in place of the profile's.
+    pub contact_url: Option<String>,
+    /// The job's directory; `jobs/` and the profile's name where none is given.
+    pub job: Option<PathBuf>,
+    /// Where compiled components are kept; none compiles them at every start.
+    pub component_cache: Option<PathBuf>,
+}
+
+/// Why there is no crawl.
+#[derive(Debug, thiserror::Error)]
+pub enum CrawlError {
+    /// The profile, or a component, has faults. Nothing has been created.
+    #[error("{0}")]
+    Profile(Faults),
+    /// The job directory cannot be used.
+    #[error(transparent)]
+    Job(#[from] JobError),
+    /// The plugin engine cannot be set up.
+    #[error(transparent)]
+    Engine(#[from] opilio_sandbox::EngineError),
+    /// The frontier cannot be opened.
+    #[error(transparent)]
+    Frontier(#[from] opilio_frontier::Error),
+    /// The archive cannot be opened.
+    #[error(transparent)]
+    Archive(#[from] opilio_archive::Error),
+    /// The fetcher cannot be set up.
+    #[error(transparent)]
+    Fetch(#[from] opilio_fetch::BuildError),
+    /// The file system refused.
+    #[error("cannot use {path}")]
+    Io {
+        /// The file or directory.
+        path: String,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+}
+
+/// A crawl that has been checked; nothing has been created yet.
+pub struct Plan {
+    profile: Profile,
+    stacks: Stacks,
+    engine: Engine,
+    directory: PathBuf,
+    base: PathBuf,
+    prefixes: SurtPrefixSet,
+}
+
+/// A crawl that is ready to run.
+pub struct Crawl {
+    context: Arc<Context>,
+    job: Job,
+    repaired: Vec<Repaired>,
+    stop: Stop,
+    began: Instant,
+}
+
+/// Asks a crawl to stop. Clones ask the same crawl.
+#[derive(Clone, Debug)]
+pub struct Stop(Arc<watch::Sender<Option<End>>>);
+
+/// Shows a crawl while it runs. Clones show the same crawl.
+#[derive(Clone)]
+pub struct View {
+    context: Arc<Context>,
+    began: Instant,
+}
+
+/// Checks profile, seeds and components. Creates nothing but entries of the component cache.
+///
+/// # Errors
+/// [`CrawlError::Profile`] with every fault at its place; or why the engine cannot run here.
+pub fn plan(order: &Order) -> Result<Plan, CrawlError> {
+    let given = Given {
+        builtins: opilio_builtin::all().map(|builtin| builtin.plugin.to_owned()).collect(),
+        seeds: order.seeds.clone(),
+        contact_url: order.contact_url.clone(),
+        ..Given::default()
+    };
+    let resumed = order.job.as_deref().filter(|directory| job::is_job(directory));
+    let (mut profile, mut base) = match resumed {
+        Some(directory) => frozen(directory, given.clone())?,
+        None => written(&order.profile, &given)?,
+    };
+    let directory = order.job.clone().unwrap_or_else(|| Path::new("jobs").join(file_name(&profile.name)));
+    if resumed.is_none() && job::is_job(&directory) {
+        (profile, base) = frozen(&directory, given)?;
+    }
+    profile.check_job().map_err(CrawlError::Profile)?;
+    let prefixes = seed_prefixes(&profile, &job::redirected_seeds(&directory))?;
+    let engine = Engine::new(EngineConfig { cache_dir: order.component_cache.clone(), ..EngineConfig::default() })?;
+    let list: Vec<String> = prefixes.iter().map(str::to_owned).collect();
+    let stacks = stacks::load(&engine, &profile, &list).map_err(CrawlError::Profile)?;
+    Ok(Plan { profile, stacks, engine, directory, base, prefixes })
+}
+
+/// The profile as the command line names it, and the folder its relative paths start from.
+fn written(source: &ProfileSource, given: &Given) -> Result<(Profile, PathBuf), CrawlError> {
+    let here = std::env::current_dir().unwrap_or_default();
+    let profile = match source {
+        ProfileSource::File(path) => {
+            let folder = here.join(path.parent().unwrap_or(Path::new("")));
+            return Ok((Profile::load(path, given).map_err(CrawlError::Profile)?, folder));
+        }
+        ProfileSource::Builtin(name) => Profile::builtin(name, given),
+        ProfileSource::Text { file, text } => Profile::parse(file, text, given),
+    };
+    Ok((profile.map_err(CrawlError::Profile)?, here))
+}
+
+/// The profile as the job froze it, with the job's own seeds.
+fn frozen(directory: &Path, given: Given) -> Result<(Profile, PathBuf), CrawlError> {
+    let copy = job::Frozen::read(directory)?;
+    let mut seeds = vec![copy.seeds];
+    seeds.extend(given.seeds);
+    let given = Given { seeds, seeds_elsewhere: true, base: Some(copy.base.clone()), ..given };
+    let profile = Profile::load(&copy.profile, &given).map_err(CrawlError::Profile)?;
+    Ok((profile, copy.base))
+}
+
+/// A profile's name as a folder's.
+fn file_name(name: &str) -> String {
+    let name: String =
+        name.chars().map(|c| if c.is_alphanumeric() || "-_.".contains(c) { c } else { '-' }).collect();
+    match name.trim_matches('.') {
+        "" => "crawl".to_owned(),
+        name => name.to_owned(),
+    }
+}
+
+fn seed_prefixes(profile: &Profile, redirected: &[String]) -> Result<SurtPrefixSet, CrawlError> {
+    let mut set = SurtPrefixSet::default();
+    for seed in profile.seeds.uris.iter().map(Uri::as_str) {
+        // Seeds have been parsed: the form of each is known to be a URI's.
+        if let Ok(prefix) = opilio_uri::implied_surt_prefix(seed) {
+            set.insert(&prefix);
+        }
+    }
+    for line in profile.seeds.surt_prefixes.iter().chain(redirected) {
+        match opilio_uri::surt_prefix_from_line(line) {
+            Ok(Some(prefix)) => set.insert(&prefix),
+            Ok(None) => {}
+            Err(problem) => {
+                let fault = profile.fault_at("/seeds", format!("SURT prefix {line:?}: {problem}"));
+                return Err(CrawlError::Profile(fault.into()));
+            }
+        }
+    }
+    Ok(set)
+}
+
+impl Plan {
+    /// The profile in force.
+    pub fn profile(&self) -> &Profile {
+        &self.profile
+    }
+
+    /// Where the job is or will be.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// Makes or resumes the job and opens everything that the crawl needs.
+    ///
+    /// # Errors
+    /// [`CrawlError`]; a job that is in use or of another version is left as it is.
+    pub fn begin(self) -> Result<Crawl, CrawlError> {
+        let Plan { profile, stacks, engine, directory, base, prefixes } = self;
+        let now = Timestamp::now();
+        let seeds: Vec<String> = profile.seeds.uris.iter().map(ToString::to_string).collect();
+        let job = Job::open(&directory, &job::Copies { profile: profile.source_text(), seeds: &seeds, base: &base }, now)?;
+        let frontier = Frontier::open(&job.state(), frontier_config(&profile))?;
+        let fetcher = Fetcher::new(fetch_config(&profile, &job))?;
+        let (writers, repaired) = open_archive(&profile, &stacks, &job)?;
+        let logs_directory = job.directory().join(&profile.logs.directory);
+        let logs = Logs::open(&logs_directory).map_err(|source| io_error(&logs_directory, source))?;
+        let lanes = Lanes::start().map_err(|source| io_error(job.directory(), source))?;
+        let seeds = SeedPrefixes { set: prefixes, file: job.redirected_seeds() };
+        let context = Context {
+            profile,
+            engine,
+            fetcher,
+            frontier: Mutex::new(frontier),
+            writers: Arc::new(writers),
+            lanes,
+            logs,
+            servers: Servers::default(),
+            counters: Counters::default(),
+            seeds: Mutex::new(seeds),
+            stacks: RwLock::new(Arc::new(stacks)),
+            tallies: Mutex::default(),
+            scope_faults_in_a_row: Default::default(),
+        };
+        let crawl = Crawl {
+            context: Arc::new(context),
+            job,
+            repaired,
+            stop: Stop(Arc::new(watch::Sender::new(None))),
+            began: Instant::now(),
+        };
+        crawl.schedule_seeds()?;
+        Ok(crawl)
+    }
+}
+
+impl Stop {
+    /// Nothing more is begun; what is being fetched is finished.
+    pub fn stop(&self) {
+        self.end(End::Stopped);
+    }
+
+    fn end(&self, end: End) {
+        self.0.send_if_modified(|reason| {
+            let first = reason.is_none();
+            reason.get_or_insert(end);
+            first
+        });
+    }
+}
+
+impl View {
+    /// The crawl as it is now.
+    pub fn progress(&self) -> Progress {
+        let counters = &self.context.counters;
+        let tallies = self.context.tallies.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut busiest: Vec<_> = tallies.iter().map(|(queue, tally)| (queue.clone(), *tally)).collect();
+        drop(tallies);
+        busiest.sort_by(|(a, one), (b, other)| other.uris.cmp(&one.uris).then_with(|| a.cmp(b)));
+        busiest.truncate(10);
+        Progress {
+            elapsed: self.began.elapsed(),
+            statistics: self.context.frontier().statistics(),
+            uris: counters.lines.load(Ordering::Relaxed),
+            bytes: counters.bytes.load(Ordering::Relaxed),
+            faults: counters.faults.load(Ordering::Relaxed),
+            out_of_scope: counters.out_of_scope.load(Ordering::Relaxed),
+            busiest,
+        }
+    }
+}
+
+impl Crawl {
+    /// The job.
+    pub fn job(&self) -> &Job {
+        &self.job
+    }
+
+    /// WARC files that a killed process had left open, and what became of them.
+    pub fn repaired(&self) -> &[Repaired] {
+        &self.repaired
+    }
+
+    /// To ask it to stop.
+    pub fn stop(&self) -> Stop {
+        self.stop.clone()
+    }
+
+    /// To watch it.
+    pub fn view(&self) -> View {
+        View { context: self.context.clone(), began: self.began }
+    }
+
+    fn schedule_seeds(&self) -> Result<(), opilio_frontier::Error> {
+        let context = &self.context;
+        let strategy = strategy(&context.profile);
+        let candidates: Vec<Candidate> = context
+            .profile
+            .seeds
+            .uris
+            .iter()
+            .map(|uri| Candidate {
+                canonical: context.profile.canonicaliser.apply(uri),
+                queue: context.queue_of(uri),
+                source: Some(uri.as_str().to_owned()),
+                seed: true,
+                directive: Directive::Medium,
+                ..Candidate::new(uri.clone(), HopPath::new(), strategy)
+            })
+            .collect();
+        for batch in candidates.chunks(SEED_BATCH) {
+            context.frontier().schedule(batch.to_vec(), Timestamp::now())?;
+        }
+        Ok(())
+    }
+
+    /// Crawls until nothing is left, a limit is reached, or [`Stop::stop`] is called; then closes the archive.
+    pub async fn run(self) -> Summary {
+        let limit = self.context.profile.limits.time;
+        let timer = limit.map(|limit| {
+            let stop = self.stop.clone();
+            tokio::spawn(async move {
+                tokio::time::sleep(limit).await;
+                stop.end(End::TimeLimit);
+            })
+        });
+        let end = match self.dispatch().await {
+            Ok(end) => end,
+            Err(halt) => End::Halted(stacks::chain(&halt)),
+        };
+        if let Some(timer) = timer {
+            timer.abort();
+        }
+        self.close(end)
+    }
+
+    /// Hands issued URIs to workers until the end, then waits for those at work.
+    async fn dispatch(&self) -> Result<End, Halt> {
+        let workers = self.context.profile.workers;
+        let wake = Arc::new(Notify::new());
+        let mut stop = self.stop.0.subscribe();
+        let mut at_work: JoinSet<(usize, Result<(), Halt>)> = JoinSet::new();
+        let mut idle: Vec<usize> = (1..=workers).rev().collect();
+        let mut halted = None;
+        let end = loop {
+            while let Some(done) = at_work.try_join_next() {
+                halted = halted.or(returned(done, &mut idle));
+            }
+            if halted.is_some() {
+                break End::Stopped;
+            }
+            if let Some(end) = self.stop.0.borrow().clone().or_else(|| self.limit_reached(at_work.len())) {
+                break end;
+            }
+            let next = match idle.is_empty() {
+                true => Next::InProcess,
+                false => self.context.frontier().next(Timestamp::now())?,
+            };
+            match next {
+                Next::Issue(issue) => {
+                    if let Some(worker) = idle.pop() {
+                        at_work.spawn(work(self.context.clone(), issue, worker, wake.clone()));
+                    }
+                }
+                Next::Empty => break End::Finished,
+                Next::InProcess => tokio::select! {
+                    () = wake.notified() => {}
+                    _ = stop.changed() => {}
+                },
+                Next::WaitUntil(at) => {
+                    let wait = Duration::try_from(at - Timestamp::now()).unwrap_or_default();
+                    tokio::select! {
+                        () = tokio::time::sleep(wait) => {}
+                        () = wake.notified() => {}
+                        _ = stop.changed() => {}
+                    }
+                }
+            }
+        };
+        while let Some(done) = at_work.join_next().await {
+            halted = halted.or(returned(done, &mut idle));
+        }
+        halted.map_or(Ok(end), Err)
+    }
+
+    /// Limits are checked before the fetch that would exceed them, those at work counted as if they had succeeded; bytes
+    /// are known afterwards.
+    fn limit_reached(&self, at_work: usize) -> Option<End> {
+        let limits = &self.context.profile.limits;
+        let counters = &self.context.counters;
+        let documents = counters.documents.load(Ordering::Relaxed) + at_work as u64;
+        if limits.documents.is_some_and(|limit| documents >= limit) && at_work == 0 {
+            return Some(End::DocumentLimit);
+        }
+        let bytes = counters.bytes.load(Ordering::Relaxed);
+        limits.bytes.is_some_and(|limit| bytes >= limit.bytes()).then_some(End::ByteLimit)
+    }
+
+    fn close(self, end: End) -> Summary {
+        let progress = self.view().progress();
+        let stacks = self.context.stacks();
+        let plugins = stacks.all().into_iter().map(|staged| PluginReport {
+            name: staged.name.to_string(),
+            version: staged.plugin.version().to_owned(),
+            statistics: staged.plugin.statistics(),
+        });
+        let plugins = plugins.collect();
+        let mut end = end;
+        if let Err(problem) = self.context.frontier().persist() {
+            end = End::Halted(stacks::chain(&problem));
+        }
+        let warcs = match self.context.writers.close() {
+            Ok(warcs) => warcs,
+            Err(problem) => {
+                end = End::Halted(stacks::chain(&problem));
+                Vec::new()
+            }
+        };
+        Summary {
+            end,
+            progress,
+            warcs,
+            job: self.job.directory().to_owned(),
+            warc_directory: self.job.directory().join(&self.context.profile.archive.directory),
+            logs: self.job.directory().join(&self.context.profile.logs.directory),
+            plugins,
+        }
+    }
+}
+
+async fn work(context: Arc<Context>, issue: Box<Issue>, worker: usize, wake: Arc<Notify>) -> (usize, Result<(), Halt>) {
+    let result = Chain::new(&context, &issue).run(worker).await;
+    wake.notify_one();
+    (worker, result)
+}
+
+/// A worker is idle again. A task that panicked is a defect of ours: the URI stays in process and is put back at the
+/// next start; the crawl stops rather than lose track.
+fn returned(
+    done: Result<(usize, Result<(), Halt>), tokio::task::JoinError>,
+    idle: &mut Vec<usize>,
+) -> Option<Halt> {
+    match done {
+        Ok((worker, result)) => {
+            idle.push(worker);
+            result.err()
+        }
+        Err(panic) => Some(Halt::Worker(panic.to_string())),
+    }
+}
+
+fn strategy(profile: &Profile) -> opilio_frontier::Strategy {
+    match profile.settings().strategy {
+        Strategy::Snapshot => opilio_frontier::Strategy::Snapshot,
+        Strategy::Revisit => opilio_frontier::Strategy::Revisit,
+    }
+}
+
+fn frontier_config(profile: &Profile) -> FrontierConfig {
+    let settings = profile.settings();
+    let politeness = &settings.politeness;
+    let embeds = match settings.strategy {
+        Strategy::Snapshot => u32::from(profile.frontier.embed_preference_hops),
+        // Under revisit due times rule; embeds that jump the queue at every change would starve pages that are due.
+        Strategy::Revisit => 0,
+    };
+    FrontierConfig {
+        politeness: Politeness {
+            delay_factor: politeness.delay_factor,
+            min_delay: politeness.min_delay,
+            max_delay: politeness.max_delay,
+            crawl_delay_max: politeness.crawl_delay_max,
+            retry_after_max: politeness.retry_after_max,
+        },
+        max_retries: settings.retry.max_retries,
+        retry_delay: settings.retry.delay,
+        retry_delay_max: settings.retry.delay.saturating_mul(RETRY_DELAY_FACTOR_MAX),
+        embed_preference_hops: embeds,
+        max_wait: settings.revisit.max_wait,
+        history_length: settings.revisit.history,
+        ..FrontierConfig::default()
+    }
+}
+
+fn fetch_config(profile: &Profile, job: &Job) -> FetchConfig {
+    let settings = profile.settings();
+    let fetch = &settings.fetch;
+    let hosts: HostTable = profile.dns.hosts.iter().map(|(pattern, address)| {
+        let name = match pattern {
+            HostPattern::Host(name) => name.clone(),
+            HostPattern::Below(domain) => format!("*.{domain}"),
+        };
+        (name, *address)
+    }).collect();
+    let mut config = FetchConfig::new(profile.user_agent.clone(), job.scratch());
+    config.from = profile.operator.from.clone();
+    for (name, value) in &fetch.headers {
+        config.headers.retain(|(own, _)| !own.eq_ignore_ascii_case(name));
+        config.headers.push((name.clone(), value.clone()));
+    }
+    config.accept_encoding = fetch.accept_encoding.clone();
+    config.connect_timeout = fetch.connect_timeout;
+    config.response_timeout = fetch.response_timeout;
+    config.total_timeout = fetch.total_timeout;
+    config.header_bytes_max = usize::try_from(fetch.header_max.bytes()).unwrap_or(usize::MAX);
+    config.body_bytes_max = fetch.body_max.map(|size| size.bytes());
+    config.spool_memory_max = usize::try_from(fetch.spool_memory.bytes()).unwrap_or(usize::MAX);
+    config.addresses = AddressPolicy { private: fetch.private_addresses };
+    config.hosts = hosts;
+    config.trust = match fetch.tls_trust {
+        TlsTrust::Platform => Trust::Platform,
+        TlsTrust::Record => Trust::Record,
+    };
+    config.keep_alive = fetch.keep_alive;
+    config
+}
+
+fn open_archive(profile: &Profile, stacks: &Stacks, job: &Job) -> Result<(Writers, Vec<Repaired>), CrawlError> {
+    let archive = &profile.archive;
+    let host = hostname();
+    let config = WriterConfig {
+        prefix: archive.prefix.clone(),
+        size_max: archive.size_max.bytes(),
+        age_max: archive.age_max,
+        compression: Compression::Gzip(archive.compression_level),
+        durability: match archive.fsync {
+            None => Durability::Finished,
+            Some(Duration::ZERO) => Durability::Capture,
+            Some(interval) => Durability::Every(interval),
+        },
+        host: host.clone(),
+        ..WriterConfig::new(job.directory().join(&archive.directory))
+    };
+    let operator = &profile.operator;
+    let info = WarcInfo {
+        hostname: Some(host),
+        operator: operator.name.clone(),
+        contact: operator.contact_url.clone(),
+        organization: operator.organization.clone(),
+        audience: operator.audience.clone(),
+        is_part_of: Some(profile.name.clone()),
+        description: profile.description.clone(),
+        robots: Some(match profile.settings().robots.policy {
+            opilio_profile::RobotsPolicy::Obey => "obey".to_owned(),
+            opilio_profile::RobotsPolicy::Ignore => "ignore".to_owned(),
+        }),
+        user_agent: Some(profile.user_agent.clone()),
+        from: operator.from.clone(),
+        plugins: stacks.in_force(),
+        ..WarcInfo::new(format!("opilio/{}", env!("CARGO_PKG_VERSION")))
+    };
+    Ok(Writers::open(&config, &info, profile.workers.div_ceil(WORKERS_PER_WRITER))?)
+}
+
+/// The machine's name, for file names and `warcinfo`.
+fn hostname() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").or_else(|_| std::env::var("HOSTNAME").map_err(std::io::Error::other));
+    let name = name.map(|name| name.trim().to_owned()).unwrap_or_default();
+    if name.is_empty() { "localhost".to_owned() } else { name }
+}
+
+fn io_error(path: &Path, source: std::io::Error) -> CrawlError {
+    CrawlError::Io { path: path.display().to_string(), source }
+}

@@ -1,0 +1,197 @@
+//! `crawl.log`: one line per finished URI, in the columns that operators and their scripts know.
+//!
+//! Columns, separated by one blank: time logged, status (right-aligned, 5), size (right-aligned, 10), URI, hop path,
+//! via, media type, lane, start of fetch + duration in milliseconds, payload digest, source tag, annotations. `-` stands
+//! where there is nothing. The URI starts at offset 42 while status and size keep to their widths, which some
+//! scripts rely on.
+
+use std::fmt::{self, Display, Write};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+
+/// One finished URI.
+#[derive(Clone, Debug)]
+pub struct LogLine {
+    /// When the line was written.
+    pub logged: Timestamp,
+    /// HTTP status or a code of the glossary.
+    pub status: i32,
+    /// Size of the content in bytes, where there was a response.
+    pub size: Option<u64>,
+    /// The URI.
+    pub uri: String,
+    /// Hop path; empty for a seed.
+    pub hop_path: String,
+    /// The page it was found on.
+    pub via: Option<String>,
+    /// Media type without parameters, where the server named one.
+    pub media_type: Option<String>,
+    /// Number of the worker that did it.
+    pub worker: usize,
+    /// Start and duration of the fetch, where there was one.
+    pub fetch: Option<(Timestamp, Duration)>,
+    /// Payload digest, such as `sha1:…`.
+    pub digest: Option<String>,
+    /// The seed it descends from, where the profile keeps that.
+    pub source: Option<String>,
+    /// Annotations in order; blanks and commas within one become underscores.
+    pub annotations: Vec<String>,
+}
+
+impl Display for LogLine {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let or_dash = |text: Option<&str>| text.filter(|text| !text.is_empty()).unwrap_or("-").to_owned();
+        write!(out, "{} {:>5} ", iso_milliseconds(self.logged), self.status)?;
+        match self.size {
+            Some(size) => write!(out, "{size:>10}")?,
+            None => write!(out, "{:>10}", "-")?,
+        }
+        let media_type = self.media_type.as_deref().filter(|media_type| !media_type.is_empty()).unwrap_or("no-type");
+        write!(
+            out,
+            " {} {} {} {} #{:03} ",
+            self.uri,
+            or_dash(Some(&self.hop_path)),
+            or_dash(self.via.as_deref()),
+            column(media_type.split([';', ' ']).next().unwrap_or("no-type")),
+            self.worker,
+        )?;
+        match self.fetch {
+            Some((start, duration)) => write!(out, "{}+{}", timestamp17(start), duration.as_millis())?,
+            None => out.write_char('-')?,
+        }
+        let annotations: Vec<String> = self.annotations.iter().map(|annotation| annotation_of(annotation)).collect();
+        write!(
+            out,
+            " {} {} {}",
+            or_dash(self.digest.as_deref()),
+            column(&or_dash(self.source.as_deref())),
+            or_dash(Some(&annotations.join(","))),
+        )
+    }
+}
+
+/// The thesis' notes on a revisit (§6.2): the wait now in force, visits, versions, and how overdue the visit was:
+/// `wt:45s0ms`, `3vis`, `1ver`, `ov:3ms`.
+pub fn revisit_annotations(wait: Option<Duration>, visits: u64, versions: u64, overdue: Duration) -> Vec<String> {
+    let mut notes = Vec::new();
+    if let Some(wait) = wait {
+        notes.push(format!("wt:{}", spelled(wait)));
+    }
+    notes.push(format!("{visits}vis"));
+    notes.push(format!("{versions}ver"));
+    notes.push(format!("ov:{}", spelled(overdue)));
+    notes
+}
+
+/// A duration as the predecessor spells it: the units from the largest that is not zero down to milliseconds,
+/// such as `1d12h0m0s0ms`.
+fn spelled(duration: Duration) -> String {
+    let milliseconds = duration.as_millis();
+    let parts = [
+        (milliseconds / 86_400_000, "d"),
+        (milliseconds / 3_600_000 % 24, "h"),
+        (milliseconds / 60_000 % 60, "m"),
+        (milliseconds / 1_000 % 60, "s"),
+        (milliseconds % 1_000, "ms"),
+    ];
+    let first = parts.iter().position(|&(count, _)| count > 0).unwrap_or(parts.len() - 1);
+    parts[first..].iter().fold(String::new(), |mut text, (count, unit)| {
+        let _ = write!(text, "{count}{unit}");
+        text
+    })
+}
+
+/// `2026-11-20T12:34:56.789Z`.
+fn iso_milliseconds(at: Timestamp) -> String {
+    at.to_zoned(TimeZone::UTC).strftime("%Y-%m-%dT%H:%M:%S.%3fZ").to_string()
+}
+
+/// `20261120123456789`.
+pub(crate) fn timestamp17(at: Timestamp) -> String {
+    at.to_zoned(TimeZone::UTC).strftime("%Y%m%d%H%M%S%3f").to_string()
+}
+
+/// Keeps a value within its column: blanks and control characters would shift every later one.
+fn column(text: &str) -> String {
+    text.chars().map(|c| if c.is_whitespace() || c.is_control() { '_' } else { c }).collect()
+}
+
+fn annotation_of(text: &str) -> String {
+    column(text).replace(',', "_")
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+
+    fn line() -> LogLine {
+        LogLine {
+            logged: "2026-11-20T12:34:56.789Z".parse().unwrap(),
+            status: 200,
+            size: Some(1234),
+            uri: "http://example.org/".to_owned(),
+            hop_path: "LE".to_owned(),
+            via: Some("http://example.org/via".to_owned()),
+            media_type: Some("text/html; charset=utf-8".to_owned()),
+            worker: 7,
+            fetch: Some(("2026-11-20T12:34:55.001Z".parse().unwrap(), Duration::from_millis(42))),
+            digest: Some("sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ".to_owned()),
+            source: None,
+            annotations: vec!["3t".to_owned(), "err=a, b".to_owned()],
+        }
+    }
+
+    #[test]
+    fn columns_stand_where_scripts_expect_them() {
+        let text = line().to_string();
+        assert_eq!(
+            text,
+            "2026-11-20T12:34:56.789Z   200       1234 http://example.org/ LE http://example.org/via text/html #007 \
+             20261120123455001+42 sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ - 3t,err=a__b"
+        );
+        assert_eq!(text.find("http://"), Some(42));
+    }
+
+    #[test]
+    fn what_is_missing_reads_as_a_dash() {
+        let line = LogLine {
+            status: -2,
+            size: None,
+            hop_path: String::new(),
+            via: None,
+            media_type: None,
+            fetch: None,
+            digest: None,
+            annotations: Vec::new(),
+            ..line()
+        };
+        assert_eq!(
+            line.to_string(),
+            "2026-11-20T12:34:56.789Z    -2          - http://example.org/ - - no-type #007 - - - -"
+        );
+    }
+
+    #[track_caller]
+    fn check_spelled(milliseconds: u64, expected: &str) {
+        assert_eq!(spelled(Duration::from_millis(milliseconds)), expected);
+    }
+
+    #[test]
+    fn durations_are_spelled_as_in_the_thesis() {
+        check_spelled(45_000, "45s0ms");
+        check_spelled(3, "3ms");
+        check_spelled(0, "0ms");
+        check_spelled(86_400_000 + 12 * 3_600_000, "1d12h0m0s0ms");
+    }
+
+    #[test]
+    fn revisits_carry_the_notes_of_the_thesis() {
+        let notes = revisit_annotations(Some(Duration::from_secs(45)), 3, 1, Duration::from_millis(3));
+        assert_eq!(notes.join(","), "wt:45s0ms,3vis,1ver,ov:3ms");
+    }
+}

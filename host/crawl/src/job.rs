@@ -1,0 +1,369 @@
+//! A job: the directory that holds everything one crawl needs and makes.
+//!
+//! ```text
+//! JOB/job.json       format version, when it was made and by what
+//! JOB/profile.toml   the profile, copied verbatim and frozen when the job was made
+//! JOB/seeds.txt      seeds in force when the job was made, one per line
+//! JOB/lock           held by the process that runs the job
+//! JOB/state/         the frontier
+//! JOB/warcs/  JOB/logs/  JOB/scratch/
+//! ```
+//! A job is made once and resumed ever after from its own copies, so that an edited profile never changes a crawl
+//! by surprise.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Read, Seek, Write};
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+/// Version of the directory's layout that this build reads and writes.
+pub const JOB_VERSION: u32 = 1;
+
+const REDIRECTED_SEEDS: &str = "redirected-seeds.txt";
+
+/// A job directory, locked by this process until dropped.
+#[derive(Debug)]
+pub struct Job {
+    directory: PathBuf,
+    description: JobFile,
+    resumed: bool,
+    // Held for its lock, which the system releases with the process.
+    _lock: File,
+}
+
+/// What `job.json` says.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+struct JobFile {
+    version: u32,
+    made: Timestamp,
+    made_by: String,
+    /// The folder that relative paths of the profile start from.
+    base: PathBuf,
+}
+
+/// What a new job copies.
+#[derive(Clone, Copy, Debug)]
+pub struct Copies<'a> {
+    /// The profile's text.
+    pub profile: &'a str,
+    /// Seeds in force.
+    pub seeds: &'a [String],
+    /// The folder that relative paths of the profile start from.
+    pub base: &'a Path,
+}
+
+/// What an existing job goes on with.
+#[derive(Clone, Debug)]
+pub(crate) struct Frozen {
+    /// Its copy of the profile.
+    pub profile: PathBuf,
+    /// Its seeds, one a line.
+    pub seeds: String,
+    /// The folder that relative paths of the profile start from.
+    pub base: PathBuf,
+}
+
+/// Why a job directory cannot be used. Nothing has been changed in it.
+#[derive(Debug, thiserror::Error)]
+pub enum JobError {
+    /// Another process runs the job.
+    #[error("job {directory} is in use by process {process}; stop it, or name another directory with --job")]
+    InUse {
+        /// The job's directory.
+        directory: String,
+        /// What the lock file says of its holder.
+        process: String,
+    },
+    /// Made by a version with another layout.
+    #[error("job {directory} has layout version {found}, this build reads {JOB_VERSION}; use the version that made it, or name another directory with --job")]
+    Version {
+        /// The job's directory.
+        directory: String,
+        /// The version found.
+        found: u32,
+    },
+    /// There is something in the directory that no job left there.
+    #[error("{directory} is not empty and holds no job (no job.json); name another directory with --job")]
+    NotAJob {
+        /// The directory.
+        directory: String,
+    },
+    /// `job.json` cannot be understood.
+    #[error("{file} is damaged")]
+    Damaged {
+        /// The file.
+        file: String,
+        /// Why.
+        #[source]
+        source: serde_json::Error,
+    },
+    /// The file system refused.
+    #[error("cannot use {path}")]
+    Io {
+        /// The file or directory.
+        path: String,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+}
+
+impl Job {
+    /// Makes a job from a profile's text and seeds, or resumes the one in `directory`, whose own copies then count.
+    ///
+    /// # Errors
+    /// See [`JobError`].
+    pub fn open(directory: &Path, copies: &Copies<'_>, now: Timestamp) -> Result<Job, JobError> {
+        let description_file = directory.join("job.json");
+        if !description_file.exists() {
+            refuse_foreign(directory)?;
+        }
+        fs::create_dir_all(directory).map_err(|source| io_error(directory, source))?;
+        let lock = lock(directory)?;
+        let resumed = description_file.exists();
+        let description = if resumed {
+            describe(directory)?
+        } else {
+            JobFile {
+                version: JOB_VERSION,
+                made: now,
+                made_by: format!("opilio {}", env!("CARGO_PKG_VERSION")),
+                base: copies.base.to_owned(),
+            }
+        };
+        let job = Job { directory: directory.to_owned(), description, resumed, _lock: lock };
+        if !resumed {
+            for folder in [job.state(), job.warcs(), job.logs()] {
+                fs::create_dir_all(&folder).map_err(|source| io_error(&folder, source))?;
+            }
+            write(&job.profile(), copies.profile)?;
+            write(&job.seeds(), &copies.seeds.iter().map(|seed| format!("{seed}\n")).collect::<String>())?;
+            // Last, so that a job that was made halfway is no job yet.
+            let text = serde_json::to_string_pretty(&job.description)
+                .map_err(|source| JobError::Damaged { file: description_file.display().to_string(), source })?;
+            write(&description_file, &format!("{text}\n"))?;
+        }
+        // What a killed process left there belongs to nobody.
+        let scratch = job.scratch();
+        if scratch.exists() {
+            fs::remove_dir_all(&scratch).map_err(|source| io_error(&scratch, source))?;
+        }
+        fs::create_dir_all(&scratch).map_err(|source| io_error(&scratch, source))?;
+        Ok(job)
+    }
+
+    /// The directory.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// It was there before and goes on.
+    pub fn resumed(&self) -> bool {
+        self.resumed
+    }
+
+    /// When the job was made.
+    pub fn made(&self) -> Timestamp {
+        self.description.made
+    }
+
+    /// The frozen profile.
+    pub fn profile(&self) -> PathBuf {
+        self.directory.join("profile.toml")
+    }
+
+    /// The seeds the job was made with.
+    pub fn seeds(&self) -> PathBuf {
+        self.directory.join("seeds.txt")
+    }
+
+    /// The frontier's store.
+    pub fn state(&self) -> PathBuf {
+        self.directory.join("state")
+    }
+
+    /// WARC files.
+    pub fn warcs(&self) -> PathBuf {
+        self.directory.join("warcs")
+    }
+
+    /// SURT prefixes of seeds that redirected elsewhere, one a line.
+    pub(crate) fn redirected_seeds(&self) -> PathBuf {
+        self.directory.join(REDIRECTED_SEEDS)
+    }
+
+    /// Logs.
+    pub fn logs(&self) -> PathBuf {
+        self.directory.join("logs")
+    }
+
+    /// Files that do not outlive the process.
+    pub fn scratch(&self) -> PathBuf {
+        self.directory.join("scratch")
+    }
+}
+
+impl Frozen {
+    /// Reads what the job in `directory` froze.
+    pub(crate) fn read(directory: &Path) -> Result<Frozen, JobError> {
+        let base = describe(directory)?.base;
+        Ok(Frozen { profile: directory.join("profile.toml"), seeds: read(&directory.join("seeds.txt"))?, base })
+    }
+}
+
+/// SURT prefixes of redirected seeds of the job in `directory`; none where there is no such file.
+pub(crate) fn redirected_seeds(directory: &Path) -> Vec<String> {
+    let text = fs::read_to_string(directory.join(REDIRECTED_SEEDS)).unwrap_or_default();
+    text.lines().map(str::to_owned).collect()
+}
+
+fn describe(directory: &Path) -> Result<JobFile, JobError> {
+    let file = directory.join("job.json");
+    let damaged = |source| JobError::Damaged { file: file.display().to_string(), source };
+    let text = read(&file)?;
+    // The version first: a later one may have other fields.
+    let version: Versioned = serde_json::from_str(&text).map_err(damaged)?;
+    if version.version != JOB_VERSION {
+        return Err(JobError::Version { directory: directory.display().to_string(), found: version.version });
+    }
+    serde_json::from_str(&text).map_err(damaged)
+}
+
+#[derive(Deserialize)]
+struct Versioned {
+    version: u32,
+}
+
+/// Whether `directory` holds a job, whatever its version.
+pub fn is_job(directory: &Path) -> bool {
+    directory.join("job.json").is_file()
+}
+
+/// A job is made in a new or an empty directory, never among somebody's files. What a job that was made halfway
+/// leaves (it lacks `job.json`) is known by name and written over.
+fn refuse_foreign(directory: &Path) -> Result<(), JobError> {
+    const OURS: [&str; 7] = ["lock", "profile.toml", "seeds.txt", "state", "warcs", "logs", "scratch"];
+    let entries = match fs::read_dir(directory) {
+        Ok(entries) => entries,
+        Err(missing) if missing.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(source) => return Err(io_error(directory, source)),
+    };
+    for entry in entries {
+        let name = entry.map_err(|source| io_error(directory, source))?.file_name();
+        if !OURS.iter().any(|ours| *ours == name) {
+            return Err(JobError::NotAJob { directory: directory.display().to_string() });
+        }
+    }
+    Ok(())
+}
+
+fn lock(directory: &Path) -> Result<File, JobError> {
+    let path = directory.join("lock");
+    let mut file = OpenOptions::new()
+        .create(true)
+        .truncate(false)
+        .read(true)
+        .write(true)
+        .open(&path)
+        .map_err(|source| io_error(&path, source))?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => {
+            let mut holder = String::new();
+            // The lock is what counts; its text only helps the reader.
+            let _ = file.read_to_string(&mut holder);
+            let process = if holder.trim().is_empty() { "unknown".to_owned() } else { holder.trim().to_owned() };
+            return Err(JobError::InUse { directory: directory.display().to_string(), process });
+        }
+        Err(TryLockError::Error(source)) => return Err(io_error(&path, source)),
+    }
+    file.set_len(0)
+        .and_then(|()| file.rewind())
+        .and_then(|()| writeln!(file, "{}", std::process::id()))
+        .map_err(|source| io_error(&path, source))?;
+    Ok(file)
+}
+
+fn read(path: &Path) -> Result<String, JobError> {
+    fs::read_to_string(path).map_err(|source| io_error(path, source))
+}
+
+/// Written whole or not at all.
+fn write(path: &Path, text: &str) -> Result<(), JobError> {
+    let draft = path.with_extension("draft");
+    File::create(&draft)
+        .and_then(|mut file| file.write_all(text.as_bytes()).and_then(|()| file.sync_all()))
+        .and_then(|()| fs::rename(&draft, path))
+        .map_err(|source| io_error(path, source))
+}
+
+fn io_error(path: &Path, source: io::Error) -> JobError {
+    JobError::Io { path: path.display().to_string(), source }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+
+    fn open(directory: &Path) -> Result<Job, JobError> {
+        let seeds = ["http://example.org/".to_owned()];
+        let copies = Copies { profile: "name = \"x\"\n", seeds: &seeds, base: Path::new("/") };
+        Job::open(directory, &copies, Timestamp::UNIX_EPOCH)
+    }
+
+    #[test]
+    fn a_job_goes_on_from_its_own_copies() {
+        let home = tempfile::tempdir().unwrap();
+        let directory = home.path().join("job");
+        assert!(!open(&directory).unwrap().resumed());
+        let copies = Copies { profile: "name = \"y\"\n", seeds: &[], base: Path::new("/") };
+        let again = Job::open(&directory, &copies, Timestamp::now()).unwrap();
+        assert!(again.resumed());
+        assert_eq!(again.made(), Timestamp::UNIX_EPOCH);
+        assert_eq!(fs::read_to_string(again.profile()).unwrap(), "name = \"x\"\n");
+        assert_eq!(fs::read_to_string(again.seeds()).unwrap(), "http://example.org/\n");
+    }
+
+    #[test]
+    fn one_process_at_a_time() {
+        let home = tempfile::tempdir().unwrap();
+        let held = open(home.path()).unwrap();
+        let refused = open(home.path()).unwrap_err().to_string();
+        assert!(refused.contains(&format!("in use by process {}", std::process::id())), "{refused}");
+        drop(held);
+        assert!(open(home.path()).unwrap().resumed());
+    }
+
+    #[test]
+    fn another_layout_is_refused_and_left_alone() {
+        let home = tempfile::tempdir().unwrap();
+        drop(open(home.path()).unwrap());
+        let file = home.path().join("job.json");
+        let newer = fs::read_to_string(&file).unwrap().replace("\"version\": 1", "\"version\": 99");
+        fs::write(&file, &newer).unwrap();
+        assert!(matches!(open(home.path()), Err(JobError::Version { found: 99, .. })));
+        assert_eq!(fs::read_to_string(&file).unwrap(), newer);
+    }
+
+    #[test]
+    fn somebodys_files_are_not_touched() {
+        let home = tempfile::tempdir().unwrap();
+        fs::write(home.path().join("thesis.doc"), "").unwrap();
+        assert!(matches!(open(home.path()), Err(JobError::NotAJob { .. })));
+        assert!(!home.path().join("lock").exists());
+    }
+
+    #[test]
+    fn a_job_made_halfway_is_made_again() {
+        let home = tempfile::tempdir().unwrap();
+        fs::write(home.path().join("profile.toml"), "half").unwrap();
+        let job = open(home.path()).unwrap();
+        assert!(!job.resumed());
+        assert_eq!(fs::read_to_string(job.profile()).unwrap(), "name = \"x\"\n");
+    }
+}

@@ -1,0 +1,182 @@
+//! WARC records of a capture: what crossed the wire, and what we say about it.
+
+use std::io::Read;
+
+use bytes::Bytes;
+use jiff::Timestamp;
+use opilio_archive::{
+    Block, Digest, Fields, Record, RecordId, RefersTo, RevisitProfile, TEXT_DNS, Truncation,
+};
+use opilio_fetch::{Exchange, Resolution, ResponseHead, Spool, Truncation as FetchTruncation};
+use opilio_frontier::WarcLocation;
+use opilio_uri::Uri;
+
+use crate::extraction::FoundLink;
+
+/// How a capture is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Keep {
+    /// The whole response.
+    Response,
+    /// The payload is stored already, byte for byte.
+    Identical(Previous),
+    /// The server said that nothing has changed, or the headers did.
+    NotModified(Previous),
+    /// That it was visited, with the headers that came: the content is the same though the bytes differ.
+    Note(Previous),
+    /// Nothing.
+    Nothing,
+}
+
+/// The capture that a revisit refers to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Previous {
+    pub uri: String,
+    pub at: WarcLocation,
+}
+
+/// What the metadata record says.
+#[derive(Debug, Default)]
+pub(crate) struct About<'a> {
+    pub via: Option<&'a str>,
+    pub hop_path: &'a str,
+    pub source: Option<&'a str>,
+    pub charset: Option<String>,
+    pub annotations: &'a [String],
+    pub notes: Vec<(String, String)>,
+    pub links: &'a [FoundLink],
+}
+
+/// The records of an exchange, the response or revisit first; none where nothing is kept or nothing came.
+pub(crate) fn of_exchange(uri: &Uri, exchange: &Exchange, keep: &Keep, about: &About<'_>) -> Vec<Record> {
+    let Some(head) = &exchange.head else { return Vec::new() };
+    let (date, target) = (exchange.started, uri.as_str());
+    let id = RecordId::random();
+    let main = match keep {
+        Keep::Nothing => return Vec::new(),
+        Keep::Note(previous) => return vec![note(uri, exchange, head, previous, about)],
+        Keep::Response => Record {
+            payload_digest: Some(payload_digest(exchange)),
+            truncated: exchange.truncated.map(truncation),
+            ..Record::response(id, date, target, block(&exchange.wire))
+        },
+        Keep::Identical(previous) => Record {
+            payload_digest: Some(payload_digest(exchange)),
+            ..revisit(id, RevisitProfile::IdenticalPayloadDigest, exchange, target, previous, head.length)
+        },
+        Keep::NotModified(previous) => {
+            revisit(id, RevisitProfile::ServerNotModified, exchange, target, previous, head.length)
+        }
+    };
+    let main = Record { ip: exchange.peer, protocols: protocols(exchange), ..main };
+    let request = Record {
+        ip: exchange.peer,
+        concurrent_to: vec![id],
+        ..Record::request(RecordId::random(), date, target, exchange.request_bytes.clone().into())
+    };
+    let metadata = Record::metadata(RecordId::random(), date, target, id, &fields(exchange, about));
+    vec![main, request, metadata]
+}
+
+/// A metadata record that stands alone and refers to the version that is still good.
+fn note(uri: &Uri, exchange: &Exchange, head: &ResponseHead, previous: &Previous, about: &About<'_>) -> Record {
+    let id = RecordId::random();
+    let mut fields = fields(exchange, about);
+    fields.push("http-status", head.status.to_string());
+    for (name, value) in &head.headers {
+        fields.push("http-header", format!("{name}: {value}"));
+    }
+    let refers_to = RefersTo { id: previous.at.record_id.parse().ok(), ..RefersTo::default() };
+    let record = Record::metadata(id, exchange.started, uri.as_str(), id, &fields);
+    Record { concurrent_to: Vec::new(), ip: exchange.peer, refers_to, ..record }
+}
+
+/// The record of a look-up: a `dns:` resource, as the ecosystem writes it.
+pub(crate) fn of_resolution(uri: &Uri, resolution: &Resolution, at: Timestamp) -> Record {
+    let block = Bytes::copy_from_slice(resolution.text.as_bytes());
+    Record {
+        ip: resolution.server,
+        protocols: vec!["dns".to_owned()],
+        ..Record::resource(RecordId::random(), at, uri.as_str(), TEXT_DNS, block.into())
+    }
+}
+
+/// The digest that WARC means: of the body with transfer coding removed.
+pub(crate) fn payload_digest(exchange: &Exchange) -> Digest {
+    Digest::Sha1(exchange.payload_digest.0)
+}
+
+/// A spool as the archive reads it.
+fn block(spool: &Spool) -> Block {
+    match spool.bytes_if_small() {
+        Some(bytes) => Block::Bytes(bytes),
+        None => {
+            let spool = spool.clone();
+            Block::spool(spool.length(), move || Ok(Box::new(spool.reader()) as Box<dyn Read + Send>))
+        }
+    }
+}
+
+/// A revisit keeps the headers that came and refers to the capture whose payload stands for it.
+fn revisit(
+    id: RecordId,
+    profile: RevisitProfile,
+    exchange: &Exchange,
+    target: &str,
+    previous: &Previous,
+    head_length: u64,
+) -> Record {
+    let refers_to = RefersTo {
+        id: previous.at.record_id.parse().ok(),
+        target_uri: Some(previous.uri.clone()),
+        date: Some(previous.at.date),
+    };
+    Record::revisit(id, profile, exchange.started, target, refers_to, block(&exchange.wire.slice(0..head_length)))
+}
+
+fn fields(exchange: &Exchange, about: &About<'_>) -> Fields {
+    let mut fields = Fields::new();
+    match about.via {
+        Some(via) => fields.push("via", via),
+        None => fields.push("seed", ""),
+    };
+    if !about.hop_path.is_empty() {
+        fields.push("hopsFromSeed", about.hop_path);
+    }
+    fields.push_some("sourceTag", about.source);
+    fields.push("fetchTimeMs", exchange.duration.as_millis().to_string());
+    fields.push_some("charsetForLinkExtraction", about.charset.as_ref());
+    if let Some(tls) = &exchange.tls {
+        fields.push("tls-certificate", tls_words(tls));
+    }
+    if !about.annotations.is_empty() {
+        fields.push("annotations", about.annotations.join(","));
+    }
+    for (name, value) in &about.notes {
+        fields.push("note", format!("{name} {value}"));
+    }
+    for link in about.links {
+        fields.outlink(link.uri.as_str(), link.hop.letter(), &link.context);
+    }
+    fields
+}
+
+fn tls_words(tls: &opilio_fetch::TlsInfo) -> String {
+    match &tls.verified {
+        Ok(()) => "verified".to_owned(),
+        Err(problem) => format!("not trusted: {problem}"),
+    }
+}
+
+fn protocols(exchange: &Exchange) -> Vec<String> {
+    exchange.protocols().into_iter().map(str::to_owned).collect()
+}
+
+fn truncation(truncation: FetchTruncation) -> Truncation {
+    match truncation {
+        FetchTruncation::Length | FetchTruncation::Headers => Truncation::Length,
+        FetchTruncation::Time => Truncation::Time,
+        FetchTruncation::Disconnect => Truncation::Disconnect,
+        FetchTruncation::Framing => Truncation::Unspecified,
+    }
+}

@@ -1,0 +1,133 @@
+//! What is known of servers: addresses and robots.txt, with the time until which each may be used.
+//!
+//! Both are durable: they stand in the frontier's store under the server's name, so that a resumed crawl asks nobody
+//! twice. Memory holds a bounded number of them.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use opilio_fetch::robots::{ROBOTS_BYTES_MAX, Robots};
+use opilio_frontier::Frontier;
+use opilio_uri::Uri;
+use serde::{Deserialize, Serialize};
+
+/// Servers held in memory. Past it the memory is emptied: what is needed again is read from the store.
+const SERVERS_MAX: usize = 20_000;
+
+/// Addresses of a host.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Addresses {
+    /// None: the name has no address, as far as its last look-up went.
+    pub addresses: Vec<IpAddr>,
+    /// Milliseconds since 1970 until which this holds.
+    expires: i64,
+}
+
+/// What came when robots.txt was asked for; [`Robots::from_response`] says what it means.
+#[derive(Debug, Serialize, Deserialize)]
+struct RobotsFile {
+    /// HTTP status after redirects, or a negative code of the glossary.
+    status: i32,
+    body: Vec<u8>,
+    expires: i64,
+}
+
+/// The servers met so far.
+#[derive(Default)]
+pub(crate) struct Servers {
+    addresses: Mutex<HashMap<String, Addresses>>,
+    robots: Mutex<HashMap<String, (Arc<Robots>, i64)>>,
+}
+
+impl Servers {
+    /// The addresses of a host, where they are known and still good.
+    pub(crate) fn addresses(&self, frontier: &Mutex<Frontier>, host: &str, now: Timestamp) -> Option<Addresses> {
+        let mut held = self.addresses.lock().unwrap_or_else(PoisonError::into_inner);
+        if !held.contains_key(host) {
+            let stored: Addresses = stored(frontier, &addresses_key(host))?;
+            make_room(&mut held);
+            held.insert(host.to_owned(), stored);
+        }
+        held.get(host).filter(|addresses| addresses.expires > now.as_millisecond()).cloned()
+    }
+
+    /// Keeps the addresses of a host; none where it has none.
+    pub(crate) fn keep_addresses(
+        &self,
+        frontier: &Mutex<Frontier>,
+        host: &str,
+        addresses: Vec<IpAddr>,
+        expires: Timestamp,
+    ) -> Result<(), opilio_frontier::Error> {
+        let kept = Addresses { addresses, expires: expires.as_millisecond() };
+        keep(frontier, &addresses_key(host), &kept)?;
+        let mut held = self.addresses.lock().unwrap_or_else(PoisonError::into_inner);
+        make_room(&mut held);
+        held.insert(host.to_owned(), kept);
+        Ok(())
+    }
+
+    /// The robots.txt of a URI's server, where it is known and still good.
+    pub(crate) fn robots(&self, frontier: &Mutex<Frontier>, uri: &Uri, now: Timestamp) -> Option<Arc<Robots>> {
+        let key = robots_key(uri);
+        let mut held = self.robots.lock().unwrap_or_else(PoisonError::into_inner);
+        if !held.contains_key(&key) {
+            let stored: RobotsFile = stored(frontier, &key)?;
+            make_room(&mut held);
+            held.insert(key.clone(), (Arc::new(Robots::from_response(stored.status, &stored.body)), stored.expires));
+        }
+        held.get(&key).filter(|(_, expires)| *expires > now.as_millisecond()).map(|(robots, _)| robots.clone())
+    }
+
+    /// Keeps what came when the robots.txt of a URI's server was asked for, for `lifetime` or as long as its status
+    /// may be believed, whichever is shorter.
+    pub(crate) fn keep_robots(
+        &self,
+        frontier: &Mutex<Frontier>,
+        uri: &Uri,
+        (status, mut body): (i32, Vec<u8>),
+        lifetime: Duration,
+        now: Timestamp,
+    ) -> Result<Arc<Robots>, opilio_frontier::Error> {
+        body.truncate(ROBOTS_BYTES_MAX);
+        let robots = Arc::new(Robots::from_response(status, &body));
+        let expires = (now + lifetime.min(robots.lifetime())).as_millisecond();
+        let key = robots_key(uri);
+        keep(frontier, &key, &RobotsFile { status, body, expires })?;
+        let mut held = self.robots.lock().unwrap_or_else(PoisonError::into_inner);
+        make_room(&mut held);
+        held.insert(key, (robots.clone(), expires));
+        Ok(robots)
+    }
+}
+
+fn addresses_key(host: &str) -> String {
+    format!("dns:{host}")
+}
+
+/// RFC 9309 §2.3: rules hold for one scheme, host and port.
+fn robots_key(uri: &Uri) -> String {
+    uri.robots_txt().map_or_else(|| uri.as_str().to_owned(), |robots| robots.as_str().to_owned())
+}
+
+fn make_room<T>(held: &mut HashMap<String, T>) {
+    if held.len() >= SERVERS_MAX {
+        held.clear();
+    }
+}
+
+/// What cannot be read is as good as unknown: it is asked for again.
+fn stored<T: for<'de> Deserialize<'de>>(frontier: &Mutex<Frontier>, key: &str) -> Option<T> {
+    let frontier = frontier.lock().unwrap_or_else(PoisonError::into_inner);
+    let bytes = frontier.server(key).ok().flatten()?;
+    postcard::from_bytes(&bytes).ok()
+}
+
+fn keep<T: Serialize>(frontier: &Mutex<Frontier>, key: &str, value: &T) -> Result<(), opilio_frontier::Error> {
+    // Our own types always serialise.
+    let bytes = postcard::to_stdvec(value).unwrap_or_default();
+    frontier.lock().unwrap_or_else(PoisonError::into_inner).put_server(key, &bytes)
+}

@@ -1,0 +1,312 @@
+//! The plugins of a crawl: loaded, checked, configured, and stacked by stage.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use opilio_archive::{Digest, PluginInForce};
+use opilio_profile::{Component as ComponentOrigin, Fault, Faults, Instance, Profile, Stage};
+use opilio_sandbox::{Component, ConfigureError, Engine, Kind, Limits, Plugin};
+use serde_json::Value;
+use sha2::Digest as _;
+
+/// The setting that a plugin declares to be given the SURT prefixes that the seeds imply.
+const SEED_PREFIXES: &str = "seed-prefixes";
+/// The setting by which a profile declines them.
+const FROM_SEEDS: &str = "from-seeds";
+
+/// Largest component file. Python components are 18 MB; beyond this it is no plugin.
+const COMPONENT_FILE_BYTES_MAX: u64 = 64 << 20;
+
+/// A plugin at its place in a stack.
+#[derive(Clone)]
+pub(crate) struct Staged {
+    /// Its name in the profile.
+    pub name: Arc<str>,
+    /// The configured plugin.
+    pub plugin: Plugin,
+    /// Extractors alone: stays out once another has understood the document.
+    pub last_resort: bool,
+}
+
+/// Every stage's plugins, in order.
+#[derive(Clone, Default)]
+pub(crate) struct Stacks {
+    pub scope: Vec<Staged>,
+    pub pre_fetch: Vec<Staged>,
+    pub mid_fetch: Vec<Staged>,
+    pub post_fetch: Vec<Staged>,
+    pub digest: Vec<Staged>,
+    pub pre_extract: Vec<Staged>,
+    pub extract: Vec<Staged>,
+    pub archive: Vec<Staged>,
+    pub wait: Vec<Staged>,
+    /// [`hash_of`] the extractors.
+    pub extract_hash: u64,
+    /// [`hash_of`] the strippers.
+    pub digest_hash: u64,
+}
+
+/// Loads every component that the profile names and configures every instance.
+///
+/// # Errors
+/// All faults at once, each at its place in the profile.
+pub(crate) fn load(engine: &Engine, profile: &Profile, seed_prefixes: &[String]) -> Result<Stacks, Faults> {
+    let mut faults = Faults::default();
+    let mut components: BTreeMap<ComponentKey, Component> = BTreeMap::new();
+    let mut plugins: BTreeMap<String, Plugin> = BTreeMap::new();
+    for instance in profile.plugins().values() {
+        match load_instance(engine, profile, instance, seed_prefixes, &mut components) {
+            Ok(plugin) => {
+                plugins.insert(instance.name.clone(), plugin);
+            }
+            Err(more) => faults.append(more),
+        }
+    }
+    let stacks = stack(profile, &plugins, &mut faults);
+    if faults.has_errors() { Err(faults) } else { Ok(stacks) }
+}
+
+/// The same plugins, those that are given the seeds' prefixes configured with these. What has not changed is kept as it
+/// is, figures included.
+pub(crate) fn with_seed_prefixes(
+    engine: &Engine,
+    profile: &Profile,
+    current: &Stacks,
+    seed_prefixes: &[String],
+) -> Result<Stacks, Faults> {
+    let mut stacks = load(engine, profile, seed_prefixes)?;
+    let kept: BTreeMap<_, _> = current.all().into_iter().map(|staged| (staged.name.clone(), staged)).collect();
+    for staged in stacks.stages_mut().into_iter().flatten() {
+        if let Some(same) = kept.get(&staged.name) {
+            if same.plugin.settings_sha256() == staged.plugin.settings_sha256() {
+                staged.plugin = same.plugin.clone();
+            }
+        }
+    }
+    Ok(stacks)
+}
+
+/// What decides the answers of these plugins: component and settings of each, in order.
+pub(crate) fn hash_of(stack: &[Staged]) -> u64 {
+    let mut hash = sha2::Sha256::new();
+    for staged in stack {
+        hash.update(staged.plugin.component_sha256().as_bytes());
+        hash.update(staged.plugin.name().as_bytes());
+        hash.update(staged.plugin.settings_sha256().as_bytes());
+    }
+    let bytes: [u8; 32] = hash.finalize().into();
+    u64::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3], bytes[4], bytes[5], bytes[6], bytes[7]])
+}
+
+impl Stacks {
+    /// Every plugin once, in the order of a URI's way.
+    pub(crate) fn all(&self) -> Vec<&Staged> {
+        let stages = [
+            &self.scope,
+            &self.pre_fetch,
+            &self.mid_fetch,
+            &self.post_fetch,
+            &self.digest,
+            &self.pre_extract,
+            &self.extract,
+            &self.archive,
+            &self.wait,
+        ];
+        let mut seen = std::collections::HashSet::new();
+        stages.into_iter().flatten().filter(|staged| seen.insert(staged.name.clone())).collect()
+    }
+
+    fn stages_mut(&mut self) -> [&mut Vec<Staged>; 9] {
+        [
+            &mut self.scope,
+            &mut self.pre_fetch,
+            &mut self.mid_fetch,
+            &mut self.post_fetch,
+            &mut self.digest,
+            &mut self.pre_extract,
+            &mut self.extract,
+            &mut self.archive,
+            &mut self.wait,
+        ]
+    }
+
+    /// For the `warcinfo` record.
+    pub(crate) fn in_force(&self) -> Vec<PluginInForce> {
+        self.all()
+            .into_iter()
+            .map(|staged| PluginInForce {
+                name: staged.name.to_string(),
+                version: staged.plugin.version().to_owned(),
+                hash: format!("sha256:{}", staged.plugin.component_sha256()),
+                settings: format!("sha256:{}", staged.plugin.settings_sha256()).parse::<Digest>().ok(),
+            })
+            .collect()
+    }
+}
+
+/// Where a component comes from, as far as loading it once goes.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum ComponentKey {
+    Builtin(String),
+    File(String),
+}
+
+fn load_instance(
+    engine: &Engine,
+    profile: &Profile,
+    instance: &Instance,
+    seed_prefixes: &[String],
+    components: &mut BTreeMap<ComponentKey, Component>,
+) -> Result<Plugin, Faults> {
+    let at_component = |problem: String| Faults::from(component_fault(profile, instance, problem));
+    let (key, plugin_name) = match &instance.component {
+        ComponentOrigin::Builtin(name) => {
+            let builtin = opilio_builtin::find(name)
+                .ok_or_else(|| at_component(format!("no built-in plugin \"{name}\"")))?;
+            (ComponentKey::Builtin(builtin.sha256.to_owned()), Some(builtin.plugin.to_owned()))
+        }
+        ComponentOrigin::File { path, plugin } => (ComponentKey::File(path.display().to_string()), plugin.clone()),
+    };
+    let component = match components.get(&key) {
+        Some(component) => component.clone(),
+        None => {
+            let component = load_component(engine, instance).map_err(at_component)?;
+            components.insert(key, component.clone());
+            component
+        }
+    };
+    if let Some(pinned) = instance.sha256 {
+        let pinned = pinned.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+        if pinned != component.sha256() {
+            let found = component.sha256();
+            return Err(at_component(format!("the component's sha256 is {found}, not the pinned {pinned}")));
+        }
+    }
+    let description = component.description(plugin_name.as_deref()).map_err(|problem| at_component(problem.to_string()))?;
+    let schema: Value = serde_json::from_str(&description.settings_schema)
+        .map_err(|problem| at_component(format!("its settings schema is no JSON: {problem}")))?;
+    let mut settings = profile.check_settings(&instance.name, &schema)?;
+    give_seeds(&schema, &mut settings, seed_prefixes);
+    component
+        .configure(plugin_name.as_deref(), settings, limits(instance, profile))
+        .map_err(|problem| configure_faults(profile, instance, &problem))
+}
+
+fn load_component(engine: &Engine, instance: &Instance) -> Result<Component, String> {
+    match &instance.component {
+        ComponentOrigin::Builtin(name) => {
+            let builtin = opilio_builtin::find(name).ok_or_else(|| format!("no built-in plugin \"{name}\""))?;
+            engine.load(builtin.component, &format!("builtin:{name}")).map_err(|problem| chain(&problem))
+        }
+        ComponentOrigin::File { path, .. } => {
+            let bytes = read_component(path)?;
+            engine.load(&bytes, &path.display().to_string()).map_err(|problem| chain(&problem))
+        }
+    }
+}
+
+fn read_component(path: &Path) -> Result<Vec<u8>, String> {
+    let unreadable = |problem: std::io::Error| format!("cannot read component {}: {problem}", path.display());
+    let length = std::fs::metadata(path).map_err(unreadable)?.len();
+    if length > COMPONENT_FILE_BYTES_MAX {
+        return Err(format!("component {} has {length} bytes, more than {COMPONENT_FILE_BYTES_MAX}", path.display()));
+    }
+    std::fs::read(path).map_err(unreadable)
+}
+
+/// A plugin that declares `seed-prefixes` among its settings is given the prefixes of the seeds, unless the profile
+/// sets `from-seeds = false` or names prefixes itself. Any plugin may declare it.
+fn give_seeds(schema: &Value, settings: &mut Value, seed_prefixes: &[String]) {
+    let declared = schema.get("properties").is_some_and(|properties| properties.get(SEED_PREFIXES).is_some());
+    let Some(settings) = settings.as_object_mut() else { return };
+    let declined = settings.get(FROM_SEEDS) == Some(&Value::Bool(false));
+    let given = settings.get(SEED_PREFIXES).and_then(Value::as_array).is_some_and(|list| !list.is_empty());
+    if declared && !declined && !given {
+        let prefixes = seed_prefixes.iter().cloned().map(Value::String).collect();
+        settings.insert(SEED_PREFIXES.to_owned(), Value::Array(prefixes));
+    }
+}
+
+fn limits(instance: &Instance, profile: &Profile) -> Limits {
+    let given = &instance.limits;
+    let outlinks = profile.settings().limits.outlinks;
+    Limits {
+        memory: given.memory.bytes(),
+        time: given.time,
+        output_bytes: usize::try_from(given.output.bytes()).unwrap_or(usize::MAX),
+        log_bytes: usize::try_from(given.log.bytes()).unwrap_or(usize::MAX),
+        links: outlinks,
+        ..Limits::default()
+    }
+}
+
+fn stack(profile: &Profile, plugins: &BTreeMap<String, Plugin>, faults: &mut Faults) -> Stacks {
+    let written = profile.stacks();
+    let mut take = |stage: Stage, kind: Kind, what: &str| -> Vec<Staged> {
+        let mut staged = Vec::new();
+        for (index, name) in written.stage(stage).iter().enumerate() {
+            // One that is missing has its fault already.
+            let Some(plugin) = plugins.get(name) else { continue };
+            if plugin.description().kinds.iter().any(|found| same_kind(found, &kind)) {
+                let last_resort = written.last_resort.contains(name);
+                staged.push(Staged { name: name.as_str().into(), plugin: plugin.clone(), last_resort });
+            } else {
+                let problem = format!("plugin \"{name}\" is no {what}");
+                faults.push(profile.fault_at(&format!("/stacks/{stage}/{index}"), &problem));
+            }
+        }
+        staged
+    };
+    let mut stacks = Stacks {
+        scope: take(Stage::Scope, Kind::Filter, "filter"),
+        pre_fetch: take(Stage::PreFetch, Kind::Filter, "filter"),
+        mid_fetch: take(Stage::MidFetch, Kind::Filter, "filter"),
+        post_fetch: take(Stage::PostFetch, Kind::Filter, "filter"),
+        digest: take(Stage::Digest, Kind::DigestStripper, "digest stripper"),
+        pre_extract: take(Stage::PreExtract, Kind::Filter, "filter"),
+        extract: take(Stage::Extract, Kind::Extractor, "extractor"),
+        archive: take(Stage::Archive, Kind::Filter, "filter"),
+        wait: take(Stage::Wait, Kind::WaitEvaluator, "wait evaluator"),
+        extract_hash: 0,
+        digest_hash: 0,
+    };
+    stacks.extract_hash = hash_of(&stacks.extract);
+    stacks.digest_hash = hash_of(&stacks.digest);
+    stacks
+}
+
+fn same_kind(a: &Kind, b: &Kind) -> bool {
+    std::mem::discriminant(a) == std::mem::discriminant(b)
+}
+
+/// A fault at the line that names the component; for a built-in that only a stack names, at that.
+fn component_fault(profile: &Profile, instance: &Instance, problem: String) -> Fault {
+    profile.fault_at(&format!("/plugins/{}/component", instance.name), &problem)
+}
+
+fn configure_faults(profile: &Profile, instance: &Instance, problem: &ConfigureError) -> Faults {
+    match problem {
+        ConfigureError::Settings(list) => {
+            let mut faults = Faults::default();
+            for fault in list {
+                let pointer = format!("/plugins/{}/settings{}", instance.name, fault.pointer);
+                faults.push(profile.fault_at(&pointer, &fault.problem));
+            }
+            faults
+        }
+        other => Faults::from(component_fault(profile, instance, chain(other))),
+    }
+}
+
+/// An error and its causes on one line.
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    text
+}

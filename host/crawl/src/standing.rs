@@ -1,0 +1,90 @@
+//! A URI's standing as plugins see it: the frontier's records in the contract's words.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use opilio_frontier::{ContentState, Issue, UriRecord, Visit as Turn};
+use opilio_sandbox::{Candidate, ContentState as PluginState, PastVisit, Visit};
+use opilio_uri::Uri;
+
+use crate::extraction::FoundLink;
+
+/// A known URI, as filters saw it at discovery.
+pub(crate) fn candidate(uri: &Uri, record: &UriRecord) -> Candidate {
+    Candidate {
+        uri: uri.as_str().to_owned(),
+        surt: uri.surt(),
+        hop_path: record.hop_path.as_str().to_owned(),
+        via_surt: record.via.as_deref().and_then(|via| Uri::parse(via).ok()).map(|via| via.surt()),
+        via: record.via.clone(),
+        context: record.context.clone(),
+        seed: record.seed,
+        source: record.source.clone(),
+        address: None,
+        attributes: Vec::new(),
+    }
+}
+
+/// A link found on the page `via`.
+pub(crate) fn found_candidate(via: &Uri, via_surt: &str, record: &UriRecord, link: &FoundLink) -> Candidate {
+    Candidate {
+        uri: link.uri.as_str().to_owned(),
+        surt: link.uri.surt(),
+        hop_path: record.hop_path.then(link.hop).as_str().to_owned(),
+        via: Some(via.as_str().to_owned()),
+        via_surt: Some(via_surt.to_owned()),
+        context: link.context.clone(),
+        seed: record.seed && link.hop == opilio_uri::Hop::Redirect,
+        source: record.source.clone(),
+        address: None,
+        attributes: link.attributes.clone(),
+    }
+}
+
+/// The visit once its headers have come.
+pub(crate) fn visit(issue: &Issue, now: Timestamp, status: i32, media_type: Option<String>) -> Visit {
+    let record = &issue.record;
+    let history = record.history.iter().map(|past| PastVisit {
+        at: u64::try_from(past.at.as_millisecond()).unwrap_or(0),
+        status: past.status,
+        state: plugin_state(past.state),
+        size: past.size,
+    });
+    let validators = [("etag", &record.validators.etag), ("last-modified", &record.validators.last_modified)];
+    Visit {
+        status,
+        media_type: media_type.unwrap_or_default(),
+        last_wait: record.wait.filter(|_| record.visits > 0),
+        overdue: if record.visits > 0 { issue.overdue } else { Duration::ZERO },
+        visits: record.visits + 1,
+        versions: record.versions,
+        history: history.collect(),
+        validators: validators
+            .into_iter()
+            .filter_map(|(name, value)| Some((name.to_owned(), value.clone()?)))
+            .collect(),
+        outlinks: record.outlinks,
+        ..Visit::of(candidate(&issue.uri, record), now)
+    }
+}
+
+/// The visit once it has been judged: what wait evaluators see.
+pub(crate) fn after(issue: &Issue, now: Timestamp, turn: &Turn) -> Visit {
+    let new_version = matches!(turn.state, ContentState::New | ContentState::Changed);
+    Visit {
+        state: plugin_state(turn.state),
+        size: turn.size,
+        versions: issue.record.versions + u64::from(new_version),
+        outlinks: turn.outlinks.unwrap_or(issue.record.outlinks),
+        ..visit(issue, now, turn.status, Some(turn.media_type.clone()))
+    }
+}
+
+pub(crate) fn plugin_state(state: ContentState) -> PluginState {
+    match state {
+        ContentState::New => PluginState::New,
+        ContentState::Changed => PluginState::Changed,
+        ContentState::Unchanged => PluginState::Unchanged,
+        ContentState::Unknown => PluginState::Unknown,
+    }
+}

@@ -1,0 +1,160 @@
+//! A server that says exactly what a test tells it to, and keeps what crossed its side of each connection.
+
+use std::future::Future;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+use tokio_rustls::TlsAcceptor;
+
+/// A running server; stops when dropped.
+pub struct Server {
+    pub address: SocketAddr,
+    captures: Arc<Mutex<Vec<Capture>>>,
+    task: JoinHandle<()>,
+}
+
+/// What crossed one connection.
+#[derive(Clone, Debug, Default)]
+pub struct Capture {
+    pub received: Vec<u8>,
+    pub sent: Vec<u8>,
+}
+
+trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
+impl<S: AsyncRead + AsyncWrite + Unpin + Send> Stream for S {}
+
+/// The server's side of one connection.
+pub struct Connection {
+    stream: Box<dyn Stream>,
+    /// Which connection this is, from 0.
+    pub number: usize,
+    captures: Arc<Mutex<Vec<Capture>>>,
+}
+
+impl Server {
+    /// Runs `script` once for each connection.
+    pub async fn plain<F>(script: impl Fn(Connection) -> F + Send + 'static) -> Self
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        Self::start(None, script).await
+    }
+
+    /// The same, below TLS.
+    pub async fn tls<F>(
+        acceptor: TlsAcceptor,
+        script: impl Fn(Connection) -> F + Send + 'static,
+    ) -> Self
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        Self::start(Some(acceptor), script).await
+    }
+
+    async fn start<F>(
+        acceptor: Option<TlsAcceptor>,
+        script: impl Fn(Connection) -> F + Send + 'static,
+    ) -> Self
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let captures = Arc::new(Mutex::new(Vec::new()));
+        let kept = captures.clone();
+        let task = tokio::spawn(async move {
+            for number in 0.. {
+                let (tcp, _) = listener.accept().await.unwrap();
+                kept.lock().unwrap().push(Capture::default());
+                let stream: Box<dyn Stream> = match &acceptor {
+                    None => Box::new(tcp),
+                    Some(acceptor) => match acceptor.accept(tcp).await {
+                        Ok(session) => Box::new(session),
+                        Err(_) => continue,
+                    },
+                };
+                let connection = Connection {
+                    stream,
+                    number,
+                    captures: kept.clone(),
+                };
+                tokio::spawn(script(connection));
+            }
+        });
+        Server {
+            address,
+            captures,
+            task,
+        }
+    }
+
+    pub fn captures(&self) -> Vec<Capture> {
+        self.captures.lock().unwrap().clone()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Connection {
+    /// Reads one request head; false where the client has gone.
+    pub async fn request(&mut self) -> bool {
+        let mut head = Vec::new();
+        let mut byte = [0];
+        while !head.ends_with(b"\r\n\r\n") {
+            match self.stream.read(&mut byte).await {
+                Ok(1) => head.push(byte[0]),
+                _ => return false,
+            }
+        }
+        let mut captures = self.captures.lock().unwrap();
+        captures[self.number].received.extend_from_slice(&head);
+        true
+    }
+
+    /// Sends all of it; false where the client has gone.
+    pub async fn send(&mut self, bytes: &[u8]) -> bool {
+        let sent = self.stream.write_all(bytes).await.is_ok() && self.stream.flush().await.is_ok();
+        if sent {
+            let mut captures = self.captures.lock().unwrap();
+            captures[self.number].sent.extend_from_slice(bytes);
+        }
+        sent
+    }
+
+    /// Waits for the client to go.
+    pub async fn hang(mut self) {
+        let mut rest = Vec::new();
+        let _ = self.stream.read_to_end(&mut rest).await;
+    }
+
+    /// Ends with FIN (and close_notify below TLS).
+    pub async fn close(mut self) {
+        let _ = self.stream.shutdown().await;
+    }
+
+    /// Ends with what dropping the socket does: FIN without close_notify.
+    pub fn drop_silently(self) {}
+}
+
+/// Accepts one connection, sends `response`, and resets it.
+pub async fn resetting(after_request: bool, response: &'static [u8]) -> (SocketAddr, JoinHandle<()>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let task = tokio::spawn(async move {
+        let (mut tcp, _) = listener.accept().await.unwrap();
+        if after_request {
+            let mut buffer = [0; 4096];
+            let _ = tcp.read(&mut buffer).await;
+        }
+        let _ = tcp.write_all(response).await;
+        tcp.set_zero_linger().unwrap();
+    });
+    (address, task)
+}

@@ -1,0 +1,166 @@
+//! HTTPS against servers with certificates of our own making.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod server;
+
+use std::io::Read;
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use opilio_fetch::{Config, Exchange, FetchFailure, Fetcher, HeadVerdict, Request, ResponseHead, Trust};
+use opilio_uri::Uri;
+use rustls::ServerConfig;
+use rustls_pki_types::{CertificateDer, PrivateKeyDer};
+use server::{Connection, Server};
+use tokio_rustls::TlsAcceptor;
+
+const RESPONSE: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-LENGTH: 5\r\n\r\nhello";
+
+fn certificate(host: &str) -> (TlsAcceptor, CertificateDer<'static>) {
+    let made = rcgen::generate_simple_self_signed([host.to_owned()]).unwrap();
+    let certificate = made.cert.der().clone();
+    let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![certificate.clone()], key)
+        .unwrap();
+    (TlsAcceptor::from(Arc::new(config)), certificate)
+}
+
+fn config(trust: Trust) -> Config {
+    let mut config = Config::new("opilio-test/1", std::env::temp_dir());
+    config.addresses.private = true;
+    config.trust = trust;
+    config
+}
+
+async fn fetch(fetcher: &Fetcher, server: &Server) -> Exchange {
+    let port = server.address.port();
+    let request = Request {
+        uri: Uri::parse(&format!("https://site.test:{port}/")).unwrap(),
+        addresses: vec![IpAddr::V4(Ipv4Addr::LOCALHOST)],
+        referer: None,
+        if_none_match: None,
+        if_modified_since: None,
+        headers: Vec::new(),
+        body: None,
+    };
+    let proceed = async |_: &ResponseHead| HeadVerdict::Continue;
+    fetcher.http(request, proceed).await
+}
+
+async fn answer(mut connection: Connection) {
+    while connection.request().await {
+        connection.send(RESPONSE).await;
+    }
+}
+
+fn wire(exchange: &Exchange) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    exchange.wire.reader().read_to_end(&mut bytes).unwrap();
+    bytes
+}
+
+#[tokio::test]
+async fn a_trusted_certificate_is_fetched_and_its_session_recorded() {
+    let (acceptor, certificate) = certificate("site.test");
+    let server = Server::tls(acceptor, answer).await;
+    let fetcher = Fetcher::new(config(Trust::Roots(vec![certificate.clone()]))).unwrap();
+    for reused in [false, true] {
+        let exchange = fetch(&fetcher, &server).await;
+        assert_eq!((exchange.status(), exchange.reused_connection), (200, reused), "{exchange:?}");
+        assert_eq!(wire(&exchange), RESPONSE);
+        assert_eq!(exchange.protocols(), ["http/1.1", "tls/1.3"]);
+        let tls = exchange.tls.unwrap();
+        assert_eq!((tls.certificates, tls.verified), (vec![certificate.clone()], Ok(())));
+        assert!(tls.cipher_suite.unwrap().starts_with("TLS13_"));
+    }
+    assert_eq!(server.captures().len(), 1);
+}
+
+#[tokio::test]
+async fn certificates_that_are_not_trusted_are_minus_nine() {
+    let (other_acceptor, other) = certificate("other.test");
+    let (acceptor, _) = certificate("site.test");
+    let unknown = Server::tls(acceptor, answer).await;
+    let misnamed = Server::tls(other_acceptor, answer).await;
+    for (server, trust) in [
+        (&unknown, Trust::Platform),
+        (&unknown, Trust::Roots(Vec::new())),
+        (&unknown, Trust::Roots(vec![other.clone()])),
+        (&misnamed, Trust::Roots(vec![other])),
+    ] {
+        let exchange = fetch(&Fetcher::new(config(trust)).unwrap(), server).await;
+        assert_eq!(exchange.status(), -9, "{exchange:?}");
+        assert!(exchange.request_bytes.is_empty());
+    }
+}
+
+#[tokio::test]
+async fn recording_without_trust_says_what_trust_would_have_said() {
+    let (acceptor, certificate) = certificate("other.test");
+    let server = Server::tls(acceptor, answer).await;
+    let exchange = fetch(&Fetcher::new(config(Trust::Record)).unwrap(), &server).await;
+    assert_eq!(exchange.status(), 200, "{exchange:?}");
+    let tls = exchange.tls.unwrap();
+    assert_eq!(tls.certificates, [certificate]);
+    assert!(!tls.verified.unwrap_err().is_empty());
+}
+
+#[tokio::test]
+async fn what_is_no_tls_is_minus_nine_and_silence_a_timeout() {
+    let plain = Server::plain(|mut connection| async move {
+        connection.send(b"HTTP/1.1 400 Bad Request\r\n\r\n").await;
+        connection.hang().await;
+    })
+    .await;
+    let closing = Server::plain(|connection| connection.close()).await;
+    let silent = Server::plain(|connection| connection.hang()).await;
+    let mut config = config(Trust::Record);
+    config.connect_timeout = Duration::from_millis(300);
+    let fetcher = Fetcher::new(config).unwrap();
+    for (server, status) in [(plain, -9), (closing, -9), (silent, -4)] {
+        let exchange = fetch(&fetcher, &server).await;
+        assert_eq!(exchange.status(), status, "{exchange:?}");
+    }
+}
+
+#[tokio::test]
+async fn sessions_that_end_without_saying_so_are_noted() {
+    let (acceptor, certificate) = certificate("site.test");
+    let server = Server::tls(acceptor, |mut connection| async move {
+        connection.request().await;
+        connection.send(b"HTTP/1.1 200 OK\r\n\r\nhello").await;
+        match connection.number {
+            0 => connection.drop_silently(),
+            _ => connection.close().await,
+        }
+    })
+    .await;
+    let fetcher = Fetcher::new(config(Trust::Roots(vec![certificate]))).unwrap();
+    for notes in [&["noCloseNotify"][..], &[]] {
+        let exchange = fetch(&fetcher, &server).await;
+        assert_eq!((exchange.status(), exchange.payload.length()), (200, 5), "{exchange:?}");
+        assert_eq!(exchange.annotations, notes);
+    }
+    // Where the length was promised, the end is a loss.
+    let (acceptor, certificate) = certificate_of_the_site();
+    let server = Server::tls(acceptor, |mut connection| async move {
+        connection.request().await;
+        connection.send(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhello").await;
+        connection.drop_silently();
+    })
+    .await;
+    let fetcher = Fetcher::new(config(Trust::Roots(vec![certificate]))).unwrap();
+    let exchange = fetch(&fetcher, &server).await;
+    assert!(matches!(exchange.failure, Some(FetchFailure::Lost { .. })), "{exchange:?}");
+}
+
+fn certificate_of_the_site() -> (TlsAcceptor, CertificateDer<'static>) {
+    certificate("site.test")
+}
