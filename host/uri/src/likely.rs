@@ -177,10 +177,10 @@ pub fn is_likely_uri(text: &str) -> bool {
     if query.is_some_and(|query| !is_query(query)) {
         return false;
     }
-    if path.is_empty() {
-        return query.is_some();
+    match query {
+        Some(_) if path.is_empty() || path == "/" => true,
+        _ => is_likely_path(path),
     }
-    is_likely_path(path)
 }
 
 /// Absolute http and https URIs that the query of `uri` carries as whole values, percent-decoded once: in
@@ -360,6 +360,7 @@ mod tests {
                 "a/b",
                 "images/",
                 "?page=2",
+                "/?page=2",
                 "example.org/x",
                 "www.example.org",
                 "image/cat.png",

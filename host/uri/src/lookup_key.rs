@@ -156,15 +156,11 @@ fn is_default_port(scheme: &str, port: &str) -> bool {
 
 fn plain_host(host: &str) -> String {
     let bytes = decoded_fully(host);
-    let host = String::from_utf8_lossy(&bytes);
-    let mut labels = host.split('.').filter(|label| !label.is_empty());
-    let mut host = labels.next().unwrap_or_default().to_owned();
-    for label in labels {
-        host.push('.');
-        host.push_str(label);
-    }
+    let host = without_spare_dots(&String::from_utf8_lossy(&bytes));
     match Host::parse(&host) {
-        Ok(parsed) => parsed.to_string(),
+        // Characters that a name ignores may have stood between two dots.
+        Ok(Host::Domain(name)) => without_spare_dots(&name),
+        Ok(address) => address.to_string(),
         Err(_) => {
             let mut out = String::with_capacity(host.len());
             percent::push_encoded(
@@ -175,6 +171,11 @@ fn plain_host(host: &str) -> String {
             out
         }
     }
+}
+
+fn without_spare_dots(host: &str) -> String {
+    let labels: Vec<&str> = host.split('.').filter(|label| !label.is_empty()).collect();
+    labels.join(".")
 }
 
 fn plain_path(path: &[u8]) -> Vec<u8> {

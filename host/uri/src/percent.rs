@@ -11,7 +11,7 @@ pub(crate) fn upper_hex(text: &str) -> Cow<'_, str> {
             && bytes.get(at + 2).is_some_and(u8::is_ascii_hexdigit)
             && (bytes[at + 1].is_ascii_lowercase() || bytes[at + 2].is_ascii_lowercase())
     };
-    if !(0..bytes.len()).any(is_lower) {
+    if !bytes.contains(&b'%') || !(0..bytes.len()).any(is_lower) {
         return Cow::Borrowed(text);
     }
     let mut out = String::with_capacity(text.len());

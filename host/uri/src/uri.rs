@@ -389,8 +389,9 @@ impl Uri {
         }
     }
 
-    /// A second try after a refusal: encoded blanks at the end of a host (`http://example.org%20/`) are a slip of the
-    /// author's pen that can mean one thing only.
+    /// A second try after a refusal, for two slips of an author's pen that can mean one thing only: encoded blanks at the
+    /// end of a host (`http://example.org%20/`), and slashes too many, which browsers ignore in a reference too
+    /// (`///example.org/`, WHATWG URL §4.4 "special authority ignore slashes").
     fn repaired(scheme: Scheme, rest: &str, refusal: ParseError) -> Result<Uri, UriError> {
         let start = rest.find(|c| !is_slash(c)).unwrap_or(rest.len());
         let after = &rest[start..];
@@ -404,7 +405,7 @@ impl Uri {
         {
             authority = shorter;
         }
-        if start < 2 || authority.len() == end {
+        if start < 2 || (start == 2 && authority.len() == end) {
             return Err(syntax(rest, refusal));
         }
         let text = format!("{}://{authority}{}", scheme.as_str(), &after[end..]);
@@ -460,18 +461,16 @@ impl Uri {
 
     fn whois_of(query: &str) -> Result<Uri, UriError> {
         let query = query.split('#').next().unwrap_or_default();
+        let query = query.replace(['\t', '\n', '\r'], "");
         if query.is_empty() {
             return Err(syntax("whois:", ParseError::EmptyHost));
         }
-        let query = match Host::parse(query) {
-            Ok(host) if check_host(&host).is_ok() => host.to_string(),
+        let query = match Host::parse(&query) {
+            Ok(Host::Domain(name)) if host::check_name(&name).is_ok() => name,
             // Whatever else a registry understands.
             _ => {
                 let mut out = String::with_capacity(query.len());
-                let kept = query
-                    .bytes()
-                    .filter(|byte| !matches!(byte, b'\t' | b'\n' | b'\r'));
-                percent::push_encoded(&mut out, kept, |byte| !byte.is_ascii_graphic());
+                percent::push_encoded(&mut out, query.bytes(), |byte| !byte.is_ascii_graphic());
                 upper_hex(&out).into_owned()
             }
         };
@@ -694,6 +693,7 @@ mod tests {
         );
         check("whois:Example.org", "whois:example.org");
         check("whois:AS 64496", "whois:AS%2064496");
+        check("whois:64496", "whois:64496");
         check("dns:Example.ORG", "dns:example.org");
         check("DNS:bücher.example#x", "dns:xn--bcher-kva.example");
         check_join(
@@ -728,6 +728,7 @@ mod tests {
             ("g#s", "http://a/b/c/g"),
             (";x", "http://a/b/c/;x"),
             ("//g", "http://g/"),
+            ("///g", "http://g/"),
             ("../../../g", "http://a/g"),
             ("g/../h", "http://a/b/c/h"),
             ("http:g", "http://a/b/c/g"),
@@ -778,7 +779,10 @@ mod tests {
         };
         check_refused(&long, &error);
         let dns = Uri::dns("example.org");
-        assert_eq!(dns.join("a"), Err(UriError::Base(Box::new(dns.clone()))));
+        assert_eq!(
+            dns.join("a"),
+            Err(UriError::Base(Box::new(Uri::dns("example.org"))))
+        );
     }
 
     #[test]
