@@ -27,6 +27,8 @@ pub(crate) struct Counters {
     pub(crate) statistics: Statistics,
     /// Given to whatever takes a place in an order.
     pub(crate) arrivals: u64,
+    /// Times the store has been opened: tickets of one opening mean nothing to the next.
+    pub(crate) openings: u32,
 }
 
 impl Counters {
@@ -76,6 +78,8 @@ struct TouchedQueue {
     /// What the store has of its place in the line.
     place_before: Option<(u8, Turn)>,
     line_up: LineUp,
+    /// The first of those that wait was taken away: who is first now must be read.
+    has_lost_first: bool,
 }
 
 /// Whether a touched queue takes another place in the line.
@@ -83,8 +87,8 @@ struct TouchedQueue {
 enum LineUp {
     /// It stays where it is.
     Stay,
-    /// It moves forward if it can give a URI earlier than before.
-    Forward,
+    /// It keeps its place if that is still right: what it can give has changed.
+    Revise,
     /// It gives up its place and lines up again.
     Again,
 }
@@ -94,7 +98,15 @@ pub(crate) struct Written {
     pub(crate) counters: Counters,
     pub(crate) ready: Entries,
     pub(crate) canonicals: HashMap<CanonicalKey, Option<Vec<u8>>>,
-    pub(crate) queues: Vec<(Arc<str>, QueueRecord, Option<(u8, Turn)>)>,
+    pub(crate) queues: Vec<WrittenQueue>,
+}
+
+/// A queue whose record has been written.
+pub(crate) struct WrittenQueue {
+    pub(crate) name: Arc<str>,
+    pub(crate) record: QueueRecord,
+    /// The place in the line that it had before.
+    pub(crate) place_before: Option<(u8, Turn)>,
 }
 
 impl<'f> Change<'f> {
@@ -209,6 +221,7 @@ impl<'f> Change<'f> {
                     record,
                     place_before,
                     line_up: LineUp::Stay,
+                    has_lost_first: false,
                 });
                 self.queues.len() - 1
             }
@@ -231,7 +244,7 @@ impl<'f> Change<'f> {
     ) -> Result<(), Error> {
         let touched = self.touch(queue)?;
         touched.record.ready += 1;
-        touched.line_up = touched.line_up.or_forward();
+        touched.line_up = touched.line_up.or_revise();
         self.ready.insert(
             keys::ready(queue, rank),
             Some(record_key.as_bytes().to_vec()),
@@ -246,7 +259,7 @@ impl<'f> Change<'f> {
         }
         let touched = self.touch(queue)?;
         touched.record.ready = touched.record.ready.saturating_sub(1);
-        touched.line_up = touched.line_up.or_forward();
+        touched.line_up = touched.line_up.or_revise();
         self.ready.insert(keys::ready(queue, rank), None);
         Ok(true)
     }
@@ -261,7 +274,7 @@ impl<'f> Change<'f> {
         let touched = self.touch(queue)?;
         touched.record.waiting += 1;
         touched.record.first_due = touched.record.first_due.min(rank.due);
-        touched.line_up = touched.line_up.or_forward();
+        touched.line_up = touched.line_up.or_revise();
         let value = keys::waiting_value(rank.directive, rank.precedence, record_key.as_bytes());
         self.waiting
             .insert(keys::waiting(queue, rank.due, rank.arrival), Some(value));
@@ -276,7 +289,8 @@ impl<'f> Change<'f> {
         }
         let touched = self.touch(queue)?;
         touched.record.waiting = touched.record.waiting.saturating_sub(1);
-        touched.line_up = touched.line_up.or_forward();
+        touched.has_lost_first |= rank.due <= touched.record.first_due;
+        touched.line_up = touched.line_up.or_revise();
         self.waiting.insert(key, None);
         Ok(true)
     }
@@ -389,8 +403,11 @@ impl<'f> Change<'f> {
     /// Writes it all in one batch and hands it to the operating system.
     pub(crate) fn write(mut self) -> Result<Written, Error> {
         let mut turns = Entries::new();
-        for position in 0..self.queues.len() {
-            self.take_place(position);
+        // Who has just had a turn lines up behind whom it woke.
+        let (again, others): (Vec<_>, Vec<_>) = (0..self.queues.len())
+            .partition(|&position| self.queues[position].line_up == LineUp::Again);
+        for position in others.into_iter().chain(again) {
+            self.take_place(position)?;
             let queue = &self.queues[position];
             let place = queue
                 .record
@@ -458,42 +475,75 @@ impl<'f> Change<'f> {
             queues: self
                 .queues
                 .into_iter()
-                .map(|queue| (queue.name, queue.record, queue.place_before))
+                .map(|queue| WrittenQueue {
+                    name: queue.name,
+                    record: queue.record,
+                    place_before: queue.place_before,
+                })
                 .collect(),
         })
     }
 
     /// Gives a touched queue its place in the line.
-    fn take_place(&mut self, position: usize) {
+    fn take_place(&mut self, position: usize) -> Result<(), Error> {
+        if self.queues[position].has_lost_first {
+            self.queues[position].record.first_due = self.read_first_due(position)?;
+        }
         let touched = &mut self.queues[position];
         let is_busy = self.busy_queues.contains(&touched.name);
         let record = &mut touched.record;
-        let earliest = if record.ready > 0 {
+        let is_ready = record.ready > 0;
+        let earliest = if is_ready {
             record.next_ready().max(instant::floor(self.now))
         } else {
             record.next_ready().max(record.first_due)
         };
         record.turn = match (touched.line_up, record.turn) {
             // Its place is kept for it until what it gave is finished.
-            (LineUp::Stay | LineUp::Forward, turn) if is_busy => turn,
+            (LineUp::Stay | LineUp::Revise, turn) if is_busy => turn,
             (LineUp::Stay, turn) => turn,
             _ if record.ready == 0 && record.waiting == 0 => None,
-            (LineUp::Forward, Some(turn)) if turn.wake <= earliest => Some(turn),
+            // Who has been ready for long does not fall back for getting more.
+            (LineUp::Revise, Some(turn)) if is_ready && turn.wake <= earliest => Some(turn),
+            (LineUp::Revise, Some(turn)) if turn.wake == earliest => Some(turn),
             _ => Some(Turn {
                 wake: earliest,
                 arrival: self.counters.arrival(),
             }),
         };
-        if record.waiting == 0 {
-            record.first_due = Millis::MAX;
+        Ok(())
+    }
+
+    /// When the first of those that wait in a queue is due, this change included.
+    fn read_first_due(&self, position: usize) -> Result<Millis, Error> {
+        let queue = &self.queues[position];
+        if queue.record.waiting == 0 {
+            return Ok(Millis::MAX);
         }
+        let range =
+            keys::waiting(&queue.name, queue.record.first_due, 0)..keys::queue_end(&queue.name);
+        let mut first = self
+            .waiting
+            .range(range.clone())
+            .find(|(_, value)| value.is_some())
+            .map(|(key, _)| key.clone());
+        for guard in self.store.waiting.range(range) {
+            let key = guard.key()?;
+            if !self.waiting.contains_key(&key[..]) {
+                first = Some(first.map_or_else(|| key.to_vec(), |first| first.min(key.to_vec())));
+                break;
+            }
+        }
+        Ok(first
+            .and_then(|key| keys::due(&key))
+            .map_or(Millis::MAX, |(due, _)| due))
     }
 }
 
 impl LineUp {
-    fn or_forward(self) -> Self {
+    fn or_revise(self) -> Self {
         if self == Self::Stay {
-            Self::Forward
+            Self::Revise
         } else {
             self
         }

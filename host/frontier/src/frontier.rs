@@ -652,6 +652,7 @@ impl Frontier {
             ));
         }
         change.counters.statistics.deferrals += 1;
+        change.put(&busy.record_key, record);
         let scheduled = admit(
             change,
             &self.memory,
@@ -660,9 +661,8 @@ impl Frontier {
         )?;
         if rank.directive == Directive::Highest {
             // One prerequisite depends on another, which has just been put behind it.
+            let record = change.known_record(&busy.record_key)?;
             self.put_behind(change, busy, record, rank)?;
-        } else {
-            change.put(&busy.record_key, record);
         }
         Ok((Disposition::Deferred, scheduled))
     }

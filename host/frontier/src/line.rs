@@ -72,7 +72,7 @@ impl Line {
                     keys::from_turn(key).ok_or_else(|| damaged("a malformed turn", key))?;
                 if is_busy(queue) {
                     // Read again after the window had shrunk: its turn stays in the store until it is finished.
-                    let key = key.clone();
+                    let key = key.to_vec();
                     window.remove(&key);
                 } else if wake <= now {
                     return Ok(First::Ready(queue.to_owned()));

@@ -7,13 +7,13 @@ use std::{
 };
 
 use crate::{
-    change::{Counters, Issued, Written},
+    change::{Counters, Issued, Written, WrittenQueue},
     instant::Millis,
     keys,
     line::Line,
     queue::QueueRecord,
     record::CanonicalKey,
-    store::{Entry, Error, Store, decode, read},
+    store::{Entry, Error, Store, decode, encode, read},
     window::Window,
 };
 
@@ -50,10 +50,12 @@ pub(crate) struct Busy {
 
 impl Memory {
     pub(crate) fn open(store: &Store) -> Result<Self, Error> {
-        let counters = match store.meta.get("counters")? {
+        let mut counters = match store.meta.get("counters")? {
             Some(bytes) => decode("the counters", b"counters", &bytes)?,
             None => Counters::default(),
         };
+        counters.openings = counters.openings.wrapping_add(1);
+        store.meta.insert("counters", encode(&counters)?)?;
         let mut recovered = Vec::new();
         for guard in store.issued.iter() {
             let (key, value) = guard.into_inner()?;
@@ -72,7 +74,7 @@ impl Memory {
             busy: HashMap::new(),
             busy_queues: HashSet::new(),
             busy_records: HashSet::new(),
-            next_ticket: recovered.last().map_or(0, |(ticket, _)| ticket + 1),
+            next_ticket: u64::from(counters.openings) << 32,
             recovered,
         })
     }
@@ -92,7 +94,7 @@ impl Memory {
             .or_insert_with(|| Window::new(keys::queue_start(queue)));
         let end = keys::queue_end(queue);
         let head = window.head(|from| read(&store.ready, from, &end, HEAD_READ))?;
-        Ok(head.map(|(key, value)| (key.clone(), value.clone())))
+        Ok(head.map(|(key, value)| (key.to_vec(), value.to_vec())))
     }
 
     pub(crate) fn issue(&mut self, ticket: u64, busy: Busy) {
@@ -134,7 +136,12 @@ impl Memory {
         if self.queues.len() >= QUEUES_HELD_MAX {
             self.queues.clear();
         }
-        for (name, record, place_before) in written.queues {
+        for WrittenQueue {
+            name,
+            record,
+            place_before,
+        } in written.queues
+        {
             let place = record.turn.map(|turn| (record.precedence, turn));
             if place != place_before {
                 if let Some((precedence, turn)) = place_before {

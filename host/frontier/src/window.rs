@@ -12,6 +12,9 @@ pub(crate) struct Window {
     horizon: Horizon,
 }
 
+/// Key and value of the first entry.
+pub(crate) type Head<'w> = Option<(&'w [u8], &'w [u8])>;
+
 #[derive(Debug)]
 enum Horizon {
     /// What is stored at this key or behind it is not here.
@@ -50,7 +53,7 @@ impl Window {
     pub(crate) fn head<E>(
         &mut self,
         mut read: impl FnMut(&[u8]) -> Result<(Vec<Entry>, bool), E>,
-    ) -> Result<Option<(&Vec<u8>, &Vec<u8>)>, E> {
+    ) -> Result<Head<'_>, E> {
         while self.entries.is_empty() {
             let Horizon::At(from) = &self.horizon else {
                 return Ok(None);
@@ -62,7 +65,10 @@ impl Window {
             };
             self.entries.extend(entries);
         }
-        Ok(self.entries.first_key_value())
+        Ok(self
+            .entries
+            .first_key_value()
+            .map(|(key, value)| (&key[..], &value[..])))
     }
 
     /// Drops the entries furthest from the head until at most `entries_max` are left.

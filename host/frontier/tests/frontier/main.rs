@@ -1,0 +1,10 @@
+//! The frontier from outside: stories, a naive model beside it, sudden deaths, stores that do not open.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod death;
+mod model;
+mod naive;
+mod opening;
+mod site;
+mod stories;

@@ -1,0 +1,161 @@
+//! What the tests are made of: candidates, outcomes, and a frontier in a folder of its own.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use opilio_frontier::{
+    Candidate, Config, ContentState, Finished, Frontier, Issue, Next, Outcome, Politeness,
+    Scheduled, Strategy, Success, Visit,
+};
+use opilio_uri::{HopPath, Uri};
+
+/// Politeness and waits in numbers that are easy to follow.
+pub(crate) fn config() -> Config {
+    Config {
+        politeness: Politeness {
+            delay_factor: 2.0,
+            min_delay: secs(2),
+            max_delay: secs(10),
+            crawl_delay_max: secs(60),
+            retry_after_max: secs(300),
+        },
+        max_retries: 3,
+        retry_delay: secs(20),
+        retry_delay_max: secs(60),
+        max_deferrals: 4,
+        max_wait: secs(1_000),
+        history_length: 3,
+        ..Config::default()
+    }
+}
+
+pub(crate) fn secs(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+pub(crate) fn at(seconds: i64) -> Timestamp {
+    Timestamp::from_second(1_700_000_000 + seconds).unwrap()
+}
+
+pub(crate) fn uri(text: &str) -> Uri {
+    Uri::parse(text).unwrap()
+}
+
+/// Snapshot, canonical form without the query.
+pub(crate) fn candidate(text: &str, hops: &str) -> Candidate {
+    let uri = uri(text);
+    let canonical = uri
+        .as_str()
+        .split('?')
+        .next()
+        .unwrap_or_default()
+        .to_owned();
+    let candidate = Candidate::new(uri, HopPath::parse(hops).unwrap(), Strategy::Snapshot);
+    Candidate {
+        canonical,
+        ..candidate
+    }
+}
+
+pub(crate) fn revisited(text: &str, hops: &str) -> Candidate {
+    Candidate {
+        strategy: Strategy::Revisit,
+        ..candidate(text, hops)
+    }
+}
+
+pub(crate) fn success(
+    fetch: Duration,
+    wait: Option<Duration>,
+    outlinks: Vec<Candidate>,
+) -> Outcome {
+    let visit = Visit {
+        status: 200,
+        state: ContentState::New,
+        size: Some(100),
+        ..Visit::default()
+    };
+    Outcome::Succeeded(Box::new(Success {
+        visit,
+        wait,
+        outlinks,
+        fetch_duration: fetch,
+    }))
+}
+
+/// A frontier in a temporary folder.
+pub(crate) struct Site {
+    pub(crate) frontier: Option<Frontier>,
+    config: Config,
+    dir: tempfile::TempDir,
+}
+
+impl Site {
+    pub(crate) fn new(config: Config) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let frontier = Some(Frontier::open(dir.path(), config.clone()).unwrap());
+        Self {
+            frontier,
+            config,
+            dir,
+        }
+    }
+
+    pub(crate) fn frontier(&mut self) -> &mut Frontier {
+        self.frontier.as_mut().unwrap()
+    }
+
+    pub(crate) fn reopen(&mut self) {
+        self.frontier = None;
+        self.frontier = Some(Frontier::open(self.dir.path(), self.config.clone()).unwrap());
+    }
+
+    pub(crate) fn schedule(&mut self, candidates: Vec<Candidate>, seconds: i64) -> Vec<Scheduled> {
+        self.frontier().schedule(candidates, at(seconds)).unwrap()
+    }
+
+    pub(crate) fn next(&mut self, seconds: i64) -> Next {
+        self.frontier().next(at(seconds)).unwrap()
+    }
+
+    #[track_caller]
+    pub(crate) fn issue(&mut self, seconds: i64, expected: &str) -> Issue {
+        match self.next(seconds) {
+            Next::Issue(issue) => {
+                assert_eq!(issue.uri.as_str(), expected);
+                assert_eq!(issue.record.uri, expected);
+                *issue
+            }
+            other => panic!("{expected} should have been issued, not {other:?}"),
+        }
+    }
+
+    /// Nothing is issued before `until`.
+    #[track_caller]
+    pub(crate) fn waits(&mut self, seconds: i64, until: i64) {
+        let next = self.next(seconds);
+        assert!(
+            matches!(next, Next::WaitUntil(time) if time == at(until)),
+            "{next:?}, not {until}"
+        );
+    }
+
+    #[track_caller]
+    pub(crate) fn is_empty(&mut self, seconds: i64) {
+        let next = self.next(seconds);
+        assert!(matches!(next, Next::Empty), "{next:?}");
+    }
+
+    pub(crate) fn finish(&mut self, issue: &Issue, outcome: Outcome, seconds: i64) -> Finished {
+        self.frontier()
+            .finished(issue.ticket, outcome, at(seconds))
+            .unwrap()
+    }
+
+    /// Issues, succeeds without outlinks in no time, and is done with it.
+    #[track_caller]
+    pub(crate) fn visit(&mut self, seconds: i64, expected: &str) -> Finished {
+        let issue = self.issue(seconds, expected);
+        self.finish(&issue, success(Duration::ZERO, None, vec![]), seconds)
+    }
+}

@@ -1,0 +1,962 @@
+//! One story a test: what a crawl would see.
+
+use std::time::Duration;
+
+use opilio_frontier::{
+    Candidate, Config, ContentState, Digests, Directive, Disposition, Error, Finished, Next,
+    Outcome, PREREQUISITE_FAILED, Place, QueueState, Refusal, Scheduled, Standing, Success,
+    Validators, Visit,
+};
+
+use crate::site::{Site, at, candidate, config, revisited, secs, success, uri};
+
+const ZERO: Duration = Duration::ZERO;
+
+fn retry(status: i32, after: Option<Duration>) -> Outcome {
+    Outcome::Retry {
+        status,
+        after,
+        fetch_duration: Some(ZERO),
+    }
+}
+
+#[test]
+fn a_new_store_is_empty() {
+    let mut site = Site::new(config());
+    site.is_empty(0);
+    assert_eq!(
+        site.frontier().statistics(),
+        opilio_frontier::Statistics::default()
+    );
+}
+
+#[test]
+fn a_uri_is_scheduled_once_and_issued_once() {
+    let mut site = Site::new(config());
+    let twice = vec![
+        candidate("http://a.org/1", ""),
+        candidate("http://a.org/1", "L"),
+    ];
+    assert_eq!(site.schedule(twice, 0), [Scheduled::New, Scheduled::Known]);
+    assert_eq!(
+        site.schedule(vec![candidate("http://a.org/1", "L")], 1),
+        [Scheduled::Known]
+    );
+    site.visit(1, "http://a.org/1");
+    assert_eq!(
+        site.schedule(vec![candidate("http://a.org/1", "L")], 9),
+        [Scheduled::Known]
+    );
+    site.is_empty(100);
+}
+
+#[test]
+fn equal_canonical_forms_are_one_document() {
+    let mut site = Site::new(config());
+    let equal = vec![
+        candidate("http://a.org/1?sid=1", ""),
+        candidate("http://a.org/1?sid=2", "L"),
+        candidate("http://a.org/1", "L"),
+    ];
+    assert_eq!(
+        site.schedule(equal, 0),
+        [Scheduled::New, Scheduled::Known, Scheduled::Known]
+    );
+    site.visit(1, "http://a.org/1?sid=1");
+    site.is_empty(100);
+}
+
+#[test]
+fn a_redirect_to_ones_own_canonical_form_is_followed() {
+    let mut site = Site::new(config());
+    site.schedule(vec![candidate("http://a.org/", "")], 0);
+    let issue = site.issue(0, "http://a.org/");
+    let target = candidate("http://a.org/?lang=en", "R");
+    let finished = site.finish(
+        &issue,
+        success(
+            ZERO,
+            None,
+            vec![target, candidate("http://a.org/?sid=5", "L")],
+        ),
+        0,
+    );
+    assert_eq!(finished.scheduled, [Scheduled::New, Scheduled::Known]);
+    let mut issue = site.issue(2, "http://a.org/?lang=en");
+    // A server that redirects to ever new sessions is followed some way, not for ever.
+    let mut hops = "RR".to_owned();
+    for session in 0.. {
+        let target = candidate(&format!("http://a.org/?sid={session}"), &hops);
+        let text = target.uri.to_string();
+        let finished = site.finish(&issue, success(ZERO, None, vec![target]), 10 + session);
+        if finished.scheduled == [Scheduled::Known] {
+            assert_eq!(session, 4);
+            break;
+        }
+        issue = site.issue(20 + session, &text);
+        hops.push('R');
+    }
+}
+
+#[test]
+fn a_queue_has_one_uri_in_process_and_rests_after_it() {
+    let mut site = Site::new(config());
+    site.schedule(
+        vec![
+            candidate("http://a.org/1", ""),
+            candidate("http://a.org/2", ""),
+        ],
+        0,
+    );
+    let issue = site.issue(0, "http://a.org/1");
+    assert!(matches!(site.next(5), Next::InProcess));
+    // Twice three seconds.
+    let finished = site.finish(&issue, success(secs(3), None, vec![]), 5);
+    assert_eq!(finished.queue_ready, at(11));
+    site.waits(6, 11);
+    site.visit(11, "http://a.org/2");
+    site.is_empty(11);
+}
+
+#[test]
+fn queues_take_turns_and_the_longest_ready_goes_first() {
+    let mut site = Site::new(config());
+    for (second, text) in [
+        "http://c.org/1",
+        "http://b.org/1",
+        "http://a.org/1",
+        "http://c.org/2",
+    ]
+    .iter()
+    .enumerate()
+    {
+        site.schedule(vec![candidate(text, "")], second.try_into().unwrap());
+    }
+    let c = site.issue(10, "http://c.org/1");
+    let b = site.issue(10, "http://b.org/1");
+    site.finish(
+        &b,
+        success(ZERO, None, vec![candidate("http://b.org/2", "L")]),
+        10,
+    );
+    site.finish(&c, success(ZERO, None, vec![]), 11);
+    site.issue(20, "http://a.org/1");
+    site.issue(20, "http://b.org/2");
+    site.issue(20, "http://c.org/2");
+}
+
+#[test]
+fn within_a_queue_directive_precedence_and_arrival_decide() {
+    let mut site = Site::new(Config {
+        politeness: opilio_frontier::Politeness {
+            min_delay: ZERO,
+            ..config().politeness
+        },
+        ..config()
+    });
+    let with = |text, hops, directive, precedence| Candidate {
+        directive,
+        precedence,
+        ..candidate(text, hops)
+    };
+    site.schedule(
+        vec![
+            with("http://a.org/normal5", "L", Directive::Normal, 5),
+            with("http://a.org/normal200", "L", Directive::Normal, 200),
+            with("http://a.org/normal5b", "L", Directive::Normal, 5),
+            with("http://a.org/redirect", "LR", Directive::Normal, 9),
+            with("http://a.org/embed", "LE", Directive::Normal, 1),
+            with("http://a.org/embedded-deeply", "LEE", Directive::Normal, 1),
+            with("http://a.org/high", "L", Directive::High, 200),
+            // Highest is for prerequisites; to a link it is as good as high.
+            with("http://a.org/pretender", "L", Directive::Highest, 201),
+            with("http://a.org/robots.txt", "P", Directive::Highest, 250),
+        ],
+        0,
+    );
+    for text in [
+        "robots.txt",
+        "high",
+        "pretender",
+        "embed",
+        "redirect",
+        "embedded-deeply",
+        "normal5",
+        "normal5b",
+        "normal200",
+    ] {
+        site.visit(1, &format!("http://a.org/{text}"));
+    }
+}
+
+#[test]
+fn being_found_as_an_embed_brings_a_link_forward() {
+    let mut site = Site::new(config());
+    site.schedule(
+        vec![
+            candidate("http://a.org/1", "L"),
+            candidate("http://a.org/2", "L"),
+        ],
+        0,
+    );
+    assert_eq!(
+        site.schedule(vec![candidate("http://a.org/2?x", "LE")], 1),
+        [Scheduled::Raised(Directive::Medium)]
+    );
+    assert_eq!(
+        site.schedule(vec![candidate("http://a.org/2", "LE")], 1),
+        [Scheduled::Known]
+    );
+    site.visit(1, "http://a.org/2");
+}
+
+#[test]
+fn finding_it_again_never_moves_a_due_time_but_force_and_high_do() {
+    let mut site = Site::new(config());
+    let text = "http://a.org/1";
+    site.schedule(vec![revisited(text, "")], 0);
+    let issue = site.issue(0, text);
+    let finished = site.finish(&issue, success(ZERO, Some(secs(100)), vec![]), 0);
+    assert_eq!(finished.disposition, Disposition::Waiting(at(100)));
+    for hops in ["", "L", "LE", "LR"] {
+        assert_eq!(
+            site.schedule(vec![revisited(text, hops)], 1),
+            [Scheduled::Known]
+        );
+        site.waits(10, 100);
+    }
+    let high = Candidate {
+        directive: Directive::High,
+        ..revisited(text, "L")
+    };
+    assert_eq!(
+        site.schedule(vec![high], 20),
+        [Scheduled::Raised(Directive::High)]
+    );
+    let issue = site.issue(20, text);
+    assert_eq!((issue.due, issue.overdue), (at(20), ZERO));
+    site.finish(&issue, success(ZERO, Some(secs(100)), vec![]), 20);
+    site.waits(21, 120);
+    let forced = Candidate {
+        force: true,
+        ..revisited(text, "L")
+    };
+    assert_eq!(site.schedule(vec![forced], 30), [Scheduled::Forced]);
+    let issue = site.issue(35, text);
+    assert_eq!(issue.overdue, secs(5));
+    // The directive was for one fetch.
+    assert!(
+        matches!(
+            issue.record.place,
+            Place::Queued {
+                directive: Directive::Normal,
+                ..
+            }
+        ),
+        "{:?}",
+        issue.record.place
+    );
+}
+
+#[test]
+fn force_brings_back_what_is_done() {
+    let mut site = Site::new(config());
+    site.schedule(vec![candidate("http://a.org/1", "")], 0);
+    site.visit(0, "http://a.org/1");
+    let forced = |text| Candidate {
+        force: true,
+        ..candidate(text, "L")
+    };
+    assert_eq!(
+        site.schedule(vec![forced("http://a.org/1")], 5),
+        [Scheduled::Forced]
+    );
+    site.visit(5, "http://a.org/1");
+    // Another form of a known document is fetched as it was written.
+    assert_eq!(
+        site.schedule(vec![forced("http://a.org/1?form=2")], 10),
+        [Scheduled::Forced]
+    );
+    site.visit(10, "http://a.org/1?form=2");
+    site.is_empty(10);
+}
+
+#[test]
+fn revisits_come_when_due_with_their_history() {
+    let mut site = Site::new(config());
+    let text = "http://a.org/1";
+    site.schedule(vec![revisited(text, "")], 0);
+    let states = [
+        ContentState::New,
+        ContentState::Changed,
+        ContentState::Unchanged,
+        ContentState::Unknown,
+        ContentState::Unchanged,
+    ];
+    let mut due = 0;
+    for (visits, state) in (0u64..).zip(states) {
+        let issue = site.issue(due + 7, text);
+        assert_eq!((issue.due, issue.overdue), (at(due), secs(7)));
+        assert_eq!(issue.record.visits, visits);
+        assert_eq!(issue.record.wait, (visits > 0).then_some(secs(50)));
+        let visit = Visit {
+            status: if visits == 4 { 304 } else { 200 },
+            state,
+            size: Some(10),
+            digests: (visits == 0).then(|| Digests {
+                payload: Some([7; 20]),
+                stripped: None,
+            }),
+            validators: (visits == 1).then(|| Validators {
+                etag: Some("\"x\"".to_owned()),
+                last_modified: None,
+            }),
+            ..Visit::default()
+        };
+        let success = Success {
+            visit,
+            wait: Some(secs(50)),
+            outlinks: vec![],
+            fetch_duration: ZERO,
+        };
+        site.finish(&issue, Outcome::Succeeded(Box::new(success)), due + 8);
+        due += 58;
+        site.waits(due - 1, due);
+    }
+    let record = site.frontier().record(&uri(text)).unwrap().unwrap();
+    assert_eq!(
+        (record.visits, record.versions, record.history.len()),
+        (5, 2, 3)
+    );
+    assert_eq!(
+        (record.history[0].status, record.history[2].state),
+        (304, ContentState::Unchanged)
+    );
+    assert_eq!(record.digests.payload, Some([7; 20]));
+    assert_eq!(record.validators.etag.as_deref(), Some("\"x\""));
+    let statistics = site.frontier().statistics();
+    assert_eq!(
+        (
+            statistics.succeeded,
+            statistics.visits,
+            statistics.finished()
+        ),
+        (1, 5, 1)
+    );
+    let revisits = statistics.revisits;
+    assert_eq!(
+        (
+            revisits.changed,
+            revisits.unchanged,
+            revisits.not_modified,
+            revisits.unknown
+        ),
+        (1, 1, 1, 1)
+    );
+    assert_eq!(
+        (
+            statistics.bytes.novel,
+            statistics.bytes.unchanged,
+            statistics.bytes.unknown
+        ),
+        (20, 20, 10)
+    );
+}
+
+#[test]
+fn an_urgent_uri_due_later_does_not_hide_an_ordinary_one_due_now() {
+    let mut site = Site::new(config());
+    let urgent = Candidate {
+        precedence: 0,
+        ..revisited("http://a.org/urgent", "")
+    };
+    site.schedule(
+        vec![
+            urgent,
+            Candidate {
+                precedence: 9,
+                ..revisited("http://a.org/ordinary", "")
+            },
+        ],
+        0,
+    );
+    let issue = site.issue(0, "http://a.org/urgent");
+    site.finish(&issue, success(ZERO, Some(secs(1000)), vec![]), 0);
+    let issue = site.issue(10, "http://a.org/ordinary");
+    site.finish(&issue, success(ZERO, Some(secs(500)), vec![]), 10);
+    site.waits(11, 510);
+    // Once both are due, precedence decides.
+    let issue = site.issue(2000, "http://a.org/urgent");
+    assert_eq!(issue.overdue, secs(1000));
+}
+
+#[test]
+fn prerequisites_go_first_and_cost_nothing_when_they_ask_no_web_server() {
+    let mut site = Site::new(config());
+    site.schedule(
+        vec![
+            candidate("http://a.org/1", ""),
+            candidate("http://a.org/2", ""),
+        ],
+        0,
+    );
+    let issue = site.issue(0, "http://a.org/1");
+    let prerequisites = vec![candidate("http://a.org/robots.txt", "P")];
+    let finished = site.finish(&issue, Outcome::Deferred { prerequisites }, 0);
+    assert_eq!(
+        (finished.disposition, finished.queue_ready),
+        (Disposition::Deferred, at(0))
+    );
+    assert_eq!(finished.scheduled, [Scheduled::New]);
+    // The prerequisite has one of its own, which goes before it.
+    let robots = site.issue(0, "http://a.org/robots.txt");
+    site.finish(
+        &robots,
+        Outcome::Deferred {
+            prerequisites: vec![candidate("dns:a.org", "PP")],
+        },
+        0,
+    );
+    let dns = site.issue(0, "dns:a.org");
+    site.finish(&dns, success(secs(4), None, vec![]), 1);
+    let robots = site.issue(1, "http://a.org/robots.txt");
+    site.finish(&robots, success(ZERO, None, vec![]), 1);
+    site.waits(1, 3);
+    let issue = site.issue(3, "http://a.org/1");
+    assert_eq!(issue.record.deferrals, 1);
+}
+
+#[test]
+fn an_expired_prerequisite_is_fetched_again() {
+    let mut site = Site::new(config());
+    site.schedule(
+        vec![
+            candidate("http://a.org/robots.txt", "P"),
+            candidate("http://a.org/1", ""),
+        ],
+        0,
+    );
+    site.visit(0, "http://a.org/robots.txt");
+    let issue = site.issue(5, "http://a.org/1");
+    let prerequisites = vec![candidate("http://a.org/robots.txt", "P")];
+    let finished = site.finish(&issue, Outcome::Deferred { prerequisites }, 5);
+    assert_eq!(finished.scheduled, [Scheduled::Raised(Directive::Highest)]);
+    site.visit(5, "http://a.org/robots.txt");
+    site.visit(7, "http://a.org/1");
+    site.is_empty(9);
+}
+
+#[test]
+fn a_prerequisite_comes_into_the_queue_that_needs_it() {
+    let mut site = Site::new(config());
+    let elsewhere = Candidate {
+        queue: "elsewhere".to_owned(),
+        ..candidate("dns:a.org", "P")
+    };
+    site.schedule(vec![elsewhere.clone(), candidate("http://a.org/1", "")], 0);
+    // It is in process there: the queue that needs it rests a moment.
+    let dns = site.issue(0, "dns:a.org");
+    let issue = site.issue(0, "http://a.org/1");
+    let finished = site.finish(
+        &issue,
+        Outcome::Deferred {
+            prerequisites: vec![elsewhere.clone()],
+        },
+        0,
+    );
+    assert_eq!(
+        (finished.scheduled, finished.queue_ready),
+        (vec![Scheduled::Known], at(1))
+    );
+    site.finish(&dns, success(ZERO, None, vec![]), 0);
+    let issue = site.issue(1, "http://a.org/1");
+    site.finish(
+        &issue,
+        Outcome::Deferred {
+            prerequisites: vec![elsewhere],
+        },
+        1,
+    );
+    let dns = site.issue(1, "dns:a.org");
+    assert_eq!(dns.queue, "org,a,");
+}
+
+#[test]
+fn a_loop_of_prerequisites_ends_with_a_failure() {
+    let mut site = Site::new(config());
+    site.schedule(vec![candidate("http://a.org/1", "")], 0);
+    for round in 1..=5 {
+        let issue = site.issue(round, "http://a.org/1");
+        let Finished { disposition, .. } = site.finish(
+            &issue,
+            Outcome::Deferred {
+                prerequisites: vec![],
+            },
+            round,
+        );
+        if round <= 4 {
+            assert_eq!(disposition, Disposition::Deferred);
+        } else {
+            assert_eq!(
+                disposition,
+                Disposition::GivenUp {
+                    status: PREREQUISITE_FAILED,
+                    tries: 5,
+                    again: None
+                }
+            );
+        }
+    }
+    site.is_empty(10);
+    assert_eq!(site.frontier().statistics().failed, 1);
+}
+
+#[test]
+fn a_host_that_is_down_costs_one_probe_at_a_time_and_backs_off() {
+    let mut site = Site::new(config());
+    site.schedule(
+        vec![
+            candidate("http://a.org/1", ""),
+            candidate("http://a.org/2", ""),
+            candidate("http://b.org/1", ""),
+        ],
+        0,
+    );
+    let a1 = site.issue(0, "http://a.org/1");
+    let finished = site.finish(&a1, retry(-2, None), 0);
+    assert_eq!(
+        (finished.disposition, finished.queue_ready),
+        (Disposition::Retrying { attempts: 1 }, at(20))
+    );
+    site.visit(1, "http://b.org/1");
+    site.waits(1, 20);
+    // The others of the queue are tried before it is its turn again; the rest doubles.
+    let a2 = site.issue(20, "http://a.org/2");
+    assert_eq!(site.finish(&a2, retry(-2, None), 20).queue_ready, at(60));
+    let a1 = site.issue(60, "http://a.org/1");
+    assert_eq!((a1.record.attempts, a1.record.status), (1, -2));
+    assert_eq!(site.finish(&a1, retry(-2, None), 60).queue_ready, at(120));
+    // A success ends it.
+    site.visit(120, "http://a.org/2");
+    let a1 = site.issue(122, "http://a.org/1");
+    assert_eq!(site.finish(&a1, retry(-2, None), 122).queue_ready, at(142));
+    let a1 = site.issue(142, "http://a.org/1");
+    let finished = site.finish(&a1, retry(503, None), 142);
+    assert_eq!(
+        finished.disposition,
+        Disposition::GivenUp {
+            status: 503,
+            tries: 4,
+            again: None
+        }
+    );
+    assert_eq!(finished.queue_ready, at(182));
+    let record = site
+        .frontier()
+        .record(&uri("http://a.org/1"))
+        .unwrap()
+        .unwrap();
+    assert_eq!(
+        (record.standing, record.status, record.place),
+        (Standing::Failed, 503, Place::Done)
+    );
+    site.is_empty(200);
+}
+
+#[test]
+fn retry_after_is_respected_up_to_its_cap() {
+    let mut site = Site::new(config());
+    site.schedule(vec![candidate("http://a.org/1", "")], 0);
+    let issue = site.issue(0, "http://a.org/1");
+    assert_eq!(
+        site.finish(&issue, retry(429, Some(secs(200))), 0)
+            .queue_ready,
+        at(200)
+    );
+    let issue = site.issue(200, "http://a.org/1");
+    assert_eq!(
+        site.finish(&issue, retry(429, Some(secs(86_400))), 200)
+            .queue_ready,
+        at(500)
+    );
+}
+
+#[test]
+fn a_crawl_delay_is_kept_with_its_queue() {
+    let mut site = Site::new(config());
+    site.schedule(
+        vec![
+            candidate("http://a.org/1", ""),
+            candidate("http://a.org/2", ""),
+        ],
+        0,
+    );
+    let issue = site.issue(0, "http://a.org/1");
+    site.frontier()
+        .set_crawl_delay("org,a,", Some(secs(30)))
+        .unwrap();
+    assert_eq!(
+        site.finish(&issue, success(ZERO, None, vec![]), 0)
+            .queue_ready,
+        at(30)
+    );
+    site.reopen();
+    site.waits(1, 30);
+    assert_eq!(site.visit(30, "http://a.org/2").queue_ready, at(60));
+}
+
+#[test]
+fn what_failed_or_was_disregarded_is_probed_again_under_revisit_alone() {
+    let mut site = Site::new(config());
+    let failed = |status| Outcome::Failed {
+        status,
+        fetch_duration: None,
+    };
+    site.schedule(
+        vec![
+            revisited("http://a.org/1", ""),
+            revisited("http://a.org/2", ""),
+            candidate("http://a.org/3", ""),
+        ],
+        0,
+    );
+    let issue = site.issue(0, "http://a.org/1");
+    let finished = site.finish(&issue, failed(-1), 0);
+    assert_eq!(
+        (finished.disposition, finished.queue_ready),
+        (Disposition::Waiting(at(1_000)), at(0))
+    );
+    let issue = site.issue(0, "http://a.org/2");
+    let disregarded = Outcome::Disregarded {
+        status: -9998,
+        fetch_duration: None,
+    };
+    assert_eq!(
+        site.finish(&issue, disregarded, 0).disposition,
+        Disposition::Waiting(at(1_000))
+    );
+    let issue = site.issue(0, "http://a.org/3");
+    assert_eq!(
+        site.finish(&issue, failed(-1), 0).disposition,
+        Disposition::Done
+    );
+    let statistics = site.frontier().statistics();
+    assert_eq!(
+        (statistics.failed, statistics.disregarded, statistics.queued),
+        (2, 1, 2)
+    );
+    site.waits(1, 1_000);
+    // A probe that succeeds is no failure any more.
+    let issue = site.issue(1_000, "http://a.org/1");
+    site.finish(&issue, success(ZERO, Some(secs(9)), vec![]), 1_000);
+    let statistics = site.frontier().statistics();
+    assert_eq!(
+        (
+            statistics.succeeded,
+            statistics.failed,
+            statistics.finished()
+        ),
+        (1, 1, 3)
+    );
+}
+
+#[test]
+fn a_uri_in_process_is_back_when_the_store_is_opened_again_and_its_queue_rests_first() {
+    let mut site = Site::new(config());
+    site.schedule(
+        vec![
+            candidate("http://a.org/1", ""),
+            candidate("http://b.org/1", ""),
+        ],
+        0,
+    );
+    let lost = site.issue(0, "http://a.org/1");
+    site.reopen();
+    assert_eq!(
+        (
+            site.frontier().statistics().in_process,
+            site.frontier().statistics().queued
+        ),
+        (0, 2)
+    );
+    let error = site
+        .frontier()
+        .finished(lost.ticket, success(ZERO, None, vec![]), at(1))
+        .unwrap_err();
+    assert!(matches!(error, Error::UnknownTicket(_)), "{error:?}");
+    site.visit(50, "http://b.org/1");
+    // Nobody knows when its request ended: the longest rest counts from the first call that knows the time.
+    site.waits(50, 60);
+    site.reopen();
+    site.waits(51, 60);
+    let again = site.issue(60, "http://a.org/1");
+    assert_ne!(again.ticket, lost.ticket);
+    assert_eq!(again.due, at(0));
+}
+
+#[test]
+fn a_rest_survives_opening_again() {
+    let mut site = Site::new(config());
+    site.schedule(
+        vec![
+            candidate("http://a.org/1", ""),
+            candidate("http://a.org/2", ""),
+        ],
+        0,
+    );
+    let issue = site.issue(0, "http://a.org/1");
+    site.finish(&issue, retry(503, Some(secs(250))), 0);
+    site.reopen();
+    site.waits(0, 250);
+}
+
+#[test]
+fn queues_of_lower_precedence_go_first() {
+    let mut site = Site::new(config());
+    site.schedule(
+        vec![
+            candidate("http://a.org/1", ""),
+            candidate("http://a.org/2", ""),
+        ],
+        0,
+    );
+    site.reopen();
+    // The store remembers; the configuration counts for new queues.
+    site.frontier = None;
+    let mut urgent = Site::new(Config {
+        queue_precedence: 1,
+        ..config()
+    });
+    urgent.schedule(vec![candidate("http://b.org/1", "")], 0);
+    let report = &urgent.frontier().queues(None, 10, at(0)).unwrap()[0];
+    assert_eq!((report.precedence, report.state), (1, QueueState::Ready));
+}
+
+#[test]
+fn reports_show_what_queues_do() {
+    let mut site = Site::new(config());
+    let mut seeds: Vec<_> = ["a", "b", "c", "d"]
+        .iter()
+        .map(|host| candidate(&format!("http://{host}.org/"), ""))
+        .collect();
+    seeds.push(candidate("http://d.org/2", ""));
+    site.schedule(seeds, 0);
+    site.visit(0, "http://a.org/");
+    let b = site.issue(0, "http://b.org/");
+    let c = site.issue(0, "http://c.org/");
+    site.finish(&c, success(ZERO, Some(secs(500)), vec![]), 0);
+    let states: Vec<_> = site
+        .frontier()
+        .queues(None, 10, at(1))
+        .unwrap()
+        .into_iter()
+        .map(|report| report.state)
+        .collect();
+    assert_eq!(
+        states,
+        [
+            QueueState::Exhausted,
+            QueueState::InProcess,
+            QueueState::Snoozed,
+            QueueState::Ready
+        ]
+    );
+    let page = site.frontier().queues(Some("org,b,"), 1, at(1)).unwrap();
+    assert_eq!(
+        (page[0].queue.as_str(), page[0].waiting, page[0].wake),
+        ("org,c,", 1, Some(at(500)))
+    );
+    let busiest = site.frontier().busiest(1, at(1)).unwrap();
+    assert_eq!(
+        (busiest.len(), busiest[0].queue.as_str(), busiest[0].ready),
+        (1, "org,d,", 2)
+    );
+    let _ = b;
+}
+
+#[test]
+fn records_are_listed_by_site() {
+    let mut site = Site::new(config());
+    let texts = [
+        "http://b.org/",
+        "http://www.a.org/x",
+        "https://a.org/",
+        "http://a.org/",
+    ];
+    site.schedule(texts.iter().map(|text| candidate(text, "")).collect(), 0);
+    let listed: Vec<_> = site
+        .frontier()
+        .records("org,a,")
+        .map(|record| record.unwrap().uri)
+        .collect();
+    assert_eq!(
+        listed,
+        ["http://a.org/", "https://a.org/", "http://www.a.org/x"]
+    );
+}
+
+#[test]
+fn what_is_forgotten_may_be_found_again_and_what_is_deleted_may_not() {
+    let mut site = Site::new(config());
+    let text = "http://a.org/1?x";
+    site.schedule(vec![candidate(text, "")], 0);
+    assert!(site.frontier().forget(&uri(text), at(1)).unwrap());
+    assert!(!site.frontier().forget(&uri(text), at(1)).unwrap());
+    assert_eq!(
+        site.frontier().statistics(),
+        opilio_frontier::Statistics::default()
+    );
+    site.is_empty(1);
+    assert_eq!(
+        site.schedule(vec![candidate(text, "")], 2),
+        [Scheduled::New]
+    );
+    assert!(site.frontier().delete(&uri(text), at(2)).unwrap());
+    site.is_empty(2);
+    assert_eq!(
+        site.schedule(vec![candidate(text, "E")], 3),
+        [Scheduled::Known]
+    );
+    site.is_empty(3);
+    assert_eq!(
+        site.schedule(
+            vec![Candidate {
+                force: true,
+                ..candidate(text, "")
+            }],
+            4
+        ),
+        [Scheduled::Forced]
+    );
+    let issue = site.issue(4, text);
+    assert!(
+        !site.frontier().forget(&uri(text), at(4)).unwrap(),
+        "it is in process"
+    );
+    site.finish(&issue, success(ZERO, None, vec![]), 4);
+    assert!(site.frontier().forget(&uri(text), at(4)).unwrap());
+    assert_eq!(site.frontier().statistics().finished(), 0);
+}
+
+#[test]
+fn forgetting_the_first_of_those_that_wait_lets_the_queue_sleep_longer() {
+    let mut site = Site::new(config());
+    site.schedule(
+        vec![
+            revisited("http://a.org/1", ""),
+            revisited("http://a.org/2", ""),
+        ],
+        0,
+    );
+    for (second, text, wait) in [(0, "http://a.org/1", 100), (10, "http://a.org/2", 200)] {
+        let issue = site.issue(second, text);
+        site.finish(&issue, success(ZERO, Some(secs(wait)), vec![]), second);
+    }
+    site.waits(20, 100);
+    site.frontier()
+        .forget(&uri("http://a.org/1"), at(20))
+        .unwrap();
+    site.waits(20, 210);
+    site.reopen();
+    site.waits(20, 210);
+}
+
+#[test]
+fn what_cannot_be_held_is_refused_with_its_reason() {
+    let mut site = Site::new(config());
+    for queue in ["", "a\0b", &"q".repeat(2_000)] {
+        let odd = Candidate {
+            queue: queue.to_owned(),
+            ..candidate("http://a.org/1", "")
+        };
+        assert_eq!(
+            site.schedule(vec![odd], 0),
+            [Scheduled::Refused(Refusal::QueueName)]
+        );
+    }
+    site.is_empty(0);
+}
+
+#[test]
+fn a_long_context_is_cut_between_characters() {
+    let mut site = Site::new(config());
+    site.schedule(
+        vec![Candidate {
+            context: "ä".repeat(300),
+            ..candidate("http://a.org/1", "")
+        }],
+        0,
+    );
+    let issue = site.issue(0, "http://a.org/1");
+    assert_eq!(issue.record.context, "ä".repeat(100));
+}
+
+#[test]
+fn small_values_are_kept_under_their_names() {
+    let mut site = Site::new(config());
+    assert_eq!(site.frontier().server("robots:http://a.org").unwrap(), None);
+    site.frontier()
+        .put_server("robots:http://a.org", b"User-agent: *")
+        .unwrap();
+    assert_eq!(site.frontier().identity().unwrap(), None);
+    site.frontier().set_identity(b"job 7").unwrap();
+    site.reopen();
+    assert_eq!(
+        site.frontier()
+            .server("robots:http://a.org")
+            .unwrap()
+            .unwrap(),
+        b"User-agent: *"
+    );
+    assert_eq!(site.frontier().identity().unwrap().unwrap(), b"job 7");
+}
+
+#[test]
+fn a_finished_ticket_is_unknown_and_harms_nothing() {
+    let mut site = Site::new(config());
+    site.schedule(
+        vec![
+            candidate("http://a.org/1", ""),
+            candidate("http://a.org/2", ""),
+        ],
+        0,
+    );
+    let issue = site.issue(0, "http://a.org/1");
+    site.finish(&issue, success(ZERO, None, vec![]), 0);
+    let error = site
+        .frontier()
+        .finished(issue.ticket, success(ZERO, None, vec![]), at(0))
+        .unwrap_err();
+    assert!(matches!(error, Error::UnknownTicket(_)), "{error:?}");
+    site.visit(2, "http://a.org/2");
+}
+
+#[test]
+fn outlinks_wake_the_queues_they_go_to() {
+    let mut site = Site::new(config());
+    site.schedule(vec![candidate("http://a.org/1", "")], 0);
+    let issue = site.issue(0, "http://a.org/1");
+    let outlinks = vec![
+        candidate("http://b.org/1", "L"),
+        candidate("http://a.org/2", "L"),
+        candidate("http://a.org/1", "L"),
+    ];
+    let finished = site.finish(&issue, success(ZERO, None, outlinks), 1);
+    assert_eq!(
+        finished.scheduled,
+        [Scheduled::New, Scheduled::New, Scheduled::Known]
+    );
+    site.visit(1, "http://b.org/1");
+    site.waits(1, 3);
+    site.visit(3, "http://a.org/2");
+    let statistics = site.frontier().statistics();
+    assert_eq!(
+        (
+            statistics.discovered,
+            statistics.succeeded,
+            statistics.queued,
+            statistics.in_process
+        ),
+        (3, 3, 0, 0)
+    );
+}
