@@ -18,7 +18,10 @@ const KNOWN_KEYS_MAX: usize = 24;
 const DEPTH_MAX: usize = 32;
 
 /// Definitions whose patterns and bounds are for editors; what is wrong is said better when units are read.
-const UNIT_DEFINITIONS: [&str; 2] = ["/$defs/Duration/", "/$defs/Size/"];
+const UNIT_DEFINITIONS: [(&str, &str); 2] = [
+    ("/$defs/Duration/", "a duration"),
+    ("/$defs/Size/", "a size"),
+];
 
 /// A JSON Schema, ready to be asked.
 pub(crate) struct Shape<'s> {
@@ -43,11 +46,7 @@ impl<'s> Shape<'s> {
         let mut faults = Faults::default();
         let mut repairs = Vec::new();
         for error in self.validator.iter_errors(value).take(FAULTS_MAX) {
-            let path = error.schema_path().as_str();
-            let of_unit = UNIT_DEFINITIONS
-                .iter()
-                .any(|definition| path.starts_with(definition));
-            if of_unit && !matches!(error.kind(), ValidationErrorKind::Type { .. }) {
+            if unit(&error).is_some() && !matches!(error.kind(), ValidationErrorKind::Type { .. }) {
                 continue;
             }
             self.explain(document, at, &error, &mut faults, &mut repairs);
@@ -68,7 +67,7 @@ impl<'s> Shape<'s> {
     ) {
         let pointer = error.instance_path().as_str().to_owned();
         let node = self.node(error);
-        let found = error.instance();
+        let found: &Value = error.instance();
         let mut add = |pointer: &str, spot: Spot, problem: String, suggestion: Option<String>| {
             let mut fault = document.fault(&format!("{at}{pointer}"), spot, Level::Error, problem);
             fault.suggestion = suggestion;
@@ -105,10 +104,18 @@ impl<'s> Shape<'s> {
                 repairs.push(Repair::Replace(pointer, self.neutral(wanted)));
             }
             ValidationErrorKind::Type { kind } => {
-                let problem = format!("expected {}, found {}", kinds(kind), describe(found));
-                let suggestion = node
-                    .and_then(|node| self.example(node))
-                    .map(|example| format!("as in {example}"));
+                let expected = unit(error).map_or_else(|| kinds(kind), str::to_owned);
+                let problem = format!("expected {expected}, found {}", describe(found));
+                let suggestion = node.and_then(|node| match (first_type(node), found) {
+                    (Some("array"), Value::String(_)) => {
+                        Some(format!("write [{}]", toml_text(found)))
+                    }
+                    (Some("object"), _) => Some(format!(
+                        "write [{}] above its keys",
+                        dotted(&format!("{at}{pointer}"))
+                    )),
+                    _ => self.example(node).map(|example| format!("as in {example}")),
+                });
                 add(&pointer, Spot::Value, problem, suggestion);
                 repairs.push(Repair::fit(pointer, self.neutral(node)));
             }
@@ -244,7 +251,9 @@ impl<'s> Shape<'s> {
     fn example(&self, node: &'s Value) -> Option<String> {
         let target = self.resolve(node);
         let examples = |node: &'s Value| node.get("examples").and_then(|examples| examples.get(0));
-        let default = |node: &'s Value| node.get("default").filter(|default| !default.is_null());
+        let says =
+            |default: &&'s Value| !default.is_null() && **default != Value::Array(Vec::new());
+        let default = |node: &'s Value| node.get("default").filter(says);
         let found = examples(node)
             .or_else(|| default(node))
             .or_else(|| examples(target))
@@ -400,6 +409,24 @@ impl Repair {
             }
         }
     }
+}
+
+/// What a value with a unit is called, where the error is about one.
+fn unit(error: &ValidationError<'_>) -> Option<&'static str> {
+    let path = error.schema_path().as_str();
+    UNIT_DEFINITIONS
+        .iter()
+        .find(|(definition, _)| path.starts_with(definition))
+        .map(|(_, name)| *name)
+}
+
+/// A pointer as the header of a table.
+fn dotted(pointer: &str) -> String {
+    pointer
+        .trim_start_matches('/')
+        .replace('/', ".")
+        .replace("~1", "/")
+        .replace("~0", "~")
 }
 
 fn keys(node: Option<&Value>) -> impl Iterator<Item = &str> {
