@@ -139,8 +139,8 @@ fn fault(
         }
     };
     Fault {
-        plugin: occasion.plugin.to_string(),
-        uri: occasion.uri.to_string(),
+        plugin: occasion.plugin.clone(),
+        uri: occasion.uri.clone(),
         kind,
         message: one_line(&message),
         backtrace,

@@ -401,7 +401,7 @@ impl Program {
         let instance = shared.linker.instantiate_pre(component)?;
         let exports = |name: &str| {
             component
-                .get_export_index(None, &format!("{PACKAGE}{name}@{CONTRACT}"))
+                .get_export_index(None, format!("{PACKAGE}{name}@{CONTRACT}"))
                 .is_some()
         };
         if !exports("setup") {

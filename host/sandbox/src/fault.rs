@@ -1,6 +1,7 @@
 //! A call that went wrong by the plugin's doing, with all that its author needs to find out why.
 
 use std::fmt;
+use std::sync::Arc;
 
 use crate::log_line::LogLine;
 
@@ -9,10 +10,10 @@ use crate::log_line::LogLine;
 #[error("plugin `{plugin}` at {uri}: {kind}: {message}")]
 pub struct Fault {
     /// The plugin's name, or the component's origin before it has one.
-    pub plugin: String,
+    pub plugin: Arc<str>,
     /// The URI being worked on: of the first document or candidate of the call; `describe` or `configure` outside
     /// of documents.
-    pub uri: String,
+    pub uri: Arc<str>,
     /// What sort of fault.
     pub kind: FaultKind,
     /// What happened: one line, lower-case.

@@ -367,8 +367,8 @@ impl Plugin {
     /// The caller's mistake rather than the plugin's, so it is not counted.
     fn no_such_kind(&self, kind: Callable, uri: Arc<str>) -> Fault {
         Fault {
-            plugin: self.name().to_owned(),
-            uri: uri.to_string(),
+            plugin: self.0.name.clone(),
+            uri,
             kind: FaultKind::Nonsense,
             message: format!("its component does not export {}", kind.name()),
             backtrace: Vec::new(),

@@ -145,7 +145,7 @@ fn a_trap_in_configure_is_an_error_and_nothing_more() {
             panic!("{error:?}")
         };
         assert_eq!(
-            (fault.kind, fault.uri.as_str()),
+            (fault.kind, &*fault.uri),
             (FaultKind::Trap, "configure"),
             "{fault:?}"
         );

@@ -25,7 +25,7 @@ fn check(guest: Guest, kind: FaultKind, message: &str) -> Fault {
         "{fault:?}"
     );
     assert_eq!(
-        (fault.plugin.as_str(), fault.uri.as_str()),
+        (&*fault.plugin, &*fault.uri),
         ("guest", "http://example.org/0")
     );
     assert_eq!(
@@ -164,7 +164,7 @@ fn lists_that_do_not_align_are_nonsense() {
     let plugin = plugin(Guest::extractor("(i32.const 0)"));
     let fault = plugin.extract(vec![document("")]).unwrap_err();
     assert_eq!(
-        (fault.kind, fault.uri.as_str()),
+        (fault.kind, &*fault.uri),
         (FaultKind::Nonsense, URI),
         "{fault:?}"
     );

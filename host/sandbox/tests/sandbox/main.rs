@@ -3,11 +3,13 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod answers;
+mod builtin;
 mod cache;
 mod configure;
 mod faults;
 mod guest;
 mod imports;
 mod load;
+mod rubbish;
 mod state;
 mod support;

@@ -66,6 +66,10 @@ pub(crate) fn candidates(n: usize) -> Vec<Candidate> {
 }
 
 pub(crate) fn document(content: &str) -> Document {
+    document_of(Bytes::copy_from_slice(content.as_bytes()))
+}
+
+pub(crate) fn document_of(content: Bytes) -> Document {
     Document::new(DocumentParts {
         uri: URI.to_owned(),
         base: URI.to_owned(),
@@ -77,7 +81,7 @@ pub(crate) fn document(content: &str) -> Document {
         media_type: "text/html".to_owned(),
         charset: Some(encoding_rs::UTF_8),
         fragment: None,
-        content: Bytes::copy_from_slice(content.as_bytes()),
+        content,
         notes: Notes::new(),
     })
 }
