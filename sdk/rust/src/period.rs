@@ -162,3 +162,72 @@ impl JsonSchema for Period {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+
+    #[track_caller]
+    fn check(json: &str, milliseconds: Option<u64>) {
+        let period: Option<Period> = serde_json::from_str(json).ok();
+        assert_eq!(period.map(Period::milliseconds), milliseconds, "{json}");
+    }
+
+    #[test]
+    fn units_add_up() {
+        check("\"1d\"", Some(86_400_000));
+        check("\"12h\"", Some(43_200_000));
+        check("\"1500ms\"", Some(1_500));
+        check("\"1h 30m\"", Some(5_400_000));
+        check("\" 1w2d \"", Some(777_600_000));
+        check("\"0s\"", Some(0));
+    }
+
+    #[test]
+    fn numbers_are_seconds() {
+        check("90", Some(90_000));
+        check("1.5", Some(1_500));
+        check("0", Some(0));
+    }
+
+    #[test]
+    fn what_is_no_period_is_refused() {
+        for json in [
+            "\"\"",
+            "\"1\"",
+            "\"d\"",
+            "\"1x\"",
+            "\"1 d\"",
+            "\"30m 1h\"",
+            "\"1h 1h\"",
+            "\"-1h\"",
+            "\"1.5h\"",
+            "-1",
+            "-0.5",
+            "1e300",
+            "true",
+            "null",
+            "\"99999999999999999999h\"",
+            "\"18446744073709551615w\"",
+        ] {
+            check(json, None);
+        }
+    }
+
+    #[test]
+    fn it_is_written_in_its_largest_whole_unit() {
+        for (seconds, text) in [
+            (0, "0s"),
+            (86_400, "1d"),
+            (2_419_200, "4w"),
+            (5_400, "90m"),
+            (61, "61s"),
+        ] {
+            assert_eq!(Period::seconds(seconds).to_string(), text);
+            assert_eq!(text.parse(), Ok(Period::seconds(seconds)));
+        }
+        assert_eq!(Period(Duration::from_millis(1_500)).to_string(), "1500ms");
+    }
+}
