@@ -30,7 +30,7 @@ pub const FORMAT_VERSION: u32 = 1;
 const ENCODING: u8 = 1;
 
 /// Bytes of journal before the oldest is written out. Opening after a crash reads at most this much again.
-const JOURNAL_BYTES_MAX: u64 = 256 * 1024 * 1024;
+const JOURNAL_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 /// Why the frontier cannot go on. After any but [`Error::UnknownTicket`], drop the frontier and open it again: what had
 /// been acknowledged is still there.

@@ -1,1 +1,167 @@
+//! Sudden deaths: a child process schedules, fetches and finishes, and says what has been acknowledged. It is killed at
+//! odd moments, again and again on one store; nothing it was told may be missing, and the rest of the crawl goes on.
 
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    io::{BufRead, BufReader, Write},
+    path::Path,
+    process::{Command, Stdio},
+    time::Duration,
+};
+
+use opilio_frontier::{Config, Frontier, Next, Place, Politeness, Standing};
+
+use crate::site::{at, candidate, config, success};
+
+/// Tells the child which folder to work in, and which round it is.
+const DIR: &str = "OPILIO_TEST_DEATH_DIR";
+const ROUND: &str = "OPILIO_TEST_DEATH_ROUND";
+
+/// No rests: the child shall get far before it dies.
+fn hurried() -> Config {
+    let politeness = Politeness {
+        min_delay: Duration::ZERO,
+        max_delay: Duration::ZERO,
+        ..config().politeness
+    };
+    Config {
+        politeness,
+        ..config()
+    }
+}
+
+/// Not a test of its own: the process that is killed.
+#[test]
+#[ignore = "run by what_was_acknowledged_survives_sudden_death alone"]
+fn child() {
+    let (Ok(dir), Ok(round)) = (std::env::var(DIR), std::env::var(ROUND)) else {
+        return;
+    };
+    let mut frontier = Frontier::open(Path::new(&dir), hurried()).unwrap();
+    let mut out = std::io::stdout().lock();
+    let start = round.parse::<i64>().unwrap() * 1_000_000;
+    for step in 0i64.. {
+        let now = at(start + step);
+        let text = format!("http://host{}.org/{round}/{step}", step % 7);
+        frontier.schedule(vec![candidate(&text, "")], now).unwrap();
+        writeln!(out, "\nscheduled {text}").unwrap();
+        let Next::Issue(issue) = frontier.next(now).unwrap() else {
+            continue;
+        };
+        let outlink = format!("{text}/outlink");
+        frontier
+            .finished(
+                issue.ticket,
+                success(Duration::ZERO, None, vec![candidate(&outlink, "L")]),
+                now,
+            )
+            .unwrap();
+        writeln!(out, "\nscheduled {outlink}\nfinished {}", issue.uri).unwrap();
+        out.flush().unwrap();
+    }
+}
+
+#[test]
+fn what_was_acknowledged_survives_sudden_death() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut scheduled = BTreeSet::new();
+    let mut finished = BTreeSet::new();
+    for (round, lines_until_death) in [1, 2, 50, 301, 1_000].into_iter().enumerate() {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "death::child", "--ignored", "--nocapture"])
+            .envs([
+                (DIR, dir.path().as_os_str()),
+                (ROUND, round.to_string().as_ref()),
+            ])
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let mut acknowledged = 0;
+        while let Some(line) = lines.next() {
+            let line = line.unwrap();
+            if let Some(text) = line.strip_prefix("scheduled ") {
+                scheduled.insert(text.to_owned());
+                acknowledged += 1;
+            } else if let Some(text) = line.strip_prefix("finished ") {
+                finished.insert(text.to_owned());
+                acknowledged += 1;
+            }
+            if acknowledged == lines_until_death {
+                // SIGKILL, in the middle of whatever it is doing. What it had said before is still read.
+                child.kill().unwrap();
+            }
+        }
+        assert!(
+            acknowledged >= lines_until_death,
+            "the child ended by itself"
+        );
+        child.wait().unwrap();
+        check(dir.path(), &scheduled, &finished);
+    }
+    drain(dir.path(), &scheduled);
+}
+
+/// Everything acknowledged is there, and the store agrees with itself.
+fn check(dir: &Path, scheduled: &BTreeSet<String>, finished: &BTreeSet<String>) {
+    let frontier = Frontier::open(dir, hurried()).unwrap();
+    let records: BTreeMap<_, _> = frontier
+        .records("")
+        .map(|record| record.map(|record| (record.uri.clone(), record)).unwrap())
+        .collect();
+    for text in scheduled {
+        assert!(records.contains_key(text), "{text} is missing");
+    }
+    for text in finished {
+        assert_eq!(
+            (records[text].visits, records[text].place),
+            (1, Place::Done),
+            "{text}"
+        );
+    }
+    let statistics = frontier.statistics();
+    let queued = records
+        .values()
+        .filter(|record| record.place != Place::Done)
+        .count();
+    let succeeded = records
+        .values()
+        .filter(|record| record.standing == Standing::Succeeded)
+        .count();
+    assert_eq!(statistics.discovered, records.len() as u64);
+    assert_eq!(
+        (statistics.queued, statistics.succeeded),
+        (queued as u64, succeeded as u64)
+    );
+    let reports = frontier.queues(None, usize::MAX, at(0)).unwrap();
+    assert_eq!(
+        reports.iter().map(|report| report.ready).sum::<u64>(),
+        queued as u64
+    );
+}
+
+/// The rest of the crawl: every URI that is not done is issued, once.
+fn drain(dir: &Path, scheduled: &BTreeSet<String>) {
+    let mut frontier = Frontier::open(dir, hurried()).unwrap();
+    let mut now = 100_000_000;
+    loop {
+        now += 1;
+        match frontier.next(at(now)).unwrap() {
+            Next::Issue(issue) => {
+                assert_eq!(issue.record.visits, 0, "{} again", issue.uri);
+                frontier
+                    .finished(issue.ticket, success(Duration::ZERO, None, vec![]), at(now))
+                    .unwrap();
+            }
+            Next::Empty => break,
+            Next::WaitUntil(_) | Next::InProcess => panic!("nothing should hold it up"),
+        }
+    }
+    let visited = frontier
+        .records("")
+        .map(Result::unwrap)
+        .filter(|record| record.visits == 1)
+        .count();
+    assert!(visited >= scheduled.len());
+    assert_eq!(frontier.statistics().succeeded, visited as u64);
+}
