@@ -78,7 +78,10 @@ pub fn decide(clues: Clues<'_>, bytes: &[u8]) -> Charset {
     let mut known = |label: &str, place: &str| {
         let encoding = Encoding::for_label(label.as_bytes());
         if encoding.is_none() {
-            annotations.push(format!("unsatisfiableCharsetIn{place}:{}", annotated(label)));
+            annotations.push(format!(
+                "unsatisfiableCharsetIn{place}:{}",
+                annotated(label)
+            ));
         }
         encoding
     };
@@ -126,7 +129,9 @@ impl Format {
             "application/json" => Format::Json,
             other if other.ends_with("+xml") => Format::Xml,
             other if other.ends_with("+json") => Format::Json,
-            "" | "text/plain" | "application/octet-stream" if begins_like_markup(bytes) => Format::Html,
+            "" | "text/plain" | "application/octet-stream" if begins_like_markup(bytes) => {
+                Format::Html
+            }
             _ => Format::Other,
         }
     }
@@ -184,7 +189,9 @@ fn xml_declaration(bytes: &[u8]) -> Option<String> {
 fn css_rule(bytes: &[u8]) -> Option<String> {
     let rest = bytes.strip_prefix(b"@charset \"")?;
     let end = memchr::memchr(b'"', rest)?;
-    rest[end..].starts_with(b"\";").then(|| latin1(&rest[..end]))
+    rest[end..]
+        .starts_with(b"\";")
+        .then(|| latin1(&rest[..end]))
 }
 
 fn quoted(bytes: &[u8]) -> Option<String> {
@@ -261,7 +268,9 @@ fn charset_in_content(content: &str) -> Option<String> {
         let rest = rest.trim_ascii_start();
         let quote = rest.chars().next().filter(|c| matches!(c, '"' | '\''));
         return match quote {
-            Some(quote) => rest[1..].split_once(quote).map(|(label, _)| label.to_owned()),
+            Some(quote) => rest[1..]
+                .split_once(quote)
+                .map(|(label, _)| label.to_owned()),
             None => {
                 let end = rest.find(|c: char| c.is_ascii_whitespace() || c == ';');
                 Some(rest[..end.unwrap_or(rest.len())].to_owned()).filter(|l| !l.is_empty())
@@ -361,7 +370,12 @@ fn detect(host: Option<&str>, bytes: &[u8]) -> &'static Encoding {
         .map(|host| host.trim_end_matches('.'))
         .and_then(|host| host.rsplit('.').next())
         .map(str::to_ascii_lowercase)
-        .filter(|domain| !domain.is_empty() && domain.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-'));
+        .filter(|domain| {
+            !domain.is_empty()
+                && domain
+                    .bytes()
+                    .all(|b| b.is_ascii_alphanumeric() || b == b'-')
+        });
     detector.guess(domain.as_deref().map(str::as_bytes), Utf8Detection::Allow)
 }
 
@@ -386,13 +400,21 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(content_type: &str, bytes: &[u8], encoding: &str, source: CharsetSource) -> Vec<String> {
+    fn check(
+        content_type: &str,
+        bytes: &[u8],
+        encoding: &str,
+        source: CharsetSource,
+    ) -> Vec<String> {
         let clues = Clues {
             content_type: Some(content_type),
             host: Some("www.example.com"),
         };
         let charset = decide(clues, bytes);
-        assert_eq!((charset.encoding.name(), charset.source), (encoding, source));
+        assert_eq!(
+            (charset.encoding.name(), charset.source),
+            (encoding, source)
+        );
         charset.annotations
     }
 
@@ -400,20 +422,45 @@ mod tests {
 
     #[test]
     fn the_mark_wins_over_all() {
-        check("text/html; charset=iso-8859-1", b"\xef\xbb\xbf<meta charset=gbk>", "UTF-8", ByteOrderMark);
+        check(
+            "text/html; charset=iso-8859-1",
+            b"\xef\xbb\xbf<meta charset=gbk>",
+            "UTF-8",
+            ByteOrderMark,
+        );
         check("text/html", b"\xff\xfea\0", "UTF-16LE", ByteOrderMark);
         check("text/html", b"\xfe\xff\0a", "UTF-16BE", ByteOrderMark);
     }
 
     #[test]
     fn the_header_comes_next() {
-        for header in ["text/html; charset=ISO-8859-2", "text/html;Charset = \"latin2\"", "text/html; a=b; charset='l2'; c"] {
+        for header in [
+            "text/html; charset=ISO-8859-2",
+            "text/html;Charset = \"latin2\"",
+            "text/html; a=b; charset='l2'; c",
+        ] {
             check(header, b"x", "ISO-8859-2", Header);
         }
-        let notes = check("text/html; charset=utf-8", b"<meta charset=latin2>", "UTF-8", Header);
+        let notes = check(
+            "text/html; charset=utf-8",
+            b"<meta charset=latin2>",
+            "UTF-8",
+            Header,
+        );
         assert_eq!(notes, ["inconsistentCharsetInHTML:latin2"]);
-        let notes = check("text/html; charset=nonsense, x", b"<meta charset=latin2>", "ISO-8859-2", Document);
-        assert_eq!(notes, ["unsatisfiableCharsetInHeader:nonsense__x", "usingCharsetInHTML:latin2"]);
+        let notes = check(
+            "text/html; charset=nonsense, x",
+            b"<meta charset=latin2>",
+            "ISO-8859-2",
+            Document,
+        );
+        assert_eq!(
+            notes,
+            [
+                "unsatisfiableCharsetInHeader:nonsense__x",
+                "usingCharsetInHTML:latin2"
+            ]
+        );
     }
 
     #[test]
@@ -434,9 +481,24 @@ mod tests {
             check("text/html", html.as_bytes(), "KOI8-R", Document);
         }
         check("text/html", b"<meta charset=utf-16>", "UTF-8", Document);
-        check("text/html", b"<meta charset=x-user-defined>", "windows-1252", Document);
-        check("text/html", b"<meta content='charset=gbk'>", "UTF-8", Detected);
-        check("application/rss+xml", b"<?xml version=\"1.0\" encoding = \"koi8-r\" ?>", "KOI8-R", Document);
+        check(
+            "text/html",
+            b"<meta charset=x-user-defined>",
+            "windows-1252",
+            Document,
+        );
+        check(
+            "text/html",
+            b"<meta content='charset=gbk'>",
+            "UTF-8",
+            Detected,
+        );
+        check(
+            "application/rss+xml",
+            b"<?xml version=\"1.0\" encoding = \"koi8-r\" ?>",
+            "KOI8-R",
+            Document,
+        );
         check("text/css", b"@charset \"koi8-r\";", "KOI8-R", Document);
         check("text/css", b" @charset \"koi8-r\";", "UTF-8", Detected);
         check("", b" <html><meta charset=koi8-r>", "KOI8-R", Document);
@@ -454,8 +516,18 @@ mod tests {
 
     #[test]
     fn bytes_speak_for_themselves() {
-        check("text/html", "\u{e9}t\u{e9} \u{2014} na\u{ef}ve".as_bytes(), "UTF-8", Detected);
-        check("text/html", b"caf\xe9 cr\xe8me br\xfbl\xe9e \xe0 la carte, d\xe9j\xe0 vu", "windows-1252", Detected);
+        check(
+            "text/html",
+            "\u{e9}t\u{e9} \u{2014} na\u{ef}ve".as_bytes(),
+            "UTF-8",
+            Detected,
+        );
+        check(
+            "text/html",
+            b"caf\xe9 cr\xe8me br\xfbl\xe9e \xe0 la carte, d\xe9j\xe0 vu",
+            "windows-1252",
+            Detected,
+        );
         let (russian, _, _) = encoding_rs::KOI8_R.encode("\u{41f}\u{440}\u{438}\u{432}\u{435}\u{442}, \u{43c}\u{438}\u{440}. \u{42d}\u{442}\u{43e} \u{43f}\u{440}\u{43e}\u{441}\u{442}\u{43e} \u{442}\u{435}\u{43a}\u{441}\u{442} \u{43d}\u{430} \u{440}\u{443}\u{441}\u{441}\u{43a}\u{43e}\u{43c}.");
         check("text/plain", &russian, "KOI8-U", Detected);
         let cut = [vec![b'a'; DETECT_BYTES_MAX - 1], "\u{e9}".into()].concat();

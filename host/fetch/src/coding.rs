@@ -59,7 +59,13 @@ impl CodingProblem {
             CodingProblem::TooLong(_) => return "decodedLenTrunc".to_owned(),
             CodingProblem::Read(_) => return "unreadableContent".to_owned(),
         };
-        let clean = |c: char| if c.is_whitespace() || c == ',' { '_' } else { c };
+        let clean = |c: char| {
+            if c.is_whitespace() || c == ',' {
+                '_'
+            } else {
+                c
+            }
+        };
         let detail: String = detail.chars().take(40).map(clean).collect();
         format!("unsatisfiableContentEncoding:{detail}")
     }
@@ -209,7 +215,9 @@ fn deflate<'a>(mut reader: Box<dyn Read + 'a>) -> io::Result<Box<dyn Read + 'a>>
     let mut start = Vec::new();
     (&mut reader).take(2).read_to_end(&mut start)?;
     let zlib = match start[..] {
-        [method, flags] => method & 0x0f == 8 && (u16::from(method) << 8 | u16::from(flags)) % 31 == 0,
+        [method, flags] => {
+            method & 0x0f == 8 && (u16::from(method) << 8 | u16::from(flags)) % 31 == 0
+        }
         _ => true,
     };
     let whole = BufReader::new(io::Cursor::new(start).chain(reader));
@@ -237,7 +245,10 @@ impl<R: Read> Read for Watched<'_, R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let result = self.reader.read(buffer);
         match &result {
-            Ok(count) => self.source.bytes.set(self.source.bytes.get() + *count as u64),
+            Ok(count) => self
+                .source
+                .bytes
+                .set(self.source.bytes.get() + *count as u64),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(_) => self.source.failed.set(true),
         }
@@ -266,7 +277,9 @@ impl<R: Read> Read for Bounded<'_, R> {
                 }
             };
         }
-        let room = usize::try_from(self.left).unwrap_or(usize::MAX).min(buffer.len());
+        let room = usize::try_from(self.left)
+            .unwrap_or(usize::MAX)
+            .min(buffer.len());
         let count = self.reader.read(&mut buffer[..room])?;
         self.left -= count as u64;
         Ok(count)
@@ -318,7 +331,11 @@ mod tests {
     #[track_caller]
     fn check(codings: &[&str], content: &[u8], expected: &[u8]) {
         let decoded = run(codings, content, 1 << 20);
-        assert!(decoded.problem.is_none(), "{codings:?}: {:?}", decoded.problem);
+        assert!(
+            decoded.problem.is_none(),
+            "{codings:?}: {:?}",
+            decoded.problem
+        );
         assert_eq!(decoded.content, expected, "{codings:?}");
     }
 
@@ -336,39 +353,86 @@ mod tests {
         check(&[], &text, &text);
         check(&["identity"], &text, &text);
         check(&["gzip"], &gzip(&text), &text);
-        check(&["x-gzip"], &[gzip(b"two "), gzip(b"members")].concat(), b"two members");
+        check(
+            &["x-gzip"],
+            &[gzip(b"two "), gzip(b"members")].concat(),
+            b"two members",
+        );
         check(&["deflate"], &zlib(&text), &text);
         check(&["deflate"], &raw_deflate(&text), &text);
         check(&["zstd"], &zstd(&text), &text);
-        check(&["zstd"], &[zstd(b"two "), zstd(b"frames")].concat(), b"two frames");
+        check(
+            &["zstd"],
+            &[zstd(b"two "), zstd(b"frames")].concat(),
+            b"two frames",
+        );
         check(&["br"], BROTLI_HELLO, b"hello hello hello");
-        check(&["br", "gzip", "zstd"], &zstd(&gzip(BROTLI_HELLO)), b"hello hello hello");
+        check(
+            &["br", "gzip", "zstd"],
+            &zstd(&gzip(BROTLI_HELLO)),
+            b"hello hello hello",
+        );
         for coding in ["gzip", "deflate", "br", "zstd"] {
             check(&[coding], b"", b"");
         }
-        for (coding, empty) in [("gzip", gzip(b"")), ("deflate", zlib(b"")), ("zstd", zstd(b""))] {
+        for (coding, empty) in [
+            ("gzip", gzip(b"")),
+            ("deflate", zlib(b"")),
+            ("zstd", zstd(b"")),
+        ] {
             check(&[coding], &empty, b"");
         }
     }
 
     #[test]
     fn what_cannot_be_undone_is_given_as_received() {
-        fault(&["sdch"], b"abc", b"abc", "unsatisfiableContentEncoding:sdch");
-        fault(&["gzip", "a b,c"], b"abc", b"abc", "unsatisfiableContentEncoding:a_b_c");
+        fault(
+            &["sdch"],
+            b"abc",
+            b"abc",
+            "unsatisfiableContentEncoding:sdch",
+        );
+        fault(
+            &["gzip", "a b,c"],
+            b"abc",
+            b"abc",
+            "unsatisfiableContentEncoding:a_b_c",
+        );
         for coding in ["gzip", "deflate", "zstd"] {
             let annotation = format!("unsatisfiableContentEncoding:{coding}");
-            fault(&[coding], b"<html> is not coded", b"<html> is not coded", &annotation);
+            fault(
+                &[coding],
+                b"<html> is not coded",
+                b"<html> is not coded",
+                &annotation,
+            );
         }
-        fault(&["gzip"; 5], b"abc", b"abc", "unsatisfiableContentEncoding:5");
+        fault(
+            &["gzip"; 5],
+            b"abc",
+            b"abc",
+            "unsatisfiableContentEncoding:5",
+        );
     }
 
     #[test]
     fn damaged_content_gives_what_came_before() {
         let text: Vec<u8> = (0..200_000u32).flat_map(u32::to_le_bytes).collect();
-        for (coding, coded) in [("gzip", gzip(&text)), ("deflate", zlib(&text)), ("zstd", zstd(&text))] {
+        for (coding, coded) in [
+            ("gzip", gzip(&text)),
+            ("deflate", zlib(&text)),
+            ("zstd", zstd(&text)),
+        ] {
             let decoded = run(&[coding], &coded[..coded.len() / 2], 1 << 20);
-            assert!(matches!(decoded.problem, Some(CodingProblem::Damaged(_))), "{coding}: {:?}", decoded.problem);
-            assert!(decoded.content.len() > 100_000 && text.starts_with(&decoded.content), "{coding}");
+            assert!(
+                matches!(decoded.problem, Some(CodingProblem::Damaged(_))),
+                "{coding}: {:?}",
+                decoded.problem
+            );
+            assert!(
+                decoded.content.len() > 100_000 && text.starts_with(&decoded.content),
+                "{coding}"
+            );
         }
         let trailing = [gzip(b"whole"), b"junk".to_vec()].concat();
         fault(&["gzip"], &trailing, b"whole", "damagedContentEncoding");
@@ -386,15 +450,26 @@ mod tests {
         ];
         for (coding, bomb) in &bombs {
             let decoded = run(&[coding], bomb, 1 << 20);
-            assert!(matches!(decoded.problem, Some(CodingProblem::TooLong(_))), "{coding}: {:?}", decoded.problem);
+            assert!(
+                matches!(decoded.problem, Some(CodingProblem::TooLong(_))),
+                "{coding}: {:?}",
+                decoded.problem
+            );
             assert_eq!(decoded.content.len(), 1 << 20);
         }
         // Much in the middle, little at the end: the bound holds in between too.
         let empty_members = gzip(b"").repeat(100_000);
         let nested = run(&["gzip", "gzip"], &gzip(&empty_members), 1 << 20);
-        assert!(matches!(nested.problem, Some(CodingProblem::TooLong(_))), "{:?}", nested.problem);
+        assert!(
+            matches!(nested.problem, Some(CodingProblem::TooLong(_))),
+            "{:?}",
+            nested.problem
+        );
         let plain = run(&[], &zeros, 1 << 20);
-        assert!(matches!(plain.problem, Some(CodingProblem::TooLong(_))) && plain.content.len() == 1 << 20);
+        assert!(
+            matches!(plain.problem, Some(CodingProblem::TooLong(_)))
+                && plain.content.len() == 1 << 20
+        );
     }
 
     #[test]
@@ -407,7 +482,11 @@ mod tests {
         }
         for coding in ["gzip", "br", "identity"] {
             let decoded = decode(&[coding.to_owned()], || Broken, 10);
-            assert!(matches!(decoded.problem, Some(CodingProblem::Read(_))), "{coding}: {:?}", decoded.problem);
+            assert!(
+                matches!(decoded.problem, Some(CodingProblem::Read(_))),
+                "{coding}: {:?}",
+                decoded.problem
+            );
         }
     }
 

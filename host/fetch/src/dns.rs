@@ -8,9 +8,10 @@ use std::fmt::Write;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
-use hickory_resolver::config::ResolveHosts;
+use hickory_resolver::config::{ResolveHosts, ResolverConfig, ResolverOpts};
 use hickory_resolver::lookup::Lookup;
 use hickory_resolver::net::NetError;
+use hickory_resolver::net::runtime::TokioRuntimeProvider;
 use hickory_resolver::proto::op::Query;
 use hickory_resolver::proto::rr::{Name, RData, Record, RecordType};
 use hickory_resolver::{Hosts, TokioResolver};
@@ -26,6 +27,9 @@ pub const ADDRESSES_MAX: usize = 32;
 /// How long an answer holds that has no time to live of its own (static table, `/etc/hosts`, literals): the
 /// predecessor's validity of an address.
 pub const TTL_WITHOUT_DNS: Duration = Duration::from_secs(6 * 60 * 60);
+
+/// Longest that a name server's answer is believed.
+pub const TTL_MAX: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
 /// What a name stands for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,6 +64,15 @@ pub enum ResolutionSource {
     HostsFile,
     /// A name server.
     Dns,
+}
+
+/// One address record of an answer.
+#[derive(Debug)]
+struct AddressRecord {
+    /// Without the trailing dot.
+    owner: String,
+    ttl: Duration,
+    address: IpAddr,
 }
 
 /// Resolves names.
@@ -98,8 +111,13 @@ impl Names {
     ) -> Result<Resolution, FetchFailure> {
         let host = host.strip_suffix('.').unwrap_or(host);
         let answer = |source, addresses: &[IpAddr]| {
-            let records = addresses.iter().map(|a| (host.to_owned(), *a)).collect();
-            Ok(self.resolution(host, source, TTL_WITHOUT_DNS, records, now))
+            let record = |address: &IpAddr| AddressRecord {
+                owner: host.to_owned(),
+                ttl: TTL_WITHOUT_DNS,
+                address: *address,
+            };
+            let records: Vec<_> = addresses.iter().map(record).collect();
+            Ok(self.resolution(host, source, TTL_WITHOUT_DNS, &records, now))
         };
         if let Some(address) = literal(host) {
             return answer(ResolutionSource::Literal, &[address]);
@@ -154,20 +172,25 @@ impl Names {
             .into_iter()
             .filter_map(|answer| answer.as_ref().ok())
             .flat_map(Lookup::answers);
-        let mut ttl = None::<u32>;
+        // An alias in between may be the first to expire.
+        let mut least = TTL_MAX;
         let mut found = Vec::new();
         for record in records {
-            ttl = Some(ttl.map_or(record.ttl, |least| least.min(record.ttl)));
+            let ttl = Duration::from_secs(record.ttl.into());
+            least = least.min(ttl);
             if let Some(address) = address_of(record) {
                 let owner = record.name.to_utf8();
-                found.push((owner.trim_end_matches('.').to_owned(), address));
+                found.push(AddressRecord {
+                    owner: owner.trim_end_matches('.').to_owned(),
+                    ttl,
+                    address,
+                });
             }
         }
         if found.is_empty() {
             return Err(no_address(host, v4.err(), v6.err()));
         }
-        let ttl = Duration::from_secs(ttl.unwrap_or_default().into());
-        Ok(self.resolution(host, ResolutionSource::Dns, ttl, found, now))
+        Ok(self.resolution(host, ResolutionSource::Dns, least, &found, now))
     }
 
     fn resolution(
@@ -175,10 +198,10 @@ impl Names {
         host: &str,
         source: ResolutionSource,
         ttl: Duration,
-        records: Vec<(String, IpAddr)>,
+        records: &[AddressRecord],
         now: Timestamp,
     ) -> Resolution {
-        let addresses = records.iter().map(|(_, address)| *address);
+        let addresses = records.iter().map(|record| record.address);
         Resolution {
             host: host.to_owned(),
             addresses: addresses.take(ADDRESSES_MAX).collect(),
@@ -186,7 +209,7 @@ impl Names {
             server: self.server,
             ttl,
             expires: now.saturating_add(ttl).unwrap_or(Timestamp::MAX),
-            text: record_text(now, ttl, &records),
+            text: record_text(now, records),
         }
     }
 }
@@ -194,12 +217,16 @@ impl Names {
 fn system_resolver() -> Result<(TokioResolver, Option<IpAddr>), NetError> {
     let (config, options) = hickory_resolver::system_conf::read_system_conf()?;
     let server = config.name_servers.first().map(|server| server.ip);
-    let provider = hickory_resolver::net::runtime::TokioRuntimeProvider::default();
+    Ok((resolver(config, options)?, server))
+}
+
+fn resolver(config: ResolverConfig, options: ResolverOpts) -> Result<TokioResolver, NetError> {
+    let provider = TokioRuntimeProvider::default();
     let mut builder = TokioResolver::builder_with_config(config, provider).with_options(options);
     let options = builder.options_mut();
     options.use_hosts_file = ResolveHosts::Never;
     options.cache_size = 0;
-    Ok((builder.build()?, server))
+    builder.build()
 }
 
 /// An address in the host of a URI: bare, or IPv6 in brackets.
@@ -256,26 +283,23 @@ fn no_address(host: &str, v4: Option<NetError>, v6: Option<NetError>) -> FetchFa
 
 /// Owner, TTL, class, type and data; blanks between owner and TTL as the predecessor's library sets them, up to the
 /// third tab stop.
-fn record_text(now: Timestamp, ttl: Duration, records: &[(String, IpAddr)]) -> String {
+fn record_text(now: Timestamp, records: &[AddressRecord]) -> String {
     let time = now.to_zoned(TimeZone::UTC).strftime("%Y%m%d%H%M%S");
     let mut text = format!("{time}\n");
-    for (owner, address) in records {
-        let dotted = match literal(owner) {
-            Some(_) => owner.clone(),
-            None => format!("{owner}."),
+    for record in records {
+        let owner = match literal(&record.owner) {
+            Some(_) => record.owner.clone(),
+            None => format!("{}.", record.owner),
         };
-        let tabs = match dotted.len() {
+        let tabs = match owner.len() {
             0..8 => "\t\t\t",
             8..16 => "\t\t",
             _ => "\t",
         };
+        let (ttl, address) = (record.ttl.as_secs(), record.address);
         let kind = if address.is_ipv4() { "A" } else { "AAAA" };
         // Writing to a string cannot fail.
-        let _ = writeln!(
-            text,
-            "{dotted}{tabs}{}\tIN\t{kind}\t{address}",
-            ttl.as_secs()
-        );
+        let _ = writeln!(text, "{owner}{tabs}{ttl}\tIN\t{kind}\t{address}");
     }
     text
 }
@@ -283,6 +307,8 @@ fn record_text(now: Timestamp, ttl: Duration, records: &[(String, IpAddr)]) -> S
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use hickory_resolver::config::NameServerConfig;
 
     use super::*;
 
@@ -301,7 +327,10 @@ mod tests {
             .read_hosts_conf(&b"10.1.2.3 filed.example\nfd00::3 filed.example\n"[..])
             .unwrap();
         Names {
-            table: table.map(|(n, a)| (n, a.parse().unwrap())).into_iter().collect(),
+            table: table
+                .map(|(n, a)| (n, a.parse().unwrap()))
+                .into_iter()
+                .collect(),
             hosts,
             resolver: None,
             server: None,
@@ -310,7 +339,9 @@ mod tests {
 
     #[track_caller]
     fn check(host: &str, source: ResolutionSource, addresses: &[&str]) {
-        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .build()
+            .unwrap();
         let answer = runtime.block_on(names().resolve(host, now())).unwrap();
         let addresses: Vec<IpAddr> = addresses.iter().map(|a| a.parse().unwrap()).collect();
         assert_eq!((answer.source, answer.addresses), (source, addresses));
@@ -321,16 +352,38 @@ mod tests {
     fn what_needs_no_name_server_is_answered_here() {
         check("192.0.2.7", ResolutionSource::Literal, &["192.0.2.7"]);
         check("[2001:db8::7]", ResolutionSource::Literal, &["2001:db8::7"]);
-        check("News.example.", ResolutionSource::StaticTable, &["127.0.0.5"]);
-        check("a.b.news.example", ResolutionSource::StaticTable, &["127.0.0.6", "::1"]);
-        check("localhost", ResolutionSource::Localhost, &["127.0.0.1", "::1"]);
-        check("shop.LocalHost.", ResolutionSource::Localhost, &["127.0.0.1", "::1"]);
-        check("filed.example", ResolutionSource::HostsFile, &["10.1.2.3", "fd00::3"]);
+        check(
+            "News.example.",
+            ResolutionSource::StaticTable,
+            &["127.0.0.5"],
+        );
+        check(
+            "a.b.news.example",
+            ResolutionSource::StaticTable,
+            &["127.0.0.6", "::1"],
+        );
+        check(
+            "localhost",
+            ResolutionSource::Localhost,
+            &["127.0.0.1", "::1"],
+        );
+        check(
+            "shop.LocalHost.",
+            ResolutionSource::Localhost,
+            &["127.0.0.1", "::1"],
+        );
+        check(
+            "filed.example",
+            ResolutionSource::HostsFile,
+            &["10.1.2.3", "fd00::3"],
+        );
     }
 
     #[test]
     fn what_is_no_name_or_cannot_be_asked_is_minus_one() {
-        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .build()
+            .unwrap();
         for host in ["", ".", "a..b", "nosuch.example", "notlocalhost"] {
             let failure = runtime.block_on(names().resolve(host, now())).unwrap_err();
             assert_eq!(failure.status(), -1, "{host}: {failure}");
@@ -339,17 +392,145 @@ mod tests {
 
     #[test]
     fn the_record_is_the_predecessors() {
+        let record = |owner: &str, address: &str| AddressRecord {
+            owner: owner.to_owned(),
+            ttl: Duration::from_secs(300),
+            address: address.parse().unwrap(),
+        };
         let records = [
-            ("a.example".to_owned(), "192.0.2.1".parse().unwrap()),
-            ("www.a.example.com".to_owned(), "2001:db8::1".parse().unwrap()),
-            ("a.com".to_owned(), "192.0.2.2".parse().unwrap()),
+            record("a.example", "192.0.2.1"),
+            record("www.a.example.com", "2001:db8::1"),
+            record("a.com", "192.0.2.2"),
         ];
         assert_eq!(
-            record_text(now(), Duration::from_secs(300), &records),
+            record_text(now(), &records),
             "20261120131203\n\
              a.example.\t\t300\tIN\tA\t192.0.2.1\n\
              www.a.example.com.\t300\tIN\tAAAA\t2001:db8::1\n\
              a.com.\t\t\t300\tIN\tA\t192.0.2.2\n"
         );
+    }
+
+    /// A name server that knows a few names: its answers are put together here, octet by octet (RFC 1035 §4).
+    async fn name_server() -> Names {
+        let socket = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        let mut server = NameServerConfig::udp("127.0.0.1".parse().unwrap());
+        server.connections[0].port = socket.local_addr().unwrap().port();
+        tokio::spawn(async move {
+            let mut query = [0; 512];
+            while let Ok((length, from)) = socket.recv_from(&mut query).await {
+                if let Some(answer) = answer(&query[..length]) {
+                    socket.send_to(&answer, from).await.unwrap();
+                }
+            }
+        });
+        let mut options = ResolverOpts::default();
+        options.timeout = Duration::from_millis(200);
+        options.attempts = 1;
+        let config = ResolverConfig::from_parts(None, Vec::new(), vec![server]);
+        Names {
+            resolver: Some(resolver(config, options).unwrap()),
+            ..names()
+        }
+    }
+
+    fn answer(query: &[u8]) -> Option<Vec<u8>> {
+        const A: u8 = 1;
+        const CNAME: u8 = 5;
+        const AAAA: u8 = 28;
+        let end = 12 + query[12..].iter().position(|b| *b == 0)? + 5;
+        let kind = query[end - 3];
+        let record = |owner: &[u8], kind, ttl: u8, data: &[u8]| {
+            let length = u8::try_from(data.len()).unwrap();
+            [owner, &[0, kind, 0, 1, 0, 0, 0, ttl, 0, length], data].concat()
+        };
+        // Owner: the name asked for.
+        let same = [0xc0, 12];
+        let edge = b"\x04edge\x03cdn\x07example\0";
+        let v6 = [0x20, 1, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
+        let (code, records) = match (&query[13..end - 5], kind) {
+            (b"both\x07example", A) => (
+                0,
+                vec![
+                    record(&same, A, 60, &[192, 0, 2, 2]),
+                    record(&same, A, 50, &[192, 0, 2, 1]),
+                ],
+            ),
+            (b"both\x07example" | b"six\x07example", AAAA) => {
+                (0, vec![record(&same, AAAA, 70, &v6)])
+            }
+            (b"alias\x07example", A) => (
+                0,
+                vec![
+                    record(&same, CNAME, 30, edge),
+                    record(edge, A, 90, &[192, 0, 2, 3]),
+                ],
+            ),
+            (b"broken\x07example", _) => (2, Vec::new()),
+            (b"silent\x07example", _) => return None,
+            (b"gone\x07example", _) => (3, Vec::new()),
+            _ => (0, Vec::new()),
+        };
+        let count = u8::try_from(records.len()).unwrap();
+        let header = [
+            query[0],
+            query[1],
+            0x81,
+            0x80 | code,
+            0,
+            1,
+            0,
+            count,
+            0,
+            0,
+            0,
+            0,
+        ];
+        Some([&header, &query[12..end], &records.concat()].concat())
+    }
+
+    #[tokio::test]
+    async fn name_servers_are_asked_for_both_families() {
+        let names = name_server().await;
+        for (host, addresses, ttl, lines) in [
+            (
+                "both.example",
+                &["192.0.2.2", "192.0.2.1", "2001:db8::1"][..],
+                50,
+                "both.example.\t\t60\tIN\tA\t192.0.2.2\nboth.example.\t\t50\tIN\tA\t192.0.2.1\n\
+                 both.example.\t\t70\tIN\tAAAA\t2001:db8::1\n",
+            ),
+            (
+                "six.example",
+                &["2001:db8::1"],
+                70,
+                "six.example.\t\t70\tIN\tAAAA\t2001:db8::1\n",
+            ),
+            (
+                "alias.example.",
+                &["192.0.2.3"],
+                30,
+                "edge.cdn.example.\t90\tIN\tA\t192.0.2.3\n",
+            ),
+        ] {
+            let found = names.resolve(host, now()).await.unwrap();
+            let addresses: Vec<IpAddr> = addresses.iter().map(|a| a.parse().unwrap()).collect();
+            assert_eq!(
+                (found.source, &found.addresses),
+                (ResolutionSource::Dns, &addresses)
+            );
+            assert_eq!(found.ttl, Duration::from_secs(ttl));
+            assert_eq!(found.text, format!("20261120131203\n{lines}"));
+        }
+        for (host, definite) in [
+            ("gone.example", true),
+            ("empty.example", true),
+            ("broken.example", false),
+            ("silent.example", false),
+        ] {
+            let failure = names.resolve(host, now()).await.unwrap_err();
+            let no = matches!(failure, FetchFailure::NoAddress { .. });
+            assert_eq!((failure.status(), no), (-1, definite), "{failure}");
+        }
     }
 }

@@ -10,8 +10,8 @@ use crate::exchange::{Exchange, HeadVerdict, Request};
 use crate::failure::FetchFailure;
 use crate::head::ResponseHead;
 use crate::http;
-use crate::request::check_headers;
 use crate::pool::Pool;
+use crate::request::check_headers;
 use crate::tls::Tls;
 
 /// Resolves names and fetches URIs. Cheap to clone; clones share connections.

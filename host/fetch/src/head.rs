@@ -164,8 +164,11 @@ fn latin1(bytes: &[u8]) -> String {
 mod tests {
     use super::*;
 
+    /// Status, headers, and what follows the head.
+    type Expected<'a> = (u16, &'a [(&'a str, &'a str)], &'a str);
+
     #[track_caller]
-    fn check(received: &str, interim: usize, expected: Option<(u16, &[(&str, &str)], &str)>) {
+    fn check(received: &str, interim: usize, expected: Option<Expected<'_>>) {
         let heads = find(received.as_bytes());
         assert_eq!(heads.interim_length, interim);
         let found = heads.head.as_ref().map(|head| {
@@ -206,11 +209,7 @@ mod tests {
             58,
             Some((204, &[], "")),
         );
-        check(
-            "HTTP/1.1 101 Up\r\n\r\nraw",
-            0,
-            Some((101, &[], "raw")),
-        );
+        check("HTTP/1.1 101 Up\r\n\r\nraw", 0, Some((101, &[], "raw")));
     }
 
     #[test]
@@ -227,7 +226,13 @@ mod tests {
 
     #[test]
     fn what_is_not_http_has_no_head() {
-        for garbage in ["<html>\n", "HTTP/1.1\n\n", "HTTP/1.1 20 x\n\n", "ICY 200 OK\n\n", "HTTP/1.1 099 x\n\n"] {
+        for garbage in [
+            "<html>\n",
+            "HTTP/1.1\n\n",
+            "HTTP/1.1 20 x\n\n",
+            "ICY 200 OK\n\n",
+            "HTTP/1.1 099 x\n\n",
+        ] {
             check(garbage, 0, None);
         }
     }

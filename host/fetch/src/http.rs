@@ -355,8 +355,19 @@ impl Outcome {
         if let Some(error) = scratch_error {
             self.failure = Some(FetchFailure::Scratch(Arc::new(error)));
         }
+        if self.failure.is_none() && self.head.is_none() {
+            // hyper and we read heads alike; should we ever not, what came is no response.
+            self.failure = Some(FetchFailure::NotHttp {
+                phase: Phase::Head,
+                reason: "no status line".to_owned(),
+            });
+        }
         let mut annotations = Vec::new();
-        annotations.extend(self.truncated.and_then(Truncation::annotation).map(str::to_owned));
+        annotations.extend(
+            self.truncated
+                .and_then(Truncation::annotation)
+                .map(str::to_owned),
+        );
         if self.aborted_by_filter.is_some() {
             annotations.push("midFetchAbort".to_owned());
         }
@@ -369,7 +380,6 @@ impl Outcome {
             }
             // What hyper had read but not decoded stays out, so that the payload is all of the recorded body.
             Some(Truncation::Length) => read_ahead + body.overshoot,
-            None if self.aborted_by_filter.is_some() => read_ahead,
             _ => 0,
         };
         if tape.unclean_close {
@@ -377,7 +387,12 @@ impl Outcome {
         }
         let empty = SpoolWriter::new(0, std::path::Path::new(""));
         let wire = std::mem::replace(&mut tape.wire, empty).finish();
-        let wire = wire.slice(0..wire.length().saturating_sub(beyond));
+        let end = match (&self.aborted_by_filter, &self.head) {
+            // Of the body not a byte, though some may have come with the head.
+            (Some(_), Some(head)) => head.length,
+            _ => wire.length().saturating_sub(beyond),
+        };
+        let wire = wire.slice(0..end);
         let payload = match (body.separate, &self.head) {
             (Some(separate), _) => separate.finish(),
             (None, Some(head)) => wire.slice(head.length..head.length.saturating_add(body.length)),

@@ -4,21 +4,21 @@
 //! decides nothing about what comes next: that is the crawl's. Beside it stand readers of what came:
 //! [`robots`] (RFC 9309), [`charset`] and [`coding`], which touch no socket.
 
-mod config;
 mod addresses;
+mod config;
 mod dns;
-mod fetcher;
 mod exchange;
-mod head;
 mod failure;
-mod spool;
+mod fetcher;
+mod head;
 mod http;
+mod pool;
 mod request;
-mod wire;
+mod spool;
 mod stream;
 mod tape;
-mod pool;
 mod tls;
+mod wire;
 
 pub mod charset;
 pub mod coding;
@@ -26,7 +26,7 @@ pub mod robots;
 
 pub use addresses::{AddressClass, AddressPolicy};
 pub use config::{Config, HostTable, Trust};
-pub use dns::{ADDRESSES_MAX, Resolution, ResolutionSource, TTL_WITHOUT_DNS};
+pub use dns::{ADDRESSES_MAX, Resolution, ResolutionSource, TTL_MAX, TTL_WITHOUT_DNS};
 pub use exchange::{Exchange, HeadVerdict, PayloadDigest, Request, RequestBody, Truncation};
 pub use failure::{FetchFailure, Phase};
 pub use fetcher::{BuildError, Fetcher};

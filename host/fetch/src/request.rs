@@ -169,7 +169,18 @@ fn encoded(path_and_query: &str) -> String {
     let mut text = String::with_capacity(path_and_query.len());
     for byte in path_and_query.bytes() {
         match byte {
-            0..=b' ' | 0x7f.. | b'"' | b'#' | b'<' | b'>' | b'\\' | b'^' | b'`' | b'{' | b'|' | b'}' => {
+            0..=b' '
+            | 0x7f..
+            | b'"'
+            | b'#'
+            | b'<'
+            | b'>'
+            | b'\\'
+            | b'^'
+            | b'`'
+            | b'{'
+            | b'|'
+            | b'}' => {
                 text.push_str(&format!("%{byte:02X}"));
             }
             byte => text.push(char::from(byte)),
@@ -205,7 +216,16 @@ mod tests {
 
     #[test]
     fn targets_are_sent_as_written() {
-        for same in ["/", "/a?b=c", "//a//?", "/a%20b", "/?q=a|b", "/a;b=c/d,e", "/[x]?y[]=%zz", "/?a=b?c/d"] {
+        for same in [
+            "/",
+            "/a?b=c",
+            "//a//?",
+            "/a%20b",
+            "/?q=a|b",
+            "/a;b=c/d,e",
+            "/[x]?y[]=%zz",
+            "/?a=b?c/d",
+        ] {
             check(same, same);
         }
         check("", "/");

@@ -166,7 +166,11 @@ impl Robots {
         // The longest; among equals the one that allows, and of those the first.
         let decisive = matching.reduce(|best, rule| {
             let weight = |rule: &Rule| (rule.length(), rule.allow);
-            if weight(rule) > weight(best) { rule } else { best }
+            if weight(rule) > weight(best) {
+                rule
+            } else {
+                best
+            }
         });
         match decisive {
             None => Verdict::Allowed(Reason::NoRuleMatches),
@@ -245,7 +249,8 @@ impl File {
                     group.crawl_delay = Some(group.crawl_delay.map_or(delay, |d| d.max(delay)));
                 }
             } else if key.eq_ignore_ascii_case(b"sitemap") && !value.is_empty() {
-                file.sitemaps.push(String::from_utf8_lossy(value).into_owned());
+                file.sitemaps
+                    .push(String::from_utf8_lossy(value).into_owned());
             }
         }
         file
@@ -376,7 +381,9 @@ fn seconds(value: &[u8]) -> Option<Duration> {
     if !(number.is_finite() && number >= 0.0) {
         return None;
     }
-    Some(Duration::from_secs_f64(number.min(CRAWL_DELAY_MAX.as_secs_f64())))
+    Some(Duration::from_secs_f64(
+        number.min(CRAWL_DELAY_MAX.as_secs_f64()),
+    ))
 }
 
 /// UTF-8 as it stands, with or without its mark; UTF-16 where a mark says so.
@@ -399,7 +406,11 @@ fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
         let Some(end) = memchr::memchr2(b'\n', b'\r', text) else {
             return rest.take();
         };
-        let length = if text[end..].starts_with(b"\r\n") { 2 } else { 1 };
+        let length = if text[end..].starts_with(b"\r\n") {
+            2
+        } else {
+            1
+        };
         rest = Some(&text[end + length..]);
         Some(&text[..end])
     })
@@ -430,7 +441,11 @@ fn normalise(text: &[u8], part: Part) -> Vec<u8> {
     const HEX: &[u8; 16] = b"0123456789ABCDEF";
     let mut normal = Vec::with_capacity(text.len());
     let encode = |normal: &mut Vec<u8>, byte: u8| {
-        normal.extend([b'%', HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]]);
+        normal.extend([
+            b'%',
+            HEX[usize::from(byte >> 4)],
+            HEX[usize::from(byte & 15)],
+        ]);
     };
     let (mut at, mut in_query) = (0, false);
     while let Some(&byte) = text.get(at) {
@@ -531,7 +546,8 @@ mod tests {
     #[test]
     fn the_standards_longest_match() {
         // RFC 9309 §5.2.
-        let robots = "User-Agent: foobot\nAllow: /example/page/\nDisallow: /example/page/disallowed.gif\n";
+        let robots =
+            "User-Agent: foobot\nAllow: /example/page/\nDisallow: /example/page/disallowed.gif\n";
         check(robots, "foobot", "/example/page/disallowed.gif", false);
         check(robots, "foobot", "/example/page/", true);
         rules("Disallow: /p\nAllow: /p", "/p", true);
@@ -542,8 +558,16 @@ mod tests {
     #[test]
     fn special_characters() {
         // RFC 9309 §2.2.3.
-        rules("Allow: /this/path/exactly$\nDisallow: /", "/this/path/exactly", true);
-        rules("Allow: /this/path/exactly$\nDisallow: /", "/this/path/exactly/not", false);
+        rules(
+            "Allow: /this/path/exactly$\nDisallow: /",
+            "/this/path/exactly",
+            true,
+        );
+        rules(
+            "Allow: /this/path/exactly$\nDisallow: /",
+            "/this/path/exactly/not",
+            false,
+        );
         rules("Disallow: /this/*/exactly", "/this/path/exactly", false);
         rules("Disallow: /a # comment", "/ab", false);
         rules("Disallow: /a%2A", "/a*b", false);
@@ -565,8 +589,15 @@ mod tests {
         // RFC 9309 §2.2.2, the table of encodings: every path against every spelling of its pattern.
         let table: [&[&str]; 4] = [
             &["/foo/bar?baz=quz"],
-            &["/foo/bar?baz=https://foo.bar", "/foo/bar?baz=https%3A%2F%2Ffoo.bar"],
-            &["/foo/bar/\u{30c4}", "/foo/bar/%E3%83%84", "/foo/bar/%e3%83%84"],
+            &[
+                "/foo/bar?baz=https://foo.bar",
+                "/foo/bar?baz=https%3A%2F%2Ffoo.bar",
+            ],
+            &[
+                "/foo/bar/\u{30c4}",
+                "/foo/bar/%E3%83%84",
+                "/foo/bar/%e3%83%84",
+            ],
             &["/foo/bar/%62%61%7A", "/foo/bar/baz"],
         ];
         for (row, spellings) in table.iter().enumerate() {
@@ -599,19 +630,46 @@ mod tests {
         check(robots, "b", "/2", false);
         check(robots, "b", "/3", true);
         // §2.2.1: empty and unknown lines, sitemaps among them, do not part user agents from their rules.
-        check("User-agent: a\n\nSitemap: /s\nHost: x\nUser-agent: b\nDisallow: /\n", "a", "/", false);
+        check(
+            "User-agent: a\n\nSitemap: /s\nHost: x\nUser-agent: b\nDisallow: /\n",
+            "a",
+            "/",
+            false,
+        );
         check("Disallow: /\nUser-agent: *\nAllow: /x", "a", "/y", true);
-        check("User-agent: *\nCrawl-delay: 5\nUser-agent: a\nDisallow: /", "b", "/", true);
-        check("User-agent: *\nDisallow: /a\nUser-agent:\nDisallow: /\n", "x", "/b", true);
+        check(
+            "User-agent: *\nCrawl-delay: 5\nUser-agent: a\nDisallow: /",
+            "b",
+            "/",
+            true,
+        );
+        check(
+            "User-agent: *\nDisallow: /a\nUser-agent:\nDisallow: /\n",
+            "x",
+            "/b",
+            true,
+        );
         check("", "a", "/", true);
         check("User-agent: *\nDisallow:", "a", "/", true);
-        check("User-agent: *\nDisallow: /\nUser-agent: a\nDisallow:\n", "a", "/", true);
+        check(
+            "User-agent: *\nDisallow: /\nUser-agent: a\nDisallow:\n",
+            "a",
+            "/",
+            true,
+        );
     }
 
     #[test]
     fn lines_end_and_begin_in_many_ways() {
         for end in ["\n", "\r", "\r\n", "\n\n", "\r\r\n"] {
-            let robots = ["\u{feff}User-agent : *", "\tDISALLOW\t:\t/a\t", "nonsense", ":", " : x", "allow:/a/b"];
+            let robots = [
+                "\u{feff}User-agent : *",
+                "\tDISALLOW\t:\t/a\t",
+                "nonsense",
+                ":",
+                " : x",
+                "allow:/a/b",
+            ];
             check(&robots.join(end), "x", "/a", false);
             check(&robots.join(end), "x", "/a/b", true);
         }
@@ -639,12 +697,27 @@ mod tests {
     fn our_token_is_found_in_the_user_agent() {
         token("opilio", "opilio");
         token("opilio/0.1", "opilio");
-        token("Mozilla/5.0 (compatible; opilio/0.1 +https://bot.example/about)", "opilio");
-        token("Mozilla/5.0 (Compatible;opilio/0.1; +https://bot.example)", "opilio");
-        token("Mozilla/5.0 (compatible; archive.org_bot +http://archive.example)", "archive.org_bot");
-        token("Mozilla/5.0 (X11) AppleWebKit/537.36 (KHTML, like Gecko; compatible; my-bot/2) Chrome/1 Safari/1", "my-bot");
+        token(
+            "Mozilla/5.0 (compatible; opilio/0.1 +https://bot.example/about)",
+            "opilio",
+        );
+        token(
+            "Mozilla/5.0 (Compatible;opilio/0.1; +https://bot.example)",
+            "opilio",
+        );
+        token(
+            "Mozilla/5.0 (compatible; archive.org_bot +http://archive.example)",
+            "archive.org_bot",
+        );
+        token(
+            "Mozilla/5.0 (X11) AppleWebKit/537.36 (KHTML, like Gecko; compatible; my-bot/2) Chrome/1 Safari/1",
+            "my-bot",
+        );
         token("Mozilla allowbot2 99.9", "allowbot2");
-        token("Mozilla/5.0 (compatible; +http://a.example) thisbot/1", "thisbot");
+        token(
+            "Mozilla/5.0 (compatible; +http://a.example) thisbot/1",
+            "thisbot",
+        );
         token("Mozilla/5.0", "Mozilla");
         token("", "");
         token("+ 1.0", "");
@@ -665,17 +738,30 @@ mod tests {
 
     #[test]
     fn verdicts_name_their_line() {
-        let robots = Robots::parse(b"# hi\nUser-agent: *\nDisallow: /a  # no\nAllow: /a/b\nDisallow: /a\n");
+        let robots =
+            Robots::parse(b"# hi\nUser-agent: *\nDisallow: /a  # no\nAllow: /a/b\nDisallow: /a\n");
         let line = |number, text: &str| {
             Reason::Rule(Line {
                 number,
                 text: text.to_owned(),
             })
         };
-        assert_eq!(robots.verdict("x", "/ac"), Verdict::Refused(line(3, "Disallow: /a")));
-        assert_eq!(robots.verdict("x", "/a/b"), Verdict::Allowed(line(4, "Allow: /a/b")));
-        assert_eq!(robots.verdict("x", "/"), Verdict::Allowed(Reason::NoRuleMatches));
-        assert_eq!(Robots::parse(b"").verdict("x", "/"), Verdict::Allowed(Reason::NoGroup));
+        assert_eq!(
+            robots.verdict("x", "/ac"),
+            Verdict::Refused(line(3, "Disallow: /a"))
+        );
+        assert_eq!(
+            robots.verdict("x", "/a/b"),
+            Verdict::Allowed(line(4, "Allow: /a/b"))
+        );
+        assert_eq!(
+            robots.verdict("x", "/"),
+            Verdict::Allowed(Reason::NoRuleMatches)
+        );
+        assert_eq!(
+            Robots::parse(b"").verdict("x", "/"),
+            Verdict::Allowed(Reason::NoGroup)
+        );
     }
 
     #[test]
@@ -709,7 +795,10 @@ mod tests {
               User-agent: e\ncrawl-delay:1e99\n sitemap :/2.xml\nSitemap:\nUser-agent: *\nCrawl-delay: 7",
         );
         let seconds = |agent| robots.crawl_delay(agent).map(|d| d.as_secs_f64());
-        assert_eq!(["a", "b", "c", "d", "z"].map(seconds), [Some(1.5), None, None, None, Some(7.0)]);
+        assert_eq!(
+            ["a", "b", "c", "d", "z"].map(seconds),
+            [Some(1.5), None, None, None, Some(7.0)]
+        );
         assert_eq!(robots.crawl_delay("e"), Some(CRAWL_DELAY_MAX));
         assert!(robots.sitemaps().eq(["http://a.example/1.xml", "/2.xml"]));
     }
@@ -718,7 +807,8 @@ mod tests {
     fn what_is_too_long_is_cut_at_a_line() {
         let head = "User-agent: *\nDisallow: /a\n";
         let filler = "#".repeat(ROBOTS_BYTES_MAX - head.len() - 12);
-        let robots = Robots::parse(format!("{head}{filler}\nDisallow: /private\nDisallow: /b\n").as_bytes());
+        let robots =
+            Robots::parse(format!("{head}{filler}\nDisallow: /private\nDisallow: /b\n").as_bytes());
         assert!(robots.is_truncated());
         let allowed = |path| robots.verdict("x", path).is_allowed();
         assert_eq!(["/a", "/b", "/x"].map(allowed), [false, true, true]);

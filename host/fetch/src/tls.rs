@@ -5,7 +5,9 @@ use std::sync::Arc;
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::CryptoProvider;
-use rustls::{ClientConfig, DigitallySignedStruct, ProtocolVersion, RootCertStore, SignatureScheme};
+use rustls::{
+    ClientConfig, DigitallySignedStruct, ProtocolVersion, RootCertStore, SignatureScheme,
+};
 use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
 
 use crate::config::Trust;
@@ -51,14 +53,20 @@ impl Tls {
         let (mut config, judge) = match trust {
             Trust::Platform => {
                 let roots = platform_roots();
-                (versions.with_root_certificates(roots).with_no_client_auth(), None)
+                (
+                    versions.with_root_certificates(roots).with_no_client_auth(),
+                    None,
+                )
             }
             Trust::Roots(certificates) => {
                 let mut roots = RootCertStore::empty();
                 for certificate in certificates {
                     roots.add(certificate.clone())?;
                 }
-                (versions.with_root_certificates(roots).with_no_client_auth(), None)
+                (
+                    versions.with_root_certificates(roots).with_no_client_auth(),
+                    None,
+                )
             }
             Trust::Record => {
                 let recorder = Arc::new(TrustAll(provider.clone()));
@@ -190,7 +198,9 @@ impl ServerCertVerifier for TrustNone {
         _ocsp: &[u8],
         _now: UnixTime,
     ) -> Result<ServerCertVerified, rustls::Error> {
-        Err(rustls::Error::General("the platform has no root certificates".to_owned()))
+        Err(rustls::Error::General(
+            "the platform has no root certificates".to_owned(),
+        ))
     }
 
     fn verify_tls12_signature(

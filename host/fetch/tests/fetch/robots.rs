@@ -1,8 +1,6 @@
 //! Cases of robots.txt files with what the predecessor answered; where RFC 9309 says otherwise, `expected` is the
 //! standard's answer, `predecessor` the old one, and `reason` the clause.
 
-#![allow(clippy::unwrap_used, reason = "tests")]
-
 use opilio_fetch::robots::Robots;
 use serde_json::Value;
 
@@ -12,19 +10,28 @@ fn check(case: &Value) -> Result<(), String> {
     let robots = Robots::parse(text(&case["options"]["robots_txt"]).as_bytes());
     let agent = text(&case["options"]["user_agent"]);
     let answer: Value = match case["op"].as_str().unwrap() {
-        "robots_allows" => robots.verdict(&agent, &text(&case["input"])).is_allowed().into(),
-        "robots_crawl_delay" => robots.crawl_delay(&agent).map_or(-1.0, |d| d.as_secs_f64()).into(),
+        "robots_allows" => robots
+            .verdict(&agent, &text(&case["input"]))
+            .is_allowed()
+            .into(),
+        "robots_crawl_delay" => robots
+            .crawl_delay(&agent)
+            .map_or(-1.0, |d| d.as_secs_f64())
+            .into(),
         other => panic!("{other}"),
     };
     match case["expected"] == answer {
         true => Ok(()),
-        false => Err(format!("{}: {answer} instead of {}", case["id"], case["expected"])),
+        false => Err(format!(
+            "{}: {answer} instead of {}",
+            case["id"], case["expected"]
+        )),
     }
 }
 
 #[test]
 fn all_cases_hold() {
-    let cases: Vec<Value> = serde_json::from_str(include_str!("cases/robots.json")).unwrap();
+    let cases: Vec<Value> = serde_json::from_str(include_str!("../cases/robots.json")).unwrap();
     assert!(cases.len() >= 38, "{}", cases.len());
     let faults: Vec<String> = cases.iter().filter_map(|case| check(case).err()).collect();
     assert!(faults.is_empty(), "{faults:#?}");
@@ -32,9 +39,13 @@ fn all_cases_hold() {
 
 #[test]
 fn where_we_differ_the_reason_is_given() {
-    let cases: Vec<Value> = serde_json::from_str(include_str!("cases/robots.json")).unwrap();
+    let cases: Vec<Value> = serde_json::from_str(include_str!("../cases/robots.json")).unwrap();
     for case in cases {
-        assert_eq!(case["predecessor"].is_null(), case["reason"].is_null(), "{case}");
+        assert_eq!(
+            case["predecessor"].is_null(),
+            case["reason"].is_null(),
+            "{case}"
+        );
         assert_ne!(case["predecessor"], case["expected"], "{case}");
     }
 }

@@ -1,20 +1,16 @@
 //! Exchanges with servers that behave and servers that do not: what is recorded is what the server's side saw.
 
-#![allow(clippy::unwrap_used, reason = "tests")]
-
-mod server;
-
 use std::io::Read;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::server::{Connection, Server, resetting};
 use opilio_fetch::{
     Config, Exchange, FetchFailure, Fetcher, HeadVerdict, PayloadDigest, Phase, Request,
     RequestBody, ResponseHead, Spool, Truncation, Trust,
 };
 use opilio_uri::Uri;
-use server::{Connection, Server, resetting};
 
 const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
@@ -104,7 +100,10 @@ impl Case {
             String::from_utf8_lossy(&recorded),
             String::from_utf8_lossy(&capture.sent)
         );
-        assert_eq!(exchange.payload_digest, PayloadDigest::of(&all(&exchange.payload)));
+        assert_eq!(
+            exchange.payload_digest,
+            PayloadDigest::of(&all(&exchange.payload))
+        );
         exchange
     }
 
@@ -112,9 +111,15 @@ impl Case {
     async fn complete(self, status: i32, payload: impl AsRef<[u8]>) -> Exchange {
         let sent = self.response.clone();
         let exchange = self.run().await;
-        assert!(exchange.failure.is_none() && exchange.truncated.is_none(), "{exchange:?}");
+        assert!(
+            exchange.failure.is_none() && exchange.truncated.is_none(),
+            "{exchange:?}"
+        );
         assert_eq!(exchange.status(), status);
-        assert_eq!([exchange.interim.to_vec(), all(&exchange.wire)].concat(), sent);
+        assert_eq!(
+            [exchange.interim.to_vec(), all(&exchange.wire)].concat(),
+            sent
+        );
         assert_eq!(all(&exchange.payload), payload.as_ref());
         exchange
     }
@@ -123,8 +128,15 @@ impl Case {
     async fn broken(self, status: i32, truncated: Option<Truncation>, payload: &str) -> Exchange {
         let sent = self.response.clone();
         let exchange = self.run().await;
-        assert_eq!((exchange.status(), exchange.truncated), (status, truncated), "{exchange:?}");
-        assert_eq!([exchange.interim.to_vec(), all(&exchange.wire)].concat(), sent);
+        assert_eq!(
+            (exchange.status(), exchange.truncated),
+            (status, truncated),
+            "{exchange:?}"
+        );
+        assert_eq!(
+            [exchange.interim.to_vec(), all(&exchange.wire)].concat(),
+            sent
+        );
         assert_eq!(String::from_utf8_lossy(&all(&exchange.payload)), payload);
         exchange
     }
@@ -141,7 +153,9 @@ async fn the_request_is_sent_as_configured() {
     let mut config = config();
     config.from = Some("crawl@library.example".to_owned());
     config.accept_encoding = Some("gzip, br".to_owned());
-    config.headers.push(("X-Purpose".to_owned(), "preservation".to_owned()));
+    config
+        .headers
+        .push(("X-Purpose".to_owned(), "preservation".to_owned()));
     config.keep_alive = false;
     let fetcher = Fetcher::new(config).unwrap();
     let mut request = request("http", server.address);
@@ -174,7 +188,9 @@ async fn the_request_is_sent_as_configured() {
 async fn a_form_is_posted() {
     let server = Server::plain(|mut connection| async move {
         connection.request().await;
-        connection.send(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").await;
+        connection
+            .send(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+            .await;
         connection.hang().await;
     })
     .await;
@@ -186,8 +202,14 @@ async fn a_form_is_posted() {
     let exchange = Fetcher::new(config()).unwrap().http(request, proceed).await;
     let sent = String::from_utf8_lossy(&exchange.request_bytes).into_owned();
     assert!(sent.starts_with("POST /a?b=c HTTP/1.1\r\nHost: "), "{sent}");
-    assert!(sent.contains("\r\nContent-Type: application/x-www-form-urlencoded\r\n"), "{sent}");
-    assert!(sent.contains("\r\nContent-Length: 7\r\n") && sent.ends_with("\r\n\r\na=1&b=2"), "{sent}");
+    assert!(
+        sent.contains("\r\nContent-Type: application/x-www-form-urlencoded\r\n"),
+        "{sent}"
+    );
+    assert!(
+        sent.contains("\r\nContent-Length: 7\r\n") && sent.ends_with("\r\n\r\na=1&b=2"),
+        "{sent}"
+    );
 }
 
 #[tokio::test]
@@ -197,29 +219,65 @@ async fn complete_responses_are_recorded_to_the_byte() {
         .complete(200, "hello")
         .await;
     let head = exchange.head.unwrap();
-    assert_eq!((head.version.as_str(), head.status, head.reason.as_str()), ("HTTP/1.1", 200, "Fine"));
-    let headers: Vec<_> = head.headers.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
-    assert_eq!(headers, [("cOnTent-LENGTH", "5"), ("X-a", "1"), ("x-A", "2"), ("X-Fold", "a b")]);
+    assert_eq!(
+        (head.version.as_str(), head.status, head.reason.as_str()),
+        ("HTTP/1.1", 200, "Fine")
+    );
+    let headers: Vec<_> = head
+        .headers
+        .iter()
+        .map(|(n, v)| (n.as_str(), v.as_str()))
+        .collect();
+    assert_eq!(
+        headers,
+        [
+            ("cOnTent-LENGTH", "5"),
+            ("X-a", "1"),
+            ("x-A", "2"),
+            ("X-Fold", "a b")
+        ]
+    );
 
     let chunks = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nh\r\n03;ext=\"x\"\r\nell\r\n1\r\no\r\n0\r\nTrailer: t\r\n\r\n";
     Case::new(chunks).kept_open().complete(200, "hello").await;
     let both = "HTTP/1.1 200 OK\r\nContent-Length: 999\r\ntransfer-encoding: Chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n";
     Case::new(both).kept_open().complete(200, "hello").await;
-    Case::new("HTTP/1.1 200 OK\r\n\r\nuntil the end").complete(200, "until the end").await;
-    Case::new("HTTP/1.0 200 OK\r\nA: b\r\n\r\nold").complete(200, "old").await;
-    Case::new("HTTP/1.0 200\n\nbare").complete(200, "bare").await;
-    Case::new("HTTP/1.1 304 Not Modified\r\nETag: x\r\nContent-Length: 99\r\n\r\n").kept_open().complete(304, "").await;
-    Case::new("HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n").kept_open().complete(404, "").await;
-    Case::new("HTTP/1.1 200 OK\r\nX: a\0b\r\nBad Name: x\r\nno colon\r\nContent-Length: 2\r\n\r\nok")
-        .kept_open()
-        .complete(200, "ok")
+    Case::new("HTTP/1.1 200 OK\r\n\r\nuntil the end")
+        .complete(200, "until the end")
         .await;
-    Case::new("HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\nopaque").complete(200, "opaque").await;
-    let interim = Case::new("HTTP/1.1 103 Early Hints\r\nLink: a\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx")
-        .kept_open()
-        .complete(200, "x")
+    Case::new("HTTP/1.0 200 OK\r\nA: b\r\n\r\nold")
+        .complete(200, "old")
         .await;
-    assert!(interim.interim.ends_with(b"Link: a\r\n\r\n") && all(&interim.wire).starts_with(b"HTTP/1.1 200"));
+    Case::new("HTTP/1.0 200\n\nbare")
+        .complete(200, "bare")
+        .await;
+    Case::new("HTTP/1.1 304 Not Modified\r\nETag: x\r\nContent-Length: 99\r\n\r\n")
+        .kept_open()
+        .complete(304, "")
+        .await;
+    Case::new("HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n")
+        .kept_open()
+        .complete(404, "")
+        .await;
+    Case::new(
+        "HTTP/1.1 200 OK\r\nX: a\x01b\r\nBad Name: x\r\nno colon\r\nContent-Length: 2\r\n\r\nok",
+    )
+    .kept_open()
+    .complete(200, "ok")
+    .await;
+    Case::new("HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\nopaque")
+        .complete(200, "opaque")
+        .await;
+    let interim = Case::new(
+        "HTTP/1.1 103 Early Hints\r\nLink: a\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx",
+    )
+    .kept_open()
+    .complete(200, "x")
+    .await;
+    assert!(
+        interim.interim.ends_with(b"Link: a\r\n\r\n")
+            && all(&interim.wire).starts_with(b"HTTP/1.1 200")
+    );
 }
 
 #[tokio::test]
@@ -245,7 +303,11 @@ async fn large_bodies_go_to_disk_unharmed() {
     chunked.extend_from_slice(b"0\r\n\r\n");
     let exchange = Case::new(&chunked).kept_open().complete(200, &body).await;
     assert!(exchange.payload.bytes_if_small().is_none());
-    Case::new(&chunked).kept_open().with(|c| c.spool_memory_max = 0).complete(200, &body).await;
+    Case::new(&chunked)
+        .kept_open()
+        .with(|c| c.spool_memory_max = 0)
+        .complete(200, &body)
+        .await;
 }
 
 #[tokio::test]
@@ -253,12 +315,20 @@ async fn broken_responses_end_with_the_right_code() {
     use Truncation::{Disconnect, Framing};
     let lost = Some(Disconnect);
     Case::new("").broken(-404, None, "").await;
-    Case::new("HTTP/1.1 200 OK\r\nCont").broken(-3, lost, "").await;
-    Case::new("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhello").broken(-3, lost, "hello").await;
+    Case::new("HTTP/1.1 200 OK\r\nCont")
+        .broken(-3, lost, "")
+        .await;
+    Case::new("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhello")
+        .broken(-3, lost, "hello")
+        .await;
     let chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n";
     Case::new(chunked).broken(-3, lost, "hello").await;
-    Case::new(format!("{chunked}5\r\nhel")).broken(-3, lost, "hellohel").await;
-    Case::new(format!("{chunked}zz\r\nhello\r\n0\r\n\r\n")).broken(-3, Some(Framing), "hello").await;
+    Case::new(format!("{chunked}5\r\nhel"))
+        .broken(-3, lost, "hellohel")
+        .await;
+    Case::new(format!("{chunked}zz\r\nhello\r\n0\r\n\r\n"))
+        .broken(-3, Some(Framing), "hello")
+        .await;
     for garbage in [
         "<html>HTTP/0.9</html>",
         "\0\x01\x02\x03",
@@ -267,15 +337,22 @@ async fn broken_responses_end_with_the_right_code() {
         "SSH-2.0-OpenSSH_9.2p1\r\n",
         "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello!",
         "HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\nhello",
+        "HTTP/1.1 200 OK\r\nX: a\0b\r\nContent-Length: 5\r\n\r\nhello",
     ] {
         let exchange = Case::new(garbage).broken(-3, None, "").await;
-        assert!(matches!(exchange.failure, Some(FetchFailure::NotHttp { .. })), "{exchange:?}");
+        assert!(
+            matches!(exchange.failure, Some(FetchFailure::NotHttp { .. })),
+            "{exchange:?}"
+        );
     }
 }
 
 #[tokio::test]
 async fn more_than_the_message_has_room_for_is_cut_and_counted() {
-    let exchange = Case::new("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello and more").kept_open().run().await;
+    let exchange = Case::new("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello and more")
+        .kept_open()
+        .run()
+        .await;
     assert_eq!((exchange.status(), exchange.truncated), (200, None));
     assert!(all(&exchange.wire).ends_with(b"\r\n\r\nhello"));
     assert_eq!(all(&exchange.payload), b"hello");
@@ -286,21 +363,48 @@ async fn more_than_the_message_has_room_for_is_cut_and_counted() {
 async fn silence_is_a_timeout() {
     let short = |config: &mut Config| config.response_timeout = SHORT;
     let time = Some(Truncation::Time);
-    Case::new("").kept_open().with(short).broken(-4, None, "").await;
-    Case::new("HTTP/1.1 200 O").kept_open().with(short).broken(-4, time, "").await;
+    Case::new("")
+        .kept_open()
+        .with(short)
+        .broken(-4, None, "")
+        .await;
+    Case::new("HTTP/1.1 200 O")
+        .kept_open()
+        .with(short)
+        .broken(-4, time, "")
+        .await;
     let head = "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhello";
-    let exchange = Case::new(head).kept_open().with(short).broken(-4, time, "hello").await;
-    assert!(matches!(exchange.failure, Some(FetchFailure::Timeout { phase: Phase::Body, .. })));
+    let exchange = Case::new(head)
+        .kept_open()
+        .with(short)
+        .broken(-4, time, "hello")
+        .await;
+    assert!(matches!(
+        exchange.failure,
+        Some(FetchFailure::Timeout {
+            phase: Phase::Body,
+            ..
+        })
+    ));
     assert_eq!(exchange.head.unwrap().status, 200);
 }
 
-/// Sends `head`, then `again` for as long as the client stays.
+/// Sends `head`, then `again` and again for as long as the client stays.
 async fn endless(head: &'static str, again: &'static str, pause: Duration) -> Server {
     Server::plain(move |mut connection| async move {
         connection.request().await;
         connection.send(head.as_bytes()).await;
-        while connection.send(again.as_bytes()).await {
-            tokio::time::sleep(pause).await;
+        // Without a pause in larger pieces, none of which ends with a chunk or a line.
+        let endless = again.repeat(1000);
+        let mut rest = endless.as_bytes().iter().copied().cycle();
+        let size = if pause.is_zero() { 997 } else { again.len() };
+        while connection
+            .send(&rest.by_ref().take(size).collect::<Vec<_>>())
+            .await
+        {
+            if !pause.is_zero() {
+                tokio::time::sleep(pause).await;
+            }
         }
     })
     .await
@@ -313,28 +417,74 @@ async fn endless_responses_are_cut() {
     let chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
     let plain = "HTTP/1.1 200 OK\r\n\r\n";
     for (head, again, pause, status, truncated, annotation) in [
-        (chunked, "5\r\nhello\r\n", slow, 200, Truncation::Time, "timeTrunc"),
+        (
+            chunked,
+            "5\r\nhello\r\n",
+            slow,
+            200,
+            Truncation::Time,
+            "timeTrunc",
+        ),
         (plain, "hello", slow, 200, Truncation::Time, "timeTrunc"),
         (plain, "hello", none, 200, Truncation::Length, "lenTrunc"),
-        (chunked, "5\r\nhello\r\n", none, 200, Truncation::Length, "lenTrunc"),
-        ("HTTP/1.1 200 OK\r\n", "A: b\r\n", none, 200, Truncation::Headers, "headerTrunc"),
-        ("HTTP/1.1 200 OK\r\n", "A", none, 200, Truncation::Headers, "headerTrunc"),
+        (
+            chunked,
+            "5\r\nhello\r\n",
+            none,
+            200,
+            Truncation::Length,
+            "lenTrunc",
+        ),
+        (
+            "HTTP/1.1 200 OK\r\n",
+            "A: b\r\n",
+            none,
+            200,
+            Truncation::Headers,
+            "headerTrunc",
+        ),
+        (
+            "HTTP/1.1 200 OK\r\n",
+            "A",
+            none,
+            200,
+            Truncation::Headers,
+            "headerTrunc",
+        ),
     ] {
         let server = endless(head, again, pause).await;
         let mut config = config();
         config.body_bytes_max = Some(100_003).filter(|_| pause == none);
-        config.total_timeout = if pause == none { config.total_timeout } else { SHORT };
-        let exchange = Fetcher::new(config).unwrap().http(request("http", server.address), proceed).await;
-        assert_eq!((exchange.status(), exchange.truncated), (status, Some(truncated)), "{exchange:?}");
+        config.total_timeout = if pause == none {
+            config.total_timeout
+        } else {
+            SHORT
+        };
+        let exchange = Fetcher::new(config)
+            .unwrap()
+            .http(request("http", server.address), proceed)
+            .await;
+        assert_eq!(
+            (exchange.status(), exchange.truncated),
+            (status, Some(truncated)),
+            "{exchange:?}"
+        );
         assert_eq!(exchange.annotations, [annotation]);
         let payload = all(&exchange.payload);
         assert!(b"hello".repeat(payload.len() / 5 + 1).starts_with(&payload));
         let wire = all(&exchange.wire);
-        let sent = [head.as_bytes(), &again.as_bytes().repeat(wire.len())[..wire.len()]].concat();
+        let sent = [
+            head.as_bytes(),
+            &again.as_bytes().repeat(wire.len())[..wire.len()],
+        ]
+        .concat();
         assert!(sent.starts_with(&wire));
         if truncated == Truncation::Length {
             assert_eq!(payload.len(), 100_003);
-            assert!(wire.ends_with(b"hel"), "the recording ends where the payload does");
+            assert!(
+                wire.ends_with(b"hel"),
+                "the recording ends where the payload does"
+            );
         }
         assert_eq!(exchange.payload_digest, PayloadDigest::of(&payload));
     }
@@ -343,7 +493,10 @@ async fn endless_responses_are_cut() {
 #[tokio::test]
 async fn endless_interim_responses_are_no_response() {
     let server = endless("", "HTTP/1.1 100 Continue\r\n\r\n", Duration::ZERO).await;
-    let exchange = Fetcher::new(config()).unwrap().http(request("http", server.address), proceed).await;
+    let exchange = Fetcher::new(config())
+        .unwrap()
+        .http(request("http", server.address), proceed)
+        .await;
     assert_eq!(exchange.status(), -3, "{exchange:?}");
     assert!(exchange.interim.len() < 1 << 20);
 }
@@ -353,13 +506,21 @@ async fn slow_heads_run_out_of_time() {
     let server = endless("HTTP/1.1 200 OK\r\n", "A: b\r\n", Duration::from_millis(20)).await;
     let mut config = config();
     config.total_timeout = SHORT;
-    let exchange = Fetcher::new(config).unwrap().http(request("http", server.address), proceed).await;
-    assert_eq!((exchange.status(), exchange.truncated), (-4, Some(Truncation::Time)), "{exchange:?}");
+    let exchange = Fetcher::new(config)
+        .unwrap()
+        .http(request("http", server.address), proceed)
+        .await;
+    assert_eq!(
+        (exchange.status(), exchange.truncated),
+        (-4, Some(Truncation::Time)),
+        "{exchange:?}"
+    );
 }
 
 #[tokio::test]
 async fn a_filter_can_stop_after_the_head() {
-    let response = "HTTP/1.1 200 OK\r\nContent-Type: video/mp4\r\nContent-Length: 11\r\n\r\nhello world";
+    let response =
+        "HTTP/1.1 200 OK\r\nContent-Type: video/mp4\r\nContent-Length: 11\r\n\r\nhello world";
     let server = Server::plain(move |mut connection| async move {
         while connection.request().await {
             connection.send(response.as_bytes()).await;
@@ -387,12 +548,21 @@ async fn a_filter_can_stop_after_the_head() {
     let exchange = task.await.unwrap();
     assert_eq!(asked.lock().unwrap().as_deref(), Some("video/mp4"));
     assert_eq!(exchange.aborted_by_filter.as_deref(), Some("too moving"));
-    assert_eq!((exchange.status(), exchange.annotations.as_slice()), (200, &["midFetchAbort".to_owned()][..]));
-    assert_eq!(all(&exchange.wire), response.strip_suffix("hello world").unwrap().as_bytes());
+    assert_eq!(
+        (exchange.status(), exchange.annotations.as_slice()),
+        (200, &["midFetchAbort".to_owned()][..])
+    );
+    assert_eq!(
+        all(&exchange.wire),
+        response.strip_suffix("hello world").unwrap().as_bytes()
+    );
     assert!(exchange.payload.is_empty() && exchange.truncated.is_none());
     // The connection is not used again: its body is still on the way.
     let next = fetcher.http(wanted, proceed).await;
-    assert_eq!((next.reused_connection, all(&next.payload).as_slice()), (false, &b"hello world"[..]));
+    assert_eq!(
+        (next.reused_connection, all(&next.payload).as_slice()),
+        (false, &b"hello world"[..])
+    );
 }
 
 #[tokio::test]
@@ -424,14 +594,19 @@ async fn kept_connections_split_their_exchanges_exactly() {
     let captures = server.captures();
     assert_eq!((captures.len(), &captures[0].received), (1, &sent));
     let after = fetcher.http(request("http", server.address), proceed).await;
-    assert_eq!((after.reused_connection, server.captures().len()), (false, 2));
+    assert_eq!(
+        (after.reused_connection, server.captures().len()),
+        (false, 2)
+    );
 }
 
 #[tokio::test]
 async fn connections_are_not_kept_where_nobody_wants_it() {
     let server = Server::plain(move |mut connection| async move {
         while connection.request().await {
-            connection.send(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").await;
+            connection
+                .send(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+                .await;
         }
     })
     .await;
@@ -440,7 +615,10 @@ async fn connections_are_not_kept_where_nobody_wants_it() {
     let fetcher = Fetcher::new(config).unwrap();
     for _ in 0..2 {
         let exchange = fetcher.http(request("http", server.address), proceed).await;
-        assert_eq!((exchange.status(), exchange.reused_connection), (200, false));
+        assert_eq!(
+            (exchange.status(), exchange.reused_connection),
+            (200, false)
+        );
     }
     assert_eq!(server.captures().len(), 2);
 }
@@ -449,7 +627,9 @@ async fn connections_are_not_kept_where_nobody_wants_it() {
 async fn a_kept_connection_that_died_is_replaced_once() {
     let server = Server::plain(move |mut connection| async move {
         connection.request().await;
-        connection.send(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").await;
+        connection
+            .send(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+            .await;
         // The first connection swallows its second request, as a server does that closes at the same moment.
         if connection.number == 0 {
             connection.request().await;
@@ -462,7 +642,10 @@ async fn a_kept_connection_that_died_is_replaced_once() {
     let fetcher = Fetcher::new(config()).unwrap();
     fetcher.http(request("http", server.address), proceed).await;
     let exchange = fetcher.http(request("http", server.address), proceed).await;
-    assert_eq!((exchange.status(), exchange.reused_connection), (200, false));
+    assert_eq!(
+        (exchange.status(), exchange.reused_connection),
+        (200, false)
+    );
     let captures = server.captures();
     assert_eq!(captures.len(), 2);
     assert_eq!(exchange.request_bytes, captures[1].received);
@@ -481,7 +664,10 @@ async fn resets_are_lost_connections() {
         (true, "HTTP/1.1 200 OK\r\n\r\nhello"),
     ] {
         let (address, task) = resetting(after_request, response.as_bytes()).await;
-        let exchange = Fetcher::new(config()).unwrap().http(request("http", address), proceed).await;
+        let exchange = Fetcher::new(config())
+            .unwrap()
+            .http(request("http", address), proceed)
+            .await;
         assert_eq!(exchange.status(), -3, "{response:?}: {exchange:?}");
         task.await.unwrap();
     }
@@ -495,11 +681,15 @@ async fn refused_connections_and_the_next_address() {
     let fetcher = Fetcher::new(config()).unwrap();
     let exchange = fetcher.http(request("http", address), proceed).await;
     assert_eq!(exchange.status(), -2, "{exchange:?}");
-    assert!(exchange.request_bytes.is_empty() && exchange.wire.is_empty() && exchange.peer.is_none());
+    assert!(
+        exchange.request_bytes.is_empty() && exchange.wire.is_empty() && exchange.peer.is_none()
+    );
 
     let server = Server::plain(|mut connection| async move {
         connection.request().await;
-        connection.send(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").await;
+        connection
+            .send(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+            .await;
     })
     .await;
     let mut both = request("http", server.address);
@@ -521,11 +711,19 @@ async fn private_addresses_are_refused_before_connecting() {
     let now = jiff::Timestamp::UNIX_EPOCH;
     let mut request = request("http", server.address);
     request.addresses = fetcher.resolve("site.test", now).await.unwrap().addresses;
-    for address in ["127.0.0.1", "::ffff:127.0.0.1", "169.254.169.254", "0.0.0.0"] {
+    for address in [
+        "127.0.0.1",
+        "::ffff:127.0.0.1",
+        "169.254.169.254",
+        "0.0.0.0",
+    ] {
         request.addresses.push(address.parse().unwrap());
         let exchange = fetcher.http(request.clone(), proceed).await;
         assert_eq!(exchange.status(), -5001, "{exchange:?}");
-        assert!(matches!(exchange.failure, Some(FetchFailure::AddressRefused { .. })));
+        assert!(matches!(
+            exchange.failure,
+            Some(FetchFailure::AddressRefused { .. })
+        ));
     }
     assert_eq!(server.captures().len(), 0);
 }
@@ -540,7 +738,10 @@ async fn what_is_not_ours_is_unfetchable() {
 
 #[tokio::test]
 async fn a_scratch_directory_that_fails_is_our_fault() {
-    let body = format!("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{}", "x".repeat(100));
+    let body = format!(
+        "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{}",
+        "x".repeat(100)
+    );
     let missing = |config: &mut Config| {
         config.spool_memory_max = 10;
         config.scratch_dir = "/nonexistent/scratch".into();
@@ -556,7 +757,10 @@ async fn a_scratch_directory_that_fails_is_our_fault() {
     .await;
     let mut config = config();
     missing(&mut config);
-    let exchange = Fetcher::new(config).unwrap().http(request("http", server.address), proceed).await;
+    let exchange = Fetcher::new(config)
+        .unwrap()
+        .http(request("http", server.address), proceed)
+        .await;
     assert_eq!(exchange.status(), -5, "{exchange:?}");
 }
 

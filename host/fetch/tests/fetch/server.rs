@@ -10,33 +10,33 @@ use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
 
 /// A running server; stops when dropped.
-pub struct Server {
-    pub address: SocketAddr,
+pub(crate) struct Server {
+    pub(crate) address: SocketAddr,
     captures: Arc<Mutex<Vec<Capture>>>,
     task: JoinHandle<()>,
 }
 
 /// What crossed one connection.
 #[derive(Clone, Debug, Default)]
-pub struct Capture {
-    pub received: Vec<u8>,
-    pub sent: Vec<u8>,
+pub(crate) struct Capture {
+    pub(crate) received: Vec<u8>,
+    pub(crate) sent: Vec<u8>,
 }
 
 trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Stream for S {}
 
 /// The server's side of one connection.
-pub struct Connection {
+pub(crate) struct Connection {
     stream: Box<dyn Stream>,
     /// Which connection this is, from 0.
-    pub number: usize,
+    pub(crate) number: usize,
     captures: Arc<Mutex<Vec<Capture>>>,
 }
 
 impl Server {
     /// Runs `script` once for each connection.
-    pub async fn plain<F>(script: impl Fn(Connection) -> F + Send + 'static) -> Self
+    pub(crate) async fn plain<F>(script: impl Fn(Connection) -> F + Send + 'static) -> Self
     where
         F: Future<Output = ()> + Send + 'static,
     {
@@ -44,7 +44,7 @@ impl Server {
     }
 
     /// The same, below TLS.
-    pub async fn tls<F>(
+    pub(crate) async fn tls<F>(
         acceptor: TlsAcceptor,
         script: impl Fn(Connection) -> F + Send + 'static,
     ) -> Self
@@ -91,7 +91,7 @@ impl Server {
         }
     }
 
-    pub fn captures(&self) -> Vec<Capture> {
+    pub(crate) fn captures(&self) -> Vec<Capture> {
         self.captures.lock().unwrap().clone()
     }
 }
@@ -104,7 +104,7 @@ impl Drop for Server {
 
 impl Connection {
     /// Reads one request head; false where the client has gone.
-    pub async fn request(&mut self) -> bool {
+    pub(crate) async fn request(&mut self) -> bool {
         let mut head = Vec::new();
         let mut byte = [0];
         while !head.ends_with(b"\r\n\r\n") {
@@ -119,7 +119,7 @@ impl Connection {
     }
 
     /// Sends all of it; false where the client has gone.
-    pub async fn send(&mut self, bytes: &[u8]) -> bool {
+    pub(crate) async fn send(&mut self, bytes: &[u8]) -> bool {
         let sent = self.stream.write_all(bytes).await.is_ok() && self.stream.flush().await.is_ok();
         if sent {
             let mut captures = self.captures.lock().unwrap();
@@ -129,22 +129,25 @@ impl Connection {
     }
 
     /// Waits for the client to go.
-    pub async fn hang(mut self) {
+    pub(crate) async fn hang(mut self) {
         let mut rest = Vec::new();
         let _ = self.stream.read_to_end(&mut rest).await;
     }
 
     /// Ends with FIN (and close_notify below TLS).
-    pub async fn close(mut self) {
+    pub(crate) async fn close(mut self) {
         let _ = self.stream.shutdown().await;
     }
 
     /// Ends with what dropping the socket does: FIN without close_notify.
-    pub fn drop_silently(self) {}
+    pub(crate) fn drop_silently(self) {}
 }
 
 /// Accepts one connection, sends `response`, and resets it.
-pub async fn resetting(after_request: bool, response: &'static [u8]) -> (SocketAddr, JoinHandle<()>) {
+pub(crate) async fn resetting(
+    after_request: bool,
+    response: &'static [u8],
+) -> (SocketAddr, JoinHandle<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let task = tokio::spawn(async move {

@@ -1,19 +1,17 @@
 //! HTTPS against servers with certificates of our own making.
 
-#![allow(clippy::unwrap_used, reason = "tests")]
-
-mod server;
-
 use std::io::Read;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use opilio_fetch::{Config, Exchange, FetchFailure, Fetcher, HeadVerdict, Request, ResponseHead, Trust};
+use crate::server::{Connection, Server};
+use opilio_fetch::{
+    Config, Exchange, FetchFailure, Fetcher, HeadVerdict, Request, ResponseHead, Trust,
+};
 use opilio_uri::Uri;
 use rustls::ServerConfig;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
-use server::{Connection, Server};
 use tokio_rustls::TlsAcceptor;
 
 const RESPONSE: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-LENGTH: 5\r\n\r\nhello";
@@ -73,11 +71,18 @@ async fn a_trusted_certificate_is_fetched_and_its_session_recorded() {
     let fetcher = Fetcher::new(config(Trust::Roots(vec![certificate.clone()]))).unwrap();
     for reused in [false, true] {
         let exchange = fetch(&fetcher, &server).await;
-        assert_eq!((exchange.status(), exchange.reused_connection), (200, reused), "{exchange:?}");
+        assert_eq!(
+            (exchange.status(), exchange.reused_connection),
+            (200, reused),
+            "{exchange:?}"
+        );
         assert_eq!(wire(&exchange), RESPONSE);
         assert_eq!(exchange.protocols(), ["http/1.1", "tls/1.3"]);
         let tls = exchange.tls.unwrap();
-        assert_eq!((tls.certificates, tls.verified), (vec![certificate.clone()], Ok(())));
+        assert_eq!(
+            (tls.certificates, tls.verified),
+            (vec![certificate.clone()], Ok(()))
+        );
         assert!(tls.cipher_suite.unwrap().starts_with("TLS13_"));
     }
     assert_eq!(server.captures().len(), 1);
@@ -145,20 +150,29 @@ async fn sessions_that_end_without_saying_so_are_noted() {
     let fetcher = Fetcher::new(config(Trust::Roots(vec![certificate]))).unwrap();
     for notes in [&["noCloseNotify"][..], &[]] {
         let exchange = fetch(&fetcher, &server).await;
-        assert_eq!((exchange.status(), exchange.payload.length()), (200, 5), "{exchange:?}");
+        assert_eq!(
+            (exchange.status(), exchange.payload.length()),
+            (200, 5),
+            "{exchange:?}"
+        );
         assert_eq!(exchange.annotations, notes);
     }
     // Where the length was promised, the end is a loss.
     let (acceptor, certificate) = certificate_of_the_site();
     let server = Server::tls(acceptor, |mut connection| async move {
         connection.request().await;
-        connection.send(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhello").await;
+        connection
+            .send(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhello")
+            .await;
         connection.drop_silently();
     })
     .await;
     let fetcher = Fetcher::new(config(Trust::Roots(vec![certificate]))).unwrap();
     let exchange = fetch(&fetcher, &server).await;
-    assert!(matches!(exchange.failure, Some(FetchFailure::Lost { .. })), "{exchange:?}");
+    assert!(
+        matches!(exchange.failure, Some(FetchFailure::Lost { .. })),
+        "{exchange:?}"
+    );
 }
 
 fn certificate_of_the_site() -> (TlsAcceptor, CertificateDer<'static>) {

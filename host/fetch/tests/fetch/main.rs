@@ -1,0 +1,8 @@
+//! The fetcher against servers on loopback that say exactly what a test tells them to.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod exchange;
+mod robots;
+mod server;
+mod tls;
