@@ -1,0 +1,43 @@
+//! The `css` extractor: imports, images, fonts and whatever else a style sheet names.
+//!
+//! [`sheet::read`] is the whole of it as a function over text; this file makes a plugin of it.
+
+pub mod sheet;
+
+use opilio_plugin::prelude::*;
+
+/// The plugin. There is nothing to set: all that a style sheet names belongs to the page.
+#[derive(Clone, Copy, Debug)]
+pub struct Css;
+
+impl Plugin for Css {
+    const NAME: &'static str = "css";
+    const SUMMARY: &'static str = "Imports, images and fonts of style sheets";
+    type Settings = NoSettings;
+
+    fn new(NoSettings {}: NoSettings) -> Result<Self, Vec<SettingsFault>> {
+        Ok(Self)
+    }
+
+    fn handles() -> Handles {
+        Handles::media_types(&["text/css"])
+    }
+}
+
+impl Extractor for Css {
+    fn extract(&self, document: &Document) -> Extraction {
+        let text = document.text();
+        // Most `style` attributes are fragments of a few bytes; `sheet::read` costs nothing then.
+        let links = sheet::read(&text)
+            .into_iter()
+            .map(|found| Link::new(found.uri, Hop::Embed, found.place.context()))
+            .collect();
+        Extraction {
+            links,
+            finished: true,
+            ..Extraction::default()
+        }
+    }
+}
+
+opilio_plugin::export!(extractors: [Css]);

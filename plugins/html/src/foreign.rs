@@ -1,0 +1,161 @@
+//! Where a place is inside SVG or MathML: the little that a tree builder knows and links depend on.
+//! Inside, `<![CDATA[` is one, and `<title/>` or `<script/>` close themselves.
+
+/// Deepest nesting that is followed; deeper down nothing is told apart any more.
+const DEPTH_MAX: usize = 256;
+
+/// The open SVG and MathML elements, and the elements in them that hold HTML again.
+#[derive(Debug, Default)]
+pub(crate) struct Foreign {
+    open: Vec<&'static str>,
+}
+
+const ROOTS: [&str; 2] = ["svg", "math"];
+
+/// Elements inside of which HTML's own rules hold again.
+const INTEGRATION_POINTS: [&str; 9] = [
+    "foreignobject",
+    "desc",
+    "title",
+    "annotation-xml",
+    "mi",
+    "mo",
+    "mn",
+    "ms",
+    "mtext",
+];
+
+/// HTML start tags that end SVG and MathML wherever they stand (HTML standard §13.2.6.5), sorted.
+const BREAKOUTS: &[&str] = &[
+    "b",
+    "big",
+    "blockquote",
+    "body",
+    "br",
+    "center",
+    "code",
+    "dd",
+    "div",
+    "dl",
+    "dt",
+    "em",
+    "embed",
+    "h1",
+    "h2",
+    "h3",
+    "h4",
+    "h5",
+    "h6",
+    "head",
+    "hr",
+    "i",
+    "img",
+    "li",
+    "listing",
+    "menu",
+    "meta",
+    "nobr",
+    "ol",
+    "p",
+    "pre",
+    "ruby",
+    "s",
+    "small",
+    "span",
+    "strike",
+    "strong",
+    "sub",
+    "sup",
+    "table",
+    "tt",
+    "u",
+    "ul",
+    "var",
+];
+
+impl Foreign {
+    /// Is the place inside SVG or MathML, HTML parts of them apart?
+    #[inline]
+    pub(crate) fn inside(&self) -> bool {
+        self.open.last().is_some_and(|name| ROOTS.contains(name))
+    }
+
+    /// A start tag. `name` in lower case.
+    #[inline]
+    pub(crate) fn start(&mut self, name: &str, self_closing: bool) {
+        if self.open.is_empty() {
+            if !self_closing && let Some(root) = known(&ROOTS, name) {
+                self.open.push(root);
+            }
+            return;
+        }
+        if self.inside() && BREAKOUTS.binary_search(&name).is_ok() {
+            while self.inside() {
+                self.open.pop();
+            }
+        } else if !self_closing && self.open.len() < DEPTH_MAX {
+            let opens = known(&ROOTS, name)
+                .or_else(|| known(&INTEGRATION_POINTS, name).filter(|_| self.inside()));
+            self.open.extend(opens);
+        }
+    }
+
+    /// An end tag. `name` in lower case.
+    #[inline]
+    pub(crate) fn end(&mut self, name: &str) {
+        if self.open.is_empty() {
+            return;
+        }
+        if ROOTS.contains(&name) {
+            if let Some(at) = self.open.iter().rposition(|open| *open == name) {
+                self.open.truncate(at);
+            }
+        } else if self.open.last() == Some(&name) {
+            self.open.pop();
+        }
+    }
+}
+
+fn known(names: &[&'static str], name: &str) -> Option<&'static str> {
+    names.iter().find(|known| **known == name).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(tags: &str, expected: bool) {
+        let mut foreign = Foreign::default();
+        for tag in tags.split(' ') {
+            match (tag.strip_prefix('/'), tag.strip_suffix('/')) {
+                (Some(name), _) => foreign.end(name),
+                (None, Some(name)) => foreign.start(name, true),
+                (None, None) => foreign.start(tag, false),
+            }
+        }
+        assert_eq!(foreign.inside(), expected, "{tags}");
+    }
+
+    #[test]
+    fn places_are_told_apart() {
+        check("svg", true);
+        check("svg g path/", true);
+        check("svg/", false);
+        check("svg /svg", false);
+        check("svg foreignobject", false);
+        check("svg foreignobject /foreignobject", true);
+        check("svg foreignobject svg", true);
+        check("svg foreignobject svg /svg", false);
+        check("svg title /title", true);
+        check("svg g p", false);
+        check("svg foreignobject p", false);
+        check("math mi p /mi", true);
+        check("svg g /g /svg /svg", false);
+    }
+
+    #[test]
+    fn tables_are_sorted() {
+        assert!(BREAKOUTS.is_sorted());
+    }
+}

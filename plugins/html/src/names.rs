@@ -1,0 +1,204 @@
+//! Attributes that can carry a reference, or say what another one means.
+
+/// Longest attribute or element name that is told apart; longer ones are nobody's.
+pub(crate) const NAME_BYTES_MAX: usize = 40;
+
+macro_rules! attributes {
+    ($($name:ident $text:literal),+ $(,)?) => {
+        /// An attribute known by name.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub(crate) enum Known {
+            $(
+                #[doc = concat!("`", $text, "`")]
+                $name,
+            )+
+        }
+
+        impl Known {
+            /// How many there are.
+            pub(crate) const COUNT: usize = [$(Self::$name),+].len();
+
+            /// Its name.
+            pub(crate) fn name(self) -> &'static str {
+                NAMES[self as usize].0
+            }
+
+            /// By its name in lower case.
+            pub(crate) fn of(name: &[u8]) -> Option<Self> {
+                NAMES.iter().find(|(text, _)| text.as_bytes() == name).map(|(_, known)| *known)
+            }
+        }
+
+        const NAMES: [(&str, Known); Known::COUNT] = [$(($text, Known::$name)),+];
+    };
+}
+
+attributes! {
+    Href "href", Src "src", Srcset "srcset", Rel "rel", Content "content", Name "name", Property "property",
+    HttpEquiv "http-equiv", Itemprop "itemprop", Type "type", Language "language", Style "style", Value "value",
+    Action "action", Method "method", Formaction "formaction", Formmethod "formmethod", Poster "poster",
+    Background "background", Cite "cite", Longdesc "longdesc", Ping "ping", Data "data", Codebase "codebase",
+    Classid "classid", Archive "archive", Code "code", Object "object", Lowsrc "lowsrc", Dynsrc "dynsrc",
+    Imagesrcset "imagesrcset", Srcdoc "srcdoc", Icon "icon", Manifest "manifest", Profile "profile",
+    Flashvars "flashvars", XlinkHref "xlink:href", LazySrc "lazy-src", Realsrc "realsrc",
+    Pluginspage "pluginspage",
+}
+
+/// For each first letter, the lengths that known names beginning with it have, as bits: most attributes
+/// (`class`, `id`, `title`) are told to be of no use by this alone.
+static LENGTHS: [u64; 26] = {
+    let mut lengths = [0; 26];
+    let mut at = 0;
+    while at < NAMES.len() {
+        let name = NAMES[at].0.as_bytes();
+        lengths[(name[0] - b'a') as usize] |= 1 << name.len();
+        at += 1;
+    }
+    lengths
+};
+
+/// May this attribute matter? Quick, and says yes to a few that do not.
+#[inline]
+pub(crate) fn may_matter(name: &[u8]) -> bool {
+    let [first, second, third, ..] = *name else {
+        return false;
+    };
+    let first = first | 0x20;
+    let letter = first.wrapping_sub(b'a') as usize;
+    letter < 26
+        && name.len() <= NAME_BYTES_MAX
+        && (LENGTHS[letter] >> name.len() & 1 != 0
+            || (first == b'o' && second | 0x20 == b'n')
+            || (first == b'd' && second | 0x20 == b'a' && third | 0x20 == b't'))
+}
+
+/// What a `data-*` attribute holds, as far as its name says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum DataAttribute {
+    /// An image or other part of the page that a script loads later: `data-src`, `data-lazy-src`, `data-bg`.
+    Embed,
+    /// Image candidates: `data-srcset`.
+    Srcset,
+    /// A place to go: `data-href`, `data-url`.
+    Link,
+}
+
+/// Reads the name of a `data-*` attribute, lower case: its words, parted by hyphens or underscores, end in
+/// one that means a reference.
+pub(crate) fn data_attribute(name: &str) -> Option<DataAttribute> {
+    let words = name.strip_prefix("data-")?;
+    // Sizes of images stand behind what they are the source of: `data-src-retina`, `data-src-2x`.
+    let mut words = words.split(['-', '_']);
+    let embeds = |word: &str| {
+        matches!(
+            word,
+            "src"
+                | "bg"
+                | "background"
+                | "poster"
+                | "original"
+                | "image"
+                | "img"
+                | "thumb"
+                | "thumbnail"
+                | "lazy"
+                | "lazysrc"
+                | "bgsrc"
+                | "hires"
+                | "echo"
+                | "icon"
+                | "video"
+                | "audio"
+                | "file"
+                | "full"
+                | "large"
+        )
+    };
+    let first = words.next()?;
+    let last = words.next_back().unwrap_or(first);
+    match (first, last) {
+        (_, "srcset" | "lazysrcset") | ("srcset", _) | ("original", "set") => {
+            Some(DataAttribute::Srcset)
+        }
+        (_, "href" | "url" | "uri" | "link" | "permalink") => {
+            Some(if embeds(first) && first != last {
+                DataAttribute::Embed
+            } else {
+                DataAttribute::Link
+            })
+        }
+        (first, last) if embeds(last) || first == "src" || first == "lazy" => {
+            Some(DataAttribute::Embed)
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn known_names_pass_the_quick_test() {
+        for (name, known) in NAMES {
+            assert!(may_matter(name.as_bytes()), "{name}");
+            assert!(may_matter(name.to_uppercase().as_bytes()), "{name}");
+            assert_eq!(Known::of(name.as_bytes()), Some(known));
+        }
+        for name in ["onclick", "ONLOAD", "data-src", "DATA-x"] {
+            assert!(may_matter(name.as_bytes()), "{name}");
+        }
+        for name in [
+            "class", "id", "title", "width", "alt", "a", "", "=\"", "usemap",
+        ] {
+            assert!(!may_matter(name.as_bytes()), "{name}");
+        }
+    }
+
+    #[track_caller]
+    fn check(name: &str, expected: Option<DataAttribute>) {
+        assert_eq!(data_attribute(name), expected, "{name}");
+    }
+
+    #[test]
+    fn data_attributes_are_read_by_their_words() {
+        use DataAttribute::{Embed, Link, Srcset};
+        for name in [
+            "data-src",
+            "data-lazy-src",
+            "data-full-src",
+            "data-original",
+            "data-bg",
+            "data-poster",
+            "data-background-image",
+            "data-src-retina",
+            "data-image-url",
+            "data-lazy",
+            "data-thumb",
+        ] {
+            check(name, Some(Embed));
+        }
+        for name in ["data-srcset", "data-lazy-srcset", "data-original-set"] {
+            check(name, Some(Srcset));
+        }
+        for name in [
+            "data-href",
+            "data-url",
+            "data-share-url",
+            "data-permalink",
+            "data-link",
+        ] {
+            check(name, Some(Link));
+        }
+        for name in [
+            "data-id",
+            "data-toggle",
+            "data-target",
+            "data-size",
+            "data-x",
+            "data-",
+        ] {
+            check(name, None);
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! What a profile may set of the `html` extractor.
+
+use opilio_plugin::prelude::*;
+
+/// What to make of a kind of link.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum LinkUse {
+    /// Part of the page (hop E).
+    #[default]
+    Embed,
+    /// A place to go (hop L).
+    Link,
+    /// Not reported.
+    Ignore,
+}
+
+impl LinkUse {
+    /// The hop; `None` where the link is not reported.
+    pub(crate) fn hop(self) -> Option<Hop> {
+        match self {
+            Self::Embed => Some(Hop::Embed),
+            Self::Link => Some(Hop::Link),
+            Self::Ignore => None,
+        }
+    }
+}
+
+/// Which forms' targets are links.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum FormActions {
+    /// Those of forms that are sent with GET.
+    #[default]
+    Get,
+    /// Those of all forms; they are fetched with GET all the same.
+    All,
+    /// None.
+    None,
+}
+
+/// Settings of the `html` extractor.
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct Settings {
+    /// What `iframe` and `frame` show.
+    pub frame_links: LinkUse,
+    /// `<link rel=manifest>`: the web app manifest.
+    pub manifest_links: LinkUse,
+    /// `<link rel=canonical>`.
+    pub canonical_links: LinkUse,
+    /// `<link rel=alternate>`: feeds, translations, other formats. Alternate style sheets are always embeds.
+    pub alternate_links: LinkUse,
+    /// `<link rel=next>` and `<link rel=prev>`.
+    pub next_links: LinkUse,
+    /// `action` of forms and `formaction` of their buttons.
+    pub form_actions: FormActions,
+    /// `ping` of `a` and `area`. Browsers send POST there.
+    pub ping_links: LinkUse,
+    /// Follow links marked `rel=nofollow`. Either way `rel` goes along with the link, for filters.
+    pub follow_nofollow: bool,
+    /// Read `data-*` attributes whose name means a reference (`data-src`, `data-href`) and whose value looks like one.
+    pub data_attributes: bool,
+    /// Read `value` of options, inputs and object parameters where it looks like a reference.
+    pub value_attributes: bool,
+    /// Read comments made for Internet Explorer (`<!--[if IE]>…<![endif]-->`).
+    pub conditional_comments: bool,
+    /// Hand scripts, event handlers and `javascript:` references to the extractors of their type.
+    pub scripts: bool,
+    /// Hand style sheets and `style` attributes to the extractors of their type.
+    pub styles: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            frame_links: LinkUse::Embed,
+            manifest_links: LinkUse::Embed,
+            canonical_links: LinkUse::Link,
+            alternate_links: LinkUse::Link,
+            next_links: LinkUse::Link,
+            form_actions: FormActions::Get,
+            ping_links: LinkUse::Link,
+            follow_nofollow: true,
+            data_attributes: true,
+            value_attributes: true,
+            conditional_comments: true,
+            scripts: true,
+            styles: true,
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! `srcset`: image candidates, split as the HTML standard says (§4.8.4.2.2 "parsing a srcset attribute").
+
+/// The references of a `srcset`, in order. Commas may stand inside one; only blanks, trailing commas, and
+/// the comma behind its descriptors end it.
+pub(crate) fn candidates(value: &str) -> impl Iterator<Item = &str> {
+    let mut rest = value;
+    std::iter::from_fn(move || {
+        rest = rest.trim_start_matches(|c: char| is_blank(c) || c == ',');
+        if rest.is_empty() {
+            return None;
+        }
+        let (word, behind) = rest.split_at(rest.find(is_blank).unwrap_or(rest.len()));
+        let uri = word.trim_end_matches(',');
+        rest = if uri.len() < word.len() {
+            behind
+        } else {
+            &behind[descriptors(behind)..]
+        };
+        Some(uri)
+    })
+}
+
+/// Length of the descriptors up to the comma that ends them; commas in parentheses do not.
+fn descriptors(text: &str) -> usize {
+    let mut in_parentheses = false;
+    for (at, byte) in text.bytes().enumerate() {
+        match byte {
+            b'(' => in_parentheses = true,
+            b')' => in_parentheses = false,
+            b',' if !in_parentheses => return at,
+            _ => {}
+        }
+    }
+    text.len()
+}
+
+fn is_blank(c: char) -> bool {
+    matches!(c, ' ' | '\t' | '\n' | '\r' | '\x0C')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(value: &str, expected: &[&str]) {
+        assert_eq!(candidates(value).collect::<Vec<_>>(), expected, "{value:?}");
+    }
+
+    #[test]
+    fn candidates_are_split_as_the_standard_says() {
+        check("a.jpg", &["a.jpg"]);
+        check("a.jpg 1x, b.jpg 2x", &["a.jpg", "b.jpg"]);
+        check("a.jpg, b.jpg", &["a.jpg", "b.jpg"]);
+        check("a.jpg,b.jpg 2x", &["a.jpg,b.jpg"]);
+        check("a.jpg 1x,b.jpg 2x", &["a.jpg", "b.jpg"]);
+        check(" ,\n a.jpg\t100w ,, b.jpg", &["a.jpg", "b.jpg"]);
+        check(
+            "data:image/gif;base64,AA== 1x, b.jpg",
+            &["data:image/gif;base64,AA==", "b.jpg"],
+        );
+        check("a.jpg 480w(x, y), b.jpg 96w(z", &["a.jpg", "b.jpg"]);
+        check("a,b,c,,, d.jpg", &["a,b,c", "d.jpg"]);
+        check("", &[]);
+        check(" , ,", &[]);
+    }
+}

@@ -1,0 +1,592 @@
+//! Does a string look like a reference? Strict: a script holds a hundred strings for each reference, and every
+//! wrong guess is a request to somebody's server.
+
+/// Longest string that is looked at.
+pub(crate) const REFERENCE_BYTES_MAX: usize = 4_096;
+
+/// What is known of a string besides its value.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Setting {
+    /// Something is put before it: `base + "…"`.
+    pub continues: bool,
+    /// Something is put behind it: `"…" + id`.
+    pub continued: bool,
+}
+
+/// The reference that a string looks like; `None` for all others.
+pub(crate) fn reference(value: &str, setting: Setting) -> Option<String> {
+    let value = value.trim_ascii();
+    if value.len() < 2
+        || value.len() > REFERENCE_BYTES_MAX
+        || !value.bytes().all(may_stand)
+        || has_placeholder(value)
+    {
+        return None;
+    }
+    let (path, query) = split(value);
+    let blank = value.contains(' ');
+    if blank
+        && (value.contains("  ")
+            || query.contains(' ')
+            || !path.contains('/')
+            || !has_web_ending(path))
+    {
+        return None;
+    }
+    if let Some(rest) = without_scheme(value) {
+        return is_absolute(value, rest, setting).then(|| value.to_owned());
+    }
+    if setting.continues || (setting.continued && !(query.is_empty() && has_web_ending(path))) {
+        return None;
+    }
+    if let Some(rest) = value.strip_prefix("//") {
+        return (!blank && host_and_rest(rest).is_some_and(|(host, _)| is_public_host(host)))
+            .then(|| value.to_owned());
+    }
+    if !is_sober(path) || !is_query(query) {
+        return None;
+    }
+    if let Some(rest) = path.strip_prefix('/') {
+        return is_rooted(rest).then(|| value.to_owned());
+    }
+    if !blank && let Some(whole) = without_its_scheme(value) {
+        return Some(whole);
+    }
+    is_relative(path).then(|| value.to_owned())
+}
+
+/// A module named by `import`: a path or an absolute reference, and no bare name.
+pub(crate) fn is_module(value: &str) -> bool {
+    value.len() <= REFERENCE_BYTES_MAX
+        && value.bytes().all(|b| may_stand(b) && b != b' ')
+        && !has_placeholder(value)
+        && (without_scheme(value)
+            .is_some_and(|rest| host_and_rest(rest).is_some_and(|(host, _)| is_public_host(host)))
+            || ["./", "../", "/"]
+                .iter()
+                .any(|start| value.starts_with(start) && value.len() > start.len()))
+}
+
+/// A relative or rooted path whose ending the web knows: what webpack puts behind its public path.
+pub(crate) fn is_asset(value: &str) -> bool {
+    let (path, query) = split(value);
+    value.len() <= REFERENCE_BYTES_MAX
+        && value.bytes().all(|b| may_stand(b) && b != b' ')
+        && !has_placeholder(value)
+        && is_sober(path)
+        && is_query(query)
+        && has_web_ending(path)
+}
+
+/// `%s`, `:id`, `$1` and their kind, which something replaces before anything is fetched.
+pub(crate) fn has_placeholder(value: &str) -> bool {
+    let bytes = value.as_bytes();
+    memchr::memchr_iter(b'%', bytes).any(|at| {
+        !bytes
+            .get(at + 1..at + 3)
+            .is_some_and(|two| two.iter().all(u8::is_ascii_hexdigit))
+    }) || memchr::memchr_iter(b'$', bytes).any(|at| {
+        bytes
+            .get(at + 1)
+            .is_none_or(|b| b.is_ascii_digit() || *b == b'{')
+    }) || value.contains("/:")
+}
+
+/// Bytes of references, and the blanks that careless ones have. `'` is legal but stands for a string that goes on.
+fn may_stand(byte: u8) -> bool {
+    byte >= b' '
+        && byte != 0x7F
+        && !matches!(
+            byte,
+            b'<' | b'>' | b'"' | b'\'' | b'{' | b'}' | b'|' | b'\\' | b'^' | b'`'
+        )
+}
+
+/// Path, and query without its `?` or `#`'s part.
+fn split(value: &str) -> (&str, &str) {
+    let value = value.split('#').next().unwrap_or_default();
+    value.split_once('?').unwrap_or((value, ""))
+}
+
+/// What stands behind `http://`, `https://` or `ftp://`.
+fn without_scheme(value: &str) -> Option<&str> {
+    ["http://", "https://", "ftp://"].iter().find_map(|scheme| {
+        value
+            .get(..scheme.len())
+            .filter(|start| start.eq_ignore_ascii_case(scheme))
+            .map(|_| &value[scheme.len()..])
+    })
+}
+
+fn host_and_rest(rest: &str) -> Option<(&str, &str)> {
+    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    let (authority, rest) = rest.split_at(end);
+    let host = authority.rsplit('@').next()?;
+    match host.split_once(':') {
+        Some((host, port))
+            if !port.is_empty() && port.len() <= 5 && port.bytes().all(|b| b.is_ascii_digit()) =>
+        {
+            Some((host, rest))
+        }
+        Some(_) => None,
+        None => Some((host, rest)),
+    }
+}
+
+fn is_absolute(value: &str, rest: &str, setting: Setting) -> bool {
+    let Some((host, behind)) = host_and_rest(rest) else {
+        return false;
+    };
+    if !is_public_host(host) || is_namespace(host, behind) {
+        return false;
+    }
+    let (path, query) = split(value);
+    // `"http://example.org" + path` is a site; `"http://example.org/item/" + id` is half of something.
+    !setting.continued || behind.is_empty() || (query.is_empty() && has_web_ending(path))
+}
+
+/// Two labels at least, and an end that a top-level domain can have; or an IPv4 address of the internet.
+fn is_public_host(host: &str) -> bool {
+    /// DNS allows 253.
+    const HOST_BYTES_MAX: usize = 253;
+    if host.len() > HOST_BYTES_MAX || host.eq_ignore_ascii_case("www.com") {
+        return false;
+    }
+    let labels: Vec<&str> = host.split('.').collect();
+    let are_labels = labels.iter().all(|label| {
+        !label.is_empty()
+            && label.len() <= 63
+            && !label.starts_with('-')
+            && label
+                .bytes()
+                .all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_' || b >= 0x80)
+    });
+    if !are_labels || labels.len() < 2 {
+        return false;
+    }
+    let last = labels[labels.len() - 1];
+    if labels.len() == 4 && labels.iter().all(|label| label.parse::<u8>().is_ok()) {
+        return !matches!(labels[0], "0" | "10" | "127") && !host.starts_with("192.168.");
+    }
+    (last.len() >= 2
+        && last
+            .chars()
+            .all(|c| c.is_ascii_alphabetic() || !c.is_ascii()))
+        || last
+            .get(..4)
+            .is_some_and(|start| start.eq_ignore_ascii_case("xn--"))
+}
+
+/// Names of vocabularies, which look like addresses and are compared as text.
+fn is_namespace(host: &str, behind: &str) -> bool {
+    let host = host.to_ascii_lowercase();
+    let host = host.strip_prefix("www.").unwrap_or(&host);
+    match host {
+        // `/1999/xhtml`, `/2000/svg`, `/XML/1998/namespace`, `/ns/activitystreams`; not `/TR/…`.
+        "w3.org" => {
+            let first = behind.split('/').nth(1).unwrap_or_default();
+            matches!(first, "XML" | "ns" | "xmlns")
+                || (first.len() == 4 && first.bytes().all(|b| b.is_ascii_digit()))
+        }
+        "schema.org"
+        | "purl.org"
+        | "ogp.me"
+        | "xmlns.com"
+        | "ns.adobe.com"
+        | "rdfs.org"
+        | "rdf.data-vocabulary.org"
+        | "schemas.xmlsoap.org"
+        | "schemas.microsoft.com"
+        | "schemas.openxmlformats.org"
+        | "schemas.google.com"
+        | "schemas.android.com"
+        | "relaxng.org"
+        | "docbook.org"
+        | "xml.apache.org"
+        | "sodipodi.sourceforge.net"
+        | "json-schema.org"
+        | "base.google.com"
+        | "search.yahoo.com"
+        | "java.sun.com"
+        | "xmlns.jcp.org" => true,
+        "inkscape.org" => behind.starts_with("/namespaces"),
+        "sitemaps.org" | "google.com" => behind.starts_with("/schemas"),
+        "facebook.com" => behind.starts_with("/2008/fbml"),
+        _ => false,
+    }
+}
+
+/// Characters that paths of sites have. Others are legal, and in scripts mean a pattern or code.
+fn is_sober(path: &str) -> bool {
+    path.bytes().all(|b| {
+        b.is_ascii_alphanumeric()
+            || b >= 0x80
+            || matches!(
+                b,
+                b'/' | b'.' | b'-' | b'_' | b'~' | b'%' | b'@' | b',' | b'=' | b'+' | b' ' | b'&'
+            )
+    }) && !path.contains("...")
+}
+
+/// `a=b`, or the hash or version that keeps a file out of caches.
+fn is_query(query: &str) -> bool {
+    query.is_empty()
+        || (query.contains('=') && !query.starts_with('='))
+        || (query.bytes().any(|b| b.is_ascii_digit())
+            && query
+                .bytes()
+                .all(|b| b.is_ascii_hexdigit() || matches!(b, b'.' | b'-' | b'_' | b'v')))
+}
+
+/// `rest`: behind the first slash.
+fn is_rooted(rest: &str) -> bool {
+    let starts_well = rest.starts_with(|c: char| {
+        c.is_alphanumeric() || matches!(c, '_' | '~' | '%' | '@' | '-' | '.')
+    });
+    let letters = rest.chars().filter(|c| c.is_alphabetic()).count();
+    let segments = rest
+        .split('/')
+        .filter(|segment| !segment.is_empty())
+        .count();
+    starts_well
+        && !rest.ends_with(['.', ',', '=', '&', '+', ' '])
+        && !rest.contains("//")
+        // Not `/g`, `/1/2`, `/2024`.
+        && letters >= 2
+        && segments >= 1
+}
+
+/// A path that only its ending vouches for.
+fn is_relative(path: &str) -> bool {
+    if !has_web_ending(path) || path.contains("//") {
+        return false;
+    }
+    let plain = path.trim_start_matches("./").trim_start_matches("../");
+    let file = plain.rsplit('/').next().unwrap_or_default();
+    let starts_well = plain
+        .starts_with(|c: char| c.is_alphanumeric() || matches!(c, '_' | '%' | '~' | '@' | '-'));
+    if !starts_well || file.starts_with(['.', ' ', ',', '+']) || plain.contains(['&', '+']) {
+        return false;
+    }
+    let is_alone = plain.len() == path.len() && !plain.contains('/');
+    if !is_alone {
+        return true;
+    }
+    // `Node.js` and `Vue.js` are names; `.min.js` never is.
+    let stem = file.rsplit_once('.').map_or("", |(stem, _)| stem);
+    let is_script = file.to_ascii_lowercase().ends_with(".js");
+    !file.contains([' ', ',', '=', '@'])
+        && !(is_script
+            && stem.starts_with(|c: char| c.is_uppercase())
+            && !stem.contains(['.', '-', '_']))
+        && !matches!(file, "node.js" | "package.json" | "tsconfig.json")
+}
+
+/// `www.example.org/x`, `example.org/x`: a host that nothing but its form shows, with a path.
+/// A host alone is not taken: `jquery.com` may be anything.
+fn without_its_scheme(value: &str) -> Option<String> {
+    /// Top-level domains under which names in scripts are hosts. Those that are endings of files or words of code too
+    /// (`.md`, `.py`, `.io`, `.name`) are left out.
+    const TOP_LEVELS: [&str; 25] = [
+        "com", "org", "net", "edu", "gov", "mil", "info", "biz", "eu", "de", "fr", "uk", "nl",
+        "se", "dk", "fi", "ch", "es", "cz", "jp", "cn", "ru", "br", "au", "ca",
+    ];
+    let (host, path) = value.split_at(value.find('/')?);
+    if path.len() < 2 || !is_public_host(host) || host.contains('_') {
+        return None;
+    }
+    let (name, top_level) = host.rsplit_once('.')?;
+    let is_www = name.starts_with("www.");
+    let is_known = TOP_LEVELS
+        .iter()
+        .any(|known| top_level.eq_ignore_ascii_case(known))
+        && name.len() >= 2;
+    (is_www || is_known).then(|| format!("http://{value}"))
+}
+
+/// Endings of files that are served on the web and seldom are ends of other names, sorted.
+const WEB_ENDINGS: &[&str] = &[
+    "aac",
+    "asp",
+    "aspx",
+    "atom",
+    "avi",
+    "avif",
+    "bmp",
+    "bz2",
+    "cfm",
+    "cgi",
+    "css",
+    "csv",
+    "cur",
+    "dcr",
+    "do",
+    "doc",
+    "docx",
+    "eot",
+    "epub",
+    "flac",
+    "flv",
+    "geojson",
+    "gif",
+    "glb",
+    "gltf",
+    "gz",
+    "htm",
+    "html",
+    "ico",
+    "ics",
+    "jp2",
+    "jpe",
+    "jpeg",
+    "jpg",
+    "js",
+    "json",
+    "jsonld",
+    "jsp",
+    "jspx",
+    "kml",
+    "kmz",
+    "m3u8",
+    "m4a",
+    "m4s",
+    "m4v",
+    "map",
+    "mid",
+    "mjs",
+    "mov",
+    "mp3",
+    "mp4",
+    "mpd",
+    "mpeg",
+    "mpg",
+    "odp",
+    "ods",
+    "odt",
+    "oga",
+    "ogg",
+    "ogv",
+    "opus",
+    "otf",
+    "pdf",
+    "php",
+    "php3",
+    "php5",
+    "phtml",
+    "pl",
+    "png",
+    "ppt",
+    "pptx",
+    "ps",
+    "rdf",
+    "rss",
+    "rtf",
+    "shtml",
+    "svg",
+    "svgz",
+    "swf",
+    "tar",
+    "tgz",
+    "tif",
+    "tiff",
+    "topojson",
+    "ts",
+    "ttf",
+    "txt",
+    "vtt",
+    "wasm",
+    "wav",
+    "webm",
+    "webmanifest",
+    "webp",
+    "wmv",
+    "woff",
+    "woff2",
+    "xhtml",
+    "xls",
+    "xlsx",
+    "xml",
+    "xsl",
+    "zip",
+];
+
+fn has_web_ending(path: &str) -> bool {
+    let file = path.rsplit('/').next().unwrap_or_default();
+    let Some((stem, ending)) = file.rsplit_once('.') else {
+        return false;
+    };
+    // `.ts`, `.do` and `.pl` mean a source or code where no folder says otherwise.
+    let is_doubtful =
+        matches!(ending, "ts" | "do" | "pl" | "map" | "ps" | "mid") && !path.contains('/');
+    !stem.trim_matches(['.', ' ']).is_empty()
+        && !is_doubtful
+        && WEB_ENDINGS
+            .binary_search(&ending.to_ascii_lowercase().as_str())
+            .is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn yes(value: &str) {
+        assert_eq!(reference(value, Setting::default()).as_deref(), Some(value));
+    }
+
+    #[track_caller]
+    fn no(value: &str) {
+        assert_eq!(reference(value, Setting::default()), None, "{value}");
+    }
+
+    #[test]
+    fn the_endings_are_sorted() {
+        assert!(WEB_ENDINGS.is_sorted());
+    }
+
+    #[test]
+    fn absolute_references() {
+        yes("http://example.com");
+        yes("https://www.example.com/about/");
+        yes("HTTP://Example.com:8080/x?y#z");
+        yes("http://a.example.com/combiner/c?js=analytics/sOmni.js,analytics/zf.js");
+        yes(
+            "http://l.example.com/jn/util/anysize/74*74c-86400,http%3A%2F%2Fl.example.com%2Fa%2F74.jpg",
+        );
+        yes("http://192.0.2.1/x");
+        yes("http://bücher.example/ü");
+        yes("//cdn.example.com/lib.js");
+        yes("ftp://ftp.example.org/pub/");
+        yes("http://www.w3.org/TR/html4/");
+        no("https://ssl.");
+        no("http://www.");
+        no("http://");
+        no("http://localhost:3000/x");
+        no("http://example/x");
+        no("http://127.0.0.1/x");
+        no("http://example.com/intent/user?screen_name='+p.user+'");
+        no("http://example.com/{id}");
+        no("http://example.com/%s/x");
+        no("http://example.com/users/:id");
+        no("http://example.com/$1");
+        no("see http://example.com/");
+        no("//div[@id='x']");
+        no("// a comment");
+        no("//");
+    }
+
+    #[test]
+    fn namespaces_are_none() {
+        no("http://www.w3.org/1999/xhtml");
+        no("http://www.w3.org/2000/svg");
+        no("http://www.w3.org/XML/1998/namespace");
+        no("https://schema.org");
+        no("http://schema.org/Person");
+        no("http://ns.adobe.com/xap/1.0/");
+        no("http://purl.org/dc/elements/1.1/");
+        no("http://www.inkscape.org/namespaces/inkscape");
+    }
+
+    #[test]
+    fn rooted_paths() {
+        yes("/static/");
+        yes("/api/v1/items?page=1");
+        yes("/images/photo.jpg");
+        yes("/login");
+        yes("/good/query/string.html?foo=bar#with-good-hash-fragment");
+        yes("/good/query/value/with/url-escaping.html?foo=bar%20bar");
+        yes("/sites/prb/Public Comment Emails PDF/OpenRecordsLaw_1r71vq4i.pdf");
+        yes("/style.css?1234");
+        yes("/~user/x");
+        no("/query/string/without/equals.html?foo");
+        no("/sites/prb/Public Comment Emails PDF/OpenRecordsLaw_1r71vq4i.bad");
+        no("/sites/prb/Public Comment Emails PDF/OpenRecordsLaw_1r71vq4i");
+        no("/g");
+        no("/2024");
+        no("/12/31");
+        no("/>");
+        no("/*");
+        no("/");
+        no("/users/:id");
+        no("/[a-z]+/");
+        no("/a b/");
+        no("/path/*.js");
+        no("/foo(bar)");
+    }
+
+    #[test]
+    fn relative_paths_need_an_ending() {
+        yes("photo.jpg");
+        yes("./photo.jpg");
+        yes("../a/photo.JPG");
+        yes("static/media/logo.5d5d9eef.svg");
+        yes("list.php?page=2");
+        yes("jquery.min.js");
+        no("a/b");
+        no("text/javascript");
+        no("image/svg+xml");
+        no("application/x-shockwave-flash");
+        no("audio/x-pn-realaudio-plugin");
+        no("12/31/2024");
+        no("3.14157");
+        no("0.99");
+        no("1.2.3");
+        no("use strict");
+        no(";overlay.style.width=viewport_dimensions.width+");
+        no("Node.js");
+        no("foo.bar");
+        no(".jpg");
+        no("*.jpg");
+        no("%s.png");
+        no("./src/index");
+        no("e.pageX");
+        no(".example.com");
+        no("cdn.example.com");
+        no("user@example.com");
+        no("yyyy/mm/dd");
+    }
+
+    #[test]
+    fn hosts_with_a_path_get_their_scheme() {
+        assert_eq!(
+            reference("example.org/outlink", Setting::default()).as_deref(),
+            Some("http://example.org/outlink")
+        );
+        assert_eq!(
+            reference("www.example.is/x", Setting::default()).as_deref(),
+            Some("http://www.example.is/x")
+        );
+        no("socket.io/client");
+        no("this.value/2");
+        no("example.org/");
+    }
+
+    #[test]
+    fn halves_count_only_where_they_are_whole() {
+        let continued = Setting {
+            continued: true,
+            ..Setting::default()
+        };
+        assert!(reference("/js/lib.js", continued).is_some());
+        assert!(reference("http://example.org", continued).is_some());
+        assert!(reference("http://example.org/item/", continued).is_none());
+        assert!(reference("/item/", continued).is_none());
+        assert!(reference("/x.html?id=", continued).is_none());
+        let continues = Setting {
+            continues: true,
+            ..Setting::default()
+        };
+        assert!(reference("/x.html", continues).is_none());
+        assert!(reference("https://example.org/x", continues).is_some());
+    }
+
+    #[test]
+    fn modules_are_paths() {
+        for name in ["./a.js", "../b", "/c.mjs", "https://esm.example.org/x"] {
+            assert!(is_module(name), "{name}");
+        }
+        for name in ["react", "@scope/x", "", "./", "node:fs", "lodash/fp"] {
+            assert!(!is_module(name), "{name}");
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! Markup in strings: `'<a href="/x">'`. Attributes that hold references, where the whole value is in the string.
+
+/// Attributes whose value is a reference.
+const NAMES: [&str; 9] = [
+    "href",
+    "src",
+    "data-src",
+    "data-href",
+    "poster",
+    "action",
+    "background",
+    "data-original",
+    "data-url",
+];
+
+/// Does the text hold a tag?
+pub(crate) fn is_markup(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    memchr::memchr_iter(b'<', bytes)
+        .any(|at| bytes.get(at + 1).is_some_and(u8::is_ascii_alphabetic))
+}
+
+/// References in the attributes of the tags in `text`. The characters `&amp;` are undone.
+pub(crate) fn references(text: &str) -> Vec<String> {
+    let bytes = text.as_bytes();
+    let mut found = Vec::new();
+    let mut at = 0;
+    // What was searched for to the end in vain is not there further on either: keeps the whole linear.
+    let (mut no_double, mut no_single, mut no_blank) = (false, false, false);
+    // Before the first tag there can be no attribute.
+    if let Some(first) = memchr::memchr(b'<', bytes) {
+        at = first;
+    }
+    while let Some(equals) = memchr::memchr(b'=', &bytes[at..]).map(|n| at + n) {
+        let name_end = at + bytes[at..equals].trim_ascii_end().len();
+        let name_start = bytes[at..name_end]
+            .iter()
+            .rposition(|&b| !(b.is_ascii_alphanumeric() || b == b'-'));
+        let name = &text[name_start.map_or(at, |n| at + n + 1)..name_end];
+        let has_gap = name_start.is_some_and(|n| {
+            bytes[at + n].is_ascii_whitespace() || matches!(bytes[at + n], b'"' | b'\'' | b'/')
+        });
+        let mut value_start = equals + 1;
+        while bytes.get(value_start).is_some_and(u8::is_ascii_whitespace) {
+            value_start += 1;
+        }
+        let quote = bytes.get(value_start).copied();
+        let in_vain = match quote {
+            Some(b'"') => &mut no_double,
+            Some(b'\'') => &mut no_single,
+            _ => &mut no_blank,
+        };
+        let value = match quote {
+            _ if *in_vain => None,
+            Some(quote @ (b'"' | b'\'')) => {
+                value_start += 1;
+                memchr::memchr(quote, &bytes[value_start..])
+            }
+            // Unquoted, it must end within the string too: what follows it may belong to it.
+            _ => bytes[value_start..]
+                .iter()
+                .position(|b| b.is_ascii_whitespace() || *b == b'>'),
+        };
+        *in_vain = value.is_none();
+        let value = value.map(|n| value_start + n);
+        let Some(value_end) = value else {
+            at = value_start.max(equals + 1);
+            continue;
+        };
+        at = value_end;
+        if has_gap && NAMES.iter().any(|known| name.eq_ignore_ascii_case(known)) {
+            let value = text[value_start..value_end].trim();
+            if is_reference(value) {
+                found.push(value.replace("&amp;", "&"));
+            }
+        }
+    }
+    found
+}
+
+/// Written as a reference, so nearly anything goes; but no placeholder, and nothing that leads nowhere.
+fn is_reference(value: &str) -> bool {
+    const UNFETCHABLE: [&str; 9] = [
+        "javascript:",
+        "data:",
+        "mailto:",
+        "tel:",
+        "about:",
+        "blob:",
+        "sms:",
+        "whatsapp:",
+        "file:",
+    ];
+    !value.is_empty()
+        && !value.starts_with('#')
+        && !value.bytes().any(|b| {
+            b <= b' '
+                || matches!(
+                    b,
+                    b'"' | b'\'' | b'<' | b'>' | b'{' | b'}' | b'$' | b'|' | b'\\' | b'^' | b'`'
+                )
+        })
+        && !UNFETCHABLE.iter().any(|scheme| {
+            value
+                .get(..scheme.len())
+                .is_some_and(|start| start.eq_ignore_ascii_case(scheme))
+        })
+        && !crate::likely::has_placeholder(value)
+        && value.chars().any(char::is_alphanumeric)
+        && !matches!(value, "http://" | "https://")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, expected: &[&str]) {
+        assert_eq!(references(text), expected, "{text}");
+    }
+
+    #[test]
+    fn whole_values_are_found() {
+        check(
+            "<a href=\"http://example.org/x\">y</a>",
+            &["http://example.org/x"],
+        );
+        check("<img width=1 src='i.png'/><A HREF = /b >", &["i.png", "/b"]);
+        check("<a href=\"?a=1&amp;b=2\">", &["?a=1&b=2"]);
+        check("<img alt=\"\"src=\"i.png\">", &["i.png"]);
+    }
+
+    #[test]
+    fn parts_and_placeholders_are_not() {
+        check("<a href=\"", &[]);
+        check("<a href=\"/x", &[]);
+        check("<img src=/x", &[]);
+        check("<a href=\"{{url}}\"><a href=\"$1\"><a href=\"%s\">", &[]);
+        check("<a href=\"#\"><a href=\"javascript:x\"><a href=\"\">", &[]);
+        check("<a xhref=\"/x\" class=\"/y\">", &[]);
+        check("a.href=\"/x\"", &[]);
+    }
+
+    #[test]
+    fn long_rows_of_equals_signs_take_linear_time() {
+        assert!(references(&format!("<a {}", "=".repeat(200_000))).is_empty());
+        assert!(references(&format!("<a {}", "a ='".repeat(100_001))).is_empty());
+        assert!(references(&format!("<a {}", "href=\"".repeat(100_000))).len() < 100_000);
+    }
+}

@@ -1,0 +1,141 @@
+//! The predecessor's cases. One whose `reason` is given expects what Opilio does better. Strings resolve against the
+//! page that runs the script (`via`), imports and source maps against the script itself.
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+use opilio_js::script;
+use opilio_plugin::testing::document;
+use proptest::prelude::*;
+use serde::Deserialize;
+use url::Url;
+
+#[derive(Deserialize)]
+struct Case {
+    id: String,
+    input: String,
+    base: String,
+    via: String,
+    content_type: String,
+    expected: Vec<String>,
+}
+
+#[test]
+fn every_case_holds() {
+    let cases: Vec<Case> = serde_json::from_str(include_str!("../cases/predecessor.json")).unwrap();
+    assert!(cases.len() >= 17);
+    let plugin = opilio_js::plugins().configure("js", "{}").unwrap();
+    let mut failed = Vec::new();
+    for case in cases {
+        let document = document(&case.base)
+            .base(&case.via)
+            .media_type(&case.content_type)
+            .text(&case.input);
+        let base = Url::parse(&document.base()).unwrap();
+        let found: BTreeSet<String> = plugin.extract(&[document])[0]
+            .links
+            .iter()
+            .map(|link| {
+                let own = link.base.as_deref().map(|own| Url::parse(own).unwrap());
+                let mut uri = own.as_ref().unwrap_or(&base).join(&link.uri).unwrap();
+                uri.set_fragment(None);
+                uri.to_string()
+            })
+            .collect();
+        let expected: BTreeSet<String> = case
+            .expected
+            .iter()
+            .map(|uri| {
+                Url::parse(uri.trim_start_matches("X "))
+                    .unwrap()
+                    .to_string()
+            })
+            .collect();
+        if found != expected {
+            failed.push(format!(
+                "{}: expected {expected:?}, found {found:?}",
+                case.id
+            ));
+        }
+    }
+    assert!(failed.is_empty(), "{}", failed.join("\n"));
+}
+
+#[test]
+fn settings_leave_kinds_out() {
+    let plugin = opilio_js::plugins()
+        .configure("js", r#"{"relative":false,"source-maps":false}"#)
+        .unwrap();
+    let document = document("http://example.org/a.js")
+        .text("['b.png','/c.png','http://example.org/d']\n//# sourceMappingURL=a.map");
+    let links = plugin.extract(&[document]).remove(0).links;
+    assert_eq!(
+        links
+            .iter()
+            .map(|link| link.uri.as_str())
+            .collect::<Vec<_>>(),
+        ["/c.png", "http://example.org/d"]
+    );
+}
+
+proptest! {
+    #[test]
+    fn anything_is_read(text in "[a-z/'\"`$\\\\{}()<>=+ \n.é]{0,80}", other in "\\PC{0,40}") {
+        let text = text + &other;
+        for found in script::read(&text) {
+            prop_assert!(!found.uri.is_empty());
+        }
+    }
+}
+
+#[test]
+fn hostile_input_takes_linear_time() {
+    /// Takes a second or so; read in quadratic time, it would take hours. Unoptimised, less of it will do.
+    const BYTES: usize = if cfg!(debug_assertions) {
+        1024 * 1024
+    } else {
+        10 * 1024 * 1024
+    };
+    const TIME_MAX: Duration = Duration::from_secs(30);
+    for piece in [
+        "'",
+        "\"'",
+        "`",
+        "`${",
+        "`${`",
+        "/[",
+        "=/",
+        "=/[/",
+        "/*",
+        "//",
+        "\\'",
+        "\\\\'",
+        "'\\'",
+        "\"\\\\'\"",
+        "'<a href='+",
+        "'<a =",
+        "(",
+        "{",
+        "a+'b'+",
+        "'x'+",
+        "'\\x2f'",
+        "\"'/a.b\"",
+        "<!--",
+        "'/a.html',",
+        "\\",
+        "$",
+        "`<a href=\"/x\">`",
+        "import'./a'",
+        "\"{\\\"a\\\":\\\"/b/c\\\"}\"",
+    ] {
+        let text = piece.repeat(BYTES / piece.len());
+        let start = Instant::now();
+        assert!(script::read(&text).len() <= text.len());
+        assert!(start.elapsed() < TIME_MAX, "{piece}: {:?}", start.elapsed());
+    }
+    let nested = format!("x = \"{}\"", "\\\"/a.b\\\"".repeat(BYTES / 10));
+    let start = Instant::now();
+    assert!(!script::read(&nested).is_empty());
+    assert!(start.elapsed() < TIME_MAX, "nested: {:?}", start.elapsed());
+}
