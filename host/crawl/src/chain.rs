@@ -11,14 +11,14 @@ use std::time::Duration;
 use bytes::Bytes;
 use jiff::Timestamp;
 use opilio_archive::Location;
-use opilio_fetch::robots::{ROBOTS_REDIRECTS_MAX, Reason, Verdict as RobotsVerdict};
+use opilio_fetch::robots::{ROBOTS_BYTES_MAX, ROBOTS_REDIRECTS_MAX, Reason, Verdict as RobotsVerdict};
 use opilio_fetch::{Exchange, FetchFailure, HeadVerdict, Request, ResponseHead};
 use opilio_frontier::{
-    Candidate, ContentState, Digests, Directive, Disposition, Issue, Outcome, Success, UriRecord, Validators, Visit,
+    Candidate, ContentState, Digests, Directive, Disposition, Issue, Outcome, Success, Validators, Visit,
     WarcLocation,
 };
 use opilio_profile::{RobotsPolicy, Settings, StrippedEqual};
-use opilio_sandbox::{Document, DocumentParts, Header, Notes, Stage, Verdict};
+use opilio_sandbox::{Document, Notes, Stage, Verdict};
 use opilio_uri::{Hop, Uri};
 
 use crate::context::{Context, Halt};
@@ -40,7 +40,6 @@ mod status {
     pub(super) const NO_ADDRESS: i32 = -6;
     pub(super) const UNFETCHABLE: i32 = -7;
     pub(super) const ROBOTS_FAILED: i32 = -61;
-    pub(super) const OUT_OF_SCOPE: i32 = -5000;
     pub(super) const BLOCKED: i32 = -5001;
     pub(super) const ROBOTS: i32 = -9998;
 }
@@ -775,9 +774,8 @@ fn disregarded(status: i32, fetch_duration: Option<Duration>) -> Outcome {
 /// Status and body of a response to a request for robots.txt.
 fn robots_answer(exchange: &Exchange) -> (i32, Vec<u8>) {
     let status = exchange.status();
-    let coded = exchange.payload.read_at(0, opilio_fetch::robots::ROBOTS_BYTES_MAX).unwrap_or_default();
-    let codings = exchange.head.as_ref().map(ResponseHead::content_codings).unwrap_or_default();
-    (status, found::decoded(coded, &codings, opilio_fetch::robots::ROBOTS_BYTES_MAX).0.to_vec())
+    let body = exchange.head.as_ref().map(|head| found::content(exchange, head, ROBOTS_BYTES_MAX as u64).0);
+    (status, body.unwrap_or_default().to_vec())
 }
 
 /// Where a response sends us.

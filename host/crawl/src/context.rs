@@ -150,7 +150,7 @@ impl Context {
         let in_a_row = self.scope_faults_in_a_row.fetch_add(1, Ordering::Relaxed) + 1;
         match faults.last() {
             Some(fault) if in_a_row >= SCOPE_FAULTS_MAX => {
-                Err(Halt::Scope { plugin: fault.plugin.clone(), message: fault.message.clone() })
+                Err(Halt::Scope { plugin: fault.plugin.to_string(), message: fault.message.clone() })
             }
             _ => Ok(()),
         }

@@ -12,9 +12,9 @@ use jiff::Timestamp;
 use opilio_archive::{Compression, Durability, Repaired, WarcInfo, WriterConfig, Writers};
 use opilio_fetch::{AddressPolicy, Config as FetchConfig, Fetcher, HostTable, Trust};
 use opilio_frontier::{Candidate, Config as FrontierConfig, Directive, Frontier, Issue, Next, Politeness};
-use opilio_profile::{Faults, Given, HostPattern, Profile, Strategy, TlsTrust};
+use opilio_profile::{Faults, Given, HostPattern, Profile, Seed, Strategy, TlsTrust};
 use opilio_sandbox::{Engine, EngineConfig};
-use opilio_uri::{HopPath, SurtPrefixSet, Uri};
+use opilio_uri::{HopPath, SurtPrefixSet};
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 
@@ -176,7 +176,8 @@ fn frozen(directory: &Path, given: Given) -> Result<(Profile, PathBuf), CrawlErr
     let copy = job::Frozen::read(directory)?;
     let mut seeds = vec![copy.seeds];
     seeds.extend(given.seeds);
-    let given = Given { seeds, seeds_elsewhere: true, base: Some(copy.base.clone()), ..given };
+    let given =
+        Given { seeds, seeds_elsewhere: true, name: Some(copy.name), base: Some(copy.base.clone()), ..given };
     let profile = Profile::load(&copy.profile, &given).map_err(CrawlError::Profile)?;
     Ok((profile, copy.base))
 }
@@ -193,11 +194,8 @@ fn file_name(name: &str) -> String {
 
 fn seed_prefixes(profile: &Profile, redirected: &[String]) -> Result<SurtPrefixSet, CrawlError> {
     let mut set = SurtPrefixSet::default();
-    for seed in profile.seeds.uris.iter().map(Uri::as_str) {
-        // Seeds have been parsed: the form of each is known to be a URI's.
-        if let Ok(prefix) = opilio_uri::implied_surt_prefix(seed) {
-            set.insert(&prefix);
-        }
+    for seed in &profile.seeds.list {
+        set.insert(&seed.surt_prefix);
     }
     for line in profile.seeds.surt_prefixes.iter().chain(redirected) {
         match opilio_uri::surt_prefix_from_line(line) {
@@ -230,8 +228,8 @@ impl Plan {
     pub fn begin(self) -> Result<Crawl, CrawlError> {
         let Plan { profile, stacks, engine, directory, base, prefixes } = self;
         let now = Timestamp::now();
-        let seeds: Vec<String> = profile.seeds.uris.iter().map(ToString::to_string).collect();
-        let job = Job::open(&directory, &job::Copies { profile: profile.source_text(), seeds: &seeds, base: &base }, now)?;
+        let seeds = seeds_as_lines(&profile);
+        let job = Job::open(&directory, &job::Copies { profile: profile.source_text(), name: &profile.name, seeds: &seeds, base: &base }, now)?;
         let frontier = Frontier::open(&job.state(), frontier_config(&profile))?;
         let fetcher = Fetcher::new(fetch_config(&profile, &job))?;
         let (writers, repaired) = open_archive(&profile, &stacks, &job)?;
@@ -329,9 +327,9 @@ impl Crawl {
         let candidates: Vec<Candidate> = context
             .profile
             .seeds
-            .uris
+            .list
             .iter()
-            .map(|uri| Candidate {
+            .map(|Seed { uri, .. }| Candidate {
                 canonical: context.profile.canonicaliser.apply(uri),
                 queue: context.queue_of(uri),
                 source: Some(uri.as_str().to_owned()),
@@ -441,7 +439,7 @@ impl Crawl {
         if let Err(problem) = self.context.frontier().persist() {
             end = End::Halted(stacks::chain(&problem));
         }
-        let warcs = match self.context.writers.close() {
+        let warcs = match self.context.writers.finish() {
             Ok(warcs) => warcs,
             Err(problem) => {
                 end = End::Halted(stacks::chain(&problem));
@@ -479,6 +477,20 @@ fn returned(
         }
         Err(panic) => Some(Halt::Worker(panic.to_string())),
     }
+}
+
+/// The seeds in force, one a line, so that reading them back gives the same seeds and the same scope: what a seed
+/// implies depends on how it was written, so a prefix that its normal form does not imply has a line of its own.
+fn seeds_as_lines(profile: &Profile) -> Vec<String> {
+    let mut lines = Vec::new();
+    for seed in &profile.seeds.list {
+        lines.push(seed.uri.to_string());
+        if opilio_uri::implied_surt_prefix(seed.uri.as_str()).as_ref() != Ok(&seed.surt_prefix) {
+            lines.push(format!("+{}", seed.surt_prefix));
+        }
+    }
+    lines.extend(profile.seeds.surt_prefixes.iter().map(|prefix| format!("+{prefix}")));
+    lines
 }
 
 fn strategy(profile: &Profile) -> opilio_frontier::Strategy {

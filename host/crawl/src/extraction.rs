@@ -66,12 +66,6 @@ pub(crate) fn extract(stack: &[Staged], document: &Document, links_max: usize) -
     gathered.extracted
 }
 
-/// A hash over everything that decides what extraction finds, to tell whether a document was extracted by this very
-/// stack: components and settings, in order.
-pub(crate) fn stack_hash(stack: &[Staged]) -> u64 {
-    crate::stacks::hash_of(stack)
-}
-
 struct Gathered {
     extracted: Extracted,
     seen: std::collections::HashSet<(Uri, char)>,

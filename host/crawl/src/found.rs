@@ -9,6 +9,8 @@ use opilio_fetch::{Exchange, ResponseHead, charset, coding};
 use opilio_frontier::{ContentState, Digests, StrippedDigest};
 use opilio_sandbox::{Document, DocumentParts, Fault, Header, Notes, Stage, Verdict, Visit};
 
+use opilio_uri::Uri;
+
 use crate::digest::{self, Stripped};
 use crate::extraction::{self, Extracted};
 use crate::stacks::{Staged, Stacks};
@@ -97,15 +99,18 @@ impl Task {
     }
 
     fn open(&self, reading: &mut Reading) -> Document {
-        let max = usize::try_from(self.content_max).unwrap_or(usize::MAX);
-        // A payload that is on disk and cannot be read is as good as none for plugins; the archive will say so.
-        let coded = self.exchange.payload.read_at(0, max).unwrap_or_default();
-        let (content, problem) = decoded(coded, &self.head.content_codings(), max);
+        let (content, problem) = content(&self.exchange, &self.head, self.content_max);
         reading.annotations.extend(problem);
         let media_type = self.head.media_type().unwrap_or_default();
-        let charset = charset::decide(&media_type, self.head.first("content-type"), &content);
-        reading.charset = charset.as_ref().map(|decided| decided.encoding.name().to_owned());
-        document(&self.uri, &self.head, content, charset.map(|decided| decided.encoding), &self.notes)
+        if self.bodyless || !is_text(&media_type) {
+            return document(&self.uri, &self.head, content, None, &self.notes);
+        }
+        let host = Uri::parse(&self.uri).ok().and_then(|uri| uri.host().map(str::to_owned));
+        let clues = charset::Clues { content_type: self.head.first("content-type"), host: host.as_deref() };
+        let decided = charset::decide(clues, &content);
+        reading.charset = Some(decided.label());
+        reading.annotations.extend(decided.annotations);
+        document(&self.uri, &self.head, content, Some(decided.encoding), &self.notes)
     }
 
     fn post_fetch(&self, document: &Document, reading: &mut Reading) -> Option<Duration> {
@@ -189,12 +194,22 @@ pub(crate) fn document(
 }
 
 /// Content with its codings removed, at most `max` bytes, and an annotation where that could not be done in full.
-pub(crate) fn decoded(coded: Bytes, codings: &[String], max: usize) -> (Bytes, Option<String>) {
+/// A payload that is on disk and cannot be read is as good as none for plugins; the archive will say so.
+pub(crate) fn content(exchange: &Exchange, head: &ResponseHead, max: u64) -> (Bytes, Option<String>) {
+    let codings = head.content_codings();
     if codings.is_empty() {
-        return (coded, None);
+        let max = usize::try_from(max.min(exchange.payload.length())).unwrap_or(usize::MAX);
+        return (exchange.payload.read_at(0, max).unwrap_or_default(), None);
     }
-    let decoded = coding::decode(&coded, codings, max);
-    (decoded.content, decoded.annotation)
+    let decoded = coding::decode(&codings, || exchange.payload.reader(), max);
+    let annotation = decoded.problem.map(|problem| format!("unsatisfiableContentEncoding:{problem}"));
+    (decoded.content.into(), annotation)
+}
+
+/// Whether content of this type is text. What a server sent without a type may be.
+fn is_text(media_type: &str) -> bool {
+    const TEXT: [&str; 6] = ["javascript", "json", "xml", "ecmascript", "x-sh", "manifest"];
+    media_type.is_empty() || media_type.starts_with("text/") || TEXT.iter().any(|word| media_type.contains(word))
 }
 
 /// Asks document filters. The last that does not pass decides; where all pass it is accepted. A filter that fails

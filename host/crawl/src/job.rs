@@ -40,6 +40,8 @@ struct JobFile {
     version: u32,
     made: Timestamp,
     made_by: String,
+    /// What the crawl is called.
+    name: String,
     /// The folder that relative paths of the profile start from.
     base: PathBuf,
 }
@@ -49,6 +51,8 @@ struct JobFile {
 pub struct Copies<'a> {
     /// The profile's text.
     pub profile: &'a str,
+    /// What the crawl is called.
+    pub name: &'a str,
     /// Seeds in force.
     pub seeds: &'a [String],
     /// The folder that relative paths of the profile start from.
@@ -62,6 +66,8 @@ pub(crate) struct Frozen {
     pub profile: PathBuf,
     /// Its seeds, one a line.
     pub seeds: String,
+    /// What the crawl is called.
+    pub name: String,
     /// The folder that relative paths of the profile start from.
     pub base: PathBuf,
 }
@@ -131,6 +137,7 @@ impl Job {
                 version: JOB_VERSION,
                 made: now,
                 made_by: format!("opilio {}", env!("CARGO_PKG_VERSION")),
+                name: copies.name.to_owned(),
                 base: copies.base.to_owned(),
             }
         };
@@ -209,8 +216,8 @@ impl Job {
 impl Frozen {
     /// Reads what the job in `directory` froze.
     pub(crate) fn read(directory: &Path) -> Result<Frozen, JobError> {
-        let base = describe(directory)?.base;
-        Ok(Frozen { profile: directory.join("profile.toml"), seeds: read(&directory.join("seeds.txt"))?, base })
+        let JobFile { base, name, .. } = describe(directory)?;
+        Ok(Frozen { profile: directory.join("profile.toml"), seeds: read(&directory.join("seeds.txt"))?, name, base })
     }
 }
 
@@ -312,7 +319,7 @@ mod tests {
 
     fn open(directory: &Path) -> Result<Job, JobError> {
         let seeds = ["http://example.org/".to_owned()];
-        let copies = Copies { profile: "name = \"x\"\n", seeds: &seeds, base: Path::new("/") };
+        let copies = Copies { profile: "name = \"x\"\n", name: "x", seeds: &seeds, base: Path::new("/") };
         Job::open(directory, &copies, Timestamp::UNIX_EPOCH)
     }
 
@@ -321,7 +328,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let directory = home.path().join("job");
         assert!(!open(&directory).unwrap().resumed());
-        let copies = Copies { profile: "name = \"y\"\n", seeds: &[], base: Path::new("/") };
+        let copies = Copies { profile: "name = \"y\"\n", name: "y", seeds: &[], base: Path::new("/") };
         let again = Job::open(&directory, &copies, Timestamp::now()).unwrap();
         assert!(again.resumed());
         assert_eq!(again.made(), Timestamp::UNIX_EPOCH);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use opilio_archive::{Digest, PluginInForce};
 use opilio_profile::{Component as ComponentOrigin, Fault, Faults, Instance, Profile, Stage};
-use opilio_sandbox::{Component, ConfigureError, Engine, Kind, Limits, Plugin};
+use opilio_sandbox::{Component, ConfigureError, Description, Engine, Kind, Limits, Plugin};
 use serde_json::Value;
 use sha2::Digest as _;
 
@@ -55,7 +55,7 @@ pub(crate) fn load(engine: &Engine, profile: &Profile, seed_prefixes: &[String])
     let mut faults = Faults::default();
     let mut components: BTreeMap<ComponentKey, Component> = BTreeMap::new();
     let mut plugins: BTreeMap<String, Plugin> = BTreeMap::new();
-    for instance in profile.plugins().values() {
+    for instance in profile.plugins.values() {
         match load_instance(engine, profile, instance, seed_prefixes, &mut components) {
             Ok(plugin) => {
                 plugins.insert(instance.name.clone(), plugin);
@@ -64,7 +64,7 @@ pub(crate) fn load(engine: &Engine, profile: &Profile, seed_prefixes: &[String])
         }
     }
     let stacks = stack(profile, &plugins, &mut faults);
-    if faults.has_errors() { Err(faults) } else { Ok(stacks) }
+    if faults.is_empty() { Ok(stacks) } else { Err(faults) }
 }
 
 /// The same plugins, those that are given the seeds' prefixes configured with these. What has not changed is kept as it
@@ -183,7 +183,7 @@ fn load_instance(
             return Err(at_component(format!("the component's sha256 is {found}, not the pinned {pinned}")));
         }
     }
-    let description = component.description(plugin_name.as_deref()).map_err(|problem| at_component(problem.to_string()))?;
+    let description = described(&component, plugin_name.as_deref()).map_err(at_component)?;
     let schema: Value = serde_json::from_str(&description.settings_schema)
         .map_err(|problem| at_component(format!("its settings schema is no JSON: {problem}")))?;
     let mut settings = profile.check_settings(&instance.name, &schema)?;
@@ -191,6 +191,20 @@ fn load_instance(
     component
         .configure(plugin_name.as_deref(), settings, limits(instance, profile))
         .map_err(|problem| configure_faults(profile, instance, &problem))
+}
+
+/// The plugin that is meant: the one named, or the only one.
+fn described<'a>(component: &'a Component, name: Option<&str>) -> Result<&'a Description, String> {
+    let plugins = component.plugins();
+    let names = || plugins.iter().map(|plugin| plugin.name.as_str()).collect::<Vec<_>>().join(", ");
+    match (name, plugins) {
+        (None, [sole]) => Ok(sole),
+        (None, _) => Err(format!("the component holds several plugins; add #NAME, one of: {}", names())),
+        (Some(name), _) => plugins
+            .iter()
+            .find(|plugin| plugin.name == name)
+            .ok_or_else(|| format!("the component holds no plugin \"{name}\"; it holds: {}", names())),
+    }
 }
 
 fn load_component(engine: &Engine, instance: &Instance) -> Result<Component, String> {
@@ -230,7 +244,7 @@ fn give_seeds(schema: &Value, settings: &mut Value, seed_prefixes: &[String]) {
 
 fn limits(instance: &Instance, profile: &Profile) -> Limits {
     let given = &instance.limits;
-    let outlinks = profile.settings().limits.outlinks;
+    let outlinks = profile.limits.outlinks;
     Limits {
         memory: given.memory.bytes(),
         time: given.time,
@@ -242,7 +256,7 @@ fn limits(instance: &Instance, profile: &Profile) -> Limits {
 }
 
 fn stack(profile: &Profile, plugins: &BTreeMap<String, Plugin>, faults: &mut Faults) -> Stacks {
-    let written = profile.stacks();
+    let written = &profile.settings().stacks;
     let mut take = |stage: Stage, kind: Kind, what: &str| -> Vec<Staged> {
         let mut staged = Vec::new();
         for (index, name) in written.stage(stage).iter().enumerate() {
@@ -287,7 +301,7 @@ fn component_fault(profile: &Profile, instance: &Instance, problem: String) -> F
 
 fn configure_faults(profile: &Profile, instance: &Instance, problem: &ConfigureError) -> Faults {
     match problem {
-        ConfigureError::Settings(list) => {
+        ConfigureError::Settings { faults: list, .. } => {
             let mut faults = Faults::default();
             for fault in list {
                 let pointer = format!("/plugins/{}/settings{}", instance.name, fault.pointer);
