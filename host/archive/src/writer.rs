@@ -689,17 +689,13 @@ impl Writers {
             .collect()
     }
 
-    /// Finishes all open files and returns their names. Every file is tried; the first error is
-    /// returned.
-    pub fn close(self) -> Result<Vec<PathBuf>, Error> {
+    /// Finishes all open files and returns their names; a later capture begins a new file. Every
+    /// file is tried; the first error is returned.
+    pub fn finish(&self) -> Result<Vec<PathBuf>, Error> {
         let mut closed = Vec::new();
         let mut first_error = None;
-        for writer in self.writers {
-            match writer
-                .into_inner()
-                .unwrap_or_else(PoisonError::into_inner)
-                .close()
-            {
+        for writer in &self.writers {
+            match lock(writer).rotate() {
                 Ok(path) => closed.extend(path),
                 Err(error) => first_error = first_error.or(Some(error)),
             }

@@ -118,7 +118,7 @@ fn a_pool_writes_every_capture_once() {
             });
         }
     });
-    let files = writers.close().unwrap();
+    let files = writers.finish().unwrap();
     let mut ids: Vec<_> = files
         .iter()
         .flat_map(|file| ids_of(file).split_off(1))
