@@ -20,6 +20,8 @@ pub const IMAGES: &str = "images.harvest.localhost";
 /// A site that nobody asked for.
 pub const ELSEWHERE: &str = "elsewhere.localhost";
 /// A host that resolves and refuses every connection: nothing listens on its port.
+pub const DOWN: &str = "down.harvest.localhost";
+/// The port of [`DOWN`]: discard, which is listened on nowhere today.
 pub const DOWN_PORT: u16 = 9;
 
 /// What an archive of the demo web is held against.
@@ -124,7 +126,7 @@ fn front(site: &mut Site) {
 <a href="/gone.html">Gone</a> <a href="/broken.html">Broken</a> <a href="/private/secret.html">Secret</a>
 <a href="/calendar/1">Calendar</a> <a href="/loop/">Loop</a> <a href="{news}/">News</a>
 <a href="{elsewhere}/">Elsewhere</a> <a href="{images}/gallery.html">Gallery</a>
-<a href="http://down.harvest.localhost:{DOWN_PORT}/">Down</a> <a href="mailto:desk@harvest.localhost">Mail</a>
+<img src="http://{DOWN}:{DOWN_PORT}/lost.png" alt="Never seen"> <a href="mailto:desk@harvest.localhost">Mail</a>
 <a title="a > b" href="/about.html#staff">Staff</a></nav>
 <!-- <a href="/commented-out.html">not a link</a> -->"#
             ),
