@@ -3,8 +3,9 @@
 use opilio_uri::{Hop, Uri};
 
 use crate::{
-    Candidate, Digests, Directive, Place, QUEUE_NAME_BYTES_MAX, RECORD_KEY_BYTES_MAX, Refusal,
-    Scheduled, Standing, UriRecord, Validators,
+    Candidate, Digests, Directive, Place, RECORD_KEY_BYTES_MAX, Refusal, Scheduled, Standing,
+    UriRecord, Validators,
+    candidate::is_queue_name,
     change::{self, Change},
     instant,
     keys::{self, Rank},
@@ -85,11 +86,7 @@ fn admit_one(
     is_known: bool,
     origin: Origin<'_>,
 ) -> Result<Scheduled, Error> {
-    let queue_bytes = candidate.queue.as_bytes();
-    if queue_bytes.is_empty()
-        || queue_bytes.len() > QUEUE_NAME_BYTES_MAX
-        || queue_bytes.contains(&0)
-    {
+    if !is_queue_name(&candidate.queue) {
         return Ok(Scheduled::Refused(Refusal::QueueName));
     }
     // Most candidates are links to what is known, and nothing about these can move: no record needs to be read.
@@ -125,7 +122,11 @@ fn admit_one(
         });
     };
 
-    let Some(mut record) = change.record(&known_key)? else {
+    let known = match known_key.len() {
+        1..=RECORD_KEY_BYTES_MAX => change.record(&known_key)?,
+        _ => None,
+    };
+    let Some(mut record) = known else {
         // Two canonical forms with one hash: the later one counts as known.
         return Ok(Scheduled::Known);
     };

@@ -63,6 +63,11 @@ impl Candidate {
     }
 }
 
+/// Whether a queue may have this name.
+pub(crate) fn is_queue_name(name: &str) -> bool {
+    !name.is_empty() && name.len() <= QUEUE_NAME_BYTES_MAX && !name.as_bytes().contains(&0)
+}
+
 /// The first thing that orders URIs within a queue. It holds for one fetch; after it the URI is normal again.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,

@@ -7,9 +7,10 @@ use opilio_uri::Uri;
 
 use crate::{
     Candidate, Config, Directive, Disposition, Error, Finished, Issue, Next, Outcome,
-    PREREQUISITE_FAILED, PastVisit, Place, Politeness, QueueReport, Scheduled, Standing,
-    Statistics, Strategy, Success, Ticket, UriRecord,
+    PREREQUISITE_FAILED, PastVisit, Place, Politeness, QueueReport, RECORD_KEY_BYTES_MAX,
+    Scheduled, Standing, Statistics, Strategy, Success, Ticket, UriRecord,
     admission::{Origin, admit},
+    candidate::is_queue_name,
     change::{self, Change, Issued, Written},
     instant::{self, Millis},
     keys::{self, Rank},
@@ -31,7 +32,7 @@ const MOVED_MAX: usize = 10_000;
 /// longer, never shorter. Every call that changes anything writes one atomic batch and returns when the operating system
 /// has it: what has been acknowledged survives the death of the process. [`Frontier::persist`] is for power loss.
 ///
-/// After an error other than [`Error::UnknownTicket`] the frontier answers [`Error::Broken`] and must be opened again.
+/// After an error other than [`Error::UnknownTicket`] or [`Error::Name`] the frontier answers [`Error::Broken`] and must be opened again.
 pub struct Frontier {
     store: Store,
     config: Config,
@@ -170,6 +171,9 @@ impl Frontier {
     /// Where the store fails.
     pub fn record(&self, uri: &Uri) -> Result<Option<UriRecord>, Error> {
         let key = uri.key();
+        if key.len() > RECORD_KEY_BYTES_MAX {
+            return Ok(None);
+        }
         let Some(bytes) = self.store.uris.get(&key)? else {
             return Ok(None);
         };
@@ -180,7 +184,8 @@ impl Frontier {
         }))
     }
 
-    /// All records whose key ([`Uri::key`]: the URI in SURT order) begins with `key_prefix`, in that order, as of now.
+    /// All records whose key ([`Uri::key`]: the URI in SURT order) begins with `key_prefix`, in that order. Of what
+    /// changes meanwhile, some is seen and some is not.
     pub fn records(
         &self,
         key_prefix: &str,
@@ -240,14 +245,20 @@ impl Frontier {
     /// # Errors
     /// Where the store fails.
     pub fn server(&self, name: &str) -> Result<Option<Vec<u8>>, Error> {
+        if name.is_empty() || name.len() > RECORD_KEY_BYTES_MAX {
+            return Ok(None);
+        }
         Ok(self.store.servers.get(name)?.map(|value| value.to_vec()))
     }
 
-    /// Keeps a small value under a server's name, of at most 64 KiB: its robots.txt, its addresses.
+    /// Keeps a small value under a server's name: its robots.txt, its addresses.
     ///
     /// # Errors
-    /// Where the store fails.
+    /// [`Error::Name`] where the name is empty or longer than [`RECORD_KEY_BYTES_MAX`]. Where the store fails.
     pub fn put_server(&mut self, name: &str, value: &[u8]) -> Result<(), Error> {
+        if name.is_empty() || name.len() > RECORD_KEY_BYTES_MAX {
+            return Err(Error::Name { bytes: name.len() });
+        }
         self.attempt(|frontier| Ok(frontier.store.servers.insert(name, value)?))
     }
 
@@ -271,7 +282,7 @@ impl Frontier {
     /// in process included. Respected up to [`Politeness::crawl_delay_max`].
     ///
     /// # Errors
-    /// Where the store fails.
+    /// [`Error::Name`] where no queue can have this name. Where the store fails.
     pub fn set_crawl_delay(
         &mut self,
         queue: &str,
@@ -284,7 +295,7 @@ impl Frontier {
     /// included.
     ///
     /// # Errors
-    /// Where the store fails.
+    /// [`Error::Name`] where no queue can have this name. Where the store fails.
     pub fn set_politeness(
         &mut self,
         queue: &str,
@@ -363,6 +374,9 @@ impl Frontier {
     }
 
     fn set(&mut self, queue: &str, set: impl FnOnce(&mut QueueRecord)) -> Result<(), Error> {
+        if !is_queue_name(queue) {
+            return Err(Error::Name { bytes: queue.len() });
+        }
         // A queue's settings do not depend on the time, and it keeps its place in the line.
         self.attempt(|frontier| {
             frontier.apply(Timestamp::UNIX_EPOCH, |change| {
@@ -379,7 +393,7 @@ impl Frontier {
         then: impl FnOnce(&mut Change<'_>, &str, UriRecord),
     ) -> Result<bool, Error> {
         let key = uri.key();
-        if self.memory.is_record_busy(&key) {
+        if key.len() > RECORD_KEY_BYTES_MAX || self.memory.is_record_busy(&key) {
             return Ok(false);
         }
         self.attempt(|frontier| {
@@ -409,6 +423,10 @@ impl Frontier {
         }
         let recovered = std::mem::take(&mut self.memory.recovered);
         let default = self.config.politeness;
+        tracing::info!(
+            uris = recovered.len(),
+            "put back what was in process when the store was last closed"
+        );
         self.apply(now, |change| {
             for (ticket, issued) in &recovered {
                 change.issued.insert(ticket.to_be_bytes().to_vec(), None);

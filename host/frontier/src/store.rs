@@ -29,10 +29,14 @@ pub const FORMAT_VERSION: u32 = 1;
 /// First byte of every value that `postcard` encodes, so that a value can change its shape without its neighbours.
 const ENCODING: u8 = 1;
 
-/// Bytes of journal before the oldest is written out. Opening after a crash reads at most this much again.
+/// Bytes of one keyspace held in memory before they are written out in order. Smaller ones make for more merging, larger
+/// ones for more memory and more journal to read at the next opening.
+const MEMTABLE_BYTES_MAX: u64 = 24 * 1024 * 1024;
+
+/// Bytes of sealed journals before the oldest is written out. Opening reads these and the current one again.
 const JOURNAL_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
-/// Why the frontier cannot go on. After any but [`Error::UnknownTicket`], drop the frontier and open it again: what had
+/// Why the frontier cannot go on. After any but [`Error::UnknownTicket`] and [`Error::Name`], drop the frontier and open it again: what had
 /// been acknowledged is still there.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -82,7 +86,13 @@ pub enum Error {
     /// An earlier call failed, and what is in memory may not agree with the store.
     #[error("the frontier has failed before and must be opened again")]
     Broken,
-    /// No URI is in process under this ticket.
+    /// A name that no key can be made of: empty, too long, or (a queue's) with a NUL in it. Changes nothing.
+    #[error("a name of {bytes} bytes cannot be kept")]
+    Name {
+        /// How long it is.
+        bytes: usize,
+    },
+    /// No URI is in process under this ticket. Changes nothing.
     #[error("no URI is in process under ticket {0}")]
     UnknownTicket(u64),
 }
@@ -238,6 +248,7 @@ fn scanned() -> KeyspaceCreateOptions {
 
 fn compressed() -> KeyspaceCreateOptions {
     KeyspaceCreateOptions::default()
+        .max_memtable_size(MEMTABLE_BYTES_MAX)
         .data_block_compression_policy(CompressionPolicy::all(fjall::CompressionType::Lz4))
 }
 

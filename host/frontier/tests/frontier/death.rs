@@ -76,9 +76,9 @@ fn what_was_acknowledged_survives_sudden_death() {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let mut acknowledged = 0;
-        while let Some(line) = lines.next() {
+        for line in lines {
             let line = line.unwrap();
             if let Some(text) = line.strip_prefix("scheduled ") {
                 scheduled.insert(text.to_owned());

@@ -128,14 +128,14 @@ fn candidates(links: &[Link]) -> Vec<Candidate> {
     let candidate = |link: &Link| Candidate {
         directive: DIRECTIVES[link.directive],
         precedence: link.precedence,
-        force: link.flags % 8 == 0,
+        force: link.flags.is_multiple_of(8),
         seed: link.flags % 8 == 1,
         strategy: if link.flags & 64 == 0 {
             Strategy::Snapshot
         } else {
             Strategy::Revisit
         },
-        queue: if link.flags / 8 % 8 == 0 {
+        queue: if (link.flags / 8).is_multiple_of(8) {
             "together".to_owned()
         } else {
             uri(URIS[link.uri]).surt_authority()

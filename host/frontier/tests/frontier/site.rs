@@ -110,6 +110,11 @@ impl Site {
         self.frontier = Some(Frontier::open(self.dir.path(), self.config.clone()).unwrap());
     }
 
+    pub(crate) fn reopen_with(&mut self, config: Config) {
+        self.config = config;
+        self.reopen();
+    }
+
     pub(crate) fn schedule(&mut self, candidates: Vec<Candidate>, seconds: i64) -> Vec<Scheduled> {
         self.frontier().schedule(candidates, at(seconds)).unwrap()
     }

@@ -303,7 +303,7 @@ fn revisits_come_when_due_with_their_history() {
             status: if visits == 4 { 304 } else { 200 },
             state,
             size: Some(10),
-            digests: (visits == 0).then(|| Digests {
+            digests: (visits == 0).then_some(Digests {
                 payload: Some([7; 20]),
                 stripped: None,
             }),
@@ -713,23 +713,47 @@ fn a_rest_survives_opening_again() {
 #[test]
 fn queues_of_lower_precedence_go_first() {
     let mut site = Site::new(config());
-    site.schedule(
-        vec![
-            candidate("http://a.org/1", ""),
-            candidate("http://a.org/2", ""),
-        ],
-        0,
-    );
-    site.reopen();
-    // The store remembers; the configuration counts for new queues.
-    site.frontier = None;
-    let mut urgent = Site::new(Config {
+    site.schedule(vec![candidate("http://a.org/1", "")], 0);
+    // A queue keeps the precedence that it was made with; the configuration counts for new ones.
+    site.reopen_with(Config {
         queue_precedence: 1,
         ..config()
     });
-    urgent.schedule(vec![candidate("http://b.org/1", "")], 0);
-    let report = &urgent.frontier().queues(None, 10, at(0)).unwrap()[0];
-    assert_eq!((report.precedence, report.state), (1, QueueState::Ready));
+    site.schedule(vec![candidate("http://b.org/1", "")], 5);
+    let precedences: Vec<_> = site
+        .frontier()
+        .queues(None, 10, at(5))
+        .unwrap()
+        .into_iter()
+        .map(|report| report.precedence)
+        .collect();
+    assert_eq!(precedences, [3, 1]);
+    site.reopen();
+    site.issue(5, "http://b.org/1");
+    site.issue(5, "http://a.org/1");
+}
+
+#[test]
+fn names_that_no_key_can_be_made_of_are_refused_and_break_nothing() {
+    let mut site = Site::new(config());
+    for name in ["", &"n".repeat(70_000)] {
+        let error = site.frontier().put_server(name, b"value").unwrap_err();
+        assert!(
+            matches!(error, Error::Name { bytes } if bytes == name.len()),
+            "{error:?}"
+        );
+        let error = site.frontier().set_crawl_delay(name, None).unwrap_err();
+        assert!(matches!(error, Error::Name { .. }), "{error:?}");
+        assert_eq!(site.frontier().server(name).unwrap(), None);
+    }
+    let long = format!("http://a.org/{}", "x".repeat(62_000));
+    assert_eq!(
+        site.schedule(vec![candidate(&long, "")], 0),
+        [Scheduled::Refused(Refusal::UriTooLong)]
+    );
+    assert!(site.frontier().record(&uri(&long)).unwrap().is_none());
+    assert!(!site.frontier().forget(&uri(&long), at(0)).unwrap());
+    site.is_empty(0);
 }
 
 #[test]
