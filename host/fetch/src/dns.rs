@@ -399,14 +399,14 @@ mod tests {
         };
         let records = [
             record("a.example", "192.0.2.1"),
-            record("www.a.example.com", "2001:db8::1"),
+            record("www.example.com", "2001:db8::1"),
             record("a.com", "192.0.2.2"),
         ];
         assert_eq!(
             record_text(now(), &records),
             "20261120131203\n\
              a.example.\t\t300\tIN\tA\t192.0.2.1\n\
-             www.a.example.com.\t300\tIN\tAAAA\t2001:db8::1\n\
+             www.example.com.\t300\tIN\tAAAA\t2001:db8::1\n\
              a.com.\t\t\t300\tIN\tA\t192.0.2.2\n"
         );
     }

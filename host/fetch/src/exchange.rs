@@ -7,6 +7,7 @@ use bytes::Bytes;
 use jiff::Timestamp;
 use opilio_uri::Uri;
 
+use crate::coding::{self, Decoded};
 use crate::failure::FetchFailure;
 use crate::head::ResponseHead;
 use crate::spool::Spool;
@@ -109,7 +110,29 @@ pub enum Truncation {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PayloadDigest(pub [u8; 20]);
 
+impl Request {
+    /// A plain GET.
+    pub fn new(uri: Uri, addresses: Vec<IpAddr>) -> Self {
+        Request {
+            uri,
+            addresses,
+            referer: None,
+            if_none_match: None,
+            if_modified_since: None,
+            headers: Vec::new(),
+            body: None,
+        }
+    }
+}
+
 impl Exchange {
+    /// The payload with its content codings removed, at most `bytes_max` bytes: what plugins read.
+    pub fn content(&self, bytes_max: u64) -> Decoded {
+        let codings = self.head.as_ref().map(ResponseHead::content_codings);
+        let codings = codings.unwrap_or_default();
+        coding::decode(&codings, || self.payload.reader(), bytes_max)
+    }
+
     /// The status for the crawl log: the failure's code, or else the HTTP status.
     pub fn status(&self) -> i32 {
         match (&self.failure, &self.head) {

@@ -232,6 +232,28 @@ mod tests {
         check("?a", "/?a");
     }
 
+    #[track_caller]
+    fn refers(from: &str, to: &str, expected: Option<&str>) {
+        let mut request = Request::new(Uri::parse(to).unwrap(), Vec::new());
+        request.referer = Some(Uri::parse(from).unwrap());
+        assert_eq!(referer(&request).as_deref(), expected, "{from} {to}");
+    }
+
+    #[test]
+    fn referers_keep_secrets() {
+        let (http, https) = ("http://a.example/x", "https://a.example/x");
+        refers(http, http, Some(http));
+        refers(http, https, Some(http));
+        refers(https, https, Some(https));
+        refers(https, http, None);
+        refers("dns:a.example", http, None);
+        refers(
+            "http://u:p@a.example/u:p@",
+            http,
+            Some("http://a.example/u:p@"),
+        );
+    }
+
     #[test]
     fn what_hyper_refuses_is_encoded() {
         check("/a`b", "/a%60b");

@@ -718,6 +718,14 @@ mod tests {
             "Mozilla/5.0 (compatible; +http://a.example) thisbot/1",
             "thisbot",
         );
+        token(
+            "Mozilla/5.0 (compatible; +www.a.example; thisbot/1)",
+            "thisbot",
+        );
+        token(
+            "Mozilla/5.0 (compatible; crawl@a.example thisbot/1)",
+            "thisbot",
+        );
         token("Mozilla/5.0", "Mozilla");
         token("", "");
         token("+ 1.0", "");

@@ -249,6 +249,8 @@ mod tests {
                 });
             }
         }
+        let (start, end) = (2, 1);
+        assert!(spool.slice(start..end).is_empty());
         assert_eq!(scratch.path().read_dir().unwrap().count(), 0);
     }
 

@@ -26,15 +26,10 @@ fn config() -> Config {
 
 fn request(scheme: &str, server: SocketAddr) -> Request {
     let port = server.port();
-    Request {
-        uri: Uri::parse(&format!("{scheme}://site.test:{port}/a?b=c")).unwrap(),
-        addresses: vec![LOOPBACK],
-        referer: None,
-        if_none_match: None,
-        if_modified_since: None,
-        headers: Vec::new(),
-        body: None,
-    }
+    Request::new(
+        Uri::parse(&format!("{scheme}://site.test:{port}/a?b=c")).unwrap(),
+        vec![LOOPBACK],
+    )
 }
 
 async fn proceed(_: &ResponseHead) -> HeadVerdict {
@@ -498,6 +493,10 @@ async fn endless_interim_responses_are_no_response() {
         .http(request("http", server.address), proceed)
         .await;
     assert_eq!(exchange.status(), -3, "{exchange:?}");
+    assert!(
+        matches!(exchange.failure, Some(FetchFailure::NotHttp { .. })),
+        "{exchange:?}"
+    );
     assert!(exchange.interim.len() < 1 << 20);
 }
 
@@ -771,4 +770,18 @@ fn headers_that_cannot_be_sent_are_no_configuration() {
         config.headers.push((name.to_owned(), value.to_owned()));
         Fetcher::new(config).unwrap_err();
     }
+}
+
+#[tokio::test]
+async fn content_is_decoded_while_the_record_stays_coded() {
+    // "hello" as one stored block in a gzip member.
+    let coded = b"\x1f\x8b\x08\0\0\0\0\0\0\xff\x01\x05\0\xfa\xffhello\x86\xa6\x10\x36\x05\0\0\0";
+    let head =
+        b"HTTP/1.1 200 OK\r\ncontent-ENCODING: GZip\r\nTransfer-Encoding: chunked\r\n\r\n1C\r\n";
+    let response = [&head[..], coded, b"\r\n0\r\n\r\n"].concat();
+    let exchange = Case::new(response).kept_open().complete(200, coded).await;
+    let content = exchange.content(100);
+    assert!(content.problem.is_none(), "{:?}", content.problem);
+    assert_eq!(content.content, b"hello");
+    assert_eq!(exchange.content(3).content, b"hel");
 }

@@ -39,15 +39,10 @@ fn config(trust: Trust) -> Config {
 
 async fn fetch(fetcher: &Fetcher, server: &Server) -> Exchange {
     let port = server.address.port();
-    let request = Request {
-        uri: Uri::parse(&format!("https://site.test:{port}/")).unwrap(),
-        addresses: vec![IpAddr::V4(Ipv4Addr::LOCALHOST)],
-        referer: None,
-        if_none_match: None,
-        if_modified_since: None,
-        headers: Vec::new(),
-        body: None,
-    };
+    let request = Request::new(
+        Uri::parse(&format!("https://site.test:{port}/")).unwrap(),
+        vec![IpAddr::V4(Ipv4Addr::LOCALHOST)],
+    );
     let proceed = async |_: &ResponseHead| HeadVerdict::Continue;
     fetcher.http(request, proceed).await
 }
