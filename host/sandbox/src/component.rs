@@ -141,10 +141,8 @@ impl Component {
                 problem,
             })?;
         check_imports(&shared, &compiled, origin)?;
-        let program = Program::new(&shared, &compiled).map_err(|error| LoadError::Contract {
-            origin: origin.to_owned(),
-            problem: format!("{error:#}"),
-        })?;
+        let program =
+            Program::new(&shared, &compiled).map_err(|error| does_not_fit(&error, origin))?;
         let Some(program) = program else {
             return Err(LoadError::NoPlugin {
                 origin: origin.to_owned(),
@@ -321,6 +319,29 @@ fn check_imports(
         }
     }
     Ok(())
+}
+
+/// A function that an interface of the contract does not have is an import that is not given; all else is a misfit.
+/// The engine tells the two apart in words only: should these change, the second form still says everything.
+fn does_not_fit(error: &wasmtime::Error, origin: &str) -> LoadError {
+    let origin = origin.to_owned();
+    let said: Vec<String> = error.chain().map(ToString::to_string).collect();
+    let quoted = |text: &str| text.split('`').nth(1).map(str::to_owned);
+    if let [interface, function, cause] = said.as_slice()
+        && cause == "function implementation is missing"
+        && let (Some(interface), Some(function)) = (quoted(interface), quoted(function))
+    {
+        let import = format!("`{function}` of `{interface}`");
+        return LoadError::Import {
+            origin,
+            import,
+            advice: "a newer version of opilio may have it".to_owned(),
+        };
+    }
+    LoadError::Contract {
+        origin,
+        problem: said.join(": "),
+    }
 }
 
 fn advice_for(import: &str) -> String {

@@ -211,7 +211,8 @@ impl Document {
             let content = &self.0.parts.content;
             let charset = self.0.parts.charset.unwrap_or(UTF_8);
             match charset.decode(content).0 {
-                // Borrowed means that the bytes, behind the mark if there is one, are the text.
+                // Borrowed means that the bytes, behind the mark if there is one, are the text: no encoding gives
+                // borrowed text of its own, and `slice_ref` would panic if one did.
                 std::borrow::Cow::Borrowed(text) => Text(content.slice_ref(text.as_bytes())),
                 std::borrow::Cow::Owned(text) => Text(Bytes::from(text)),
             }
@@ -242,7 +243,7 @@ fn range(
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
 
-    use encoding_rs::{UTF_16LE, WINDOWS_1252};
+    use encoding_rs::{GBK, ISO_2022_JP, REPLACEMENT, UTF_16LE, WINDOWS_1252};
 
     use super::*;
 
@@ -295,6 +296,16 @@ mod tests {
         check(Some(UTF_16LE), b"a\0b\0", "ab", Some("UTF-16LE"));
         check(None, b"gr\xc3\xbcn\xff", "grün\u{fffd}", None);
         check(None, b"", "", None);
+        check(Some(UTF_8), b"\xef\xbb\xbf", "", Some("UTF-8"));
+        check(Some(REPLACEMENT), b"abc", "\u{fffd}", Some("replacement"));
+        check(Some(ISO_2022_JP), b"abc", "abc", Some("ISO-2022-JP"));
+        check(
+            Some(ISO_2022_JP),
+            b"abc\x1b$B$\"",
+            "abc\u{3042}",
+            Some("ISO-2022-JP"),
+        );
+        check(Some(GBK), b"abc", "abc", Some("GBK"));
     }
 
     #[test]

@@ -136,7 +136,10 @@ fn a_function_that_an_interface_does_not_have_is_refused_by_name() {
         ..Guest::filter("(call $flush) (i32.const 0)")
     };
     let edit = |file: &str| file.replace("interface log {", "interface log { flush: func();");
-    check_refused(&guest.build_with_contract(edit, ""), "flush");
+    check_refused(
+        &guest.build_with_contract(edit, ""),
+        "asks for `flush` of `opilio:plugin/log@0.1.0`, which plugins are not given",
+    );
 }
 
 #[test]
