@@ -25,7 +25,8 @@ const PAGES_MIN: usize = 1000;
 const PYTHON_PACKAGES: [&str; 2] = ["warcio==1.8.1", "lxml==6.1.3"];
 
 /// Runs every judge.
-pub fn run() -> Result<()> {
+#[expect(clippy::print_stdout, reason = "the result of the command")]
+pub(crate) fn run() -> Result<()> {
     let home = root().join("target/judges");
     fs::create_dir_all(&home)?;
     let python = python(&home)?;
@@ -42,6 +43,7 @@ pub fn run() -> Result<()> {
 }
 
 /// Crawls the documentation packages and compares with an independent walk of their links.
+#[expect(clippy::print_stdout, reason = "the result of the command")]
 async fn real_input(home: &Path, python: &Path, documentation: &[PathBuf], opilio: &Path) -> Result<()> {
     let mut web = Web::builder();
     for (root, (_, _, host, _)) in documentation.iter().zip(DOCUMENTATION) {
@@ -126,6 +128,7 @@ fn demo_web(home: &Path, python: &Path, opilio: &Path) -> Result<()> {
 /// `warcio check` on every file: structure, block and payload digests. One fault of its own is known (warcio#74): it
 /// compares a payload digest, which is over the body with chunking removed, with the chunked bytes. Those reports are
 /// counted and the records are verified by `judge_warcs.py`, which removes the chunking.
+#[expect(clippy::print_stdout, reason = "the result of the command")]
 fn warcio_check(python: &Path, warcs: &Path) -> Result<()> {
     let mut files: Vec<_> = fs::read_dir(warcs)?.collect::<Result<Vec<_>, _>>()?;
     files.sort_by_key(fs::DirEntry::path);
@@ -161,7 +164,9 @@ async fn crawl(opilio: &Path, profile: &Path, job: &Path) -> Result<()> {
 /// Builds the same units as `cargo test --workspace`, so that nothing is compiled twice.
 fn build_opilio() -> Result<PathBuf> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    status(Command::new(cargo).current_dir(root()).args(["test", "--workspace", "--no-run", "--quiet"]))?;
+    let mut build = Command::new(cargo);
+    build.current_dir(root()).args(["test", "--workspace", "--no-run", "--quiet"]);
+    status(&mut build)?;
     Ok(root().join("target/debug/opilio"))
 }
 

@@ -1,8 +1,11 @@
 //! `cargo xtask …`: what cargo alone cannot do, one file per command.
 
+use std::process::ExitCode;
+
 use anyhow::Result;
 use clap::Parser;
 
+mod judges;
 mod plugins;
 
 /// Tasks of this workspace.
@@ -11,10 +14,24 @@ mod plugins;
 enum Task {
     /// Build and check the plugins that ship.
     Plugins(plugins::Options),
+    /// Have other people's tools judge what Opilio writes; installs them from package registries into target/judges.
+    Judges,
 }
 
-fn main() -> Result<()> {
-    match Task::parse() {
+#[expect(clippy::print_stderr, reason = "a command's error")]
+fn main() -> ExitCode {
+    match run(Task::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(task: Task) -> Result<()> {
+    match task {
         Task::Plugins(options) => plugins::run(&options),
+        Task::Judges => judges::run(),
     }
 }

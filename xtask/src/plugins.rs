@@ -181,10 +181,12 @@ fn check(root: &Path, shelf: &Path, plugins: &[Plugin], all: bool) -> Result<()>
     for (name, fault) in &stale {
         report(&format!("component {name} {fault}"));
     }
-    bail!(
-        "mend with: cargo xtask plugins{}",
-        if all { "" } else { " NAME…" }
-    )
+    let names: String = stale
+        .keys()
+        .filter(|_| !all)
+        .map(|name| format!(" {name}"))
+        .collect();
+    bail!("mend with: cargo xtask plugins{names}")
 }
 
 /// Builds what is stale, or everything if `force`, onto `shelf`.

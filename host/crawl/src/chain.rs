@@ -78,7 +78,7 @@ impl<'a> Chain<'a> {
             issue,
             settings: context.profile.effective(&issue.uri),
             stacks: context.stacks(),
-            started: Timestamp::now(),
+            started: records::to_millisecond(Timestamp::now()),
         }
     }
 
@@ -658,7 +658,7 @@ impl<'a> Chain<'a> {
             digests: kept.then_some(digests),
             // Only a complete body may stand behind a 304.
             validators: kept.then(|| if complete && head.status == 200 { validators } else { Validators::default() }),
-            archived: location.filter(|_| kept).map(|location| self.location(location, exchange.started)),
+            archived: location.filter(|_| kept).map(|location| self.location(location, records::date_of(exchange))),
             extractor: reading.extracted_by,
             outlinks: reading.extracted_by.map(|_| reading.extracted.links.len() as u64),
             attributes: None,

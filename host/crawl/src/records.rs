@@ -50,7 +50,7 @@ pub(crate) struct About<'a> {
 /// The records of an exchange, the response or revisit first; none where nothing is kept or nothing came.
 pub(crate) fn of_exchange(uri: &Uri, exchange: &Exchange, keep: &Keep, about: &About<'_>) -> Vec<Record> {
     let Some(head) = &exchange.head else { return Vec::new() };
-    let (date, target) = (exchange.started, uri.as_str());
+    let (date, target) = (date_of(exchange), uri.as_str());
     let id = RecordId::random();
     let main = match keep {
         Keep::Nothing => return Vec::new(),
@@ -87,7 +87,7 @@ fn note(uri: &Uri, exchange: &Exchange, head: &ResponseHead, previous: &Previous
         fields.push("http-header", format!("{name}: {value}"));
     }
     let refers_to = RefersTo { id: previous.at.record_id.parse().ok(), ..RefersTo::default() };
-    let record = Record::metadata(id, exchange.started, uri.as_str(), id, &fields);
+    let record = Record::metadata(id, date_of(exchange), uri.as_str(), id, &fields);
     Record { concurrent_to: Vec::new(), ip: exchange.peer, refers_to, ..record }
 }
 
@@ -99,6 +99,17 @@ pub(crate) fn of_resolution(uri: &Uri, resolution: &Resolution, at: Timestamp) -
         protocols: vec!["dns".to_owned()],
         ..Record::resource(RecordId::random(), at, uri.as_str(), TEXT_DNS, block.into())
     }
+}
+
+/// `WARC-Date` of a capture, to the millisecond: what the frontier keeps of it, so that the `WARC-Refers-To-Date` of a
+/// later revisit is the very same.
+pub(crate) fn date_of(exchange: &Exchange) -> Timestamp {
+    to_millisecond(exchange.started)
+}
+
+/// A time to the millisecond.
+pub(crate) fn to_millisecond(at: Timestamp) -> Timestamp {
+    Timestamp::from_millisecond(at.as_millisecond()).unwrap_or(at)
 }
 
 /// The digest that WARC means: of the body with transfer coding removed.
@@ -131,7 +142,7 @@ fn revisit(
         target_uri: Some(previous.uri.clone()),
         date: Some(previous.at.date),
     };
-    Record::revisit(id, profile, exchange.started, target, refers_to, block(&exchange.wire.slice(0..head_length)))
+    Record::revisit(id, profile, date_of(exchange), target, refers_to, block(&exchange.wire.slice(0..head_length)))
 }
 
 fn fields(exchange: &Exchange, about: &About<'_>) -> Fields {

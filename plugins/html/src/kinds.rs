@@ -2,7 +2,7 @@
 
 use opilio_plugin::Hop;
 
-use crate::reference::is_absolute;
+use crate::reference::{is_absolute, is_likely};
 use crate::settings::Settings;
 
 /// The hop of `<link rel=… href>`; `None` where the link names no document, or the profile leaves it out.
@@ -99,6 +99,18 @@ pub(crate) fn is_embedded_property(itemprop: &str) -> bool {
             .iter()
             .any(|name| word.eq_ignore_ascii_case(name))
     })
+}
+
+/// The hop of the value of an object's `<param>`; `None` where it is no reference.
+pub(crate) fn param_hop(name: &str, value: &str) -> Option<Hop> {
+    match name {
+        "movie" | "src" => Some(Hop::Embed),
+        _ if !is_likely(value) => None,
+        "data" | "filename" | "url" | "href" | "image" | "background" | "source" => {
+            Some(Hop::Embed)
+        }
+        _ => Some(Hop::Speculative),
+    }
 }
 
 /// The media type of an inline script, for the extractors of that type; `None` where it is of no known kind.

@@ -402,16 +402,10 @@ impl<'a> Reader<'a, '_> {
                     .trim()
                     .to_ascii_lowercase();
                 let value = decode(raw);
-                match name.as_str() {
-                    "flashvars" => self.flashvars(&value, at),
-                    "movie" | "src" | "data" | "filename" | "url" | "href" | "image"
-                    | "background" | "source" => {
-                        if reference::is_likely(&value) || name == "movie" || name == "src" {
-                            self.found(&value, Hop::Embed, at);
-                        }
-                    }
-                    _ if reference::is_likely(&value) => self.found(&value, Hop::Speculative, at),
-                    _ => {}
+                if name == "flashvars" {
+                    self.flashvars(&value, at);
+                } else if let Some(hop) = kinds::param_hop(&name, &value) {
+                    self.found(&value, hop, at);
                 }
             }
             _ => {}

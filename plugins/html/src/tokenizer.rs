@@ -400,9 +400,7 @@ static CLASS: [u8; 256] = {
     let mut byte = 0;
     while byte < 256 {
         let b = byte as u8;
-        if is_blank(b) {
-            class[byte] = TAG_NAME_END | NAME_END | UNQUOTED_END;
-        } else if b == b'>' {
+        if is_blank(b) || b == b'>' {
             class[byte] = TAG_NAME_END | NAME_END | UNQUOTED_END;
         } else if b == b'/' {
             class[byte] = TAG_NAME_END | NAME_END;

@@ -272,14 +272,23 @@ fn is_relative(path: &str) -> bool {
     if !is_alone {
         return true;
     }
-    // `Node.js` and `Vue.js` are names; `.min.js` never is.
-    let stem = file.rsplit_once('.').map_or("", |(stem, _)| stem);
-    let is_script = file.to_ascii_lowercase().ends_with(".js");
-    !file.contains([' ', ',', '=', '@'])
-        && !(is_script
-            && stem.starts_with(|c: char| c.is_uppercase())
-            && !stem.contains(['.', '-', '_']))
-        && !matches!(file, "node.js" | "package.json" | "tsconfig.json")
+    !file.contains([' ', ',', '=', '@']) && !is_name_of_a_project(file) && !is_code(file)
+}
+
+/// `xml.etree.ElementTree.doc`: a member of a class of a module, in an index of symbols.
+fn is_code(file: &str) -> bool {
+    file.starts_with(char::is_lowercase)
+        && file
+            .split('.')
+            .skip(1)
+            .any(|part| part.starts_with(char::is_uppercase))
+}
+
+/// `Node.js` and `Vue.js` are names; `Vue.min.js` is a file.
+fn is_name_of_a_project(file: &str) -> bool {
+    let stem = file.strip_suffix(".js").unwrap_or_default();
+    (stem.starts_with(char::is_uppercase) && !stem.contains(['.', '-', '_']))
+        || matches!(file, "node.js" | "package.json" | "tsconfig.json")
 }
 
 /// `www.example.org/x`, `example.org/x`: a host that nothing but its form shows, with a path.
@@ -535,6 +544,8 @@ mod tests {
         no(";overlay.style.width=viewport_dimensions.width+");
         no("Node.js");
         no("foo.bar");
+        no("xml.etree.ElementTree.doc");
+        yes("Annual.Report.pdf");
         no(".jpg");
         no("*.jpg");
         no("%s.png");

@@ -1,7 +1,7 @@
 //! What the extractor finds in files, and how fast.
 //!
-//! `links FILE…` prints one line for each link: file, hop, context, reference, parted by tabs.
-//! `links --bench FILE…` reads all files ten times over and prints megabytes per second.
+//! `html-links FILE…` prints one line for each link: file, hop, context, reference, parted by tabs.
+//! `html-links --bench FILE…` reads all files ten times over and prints megabytes per second.
 #![allow(
     clippy::print_stdout,
     clippy::unwrap_used,

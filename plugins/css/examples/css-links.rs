@@ -1,0 +1,15 @@
+//! What the extractor finds in style sheets: `css-links FILE…` prints file, context and reference, parted by tabs.
+#![allow(
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    reason = "a tool for measuring"
+)]
+
+fn main() {
+    for file in std::env::args().skip(1) {
+        let text = String::from_utf8_lossy(&std::fs::read(&file).unwrap()).into_owned();
+        for found in opilio_css::sheet::read(&text) {
+            println!("{file}\t{}\t{}", found.place.context(), found.uri);
+        }
+    }
+}
