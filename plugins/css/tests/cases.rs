@@ -16,8 +16,14 @@ struct Case {
 }
 
 #[test]
-fn every_case_holds() {
-    let cases: Vec<Case> = serde_json::from_str(include_str!("../cases/predecessor.json")).unwrap();
+fn golden_cases_hold() {
+    opilio_plugin::testing::check_cases(&opilio_css::plugins(), "cases");
+}
+
+#[test]
+fn every_case_of_the_predecessor_holds() {
+    let cases: Vec<Case> =
+        serde_json::from_str(include_str!("../cases/predecessor/cases.json")).unwrap();
     assert!(cases.len() >= 9);
     for case in cases {
         let base = Url::parse(&case.base).unwrap();

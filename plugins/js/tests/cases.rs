@@ -22,8 +22,14 @@ struct Case {
 }
 
 #[test]
-fn every_case_holds() {
-    let cases: Vec<Case> = serde_json::from_str(include_str!("../cases/predecessor.json")).unwrap();
+fn golden_cases_hold() {
+    opilio_plugin::testing::check_cases(&opilio_js::plugins(), "cases");
+}
+
+#[test]
+fn every_case_of_the_predecessor_holds() {
+    let cases: Vec<Case> =
+        serde_json::from_str(include_str!("../cases/predecessor/cases.json")).unwrap();
     assert!(cases.len() >= 17);
     let plugin = opilio_js::plugins().configure("js", "{}").unwrap();
     let mut failed = Vec::new();
@@ -134,7 +140,8 @@ fn hostile_input_takes_linear_time() {
         assert!(script::read(&text).len() <= text.len());
         assert!(start.elapsed() < TIME_MAX, "{piece}: {:?}", start.elapsed());
     }
-    let nested = format!("x = \"{}\"", "\\\"/a.b\\\"".repeat(BYTES / 10));
+    // Longer strings are not searched.
+    let nested = format!("x = \"{}\"", "\\\"/a.b\\\"".repeat(1_000_000 / 8));
     let start = Instant::now();
     assert!(!script::read(&nested).is_empty());
     assert!(start.elapsed() < TIME_MAX, "nested: {:?}", start.elapsed());
