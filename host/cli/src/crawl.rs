@@ -23,7 +23,7 @@ pub(crate) struct Done {
 #[expect(clippy::print_stderr, reason = "faults are for the person at the terminal")]
 pub(crate) async fn run_order(order: &Order, display: DisplayArgs) -> Result<Done> {
     let refused = |faults: String| {
-        eprint!("{faults}");
+        eprintln!("{faults}");
         Ok(Done { code: exit::USAGE, summary: None })
     };
     let plan = match plan(order) {
@@ -32,7 +32,7 @@ pub(crate) async fn run_order(order: &Order, display: DisplayArgs) -> Result<Don
         Err(other) => return Err(other.into()),
     };
     if !plan.profile().notices.is_empty() && !display.quiet {
-        eprint!("{}", plan.profile().notices);
+        eprintln!("{}", plan.profile().notices);
     }
     let crawl = match plan.begin() {
         Ok(crawl) => crawl,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use encoding_rs::Encoding;
-use opilio_fetch::{Exchange, ResponseHead, charset, coding};
+use opilio_fetch::{Exchange, ResponseHead, charset};
 use opilio_frontier::{ContentState, Digests, StrippedDigest};
 use opilio_sandbox::{Document, DocumentParts, Fault, Header, Notes, Stage, Verdict, Visit};
 
@@ -196,12 +196,11 @@ pub(crate) fn document(
 /// Content with its codings removed, at most `max` bytes, and an annotation where that could not be done in full.
 /// A payload that is on disk and cannot be read is as good as none for plugins; the archive will say so.
 pub(crate) fn content(exchange: &Exchange, head: &ResponseHead, max: u64) -> (Bytes, Option<String>) {
-    let codings = head.content_codings();
-    if codings.is_empty() {
+    if head.content_codings().is_empty() {
         let max = usize::try_from(max.min(exchange.payload.length())).unwrap_or(usize::MAX);
         return (exchange.payload.read_at(0, max).unwrap_or_default(), None);
     }
-    let decoded = coding::decode(&codings, || exchange.payload.reader(), max);
+    let decoded = exchange.content(max);
     let annotation = decoded.problem.map(|problem| format!("unsatisfiableContentEncoding:{problem}"));
     (decoded.content.into(), annotation)
 }
