@@ -32,12 +32,22 @@ const MOVED_MAX: usize = 10_000;
 /// longer, never shorter. Every call that changes anything writes one atomic batch and returns when the operating system
 /// has it: what has been acknowledged survives the death of the process. [`Frontier::persist`] is for power loss.
 ///
-/// After an error other than [`Error::UnknownTicket`] or [`Error::Name`] the frontier answers [`Error::Broken`] and must be opened again.
+/// After an error other than [`Error::UnknownTicket`] or [`Error::Name`] the frontier answers
+/// [`Error::Broken`] and must be opened again.
 pub struct Frontier {
     store: Store,
     config: Config,
     memory: Memory,
     is_broken: bool,
+}
+
+impl std::fmt::Debug for Frontier {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("Frontier")
+            .field("statistics", &self.statistics())
+            .finish_non_exhaustive()
+    }
 }
 
 impl Frontier {

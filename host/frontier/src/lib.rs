@@ -33,6 +33,9 @@ mod store;
 mod visit;
 mod window;
 
+#[cfg(test)]
+mod format;
+
 pub use candidate::{
     Candidate, Directive, QUEUE_NAME_BYTES_MAX, RECORD_KEY_BYTES_MAX, Refusal, Scheduled, Strategy,
 };

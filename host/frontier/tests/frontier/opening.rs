@@ -124,3 +124,13 @@ fn a_damaged_database_is_one_error_and_no_panic() {
         );
     }
 }
+
+#[test]
+fn a_frontier_can_be_given_to_a_thread_of_its_own() {
+    let dir = store();
+    let frontier = open(&dir).unwrap();
+    let statistics = std::thread::spawn(move || frontier.statistics())
+        .join()
+        .unwrap();
+    assert_eq!(statistics.discovered, 1);
+}
