@@ -11,11 +11,13 @@ use std::time::Duration;
 use bytes::Bytes;
 use jiff::Timestamp;
 use opilio_archive::Location;
-use opilio_fetch::robots::{ROBOTS_BYTES_MAX, ROBOTS_REDIRECTS_MAX, Reason, Verdict as RobotsVerdict};
+use opilio_fetch::robots::{
+    ROBOTS_BYTES_MAX, ROBOTS_REDIRECTS_MAX, Reason, Verdict as RobotsVerdict,
+};
 use opilio_fetch::{Exchange, FetchFailure, HeadVerdict, Request, ResponseHead};
 use opilio_frontier::{
-    Candidate, ContentState, Digests, Directive, Disposition, Issue, Outcome, Success, Validators, Visit,
-    WarcLocation,
+    Candidate, ContentState, Digests, Directive, Disposition, Issue, Outcome, Scheduled, Success,
+    Validators, Visit, WarcLocation,
 };
 use opilio_profile::{RobotsPolicy, Settings, StrippedEqual};
 use opilio_sandbox::{Document, Notes, Stage, Verdict};
@@ -102,7 +104,25 @@ impl<'a> Chain<'a> {
             // Before the frontier knows: a crash in between writes the line twice rather than never.
             self.context.logs.crawl(&line)?;
         }
-        let finished = self.context.frontier().finished(self.issue.ticket, outcome, Timestamp::now())?;
+        let outlinks = match &outcome {
+            Outcome::Succeeded(success) => success
+                .outlinks
+                .iter()
+                .map(|link| link.uri.clone())
+                .collect(),
+            _ => Vec::new(),
+        };
+        let finished =
+            self.context
+                .frontier()
+                .finished(self.issue.ticket, outcome, Timestamp::now())?;
+        for (uri, scheduled) in outlinks.iter().zip(&finished.scheduled) {
+            if let Scheduled::Refused(why) = scheduled {
+                self.context
+                    .logs
+                    .uri_error(self.issue.uri.as_str(), uri.as_str(), why)?;
+            }
+        }
         match finished.disposition {
             Disposition::GivenUp { status, tries, .. } => {
                 line.status = status;
@@ -115,7 +135,8 @@ impl<'a> Chain<'a> {
             _ if !succeeded && !retried && !deferred => self.context.logs.crawl(&line)?,
             _ => {}
         }
-        self.context.finished(&self.issue.queue, &line);
+        let document = succeeded && self.issue.uri.is_http() && !self.is_prerequisite();
+        self.context.finished(&self.issue.queue, &line, document);
         Ok(())
     }
 
@@ -125,10 +146,21 @@ impl<'a> Chain<'a> {
         let context = self.context;
         if uri.scheme() == "dns" {
             let host = uri.path();
-            context.servers.keep_addresses(&context.frontier, host, Vec::new(), now + NO_ADDRESS)?;
+            context.servers.keep_addresses(
+                &context.frontier,
+                host,
+                Vec::new(),
+                now + NO_ADDRESS,
+            )?;
         } else if self.is_robots() {
             let lifetime = self.settings.robots.expires;
-            context.servers.keep_robots(&context.frontier, uri, (status, Vec::new()), lifetime, now)?;
+            context.servers.keep_robots(
+                &context.frontier,
+                uri,
+                (status, Vec::new()),
+                lifetime,
+                now,
+            )?;
         }
         Ok(())
     }
@@ -163,7 +195,12 @@ impl<'a> Chain<'a> {
                 let record = records::of_resolution(&self.issue.uri, &resolution, self.started);
                 let location = context.archive(vec![record]).await?.into_iter().next();
                 let addresses = resolution.addresses;
-                context.servers.keep_addresses(&context.frontier, host, addresses, self.started + good_for)?;
+                context.servers.keep_addresses(
+                    &context.frontier,
+                    host,
+                    addresses,
+                    self.started + good_for,
+                )?;
                 let payload = opilio_fetch::PayloadDigest::of(resolution.text.as_bytes());
                 let size = resolution.text.len() as u64;
                 let visit = Visit {
@@ -171,12 +208,18 @@ impl<'a> Chain<'a> {
                     state: ContentState::New,
                     size: Some(size),
                     media_type: "text/dns".to_owned(),
-                    digests: Some(Digests { payload: Some(payload.0), stripped: None }),
+                    digests: Some(Digests {
+                        payload: Some(payload.0),
+                        stripped: None,
+                    }),
                     archived: location.map(|location| self.location(location, self.started)),
                     ..Visit::default()
                 };
                 Ok(Turn {
-                    outcome: Outcome::Succeeded(Box::new(Success { visit, ..Success::default() })),
+                    outcome: Outcome::Succeeded(Box::new(Success {
+                        visit,
+                        ..Success::default()
+                    })),
                     entry: Entry {
                         status: status::DNS_OK,
                         size: Some(size),
@@ -189,7 +232,9 @@ impl<'a> Chain<'a> {
             }
             Err(failure @ FetchFailure::NoAddress { .. }) => {
                 let expires = Timestamp::now() + NO_ADDRESS;
-                context.servers.keep_addresses(&context.frontier, host, Vec::new(), expires)?;
+                context
+                    .servers
+                    .keep_addresses(&context.frontier, host, Vec::new(), expires)?;
                 Ok(Turn::failed(failure.status(), String::new()))
             }
             Err(failure) => Ok(Turn::retry(failure.status(), None, None)),
@@ -209,10 +254,10 @@ impl<'a> Chain<'a> {
         let notes = Notes::new();
         let (exchange, header_verdict) = self.fetch(&self.issue.uri, addresses, &notes).await;
         let exchange = Arc::new(exchange);
-        if self.is_robots() {
-            if let Some(turn) = self.robots(&exchange).await? {
-                return Ok(turn);
-            }
+        if self.is_robots()
+            && let Some(turn) = self.robots(&exchange).await?
+        {
+            return Ok(turn);
         }
         if let Some(turn) = self.unusable(&exchange, header_verdict.as_ref()).await? {
             return Ok(turn);
@@ -225,13 +270,22 @@ impl<'a> Chain<'a> {
         let context = self.context;
         let uri = &self.issue.uri;
         let Some(host) = uri.host() else {
-            return Ok(Precondition::Settled(Turn::failed(status::UNFETCHABLE, String::new())));
+            return Ok(Precondition::Settled(Turn::failed(
+                status::UNFETCHABLE,
+                String::new(),
+            )));
         };
-        let Some(known) = context.servers.addresses(&context.frontier, host, self.started) else {
+        let Some(known) = context
+            .servers
+            .addresses(&context.frontier, host, self.started)
+        else {
             return Ok(Precondition::Settled(self.deferred(Uri::dns(host))));
         };
         if known.addresses.is_empty() {
-            return Ok(Precondition::Settled(Turn::failed(status::NO_ADDRESS, String::new())));
+            return Ok(Precondition::Settled(Turn::failed(
+                status::NO_ADDRESS,
+                String::new(),
+            )));
         }
         if self.is_robots() {
             return Ok(Precondition::Met(known.addresses));
@@ -245,22 +299,27 @@ impl<'a> Chain<'a> {
         if self.settings.robots.policy == RobotsPolicy::Ignore {
             return Ok(Precondition::Met(known.addresses));
         }
-        Ok(match robots.verdict(&context.profile.user_agent, uri.path_and_query()) {
-            RobotsVerdict::Allowed(_) => Precondition::Met(known.addresses),
-            RobotsVerdict::Refused(Reason::Unreachable(_)) => {
-                Precondition::Settled(Turn::failed(status::ROBOTS_FAILED, String::new()))
-            }
-            RobotsVerdict::Refused(_) => {
-                Precondition::Settled(Turn::disregarded(status::ROBOTS, "robotExcluded".to_owned()))
-            }
-        })
+        Ok(
+            match robots.verdict(&context.profile.user_agent, uri.path_and_query()) {
+                RobotsVerdict::Allowed(_) => Precondition::Met(known.addresses),
+                RobotsVerdict::Refused(Reason::Unreachable(_)) => {
+                    Precondition::Settled(Turn::failed(status::ROBOTS_FAILED, String::new()))
+                }
+                RobotsVerdict::Refused(_) => Precondition::Settled(Turn::disregarded(
+                    status::ROBOTS,
+                    "robotExcluded".to_owned(),
+                )),
+            },
+        )
+    }
+
+    fn is_prerequisite(&self) -> bool {
+        self.issue.record.hop_path.last() == Some(Hop::Prerequisite)
     }
 
     fn is_robots(&self) -> bool {
         let uri = &self.issue.uri;
-        self.issue.record.hop_path.last() == Some(Hop::Prerequisite)
-            && uri.path() == "/robots.txt"
-            && uri.query().is_none()
+        self.is_prerequisite() && uri.path() == "/robots.txt" && uri.query().is_none()
     }
 
     fn deferred(&self, prerequisite: Uri) -> Turn {
@@ -277,11 +336,16 @@ impl<'a> Chain<'a> {
                 opilio_frontier::Strategy::Snapshot,
             )
         };
-        Turn { outcome: Outcome::Deferred { prerequisites: vec![candidate] }, entry: Entry::default() }
+        Turn {
+            outcome: Outcome::Deferred {
+                prerequisites: vec![candidate],
+            },
+            entry: Entry::default(),
+        }
     }
 
     async fn pre_fetch(&self, addresses: &[IpAddr]) -> Result<Option<Turn>, Halt> {
-        if self.stacks.pre_fetch.is_empty() || self.issue.record.hop_path.last() == Some(Hop::Prerequisite) {
+        if self.stacks.pre_fetch.is_empty() || self.is_prerequisite() {
             return Ok(None);
         }
         let mut candidate = standing::candidate(&self.issue.uri, &self.issue.record);
@@ -290,18 +354,34 @@ impl<'a> Chain<'a> {
         let judged = self
             .context
             .lanes
-            .run(Lane::Header, move || scope::judge(&stacks.pre_fetch, &Stage::PreFetch, &[candidate], true))
+            .run(Lane::Header, move || {
+                scope::judge(&stacks.pre_fetch, &Stage::PreFetch, &[candidate], true)
+            })
             .await?;
         let failed = !judged.faults.is_empty();
         self.context.faults(&judged.faults)?;
-        Ok(judged.decisions.into_iter().next().filter(|decision| !decision.accepted).map(|decision| {
-            let status = if failed { status::RUNTIME } else { status::BLOCKED };
-            Turn::disregarded(status, decision.because())
-        }))
+        Ok(judged
+            .decisions
+            .into_iter()
+            .next()
+            .filter(|decision| !decision.accepted)
+            .map(|decision| {
+                let status = if failed {
+                    status::RUNTIME
+                } else {
+                    status::BLOCKED
+                };
+                Turn::disregarded(status, decision.because())
+            }))
     }
 
     /// One exchange, mid-fetch filters included.
-    async fn fetch(&self, uri: &Uri, addresses: Vec<IpAddr>, notes: &Notes) -> (Exchange, Option<HeaderVerdict>) {
+    async fn fetch(
+        &self,
+        uri: &Uri,
+        addresses: Vec<IpAddr>,
+        notes: &Notes,
+    ) -> (Exchange, Option<HeaderVerdict>) {
         let settings = &self.settings.fetch;
         let record = &self.issue.record;
         let same = uri == &self.issue.uri;
@@ -310,9 +390,15 @@ impl<'a> Chain<'a> {
         let request = Request {
             uri: uri.clone(),
             addresses,
-            referer: referer.and_then(|via| Uri::parse(via).ok()).filter(Uri::is_http),
+            referer: referer
+                .and_then(|via| Uri::parse(via).ok())
+                .filter(Uri::is_http),
             if_none_match: record.validators.etag.clone().filter(|_| conditional),
-            if_modified_since: record.validators.last_modified.clone().filter(|_| conditional),
+            if_modified_since: record
+                .validators
+                .last_modified
+                .clone()
+                .filter(|_| conditional),
             headers: Vec::new(),
             body: None,
         };
@@ -327,23 +413,35 @@ impl<'a> Chain<'a> {
                 let asked = self.mid_fetch(head, notes).await;
                 let answer = match &asked {
                     None => HeadVerdict::Continue,
-                    Some(verdict) => HeadVerdict::Abort { reason: verdict.reason().to_owned() },
+                    Some(verdict) => HeadVerdict::Abort {
+                        reason: verdict.reason().to_owned(),
+                    },
                 };
                 *verdict.lock().unwrap_or_else(PoisonError::into_inner) = asked;
                 answer
             })
             .await;
-        (exchange, verdict.into_inner().unwrap_or_else(PoisonError::into_inner))
+        (
+            exchange,
+            verdict.into_inner().unwrap_or_else(PoisonError::into_inner),
+        )
     }
 
     async fn mid_fetch(&self, head: &ResponseHead, notes: &Notes) -> Option<HeaderVerdict> {
         let document = self.document(head, Bytes::new(), None, notes);
-        let visit = standing::visit(self.issue, self.started, i32::from(head.status), head.media_type());
+        let visit = standing::visit(
+            self.issue,
+            self.started,
+            i32::from(head.status),
+            head.media_type(),
+        );
         let stacks = self.stacks.clone();
         let judged = self
             .context
             .lanes
-            .run(Lane::Header, move || found::judge_document(&stacks.mid_fetch, &Stage::MidFetch, &document, &visit))
+            .run(Lane::Header, move || {
+                found::judge_document(&stacks.mid_fetch, &Stage::MidFetch, &document, &visit)
+            })
             .await;
         let judged = match judged {
             Ok(judged) => judged,
@@ -370,14 +468,23 @@ impl<'a> Chain<'a> {
         let mut redirect = redirect_of(&at, exchange);
         for _ in 0..ROBOTS_REDIRECTS_MAX {
             let Some(target) = redirect.take() else { break };
-            let Some(addresses) = self.addresses_now(&target).await? else { break };
+            let Some(addresses) = self.addresses_now(&target).await? else {
+                break;
+            };
             let (next, _) = self.fetch(&target, addresses, &Notes::new()).await;
             let about = About {
                 via: Some(at.as_str()),
                 hop_path: self.issue.record.hop_path.as_str(),
                 ..About::default()
             };
-            context.archive(records::of_exchange(&target, &next, &Keep::Response, &about)).await?;
+            context
+                .archive(records::of_exchange(
+                    &target,
+                    &next,
+                    &Keep::Response,
+                    &about,
+                ))
+                .await?;
             answer = robots_answer(&next);
             redirect = redirect_of(&target, &next);
             at = target;
@@ -385,30 +492,52 @@ impl<'a> Chain<'a> {
         let unreachable = !(200..500).contains(&answer.0);
         if unreachable && self.attempts_left() {
             // One bad moment of the server must not close the site: asked again, as often as the profile wants.
-            return Ok(Some(Turn::retry(answer.0, retry_after(exchange), Some(exchange.duration))));
+            return Ok(Some(Turn::retry(
+                answer.0,
+                retry_after(exchange),
+                Some(exchange.duration),
+            )));
         }
         let lifetime = self.settings.robots.expires;
-        let robots =
-            context.servers.keep_robots(&context.frontier, &self.issue.uri, answer, lifetime, Timestamp::now())?;
-        let delay = robots.crawl_delay(&context.profile.user_agent).filter(|delay| !delay.is_zero());
-        context.frontier().set_crawl_delay(&self.issue.queue, delay)?;
+        let robots = context.servers.keep_robots(
+            &context.frontier,
+            &self.issue.uri,
+            answer,
+            lifetime,
+            Timestamp::now(),
+        )?;
+        let delay = robots
+            .crawl_delay(&context.profile.user_agent)
+            .filter(|delay| !delay.is_zero());
+        context
+            .frontier()
+            .set_crawl_delay(&self.issue.queue, delay)?;
         Ok(None)
     }
 
     /// Addresses of another host, looked up at once and archived where they are not known.
     async fn addresses_now(&self, uri: &Uri) -> Result<Option<Vec<IpAddr>>, Halt> {
         let context = self.context;
-        let Some(host) = uri.host() else { return Ok(None) };
+        let Some(host) = uri.host() else {
+            return Ok(None);
+        };
         let now = Timestamp::now();
         if let Some(known) = context.servers.addresses(&context.frontier, host, now) {
             return Ok(Some(known.addresses).filter(|addresses| !addresses.is_empty()));
         }
-        let Ok(resolution) = context.fetcher.resolve(host, now).await else { return Ok(None) };
+        let Ok(resolution) = context.fetcher.resolve(host, now).await else {
+            return Ok(None);
+        };
         let record = records::of_resolution(&Uri::dns(host), &resolution, now);
         context.archive(vec![record]).await?;
         let dns = &context.profile.dns;
         let expires = now + resolution.ttl.clamp(dns.min_expires, dns.max_expires);
-        context.servers.keep_addresses(&context.frontier, host, resolution.addresses.clone(), expires)?;
+        context.servers.keep_addresses(
+            &context.frontier,
+            host,
+            resolution.addresses.clone(),
+            expires,
+        )?;
         Ok(Some(resolution.addresses))
     }
 
@@ -417,17 +546,27 @@ impl<'a> Chain<'a> {
     }
 
     /// Exchanges that end here: nothing usable came, or the profile wants it tried again.
-    async fn unusable(&self, exchange: &Arc<Exchange>, verdict: Option<&HeaderVerdict>) -> Result<Option<Turn>, Halt> {
+    async fn unusable(
+        &self,
+        exchange: &Arc<Exchange>,
+        verdict: Option<&HeaderVerdict>,
+    ) -> Result<Option<Turn>, Halt> {
         let entry = || Entry {
             status: exchange.status(),
             size: Some(exchange.payload.length()).filter(|_| exchange.head.is_some()),
             media_type: exchange.head.as_ref().and_then(ResponseHead::media_type),
             fetch: Some((exchange.started, exchange.duration)),
-            digest: exchange.head.as_ref().map(|_| exchange.payload_digest.to_string()),
+            digest: exchange
+                .head
+                .as_ref()
+                .map(|_| exchange.payload_digest.to_string()),
             annotations: exchange.annotations.clone(),
         };
         if let Some(HeaderVerdict::Rejected(reason)) = verdict {
-            let mut turn = Turn { outcome: disregarded(status::BLOCKED, Some(exchange.duration)), entry: entry() };
+            let mut turn = Turn {
+                outcome: disregarded(status::BLOCKED, Some(exchange.duration)),
+                entry: entry(),
+            };
             turn.entry.status = status::BLOCKED;
             turn.entry.annotations.push(reason.clone());
             return Ok(Some(turn));
@@ -440,21 +579,34 @@ impl<'a> Chain<'a> {
             let outcome = match failure {
                 FetchFailure::Scratch(_) => return Err(Halt::Scratch(words)),
                 FetchFailure::AddressRefused { .. } => disregarded(status, None),
-                FetchFailure::Unfetchable { .. } => Outcome::Failed { status, fetch_duration: None },
+                FetchFailure::Unfetchable { .. } => Outcome::Failed {
+                    status,
+                    fetch_duration: None,
+                },
                 // Part of a response, and no more attempts: what came is archived as cut short.
                 _ if exchange.head.is_some() && !self.attempts_left() => return Ok(None),
-                _ => Outcome::Retry { status, after: None, fetch_duration: Some(exchange.duration) },
+                _ => Outcome::Retry {
+                    status,
+                    after: None,
+                    fetch_duration: Some(exchange.duration),
+                },
             };
             return Ok(Some(Turn { outcome, entry }));
         }
-        let retry = exchange.head.as_ref().is_some_and(|head| self.settings.retry.statuses.contains(&head.status));
+        let retry = exchange
+            .head
+            .as_ref()
+            .is_some_and(|head| self.settings.retry.statuses.contains(&head.status));
         if retry && self.attempts_left() {
             let outcome = Outcome::Retry {
                 status: exchange.status(),
                 after: retry_after(exchange),
                 fetch_duration: Some(exchange.duration),
             };
-            return Ok(Some(Turn { outcome, entry: entry() }));
+            return Ok(Some(Turn {
+                outcome,
+                entry: entry(),
+            }));
         }
         Ok(None)
     }
@@ -480,13 +632,22 @@ impl<'a> Chain<'a> {
         annotations.extend(reading.annotations.iter().cloned());
         self.context.faults(&reading.faults)?;
         if let Some(after) = reading.retry {
-            let entry = Entry { status: exchange.status(), annotations, ..Entry::default() };
-            let outcome =
-                Outcome::Retry { status: entry.status, after: Some(after), fetch_duration: Some(exchange.duration) };
+            let entry = Entry {
+                status: exchange.status(),
+                annotations,
+                ..Entry::default()
+            };
+            let outcome = Outcome::Retry {
+                status: entry.status,
+                after: Some(after),
+                fetch_duration: Some(exchange.duration),
+            };
             return Ok(Turn { outcome, entry });
         }
         let (candidates, refused) = self.outlinks(&reading).await?;
-        self.context.logs.uri_errors(self.issue.uri.as_str(), &reading.extracted.refused)?;
+        self.context
+            .logs
+            .uri_errors(self.issue.uri.as_str(), &reading.extracted.refused)?;
         if let Some(count) = Some(refused).filter(|count| *count > 0) {
             self.context.counters.out_of_scope(count);
         }
@@ -517,8 +678,16 @@ impl<'a> Chain<'a> {
             digest: (!bodyless).then(|| exchange.payload_digest.to_string()),
             annotations: self.final_annotations(annotations, &visit, wait),
         };
-        let success = Success { visit, wait, outlinks: candidates, fetch_duration: exchange.duration };
-        Ok(Turn { outcome: Outcome::Succeeded(Box::new(success)), entry })
+        let success = Success {
+            visit,
+            wait,
+            outlinks: candidates,
+            fetch_duration: exchange.duration,
+        };
+        Ok(Turn {
+            outcome: Outcome::Succeeded(Box::new(success)),
+            entry,
+        })
     }
 
     /// Decodes, asks post-fetch filters, digests, judges the state and extracts: everything that wants the content,
@@ -535,15 +704,30 @@ impl<'a> Chain<'a> {
             exchange: exchange.clone(),
             head: head.clone(),
             uri: self.issue.uri.as_str().to_owned(),
-            visit: standing::visit(self.issue, self.started, i32::from(head.status), head.media_type()),
-            last: self.issue.record.archived.is_some().then_some(self.issue.record.digests),
+            base: self.base(head),
+            visit: standing::visit(
+                self.issue,
+                self.started,
+                i32::from(head.status),
+                head.media_type(),
+            ),
+            last: self
+                .issue
+                .record
+                .archived
+                .is_some()
+                .then_some(self.issue.record.digests),
             last_extractor: self.issue.record.extractor,
             bodyless,
             content_max: self.context.profile.limits.plugin_content.bytes(),
             links_max: self.context.profile.limits.outlinks,
             notes: notes.clone(),
         };
-        Ok(self.context.lanes.run(Lane::Document, move || task.run()).await?)
+        Ok(self
+            .context
+            .lanes
+            .run(Lane::Document, move || task.run())
+            .await?)
     }
 
     /// Links as candidates for the frontier, those out of scope left out; and how many those were.
@@ -554,18 +738,26 @@ impl<'a> Chain<'a> {
         }
         let record = &self.issue.record;
         let via_surt = self.issue.uri.surt();
-        let found: Vec<_> =
-            links.iter().map(|link| standing::found_candidate(&self.issue.uri, &via_surt, record, link)).collect();
-        if let Some(redirect) = links.iter().find(|link| link.hop == Hop::Redirect && record.seed) {
+        let found: Vec<_> = links
+            .iter()
+            .map(|link| standing::found_candidate(&self.issue.uri, &via_surt, record, link))
+            .collect();
+        if let Some(redirect) = links
+            .iter()
+            .find(|link| link.hop == Hop::Redirect && record.seed)
+        {
             self.context.seed_moved(&redirect.uri).await?;
         }
         let stacks = self.context.stacks();
         let judged = self
             .context
             .lanes
-            .run(Lane::Document, move || scope::judge(&stacks.scope, &Stage::Scope, &found, false))
+            .run(Lane::Document, move || {
+                scope::judge(&stacks.scope, &Stage::Scope, &found, false)
+            })
             .await?;
-        self.context.scope_faults(&judged.faults, judged.decisions.len())?;
+        self.context
+            .scope_faults(&judged.faults, judged.decisions.len())?;
         let mut accepted = Vec::new();
         let mut refused = 0;
         for (link, decision) in links.into_iter().zip(&judged.decisions) {
@@ -581,20 +773,13 @@ impl<'a> Chain<'a> {
     fn candidate(&self, link: FoundLink) -> Candidate {
         let record = &self.issue.record;
         let context = self.context;
-        let canonical = context.profile.canonicaliser.apply(&link.uri);
-        // A redirect within one canonical form (http to https, to www) would be taken for the page just fetched.
-        let within = link.hop == Hop::Redirect
-            && canonical == context.profile.canonicaliser.apply(&self.issue.uri)
-            && link.uri != self.issue.uri
-            && context.frontier().record(&link.uri).ok().flatten().is_none();
         Candidate {
             queue: context.queue_of(&link.uri),
-            canonical,
+            canonical: context.profile.canonicaliser.apply(&link.uri),
             via: Some(self.issue.uri.as_str().to_owned()),
             context: link.context,
             source: record.source.clone(),
             seed: record.seed && link.hop == Hop::Redirect,
-            force: within,
             ..Candidate::new(link.uri, record.hop_path.then(link.hop), record.strategy)
         }
     }
@@ -602,13 +787,17 @@ impl<'a> Chain<'a> {
     /// How the capture is kept.
     fn keep(&self, exchange: &Exchange, reading: &found::Reading, bodyless: bool) -> Keep {
         let record = &self.issue.record;
-        let previous = record.archived.clone().map(|at| Previous { uri: record.uri.clone(), at });
+        let previous = record.archived.clone().map(|at| Previous {
+            uri: record.uri.clone(),
+            at,
+        });
         let identical = record.digests.payload == Some(exchange.payload_digest.0);
         match (previous, reading.state) {
             _ if !reading.archive => Keep::Nothing,
             (Some(previous), ContentState::Unchanged) if bodyless => Keep::NotModified(previous),
             (Some(previous), ContentState::Unchanged) if identical => Keep::Identical(previous),
-            (Some(previous), ContentState::Unchanged) => match self.settings.revisit.stripped_equal {
+            (Some(previous), ContentState::Unchanged) => match self.settings.revisit.stripped_equal
+            {
                 StrippedEqual::Archive => Keep::Response,
                 StrippedEqual::Note => Keep::Note(previous),
                 StrippedEqual::Drop => Keep::Nothing,
@@ -617,7 +806,12 @@ impl<'a> Chain<'a> {
         }
     }
 
-    fn annotate(&self, annotations: &mut Vec<String>, reading: &found::Reading, not_modified: bool) {
+    fn annotate(
+        &self,
+        annotations: &mut Vec<String>,
+        reading: &found::Reading,
+        not_modified: bool,
+    ) {
         if self.issue.record.attempts > 0 {
             annotations.push(format!("{}t", self.issue.record.attempts + 1));
         }
@@ -649,7 +843,10 @@ impl<'a> Chain<'a> {
             etag: head.first("etag").map(str::to_owned),
             last_modified: head.first("last-modified").map(str::to_owned),
         };
-        let digests = Digests { payload: Some(exchange.payload_digest.0), stripped: reading.stripped };
+        let digests = Digests {
+            payload: Some(exchange.payload_digest.0),
+            stripped: reading.stripped,
+        };
         Visit {
             status: exchange.status(),
             state: reading.state,
@@ -657,10 +854,20 @@ impl<'a> Chain<'a> {
             media_type: head.media_type().unwrap_or_default(),
             digests: kept.then_some(digests),
             // Only a complete body may stand behind a 304.
-            validators: kept.then(|| if complete && head.status == 200 { validators } else { Validators::default() }),
-            archived: location.filter(|_| kept).map(|location| self.location(location, records::date_of(exchange))),
+            validators: kept.then(|| {
+                if complete && head.status == 200 {
+                    validators
+                } else {
+                    Validators::default()
+                }
+            }),
+            archived: location
+                .filter(|_| kept)
+                .map(|location| self.location(location, records::date_of(exchange))),
             extractor: reading.extracted_by,
-            outlinks: reading.extracted_by.map(|_| reading.extracted.links.len() as u64),
+            outlinks: reading
+                .extracted_by
+                .map(|_| reading.extracted.links.len() as u64),
             attributes: None,
         }
     }
@@ -675,8 +882,13 @@ impl<'a> Chain<'a> {
         let asked = standing::after(self.issue, self.started, visit);
         let stacks = self.stacks.clone();
         let media_type = visit.media_type.clone();
-        let answer =
-            self.context.lanes.run(Lane::Header, move || found::evaluate(&stacks.wait, &media_type, &asked)).await?;
+        let answer = self
+            .context
+            .lanes
+            .run(Lane::Header, move || {
+                found::evaluate(&stacks.wait, &media_type, &asked)
+            })
+            .await?;
         self.context.faults(&answer.faults)?;
         let limits = &self.settings.revisit;
         let wait = match answer.wait {
@@ -688,14 +900,33 @@ impl<'a> Chain<'a> {
         Ok(Some(wait.clamp(limits.min_wait, limits.max_wait)))
     }
 
-    fn final_annotations(&self, mut annotations: Vec<String>, visit: &Visit, wait: Option<Duration>) -> Vec<String> {
+    fn final_annotations(
+        &self,
+        mut annotations: Vec<String>,
+        visit: &Visit,
+        wait: Option<Duration>,
+    ) -> Vec<String> {
         let record = &self.issue.record;
         if record.strategy == opilio_frontier::Strategy::Revisit {
             let new_version = matches!(visit.state, ContentState::New | ContentState::Changed);
             let versions = record.versions + u64::from(new_version);
-            annotations.extend(revisit_annotations(wait, record.visits + 1, versions, self.issue.overdue));
+            annotations.extend(revisit_annotations(
+                wait,
+                record.visits + 1,
+                versions,
+                self.issue.overdue,
+            ));
         }
         annotations
+    }
+
+    /// What relative references resolve against, until an extractor reports a base. A script's strings are resolved by
+    /// the page that runs it, so an external script resolves against the page it was found on.
+    fn base(&self, head: &ResponseHead) -> String {
+        let media_type = head.media_type().unwrap_or_default();
+        let script = media_type.ends_with("javascript") || media_type.ends_with("ecmascript");
+        let page = self.issue.record.via.as_ref().filter(|_| script);
+        page.map_or_else(|| self.issue.uri.as_str().to_owned(), Clone::clone)
     }
 
     fn document(
@@ -705,7 +936,14 @@ impl<'a> Chain<'a> {
         charset: Option<&'static encoding_rs::Encoding>,
         notes: &Notes,
     ) -> Document {
-        found::document(self.issue.uri.as_str(), head, content, charset, notes)
+        found::document(
+            self.issue.uri.as_str(),
+            &self.base(head),
+            head,
+            content,
+            charset,
+            notes,
+        )
     }
 
     fn location(&self, location: Location, date: Timestamp) -> WarcLocation {
@@ -747,40 +985,73 @@ impl HeaderVerdict {
 impl Turn {
     /// Cannot be fetched, and no request was sent.
     fn failed(status: i32, annotation: String) -> Turn {
-        Turn { outcome: Outcome::Failed { status, fetch_duration: None }, entry: Entry::of(status, annotation) }
+        Turn {
+            outcome: Outcome::Failed {
+                status,
+                fetch_duration: None,
+            },
+            entry: Entry::of(status, annotation),
+        }
     }
 
     /// Not to be fetched, and no request was sent.
     fn disregarded(status: i32, annotation: String) -> Turn {
-        Turn { outcome: disregarded(status, None), entry: Entry::of(status, annotation) }
+        Turn {
+            outcome: disregarded(status, None),
+            entry: Entry::of(status, annotation),
+        }
     }
 
     fn retry(status: i32, after: Option<Duration>, fetch_duration: Option<Duration>) -> Turn {
-        Turn { outcome: Outcome::Retry { status, after, fetch_duration }, entry: Entry::of(status, String::new()) }
+        Turn {
+            outcome: Outcome::Retry {
+                status,
+                after,
+                fetch_duration,
+            },
+            entry: Entry::of(status, String::new()),
+        }
     }
 }
 
 impl Entry {
     fn of(status: i32, annotation: String) -> Entry {
-        let annotations = if annotation.is_empty() { Vec::new() } else { vec![annotation] };
-        Entry { status, annotations, ..Entry::default() }
+        let annotations = if annotation.is_empty() {
+            Vec::new()
+        } else {
+            vec![annotation]
+        };
+        Entry {
+            status,
+            annotations,
+            ..Entry::default()
+        }
     }
 }
 
 fn disregarded(status: i32, fetch_duration: Option<Duration>) -> Outcome {
-    Outcome::Disregarded { status, fetch_duration }
+    Outcome::Disregarded {
+        status,
+        fetch_duration,
+    }
 }
 
 /// Status and body of a response to a request for robots.txt.
 fn robots_answer(exchange: &Exchange) -> (i32, Vec<u8>) {
     let status = exchange.status();
-    let body = exchange.head.as_ref().map(|head| found::content(exchange, head, ROBOTS_BYTES_MAX as u64).0);
+    let body = exchange
+        .head
+        .as_ref()
+        .map(|head| found::content(exchange, head, ROBOTS_BYTES_MAX as u64).0);
     (status, body.unwrap_or_default().to_vec())
 }
 
 /// Where a response sends us.
 fn redirect_of(uri: &Uri, exchange: &Exchange) -> Option<Uri> {
-    let head = exchange.head.as_ref().filter(|head| (300..400).contains(&head.status))?;
+    let head = exchange
+        .head
+        .as_ref()
+        .filter(|head| (300..400).contains(&head.status))?;
     uri.join(head.first("location")?).ok().filter(Uri::is_http)
 }
 

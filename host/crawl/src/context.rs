@@ -79,10 +79,14 @@ pub enum Halt {
     #[error("a log cannot be written; free space, then run the same command again")]
     Log(#[from] io::Error),
     /// Large bodies cannot be spooled, usually because the disk is full.
-    #[error("the scratch directory cannot be written: {0}; free space, then run the same command again")]
+    #[error(
+        "the scratch directory cannot be written: {0}; free space, then run the same command again"
+    )]
     Scratch(String),
     /// A scope filter fails again and again.
-    #[error("scope filter {plugin} failed {SCOPE_FAULTS_MAX} times in a row, last with {message}; mend it and run the same command again")]
+    #[error(
+        "scope filter {plugin} failed {SCOPE_FAULTS_MAX} times in a row, last with {message}; mend it and run the same command again"
+    )]
     Scope {
         /// The filter.
         plugin: String,
@@ -119,7 +123,10 @@ impl Context {
 
     /// The plugins in force now.
     pub(crate) fn stacks(&self) -> Arc<Stacks> {
-        self.stacks.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.stacks
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     /// Writes the records of one capture. They have reached the operating system when this returns.
@@ -128,7 +135,12 @@ impl Context {
             return Ok(Vec::new());
         }
         let writers = self.writers.clone();
-        Ok(self.lanes.run(Lane::Document, move || writers.write(&records, Timestamp::now())).await??)
+        Ok(self
+            .lanes
+            .run(Lane::Document, move || {
+                writers.write(&records, Timestamp::now())
+            })
+            .await??)
     }
 
     /// Logs and counts faults of plugins.
@@ -149,9 +161,10 @@ impl Context {
         }
         let in_a_row = self.scope_faults_in_a_row.fetch_add(1, Ordering::Relaxed) + 1;
         match faults.last() {
-            Some(fault) if in_a_row >= SCOPE_FAULTS_MAX => {
-                Err(Halt::Scope { plugin: fault.plugin.to_string(), message: fault.message.clone() })
-            }
+            Some(fault) if in_a_row >= SCOPE_FAULTS_MAX => Err(Halt::Scope {
+                plugin: fault.plugin.to_string(),
+                message: fault.message.clone(),
+            }),
             _ => Ok(()),
         }
     }
@@ -160,14 +173,21 @@ impl Context {
     pub(crate) fn queue_of(&self, uri: &Uri) -> String {
         match self.profile.frontier.queue_key {
             QueueKey::SurtAuthority => uri.surt_authority(),
-            QueueKey::Host => uri.host().map_or_else(|| uri.surt_authority(), str::to_owned),
-            QueueKey::Domain => uri.registrable_domain().or_else(|| uri.host()).map_or_else(|| uri.surt_authority(), str::to_owned),
+            QueueKey::Host => uri
+                .host()
+                .map_or_else(|| uri.surt_authority(), str::to_owned),
+            QueueKey::Domain => uri
+                .registrable_domain()
+                .or_else(|| uri.host())
+                .map_or_else(|| uri.surt_authority(), str::to_owned),
         }
     }
 
     /// A seed redirects: its target is a seed from now on, and widens the scope as one.
     pub(crate) async fn seed_moved(&self, target: &Uri) -> Result<(), Halt> {
-        let Ok(prefix) = opilio_uri::implied_surt_prefix(target.as_str()) else { return Ok(()) };
+        let Ok(prefix) = opilio_uri::implied_surt_prefix(target.as_str()) else {
+            return Ok(());
+        };
         let prefixes = {
             let mut seeds = self.seeds.lock().unwrap_or_else(PoisonError::into_inner);
             if seeds.set.covers(&target.surt()) {
@@ -181,7 +201,9 @@ impl Context {
         let (engine, profile, current) = (self.engine.clone(), self.profile.clone(), self.stacks());
         let stacks = self
             .lanes
-            .run(Lane::Document, move || stacks::with_seed_prefixes(&engine, &profile, &current, &prefixes))
+            .run(Lane::Document, move || {
+                stacks::with_seed_prefixes(&engine, &profile, &current, &prefixes)
+            })
             .await?
             .map_err(|faults| Halt::Seed(faults.to_string()))?;
         *self.stacks.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(stacks);
@@ -189,7 +211,10 @@ impl Context {
     }
 
     /// Counts a finished turn.
-    pub(crate) fn finished(&self, queue: &str, line: &LogLine) {
+    pub(crate) fn finished(&self, queue: &str, line: &LogLine, document: bool) {
+        self.counters
+            .documents
+            .fetch_add(u64::from(document), Ordering::Relaxed);
         self.counters.lines.fetch_add(1, Ordering::Relaxed);
         let size = line.size.unwrap_or(0);
         self.counters.bytes.fetch_add(size, Ordering::Relaxed);
@@ -209,6 +234,9 @@ impl Context {
 
 fn append_line(file: &std::path::Path, line: &str) -> io::Result<()> {
     use std::io::Write;
-    let mut file = std::fs::OpenOptions::new().create(true).append(true).open(file)?;
+    let mut file = std::fs::OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(file)?;
     file.write_all(format!("{line}\n").as_bytes())
 }

@@ -3,6 +3,7 @@
 //! [`plan`] checks everything that can be checked without creating anything; [`Plan::begin`] makes or resumes the job;
 //! [`Crawl::run`] crawls until nothing is left, a limit is reached, or it is asked to stop.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -11,10 +12,13 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use opilio_archive::{Compression, Durability, Repaired, WarcInfo, WriterConfig, Writers};
 use opilio_fetch::{AddressPolicy, Config as FetchConfig, Fetcher, HostTable, Trust};
-use opilio_frontier::{Candidate, Config as FrontierConfig, Directive, Frontier, Issue, Next, Politeness};
+use opilio_frontier::{
+    Candidate, Config as FrontierConfig, Directive, Frontier, Issue, Next, Politeness, UriRecord,
+    WarcLocation,
+};
 use opilio_profile::{Faults, Given, HostPattern, Profile, Seed, Strategy, TlsTrust};
 use opilio_sandbox::{Engine, EngineConfig};
-use opilio_uri::{HopPath, SurtPrefixSet};
+use opilio_uri::{HopPath, SurtPrefixSet, Uri};
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 
@@ -32,6 +36,9 @@ const RETRY_DELAY_FACTOR_MAX: u32 = 16;
 
 /// Workers that share one WARC file: beyond it a second file is written, as compressing one would hold up the others.
 const WORKERS_PER_WRITER: usize = 16;
+
+/// The frontier is forced to the disk at most this often, however short the profile's interval.
+const SYNC_INTERVAL_MIN: Duration = Duration::from_secs(1);
 
 /// Seeds given to the frontier at once.
 const SEED_BATCH: usize = 10_000;
@@ -135,26 +142,44 @@ pub struct View {
 /// [`CrawlError::Profile`] with every fault at its place; or why the engine cannot run here.
 pub fn plan(order: &Order) -> Result<Plan, CrawlError> {
     let given = Given {
-        builtins: opilio_builtin::all().map(|builtin| builtin.plugin.to_owned()).collect(),
+        builtins: opilio_builtin::all()
+            .map(|builtin| builtin.plugin.to_owned())
+            .collect(),
         seeds: order.seeds.clone(),
         contact_url: order.contact_url.clone(),
         ..Given::default()
     };
-    let resumed = order.job.as_deref().filter(|directory| job::is_job(directory));
+    let resumed = order
+        .job
+        .as_deref()
+        .filter(|directory| job::is_job(directory));
     let (mut profile, mut base) = match resumed {
         Some(directory) => frozen(directory, given.clone())?,
         None => written(&order.profile, &given)?,
     };
-    let directory = order.job.clone().unwrap_or_else(|| Path::new("jobs").join(file_name(&profile.name)));
+    let directory = order
+        .job
+        .clone()
+        .unwrap_or_else(|| Path::new("jobs").join(file_name(&profile.name)));
     if resumed.is_none() && job::is_job(&directory) {
         (profile, base) = frozen(&directory, given)?;
     }
     profile.check_job().map_err(CrawlError::Profile)?;
     let prefixes = seed_prefixes(&profile, &job::redirected_seeds(&directory))?;
-    let engine = Engine::new(EngineConfig { cache_dir: order.component_cache.clone(), ..EngineConfig::default() })?;
+    let engine = Engine::new(EngineConfig {
+        cache_dir: order.component_cache.clone(),
+        ..EngineConfig::default()
+    })?;
     let list: Vec<String> = prefixes.iter().map(str::to_owned).collect();
     let stacks = stacks::load(&engine, &profile, &list).map_err(CrawlError::Profile)?;
-    Ok(Plan { profile, stacks, engine, directory, base, prefixes })
+    Ok(Plan {
+        profile,
+        stacks,
+        engine,
+        directory,
+        base,
+        prefixes,
+    })
 }
 
 /// The profile as the command line names it, and the folder its relative paths start from.
@@ -163,7 +188,10 @@ fn written(source: &ProfileSource, given: &Given) -> Result<(Profile, PathBuf), 
     let profile = match source {
         ProfileSource::File(path) => {
             let folder = here.join(path.parent().unwrap_or(Path::new("")));
-            return Ok((Profile::load(path, given).map_err(CrawlError::Profile)?, folder));
+            return Ok((
+                Profile::load(path, given).map_err(CrawlError::Profile)?,
+                folder,
+            ));
         }
         ProfileSource::Builtin(name) => Profile::builtin(name, given),
         ProfileSource::Text { file, text } => Profile::parse(file, text, given),
@@ -176,16 +204,29 @@ fn frozen(directory: &Path, given: Given) -> Result<(Profile, PathBuf), CrawlErr
     let copy = job::Frozen::read(directory)?;
     let mut seeds = vec![copy.seeds];
     seeds.extend(given.seeds);
-    let given =
-        Given { seeds, seeds_elsewhere: true, name: Some(copy.name), base: Some(copy.base.clone()), ..given };
+    let given = Given {
+        seeds,
+        seeds_elsewhere: true,
+        name: Some(copy.name),
+        base: Some(copy.base.clone()),
+        ..given
+    };
     let profile = Profile::load(&copy.profile, &given).map_err(CrawlError::Profile)?;
     Ok((profile, copy.base))
 }
 
 /// A profile's name as a folder's.
 fn file_name(name: &str) -> String {
-    let name: String =
-        name.chars().map(|c| if c.is_alphanumeric() || "-_.".contains(c) { c } else { '-' }).collect();
+    let name: String = name
+        .chars()
+        .map(|c| {
+            if c.is_alphanumeric() || "-_.".contains(c) {
+                c
+            } else {
+                '-'
+            }
+        })
+        .collect();
     match name.trim_matches('.') {
         "" => "crawl".to_owned(),
         name => name.to_owned(),
@@ -226,17 +267,37 @@ impl Plan {
     /// # Errors
     /// [`CrawlError`]; a job that is in use or of another version is left as it is.
     pub fn begin(self) -> Result<Crawl, CrawlError> {
-        let Plan { profile, stacks, engine, directory, base, prefixes } = self;
+        let Plan {
+            profile,
+            stacks,
+            engine,
+            directory,
+            base,
+            prefixes,
+        } = self;
         let now = Timestamp::now();
         let seeds = seeds_as_lines(&profile);
-        let job = Job::open(&directory, &job::Copies { profile: profile.source_text(), name: &profile.name, seeds: &seeds, base: &base }, now)?;
+        let job = Job::open(
+            &directory,
+            &job::Copies {
+                profile: profile.source_text(),
+                name: &profile.name,
+                seeds: &seeds,
+                base: &base,
+            },
+            now,
+        )?;
         let frontier = Frontier::open(&job.state(), frontier_config(&profile))?;
         let fetcher = Fetcher::new(fetch_config(&profile, &job))?;
         let (writers, repaired) = open_archive(&profile, &stacks, &job)?;
         let logs_directory = job.directory().join(&profile.logs.directory);
-        let logs = Logs::open(&logs_directory).map_err(|source| io_error(&logs_directory, source))?;
+        let logs =
+            Logs::open(&logs_directory).map_err(|source| io_error(&logs_directory, source))?;
         let lanes = Lanes::start().map_err(|source| io_error(job.directory(), source))?;
-        let seeds = SeedPrefixes { set: prefixes, file: job.redirected_seeds() };
+        let seeds = SeedPrefixes {
+            set: prefixes,
+            file: job.redirected_seeds(),
+        };
         let context = Context {
             profile,
             engine,
@@ -259,6 +320,7 @@ impl Plan {
             stop: Stop(Arc::new(watch::Sender::new(None))),
             began: Instant::now(),
         };
+        crawl.schedule_lost()?;
         crawl.schedule_seeds()?;
         Ok(crawl)
     }
@@ -283,8 +345,15 @@ impl View {
     /// The crawl as it is now.
     pub fn progress(&self) -> Progress {
         let counters = &self.context.counters;
-        let tallies = self.context.tallies.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut busiest: Vec<_> = tallies.iter().map(|(queue, tally)| (queue.clone(), *tally)).collect();
+        let tallies = self
+            .context
+            .tallies
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let mut busiest: Vec<_> = tallies
+            .iter()
+            .map(|(queue, tally)| (queue.clone(), *tally))
+            .collect();
         drop(tallies);
         busiest.sort_by(|(a, one), (b, other)| other.uris.cmp(&one.uris).then_with(|| a.cmp(b)));
         busiest.truncate(10);
@@ -318,7 +387,65 @@ impl Crawl {
 
     /// To watch it.
     pub fn view(&self) -> View {
-        View { context: self.context.clone(), began: self.began }
+        View {
+            context: self.context.clone(),
+            began: self.began,
+        }
+    }
+
+    /// Captures that the frontier knows and the archive has lost: after a power failure the end of an open WARC file may
+    /// be gone although its URIs were finished. They are fetched again.
+    fn schedule_lost(&self) -> Result<(), opilio_frontier::Error> {
+        let kept = |repaired: &Repaired| {
+            let file = repaired.file.as_ref();
+            file.and_then(|file| std::fs::metadata(file).ok())
+                .map_or(0, |file| file.len())
+        };
+        let cut: HashMap<String, u64> = self
+            .repaired
+            .iter()
+            .filter(|repaired| {
+                repaired.cut_bytes > 0 || repaired.rescued.is_some() || repaired.file.is_none()
+            })
+            .filter_map(|repaired| Some((final_name(&repaired.found)?, kept(repaired))))
+            .collect();
+        if cut.is_empty() {
+            return Ok(());
+        }
+        let records = self.context.frontier().records("");
+        let mut lost = Vec::new();
+        for record in records {
+            let record = record?;
+            let gone = |at: &WarcLocation| cut.get(&at.file).is_some_and(|kept| at.offset >= *kept);
+            if record.archived.as_ref().is_some_and(gone) {
+                lost.extend(self.again(&record));
+            }
+        }
+        if !lost.is_empty() {
+            tracing::warn!(
+                captures = lost.len(),
+                "lost from the archive when power failed; fetched again"
+            );
+        }
+        for batch in lost.chunks(SEED_BATCH) {
+            self.context
+                .frontier()
+                .schedule(batch.to_vec(), Timestamp::now())?;
+        }
+        Ok(())
+    }
+
+    fn again(&self, record: &UriRecord) -> Option<Candidate> {
+        let uri = Uri::parse(&record.uri).ok()?;
+        Some(Candidate {
+            canonical: self.context.profile.canonicaliser.apply(&uri),
+            queue: record.queue.clone(),
+            via: record.via.clone(),
+            source: record.source.clone(),
+            seed: record.seed,
+            force: true,
+            ..Candidate::new(uri, record.hop_path.clone(), record.strategy)
+        })
     }
 
     fn schedule_seeds(&self) -> Result<(), opilio_frontier::Error> {
@@ -339,7 +466,9 @@ impl Crawl {
             })
             .collect();
         for batch in candidates.chunks(SEED_BATCH) {
-            context.frontier().schedule(batch.to_vec(), Timestamp::now())?;
+            context
+                .frontier()
+                .schedule(batch.to_vec(), Timestamp::now())?;
         }
         Ok(())
     }
@@ -354,12 +483,18 @@ impl Crawl {
                 stop.end(End::TimeLimit);
             })
         });
+        let syncing = self.context.profile.archive.fsync.map(|interval| {
+            tokio::spawn(sync_frontier(
+                self.context.clone(),
+                interval.max(SYNC_INTERVAL_MIN),
+            ))
+        });
         let end = match self.dispatch().await {
             Ok(end) => end,
             Err(halt) => End::Halted(stacks::chain(&halt)),
         };
-        if let Some(timer) = timer {
-            timer.abort();
+        for task in timer.into_iter().chain(syncing) {
+            task.abort();
         }
         self.close(end)
     }
@@ -379,10 +514,16 @@ impl Crawl {
             if halted.is_some() {
                 break End::Stopped;
             }
-            if let Some(end) = self.stop.0.borrow().clone().or_else(|| self.limit_reached(at_work.len())) {
+            if let Some(end) = self
+                .stop
+                .0
+                .borrow()
+                .clone()
+                .or_else(|| self.limit_reached())
+            {
                 break end;
             }
-            let next = match idle.is_empty() {
+            let next = match idle.is_empty() || !self.room_for_a_document(at_work.len()) {
                 true => Next::InProcess,
                 false => self.context.frontier().next(Timestamp::now())?,
             };
@@ -413,17 +554,28 @@ impl Crawl {
         halted.map_or(Ok(end), Err)
     }
 
-    /// Limits are checked before the fetch that would exceed them, those at work counted as if they had succeeded; bytes
-    /// are known afterwards.
-    fn limit_reached(&self, at_work: usize) -> Option<End> {
+    /// Whether one more document may be begun, were all that is at work to succeed: the limit is never exceeded.
+    fn room_for_a_document(&self, at_work: usize) -> bool {
+        let documents = self.context.counters.documents.load(Ordering::Relaxed) + at_work as u64;
+        self.context
+            .profile
+            .limits
+            .documents
+            .is_none_or(|limit| documents < limit)
+    }
+
+    fn limit_reached(&self) -> Option<End> {
         let limits = &self.context.profile.limits;
         let counters = &self.context.counters;
-        let documents = counters.documents.load(Ordering::Relaxed) + at_work as u64;
-        if limits.documents.is_some_and(|limit| documents >= limit) && at_work == 0 {
+        let documents = counters.documents.load(Ordering::Relaxed);
+        if limits.documents.is_some_and(|limit| documents >= limit) {
             return Some(End::DocumentLimit);
         }
         let bytes = counters.bytes.load(Ordering::Relaxed);
-        limits.bytes.is_some_and(|limit| bytes >= limit.bytes()).then_some(End::ByteLimit)
+        limits
+            .bytes
+            .is_some_and(|limit| bytes >= limit.bytes())
+            .then_some(End::ByteLimit)
     }
 
     fn close(self, end: End) -> Summary {
@@ -451,14 +603,43 @@ impl Crawl {
             progress,
             warcs,
             job: self.job.directory().to_owned(),
-            warc_directory: self.job.directory().join(&self.context.profile.archive.directory),
-            logs: self.job.directory().join(&self.context.profile.logs.directory),
+            warc_directory: self
+                .job
+                .directory()
+                .join(&self.context.profile.archive.directory),
+            logs: self
+                .job
+                .directory()
+                .join(&self.context.profile.logs.directory),
             plugins,
         }
     }
 }
 
-async fn work(context: Arc<Context>, issue: Box<Issue>, worker: usize, wake: Arc<Notify>) -> (usize, Result<(), Halt>) {
+/// Forces the frontier's journal to the disk now and then, so that power loss costs no more than the interval.
+async fn sync_frontier(context: Arc<Context>, interval: Duration) {
+    loop {
+        tokio::time::sleep(interval).await;
+        let context = context.clone();
+        let synced = tokio::task::spawn_blocking(move || context.frontier().persist()).await;
+        if let Ok(Err(problem)) = synced {
+            tracing::error!("{}", stacks::chain(&problem));
+        }
+    }
+}
+
+/// The name a WARC file has when it is finished, of one found open.
+fn final_name(found: &Path) -> Option<String> {
+    let name = found.file_name()?.to_str()?;
+    Some(name.strip_suffix(".open").unwrap_or(name).to_owned())
+}
+
+async fn work(
+    context: Arc<Context>,
+    issue: Box<Issue>,
+    worker: usize,
+    wake: Arc<Notify>,
+) -> (usize, Result<(), Halt>) {
     let result = Chain::new(&context, &issue).run(worker).await;
     wake.notify_one();
     (worker, result)
@@ -489,7 +670,13 @@ fn seeds_as_lines(profile: &Profile) -> Vec<String> {
             lines.push(format!("+{}", seed.surt_prefix));
         }
     }
-    lines.extend(profile.seeds.surt_prefixes.iter().map(|prefix| format!("+{prefix}")));
+    lines.extend(
+        profile
+            .seeds
+            .surt_prefixes
+            .iter()
+            .map(|prefix| format!("+{prefix}")),
+    );
     lines
 }
 
@@ -529,17 +716,24 @@ fn frontier_config(profile: &Profile) -> FrontierConfig {
 fn fetch_config(profile: &Profile, job: &Job) -> FetchConfig {
     let settings = profile.settings();
     let fetch = &settings.fetch;
-    let hosts: HostTable = profile.dns.hosts.iter().map(|(pattern, address)| {
-        let name = match pattern {
-            HostPattern::Host(name) => name.clone(),
-            HostPattern::Below(domain) => format!("*.{domain}"),
-        };
-        (name, *address)
-    }).collect();
+    let hosts: HostTable = profile
+        .dns
+        .hosts
+        .iter()
+        .map(|(pattern, address)| {
+            let name = match pattern {
+                HostPattern::Host(name) => name.clone(),
+                HostPattern::Below(domain) => format!("*.{domain}"),
+            };
+            (name, *address)
+        })
+        .collect();
     let mut config = FetchConfig::new(profile.user_agent.clone(), job.scratch());
     config.from = profile.operator.from.clone();
     for (name, value) in &fetch.headers {
-        config.headers.retain(|(own, _)| !own.eq_ignore_ascii_case(name));
+        config
+            .headers
+            .retain(|(own, _)| !own.eq_ignore_ascii_case(name));
         config.headers.push((name.clone(), value.clone()));
     }
     config.accept_encoding = fetch.accept_encoding.clone();
@@ -549,7 +743,9 @@ fn fetch_config(profile: &Profile, job: &Job) -> FetchConfig {
     config.header_bytes_max = usize::try_from(fetch.header_max.bytes()).unwrap_or(usize::MAX);
     config.body_bytes_max = fetch.body_max.map(|size| size.bytes());
     config.spool_memory_max = usize::try_from(fetch.spool_memory.bytes()).unwrap_or(usize::MAX);
-    config.addresses = AddressPolicy { private: fetch.private_addresses };
+    config.addresses = AddressPolicy {
+        private: fetch.private_addresses,
+    };
     config.hosts = hosts;
     config.trust = match fetch.tls_trust {
         TlsTrust::Platform => Trust::Platform,
@@ -559,7 +755,11 @@ fn fetch_config(profile: &Profile, job: &Job) -> FetchConfig {
     config
 }
 
-fn open_archive(profile: &Profile, stacks: &Stacks, job: &Job) -> Result<(Writers, Vec<Repaired>), CrawlError> {
+fn open_archive(
+    profile: &Profile,
+    stacks: &Stacks,
+    job: &Job,
+) -> Result<(Writers, Vec<Repaired>), CrawlError> {
     let archive = &profile.archive;
     let host = hostname();
     let config = WriterConfig {
@@ -593,16 +793,28 @@ fn open_archive(profile: &Profile, stacks: &Stacks, job: &Job) -> Result<(Writer
         plugins: stacks.in_force(),
         ..WarcInfo::new(format!("opilio/{}", env!("CARGO_PKG_VERSION")))
     };
-    Ok(Writers::open(&config, &info, profile.workers.div_ceil(WORKERS_PER_WRITER))?)
+    Ok(Writers::open(
+        &config,
+        &info,
+        profile.workers.div_ceil(WORKERS_PER_WRITER),
+    )?)
 }
 
 /// The machine's name, for file names and `warcinfo`.
 fn hostname() -> String {
-    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").or_else(|_| std::env::var("HOSTNAME").map_err(std::io::Error::other));
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname")
+        .or_else(|_| std::env::var("HOSTNAME").map_err(std::io::Error::other));
     let name = name.map(|name| name.trim().to_owned()).unwrap_or_default();
-    if name.is_empty() { "localhost".to_owned() } else { name }
+    if name.is_empty() {
+        "localhost".to_owned()
+    } else {
+        name
+    }
 }
 
 fn io_error(path: &Path, source: std::io::Error) -> CrawlError {
-    CrawlError::Io { path: path.display().to_string(), source }
+    CrawlError::Io {
+        path: path.display().to_string(),
+        source,
+    }
 }

@@ -42,13 +42,21 @@ pub struct LogLine {
 
 impl Display for LogLine {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let or_dash = |text: Option<&str>| text.filter(|text| !text.is_empty()).unwrap_or("-").to_owned();
+        let or_dash = |text: Option<&str>| {
+            text.filter(|text| !text.is_empty())
+                .unwrap_or("-")
+                .to_owned()
+        };
         write!(out, "{} {:>5} ", iso_milliseconds(self.logged), self.status)?;
         match self.size {
             Some(size) => write!(out, "{size:>10}")?,
             None => write!(out, "{:>10}", "-")?,
         }
-        let media_type = self.media_type.as_deref().filter(|media_type| !media_type.is_empty()).unwrap_or("no-type");
+        let media_type = self
+            .media_type
+            .as_deref()
+            .filter(|media_type| !media_type.is_empty())
+            .unwrap_or("no-type");
         write!(
             out,
             " {} {} {} {} #{:03} ",
@@ -59,10 +67,16 @@ impl Display for LogLine {
             self.worker,
         )?;
         match self.fetch {
-            Some((start, duration)) => write!(out, "{}+{}", timestamp17(start), duration.as_millis())?,
+            Some((start, duration)) => {
+                write!(out, "{}+{}", timestamp17(start), duration.as_millis())?
+            }
             None => out.write_char('-')?,
         }
-        let annotations: Vec<String> = self.annotations.iter().map(|annotation| annotation_of(annotation)).collect();
+        let annotations: Vec<String> = self
+            .annotations
+            .iter()
+            .map(|annotation| annotation_of(annotation))
+            .collect();
         write!(
             out,
             " {} {} {}",
@@ -75,7 +89,12 @@ impl Display for LogLine {
 
 /// The thesis' notes on a revisit (§6.2): the wait now in force, visits, versions, and how overdue the visit was:
 /// `wt:45s0ms`, `3vis`, `1ver`, `ov:3ms`.
-pub fn revisit_annotations(wait: Option<Duration>, visits: u64, versions: u64, overdue: Duration) -> Vec<String> {
+pub fn revisit_annotations(
+    wait: Option<Duration>,
+    visits: u64,
+    versions: u64,
+    overdue: Duration,
+) -> Vec<String> {
     let mut notes = Vec::new();
     if let Some(wait) = wait {
         notes.push(format!("wt:{}", spelled(wait)));
@@ -97,26 +116,43 @@ fn spelled(duration: Duration) -> String {
         (milliseconds / 1_000 % 60, "s"),
         (milliseconds % 1_000, "ms"),
     ];
-    let first = parts.iter().position(|&(count, _)| count > 0).unwrap_or(parts.len() - 1);
-    parts[first..].iter().fold(String::new(), |mut text, (count, unit)| {
-        let _ = write!(text, "{count}{unit}");
-        text
-    })
+    let first = parts
+        .iter()
+        .position(|&(count, _)| count > 0)
+        .unwrap_or(parts.len() - 1);
+    parts[first..]
+        .iter()
+        .fold(String::new(), |mut text, (count, unit)| {
+            let _ = write!(text, "{count}{unit}");
+            text
+        })
 }
 
 /// `2026-11-20T12:34:56.789Z`.
 fn iso_milliseconds(at: Timestamp) -> String {
-    at.to_zoned(TimeZone::UTC).strftime("%Y-%m-%dT%H:%M:%S.%3fZ").to_string()
+    at.to_zoned(TimeZone::UTC)
+        .strftime("%Y-%m-%dT%H:%M:%S.%3fZ")
+        .to_string()
 }
 
 /// `20261120123456789`.
 pub(crate) fn timestamp17(at: Timestamp) -> String {
-    at.to_zoned(TimeZone::UTC).strftime("%Y%m%d%H%M%S%3f").to_string()
+    at.to_zoned(TimeZone::UTC)
+        .strftime("%Y%m%d%H%M%S%3f")
+        .to_string()
 }
 
 /// Keeps a value within its column: blanks and control characters would shift every later one.
 fn column(text: &str) -> String {
-    text.chars().map(|c| if c.is_whitespace() || c.is_control() { '_' } else { c }).collect()
+    text.chars()
+        .map(|c| {
+            if c.is_whitespace() || c.is_control() {
+                '_'
+            } else {
+                c
+            }
+        })
+        .collect()
 }
 
 fn annotation_of(text: &str) -> String {
@@ -139,7 +175,10 @@ mod tests {
             via: Some("http://example.org/via".to_owned()),
             media_type: Some("text/html; charset=utf-8".to_owned()),
             worker: 7,
-            fetch: Some(("2026-11-20T12:34:55.001Z".parse().unwrap(), Duration::from_millis(42))),
+            fetch: Some((
+                "2026-11-20T12:34:55.001Z".parse().unwrap(),
+                Duration::from_millis(42),
+            )),
             digest: Some("sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ".to_owned()),
             source: None,
             annotations: vec!["3t".to_owned(), "err=a, b".to_owned()],
@@ -191,7 +230,12 @@ mod tests {
 
     #[test]
     fn revisits_carry_the_notes_of_the_thesis() {
-        let notes = revisit_annotations(Some(Duration::from_secs(45)), 3, 1, Duration::from_millis(3));
+        let notes = revisit_annotations(
+            Some(Duration::from_secs(45)),
+            3,
+            1,
+            Duration::from_millis(3),
+        );
         assert_eq!(notes.join(","), "wt:45s0ms,3vis,1ver,ov:3ms");
     }
 }

@@ -37,25 +37,44 @@ pub(crate) fn stripped(stack: &[Staged], stack_hash: u64, document: &Document) -
         match staged.plugin.strip(document) {
             Ok(Ok(more)) => spans.extend(more),
             Ok(Err(problem)) => {
-                return Stripped::Unknown { why: format!("{}: {problem:?}", staged.name).into(), fault: None };
+                return Stripped::Unknown {
+                    why: format!("{}: {problem:?}", staged.name).into(),
+                    fault: None,
+                };
             }
             Err(fault) => {
-                return Stripped::Unknown { why: fault.message.as_str().into(), fault: Some(Box::new(fault)) };
+                return Stripped::Unknown {
+                    why: fault.message.as_str().into(),
+                    fault: Some(Box::new(fault)),
+                };
             }
         }
     }
     if !asked {
         return Stripped::NotAsked;
     }
-    Stripped::Digest(StrippedDigest { digest: digest_without(document.content(), spans), stripper: stack_hash })
+    Stripped::Digest(StrippedDigest {
+        digest: digest_without(document.content(), spans),
+        stripper: stack_hash,
+    })
 }
 
 /// The state of a document's content against the last archived version.
-pub(crate) fn state(last: Option<&Digests>, payload: [u8; 20], stripped: &Stripped) -> ContentState {
+pub(crate) fn state(
+    last: Option<&Digests>,
+    payload: [u8; 20],
+    stripped: &Stripped,
+) -> ContentState {
     let Some(last) = last.filter(|last| last.payload.is_some() || last.stripped.is_some()) else {
         return ContentState::New;
     };
-    let same = |same: bool| if same { ContentState::Unchanged } else { ContentState::Changed };
+    let same = |same: bool| {
+        if same {
+            ContentState::Unchanged
+        } else {
+            ContentState::Changed
+        }
+    };
     // Bytes that are the same are the same whatever strippers say of them.
     if last.payload == Some(payload) {
         return ContentState::Unchanged;
@@ -82,8 +101,12 @@ fn digest_without(content: &[u8], mut spans: Vec<Span>) -> [u8; 20] {
     let mut at = 0;
     let mut previous_end = None;
     for span in spans {
-        let start = usize::try_from(span.offset).unwrap_or(usize::MAX).min(content.len());
-        let end = usize::try_from(span.offset.saturating_add(span.length)).unwrap_or(usize::MAX).min(content.len());
+        let start = usize::try_from(span.offset)
+            .unwrap_or(usize::MAX)
+            .min(content.len());
+        let end = usize::try_from(span.offset.saturating_add(span.length))
+            .unwrap_or(usize::MAX)
+            .min(content.len());
         if end <= at {
             continue;
         }
@@ -104,9 +127,16 @@ mod tests {
 
     #[track_caller]
     fn check(content: &str, spans: &[(u64, u64)], left: &str) {
-        let spans = spans.iter().map(|&(offset, length)| Span { offset, length }).collect();
+        let spans = spans
+            .iter()
+            .map(|&(offset, length)| Span { offset, length })
+            .collect();
         let expected: [u8; 20] = Sha1::digest(left.as_bytes()).into();
-        assert_eq!(digest_without(content.as_bytes(), spans), expected, "{content}");
+        assert_eq!(
+            digest_without(content.as_bytes(), spans),
+            expected,
+            "{content}"
+        );
     }
 
     #[test]
@@ -127,23 +157,77 @@ mod tests {
 
     #[test]
     fn states_against_the_last_version() {
-        let stripped = |byte: u8, stripper: u64| StrippedDigest { digest: [byte; 20], stripper };
-        let last = |payload: Option<u8>, stripped| Digests { payload: payload.map(|byte| [byte; 20]), stripped };
+        let stripped = |byte: u8, stripper: u64| StrippedDigest {
+            digest: [byte; 20],
+            stripper,
+        };
+        let last = |payload: Option<u8>, stripped| Digests {
+            payload: payload.map(|byte| [byte; 20]),
+            stripped,
+        };
         #[track_caller]
         fn check(last: Option<Digests>, payload: u8, now: Stripped, expected: ContentState) {
             assert_eq!(state(last.as_ref(), [payload; 20], &now), expected);
         }
-        let unknown = || Stripped::Unknown { why: "too large".into(), fault: None };
+        let unknown = || Stripped::Unknown {
+            why: "too large".into(),
+            fault: None,
+        };
         check(None, 1, Stripped::NotAsked, ContentState::New);
         check(Some(last(None, None)), 1, unknown(), ContentState::New);
-        check(Some(last(Some(1), None)), 1, Stripped::NotAsked, ContentState::Unchanged);
-        check(Some(last(Some(1), None)), 2, Stripped::NotAsked, ContentState::Changed);
-        check(Some(last(Some(1), Some(stripped(7, 1)))), 2, Stripped::NotAsked, ContentState::Unknown);
-        check(Some(last(Some(1), Some(stripped(7, 1)))), 2, Stripped::Digest(stripped(7, 1)), ContentState::Unchanged);
-        check(Some(last(Some(1), Some(stripped(7, 1)))), 2, Stripped::Digest(stripped(8, 1)), ContentState::Changed);
-        check(Some(last(Some(1), Some(stripped(7, 1)))), 2, Stripped::Digest(stripped(7, 2)), ContentState::Unknown);
-        check(Some(last(Some(1), None)), 2, Stripped::Digest(stripped(7, 1)), ContentState::Unknown);
-        check(Some(last(Some(1), Some(stripped(7, 1)))), 2, unknown(), ContentState::Unknown);
-        check(Some(last(Some(1), Some(stripped(7, 1)))), 1, unknown(), ContentState::Unchanged);
+        check(
+            Some(last(Some(1), None)),
+            1,
+            Stripped::NotAsked,
+            ContentState::Unchanged,
+        );
+        check(
+            Some(last(Some(1), None)),
+            2,
+            Stripped::NotAsked,
+            ContentState::Changed,
+        );
+        check(
+            Some(last(Some(1), Some(stripped(7, 1)))),
+            2,
+            Stripped::NotAsked,
+            ContentState::Unknown,
+        );
+        check(
+            Some(last(Some(1), Some(stripped(7, 1)))),
+            2,
+            Stripped::Digest(stripped(7, 1)),
+            ContentState::Unchanged,
+        );
+        check(
+            Some(last(Some(1), Some(stripped(7, 1)))),
+            2,
+            Stripped::Digest(stripped(8, 1)),
+            ContentState::Changed,
+        );
+        check(
+            Some(last(Some(1), Some(stripped(7, 1)))),
+            2,
+            Stripped::Digest(stripped(7, 2)),
+            ContentState::Unknown,
+        );
+        check(
+            Some(last(Some(1), None)),
+            2,
+            Stripped::Digest(stripped(7, 1)),
+            ContentState::Unknown,
+        );
+        check(
+            Some(last(Some(1), Some(stripped(7, 1)))),
+            2,
+            unknown(),
+            ContentState::Unknown,
+        );
+        check(
+            Some(last(Some(1), Some(stripped(7, 1)))),
+            1,
+            unknown(),
+            ContentState::Unchanged,
+        );
     }
 }

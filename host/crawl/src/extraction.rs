@@ -54,7 +54,11 @@ pub(crate) struct RefusedLink {
 
 /// Runs the stack on a document. Blocks; call it on a document lane.
 pub(crate) fn extract(stack: &[Staged], document: &Document, links_max: usize) -> Extracted {
-    let mut gathered = Gathered { extracted: Extracted::default(), seen: std::collections::HashSet::new(), links_max };
+    let mut gathered = Gathered {
+        extracted: Extracted::default(),
+        seen: std::collections::HashSet::new(),
+        links_max,
+    };
     let mut level = vec![document.clone()];
     for _ in 0..=FRAGMENT_DEPTH_MAX {
         let fragments = gathered.run_level(stack, &level);
@@ -77,17 +81,23 @@ impl Gathered {
     fn run_level(&mut self, stack: &[Staged], documents: &[Document]) -> Vec<Document> {
         let mut by_type: BTreeMap<&str, Vec<&Document>> = BTreeMap::new();
         for document in documents {
-            by_type.entry(document.media_type()).or_default().push(document);
+            by_type
+                .entry(document.media_type())
+                .or_default()
+                .push(document);
         }
         let mut fragments = Vec::new();
         for (media_type, documents) in by_type {
             let mut understood = false;
             for staged in stack {
-                let handles = documents.first().is_some_and(|first| staged.plugin.handles(media_type, first.uri()));
+                let handles = documents
+                    .first()
+                    .is_some_and(|first| staged.plugin.handles(media_type, first.uri()));
                 if !handles || (understood && staged.last_resort) {
                     continue;
                 }
-                let batch: Vec<Document> = documents.iter().map(|&document| document.clone()).collect();
+                let batch: Vec<Document> =
+                    documents.iter().map(|&document| document.clone()).collect();
                 match staged.plugin.extract(batch) {
                     Ok(extractions) => {
                         for (document, extraction) in documents.iter().zip(extractions) {
@@ -95,13 +105,19 @@ impl Gathered {
                             self.take_base(document, extraction.base.as_deref());
                             self.extracted.dropped += extraction.links_dropped;
                             if let Some(problem) = extraction.problem {
-                                self.extracted.problems.push((staged.name.to_string(), problem));
+                                self.extracted
+                                    .problems
+                                    .push((staged.name.to_string(), problem));
                             }
                             for link in extraction.links {
                                 self.take_link(document, link);
                             }
                             for fragment in extraction.fragments {
-                                fragments.extend(self.take_fragment(&staged.name, document, &fragment));
+                                fragments.extend(self.take_fragment(
+                                    &staged.name,
+                                    document,
+                                    &fragment,
+                                ));
                             }
                         }
                     }
@@ -114,22 +130,33 @@ impl Gathered {
 
     /// A base that is no URI is as good as none, as browsers have it.
     fn take_base(&mut self, document: &Document, base: Option<&str>) {
-        if let Some(base) = base.and_then(|base| Uri::parse(document.uri()).ok()?.join(base).ok()) {
+        if let Some(base) = base.and_then(|base| Uri::parse(&document.base()).ok()?.join(base).ok())
+        {
             document.set_base(base.as_str().to_owned());
         }
     }
 
-    fn take_fragment(&mut self, plugin: &str, document: &Document, fragment: &Fragment) -> Option<Document> {
+    fn take_fragment(
+        &mut self,
+        plugin: &str,
+        document: &Document,
+        fragment: &Fragment,
+    ) -> Option<Document> {
         match document.fragment_of(fragment) {
             Ok(inner) => {
-                let base = fragment.base.as_deref().and_then(|base| Uri::parse(&document.base()).ok()?.join(base).ok());
+                let base = fragment
+                    .base
+                    .as_deref()
+                    .and_then(|base| Uri::parse(&document.base()).ok()?.join(base).ok());
                 if let Some(base) = base {
                     inner.set_base(base.as_str().to_owned());
                 }
                 Some(inner)
             }
             Err(problem) => {
-                self.extracted.problems.push((plugin.to_owned(), problem.to_string()));
+                self.extracted
+                    .problems
+                    .push((plugin.to_owned(), problem.to_string()));
                 None
             }
         }
@@ -148,13 +175,24 @@ impl Gathered {
                 }
                 let mut context = link.context;
                 context.truncate(context.floor_char_boundary(CONTEXT_BYTES_MAX));
-                let attributes = link.details.map(|details| details.attributes).unwrap_or_default();
-                self.extracted.links.push(FoundLink { uri, hop, context, attributes });
+                let attributes = link
+                    .details
+                    .map(|details| details.attributes)
+                    .unwrap_or_default();
+                self.extracted.links.push(FoundLink {
+                    uri,
+                    hop,
+                    context,
+                    attributes,
+                });
             }
             // A scheme that is not crawled is no fault of anybody's: mailto:, tel:, javascript:.
             Err(UriError::Scheme(_)) => {}
             Err(problem) if self.extracted.refused.len() < REFUSED_MAX => {
-                self.extracted.refused.push(RefusedLink { reference: link.uri, problem });
+                self.extracted.refused.push(RefusedLink {
+                    reference: link.uri,
+                    problem,
+                });
             }
             Err(_) => {}
         }

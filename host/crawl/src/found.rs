@@ -13,7 +13,7 @@ use opilio_uri::Uri;
 
 use crate::digest::{self, Stripped};
 use crate::extraction::{self, Extracted};
-use crate::stacks::{Staged, Stacks};
+use crate::stacks::{Stacks, Staged};
 use crate::standing::plugin_state;
 
 /// Reading one response.
@@ -22,6 +22,8 @@ pub(crate) struct Task {
     pub exchange: Arc<Exchange>,
     pub head: ResponseHead,
     pub uri: String,
+    /// What relative references resolve against.
+    pub base: String,
     pub visit: Visit,
     /// Digests of the last archived version.
     pub last: Option<Digests>,
@@ -94,7 +96,13 @@ impl Task {
         visit.state = plugin_state(reading.state);
         visit.size = reading.size;
         self.extract(&document, &visit, &mut reading);
-        reading.archive = self.allowed(&self.stacks.archive, &Stage::Archive, &document, &visit, &mut reading);
+        reading.archive = self.allowed(
+            &self.stacks.archive,
+            &Stage::Archive,
+            &document,
+            &visit,
+            &mut reading,
+        );
         reading
     }
 
@@ -103,21 +111,45 @@ impl Task {
         reading.annotations.extend(problem);
         let media_type = self.head.media_type().unwrap_or_default();
         if self.bodyless || !is_text(&media_type) {
-            return document(&self.uri, &self.head, content, None, &self.notes);
+            return document(
+                &self.uri,
+                &self.base,
+                &self.head,
+                content,
+                None,
+                &self.notes,
+            );
         }
-        let host = Uri::parse(&self.uri).ok().and_then(|uri| uri.host().map(str::to_owned));
-        let clues = charset::Clues { content_type: self.head.first("content-type"), host: host.as_deref() };
+        let host = Uri::parse(&self.uri)
+            .ok()
+            .and_then(|uri| uri.host().map(str::to_owned));
+        let clues = charset::Clues {
+            content_type: self.head.first("content-type"),
+            host: host.as_deref(),
+        };
         let decided = charset::decide(clues, &content);
         reading.charset = Some(decided.label());
         reading.annotations.extend(decided.annotations);
-        document(&self.uri, &self.head, content, Some(decided.encoding), &self.notes)
+        document(
+            &self.uri,
+            &self.base,
+            &self.head,
+            content,
+            Some(decided.encoding),
+            &self.notes,
+        )
     }
 
     fn post_fetch(&self, document: &Document, reading: &mut Reading) -> Option<Duration> {
         if self.stacks.post_fetch.is_empty() {
             return None;
         }
-        let judged = judge_document(&self.stacks.post_fetch, &Stage::PostFetch, document, &self.visit);
+        let judged = judge_document(
+            &self.stacks.post_fetch,
+            &Stage::PostFetch,
+            document,
+            &self.visit,
+        );
         reading.faults.extend(judged.faults);
         match judged.verdict {
             Verdict::Retry(after) => Some(Duration::from_millis(after)),
@@ -127,7 +159,11 @@ impl Task {
 
     fn judge_state(&self, document: &Document, reading: &mut Reading) {
         let stripped = digest::stripped(&self.stacks.digest, self.stacks.digest_hash, document);
-        reading.state = digest::state(self.last.as_ref(), self.exchange.payload_digest.0, &stripped);
+        reading.state = digest::state(
+            self.last.as_ref(),
+            self.exchange.payload_digest.0,
+            &stripped,
+        );
         match stripped {
             Stripped::Digest(digest) => reading.stripped = Some(digest),
             Stripped::Unknown { why, fault } => {
@@ -143,7 +179,15 @@ impl Task {
         let stack = &self.stacks.extract;
         let known = reading.state == ContentState::Unchanged
             && (self.bodyless || self.last_extractor == Some(self.stacks.extract_hash));
-        if known || !self.allowed(&self.stacks.pre_extract, &Stage::Extract, document, visit, reading) {
+        if known
+            || !self.allowed(
+                &self.stacks.pre_extract,
+                &Stage::Extract,
+                document,
+                visit,
+                reading,
+            )
+        {
             return;
         }
         reading.extracted = extraction::extract(stack, document, self.links_max);
@@ -165,7 +209,9 @@ impl Task {
         let judged = judge_document(stack, stage, document, visit);
         reading.faults.extend(judged.faults);
         if judged.verdict == Verdict::Reject && *stage == Stage::Archive {
-            reading.annotations.push(format!("unwritten:{}", judged.reason));
+            reading
+                .annotations
+                .push(format!("unwritten:{}", judged.reason));
         }
         judged.verdict != Verdict::Reject
     }
@@ -174,18 +220,24 @@ impl Task {
 /// A response as plugins see it.
 pub(crate) fn document(
     uri: &str,
+    base: &str,
     head: &ResponseHead,
     content: Bytes,
     charset: Option<&'static Encoding>,
     notes: &Notes,
 ) -> Document {
-    let headers = head.headers.iter().map(|(name, value)| Header { name: name.clone(), value: value.clone() });
+    let headers = head.headers.iter().map(|(name, value)| Header {
+        name: name.clone(),
+        value: value.clone(),
+    });
     Document::new(DocumentParts {
         uri: uri.to_owned(),
-        base: uri.to_owned(),
+        base: base.to_owned(),
         status: i32::from(head.status),
         headers: headers.collect(),
-        media_type: head.media_type().unwrap_or_else(|| "application/octet-stream".to_owned()),
+        media_type: head
+            .media_type()
+            .unwrap_or_else(|| "application/octet-stream".to_owned()),
         charset,
         fragment: None,
         content,
@@ -195,26 +247,50 @@ pub(crate) fn document(
 
 /// Content with its codings removed, at most `max` bytes, and an annotation where that could not be done in full.
 /// A payload that is on disk and cannot be read is as good as none for plugins; the archive will say so.
-pub(crate) fn content(exchange: &Exchange, head: &ResponseHead, max: u64) -> (Bytes, Option<String>) {
+pub(crate) fn content(
+    exchange: &Exchange,
+    head: &ResponseHead,
+    max: u64,
+) -> (Bytes, Option<String>) {
     if head.content_codings().is_empty() {
         let max = usize::try_from(max.min(exchange.payload.length())).unwrap_or(usize::MAX);
         return (exchange.payload.read_at(0, max).unwrap_or_default(), None);
     }
     let decoded = exchange.content(max);
-    let annotation = decoded.problem.map(|problem| format!("unsatisfiableContentEncoding:{problem}"));
+    let annotation = decoded
+        .problem
+        .map(|problem| format!("unsatisfiableContentEncoding:{problem}"));
     (decoded.content.into(), annotation)
 }
 
 /// Whether content of this type is text. What a server sent without a type may be.
 fn is_text(media_type: &str) -> bool {
-    const TEXT: [&str; 6] = ["javascript", "json", "xml", "ecmascript", "x-sh", "manifest"];
-    media_type.is_empty() || media_type.starts_with("text/") || TEXT.iter().any(|word| media_type.contains(word))
+    const TEXT: [&str; 6] = [
+        "javascript",
+        "json",
+        "xml",
+        "ecmascript",
+        "x-sh",
+        "manifest",
+    ];
+    media_type.is_empty()
+        || media_type.starts_with("text/")
+        || TEXT.iter().any(|word| media_type.contains(word))
 }
 
 /// Asks document filters. The last that does not pass decides; where all pass it is accepted. A filter that fails
 /// has no say.
-pub(crate) fn judge_document(stack: &[Staged], stage: &Stage, document: &Document, visit: &Visit) -> Judged {
-    let mut judged = Judged { verdict: Verdict::Pass, reason: String::new(), faults: Vec::new() };
+pub(crate) fn judge_document(
+    stack: &[Staged],
+    stage: &Stage,
+    document: &Document,
+    visit: &Visit,
+) -> Judged {
+    let mut judged = Judged {
+        verdict: Verdict::Pass,
+        reason: String::new(),
+        faults: Vec::new(),
+    };
     for staged in stack {
         if !staged.plugin.handles(document.media_type(), document.uri()) {
             continue;
@@ -239,7 +315,12 @@ pub(crate) fn evaluate(stack: &[Staged], media_type: &str, visit: &Visit) -> Eva
             continue;
         }
         match staged.plugin.evaluate(visit) {
-            Ok(Some(wait)) => return Evaluated { wait: Some(wait.next_visit), faults },
+            Ok(Some(wait)) => {
+                return Evaluated {
+                    wait: Some(wait.next_visit),
+                    faults,
+                };
+            }
             Ok(None) => {}
             Err(fault) => faults.push(fault),
         }

@@ -76,7 +76,9 @@ pub(crate) struct Frozen {
 #[derive(Debug, thiserror::Error)]
 pub enum JobError {
     /// Another process runs the job.
-    #[error("job {directory} is in use by process {process}; stop it, or name another directory with --job")]
+    #[error(
+        "job {directory} is in use by process {process}; stop it, or name another directory with --job"
+    )]
     InUse {
         /// The job's directory.
         directory: String,
@@ -84,7 +86,9 @@ pub enum JobError {
         process: String,
     },
     /// Made by a version with another layout.
-    #[error("job {directory} has layout version {found}, this build reads {JOB_VERSION}; use the version that made it, or name another directory with --job")]
+    #[error(
+        "job {directory} has layout version {found}, this build reads {JOB_VERSION}; use the version that made it, or name another directory with --job"
+    )]
     Version {
         /// The job's directory.
         directory: String,
@@ -92,7 +96,9 @@ pub enum JobError {
         found: u32,
     },
     /// There is something in the directory that no job left there.
-    #[error("{directory} is not empty and holds no job (no job.json); name another directory with --job")]
+    #[error(
+        "{directory} is not empty and holds no job (no job.json); name another directory with --job"
+    )]
     NotAJob {
         /// The directory.
         directory: String,
@@ -141,16 +147,32 @@ impl Job {
                 base: copies.base.to_owned(),
             }
         };
-        let job = Job { directory: directory.to_owned(), description, resumed, _lock: lock };
+        let job = Job {
+            directory: directory.to_owned(),
+            description,
+            resumed,
+            _lock: lock,
+        };
         if !resumed {
             for folder in [job.state(), job.warcs(), job.logs()] {
                 fs::create_dir_all(&folder).map_err(|source| io_error(&folder, source))?;
             }
             write(&job.profile(), copies.profile)?;
-            write(&job.seeds(), &copies.seeds.iter().map(|seed| format!("{seed}\n")).collect::<String>())?;
+            write(
+                &job.seeds(),
+                &copies
+                    .seeds
+                    .iter()
+                    .map(|seed| format!("{seed}\n"))
+                    .collect::<String>(),
+            )?;
             // Last, so that a job that was made halfway is no job yet.
-            let text = serde_json::to_string_pretty(&job.description)
-                .map_err(|source| JobError::Damaged { file: description_file.display().to_string(), source })?;
+            let text = serde_json::to_string_pretty(&job.description).map_err(|source| {
+                JobError::Damaged {
+                    file: description_file.display().to_string(),
+                    source,
+                }
+            })?;
             write(&description_file, &format!("{text}\n"))?;
         }
         // What a killed process left there belongs to nobody.
@@ -217,7 +239,12 @@ impl Frozen {
     /// Reads what the job in `directory` froze.
     pub(crate) fn read(directory: &Path) -> Result<Frozen, JobError> {
         let JobFile { base, name, .. } = describe(directory)?;
-        Ok(Frozen { profile: directory.join("profile.toml"), seeds: read(&directory.join("seeds.txt"))?, name, base })
+        Ok(Frozen {
+            profile: directory.join("profile.toml"),
+            seeds: read(&directory.join("seeds.txt"))?,
+            name,
+            base,
+        })
     }
 }
 
@@ -229,12 +256,18 @@ pub(crate) fn redirected_seeds(directory: &Path) -> Vec<String> {
 
 fn describe(directory: &Path) -> Result<JobFile, JobError> {
     let file = directory.join("job.json");
-    let damaged = |source| JobError::Damaged { file: file.display().to_string(), source };
+    let damaged = |source| JobError::Damaged {
+        file: file.display().to_string(),
+        source,
+    };
     let text = read(&file)?;
     // The version first: a later one may have other fields.
     let version: Versioned = serde_json::from_str(&text).map_err(damaged)?;
     if version.version != JOB_VERSION {
-        return Err(JobError::Version { directory: directory.display().to_string(), found: version.version });
+        return Err(JobError::Version {
+            directory: directory.display().to_string(),
+            found: version.version,
+        });
     }
     serde_json::from_str(&text).map_err(damaged)
 }
@@ -252,16 +285,28 @@ pub fn is_job(directory: &Path) -> bool {
 /// A job is made in a new or an empty directory, never among somebody's files. What a job that was made halfway
 /// leaves (it lacks `job.json`) is known by name and written over.
 fn refuse_foreign(directory: &Path) -> Result<(), JobError> {
-    const OURS: [&str; 7] = ["lock", "profile.toml", "seeds.txt", "state", "warcs", "logs", "scratch"];
+    const OURS: [&str; 7] = [
+        "lock",
+        "profile.toml",
+        "seeds.txt",
+        "state",
+        "warcs",
+        "logs",
+        "scratch",
+    ];
     let entries = match fs::read_dir(directory) {
         Ok(entries) => entries,
         Err(missing) if missing.kind() == io::ErrorKind::NotFound => return Ok(()),
         Err(source) => return Err(io_error(directory, source)),
     };
     for entry in entries {
-        let name = entry.map_err(|source| io_error(directory, source))?.file_name();
+        let name = entry
+            .map_err(|source| io_error(directory, source))?
+            .file_name();
         if !OURS.iter().any(|ours| *ours == name) {
-            return Err(JobError::NotAJob { directory: directory.display().to_string() });
+            return Err(JobError::NotAJob {
+                directory: directory.display().to_string(),
+            });
         }
     }
     Ok(())
@@ -282,8 +327,15 @@ fn lock(directory: &Path) -> Result<File, JobError> {
             let mut holder = String::new();
             // The lock is what counts; its text only helps the reader.
             let _ = file.read_to_string(&mut holder);
-            let process = if holder.trim().is_empty() { "unknown".to_owned() } else { holder.trim().to_owned() };
-            return Err(JobError::InUse { directory: directory.display().to_string(), process });
+            let process = if holder.trim().is_empty() {
+                "unknown".to_owned()
+            } else {
+                holder.trim().to_owned()
+            };
+            return Err(JobError::InUse {
+                directory: directory.display().to_string(),
+                process,
+            });
         }
         Err(TryLockError::Error(source)) => return Err(io_error(&path, source)),
     }
@@ -302,13 +354,19 @@ fn read(path: &Path) -> Result<String, JobError> {
 fn write(path: &Path, text: &str) -> Result<(), JobError> {
     let draft = path.with_extension("draft");
     File::create(&draft)
-        .and_then(|mut file| file.write_all(text.as_bytes()).and_then(|()| file.sync_all()))
+        .and_then(|mut file| {
+            file.write_all(text.as_bytes())
+                .and_then(|()| file.sync_all())
+        })
         .and_then(|()| fs::rename(&draft, path))
         .map_err(|source| io_error(path, source))
 }
 
 fn io_error(path: &Path, source: io::Error) -> JobError {
-    JobError::Io { path: path.display().to_string(), source }
+    JobError::Io {
+        path: path.display().to_string(),
+        source,
+    }
 }
 
 #[cfg(test)]
@@ -319,7 +377,12 @@ mod tests {
 
     fn open(directory: &Path) -> Result<Job, JobError> {
         let seeds = ["http://example.org/".to_owned()];
-        let copies = Copies { profile: "name = \"x\"\n", name: "x", seeds: &seeds, base: Path::new("/") };
+        let copies = Copies {
+            profile: "name = \"x\"\n",
+            name: "x",
+            seeds: &seeds,
+            base: Path::new("/"),
+        };
         Job::open(directory, &copies, Timestamp::UNIX_EPOCH)
     }
 
@@ -328,12 +391,23 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let directory = home.path().join("job");
         assert!(!open(&directory).unwrap().resumed());
-        let copies = Copies { profile: "name = \"y\"\n", name: "y", seeds: &[], base: Path::new("/") };
+        let copies = Copies {
+            profile: "name = \"y\"\n",
+            name: "y",
+            seeds: &[],
+            base: Path::new("/"),
+        };
         let again = Job::open(&directory, &copies, Timestamp::now()).unwrap();
         assert!(again.resumed());
         assert_eq!(again.made(), Timestamp::UNIX_EPOCH);
-        assert_eq!(fs::read_to_string(again.profile()).unwrap(), "name = \"x\"\n");
-        assert_eq!(fs::read_to_string(again.seeds()).unwrap(), "http://example.org/\n");
+        assert_eq!(
+            fs::read_to_string(again.profile()).unwrap(),
+            "name = \"x\"\n"
+        );
+        assert_eq!(
+            fs::read_to_string(again.seeds()).unwrap(),
+            "http://example.org/\n"
+        );
     }
 
     #[test]
@@ -341,7 +415,10 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let held = open(home.path()).unwrap();
         let refused = open(home.path()).unwrap_err().to_string();
-        assert!(refused.contains(&format!("in use by process {}", std::process::id())), "{refused}");
+        assert!(
+            refused.contains(&format!("in use by process {}", std::process::id())),
+            "{refused}"
+        );
         drop(held);
         assert!(open(home.path()).unwrap().resumed());
     }
@@ -351,9 +428,14 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         drop(open(home.path()).unwrap());
         let file = home.path().join("job.json");
-        let newer = fs::read_to_string(&file).unwrap().replace("\"version\": 1", "\"version\": 99");
+        let newer = fs::read_to_string(&file)
+            .unwrap()
+            .replace("\"version\": 1", "\"version\": 99");
         fs::write(&file, &newer).unwrap();
-        assert!(matches!(open(home.path()), Err(JobError::Version { found: 99, .. })));
+        assert!(matches!(
+            open(home.path()),
+            Err(JobError::Version { found: 99, .. })
+        ));
         assert_eq!(fs::read_to_string(&file).unwrap(), newer);
     }
 

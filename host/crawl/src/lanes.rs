@@ -45,7 +45,10 @@ impl Lanes {
     /// Where the system gives no more threads.
     pub(crate) fn start() -> std::io::Result<Lanes> {
         let cores = thread::available_parallelism().map_or(1, usize::from);
-        Ok(Lanes { documents: start("document-lane", cores)?, headers: start("header-lane", 2)? })
+        Ok(Lanes {
+            documents: start("document-lane", cores)?,
+            headers: start("header-lane", 2)?,
+        })
     }
 
     /// Runs `work` on a lane and waits for its answer.
@@ -56,7 +59,8 @@ impl Lanes {
     ) -> Result<T, LanePanic> {
         let (answer, answered) = oneshot::channel();
         let work: Work = Box::new(move || {
-            let outcome = catch_unwind(AssertUnwindSafe(work)).map_err(|panic| LanePanic(message(panic.as_ref())));
+            let outcome = catch_unwind(AssertUnwindSafe(work))
+                .map_err(|panic| LanePanic(message(panic.as_ref())));
             // Nobody waits for the answer of an abandoned fetch.
             let _ = answer.send(outcome);
         });
@@ -68,7 +72,9 @@ impl Lanes {
             let lane = lane.clone();
             let _ = tokio::task::spawn_blocking(move || lane.send(work)).await;
         }
-        answered.await.unwrap_or_else(|_| Err(LanePanic("the lane is gone".to_owned())))
+        answered
+            .await
+            .unwrap_or_else(|_| Err(LanePanic("the lane is gone".to_owned())))
     }
 }
 
@@ -82,7 +88,10 @@ fn start(name: &str, count: usize) -> std::io::Result<mpsc::SyncSender<Work>> {
             .stack_size(opilio_sandbox::LANE_STACK_BYTES)
             .spawn(move || {
                 loop {
-                    let work = receiver.lock().unwrap_or_else(PoisonError::into_inner).recv();
+                    let work = receiver
+                        .lock()
+                        .unwrap_or_else(PoisonError::into_inner)
+                        .recv();
                     match work {
                         Ok(work) => work(),
                         Err(mpsc::RecvError) => return,
@@ -95,7 +104,8 @@ fn start(name: &str, count: usize) -> std::io::Result<mpsc::SyncSender<Work>> {
 
 fn message(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no message".to_owned())
+    text.or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "no message".to_owned())
 }
 
 #[cfg(test)]
@@ -108,8 +118,13 @@ mod tests {
     async fn a_panic_costs_the_work_and_not_the_lane() {
         let lanes = Lanes::start().unwrap();
         for _ in 0..8 {
-            let lost = lanes.run(Lane::Header, || -> u32 { panic!("on purpose") }).await;
-            assert_eq!(lost.unwrap_err().to_string(), "a plugin lane panicked: on purpose");
+            let lost = lanes
+                .run(Lane::Header, || -> u32 { panic!("on purpose") })
+                .await;
+            assert_eq!(
+                lost.unwrap_err().to_string(),
+                "a plugin lane panicked: on purpose"
+            );
         }
         assert_eq!(lanes.run(Lane::Header, || 7).await.unwrap(), 7);
     }
@@ -123,10 +138,17 @@ mod tests {
         let busy: Vec<_> = (0..cores)
             .map(|_| {
                 let (lanes, held) = (lanes.clone(), held.clone());
-                tokio::spawn(async move { lanes.run(Lane::Document, move || held.lock().unwrap().recv().is_ok()).await })
+                tokio::spawn(async move {
+                    lanes
+                        .run(Lane::Document, move || held.lock().unwrap().recv().is_ok())
+                        .await
+                })
             })
             .collect();
-        assert_eq!(lanes.run(Lane::Header, || "answered").await.unwrap(), "answered");
+        assert_eq!(
+            lanes.run(Lane::Header, || "answered").await.unwrap(),
+            "answered"
+        );
         for _ in 0..cores {
             release.send(()).unwrap();
         }

@@ -38,7 +38,8 @@ impl Logs {
 
     /// An attempt that will be tried again.
     pub(crate) fn nonfatal(&self, line: &LogLine, attempts: u32) -> io::Result<()> {
-        self.nonfatal_errors.write(&format!("{line} attempt:{attempts}\n"))
+        self.nonfatal_errors
+            .write(&format!("{line} attempt:{attempts}\n"))
     }
 
     /// References on a page that are no URI: time, page, problem, reference.
@@ -48,16 +49,40 @@ impl Logs {
         }
         let now = Timestamp::now();
         let lines = refused.iter().map(|link| {
-            let reference: String = link.reference.chars().take(500).flat_map(char::escape_default).collect();
+            let reference: String = link
+                .reference
+                .chars()
+                .take(500)
+                .flat_map(char::escape_default)
+                .collect();
             format!("{now:.3} {page} {} {reference:?}\n", link.problem)
         });
         self.uri_errors.write(&lines.collect::<String>())
     }
 
+    /// A URI that the frontier cannot hold: time, page, problem, URI.
+    pub(crate) fn uri_error(
+        &self,
+        page: &str,
+        uri: &str,
+        problem: &dyn std::fmt::Display,
+    ) -> io::Result<()> {
+        self.uri_errors.write(&format!(
+            "{:.3} {page} {problem} {uri:?}\n",
+            Timestamp::now()
+        ))
+    }
+
     /// A plugin's fault: what, where, the guest's frames and what it had to say.
     pub(crate) fn fault(&self, fault: &Fault) -> io::Result<()> {
-        let mut text =
-            format!("{:.3} {} {} {}: {}\n", Timestamp::now(), fault.plugin, fault.kind, fault.uri, fault.message);
+        let mut text = format!(
+            "{:.3} {} {} {}: {}\n",
+            Timestamp::now(),
+            fault.plugin,
+            fault.kind,
+            fault.uri,
+            fault.message
+        );
         for frame in &fault.backtrace {
             text.push_str(&format!("    at {frame}\n"));
         }
@@ -72,10 +97,18 @@ struct Log(Mutex<File>);
 
 impl Log {
     fn open(directory: &Path, name: &str) -> io::Result<Log> {
-        Ok(Log(Mutex::new(OpenOptions::new().create(true).append(true).open(directory.join(name))?)))
+        Ok(Log(Mutex::new(
+            OpenOptions::new()
+                .create(true)
+                .append(true)
+                .open(directory.join(name))?,
+        )))
     }
 
     fn write(&self, text: &str) -> io::Result<()> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).write_all(text.as_bytes())
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .write_all(text.as_bytes())
     }
 }

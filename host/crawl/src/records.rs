@@ -48,8 +48,15 @@ pub(crate) struct About<'a> {
 }
 
 /// The records of an exchange, the response or revisit first; none where nothing is kept or nothing came.
-pub(crate) fn of_exchange(uri: &Uri, exchange: &Exchange, keep: &Keep, about: &About<'_>) -> Vec<Record> {
-    let Some(head) = &exchange.head else { return Vec::new() };
+pub(crate) fn of_exchange(
+    uri: &Uri,
+    exchange: &Exchange,
+    keep: &Keep,
+    about: &About<'_>,
+) -> Vec<Record> {
+    let Some(head) = &exchange.head else {
+        return Vec::new();
+    };
     let (date, target) = (date_of(exchange), uri.as_str());
     let id = RecordId::random();
     let main = match keep {
@@ -62,33 +69,74 @@ pub(crate) fn of_exchange(uri: &Uri, exchange: &Exchange, keep: &Keep, about: &A
         },
         Keep::Identical(previous) => Record {
             payload_digest: Some(payload_digest(exchange)),
-            ..revisit(id, RevisitProfile::IdenticalPayloadDigest, exchange, target, previous, head.length)
+            ..revisit(
+                id,
+                RevisitProfile::IdenticalPayloadDigest,
+                exchange,
+                target,
+                previous,
+                head.length,
+            )
         },
-        Keep::NotModified(previous) => {
-            revisit(id, RevisitProfile::ServerNotModified, exchange, target, previous, head.length)
-        }
+        Keep::NotModified(previous) => revisit(
+            id,
+            RevisitProfile::ServerNotModified,
+            exchange,
+            target,
+            previous,
+            head.length,
+        ),
     };
-    let main = Record { ip: exchange.peer, protocols: protocols(exchange), ..main };
+    let main = Record {
+        ip: exchange.peer,
+        protocols: protocols(exchange),
+        ..main
+    };
     let request = Record {
         ip: exchange.peer,
         concurrent_to: vec![id],
-        ..Record::request(RecordId::random(), date, target, exchange.request_bytes.clone().into())
+        ..Record::request(
+            RecordId::random(),
+            date,
+            target,
+            exchange.request_bytes.clone().into(),
+        )
     };
-    let metadata = Record::metadata(RecordId::random(), date, target, id, &fields(exchange, about));
+    let metadata = Record::metadata(
+        RecordId::random(),
+        date,
+        target,
+        id,
+        &fields(exchange, about),
+    );
     vec![main, request, metadata]
 }
 
 /// A metadata record that stands alone and refers to the version that is still good.
-fn note(uri: &Uri, exchange: &Exchange, head: &ResponseHead, previous: &Previous, about: &About<'_>) -> Record {
+fn note(
+    uri: &Uri,
+    exchange: &Exchange,
+    head: &ResponseHead,
+    previous: &Previous,
+    about: &About<'_>,
+) -> Record {
     let id = RecordId::random();
     let mut fields = fields(exchange, about);
     fields.push("http-status", head.status.to_string());
     for (name, value) in &head.headers {
         fields.push("http-header", format!("{name}: {value}"));
     }
-    let refers_to = RefersTo { id: previous.at.record_id.parse().ok(), ..RefersTo::default() };
+    let refers_to = RefersTo {
+        id: previous.at.record_id.parse().ok(),
+        ..RefersTo::default()
+    };
     let record = Record::metadata(id, date_of(exchange), uri.as_str(), id, &fields);
-    Record { concurrent_to: Vec::new(), ip: exchange.peer, refers_to, ..record }
+    Record {
+        concurrent_to: Vec::new(),
+        ip: exchange.peer,
+        refers_to,
+        ..record
+    }
 }
 
 /// The record of a look-up: a `dns:` resource, as the ecosystem writes it.
@@ -123,7 +171,9 @@ fn block(spool: &Spool) -> Block {
         Some(bytes) => Block::Bytes(bytes),
         None => {
             let spool = spool.clone();
-            Block::spool(spool.length(), move || Ok(Box::new(spool.reader()) as Box<dyn Read + Send>))
+            Block::spool(spool.length(), move || {
+                Ok(Box::new(spool.reader()) as Box<dyn Read + Send>)
+            })
         }
     }
 }
@@ -142,7 +192,14 @@ fn revisit(
         target_uri: Some(previous.uri.clone()),
         date: Some(previous.at.date),
     };
-    Record::revisit(id, profile, date_of(exchange), target, refers_to, block(&exchange.wire.slice(0..head_length)))
+    Record::revisit(
+        id,
+        profile,
+        date_of(exchange),
+        target,
+        refers_to,
+        block(&exchange.wire.slice(0..head_length)),
+    )
 }
 
 fn fields(exchange: &Exchange, about: &About<'_>) -> Fields {
@@ -180,7 +237,11 @@ fn tls_words(tls: &opilio_fetch::TlsInfo) -> String {
 }
 
 fn protocols(exchange: &Exchange) -> Vec<String> {
-    exchange.protocols().into_iter().map(str::to_owned).collect()
+    exchange
+        .protocols()
+        .into_iter()
+        .map(str::to_owned)
+        .collect()
 }
 
 fn truncation(truncation: FetchTruncation) -> Truncation {

@@ -39,9 +39,21 @@ pub(crate) struct Judged {
 }
 
 /// Asks the stack about a batch. `accepts` is what holds where all pass: false at scope, true before a fetch.
-pub(crate) fn judge(stack: &[Staged], stage: &Stage, candidates: &[Candidate], accepts: bool) -> Judged {
-    let unasked = Decision { accepted: accepts, by: None, reason: String::new() };
-    let mut judged = Judged { decisions: vec![unasked; candidates.len()], faults: Vec::new() };
+pub(crate) fn judge(
+    stack: &[Staged],
+    stage: &Stage,
+    candidates: &[Candidate],
+    accepts: bool,
+) -> Judged {
+    let unasked = Decision {
+        accepted: accepts,
+        by: None,
+        reason: String::new(),
+    };
+    let mut judged = Judged {
+        decisions: vec![unasked; candidates.len()],
+        faults: Vec::new(),
+    };
     for staged in stack {
         match staged.plugin.judge_candidates(stage.clone(), candidates) {
             Ok(rulings) => {
@@ -55,7 +67,12 @@ pub(crate) fn judge(stack: &[Staged], stage: &Stage, candidates: &[Candidate], a
                     judge_alone(staged, stage, candidate, decision, &mut judged.faults);
                 }
             }
-            Err(fault) => close(judged.decisions.first_mut(), &staged.name, fault, &mut judged.faults),
+            Err(fault) => close(
+                judged.decisions.first_mut(),
+                &staged.name,
+                fault,
+                &mut judged.faults,
+            ),
         }
     }
     judged
@@ -68,7 +85,10 @@ fn judge_alone(
     decision: &mut Decision,
     faults: &mut Vec<Fault>,
 ) {
-    match staged.plugin.judge_candidates(stage.clone(), std::slice::from_ref(candidate)) {
+    match staged
+        .plugin
+        .judge_candidates(stage.clone(), std::slice::from_ref(candidate))
+    {
         Ok(mut rulings) => {
             if let Some(ruling) = rulings.pop() {
                 apply(decision, &staged.name, &ruling.verdict, ruling.reason);
@@ -84,13 +104,21 @@ fn apply(decision: &mut Decision, name: &str, verdict: &Verdict, reason: String)
         Verdict::Reject => false,
         _ => return,
     };
-    *decision = Decision { accepted, by: Some(name.to_owned()), reason };
+    *decision = Decision {
+        accepted,
+        by: Some(name.to_owned()),
+        reason,
+    };
 }
 
 /// A later filter may still accept: it has been asked and has answered.
 fn close(decision: Option<&mut Decision>, name: &str, fault: Fault, faults: &mut Vec<Fault>) {
     if let Some(decision) = decision {
-        *decision = Decision { accepted: false, by: Some(name.to_owned()), reason: format!("fault: {}", fault.message) };
+        *decision = Decision {
+            accepted: false,
+            by: Some(name.to_owned()),
+            reason: format!("fault: {}", fault.message),
+        };
     }
     faults.push(fault);
 }

@@ -44,14 +44,24 @@ pub(crate) struct Servers {
 
 impl Servers {
     /// The addresses of a host, where they are known and still good.
-    pub(crate) fn addresses(&self, frontier: &Mutex<Frontier>, host: &str, now: Timestamp) -> Option<Addresses> {
-        let mut held = self.addresses.lock().unwrap_or_else(PoisonError::into_inner);
+    pub(crate) fn addresses(
+        &self,
+        frontier: &Mutex<Frontier>,
+        host: &str,
+        now: Timestamp,
+    ) -> Option<Addresses> {
+        let mut held = self
+            .addresses
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         if !held.contains_key(host) {
             let stored: Addresses = stored(frontier, &addresses_key(host))?;
             make_room(&mut held);
             held.insert(host.to_owned(), stored);
         }
-        held.get(host).filter(|addresses| addresses.expires > now.as_millisecond()).cloned()
+        held.get(host)
+            .filter(|addresses| addresses.expires > now.as_millisecond())
+            .cloned()
     }
 
     /// Keeps the addresses of a host; none where it has none.
@@ -62,24 +72,43 @@ impl Servers {
         addresses: Vec<IpAddr>,
         expires: Timestamp,
     ) -> Result<(), opilio_frontier::Error> {
-        let kept = Addresses { addresses, expires: expires.as_millisecond() };
+        let kept = Addresses {
+            addresses,
+            expires: expires.as_millisecond(),
+        };
         keep(frontier, &addresses_key(host), &kept)?;
-        let mut held = self.addresses.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut held = self
+            .addresses
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         make_room(&mut held);
         held.insert(host.to_owned(), kept);
         Ok(())
     }
 
     /// The robots.txt of a URI's server, where it is known and still good.
-    pub(crate) fn robots(&self, frontier: &Mutex<Frontier>, uri: &Uri, now: Timestamp) -> Option<Arc<Robots>> {
+    pub(crate) fn robots(
+        &self,
+        frontier: &Mutex<Frontier>,
+        uri: &Uri,
+        now: Timestamp,
+    ) -> Option<Arc<Robots>> {
         let key = robots_key(uri);
         let mut held = self.robots.lock().unwrap_or_else(PoisonError::into_inner);
         if !held.contains_key(&key) {
             let stored: RobotsFile = stored(frontier, &key)?;
             make_room(&mut held);
-            held.insert(key.clone(), (Arc::new(Robots::from_response(stored.status, &stored.body)), stored.expires));
+            held.insert(
+                key.clone(),
+                (
+                    Arc::new(Robots::from_response(stored.status, &stored.body)),
+                    stored.expires,
+                ),
+            );
         }
-        held.get(&key).filter(|(_, expires)| *expires > now.as_millisecond()).map(|(robots, _)| robots.clone())
+        held.get(&key)
+            .filter(|(_, expires)| *expires > now.as_millisecond())
+            .map(|(robots, _)| robots.clone())
     }
 
     /// Keeps what came when the robots.txt of a URI's server was asked for, for `lifetime` or as long as its status
@@ -96,7 +125,15 @@ impl Servers {
         let robots = Arc::new(Robots::from_response(status, &body));
         let expires = (now + lifetime.min(robots.lifetime())).as_millisecond();
         let key = robots_key(uri);
-        keep(frontier, &key, &RobotsFile { status, body, expires })?;
+        keep(
+            frontier,
+            &key,
+            &RobotsFile {
+                status,
+                body,
+                expires,
+            },
+        )?;
         let mut held = self.robots.lock().unwrap_or_else(PoisonError::into_inner);
         make_room(&mut held);
         held.insert(key, (robots.clone(), expires));
@@ -110,7 +147,10 @@ fn addresses_key(host: &str) -> String {
 
 /// RFC 9309 §2.3: rules hold for one scheme, host and port.
 fn robots_key(uri: &Uri) -> String {
-    uri.robots_txt().map_or_else(|| uri.as_str().to_owned(), |robots| robots.as_str().to_owned())
+    uri.robots_txt().map_or_else(
+        || uri.as_str().to_owned(),
+        |robots| robots.as_str().to_owned(),
+    )
 }
 
 fn make_room<T>(held: &mut HashMap<String, T>) {
@@ -126,8 +166,15 @@ fn stored<T: for<'de> Deserialize<'de>>(frontier: &Mutex<Frontier>, key: &str) -
     postcard::from_bytes(&bytes).ok()
 }
 
-fn keep<T: Serialize>(frontier: &Mutex<Frontier>, key: &str, value: &T) -> Result<(), opilio_frontier::Error> {
+fn keep<T: Serialize>(
+    frontier: &Mutex<Frontier>,
+    key: &str,
+    value: &T,
+) -> Result<(), opilio_frontier::Error> {
     // Our own types always serialise.
     let bytes = postcard::to_stdvec(value).unwrap_or_default();
-    frontier.lock().unwrap_or_else(PoisonError::into_inner).put_server(key, &bytes)
+    frontier
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .put_server(key, &bytes)
 }

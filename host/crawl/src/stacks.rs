@@ -51,7 +51,11 @@ pub(crate) struct Stacks {
 ///
 /// # Errors
 /// All faults at once, each at its place in the profile.
-pub(crate) fn load(engine: &Engine, profile: &Profile, seed_prefixes: &[String]) -> Result<Stacks, Faults> {
+pub(crate) fn load(
+    engine: &Engine,
+    profile: &Profile,
+    seed_prefixes: &[String],
+) -> Result<Stacks, Faults> {
     let mut faults = Faults::default();
     let mut components: BTreeMap<ComponentKey, Component> = BTreeMap::new();
     let mut plugins: BTreeMap<String, Plugin> = BTreeMap::new();
@@ -64,7 +68,11 @@ pub(crate) fn load(engine: &Engine, profile: &Profile, seed_prefixes: &[String])
         }
     }
     let stacks = stack(profile, &plugins, &mut faults);
-    if faults.is_empty() { Ok(stacks) } else { Err(faults) }
+    if faults.is_empty() {
+        Ok(stacks)
+    } else {
+        Err(faults)
+    }
 }
 
 /// The same plugins, those that are given the seeds' prefixes configured with these. What has not changed is kept as it
@@ -76,12 +84,17 @@ pub(crate) fn with_seed_prefixes(
     seed_prefixes: &[String],
 ) -> Result<Stacks, Faults> {
     let mut stacks = load(engine, profile, seed_prefixes)?;
-    let kept: BTreeMap<_, _> = current.all().into_iter().map(|staged| (staged.name.clone(), staged)).collect();
+    let kept: BTreeMap<_, _> = current
+        .all()
+        .into_iter()
+        .map(|staged| (staged.name.clone(), staged))
+        .collect();
     for staged in stacks.stages_mut().into_iter().flatten() {
-        if let Some(same) = kept.get(&staged.name) {
-            if same.plugin.settings_sha256() == staged.plugin.settings_sha256() {
-                staged.plugin = same.plugin.clone();
-            }
+        let same = kept
+            .get(&staged.name)
+            .filter(|same| same.plugin.settings_sha256() == staged.plugin.settings_sha256());
+        if let Some(same) = same {
+            staged.plugin = same.plugin.clone();
         }
     }
     Ok(stacks)
@@ -96,7 +109,9 @@ pub(crate) fn hash_of(stack: &[Staged]) -> u64 {
         hash.update(staged.plugin.settings_sha256().as_bytes());
     }
     let bytes: [u8; 32] = hash.finalize().into();
-    u64::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3], bytes[4], bytes[5], bytes[6], bytes[7]])
+    u64::from_be_bytes([
+        bytes[0], bytes[1], bytes[2], bytes[3], bytes[4], bytes[5], bytes[6], bytes[7],
+    ])
 }
 
 impl Stacks {
@@ -114,7 +129,11 @@ impl Stacks {
             &self.wait,
         ];
         let mut seen = std::collections::HashSet::new();
-        stages.into_iter().flatten().filter(|staged| seen.insert(staged.name.clone())).collect()
+        stages
+            .into_iter()
+            .flatten()
+            .filter(|staged| seen.insert(staged.name.clone()))
+            .collect()
     }
 
     fn stages_mut(&mut self) -> [&mut Vec<Staged>; 9] {
@@ -139,7 +158,9 @@ impl Stacks {
                 name: staged.name.to_string(),
                 version: staged.plugin.version().to_owned(),
                 hash: format!("sha256:{}", staged.plugin.component_sha256()),
-                settings: format!("sha256:{}", staged.plugin.settings_sha256()).parse::<Digest>().ok(),
+                settings: format!("sha256:{}", staged.plugin.settings_sha256())
+                    .parse::<Digest>()
+                    .ok(),
             })
             .collect()
     }
@@ -164,9 +185,15 @@ fn load_instance(
         ComponentOrigin::Builtin(name) => {
             let builtin = opilio_builtin::find(name)
                 .ok_or_else(|| at_component(format!("no built-in plugin \"{name}\"")))?;
-            (ComponentKey::Builtin(builtin.sha256.to_owned()), Some(builtin.plugin.to_owned()))
+            (
+                ComponentKey::Builtin(builtin.sha256.to_owned()),
+                Some(builtin.plugin.to_owned()),
+            )
         }
-        ComponentOrigin::File { path, plugin } => (ComponentKey::File(path.display().to_string()), plugin.clone()),
+        ComponentOrigin::File { path, plugin } => (
+            ComponentKey::File(path.display().to_string()),
+            plugin.clone(),
+        ),
     };
     let component = match components.get(&key) {
         Some(component) => component.clone(),
@@ -177,10 +204,15 @@ fn load_instance(
         }
     };
     if let Some(pinned) = instance.sha256 {
-        let pinned = pinned.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+        let pinned = pinned
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect::<String>();
         if pinned != component.sha256() {
             let found = component.sha256();
-            return Err(at_component(format!("the component's sha256 is {found}, not the pinned {pinned}")));
+            return Err(at_component(format!(
+                "the component's sha256 is {found}, not the pinned {pinned}"
+            )));
         }
     }
     let description = described(&component, plugin_name.as_deref()).map_err(at_component)?;
@@ -196,35 +228,58 @@ fn load_instance(
 /// The plugin that is meant: the one named, or the only one.
 fn described<'a>(component: &'a Component, name: Option<&str>) -> Result<&'a Description, String> {
     let plugins = component.plugins();
-    let names = || plugins.iter().map(|plugin| plugin.name.as_str()).collect::<Vec<_>>().join(", ");
+    let names = || {
+        plugins
+            .iter()
+            .map(|plugin| plugin.name.as_str())
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
     match (name, plugins) {
         (None, [sole]) => Ok(sole),
-        (None, _) => Err(format!("the component holds several plugins; add #NAME, one of: {}", names())),
+        (None, _) => Err(format!(
+            "the component holds several plugins; add #NAME, one of: {}",
+            names()
+        )),
         (Some(name), _) => plugins
             .iter()
             .find(|plugin| plugin.name == name)
-            .ok_or_else(|| format!("the component holds no plugin \"{name}\"; it holds: {}", names())),
+            .ok_or_else(|| {
+                format!(
+                    "the component holds no plugin \"{name}\"; it holds: {}",
+                    names()
+                )
+            }),
     }
 }
 
 fn load_component(engine: &Engine, instance: &Instance) -> Result<Component, String> {
     match &instance.component {
         ComponentOrigin::Builtin(name) => {
-            let builtin = opilio_builtin::find(name).ok_or_else(|| format!("no built-in plugin \"{name}\""))?;
-            engine.load(builtin.component, &format!("builtin:{name}")).map_err(|problem| chain(&problem))
+            let builtin = opilio_builtin::find(name)
+                .ok_or_else(|| format!("no built-in plugin \"{name}\""))?;
+            engine
+                .load(builtin.component, &format!("builtin:{name}"))
+                .map_err(|problem| chain(&problem))
         }
         ComponentOrigin::File { path, .. } => {
             let bytes = read_component(path)?;
-            engine.load(&bytes, &path.display().to_string()).map_err(|problem| chain(&problem))
+            engine
+                .load(&bytes, &path.display().to_string())
+                .map_err(|problem| chain(&problem))
         }
     }
 }
 
 fn read_component(path: &Path) -> Result<Vec<u8>, String> {
-    let unreadable = |problem: std::io::Error| format!("cannot read component {}: {problem}", path.display());
+    let unreadable =
+        |problem: std::io::Error| format!("cannot read component {}: {problem}", path.display());
     let length = std::fs::metadata(path).map_err(unreadable)?.len();
     if length > COMPONENT_FILE_BYTES_MAX {
-        return Err(format!("component {} has {length} bytes, more than {COMPONENT_FILE_BYTES_MAX}", path.display()));
+        return Err(format!(
+            "component {} has {length} bytes, more than {COMPONENT_FILE_BYTES_MAX}",
+            path.display()
+        ));
     }
     std::fs::read(path).map_err(unreadable)
 }
@@ -232,10 +287,17 @@ fn read_component(path: &Path) -> Result<Vec<u8>, String> {
 /// A plugin that declares `seed-prefixes` among its settings is given the prefixes of the seeds, unless the profile
 /// sets `from-seeds = false` or names prefixes itself. Any plugin may declare it.
 fn give_seeds(schema: &Value, settings: &mut Value, seed_prefixes: &[String]) {
-    let declared = schema.get("properties").is_some_and(|properties| properties.get(SEED_PREFIXES).is_some());
-    let Some(settings) = settings.as_object_mut() else { return };
+    let declared = schema
+        .get("properties")
+        .is_some_and(|properties| properties.get(SEED_PREFIXES).is_some());
+    let Some(settings) = settings.as_object_mut() else {
+        return;
+    };
     let declined = settings.get(FROM_SEEDS) == Some(&Value::Bool(false));
-    let given = settings.get(SEED_PREFIXES).and_then(Value::as_array).is_some_and(|list| !list.is_empty());
+    let given = settings
+        .get(SEED_PREFIXES)
+        .and_then(Value::as_array)
+        .is_some_and(|list| !list.is_empty());
     if declared && !declined && !given {
         let prefixes = seed_prefixes.iter().cloned().map(Value::String).collect();
         settings.insert(SEED_PREFIXES.to_owned(), Value::Array(prefixes));
@@ -261,10 +323,21 @@ fn stack(profile: &Profile, plugins: &BTreeMap<String, Plugin>, faults: &mut Fau
         let mut staged = Vec::new();
         for (index, name) in written.stage(stage).iter().enumerate() {
             // One that is missing has its fault already.
-            let Some(plugin) = plugins.get(name) else { continue };
-            if plugin.description().kinds.iter().any(|found| same_kind(found, &kind)) {
+            let Some(plugin) = plugins.get(name) else {
+                continue;
+            };
+            if plugin
+                .description()
+                .kinds
+                .iter()
+                .any(|found| same_kind(found, &kind))
+            {
                 let last_resort = written.last_resort.contains(name);
-                staged.push(Staged { name: name.as_str().into(), plugin: plugin.clone(), last_resort });
+                staged.push(Staged {
+                    name: name.as_str().into(),
+                    plugin: plugin.clone(),
+                    last_resort,
+                });
             } else {
                 let problem = format!("plugin \"{name}\" is no {what}");
                 faults.push(profile.fault_at(&format!("/stacks/{stage}/{index}"), &problem));

@@ -15,7 +15,11 @@ pub(crate) fn candidate(uri: &Uri, record: &UriRecord) -> Candidate {
         uri: uri.as_str().to_owned(),
         surt: uri.surt(),
         hop_path: record.hop_path.as_str().to_owned(),
-        via_surt: record.via.as_deref().and_then(|via| Uri::parse(via).ok()).map(|via| via.surt()),
+        via_surt: record
+            .via
+            .as_deref()
+            .and_then(|via| Uri::parse(via).ok())
+            .map(|via| via.surt()),
         via: record.via.clone(),
         context: record.context.clone(),
         seed: record.seed,
@@ -26,7 +30,12 @@ pub(crate) fn candidate(uri: &Uri, record: &UriRecord) -> Candidate {
 }
 
 /// A link found on the page `via`.
-pub(crate) fn found_candidate(via: &Uri, via_surt: &str, record: &UriRecord, link: &FoundLink) -> Candidate {
+pub(crate) fn found_candidate(
+    via: &Uri,
+    via_surt: &str,
+    record: &UriRecord,
+    link: &FoundLink,
+) -> Candidate {
     Candidate {
         uri: link.uri.as_str().to_owned(),
         surt: link.uri.surt(),
@@ -42,7 +51,12 @@ pub(crate) fn found_candidate(via: &Uri, via_surt: &str, record: &UriRecord, lin
 }
 
 /// The visit once its headers have come.
-pub(crate) fn visit(issue: &Issue, now: Timestamp, status: i32, media_type: Option<String>) -> Visit {
+pub(crate) fn visit(
+    issue: &Issue,
+    now: Timestamp,
+    status: i32,
+    media_type: Option<String>,
+) -> Visit {
     let record = &issue.record;
     let history = record.history.iter().map(|past| PastVisit {
         at: u64::try_from(past.at.as_millisecond()).unwrap_or(0),
@@ -50,12 +64,19 @@ pub(crate) fn visit(issue: &Issue, now: Timestamp, status: i32, media_type: Opti
         state: plugin_state(past.state),
         size: past.size,
     });
-    let validators = [("etag", &record.validators.etag), ("last-modified", &record.validators.last_modified)];
+    let validators = [
+        ("etag", &record.validators.etag),
+        ("last-modified", &record.validators.last_modified),
+    ];
     Visit {
         status,
         media_type: media_type.unwrap_or_default(),
         last_wait: record.wait.filter(|_| record.visits > 0),
-        overdue: if record.visits > 0 { issue.overdue } else { Duration::ZERO },
+        overdue: if record.visits > 0 {
+            issue.overdue
+        } else {
+            Duration::ZERO
+        },
         visits: record.visits + 1,
         versions: record.versions,
         history: history.collect(),

@@ -137,8 +137,7 @@ fn front(site: &mut Site) {
         page(
             "About",
             "<p>Founded by a harvestman.</p><a href='/'>Home</a>",
-        )
-        ,
+        ),
     );
     site.page(
         "/style.css",
