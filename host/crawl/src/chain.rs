@@ -386,7 +386,12 @@ impl<'a> Chain<'a> {
         let record = &self.issue.record;
         let same = uri == &self.issue.uri;
         let conditional = same && settings.conditional && record.archived.is_some();
-        let referer = record.via.as_deref().filter(|_| settings.referer && same);
+        // Nobody follows a link to robots.txt.
+        let followed = same && !self.is_prerequisite();
+        let referer = record
+            .via
+            .as_deref()
+            .filter(|_| settings.referer && followed);
         let request = Request {
             uri: uri.clone(),
             addresses,

@@ -30,5 +30,5 @@ pub use crawl::{Crawl, CrawlError, Order, Plan, ProfileSource, Stop, View, plan}
 pub use crawl_log::{LogLine, revisit_annotations};
 pub use job::{JOB_VERSION, Job, JobError, is_job};
 pub use opilio_archive::Repaired;
-pub use opilio_profile::Faults;
+pub use opilio_profile::{Faults, Level};
 pub use progress::{End, PluginReport, Progress, QueueTally, Summary};

@@ -7,7 +7,9 @@ use jiff::Timestamp;
 use opilio_archive::{
     Block, Digest, Fields, Record, RecordId, RefersTo, RevisitProfile, TEXT_DNS, Truncation,
 };
-use opilio_fetch::{Exchange, Resolution, ResponseHead, Spool, Truncation as FetchTruncation};
+use opilio_fetch::{
+    Exchange, Resolution, ResolutionSource, ResponseHead, Spool, Truncation as FetchTruncation,
+};
 use opilio_frontier::WarcLocation;
 use opilio_uri::Uri;
 
@@ -142,9 +144,15 @@ fn note(
 /// The record of a look-up: a `dns:` resource, as the ecosystem writes it.
 pub(crate) fn of_resolution(uri: &Uri, resolution: &Resolution, at: Timestamp) -> Record {
     let block = Bytes::copy_from_slice(resolution.text.as_bytes());
+    let asked = resolution.source == ResolutionSource::Dns;
     Record {
-        ip: resolution.server,
-        protocols: vec!["dns".to_owned()],
+        // A name that the profile, /etc/hosts or the URI itself resolves has asked no server.
+        ip: resolution.server.filter(|_| asked),
+        protocols: if asked {
+            vec!["dns".to_owned()]
+        } else {
+            Vec::new()
+        },
         ..Record::resource(RecordId::random(), at, uri.as_str(), TEXT_DNS, block.into())
     }
 }
