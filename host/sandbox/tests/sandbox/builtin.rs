@@ -1,38 +1,59 @@
-//! The components that ship, as they are committed. What they answer is for their own tests; here, that the sandbox
-//! takes them as it should.
+//! The components that ship: those that are committed, or those that `OPILIO_COMPONENTS` names (see
+//! `plugins/builtin/build.rs`). That the sandbox takes them as it should; what they answer is in `cases`.
 
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::sync::OnceLock;
 
-use opilio_sandbox::{ConfigureError, Limits};
+use opilio_sandbox::{Component, ConfigureError, Limits};
 use serde_json::json;
 
 use crate::support::engine;
 
-#[test]
-fn every_component_that_ships_loads_and_is_snapshotted() {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../plugins/builtin/components");
-    let mut plugins = 0;
-    for file in std::fs::read_dir(directory).unwrap() {
-        let path = file.unwrap().path();
-        if path.extension().is_none_or(|extension| extension != "wasm") {
-            continue;
+/// Every component that ships, loaded, under the name of the folder in `plugins/` that it was made from.
+#[track_caller]
+pub(crate) fn components() -> &'static BTreeMap<&'static str, Component> {
+    static COMPONENTS: OnceLock<BTreeMap<&'static str, Component>> = OnceLock::new();
+    let components = COMPONENTS.get_or_init(|| {
+        let mut components = BTreeMap::new();
+        for builtin in opilio_builtin::all() {
+            components.entry(builtin.name).or_insert_with(|| {
+                match engine().load(builtin.component, builtin.name) {
+                    Ok(component) => component,
+                    Err(problem) => panic!("component {}: {problem:?}", builtin.name),
+                }
+            });
         }
-        let component = engine()
-            .load(&std::fs::read(&path).unwrap(), &path.display().to_string())
-            .unwrap();
+        components
+    });
+    assert!(!components.is_empty(), "no component has been built");
+    components
+}
+
+#[test]
+fn every_component_that_ships_is_snapshotted() {
+    for (name, component) in components() {
         for description in component.plugins() {
             match component.configure(Some(&description.name), json!({}), Limits::default()) {
-                Ok(plugin) => assert!(
-                    plugin.snapshotted(),
-                    "{}: {:?}",
-                    path.display(),
-                    plugin.start()
-                ),
+                Ok(plugin) => assert!(plugin.snapshotted(), "{name}: {:?}", plugin.start()),
                 // Some settings have no default.
                 Err(error) => assert!(matches!(error, ConfigureError::Settings { .. }), "{error}"),
             }
-            plugins += 1;
         }
     }
-    assert!(plugins > 0, "no component has been built");
+}
+
+#[test]
+fn components_hold_the_plugins_that_their_manifest_names() {
+    for (name, component) in components() {
+        let held: Vec<&str> = component
+            .plugins()
+            .iter()
+            .map(|description| description.name.as_str())
+            .collect();
+        let named: Vec<&str> = opilio_builtin::all()
+            .filter(|builtin| builtin.name == *name)
+            .map(|builtin| builtin.plugin)
+            .collect();
+        assert_eq!(held, named, "component {name}");
+    }
 }

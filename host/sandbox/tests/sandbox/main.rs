@@ -5,6 +5,7 @@
 mod answers;
 mod builtin;
 mod cache;
+mod cases;
 mod configure;
 mod faults;
 mod guest;
