@@ -1,1 +1,26 @@
-//! Tells stories.
+//! A crawl told as a story: serve a web, crawl it, ask the archive and the logs.
+//!
+//! ```no_run
+//! # async fn story() {
+//! use opilio_stories::{html, site, crawl};
+//! let web = site("www.story.localhost").page("/", html("<a href='/a.html'>A</a>")).serve().await;
+//! let told = crawl().seed(web.url("www.story.localhost", "/")).run().await;
+//! assert_eq!(told.statuses(), ["200 http://www.story.localhost/ -"]);
+//! # }
+//! ```
+//! Every story runs against real sockets and real files, and whatever it is about, its WARC files must be sound and
+//! none may be left open: [`Story::run`] sees to that. The tests of the command line use the same words.
+
+#![allow(clippy::unwrap_used, reason = "a harness of tests: what goes wrong here fails the test that asked")]
+
+mod captures;
+mod crawl_log;
+mod guests;
+mod site;
+mod story;
+
+pub use captures::{Capture, captures, sound};
+pub use crawl_log::{Line, lines};
+pub use guests::{Misdeed, asks_for_the_clock, extractor, scope_filter, stripper, wait_evaluator};
+pub use site::{Sites, html, site};
+pub use story::{Story, Told, asked, component_cache, crawl, until};

@@ -1,0 +1,51 @@
+//! `crawl.log`, read back.
+
+use std::path::Path;
+
+/// A line of the log by its columns; `-` stands where there is nothing.
+#[derive(Clone, Debug)]
+pub struct Line {
+    /// Fetch status.
+    pub status: i32,
+    /// Bytes of payload.
+    pub size: String,
+    /// What was fetched.
+    pub uri: String,
+    /// Hop path.
+    pub hops: String,
+    /// The page it was found on.
+    pub via: String,
+    /// Payload digest.
+    pub digest: String,
+    /// Annotations.
+    pub annotations: Vec<String>,
+}
+
+/// The lines of a job's crawl log, in order.
+pub fn lines(job: &Path) -> Vec<Line> {
+    let text = std::fs::read_to_string(job.join("logs/crawl.log")).unwrap_or_default();
+    text.lines().map(read).collect()
+}
+
+fn read(line: &str) -> Line {
+    let columns: Vec<&str> = line.split_ascii_whitespace().collect();
+    let [_, status, size, uri, hops, via, _, _, _, digest, _, annotations] = columns[..] else {
+        panic!("a line of crawl.log has 12 columns: {line:?}");
+    };
+    Line {
+        status: status.parse().unwrap(),
+        size: size.to_owned(),
+        uri: uri.to_owned(),
+        hops: hops.to_owned(),
+        via: via.to_owned(),
+        digest: digest.to_owned(),
+        annotations: annotations.split(',').filter(|note| *note != "-").map(str::to_owned).collect(),
+    }
+}
+
+impl Line {
+    /// Whether an annotation begins with this.
+    pub fn notes(&self, beginning: &str) -> bool {
+        self.annotations.iter().any(|note| note.starts_with(beginning))
+    }
+}

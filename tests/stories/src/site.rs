@@ -1,0 +1,51 @@
+//! The web of a story: hosts, and what each answers.
+
+use opilio_test_web::{Reply, Seen, Web, WebBuilder};
+
+/// Hosts to be served.
+pub struct Sites {
+    web: WebBuilder,
+    host: String,
+}
+
+/// Begins a web with the site of `host`, which needs to end in `.localhost`.
+pub fn site(host: &str) -> Sites {
+    Sites { web: Web::builder(), host: String::new() }.and(host)
+}
+
+/// An HTML page with this body.
+pub fn html(body: &str) -> Reply {
+    Reply::html(format!("<!doctype html><html><head><title>t</title></head><body>{body}</body></html>"))
+}
+
+impl Sites {
+    /// What follows belongs to another host.
+    pub fn and(mut self, host: &str) -> Sites {
+        host.clone_into(&mut self.host);
+        self.web.site(host);
+        self
+    }
+
+    /// The same reply always.
+    pub fn page(mut self, target: &str, reply: Reply) -> Sites {
+        self.web.site(&self.host).page(target, reply);
+        self
+    }
+
+    /// What the function makes of each request.
+    pub fn answer(mut self, target: &str, answer: impl Fn(&Seen) -> Reply + Send + Sync + 'static) -> Sites {
+        self.web.site(&self.host).answer(target, answer);
+        self
+    }
+
+    /// Whatever no page answers.
+    pub fn rest(mut self, answer: impl Fn(&Seen) -> Reply + Send + Sync + 'static) -> Sites {
+        self.web.site(&self.host).rest(answer);
+        self
+    }
+
+    /// Serves on a free port.
+    pub async fn serve(self) -> Web {
+        self.web.serve().await.unwrap()
+    }
+}

@@ -1,0 +1,222 @@
+//! A crawl to be told, and one that has been.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use opilio_crawl::{Crawl, CrawlError, End, Order, ProfileSource, Summary, plan};
+use opilio_test_web::Web;
+use tempfile::TempDir;
+
+use crate::{Capture, Line, captures, lines, sound};
+
+/// No story takes this long, on however slow a machine: what does hangs.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// What stories do not say: nothing is polite, and nothing leaves this machine.
+const UNSAID: &str = r#"
+name = "story"
+workers = 4
+[politeness]
+delay-factor = 0.0
+min-delay = "0s"
+max-delay = "0s"
+[dns]
+hosts = { "*.localhost" = "127.0.0.1" }
+[fetch]
+private-addresses = true
+connect-timeout = "5s"
+response-timeout = "5s"
+[retry]
+max-retries = 2
+delay = "20ms"
+[archive]
+fsync = "none"
+"#;
+
+/// A crawl to be told. Runs of one story go on with one job.
+pub struct Story {
+    profile: toml::Table,
+    seeds: Vec<String>,
+    home: TempDir,
+}
+
+/// A crawl that has been told.
+pub struct Told {
+    /// How it ended.
+    pub summary: Summary,
+    /// Lines of the crawl log, those of earlier runs included.
+    pub log: Vec<Line>,
+    /// Records of the archive, those of earlier runs included.
+    pub captures: Vec<Capture>,
+    job: PathBuf,
+}
+
+/// A crawl with a profile that says nothing yet.
+pub fn crawl() -> Story {
+    Story { profile: UNSAID.parse().unwrap(), seeds: Vec::new(), home: tempfile::tempdir().unwrap() }
+}
+
+/// Where compiled components are kept between stories: beside what cargo builds.
+pub fn component_cache() -> PathBuf {
+    let test = std::env::current_exe().unwrap();
+    // target/PROFILE/deps/TEST
+    test.ancestors().nth(3).unwrap().join("tmp/components")
+}
+
+/// Waits until a condition holds.
+pub async fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let waiting = async {
+        while !holds() {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    };
+    let waited = tokio::time::timeout(PATIENCE, waiting).await;
+    waited.unwrap_or_else(|_| panic!("waited in vain until {what}"));
+}
+
+impl Story {
+    /// Adds to the profile, key by key; lists are replaced.
+    pub fn profile(mut self, toml: &str) -> Story {
+        overlay(&mut self.profile, toml.parse().unwrap());
+        self
+    }
+
+    /// Adds a plugin of this name, a component in a file of the story's.
+    pub fn plugin(self, name: &str, component: &[u8]) -> Story {
+        let file = self.home.path().join(format!("{name}.wasm"));
+        std::fs::write(&file, component).unwrap();
+        self.profile(&format!("[plugins.{name}]\ncomponent = '{}'", file.display()))
+    }
+
+    /// Adds a seed.
+    pub fn seed(mut self, url: impl Into<String>) -> Story {
+        self.seeds.push(url.into());
+        self
+    }
+
+    /// The job's directory.
+    pub fn job(&self) -> PathBuf {
+        self.home.path().join("job")
+    }
+
+    /// The profile as a file would hold it.
+    pub fn profile_text(&self) -> String {
+        toml::to_string(&self.profile).unwrap()
+    }
+
+    /// Plans and begins.
+    ///
+    /// # Errors
+    /// As [`plan`] and `Plan::begin`.
+    pub fn begin(&self) -> Result<Crawl, CrawlError> {
+        let order = Order {
+            profile: ProfileSource::Text { file: "story.toml".to_owned(), text: self.profile_text() },
+            seeds: self.seeds.clone(),
+            contact_url: None,
+            job: Some(self.job()),
+            component_cache: Some(component_cache()),
+        };
+        plan(&order)?.begin()
+    }
+
+    /// Crawls to the end.
+    pub async fn run(&self) -> Told {
+        let crawl = self.begin().unwrap_or_else(|error| panic!("{error}"));
+        self.told(crawl.run()).await
+    }
+
+    /// Crawls until `enough`, then stops politely.
+    pub async fn run_until(&self, what: &str, enough: impl FnMut() -> bool) -> Told {
+        let crawl = self.begin().unwrap_or_else(|error| panic!("{error}"));
+        let stop = crawl.stop();
+        let stopping = async {
+            until(what, enough).await;
+            stop.stop();
+        };
+        let running = async { tokio::join!(crawl.run(), stopping).0 };
+        self.told(running).await
+    }
+
+    async fn told(&self, running: impl Future<Output = Summary>) -> Told {
+        let job = self.job();
+        let summary = tokio::time::timeout(PATIENCE, running).await;
+        let summary = summary.unwrap_or_else(|_| panic!("hangs; so far: {:#?}", lines(&job)));
+        sound(&job);
+        Told { summary, log: lines(&job), captures: captures(&job), job }
+    }
+}
+
+impl Told {
+    /// Asserts that nothing was left to fetch.
+    #[track_caller]
+    pub fn finished(self) -> Told {
+        assert_eq!(self.summary.end, End::Finished, "{:#?}", self.log);
+        self
+    }
+
+    /// Lines of the log about a URI.
+    pub fn of(&self, uri: &str) -> Vec<&Line> {
+        self.log.iter().filter(|line| line.uri == uri).collect()
+    }
+
+    /// The only line of the log about a URI.
+    #[track_caller]
+    pub fn sole(&self, uri: &str) -> &Line {
+        match self.of(uri)[..] {
+            [sole] => sole,
+            ref other => panic!("{} lines about {uri}: {:#?}", other.len(), self.log),
+        }
+    }
+
+    /// Records of one kind about a URI.
+    pub fn records(&self, kind: &str, uri: &str) -> Vec<&Capture> {
+        self.captures.iter().filter(|capture| capture.kind == kind && capture.uri == uri).collect()
+    }
+
+    /// The only record of a kind about a URI.
+    #[track_caller]
+    pub fn record(&self, kind: &str, uri: &str) -> &Capture {
+        match self.records(kind, uri)[..] {
+            [sole] => sole,
+            ref other => panic!("{} records of {kind} about {uri}: {:#?}", other.len(), self.log),
+        }
+    }
+
+    /// `STATUS URI HOPS` of every line of the log, sorted.
+    pub fn statuses(&self) -> Vec<String> {
+        let mut statuses: Vec<_> =
+            self.log.iter().map(|line| format!("{} {} {}", line.status, line.uri, line.hops)).collect();
+        statuses.sort();
+        statuses
+    }
+
+    /// A log of the job; empty where there is none.
+    pub fn log_file(&self, name: &str) -> String {
+        std::fs::read_to_string(self.job.join("logs").join(name)).unwrap_or_default()
+    }
+
+    /// The job's directory.
+    pub fn job(&self) -> &Path {
+        &self.job
+    }
+}
+
+/// `HOST TARGET` of every request so far that is not for robots.txt, sorted.
+pub fn asked(web: &Web) -> Vec<String> {
+    let requests = web.requests();
+    let pages = requests.iter().filter(|seen| seen.target != "/robots.txt");
+    let mut asked: Vec<_> = pages.map(|seen| format!("{} {}", seen.host, seen.target)).collect();
+    asked.sort();
+    asked
+}
+
+fn overlay(under: &mut toml::Table, over: toml::Table) {
+    for (key, value) in over {
+        match (under.get_mut(&key), value) {
+            (Some(toml::Value::Table(under)), toml::Value::Table(over)) => overlay(under, over),
+            (_, value) => {
+                under.insert(key, value);
+            }
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! A snapshot: what is fetched, what is not, in which order, and what is kept of it.
+
+use opilio_stories::{asked, crawl, html, site};
+use opilio_test_web::Reply;
+
+const WWW: &str = "www.story.localhost";
+const OTHER: &str = "other.localhost";
+const IMAGES: &str = "images.localhost";
+
+#[tokio::test]
+async fn every_page_of_the_site_is_fetched_once_and_embeds_of_others_too() {
+    let web = site(WWW)
+        .answer("/", |seen| {
+            let port = seen.headers["host"].to_str().unwrap().rsplit_once(':').unwrap().1.to_owned();
+            html(&format!(
+                "<a href='a.html'>A</a> <a href='/b.html#part'>B</a> <a href='/b.html'>B again</a>
+                 <img src='http://{IMAGES}:{port}/one.png'> <a href='http://{OTHER}:{port}/'>other</a>
+                 <a href='http://{IMAGES}:{port}/page.html'>page</a>"
+            ))
+        })
+        .page("/a.html", html("<a href='/'>home</a> <a href='/missing.html'>missing</a>"))
+        .page("/b.html", html("<a href='/a.html'>A</a>"))
+        .and(IMAGES)
+        .page("/one.png", Reply::ok("image/png", "not really"))
+        .and(OTHER)
+        .page("/", html("elsewhere"))
+        .serve()
+        .await;
+    let told = crawl().seed(web.url(WWW, "/")).run().await.finished();
+    assert_eq!(
+        asked(&web),
+        [
+            format!("{IMAGES} /one.png"),
+            format!("{WWW} /"),
+            format!("{WWW} /a.html"),
+            format!("{WWW} /b.html"),
+            format!("{WWW} /missing.html"),
+        ]
+    );
+    assert_eq!(told.record("response", &web.url(WWW, "/missing.html")).status(), 404);
+    assert_eq!(told.sole(&web.url(WWW, "/missing.html")).hops, "LL");
+    assert_eq!(told.sole(&web.url(IMAGES, "/one.png")).hops, "E");
+    assert_eq!(told.sole(&web.url(WWW, "/a.html")).via, web.url(WWW, "/"));
+}
+
+#[tokio::test]
+async fn robots_txt_comes_first_is_fetched_once_a_host_and_is_obeyed() {
+    let web = site(WWW)
+        .page("/robots.txt", Reply::ok("text/plain", "User-agent: *\nDisallow: /private/\nAllow: /private/press.html\n"))
+        .page("/", html("<a href='/private/a.html'>no</a> <a href='/private/press.html'>yes</a> <a href='/b.html'>B</a>"))
+        .page("/b.html", html("b"))
+        .page("/private/press.html", html("press"))
+        .page("/private/a.html", html("secret"))
+        .serve()
+        .await;
+    let told = crawl().seed(web.url(WWW, "/")).run().await.finished();
+    let requests = web.requests();
+    assert_eq!(requests[0].target, "/robots.txt");
+    assert_eq!(requests.iter().filter(|seen| seen.target == "/robots.txt").count(), 1);
+    assert_eq!(asked(&web), [format!("{WWW} /"), format!("{WWW} /b.html"), format!("{WWW} /private/press.html")]);
+
+    let refused = told.sole(&web.url(WWW, "/private/a.html"));
+    assert_eq!((refused.status, &refused.annotations[..]), (-9998, &["robotExcluded".to_owned()][..]));
+    assert!(told.records("response", &refused.uri).is_empty());
+
+    let robots = web.url(WWW, "/robots.txt");
+    assert_eq!(told.sole(&robots).hops, "P");
+    assert!(told.record("response", &robots).text().contains("Disallow: /private/"));
+    let name = format!("dns:{WWW}");
+    assert_eq!((told.sole(&name).status, &*told.sole(&name).hops), (1, "P"));
+    let record = told.record("resource", &name);
+    assert_eq!(record.header("content-type"), Some("text/dns"));
+    assert!(record.text().contains("127.0.0.1"), "{}", record.text());
+}
+
+#[tokio::test]
+async fn a_private_address_is_refused_unless_the_profile_allows_it() {
+    let web = site(WWW).page("/", html("")).serve().await;
+    let story = crawl().profile("[fetch]\nprivate-addresses = false").seed(web.url(WWW, "/"));
+    let told = story.run().await.finished();
+    assert!(web.requests().is_empty());
+    assert_eq!(told.of(&web.url(WWW, "/robots.txt"))[0].status, -5001);
+    assert!(told.of(&web.url(WWW, "/")).iter().all(|line| line.status < 0), "{:#?}", told.log);
+}
