@@ -385,7 +385,9 @@ impl<'a> Chain<'a> {
         let settings = &self.settings.fetch;
         let record = &self.issue.record;
         let same = uri == &self.issue.uri;
-        let conditional = same && settings.conditional && record.archived.is_some();
+        // A page that is to be extracted again, because extractors have changed or failed, must come with its body.
+        let extracted = record.extractor == Some(self.stacks.extract_hash);
+        let conditional = same && settings.conditional && record.archived.is_some() && extracted;
         // Nobody follows a link to robots.txt.
         let followed = same && !self.is_prerequisite();
         let referer = record
@@ -460,7 +462,10 @@ impl<'a> Chain<'a> {
         }
         match judged.verdict {
             Verdict::Reject => Some(HeaderVerdict::Rejected(judged.reason)),
-            Verdict::Unchanged => Some(HeaderVerdict::Unchanged(judged.reason)),
+            // What has never been archived cannot be unchanged, whatever a filter says.
+            Verdict::Unchanged if self.issue.record.archived.is_some() => {
+                Some(HeaderVerdict::Unchanged(judged.reason))
+            }
             _ => None,
         }
     }
@@ -636,6 +641,19 @@ impl<'a> Chain<'a> {
         let reading = self.read(&exchange, &head, bodyless, &notes).await?;
         annotations.extend(reading.annotations.iter().cloned());
         self.context.faults(&reading.faults)?;
+        if let Some(reason) = reading.rejected {
+            annotations.push(reason);
+            let entry = Entry {
+                status: status::BLOCKED,
+                size: Some(exchange.payload.length()),
+                media_type: head.media_type(),
+                fetch: Some((exchange.started, exchange.duration)),
+                digest: None,
+                annotations,
+            };
+            let outcome = disregarded(status::BLOCKED, Some(exchange.duration));
+            return Ok(Turn { outcome, entry });
+        }
         if let Some(after) = reading.retry {
             let entry = Entry {
                 status: exchange.status(),
@@ -761,8 +779,7 @@ impl<'a> Chain<'a> {
                 scope::judge(&stacks.scope, &Stage::Scope, &found, false)
             })
             .await?;
-        self.context
-            .scope_faults(&judged.faults, judged.decisions.len())?;
+        self.context.scope_faults(&judged)?;
         let mut accepted = Vec::new();
         let mut refused = 0;
         for (link, decision) in links.into_iter().zip(&judged.decisions) {
@@ -856,7 +873,10 @@ impl<'a> Chain<'a> {
             status: exchange.status(),
             state: reading.state,
             size: reading.size,
-            media_type: head.media_type().unwrap_or_default(),
+            // A 304 seldom names a type; it is that of the version it stands for.
+            media_type: head
+                .media_type()
+                .unwrap_or_else(|| self.issue.record.media_type.clone()),
             digests: kept.then_some(digests),
             // Only a complete body may stand behind a 304.
             validators: kept.then(|| {
@@ -872,6 +892,7 @@ impl<'a> Chain<'a> {
             extractor: reading.extracted_by,
             outlinks: reading
                 .extracted_by
+                .filter(|by| *by != found::NOT_EXTRACTED)
                 .map(|_| reading.extracted.links.len() as u64),
             attributes: None,
         }

@@ -10,15 +10,16 @@ use opilio_archive::{Location, Record, Writers};
 use opilio_fetch::Fetcher;
 use opilio_frontier::Frontier;
 use opilio_profile::{Profile, QueueKey};
-use opilio_sandbox::{Engine, Fault};
+use opilio_sandbox::Fault;
 use opilio_uri::{SurtPrefixSet, Uri};
 
 use crate::crawl_log::LogLine;
 use crate::lanes::{Lane, LanePanic, Lanes};
 use crate::logs::Logs;
 use crate::progress::QueueTally;
+use crate::scope::Judged;
 use crate::servers::Servers;
-use crate::stacks::{self, Stacks};
+use crate::stacks::Stacks;
 
 /// Scope calls that may fail in a row before the crawl stops: what a failing scope would have let in is lost, so a
 /// scope that fails for good must not go on quietly.
@@ -30,7 +31,6 @@ const TALLIES_MAX: usize = 4096;
 /// Shared by all workers of a crawl.
 pub(crate) struct Context {
     pub profile: Profile,
-    pub engine: Engine,
     pub fetcher: Fetcher,
     pub frontier: Mutex<Frontier>,
     pub writers: Arc<Writers>,
@@ -38,7 +38,7 @@ pub(crate) struct Context {
     pub logs: Logs,
     pub servers: Servers,
     pub counters: Counters,
-    pub seeds: Mutex<SeedPrefixes>,
+    pub seeds: tokio::sync::Mutex<SeedPrefixes>,
     pub stacks: RwLock<Arc<Stacks>>,
     pub tallies: Mutex<HashMap<String, QueueTally>>,
     pub scope_faults_in_a_row: AtomicU32,
@@ -153,14 +153,14 @@ impl Context {
     }
 
     /// Faults of scope filters, which stop the crawl when nothing else comes of them.
-    pub(crate) fn scope_faults(&self, faults: &[Fault], asked: usize) -> Result<(), Halt> {
-        self.faults(faults)?;
-        if faults.len() < asked || asked == 0 {
+    pub(crate) fn scope_faults(&self, judged: &Judged) -> Result<(), Halt> {
+        self.faults(&judged.faults)?;
+        if !judged.unanswered {
             self.scope_faults_in_a_row.store(0, Ordering::Relaxed);
             return Ok(());
         }
         let in_a_row = self.scope_faults_in_a_row.fetch_add(1, Ordering::Relaxed) + 1;
-        match faults.last() {
+        match judged.faults.last() {
             Some(fault) if in_a_row >= SCOPE_FAULTS_MAX => Err(Halt::Scope {
                 plugin: fault.plugin.to_string(),
                 message: fault.message.clone(),
@@ -188,24 +188,23 @@ impl Context {
         let Ok(prefix) = opilio_uri::implied_surt_prefix(target.as_str()) else {
             return Ok(());
         };
-        let prefixes = {
-            let mut seeds = self.seeds.lock().unwrap_or_else(PoisonError::into_inner);
-            if seeds.set.covers(&target.surt()) {
-                return Ok(());
-            }
-            seeds.set.insert(&prefix);
-            append_line(&seeds.file, &prefix)?;
-            seeds.set.iter().map(str::to_owned).collect::<Vec<_>>()
-        };
+        // Held until the new plugins are in force, so that of two redirects neither undoes the other.
+        let mut seeds = self.seeds.lock().await;
+        if seeds.set.covers(&target.surt()) {
+            return Ok(());
+        }
+        seeds.set.insert(&prefix);
+        let prefixes: Vec<String> = seeds.set.iter().map(str::to_owned).collect();
         tracing::info!(%target, prefix, "a redirected seed widens the scope");
-        let (engine, profile, current) = (self.engine.clone(), self.profile.clone(), self.stacks());
+        let current = self.stacks();
         let stacks = self
             .lanes
             .run(Lane::Document, move || {
-                stacks::with_seed_prefixes(&engine, &profile, &current, &prefixes)
+                current.with_seed_prefixes(&prefixes)
             })
             .await?
-            .map_err(|faults| Halt::Seed(faults.to_string()))?;
+            .map_err(Halt::Seed)?;
+        append_line(&seeds.file, &prefix)?;
         *self.stacks.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(stacks);
         Ok(())
     }

@@ -110,7 +110,6 @@ pub enum CrawlError {
 pub struct Plan {
     profile: Profile,
     stacks: Stacks,
-    engine: Engine,
     directory: PathBuf,
     base: PathBuf,
     prefixes: SurtPrefixSet,
@@ -175,7 +174,6 @@ pub fn plan(order: &Order) -> Result<Plan, CrawlError> {
     Ok(Plan {
         profile,
         stacks,
-        engine,
         directory,
         base,
         prefixes,
@@ -270,7 +268,6 @@ impl Plan {
         let Plan {
             profile,
             stacks,
-            engine,
             directory,
             base,
             prefixes,
@@ -300,7 +297,6 @@ impl Plan {
         };
         let context = Context {
             profile,
-            engine,
             fetcher,
             frontier: Mutex::new(frontier),
             writers: Arc::new(writers),
@@ -308,7 +304,7 @@ impl Plan {
             logs,
             servers: Servers::default(),
             counters: Counters::default(),
-            seeds: Mutex::new(seeds),
+            seeds: tokio::sync::Mutex::new(seeds),
             stacks: RwLock::new(Arc::new(stacks)),
             tallies: Mutex::default(),
             scope_faults_in_a_row: Default::default(),

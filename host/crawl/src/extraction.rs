@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use opilio_sandbox::{Document, Fault, Fragment, Hop as PluginHop, Link, NamedValue};
+use opilio_sandbox::{Document, Extraction, Fault, Fragment, Hop as PluginHop, Link, NamedValue};
 use opilio_uri::{Hop, Uri, UriError};
 
 use crate::stacks::Staged;
@@ -14,6 +14,9 @@ use crate::stacks::Staged;
 /// Fragments within fragments are followed this deep: srcdoc in srcdoc in a page, with a script in it. What is nested
 /// deeper was made by a machine.
 const FRAGMENT_DEPTH_MAX: usize = 4;
+
+/// Faults of one extractor on single documents of a batch before the rest is given up: each may cost its time limit.
+const FAULTS_ALONE_MAX: usize = 8;
 
 /// Longest context kept, in bytes.
 const CONTEXT_BYTES_MAX: usize = 200;
@@ -28,7 +31,7 @@ pub(crate) struct Extracted {
     pub links: Vec<FoundLink>,
     /// References that are no URI, with the reason; at most [`REFUSED_MAX`].
     pub refused: Vec<RefusedLink>,
-    /// Links past the limit of the profile.
+    /// Links and fragments past the limits.
     pub dropped: u64,
     /// Extractors that failed; what they would have found is missing.
     pub faults: Vec<Fault>,
@@ -61,12 +64,12 @@ pub(crate) fn extract(stack: &[Staged], document: &Document, links_max: usize) -
     };
     let mut level = vec![document.clone()];
     for _ in 0..=FRAGMENT_DEPTH_MAX {
-        let fragments = gathered.run_level(stack, &level);
-        if fragments.is_empty() {
+        level = gathered.run_level(stack, &level);
+        if level.is_empty() {
             break;
         }
-        level = fragments;
     }
+    gathered.extracted.dropped += level.len() as u64;
     gathered.extracted
 }
 
@@ -76,64 +79,104 @@ struct Gathered {
     links_max: usize,
 }
 
+/// A document on its way through the stack.
+struct Turn {
+    document: Document,
+    /// What a declared base is resolved against, whatever earlier extractors have declared.
+    declared_against: String,
+    /// An extractor has understood it: those of last resort stay out.
+    understood: bool,
+}
+
 impl Gathered {
     /// Every extractor on the documents of one nesting level, a call for each media type. Gives the next level.
     fn run_level(&mut self, stack: &[Staged], documents: &[Document]) -> Vec<Document> {
-        let mut by_type: BTreeMap<&str, Vec<&Document>> = BTreeMap::new();
+        let mut by_type: BTreeMap<String, Vec<Turn>> = BTreeMap::new();
         for document in documents {
             by_type
-                .entry(document.media_type())
+                .entry(document.media_type().to_owned())
                 .or_default()
-                .push(document);
+                .push(Turn {
+                    document: document.clone(),
+                    declared_against: document.base(),
+                    understood: false,
+                });
         }
         let mut fragments = Vec::new();
-        for (media_type, documents) in by_type {
-            let mut understood = false;
+        for (media_type, mut turns) in by_type {
             for staged in stack {
-                let handles = documents
-                    .first()
-                    .is_some_and(|first| staged.plugin.handles(media_type, first.uri()));
-                if !handles || (understood && staged.last_resort) {
-                    continue;
-                }
-                let batch: Vec<Document> =
-                    documents.iter().map(|&document| document.clone()).collect();
-                match staged.plugin.extract(batch) {
-                    Ok(extractions) => {
-                        for (document, extraction) in documents.iter().zip(extractions) {
-                            understood |= extraction.finished;
-                            self.take_base(document, extraction.base.as_deref());
-                            self.extracted.dropped += extraction.links_dropped;
-                            if let Some(problem) = extraction.problem {
-                                self.extracted
-                                    .problems
-                                    .push((staged.name.to_string(), problem));
-                            }
-                            for link in extraction.links {
-                                self.take_link(document, link);
-                            }
-                            for fragment in extraction.fragments {
-                                fragments.extend(self.take_fragment(
-                                    &staged.name,
-                                    document,
-                                    &fragment,
-                                ));
-                            }
-                        }
-                    }
-                    Err(fault) => self.extracted.faults.push(fault),
+                let mut asked: Vec<&mut Turn> = turns
+                    .iter_mut()
+                    .filter(|turn| !(turn.understood && staged.last_resort))
+                    .filter(|turn| staged.plugin.handles(&media_type, turn.document.uri()))
+                    .collect();
+                if !asked.is_empty() {
+                    fragments.extend(self.ask(staged, &mut asked));
                 }
             }
         }
         fragments
     }
 
-    /// A base that is no URI is as good as none, as browsers have it.
-    fn take_base(&mut self, document: &Document, base: Option<&str>) {
-        if let Some(base) = base.and_then(|base| Uri::parse(&document.base()).ok()?.join(base).ok())
-        {
-            document.set_base(base.as_str().to_owned());
+    /// One extractor on documents of one type. Where it fails on all of them together, it is asked about each alone: one
+    /// bad script must not cost a page the others.
+    fn ask(&mut self, staged: &Staged, turns: &mut [&mut Turn]) -> Vec<Document> {
+        let batch = turns.iter().map(|turn| turn.document.clone()).collect();
+        match staged.plugin.extract(batch) {
+            Ok(extractions) => {
+                let mut fragments = Vec::new();
+                for (turn, extraction) in turns.iter_mut().zip(extractions) {
+                    fragments.extend(self.take(&staged.name, turn, extraction));
+                }
+                fragments
+            }
+            Err(fault) => {
+                self.extracted.faults.push(fault);
+                if turns.len() == 1 {
+                    return Vec::new();
+                }
+                let mut fragments = Vec::new();
+                let mut failed = 0;
+                for turn in turns {
+                    match staged.plugin.extract(vec![turn.document.clone()]) {
+                        Ok(extractions) => {
+                            for extraction in extractions {
+                                fragments.extend(self.take(&staged.name, turn, extraction));
+                            }
+                        }
+                        Err(fault) => {
+                            self.extracted.faults.push(fault);
+                            failed += 1;
+                        }
+                    }
+                    if failed >= FAULTS_ALONE_MAX {
+                        break;
+                    }
+                }
+                fragments
+            }
         }
+    }
+
+    fn take(&mut self, plugin: &str, turn: &mut Turn, extraction: Extraction) -> Vec<Document> {
+        turn.understood |= extraction.finished;
+        // A base that is no URI is as good as none, as browsers have it.
+        let base = extraction.base.as_deref();
+        let base = base.and_then(|base| Uri::parse(&turn.declared_against).ok()?.join(base).ok());
+        if let Some(base) = base {
+            turn.document.set_base(base.as_str().to_owned());
+        }
+        self.extracted.dropped += extraction.links_dropped + extraction.fragments_dropped;
+        if let Some(problem) = extraction.problem {
+            self.extracted.problems.push((plugin.to_owned(), problem));
+        }
+        for link in extraction.links {
+            self.take_link(&turn.document, link);
+        }
+        let fragments = extraction.fragments.iter();
+        fragments
+            .filter_map(|fragment| self.take_fragment(plugin, &turn.document, fragment))
+            .collect()
     }
 
     fn take_fragment(
@@ -163,14 +206,14 @@ impl Gathered {
     }
 
     fn take_link(&mut self, document: &Document, link: Link) {
-        if self.extracted.links.len() >= self.links_max {
-            self.extracted.dropped += 1;
-            return;
-        }
         match resolve(document, &link) {
             Ok(uri) => {
                 let hop = hop_of(&link.hop);
                 if !self.seen.insert((uri.clone(), hop.letter())) {
+                    return;
+                }
+                if self.extracted.links.len() >= self.links_max {
+                    self.extracted.dropped += 1;
                     return;
                 }
                 let mut context = link.context;
@@ -205,9 +248,12 @@ fn resolve(document: &Document, link: &Link) -> Result<Uri, UriError> {
         Some(other) => base.join(other)?,
         None => base,
     };
-    // The standard has the query of a link in the page's own encoding; everything else is UTF-8.
+    // The standard has the query of a link in the page's own encoding; everything else, a Location header too, is UTF-8.
     match document.charset() {
-        Some(charset) if charset.output_encoding() != encoding_rs::UTF_8 => {
+        Some(charset)
+            if link.hop != PluginHop::Redirect
+                && charset.output_encoding() != encoding_rs::UTF_8 =>
+        {
             base.join_encoded(&link.uri, &|query| charset.encode(query).0)
         }
         _ => base.join(&link.uri),

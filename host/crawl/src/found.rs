@@ -16,6 +16,9 @@ use crate::extraction::{self, Extracted};
 use crate::stacks::{Stacks, Staged};
 use crate::standing::plugin_state;
 
+/// In place of the hash of an extractor stack: no stack has extracted it, or not in full.
+pub(crate) const NOT_EXTRACTED: u64 = 0;
+
 /// Reading one response.
 pub(crate) struct Task {
     pub stacks: Arc<Stacks>,
@@ -50,6 +53,8 @@ pub(crate) struct Reading {
     pub archive: bool,
     /// A post-fetch filter wants it fetched again.
     pub retry: Option<Duration>,
+    /// A post-fetch filter wants nothing of it.
+    pub rejected: Option<String>,
     /// Encoding of the text, and where that was said, for the metadata record.
     pub charset: Option<String>,
     pub annotations: Vec<String>,
@@ -80,17 +85,17 @@ impl Task {
             extracted_by: None,
             archive: true,
             retry: None,
+            rejected: None,
             charset: None,
             annotations: Vec::new(),
             faults: Vec::new(),
         };
-        let document = self.open(&mut reading);
-        if let Some(after) = self.post_fetch(&document, &mut reading) {
-            reading.retry = Some(after);
+        let (document, whole) = self.open(&mut reading);
+        if self.post_fetch(&document, &mut reading) {
             return reading;
         }
         if !self.bodyless {
-            self.judge_state(&document, &mut reading);
+            self.judge_state(&document, whole, &mut reading);
         }
         let mut visit = self.visit.clone();
         visit.state = plugin_state(reading.state);
@@ -106,9 +111,17 @@ impl Task {
         reading
     }
 
-    fn open(&self, reading: &mut Reading) -> Document {
+    /// The document as plugins see it, and whether that is all of it.
+    fn open(&self, reading: &mut Reading) -> (Document, bool) {
         let (content, problem) = content(&self.exchange, &self.head, self.content_max);
+        let cut = content.len() as u64 >= self.content_max;
+        let unread = content.is_empty() && !self.exchange.payload.is_empty();
+        let whole = problem.is_none() && !cut && !unread;
         reading.annotations.extend(problem);
+        (self.decode(content, reading), whole)
+    }
+
+    fn decode(&self, content: Bytes, reading: &mut Reading) -> Document {
         let media_type = self.head.media_type().unwrap_or_default();
         if self.bodyless || !is_text(&media_type) {
             return document(
@@ -140,9 +153,10 @@ impl Task {
         )
     }
 
-    fn post_fetch(&self, document: &Document, reading: &mut Reading) -> Option<Duration> {
+    /// Whether post-fetch filters end the visit here.
+    fn post_fetch(&self, document: &Document, reading: &mut Reading) -> bool {
         if self.stacks.post_fetch.is_empty() {
-            return None;
+            return false;
         }
         let judged = judge_document(
             &self.stacks.post_fetch,
@@ -152,13 +166,22 @@ impl Task {
         );
         reading.faults.extend(judged.faults);
         match judged.verdict {
-            Verdict::Retry(after) => Some(Duration::from_millis(after)),
-            _ => None,
+            Verdict::Retry(after) => reading.retry = Some(Duration::from_millis(after)),
+            Verdict::Reject => reading.rejected = Some(judged.reason),
+            _ => return false,
         }
+        true
     }
 
-    fn judge_state(&self, document: &Document, reading: &mut Reading) {
-        let stripped = digest::stripped(&self.stacks.digest, self.stacks.digest_hash, document);
+    fn judge_state(&self, document: &Document, whole: bool, reading: &mut Reading) {
+        let mut stripped = digest::stripped(&self.stacks.digest, self.stacks.digest_hash, document);
+        if !whole && matches!(stripped, Stripped::Digest(_)) {
+            // What lies behind the cut may have changed.
+            stripped = Stripped::Unknown {
+                why: "the content could not be read whole".into(),
+                fault: None,
+            };
+        }
         reading.state = digest::state(
             self.last.as_ref(),
             self.exchange.payload_digest.0,
@@ -191,8 +214,14 @@ impl Task {
             return;
         }
         reading.extracted = extraction::extract(stack, document, self.links_max);
+        // Where an extractor failed, links are missing: the next visit extracts again, changed or not.
+        let complete = reading.extracted.faults.is_empty();
         reading.faults.append(&mut reading.extracted.faults);
-        reading.extracted_by = Some(self.stacks.extract_hash);
+        reading.extracted_by = Some(if complete {
+            self.stacks.extract_hash
+        } else {
+            NOT_EXTRACTED
+        });
     }
 
     fn allowed(
@@ -265,17 +294,17 @@ pub(crate) fn content(
 
 /// Whether content of this type is text. What a server sent without a type may be.
 fn is_text(media_type: &str) -> bool {
-    const TEXT: [&str; 6] = [
+    const ENDINGS: [&str; 6] = [
         "javascript",
+        "ecmascript",
         "json",
         "xml",
-        "ecmascript",
         "x-sh",
         "manifest",
     ];
     media_type.is_empty()
         || media_type.starts_with("text/")
-        || TEXT.iter().any(|word| media_type.contains(word))
+        || ENDINGS.iter().any(|ending| media_type.ends_with(ending))
 }
 
 /// Asks document filters. The last that does not pass decides; where all pass it is accepted. A filter that fails

@@ -30,12 +30,17 @@ impl Decision {
     }
 }
 
+/// Candidates of one batch that a filter may fail on one by one before the rest is closed: each may cost its time limit.
+const FAULTS_ALONE_MAX: usize = 8;
+
 /// Decisions on a batch, and what went wrong on the way.
 pub(crate) struct Judged {
     /// One for each candidate, in order.
     pub decisions: Vec<Decision>,
     /// Calls that failed.
     pub faults: Vec<Fault>,
+    /// Some filter gave no answer at all, not even about single candidates.
+    pub unanswered: bool,
 }
 
 /// Asks the stack about a batch. `accepts` is what holds where all pass: false at scope, true before a fetch.
@@ -53,48 +58,71 @@ pub(crate) fn judge(
     let mut judged = Judged {
         decisions: vec![unasked; candidates.len()],
         faults: Vec::new(),
+        unanswered: false,
     };
     for staged in stack {
-        match staged.plugin.judge_candidates(stage.clone(), candidates) {
-            Ok(rulings) => {
-                for (decision, ruling) in judged.decisions.iter_mut().zip(rulings) {
-                    apply(decision, &staged.name, &ruling.verdict, ruling.reason);
-                }
-            }
-            // One bad candidate must not cost the page all its links: ask about each alone.
-            Err(_) if candidates.len() > 1 => {
-                for (decision, candidate) in judged.decisions.iter_mut().zip(candidates) {
-                    judge_alone(staged, stage, candidate, decision, &mut judged.faults);
-                }
-            }
-            Err(fault) => close(
-                judged.decisions.first_mut(),
-                &staged.name,
-                fault,
-                &mut judged.faults,
-            ),
+        let handled: Vec<usize> = (0..candidates.len())
+            .filter(|&place| staged.plugin.handles_uri(&candidates[place].uri))
+            .collect();
+        if handled.len() == candidates.len() {
+            judged.ask(staged, stage, &handled, candidates);
+        } else if !handled.is_empty() {
+            let some: Vec<Candidate> = handled
+                .iter()
+                .map(|&place| candidates[place].clone())
+                .collect();
+            judged.ask(staged, stage, &handled, &some);
         }
     }
     judged
 }
 
-fn judge_alone(
-    staged: &Staged,
-    stage: &Stage,
-    candidate: &Candidate,
-    decision: &mut Decision,
-    faults: &mut Vec<Fault>,
-) {
-    match staged
-        .plugin
-        .judge_candidates(stage.clone(), std::slice::from_ref(candidate))
-    {
-        Ok(mut rulings) => {
-            if let Some(ruling) = rulings.pop() {
-                apply(decision, &staged.name, &ruling.verdict, ruling.reason);
+impl Judged {
+    /// Asks one filter about `candidates`, which stand at `places`. Where it fails on all of them together, it is asked
+    /// about each alone: one bad link must not cost a page all its links.
+    fn ask(&mut self, staged: &Staged, stage: &Stage, places: &[usize], candidates: &[Candidate]) {
+        let fault = match staged.plugin.judge_candidates(stage.clone(), candidates) {
+            Ok(rulings) => {
+                for (&place, ruling) in places.iter().zip(rulings) {
+                    apply(
+                        &mut self.decisions[place],
+                        &staged.name,
+                        &ruling.verdict,
+                        ruling.reason,
+                    );
+                }
+                return;
+            }
+            Err(fault) => fault,
+        };
+        let reason = format!("fault: {}", fault.message);
+        self.faults.push(fault);
+        let mut answered = false;
+        let mut failed = 0;
+        for (&place, candidate) in places.iter().zip(candidates) {
+            let decision = &mut self.decisions[place];
+            if candidates.len() == 1 || failed >= FAULTS_ALONE_MAX {
+                close(decision, &staged.name, &reason);
+                continue;
+            }
+            match staged
+                .plugin
+                .judge_candidates(stage.clone(), std::slice::from_ref(candidate))
+            {
+                Ok(mut rulings) => {
+                    answered = true;
+                    if let Some(ruling) = rulings.pop() {
+                        apply(decision, &staged.name, &ruling.verdict, ruling.reason);
+                    }
+                }
+                Err(fault) => {
+                    close(decision, &staged.name, &format!("fault: {}", fault.message));
+                    self.faults.push(fault);
+                    failed += 1;
+                }
             }
         }
-        Err(fault) => close(Some(decision), &staged.name, fault, faults),
+        self.unanswered |= !answered;
     }
 }
 
@@ -111,14 +139,11 @@ fn apply(decision: &mut Decision, name: &str, verdict: &Verdict, reason: String)
     };
 }
 
-/// A later filter may still accept: it has been asked and has answered.
-fn close(decision: Option<&mut Decision>, name: &str, fault: Fault, faults: &mut Vec<Fault>) {
-    if let Some(decision) = decision {
-        *decision = Decision {
-            accepted: false,
-            by: Some(name.to_owned()),
-            reason: format!("fault: {}", fault.message),
-        };
-    }
-    faults.push(fault);
+/// Fails closed. A later filter may still accept: it has been asked and has answered.
+fn close(decision: &mut Decision, name: &str, reason: &str) {
+    *decision = Decision {
+        accepted: false,
+        by: Some(name.to_owned()),
+        reason: reason.to_owned(),
+    };
 }

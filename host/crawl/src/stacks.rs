@@ -18,6 +18,9 @@ const FROM_SEEDS: &str = "from-seeds";
 /// Largest component file. Python components are 18 MB; beyond this it is no plugin.
 const COMPONENT_FILE_BYTES_MAX: u64 = 64 << 20;
 
+/// Links that one extractor may return, in units of the links that are used of a document: many are repeats.
+const RAW_LINKS_FACTOR: usize = 4;
+
 /// A plugin at its place in a stack.
 #[derive(Clone)]
 pub(crate) struct Staged {
@@ -45,6 +48,20 @@ pub(crate) struct Stacks {
     pub extract_hash: u64,
     /// [`hash_of`] the strippers.
     pub digest_hash: u64,
+    /// Plugins that are given the prefixes of the seeds.
+    seeded: Vec<Seeded>,
+}
+
+/// A plugin that is given the prefixes of the seeds, and how to configure it with others: from the component that was
+/// loaded, whatever has become of its file since.
+#[derive(Clone)]
+struct Seeded {
+    /// Its name in the profile.
+    name: String,
+    component: Component,
+    plugin: Option<String>,
+    settings: Value,
+    limits: Limits,
 }
 
 /// Loads every component that the profile names and configures every instance.
@@ -59,45 +76,25 @@ pub(crate) fn load(
     let mut faults = Faults::default();
     let mut components: BTreeMap<ComponentKey, Component> = BTreeMap::new();
     let mut plugins: BTreeMap<String, Plugin> = BTreeMap::new();
+    let mut seeded = Vec::new();
     for instance in profile.plugins.values() {
         match load_instance(engine, profile, instance, seed_prefixes, &mut components) {
-            Ok(plugin) => {
+            Ok((plugin, given)) => {
                 plugins.insert(instance.name.clone(), plugin);
+                seeded.extend(given);
             }
             Err(more) => faults.append(more),
         }
     }
-    let stacks = stack(profile, &plugins, &mut faults);
+    let stacks = Stacks {
+        seeded,
+        ..stack(profile, &plugins, &mut faults)
+    };
     if faults.is_empty() {
         Ok(stacks)
     } else {
         Err(faults)
     }
-}
-
-/// The same plugins, those that are given the seeds' prefixes configured with these. What has not changed is kept as it
-/// is, figures included.
-pub(crate) fn with_seed_prefixes(
-    engine: &Engine,
-    profile: &Profile,
-    current: &Stacks,
-    seed_prefixes: &[String],
-) -> Result<Stacks, Faults> {
-    let mut stacks = load(engine, profile, seed_prefixes)?;
-    let kept: BTreeMap<_, _> = current
-        .all()
-        .into_iter()
-        .map(|staged| (staged.name.clone(), staged))
-        .collect();
-    for staged in stacks.stages_mut().into_iter().flatten() {
-        let same = kept
-            .get(&staged.name)
-            .filter(|same| same.plugin.settings_sha256() == staged.plugin.settings_sha256());
-        if let Some(same) = same {
-            staged.plugin = same.plugin.clone();
-        }
-    }
-    Ok(stacks)
 }
 
 /// What decides the answers of these plugins: component and settings of each, in order.
@@ -107,6 +104,7 @@ pub(crate) fn hash_of(stack: &[Staged]) -> u64 {
         hash.update(staged.plugin.component_sha256().as_bytes());
         hash.update(staged.plugin.name().as_bytes());
         hash.update(staged.plugin.settings_sha256().as_bytes());
+        hash.update([u8::from(staged.last_resort)]);
     }
     let bytes: [u8; 32] = hash.finalize().into();
     u64::from_be_bytes([
@@ -115,6 +113,32 @@ pub(crate) fn hash_of(stack: &[Staged]) -> u64 {
 }
 
 impl Stacks {
+    /// The same plugins, those that are given the prefixes of the seeds configured with these. Blocks.
+    ///
+    /// # Errors
+    /// What such a plugin says of them.
+    pub(crate) fn with_seed_prefixes(&self, seed_prefixes: &[String]) -> Result<Stacks, String> {
+        let mut stacks = self.clone();
+        for seeded in &self.seeded {
+            let mut settings = seeded.settings.clone();
+            put_seeds(&mut settings, seed_prefixes);
+            let configured = seeded.component.configure(
+                seeded.plugin.as_deref(),
+                settings,
+                seeded.limits.clone(),
+            );
+            let plugin = configured.map_err(|problem| chain(&problem))?;
+            for staged in stacks.stages_mut().into_iter().flatten() {
+                if *staged.name == *seeded.name {
+                    staged.plugin = plugin.clone();
+                }
+            }
+        }
+        stacks.extract_hash = hash_of(&stacks.extract);
+        stacks.digest_hash = hash_of(&stacks.digest);
+        Ok(stacks)
+    }
+
     /// Every plugin once, in the order of a URI's way.
     pub(crate) fn all(&self) -> Vec<&Staged> {
         let stages = [
@@ -179,7 +203,7 @@ fn load_instance(
     instance: &Instance,
     seed_prefixes: &[String],
     components: &mut BTreeMap<ComponentKey, Component>,
-) -> Result<Plugin, Faults> {
+) -> Result<(Plugin, Option<Seeded>), Faults> {
     let at_component = |problem: String| Faults::from(component_fault(profile, instance, problem));
     let (key, plugin_name) = match &instance.component {
         ComponentOrigin::Builtin(name) => {
@@ -219,10 +243,21 @@ fn load_instance(
     let schema: Value = serde_json::from_str(&description.settings_schema)
         .map_err(|problem| at_component(format!("its settings schema is no JSON: {problem}")))?;
     let mut settings = profile.check_settings(&instance.name, &schema)?;
-    give_seeds(&schema, &mut settings, seed_prefixes);
-    component
-        .configure(plugin_name.as_deref(), settings, limits(instance, profile))
-        .map_err(|problem| configure_faults(profile, instance, &problem))
+    let limits = limits(instance, profile);
+    let seeded = wants_seeds(&schema, &settings).then(|| Seeded {
+        name: instance.name.clone(),
+        component: component.clone(),
+        plugin: plugin_name.clone(),
+        settings: settings.clone(),
+        limits: limits.clone(),
+    });
+    if seeded.is_some() {
+        put_seeds(&mut settings, seed_prefixes);
+    }
+    let plugin = component
+        .configure(plugin_name.as_deref(), settings, limits)
+        .map_err(|problem| configure_faults(profile, instance, &problem))?;
+    Ok((plugin, seeded))
 }
 
 /// The plugin that is meant: the one named, or the only one.
@@ -286,19 +321,20 @@ fn read_component(path: &Path) -> Result<Vec<u8>, String> {
 
 /// A plugin that declares `seed-prefixes` among its settings is given the prefixes of the seeds, unless the profile
 /// sets `from-seeds = false` or names prefixes itself. Any plugin may declare it.
-fn give_seeds(schema: &Value, settings: &mut Value, seed_prefixes: &[String]) {
+fn wants_seeds(schema: &Value, settings: &Value) -> bool {
     let declared = schema
         .get("properties")
         .is_some_and(|properties| properties.get(SEED_PREFIXES).is_some());
-    let Some(settings) = settings.as_object_mut() else {
-        return;
-    };
     let declined = settings.get(FROM_SEEDS) == Some(&Value::Bool(false));
     let given = settings
         .get(SEED_PREFIXES)
         .and_then(Value::as_array)
         .is_some_and(|list| !list.is_empty());
-    if declared && !declined && !given {
+    declared && !declined && !given
+}
+
+fn put_seeds(settings: &mut Value, seed_prefixes: &[String]) {
+    if let Some(settings) = settings.as_object_mut() {
         let prefixes = seed_prefixes.iter().cloned().map(Value::String).collect();
         settings.insert(SEED_PREFIXES.to_owned(), Value::Array(prefixes));
     }
@@ -312,7 +348,8 @@ fn limits(instance: &Instance, profile: &Profile) -> Limits {
         time: given.time,
         output_bytes: usize::try_from(given.output.bytes()).unwrap_or(usize::MAX),
         log_bytes: usize::try_from(given.log.bytes()).unwrap_or(usize::MAX),
-        links: outlinks,
+        // Before repeats are removed.
+        links: outlinks.saturating_mul(RAW_LINKS_FACTOR),
         ..Limits::default()
     }
 }
@@ -355,8 +392,7 @@ fn stack(profile: &Profile, plugins: &BTreeMap<String, Plugin>, faults: &mut Fau
         extract: take(Stage::Extract, Kind::Extractor, "extractor"),
         archive: take(Stage::Archive, Kind::Filter, "filter"),
         wait: take(Stage::Wait, Kind::WaitEvaluator, "wait evaluator"),
-        extract_hash: 0,
-        digest_hash: 0,
+        ..Stacks::default()
     };
     stacks.extract_hash = hash_of(&stacks.extract);
     stacks.digest_hash = hash_of(&stacks.digest);

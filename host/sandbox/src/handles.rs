@@ -68,7 +68,12 @@ impl Matcher {
                 .media_types
                 .iter()
                 .any(|pattern| pattern.matches(media_type)))
-            && self.uris.as_ref().is_none_or(|uris| uris.is_match(uri))
+            && self.matches_uri(uri)
+    }
+
+    /// Before a fetch the URI is all there is.
+    pub(crate) fn matches_uri(&self, uri: &str) -> bool {
+        self.uris.as_ref().is_none_or(|uris| uris.is_match(uri))
     }
 }
 

@@ -179,6 +179,11 @@ impl Plugin {
         self.0.matcher.matches(media_type, uri)
     }
 
+    /// It wants to be called for candidates with this URI, whatever may come of fetching them.
+    pub fn handles_uri(&self, uri: &str) -> bool {
+        self.0.matcher.matches_uri(uri)
+    }
+
     /// What has been seen of it so far.
     pub fn statistics(&self) -> Statistics {
         self.0
