@@ -50,7 +50,8 @@ fn demo_runs_on_this_machine_without_notice() {
     assert!(profile.notices.is_empty(), "{}", profile.notices);
     let settings = profile.effective(&profile.seeds.list[0].uri);
     assert!(settings.fetch.private_addresses);
-    assert_eq!(settings.politeness.min_delay, Duration::from_millis(50));
+    assert_eq!(settings.strategy, Strategy::Revisit);
+    assert!(settings.politeness.min_delay < Duration::from_millis(100));
     assert!(
         profile
             .dns
