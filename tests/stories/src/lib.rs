@@ -16,11 +16,13 @@
 mod captures;
 mod crawl_log;
 mod guests;
+mod raw;
 mod site;
 mod story;
 
 pub use captures::{Capture, captures, sound};
 pub use crawl_log::{Line, lines};
 pub use guests::{Misdeed, asks_for_the_clock, extractor, scope_filter, stripper, wait_evaluator};
+pub use raw::{Exchanged, Raw, raw};
 pub use site::{Sites, html, site};
 pub use story::{Story, Told, asked, component_cache, crawl, until};

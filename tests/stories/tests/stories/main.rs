@@ -2,4 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+mod content;
+mod failures;
+mod plugins;
+mod redirects;
+mod resume;
+mod revisits;
 mod snapshot;
+mod wire;
