@@ -3,14 +3,15 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
-use opilio_crawl::{Crawl, CrawlError, End, Order, ProfileSource, Stop, Summary, plan};
+use opilio_crawl::{Faults, Level, Crawl, CrawlError, End, Order, ProfileSource, Stop, Summary, plan};
 
+use crate::summary::Sequel;
 use crate::{CrawlArgs, DisplayArgs, exit, live, summary};
 
 /// Runs the command.
 pub(crate) async fn run(args: CrawlArgs) -> Result<u8> {
     let order = order(&args);
-    run_order(&order, args.display).await.map(|done| done.code)
+    run_order(&order, Sequel::Resume, args.display).await.map(|done| done.code)
 }
 
 /// A crawl that has been run, or could not be.
@@ -21,14 +22,17 @@ pub(crate) struct Done {
 
 /// Plans, crawls, shows, sums up.
 #[expect(clippy::print_stderr, reason = "faults are for the person at the terminal")]
-pub(crate) async fn run_order(order: &Order, display: DisplayArgs) -> Result<Done> {
-    let refused = |faults: String| {
+pub(crate) async fn run_order(order: &Order, sequel: Sequel, display: DisplayArgs) -> Result<Done> {
+    let refused = |faults: Faults| {
         eprintln!("{faults}");
+        if faults.worst() == Some(Level::Warning) {
+            eprintln!("a profile may have this and a job may not: mend the profile, or give --contact-url URL");
+        }
         Ok(Done { code: exit::USAGE, summary: None })
     };
     let plan = match plan(order) {
         Ok(plan) => plan,
-        Err(CrawlError::Profile(faults)) => return refused(faults.to_string()),
+        Err(CrawlError::Profile(faults)) => return refused(faults),
         Err(other) => return Err(other.into()),
     };
     if !plan.profile().notices.is_empty() && !display.quiet {
@@ -36,14 +40,14 @@ pub(crate) async fn run_order(order: &Order, display: DisplayArgs) -> Result<Don
     }
     let crawl = match plan.begin() {
         Ok(crawl) => crawl,
-        Err(CrawlError::Profile(faults)) => return refused(faults.to_string()),
+        Err(CrawlError::Profile(faults)) => return refused(faults),
         Err(other) => return Err(other.into()),
     };
     for repaired in crawl.repaired() {
         tracing::warn!("{}", summary::repaired(repaired));
     }
     let summary = watched(crawl, display).await;
-    summary::print(&summary, display);
+    summary::print(&summary, sequel, display);
     let code = if matches!(summary.end, End::Halted(_)) { exit::FAILED } else { exit::OK };
     Ok(Done { code, summary: Some(summary) })
 }

@@ -2,11 +2,12 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context, Result};
-use opilio_crawl::{End, Order, ProfileSource, Summary};
+use anyhow::{Context, Result, bail};
+use opilio_crawl::{End, Order, ProfileSource, Summary, is_job};
 use opilio_test_web::{Web, demo};
 
 use crate::crawl::{component_cache, run_order};
+use crate::summary::Sequel;
 use crate::{DemoArgs, exit, judge};
 
 /// Crawls the demo web and says what to try next.
@@ -36,6 +37,9 @@ pub(crate) async fn selftest(args: DemoArgs) -> Result<u8> {
 }
 
 async fn crawl(args: &DemoArgs) -> Result<(u8, Web, Option<Summary>)> {
+    if let Some(job) = args.job.as_deref().filter(|job| is_job(job)) {
+        bail!("{} holds a job, and the demo cannot go on with one: its web is gone; name another directory", job.display());
+    }
     let web = demo::web().serve().await.context("cannot serve the demo web on 127.0.0.1")?;
     let order = Order {
         profile: ProfileSource::Builtin("demo".to_owned()),
@@ -44,7 +48,7 @@ async fn crawl(args: &DemoArgs) -> Result<(u8, Web, Option<Summary>)> {
         job: Some(args.job.clone().unwrap_or_else(temporary_job)),
         component_cache: component_cache(),
     };
-    let done = run_order(&order, args.display).await?;
+    let done = run_order(&order, Sequel::None, args.display).await?;
     Ok((done.code, web, done.summary))
 }
 
@@ -56,14 +60,19 @@ fn temporary_job() -> PathBuf {
 
 fn what_next(summary: &Summary) -> String {
     let job = summary.job.display();
+    // As it was called, so that the lines can be pasted.
+    let opilio = std::env::args().next().unwrap_or_else(|| "opilio".to_owned());
     format!(
         "
 What to try next:
-  less {job}/logs/crawl.log          one line per visit; the news changes, the clock does not count
-  opilio selftest                    the same crawl, judged record by record
-  opilio crawl https://example.org/ --contact-url https://your.site/crawler
-                                     a real site, politely; Ctrl-C stops, the same command goes on
-  warcio index {job}/warcs/*.gz      any WARC tool reads the archive
+  less {job}/logs/crawl.log
+      one line per visit: the news changes, the time of day in clock.html does not count
+  warcio index {job}/warcs/*.gz
+      any WARC tool reads the archive
+  {opilio} selftest
+      the same crawl, judged record by record
+  {opilio} crawl https://example.org/ --contact-url https://your.site/crawler
+      a real site, politely; Ctrl-C stops, the same command goes on
 "
     )
 }

@@ -1,5 +1,6 @@
 //! The live view of a crawl: a few calm lines on a terminal, plain lines elsewhere, JSON on request.
 
+use std::collections::VecDeque;
 use std::io::IsTerminal;
 use std::time::Duration;
 
@@ -15,8 +16,14 @@ use crate::DisplayArgs;
 const REFRESH: Duration = Duration::from_millis(250);
 /// Between two lines where there is no terminal, as the predecessor's progress log has it.
 const LINE_INTERVAL: Duration = Duration::from_secs(20);
+/// Pictures over which the rate of the moment is taken: three seconds.
+const RECENT: usize = 12;
 /// Busiest queues shown.
 const QUEUES_SHOWN: usize = 4;
+/// Width of a queue's name.
+const QUEUE_WIDTH: usize = 44;
+/// Width of the names before the totals; those of the summary's first lines.
+pub(crate) const NAME_WIDTH: usize = 10;
 
 /// The running view.
 pub(crate) struct Live {
@@ -46,7 +53,7 @@ pub(crate) fn start(view: View, job: &Job, display: DisplayArgs) -> Live {
         tokio::spawn(picture(view, title, ended))
     } else {
         say(&title);
-        tokio::spawn(lines(view, ended, |progress| one_line(progress)))
+        tokio::spawn(lines(view, ended, one_line))
     };
     Live { end, task }
 }
@@ -58,58 +65,85 @@ async fn picture(view: View, title: String, mut ended: oneshot::Receiver<()>) {
         screen.add(ProgressBar::new_spinner().with_style(style))
     };
     let head = line("{spinner:.green} {msg}");
-    let totals: Vec<ProgressBar> = (0..3).map(|_| line("  {msg}")).collect();
-    let queues: Vec<ProgressBar> = (0..QUEUES_SHOWN).map(|_| line("  {msg:.dim}")).collect();
+    let totals: Vec<ProgressBar> = (0..TOTALS).map(|_| line("{msg}")).collect();
+    let queues: Vec<ProgressBar> = (0..=QUEUES_SHOWN).map(|_| line("  {msg:.dim}")).collect();
     let mut ticks = tokio::time::interval(REFRESH);
-    let mut before: Option<Progress> = None;
+    let mut recent: VecDeque<(Duration, u64)> = VecDeque::with_capacity(RECENT + 1);
     loop {
         tokio::select! {
             _ = &mut ended => break,
             _ = ticks.tick() => {}
         }
         let now = view.progress();
+        recent.push_back((now.elapsed, now.uris));
+        if recent.len() > RECENT {
+            recent.pop_front();
+        }
         head.set_message(format!("{title}  {}", HumanDuration(now.elapsed)));
         head.tick();
-        for (bar, text) in totals.iter().zip(totals_of(&now, before.as_ref())) {
+        for (bar, text) in totals.iter().zip(totals_of(&now, rate_of(&recent))) {
             bar.set_message(text);
         }
-        for (place, bar) in queues.iter().enumerate() {
-            let text = now.busiest.get(place).map(|(queue, tally)| {
-                format!("{:<44} {:>7} URIs {:>10}  last {}", clip(queue, 44), tally.uris, HumanBytes(tally.bytes).to_string(), tally.last_status)
-            });
-            bar.set_message(text.unwrap_or_default());
+        for (bar, text) in queues.iter().zip(queues_of(&now)) {
+            bar.set_message(text);
         }
-        before = Some(now);
     }
     let _ = screen.clear();
 }
 
-fn totals_of(now: &Progress, before: Option<&Progress>) -> [String; 3] {
+/// Lines of totals.
+const TOTALS: usize = 5;
+
+fn totals_of(now: &Progress, recent: f64) -> [String; TOTALS] {
     let statistics = &now.statistics;
     let revisits = &statistics.revisits;
-    let recent = before.map_or(0.0, |before| {
-        let seconds = (now.elapsed - before.elapsed).as_secs_f64().max(0.001);
-        (now.uris - before.uris) as f64 / seconds
-    });
+    let line = |name: &str, value: String| format!("{name:>NAME_WIDTH$}  {value}");
     [
-        format!(
-            "{} finished, {} queued, {} in process of {} discovered; {:.1} URIs/s (now {recent:.0}), {}",
-            statistics.finished(),
-            statistics.queued,
-            statistics.in_process,
-            statistics.discovered,
-            rate(now),
-            HumanBytes(now.bytes),
+        line(
+            "URIs",
+            format!(
+                "{} discovered, {} finished, {} queued, {} in process",
+                statistics.discovered,
+                statistics.finished(),
+                statistics.queued,
+                statistics.in_process,
+            ),
         ),
-        format!(
-            "{} succeeded, {} failed, {} disregarded, {} retries; {} plugin faults",
-            statistics.succeeded, statistics.failed, statistics.disregarded, statistics.retries, now.faults
+        line(
+            "finished",
+            format!(
+                "{} succeeded, {} failed, {} disregarded; {} retries",
+                statistics.succeeded, statistics.failed, statistics.disregarded, statistics.retries
+            ),
         ),
-        format!(
-            "revisits: {} changed, {} unchanged, {} not modified, {} unknown",
-            revisits.changed, revisits.unchanged, revisits.not_modified, revisits.unknown
+        line(
+            "revisits",
+            format!(
+                "{} changed, {} unchanged, {} not modified, {} unknown",
+                revisits.changed, revisits.unchanged, revisits.not_modified, revisits.unknown
+            ),
         ),
+        line("received", format!("{}; {:.1} URIs/s, now {recent:.1}", HumanBytes(now.bytes), rate(now))),
+        line("plugins", format!("{} faults", now.faults)),
     ]
+}
+
+/// A line of names, then the busiest queues; empty where there are fewer.
+fn queues_of(now: &Progress) -> impl Iterator<Item = String> + '_ {
+    let names = format!("{:<QUEUE_WIDTH$} {:>8} {:>11} {:>7}", "busiest queues", "turns", "received", "status");
+    let queues = now.busiest.iter().map(|(queue, tally)| {
+        let name = clip(queue, QUEUE_WIDTH);
+        let received = HumanBytes(tally.bytes).to_string();
+        format!("{name:<QUEUE_WIDTH$} {:>8} {received:>11} {:>7}", tally.uris, tally.last_status)
+    });
+    let header = (!now.busiest.is_empty()).then_some(names);
+    header.into_iter().chain(queues).chain(std::iter::repeat(String::new()))
+}
+
+/// URIs per second between the first and the last of these moments.
+fn rate_of(recent: &VecDeque<(Duration, u64)>) -> f64 {
+    let (Some((from, before)), Some((to, after))) = (recent.front(), recent.back()) else { return 0.0 };
+    (after - before) as f64 / (*to - *from).as_secs_f64().max(REFRESH.as_secs_f64())
 }
 
 async fn lines(view: View, mut ended: oneshot::Receiver<()>, line: fn(&Progress) -> String) {

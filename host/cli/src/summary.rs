@@ -1,68 +1,88 @@
 //! The last words of a crawl.
 
-use std::fmt::Write;
+use std::path::Path;
 
 use indicatif::{HumanBytes, HumanDuration};
-use opilio_crawl::{Repaired, Summary};
+use opilio_crawl::{End, PluginReport, Repaired, Summary};
 use serde_json::json;
 
+use crate::live::NAME_WIDTH;
 use crate::{DisplayArgs, live};
+
+/// What may come after a crawl.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sequel {
+    /// The same command goes on.
+    Resume,
+    /// Nothing: what was crawled is gone.
+    None,
+}
 
 /// Prints the summary to standard output.
 #[expect(clippy::print_stdout, reason = "the result of the command")]
-pub(crate) fn print(summary: &Summary, display: DisplayArgs) {
+pub(crate) fn print(summary: &Summary, sequel: Sequel, display: DisplayArgs) {
     if display.json {
         println!("{}", as_json(summary));
     } else if !display.quiet {
-        print!("{}", text(summary));
+        print!("{}", text(summary, sequel));
     }
 }
 
-fn text(summary: &Summary) -> String {
+fn text(summary: &Summary, sequel: Sequel) -> String {
     let progress = &summary.progress;
     let statistics = &progress.statistics;
     let revisits = &statistics.revisits;
-    let mut text = String::new();
-    let mut line = |name: &str, value: String| {
-        // Writing into a string does not fail.
-        let _ = writeln!(text, "{name:>12}  {value}");
+    let end = match (&summary.end, sequel) {
+        (End::TimeLimit, Sequel::None) => "ended: its time is over".to_owned(),
+        (End::Stopped, Sequel::None) => "stopped".to_owned(),
+        (end, _) => end.to_string(),
     };
-    line("crawl", summary.end.to_string());
-    line("time", HumanDuration(progress.elapsed).to_string());
-    line(
-        "URIs",
-        format!(
-            "{} succeeded, {} failed, {} disregarded, {} still queued, {} discovered",
-            statistics.succeeded, statistics.failed, statistics.disregarded, statistics.queued, statistics.discovered
-        ),
-    );
-    if revisits.changed + revisits.unchanged + revisits.not_modified + revisits.unknown > 0 {
-        line(
-            "revisits",
+    let mut lines = vec![
+        ("crawl", end),
+        ("time", HumanDuration(progress.elapsed).to_string()),
+        ("URIs", format!("{} discovered, {} still queued", statistics.discovered, statistics.queued)),
+        (
+            "finished",
             format!(
-                "{} changed, {} unchanged, {} not modified, {} unknown",
-                revisits.changed, revisits.unchanged, revisits.not_modified, revisits.unknown
+                "{} succeeded, {} failed, {} disregarded",
+                statistics.succeeded, statistics.failed, statistics.disregarded
             ),
+        ),
+    ];
+    if revisits.changed + revisits.unchanged + revisits.not_modified + revisits.unknown > 0 {
+        let text = format!(
+            "{} changed, {} unchanged, {} not modified, {} unknown",
+            revisits.changed, revisits.unchanged, revisits.not_modified, revisits.unknown
         );
+        lines.push(("revisits", text));
     }
-    line("received", HumanBytes(progress.bytes).to_string());
-    for plugin in &summary.plugins {
+    lines.push(("received", HumanBytes(progress.bytes).to_string()));
+    lines.push(("job", summary.job.display().to_string()));
+    // Within the job, unless the profile says otherwise.
+    let inside = |path: &Path| path.strip_prefix(&summary.job).unwrap_or(path).display().to_string();
+    lines.push(("logs", inside(&summary.logs)));
+    lines.extend(summary.warcs.iter().map(|warc| ("WARC", inside(warc))));
+    let text = lines.iter().map(|(name, value)| format!("{name:>NAME_WIDTH$}  {value}\n"));
+    text.chain(plugins(summary)).collect()
+}
+
+/// A table of the plugins that were called.
+fn plugins(summary: &Summary) -> Vec<String> {
+    let called: Vec<_> = summary.plugins.iter().filter(|plugin| plugin.statistics.calls > 0).collect();
+    let width = called.iter().map(|plugin| plugin.name.chars().count()).max().unwrap_or(0).max("plugin".len());
+    let line = |plugin: &PluginReport| {
         let statistics = &plugin.statistics;
-        let per_call = statistics.time.checked_div(u32::try_from(statistics.calls).unwrap_or(u32::MAX)).unwrap_or_default();
-        let mut words = format!("{} calls, {:.0} µs each", statistics.calls, per_call.as_secs_f64() * 1e6);
-        if statistics.faults_all() > 0 {
-            let faults: Vec<String> = statistics.faults.iter().map(|(kind, n)| format!("{n} {kind}")).collect();
-            let _ = write!(words, "; FAULTS: {}", faults.join(", "));
+        let per_call = statistics.time.as_secs_f64() * 1e6 / statistics.calls as f64;
+        let mut faults: Vec<String> = statistics.faults.iter().filter(|(_, n)| **n > 0).map(|(kind, n)| format!("{n} {kind}")).collect();
+        if faults.is_empty() {
+            faults.push("-".to_owned());
         }
-        if statistics.calls > 0 {
-            line(&plugin.name, words);
-        }
-    }
-    for warc in &summary.warcs {
-        line("WARC", warc.display().to_string());
-    }
-    line("logs", summary.logs.display().to_string());
-    text
+        let (name, calls) = (&plugin.name, statistics.calls);
+        format!("{:NAME_WIDTH$}  {name:<width$} {calls:>9} {per_call:>9.0} µs  {}\n", "", faults.join(", "))
+    };
+    let names = (!called.is_empty())
+        .then(|| format!("{:>NAME_WIDTH$}  {:<width$} {:>9} {:>12}  faults\n", "plugins", "", "calls", "a call"));
+    names.into_iter().chain(called.into_iter().map(line)).collect()
 }
 
 fn as_json(summary: &Summary) -> serde_json::Value {
