@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::Parser;
 
+mod docs;
 mod judges;
 mod plugins;
 
@@ -14,6 +15,10 @@ mod plugins;
 enum Task {
     /// Build and check the plugins that ship.
     Plugins(plugins::Options),
+    /// Build a plugin crate anywhere on this machine into a component.
+    Component(plugins::outside::Options),
+    /// Write the tables in docs/PROFILE.md from the code.
+    Docs(docs::Options),
     /// Have other people's tools judge what Opilio writes; installs them from package registries into target/judges.
     Judges,
 }
@@ -32,6 +37,8 @@ fn main() -> ExitCode {
 fn run(task: Task) -> Result<()> {
     match task {
         Task::Plugins(options) => plugins::run(&options),
+        Task::Component(options) => plugins::outside::run(&options),
+        Task::Docs(options) => docs::run(&options),
         Task::Judges => judges::run(),
     }
 }

@@ -19,6 +19,7 @@ use self::toolchain::Toolchain;
 
 mod component;
 mod manifest;
+pub(crate) mod outside;
 mod sources;
 mod toolchain;
 
