@@ -45,7 +45,7 @@ pub(crate) fn stripped(stack: &[Staged], stack_hash: u64, document: &Document) -
             Err(fault) => {
                 return Stripped::Unknown {
                     why: fault.message.as_str().into(),
-                    fault: Some(Box::new(fault)),
+                    fault: Some(Box::new(staged.named(fault))),
                 };
             }
         }

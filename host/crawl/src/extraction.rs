@@ -131,7 +131,7 @@ impl Gathered {
                 fragments
             }
             Err(fault) => {
-                self.extracted.faults.push(fault);
+                self.extracted.faults.push(staged.named(fault));
                 if turns.len() == 1 {
                     return Vec::new();
                 }
@@ -145,7 +145,7 @@ impl Gathered {
                             }
                         }
                         Err(fault) => {
-                            self.extracted.faults.push(fault);
+                            self.extracted.faults.push(staged.named(fault));
                             failed += 1;
                         }
                     }

@@ -330,7 +330,7 @@ pub(crate) fn judge_document(
                 judged.reason = format!("{}:{}", staged.name, ruling.reason);
             }
             Ok(_) => {}
-            Err(fault) => judged.faults.push(fault),
+            Err(fault) => judged.faults.push(staged.named(fault)),
         }
     }
     judged
@@ -351,7 +351,7 @@ pub(crate) fn evaluate(stack: &[Staged], media_type: &str, visit: &Visit) -> Eva
                 };
             }
             Ok(None) => {}
-            Err(fault) => faults.push(fault),
+            Err(fault) => faults.push(staged.named(fault)),
         }
     }
     Evaluated { wait: None, faults }

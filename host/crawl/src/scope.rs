@@ -96,7 +96,7 @@ impl Judged {
             Err(fault) => fault,
         };
         let reason = format!("fault: {}", fault.message);
-        self.faults.push(fault);
+        self.faults.push(staged.named(fault));
         let mut answered = false;
         let mut failed = 0;
         for (&place, candidate) in places.iter().zip(candidates) {
@@ -117,7 +117,7 @@ impl Judged {
                 }
                 Err(fault) => {
                     close(decision, &staged.name, &format!("fault: {}", fault.message));
-                    self.faults.push(fault);
+                    self.faults.push(staged.named(fault));
                     failed += 1;
                 }
             }

@@ -32,6 +32,16 @@ pub(crate) struct Staged {
     pub last_resort: bool,
 }
 
+impl Staged {
+    /// A fault under the name that the profile gives the plugin: one component may stand in it several times.
+    pub(crate) fn named(&self, fault: opilio_sandbox::Fault) -> opilio_sandbox::Fault {
+        opilio_sandbox::Fault {
+            plugin: self.name.clone(),
+            ..fault
+        }
+    }
+}
+
 /// Every stage's plugins, in order.
 #[derive(Clone, Default)]
 pub(crate) struct Stacks {

@@ -23,7 +23,10 @@ pub struct Capture {
 impl Capture {
     /// The first header field of a name.
     pub fn header(&self, name: &str) -> Option<&str> {
-        let found = self.headers.iter().find(|(found, _)| found.eq_ignore_ascii_case(name));
+        let found = self
+            .headers
+            .iter()
+            .find(|(found, _)| found.eq_ignore_ascii_case(name));
         found.map(|(_, value)| value.as_str())
     }
 
@@ -34,7 +37,11 @@ impl Capture {
 
     /// The HTTP status of the block.
     pub fn status(&self) -> u16 {
-        self.text().split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0)
+        self.text()
+            .split(' ')
+            .nth(1)
+            .and_then(|status| status.parse().ok())
+            .unwrap_or(0)
     }
 }
 
@@ -48,7 +55,10 @@ pub fn captures(job: &Path) -> Vec<Capture> {
             let mut capture = Capture {
                 kind: headers.kind().to_owned(),
                 uri: headers.target_uri().unwrap_or_default().to_owned(),
-                headers: headers.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
+                headers: headers
+                    .iter()
+                    .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                    .collect(),
                 block: Vec::new(),
             };
             capture.block = record.block(BLOCK_BYTES_MAX).unwrap();
@@ -64,14 +74,19 @@ pub fn captures(job: &Path) -> Vec<Capture> {
 pub fn sound(job: &Path) {
     for file in files(job) {
         let name = file.display();
-        assert!(file.extension().is_some_and(|ending| ending == "gz"), "{name} was left behind");
+        assert!(
+            file.extension().is_some_and(|ending| ending == "gz"),
+            "{name} was left behind"
+        );
         let report = check(&file).unwrap();
         assert!(report.is_sound(), "{name}: {:?}", report.faults);
     }
 }
 
 fn files(job: &Path) -> Vec<PathBuf> {
-    let Ok(entries) = std::fs::read_dir(job.join("warcs")) else { return Vec::new() };
+    let Ok(entries) = std::fs::read_dir(job.join("warcs")) else {
+        return Vec::new();
+    };
     let mut files: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
     files.sort();
     files

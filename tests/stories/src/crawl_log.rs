@@ -29,7 +29,21 @@ pub fn lines(job: &Path) -> Vec<Line> {
 
 fn read(line: &str) -> Line {
     let columns: Vec<&str> = line.split_ascii_whitespace().collect();
-    let [_, status, size, uri, hops, via, _, _, _, digest, _, annotations] = columns[..] else {
+    let [
+        _,
+        status,
+        size,
+        uri,
+        hops,
+        via,
+        _,
+        _,
+        _,
+        digest,
+        _,
+        annotations,
+    ] = columns[..]
+    else {
         panic!("a line of crawl.log has 12 columns: {line:?}");
     };
     Line {
@@ -39,13 +53,19 @@ fn read(line: &str) -> Line {
         hops: hops.to_owned(),
         via: via.to_owned(),
         digest: digest.to_owned(),
-        annotations: annotations.split(',').filter(|note| *note != "-").map(str::to_owned).collect(),
+        annotations: annotations
+            .split(',')
+            .filter(|note| *note != "-")
+            .map(str::to_owned)
+            .collect(),
     }
 }
 
 impl Line {
     /// Whether an annotation begins with this.
     pub fn notes(&self, beginning: &str) -> bool {
-        self.annotations.iter().any(|note| note.starts_with(beginning))
+        self.annotations
+            .iter()
+            .any(|note| note.starts_with(beginning))
     }
 }

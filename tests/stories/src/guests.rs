@@ -1,7 +1,11 @@
 //! Plugins that misbehave, each in one way.
 
 // The sandbox's own tests make their guests of the same clay.
-#[allow(dead_code, unreachable_pub, reason = "what the sandbox's tests need and stories do not")]
+#[allow(
+    dead_code,
+    unreachable_pub,
+    reason = "what the sandbox's tests need and stories do not"
+)]
 #[path = "../../../host/sandbox/tests/sandbox/guest.rs"]
 mod guest;
 

@@ -11,7 +11,10 @@
 //! Every story runs against real sockets and real files, and whatever it is about, its WARC files must be sound and
 //! none may be left open: [`Story::run`] sees to that. The tests of the command line use the same words.
 
-#![allow(clippy::unwrap_used, reason = "a harness of tests: what goes wrong here fails the test that asked")]
+#![allow(
+    clippy::unwrap_used,
+    reason = "a harness of tests: what goes wrong here fails the test that asked"
+)]
 
 mod captures;
 mod crawl_log;

@@ -32,10 +32,21 @@ pub fn raw(pages: Vec<(&'static str, Vec<u8>)>) -> Raw {
         for stream in listener.incoming() {
             let mut stream = stream.unwrap();
             let request = read_head(&mut stream);
-            let target = String::from_utf8_lossy(&request).split(' ').nth(1).unwrap_or_default().to_owned();
-            let response = pages.iter().find(|(page, _)| *page == target).map(|(_, bytes)| bytes.clone());
+            let target = String::from_utf8_lossy(&request)
+                .split(' ')
+                .nth(1)
+                .unwrap_or_default()
+                .to_owned();
+            let response = pages
+                .iter()
+                .find(|(page, _)| *page == target)
+                .map(|(_, bytes)| bytes.clone());
             let response = response.unwrap_or_default();
-            kept.lock().unwrap().push(Exchanged { target, request, response: response.clone() });
+            kept.lock().unwrap().push(Exchanged {
+                target,
+                request,
+                response: response.clone(),
+            });
             // A client that goes away is the client's business.
             let _ = stream.write_all(&response);
         }

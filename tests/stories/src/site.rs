@@ -10,12 +10,18 @@ pub struct Sites {
 
 /// Begins a web with the site of `host`, which needs to end in `.localhost`.
 pub fn site(host: &str) -> Sites {
-    Sites { web: Web::builder(), host: String::new() }.and(host)
+    Sites {
+        web: Web::builder(),
+        host: String::new(),
+    }
+    .and(host)
 }
 
 /// An HTML page with this body.
 pub fn html(body: &str) -> Reply {
-    Reply::html(format!("<!doctype html><html><head><title>t</title></head><body>{body}</body></html>"))
+    Reply::html(format!(
+        "<!doctype html><html><head><title>t</title></head><body>{body}</body></html>"
+    ))
 }
 
 impl Sites {
@@ -33,7 +39,11 @@ impl Sites {
     }
 
     /// What the function makes of each request.
-    pub fn answer(mut self, target: &str, answer: impl Fn(&Seen) -> Reply + Send + Sync + 'static) -> Sites {
+    pub fn answer(
+        mut self,
+        target: &str,
+        answer: impl Fn(&Seen) -> Reply + Send + Sync + 'static,
+    ) -> Sites {
         self.web.site(&self.host).answer(target, answer);
         self
     }

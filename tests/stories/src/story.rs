@@ -1,6 +1,7 @@
 //! A crawl to be told, and one that has been.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use opilio_crawl::{Crawl, CrawlError, End, Order, ProfileSource, Summary, plan};
@@ -37,7 +38,7 @@ fsync = "none"
 pub struct Story {
     profile: toml::Table,
     seeds: Vec<String>,
-    home: TempDir,
+    home: Arc<TempDir>,
 }
 
 /// A crawl that has been told.
@@ -49,18 +50,27 @@ pub struct Told {
     /// Records of the archive, those of earlier runs included.
     pub captures: Vec<Capture>,
     job: PathBuf,
+    // Goes when the last that tells of it goes.
+    _home: Arc<TempDir>,
 }
 
 /// A crawl with a profile that says nothing yet.
 pub fn crawl() -> Story {
-    Story { profile: UNSAID.parse().unwrap(), seeds: Vec::new(), home: tempfile::tempdir().unwrap() }
+    Story {
+        profile: UNSAID.parse().unwrap(),
+        seeds: Vec::new(),
+        home: Arc::new(tempfile::tempdir().unwrap()),
+    }
 }
 
 /// Where compiled components are kept between stories: beside what cargo builds.
 pub fn component_cache() -> PathBuf {
     let test = std::env::current_exe().unwrap();
     // target/PROFILE/deps/TEST
-    test.ancestors().nth(3).unwrap().join("tmp/components")
+    test.ancestors()
+        .nth(3)
+        .unwrap()
+        .join("tmp/cache/opilio/components")
 }
 
 /// Waits until a condition holds.
@@ -85,7 +95,10 @@ impl Story {
     pub fn plugin(self, name: &str, component: &[u8]) -> Story {
         let file = self.home.path().join(format!("{name}.wasm"));
         std::fs::write(&file, component).unwrap();
-        self.profile(&format!("[plugins.{name}]\ncomponent = '{}'", file.display()))
+        self.profile(&format!(
+            "[plugins.{name}]\ncomponent = '{}'",
+            file.display()
+        ))
     }
 
     /// Adds a seed.
@@ -110,7 +123,10 @@ impl Story {
     /// As [`plan`] and `Plan::begin`.
     pub fn begin(&self) -> Result<Crawl, CrawlError> {
         let order = Order {
-            profile: ProfileSource::Text { file: "story.toml".to_owned(), text: self.profile_text() },
+            profile: ProfileSource::Text {
+                file: "story.toml".to_owned(),
+                text: self.profile_text(),
+            },
             seeds: self.seeds.clone(),
             contact_url: None,
             job: Some(self.job()),
@@ -142,7 +158,13 @@ impl Story {
         let summary = tokio::time::timeout(PATIENCE, running).await;
         let summary = summary.unwrap_or_else(|_| panic!("hangs; so far: {:#?}", lines(&job)));
         sound(&job);
-        Told { summary, log: lines(&job), captures: captures(&job), job }
+        Told {
+            summary,
+            log: lines(&job),
+            captures: captures(&job),
+            job,
+            _home: self.home.clone(),
+        }
     }
 }
 
@@ -170,7 +192,10 @@ impl Told {
 
     /// Records of one kind about a URI.
     pub fn records(&self, kind: &str, uri: &str) -> Vec<&Capture> {
-        self.captures.iter().filter(|capture| capture.kind == kind && capture.uri == uri).collect()
+        self.captures
+            .iter()
+            .filter(|capture| capture.kind == kind && capture.uri == uri)
+            .collect()
     }
 
     /// The only record of a kind about a URI.
@@ -178,14 +203,21 @@ impl Told {
     pub fn record(&self, kind: &str, uri: &str) -> &Capture {
         match self.records(kind, uri)[..] {
             [sole] => sole,
-            ref other => panic!("{} records of {kind} about {uri}: {:#?}", other.len(), self.log),
+            ref other => panic!(
+                "{} records of {kind} about {uri}: {:#?}",
+                other.len(),
+                self.log
+            ),
         }
     }
 
     /// `STATUS URI HOPS` of every line of the log, sorted.
     pub fn statuses(&self) -> Vec<String> {
-        let mut statuses: Vec<_> =
-            self.log.iter().map(|line| format!("{} {} {}", line.status, line.uri, line.hops)).collect();
+        let mut statuses: Vec<_> = self
+            .log
+            .iter()
+            .map(|line| format!("{} {} {}", line.status, line.uri, line.hops))
+            .collect();
         statuses.sort();
         statuses
     }
@@ -205,7 +237,9 @@ impl Told {
 pub fn asked(web: &Web) -> Vec<String> {
     let requests = web.requests();
     let pages = requests.iter().filter(|seen| seen.target != "/robots.txt");
-    let mut asked: Vec<_> = pages.map(|seen| format!("{} {}", seen.host, seen.target)).collect();
+    let mut asked: Vec<_> = pages
+        .map(|seen| format!("{} {}", seen.host, seen.target))
+        .collect();
     asked.sort();
     asked
 }

@@ -16,8 +16,10 @@ fn payload_digest(body: &[u8]) -> String {
 async fn links_are_found_in_whatever_a_page_is_written() {
     let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
     gzip.write_all(b"<a href='/from-gzip.html'>x</a>").unwrap();
-    let utf16: Vec<u8> =
-        "\u{feff}<a href='/from-utf-16.html'>x</a>".encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let utf16: Vec<u8> = "\u{feff}<a href='/from-utf-16.html'>x</a>"
+        .encode_utf16()
+        .flat_map(u16::to_le_bytes)
+        .collect();
     let web = site(WWW)
         .page("/", html("<a href='/zip'>z</a><a href='/latin'>l</a><a href='/meta'>m</a><a href='/wide'>w</a><a href='/\u{f1}o \u{fc}.html'>n</a>"))
         .page("/zip", Reply::ok("text/html", gzip.finish().unwrap()).with("content-encoding", "gzip"))
@@ -42,7 +44,11 @@ async fn links_are_found_in_whatever_a_page_is_written() {
     .map(|target| format!("{WWW} {target}"));
     expected.sort();
     assert_eq!(asked(&web), expected);
-    assert_eq!(told.record("response", &web.url(WWW, "/caf%C3%A9.html")).status(), 404);
+    assert_eq!(
+        told.record("response", &web.url(WWW, "/caf%C3%A9.html"))
+            .status(),
+        404
+    );
 }
 
 /// Bytes that do not compress.
@@ -59,21 +65,47 @@ fn noise(length: usize) -> Vec<u8> {
 async fn a_body_that_does_not_fit_in_memory_is_archived_whole() {
     let body = noise(300_000);
     let web = site(WWW)
-        .page("/", html("<a href='/large.bin'>l</a><a href='/chunked.bin'>c</a>"))
-        .page("/large.bin", Reply::ok("application/octet-stream", body.clone()))
-        .page("/chunked.bin", Reply::ok("application/octet-stream", body.clone()).chunked(1000))
+        .page(
+            "/",
+            html("<a href='/large.bin'>l</a><a href='/chunked.bin'>c</a>"),
+        )
+        .page(
+            "/large.bin",
+            Reply::ok("application/octet-stream", body.clone()),
+        )
+        .page(
+            "/chunked.bin",
+            Reply::ok("application/octet-stream", body.clone()).chunked(1000),
+        )
         .serve()
         .await;
-    let told = crawl().profile("[fetch]\nspool-memory = '4KiB'").seed(web.url(WWW, "/")).run().await.finished();
+    let told = crawl()
+        .profile("[fetch]\nspool-memory = '4KiB'")
+        .seed(web.url(WWW, "/"))
+        .run()
+        .await
+        .finished();
     let whole = told.record("response", &web.url(WWW, "/large.bin"));
     assert!(whole.block.ends_with(&body));
-    assert_eq!(whole.header("warc-payload-digest"), Some(&*payload_digest(&body)));
+    assert_eq!(
+        whole.header("warc-payload-digest"),
+        Some(&*payload_digest(&body))
+    );
     let chunked = told.record("response", &web.url(WWW, "/chunked.bin"));
-    assert!(chunked.block.len() > body.len() + 300 * 5, "the framing of {} chunks is kept", 300);
-    assert_eq!(chunked.header("warc-payload-digest"), Some(&*payload_digest(&body)));
+    assert!(
+        chunked.block.len() > body.len() + 300 * 5,
+        "the framing of {} chunks is kept",
+        300
+    );
+    assert_eq!(
+        chunked.header("warc-payload-digest"),
+        Some(&*payload_digest(&body))
+    );
     assert_eq!(chunked.header("warc-truncated"), None);
     assert_eq!(told.sole(&web.url(WWW, "/large.bin")).size, "300000");
-    let left: Vec<_> = std::fs::read_dir(told.job().join("scratch")).unwrap().collect();
+    let left: Vec<_> = std::fs::read_dir(told.job().join("scratch"))
+        .unwrap()
+        .collect();
     assert!(left.is_empty(), "{left:?}");
 }
 
@@ -82,14 +114,25 @@ async fn a_body_that_is_too_long_is_cut_and_says_so() {
     let body = noise(50_000);
     let web = site(WWW)
         .page("/", html("<a href='/large.bin'>l</a>"))
-        .page("/large.bin", Reply::ok("application/octet-stream", body.clone()))
+        .page(
+            "/large.bin",
+            Reply::ok("application/octet-stream", body.clone()),
+        )
         .serve()
         .await;
-    let told = crawl().profile("[fetch]\nbody-max = '10KiB'").seed(web.url(WWW, "/")).run().await.finished();
+    let told = crawl()
+        .profile("[fetch]\nbody-max = '10KiB'")
+        .seed(web.url(WWW, "/"))
+        .run()
+        .await
+        .finished();
     let cut = told.record("response", &web.url(WWW, "/large.bin"));
     assert_eq!(cut.header("warc-truncated"), Some("length"));
     assert!(cut.block.ends_with(&body[..10 * 1024]));
-    assert_eq!(cut.header("warc-payload-digest"), Some(&*payload_digest(&body[..10 * 1024])));
+    assert_eq!(
+        cut.header("warc-payload-digest"),
+        Some(&*payload_digest(&body[..10 * 1024]))
+    );
     let whole = told.record("response", &web.url(WWW, "/"));
     assert_eq!(whole.header("warc-truncated"), None);
 }

@@ -22,7 +22,11 @@ async fn a_busy_server_is_asked_again_when_it_said_and_the_answer_is_archived() 
     assert_eq!(told.record("response", &busy).status(), 200);
     let line = told.sole(&busy);
     assert!(line.status == 200 && line.notes("2t"), "{line:?}");
-    assert!(told.summary.progress.elapsed >= Duration::from_secs(1), "{:?}", told.summary.progress.elapsed);
+    assert!(
+        told.summary.progress.elapsed >= Duration::from_secs(1),
+        "{:?}",
+        told.summary.progress.elapsed
+    );
     assert!(told.log_file("nonfatal-errors.log").contains(&busy));
 }
 
@@ -37,9 +41,15 @@ async fn a_server_that_stays_busy_is_archived_as_it_is_in_the_end() {
 
 #[tokio::test]
 async fn a_host_that_is_down_costs_few_probes_however_many_pages_it_has() {
-    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let port = std::net::TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .port();
     let down = format!("http://down.localhost:{port}");
-    let pictures: String = (0..10).map(|n| format!("<img src='{down}/{n}.png'>")).collect();
+    let pictures: String = (0..10)
+        .map(|n| format!("<img src='{down}/{n}.png'>"))
+        .collect();
     let web = site(WWW).page("/", html(&pictures)).serve().await;
     let told = crawl().seed(web.url(WWW, "/")).run().await.finished();
     let robots = told.sole(&format!("{down}/robots.txt"));
@@ -52,21 +62,45 @@ async fn a_host_that_is_down_costs_few_probes_however_many_pages_it_has() {
 #[tokio::test]
 async fn a_server_that_hangs_up_is_probed_by_its_robots_txt_alone() {
     let mute = raw(Vec::new());
-    let pictures: String =
-        (0..10).map(|n| format!("<img src='{}'>", mute.url("mute.localhost", &format!("/{n}.png")))).collect();
+    let pictures: String = (0..10)
+        .map(|n| {
+            format!(
+                "<img src='{}'>",
+                mute.url("mute.localhost", &format!("/{n}.png"))
+            )
+        })
+        .collect();
     let web = site(WWW).page("/", html(&pictures)).serve().await;
     let told = crawl().seed(web.url(WWW, "/")).run().await.finished();
-    assert_eq!(told.sole(&mute.url("mute.localhost", "/robots.txt")).status, -404);
+    assert_eq!(
+        told.sole(&mute.url("mute.localhost", "/robots.txt")).status,
+        -404
+    );
     assert_eq!(told.sole(&mute.url("mute.localhost", "/7.png")).status, -61);
-    let probes: Vec<_> = mute.exchanges().into_iter().map(|exchange| exchange.target).collect();
-    assert!(probes.len() <= 6 && probes.iter().all(|target| target == "/robots.txt"), "{probes:?}");
+    let probes: Vec<_> = mute
+        .exchanges()
+        .into_iter()
+        .map(|exchange| exchange.target)
+        .collect();
+    assert!(
+        probes.len() <= 6 && probes.iter().all(|target| target == "/robots.txt"),
+        "{probes:?}"
+    );
 }
 
 /// `.invalid` has no addresses by RFC 6761 §6.4; no name server is asked.
 #[tokio::test]
 async fn a_name_without_an_address_is_told_apart_from_pages_that_cannot_be_had_for_it() {
     let nowhere = "http://nowhere.invalid";
-    let web = site(WWW).page("/", html(&format!("<img src='{nowhere}/a.png'><img src='{nowhere}/b.png'>"))).serve().await;
+    let web = site(WWW)
+        .page(
+            "/",
+            html(&format!(
+                "<img src='{nowhere}/a.png'><img src='{nowhere}/b.png'>"
+            )),
+        )
+        .serve()
+        .await;
     let told = crawl().seed(web.url(WWW, "/")).run().await.finished();
     assert_eq!(told.sole("dns:nowhere.invalid").status, -1);
     assert_eq!(told.sole(&format!("{nowhere}/a.png")).status, -6);

@@ -2,7 +2,8 @@
 
 use opilio_crawl::End;
 use opilio_stories::{
-    Misdeed, Story, asked, asks_for_the_clock, crawl, extractor, html, scope_filter, site, stripper, wait_evaluator,
+    Misdeed, Story, asked, asks_for_the_clock, crawl, extractor, html, scope_filter, site,
+    stripper, wait_evaluator,
 };
 use opilio_test_web::Web;
 
@@ -32,7 +33,12 @@ async fn check_extractor(misdeed: Misdeed, kind: &str) {
         assert_eq!(told.record("response", &uri).status(), 200);
         assert!(errors.contains(&format!(" bad {kind} {uri}: ")), "{errors}");
     }
-    let bad = told.summary.plugins.iter().find(|plugin| plugin.name == "bad").unwrap();
+    let bad = told
+        .summary
+        .plugins
+        .iter()
+        .find(|plugin| plugin.name == "bad")
+        .unwrap();
     // robots.txt is a document too.
     assert_eq!(bad.statistics.faults_all(), 4, "{errors}");
     assert_eq!(told.summary.progress.faults, 4);
@@ -55,7 +61,10 @@ async fn a_plugin_that_wants_more_than_it_may_have_is_refused_before_anything_is
         .profile("[stacks]\npre-fetch = ['nosy']")
         .seed("http://www.story.localhost/");
     let refused = story.begin().map(drop).unwrap_err().to_string();
-    assert!(refused.contains("wasi:clocks/monotonic-clock@0.2.0"), "{refused}");
+    assert!(
+        refused.contains("wasi:clocks/monotonic-clock@0.2.0"),
+        "{refused}"
+    );
     assert!(refused.contains("story.toml:"), "{refused}");
     assert!(!story.job().exists());
 }
@@ -71,20 +80,37 @@ async fn a_scope_filter_that_always_fails_lets_nothing_in_and_halts_the_crawl() 
     let mut web = site("s0.localhost");
     for n in 0..40 {
         let body = "<a href='/a.html'>a</a>";
-        web = web.and(&format!("s{n}.localhost")).page("/", html(body)).page("/a.html", html("a"));
+        web = web
+            .and(&format!("s{n}.localhost"))
+            .page("/", html(body))
+            .page("/a.html", html("a"));
     }
     let web = web.serve().await;
-    let story = (0..40).fold(with_failing_scope(), |story, n| story.seed(web.url(&format!("s{n}.localhost"), "/")));
+    let story = (0..40).fold(with_failing_scope(), |story, n| {
+        story.seed(web.url(&format!("s{n}.localhost"), "/"))
+    });
     let told = story.run().await;
-    let End::Halted(why) = &told.summary.end else { panic!("{:?}", told.summary.end) };
-    assert!(why.contains("bad") && why.contains("run the same command again"), "{why}");
-    assert!(asked(&web).iter().all(|asked| asked.ends_with(" /")), "{:?}", asked(&web));
+    let End::Halted(why) = &told.summary.end else {
+        panic!("{:?}", told.summary.end)
+    };
+    assert!(
+        why.contains("bad") && why.contains("run the same command again"),
+        "{why}"
+    );
+    assert!(
+        asked(&web).iter().all(|asked| asked.ends_with(" /")),
+        "{:?}",
+        asked(&web)
+    );
     assert!(asked(&web).len() < 40, "it halts before it is through");
 }
 
 #[tokio::test]
 async fn other_faults_of_a_revisit_leave_the_crawl_going() {
-    let web = site(WWW).answer("/", |seen| html(&format!("version {}", seen.visit))).serve().await;
+    let web = site(WWW)
+        .answer("/", |seen| html(&format!("version {}", seen.visit)))
+        .serve()
+        .await;
     let visits = || asked(&web).len();
     let told = crawl()
         .plugin("bad-strip", &stripper(Misdeed::Traps))
@@ -100,8 +126,19 @@ async fn other_faults_of_a_revisit_leave_the_crawl_going() {
         .run_until("three visits", || visits() >= 3)
         .await;
     let page = web.url(WWW, "/");
-    assert_eq!(told.records("response", &page).len(), visits(), "unknown is archived");
-    assert!(told.of(&page).iter().all(|line| line.notes("wt:30ms")), "{:?}", told.of(&page));
+    assert_eq!(
+        told.records("response", &page).len(),
+        visits(),
+        "unknown is archived"
+    );
+    assert!(
+        told.of(&page).iter().all(|line| line.notes("wt:30ms")),
+        "{:?}",
+        told.of(&page)
+    );
     let errors = told.log_file("runtime-errors.log");
-    assert!(errors.contains(" bad-strip trap ") && errors.contains(" bad-wait trap "), "{errors}");
+    assert!(
+        errors.contains(" bad-strip trap ") && errors.contains(" bad-wait trap "),
+        "{errors}"
+    );
 }

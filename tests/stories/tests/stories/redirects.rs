@@ -9,7 +9,12 @@ const NEW: &str = "new.localhost";
 
 /// The URL of another host on the port that was asked.
 fn at(seen: &Seen, host: &str, target: &str) -> String {
-    let port = seen.headers["host"].to_str().unwrap().rsplit_once(':').unwrap().1;
+    let port = seen.headers["host"]
+        .to_str()
+        .unwrap()
+        .rsplit_once(':')
+        .unwrap()
+        .1;
     format!("http://{host}:{port}{target}")
 }
 
@@ -25,7 +30,10 @@ async fn each_redirect_is_archived_and_its_target_is_one_hop_on() {
     let told = crawl().seed(web.url(WWW, "/")).run().await.finished();
     assert_eq!(told.record("response", &web.url(WWW, "/one")).status(), 301);
     let last = told.sole(&web.url(WWW, "/three.html"));
-    assert_eq!((last.status, &*last.hops, &last.via), (200, "LRR", &web.url(WWW, "/two")));
+    assert_eq!(
+        (last.status, &*last.hops, &last.via),
+        (200, "LRR", &web.url(WWW, "/two"))
+    );
 }
 
 #[tokio::test]
@@ -38,7 +46,10 @@ async fn redirects_in_a_circle_end() {
         .serve()
         .await;
     crawl().seed(web.url(WWW, "/")).run().await.finished();
-    assert_eq!(asked(&web), ["/", "/a", "/b", "/self"].map(|target| format!("{WWW} {target}")));
+    assert_eq!(
+        asked(&web),
+        ["/", "/a", "/b", "/self"].map(|target| format!("{WWW} {target}"))
+    );
 }
 
 #[tokio::test]
@@ -54,7 +65,12 @@ async fn a_seed_that_moved_to_another_host_takes_the_scope_along() {
     let told = crawl().seed(web.url(WWW, "/")).run().await.finished();
     assert_eq!(
         asked(&web),
-        [format!("{NEW} /"), format!("{NEW} /a.html"), format!("{NEW} /b.html"), format!("{WWW} /")]
+        [
+            format!("{NEW} /"),
+            format!("{NEW} /a.html"),
+            format!("{NEW} /b.html"),
+            format!("{WWW} /")
+        ]
     );
     assert_eq!(told.sole(&web.url(NEW, "/b.html")).hops, "RLL");
 }
@@ -70,7 +86,11 @@ async fn a_page_that_moved_to_another_host_does_not() {
         .serve()
         .await;
     crawl().seed(web.url(WWW, "/")).run().await.finished();
-    assert!(!asked(&web).contains(&format!("{NEW} /a.html")), "{:?}", asked(&web));
+    assert!(
+        !asked(&web).contains(&format!("{NEW} /a.html")),
+        "{:?}",
+        asked(&web)
+    );
 }
 
 /// Both names have the same canonical form; the seen test must not swallow the target.
@@ -84,6 +104,13 @@ async fn a_redirect_to_the_same_site_under_www_is_followed() {
         .serve()
         .await;
     let told = crawl().seed(web.url(BARE, "/")).run().await.finished();
-    assert_eq!(asked(&web), [format!("{BARE} /"), format!("{WWW} /"), format!("{WWW} /a.html")]);
+    assert_eq!(
+        asked(&web),
+        [
+            format!("{BARE} /"),
+            format!("{WWW} /"),
+            format!("{WWW} /a.html")
+        ]
+    );
     assert_eq!(told.record("response", &web.url(WWW, "/")).status(), 200);
 }

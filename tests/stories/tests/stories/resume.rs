@@ -11,17 +11,29 @@ const NEW: &str = "new.localhost";
 const PAGES: usize = 40;
 
 fn tree(n: usize) -> Reply {
-    let children = [2 * n, 2 * n + 1].into_iter().filter(|child| *child < PAGES);
-    html(&children.map(|child| format!("<a href='/{child}.html'>{child}</a>")).collect::<String>())
+    let children = [2 * n, 2 * n + 1]
+        .into_iter()
+        .filter(|child| *child < PAGES);
+    html(
+        &children
+            .map(|child| format!("<a href='/{child}.html'>{child}</a>"))
+            .collect::<String>(),
+    )
 }
 
 fn page_of(target: &str) -> Option<usize> {
-    target.strip_prefix('/')?.strip_suffix(".html")?.parse().ok()
+    target
+        .strip_prefix('/')?
+        .strip_suffix(".html")?
+        .parse()
+        .ok()
 }
 
 async fn web_of_a_tree(host: &str) -> Web {
     let web = site(host).page("/", tree(1));
-    web.rest(|seen| page_of(&seen.target).map_or(Reply::status(404), tree)).serve().await
+    web.rest(|seen| page_of(&seen.target).map_or(Reply::status(404), tree))
+        .serve()
+        .await
 }
 
 fn whole_tree(host: &str) -> Vec<String> {
@@ -35,19 +47,31 @@ fn whole_tree(host: &str) -> Vec<String> {
 async fn a_crawl_that_was_stopped_goes_on_and_asks_for_nothing_twice() {
     let web = web_of_a_tree(WWW).await;
     let story = crawl().seed(web.url(WWW, "/"));
-    let told = story.run_until("ten requests", || web.requests().len() >= 10).await;
+    let told = story
+        .run_until("ten requests", || web.requests().len() >= 10)
+        .await;
     assert_eq!(told.summary.end, End::Stopped);
     let before = asked(&web).len();
     assert!(before < PAGES - 1, "stopped too late to tell: {before}");
 
-    let told = story.run_until("ten more", || asked(&web).len() >= before + 10).await;
+    let told = story
+        .run_until("ten more", || asked(&web).len() >= before + 10)
+        .await;
     assert_eq!(told.summary.end, End::Stopped);
     let told = story.run().await.finished();
     assert_eq!(asked(&web), whole_tree(WWW));
-    let robots = web.requests().iter().filter(|seen| seen.target == "/robots.txt").count();
+    let robots = web
+        .requests()
+        .iter()
+        .filter(|seen| seen.target == "/robots.txt")
+        .count();
     assert_eq!(robots, 1);
     for n in 2..PAGES {
-        assert_eq!(told.record("response", &web.url(WWW, &format!("/{n}.html"))).status(), 200);
+        assert_eq!(
+            told.record("response", &web.url(WWW, &format!("/{n}.html")))
+                .status(),
+            200
+        );
     }
 }
 
@@ -65,7 +89,9 @@ async fn a_crawl_that_has_ended_asks_for_nothing_more() {
 #[tokio::test]
 async fn a_limit_of_documents_is_kept_to_and_the_next_run_goes_on() {
     let web = web_of_a_tree(WWW).await;
-    let story = crawl().profile("[limits]\ndocuments = 7").seed(web.url(WWW, "/"));
+    let story = crawl()
+        .profile("[limits]\ndocuments = 7")
+        .seed(web.url(WWW, "/"));
     for run in 1..=2 {
         let told = story.run().await;
         assert_eq!(told.summary.end, End::DocumentLimit);
@@ -77,7 +103,12 @@ async fn a_limit_of_documents_is_kept_to_and_the_next_run_goes_on() {
 async fn a_scope_that_a_seed_widened_is_as_wide_after_a_stop() {
     let web = site(WWW)
         .answer("/", |seen| {
-            let port = seen.headers["host"].to_str().unwrap().rsplit_once(':').unwrap().1;
+            let port = seen.headers["host"]
+                .to_str()
+                .unwrap()
+                .rsplit_once(':')
+                .unwrap()
+                .1;
             Reply::redirect(301, &format!("http://{NEW}:{port}/"))
         })
         .and(NEW)
@@ -86,7 +117,11 @@ async fn a_scope_that_a_seed_widened_is_as_wide_after_a_stop() {
         .serve()
         .await;
     let story = crawl().profile("workers = 1").seed(web.url(WWW, "/"));
-    let first = story.run_until("the first page", || asked(&web).contains(&format!("{NEW} /"))).await;
+    let first = story
+        .run_until("the first page", || {
+            asked(&web).contains(&format!("{NEW} /"))
+        })
+        .await;
     assert_eq!(first.summary.end, End::Stopped);
     story.run().await.finished();
     let mut expected = whole_tree(NEW);

@@ -22,51 +22,101 @@ fn revisiting() -> Story {
 
 /// Requests for a target so far.
 fn visits(web: &Web, target: &str) -> usize {
-    web.requests().iter().filter(|seen| seen.target == target).count()
+    web.requests()
+        .iter()
+        .filter(|seen| seen.target == target)
+        .count()
 }
 
 /// The annotations of one visit, the overdue time left out.
 fn notes(line: &Line) -> Vec<&str> {
-    line.annotations.iter().map(String::as_str).filter(|note| !note.starts_with("ov:")).collect()
+    line.annotations
+        .iter()
+        .map(String::as_str)
+        .filter(|note| !note.starts_with("ov:"))
+        .collect()
 }
 
 #[tokio::test]
 async fn a_page_that_changes_gets_a_response_for_each_version() {
     let web = site(WWW)
-        .answer("/", |seen| html(&format!("<p>version {}</p><a href='/from-{}.html'>x</a>", seen.visit, seen.visit)))
+        .answer("/", |seen| {
+            html(&format!(
+                "<p>version {}</p><a href='/from-{}.html'>x</a>",
+                seen.visit, seen.visit
+            ))
+        })
         .serve()
         .await;
-    let told = revisiting().seed(web.url(WWW, "/")).run_until("three visits", || visits(&web, "/") >= 3).await;
+    let told = revisiting()
+        .seed(web.url(WWW, "/"))
+        .run_until("three visits", || visits(&web, "/") >= 3)
+        .await;
     let page = web.url(WWW, "/");
-    let versions: Vec<_> = told.records("response", &page).iter().map(|record| record.text()).collect();
+    let versions: Vec<_> = told
+        .records("response", &page)
+        .iter()
+        .map(|record| record.text())
+        .collect();
     assert_eq!(versions.len(), visits(&web, "/"));
     for (n, version) in versions.iter().enumerate() {
-        assert!(version.contains(&format!("version {}<", n + 1)), "{version}");
+        assert!(
+            version.contains(&format!("version {}<", n + 1)),
+            "{version}"
+        );
     }
     assert!(told.records("revisit", &page).is_empty());
     let log = told.of(&page);
     assert_eq!(notes(log[0]), ["wt:40ms", "1vis", "1ver"]);
     assert_eq!(notes(log[1])[1..], ["2vis", "2ver"]);
-    assert!(log[1].notes("wt:26ms") || log[1].notes("wt:27ms"), "40 ms / 1.5: {:?}", log[1]);
+    assert!(
+        log[1].notes("wt:26ms") || log[1].notes("wt:27ms"),
+        "40 ms / 1.5: {:?}",
+        log[1]
+    );
     assert!(log.iter().all(|line| line.notes("ov:")), "{log:?}");
-    assert!(visits(&web, "/from-2.html") > 0, "links of the new version are followed");
+    assert!(
+        visits(&web, "/from-2.html") > 0,
+        "links of the new version are followed"
+    );
 }
 
 #[tokio::test]
 async fn an_unchanged_page_becomes_a_revisit_that_names_its_capture() {
     let web = site(WWW).page("/", html("always the same")).serve().await;
-    let told = revisiting().seed(web.url(WWW, "/")).run_until("three visits", || visits(&web, "/") >= 3).await;
+    let told = revisiting()
+        .seed(web.url(WWW, "/"))
+        .run_until("three visits", || visits(&web, "/") >= 3)
+        .await;
     let page = web.url(WWW, "/");
     let first = told.record("response", &page);
     let revisits = told.records("revisit", &page);
     assert_eq!(revisits.len() + 1, visits(&web, "/"));
     for revisit in revisits {
-        assert!(revisit.header("warc-profile").unwrap().ends_with("/revisit/identical-payload-digest"));
-        assert_eq!(revisit.header("warc-refers-to"), first.header("warc-record-id"));
+        assert!(
+            revisit
+                .header("warc-profile")
+                .unwrap()
+                .ends_with("/revisit/identical-payload-digest")
+        );
+        assert_eq!(
+            revisit.header("warc-refers-to"),
+            first.header("warc-record-id")
+        );
         assert_eq!(revisit.header("warc-refers-to-target-uri"), Some(&*page));
-        assert_eq!(revisit.header("warc-refers-to-date"), first.header("warc-date"));
-        assert_eq!(revisit.header("warc-payload-digest"), first.header("warc-payload-digest"));
-        assert!(revisit.text().starts_with("HTTP/1.1 200") && revisit.text().ends_with("\r\n\r\n"), "{}", revisit.text());
+        assert_eq!(
+            revisit.header("warc-refers-to-date"),
+            first.header("warc-date")
+        );
+        assert_eq!(
+            revisit.header("warc-payload-digest"),
+            first.header("warc-payload-digest")
+        );
+        assert!(
+            revisit.text().starts_with("HTTP/1.1 200") && revisit.text().ends_with("\r\n\r\n"),
+            "{}",
+            revisit.text()
+        );
     }
     let log = told.of(&page);
     assert_eq!(notes(log[1]), ["unchanged", "wt:60ms", "2vis", "1ver"]);
@@ -77,35 +127,67 @@ async fn an_unchanged_page_becomes_a_revisit_that_names_its_capture() {
 async fn a_server_that_says_not_modified_is_taken_at_its_word() {
     let web = site(WWW)
         .answer("/", |seen| match seen.headers.get("if-none-match") {
-            Some(tag) if tag == "\"v1\"" => Reply { body: "".into(), ..Reply::status(304) },
-            _ => html("tagged").with("etag", "\"v1\"").with("last-modified", "Sun, 06 Nov 1994 08:49:37 GMT"),
+            Some(tag) if tag == "\"v1\"" => Reply {
+                body: "".into(),
+                ..Reply::status(304)
+            },
+            _ => html("tagged")
+                .with("etag", "\"v1\"")
+                .with("last-modified", "Sun, 06 Nov 1994 08:49:37 GMT"),
         })
         .serve()
         .await;
-    let told = revisiting().seed(web.url(WWW, "/")).run_until("three visits", || visits(&web, "/") >= 3).await;
+    let told = revisiting()
+        .seed(web.url(WWW, "/"))
+        .run_until("three visits", || visits(&web, "/") >= 3)
+        .await;
     let page = web.url(WWW, "/");
-    let requests: Vec<_> = web.requests().into_iter().filter(|seen| seen.target == "/").collect();
+    let requests: Vec<_> = web
+        .requests()
+        .into_iter()
+        .filter(|seen| seen.target == "/")
+        .collect();
     assert!(!requests[0].headers.contains_key("if-none-match"));
     for later in &requests[1..] {
         assert_eq!(later.headers["if-none-match"], "\"v1\"");
-        assert_eq!(later.headers["if-modified-since"], "Sun, 06 Nov 1994 08:49:37 GMT");
+        assert_eq!(
+            later.headers["if-modified-since"],
+            "Sun, 06 Nov 1994 08:49:37 GMT"
+        );
     }
     let first = told.record("response", &page);
     for revisit in told.records("revisit", &page) {
-        assert!(revisit.header("warc-profile").unwrap().ends_with("/revisit/server-not-modified"));
-        assert_eq!(revisit.header("warc-refers-to"), first.header("warc-record-id"));
+        assert!(
+            revisit
+                .header("warc-profile")
+                .unwrap()
+                .ends_with("/revisit/server-not-modified")
+        );
+        assert_eq!(
+            revisit.header("warc-refers-to"),
+            first.header("warc-record-id")
+        );
         assert_eq!(revisit.status(), 304);
     }
     let log = told.of(&page);
     assert_eq!((log[1].status, log[1].digest.as_str()), (304, "-"));
-    assert!(log[1].notes("unchanged") && log[1].notes("1ver") && log[1].notes("2vis"), "{:?}", log[1]);
+    assert!(
+        log[1].notes("unchanged") && log[1].notes("1ver") && log[1].notes("2vis"),
+        "{:?}",
+        log[1]
+    );
 }
 
 /// The clock counts its visits in a link: were the page extracted again, the next number would be asked for.
 #[tokio::test]
 async fn what_strippers_take_away_is_no_change_and_is_not_extracted() {
     let web = site(WWW)
-        .answer("/", |seen| html(&format!("news <i class=clock><a href='/at-{}.html'>now</a></i>", seen.visit)))
+        .answer("/", |seen| {
+            html(&format!(
+                "news <i class=clock><a href='/at-{}.html'>now</a></i>",
+                seen.visit
+            ))
+        })
         .serve()
         .await;
     let told = revisiting()
@@ -120,7 +202,9 @@ async fn what_strippers_take_away_is_no_change_and_is_not_extracted() {
             "#,
         )
         .seed(web.url(WWW, "/"))
-        .run_until("three visits, and a link", || visits(&web, "/") >= 3 && visits(&web, "/at-1.html") > 0)
+        .run_until("three visits, and a link", || {
+            visits(&web, "/") >= 3 && visits(&web, "/at-1.html") > 0
+        })
         .await;
     let page = web.url(WWW, "/");
     assert!(told.record("response", &page).text().contains("at-1"));
@@ -128,14 +212,20 @@ async fn what_strippers_take_away_is_no_change_and_is_not_extracted() {
     assert_eq!(visits(&web, "/at-2.html") + visits(&web, "/at-3.html"), 0);
     let log = told.of(&page);
     assert_eq!(notes(log[1]), ["unchanged", "wt:60ms", "2vis", "1ver"]);
-    assert_ne!(log[0].digest, log[1].digest, "the payload digest is of the bytes");
+    assert_ne!(
+        log[0].digest, log[1].digest,
+        "the payload digest is of the bytes"
+    );
 }
 
 #[tokio::test]
 async fn a_crawl_that_is_stopped_remembers_versions_and_validators() {
     let web = site(WWW)
         .answer("/", |seen| match seen.headers.get("if-none-match") {
-            Some(_) => Reply { body: "".into(), ..Reply::status(304) },
+            Some(_) => Reply {
+                body: "".into(),
+                ..Reply::status(304)
+            },
             None => html("tagged").with("etag", "\"v1\""),
         })
         .page("/a.html", html("a"))
@@ -144,7 +234,9 @@ async fn a_crawl_that_is_stopped_remembers_versions_and_validators() {
     let story = revisiting().seed(web.url(WWW, "/"));
     story.run_until("a visit", || visits(&web, "/") >= 1).await;
     let before = visits(&web, "/");
-    let told = story.run_until("another", || visits(&web, "/") > before).await;
+    let told = story
+        .run_until("another", || visits(&web, "/") > before)
+        .await;
     let page = web.url(WWW, "/");
     assert_eq!(told.records("response", &page).len(), 1);
     assert_eq!(told.records("revisit", &page).len(), visits(&web, "/") - 1);

@@ -37,7 +37,11 @@ async fn every_page_of_the_site_is_fetched_once_and_embeds_of_others_too() {
             format!("{WWW} /missing.html"),
         ]
     );
-    assert_eq!(told.record("response", &web.url(WWW, "/missing.html")).status(), 404);
+    assert_eq!(
+        told.record("response", &web.url(WWW, "/missing.html"))
+            .status(),
+        404
+    );
     assert_eq!(told.sole(&web.url(WWW, "/missing.html")).hops, "LL");
     assert_eq!(told.sole(&web.url(IMAGES, "/one.png")).hops, "E");
     assert_eq!(told.sole(&web.url(WWW, "/a.html")).via, web.url(WWW, "/"));
@@ -56,16 +60,36 @@ async fn robots_txt_comes_first_is_fetched_once_a_host_and_is_obeyed() {
     let told = crawl().seed(web.url(WWW, "/")).run().await.finished();
     let requests = web.requests();
     assert_eq!(requests[0].target, "/robots.txt");
-    assert_eq!(requests.iter().filter(|seen| seen.target == "/robots.txt").count(), 1);
-    assert_eq!(asked(&web), [format!("{WWW} /"), format!("{WWW} /b.html"), format!("{WWW} /private/press.html")]);
+    assert_eq!(
+        requests
+            .iter()
+            .filter(|seen| seen.target == "/robots.txt")
+            .count(),
+        1
+    );
+    assert_eq!(
+        asked(&web),
+        [
+            format!("{WWW} /"),
+            format!("{WWW} /b.html"),
+            format!("{WWW} /private/press.html")
+        ]
+    );
 
     let refused = told.sole(&web.url(WWW, "/private/a.html"));
-    assert_eq!((refused.status, &refused.annotations[..]), (-9998, &["robotExcluded".to_owned()][..]));
+    assert_eq!(
+        (refused.status, &refused.annotations[..]),
+        (-9998, &["robotExcluded".to_owned()][..])
+    );
     assert!(told.records("response", &refused.uri).is_empty());
 
     let robots = web.url(WWW, "/robots.txt");
     assert_eq!(told.sole(&robots).hops, "P");
-    assert!(told.record("response", &robots).text().contains("Disallow: /private/"));
+    assert!(
+        told.record("response", &robots)
+            .text()
+            .contains("Disallow: /private/")
+    );
     let name = format!("dns:{WWW}");
     assert_eq!((told.sole(&name).status, &*told.sole(&name).hops), (1, "P"));
     let record = told.record("resource", &name);
@@ -76,9 +100,17 @@ async fn robots_txt_comes_first_is_fetched_once_a_host_and_is_obeyed() {
 #[tokio::test]
 async fn a_private_address_is_refused_unless_the_profile_allows_it() {
     let web = site(WWW).page("/", html("")).serve().await;
-    let story = crawl().profile("[fetch]\nprivate-addresses = false").seed(web.url(WWW, "/"));
+    let story = crawl()
+        .profile("[fetch]\nprivate-addresses = false")
+        .seed(web.url(WWW, "/"));
     let told = story.run().await.finished();
     assert!(web.requests().is_empty());
     assert_eq!(told.of(&web.url(WWW, "/robots.txt"))[0].status, -5001);
-    assert!(told.of(&web.url(WWW, "/")).iter().all(|line| line.status < 0), "{:#?}", told.log);
+    assert!(
+        told.of(&web.url(WWW, "/"))
+            .iter()
+            .all(|line| line.status < 0),
+        "{:#?}",
+        told.log
+    );
 }
