@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
-use opilio_crawl::{Faults, Level, Crawl, CrawlError, End, Order, ProfileSource, Stop, Summary, plan};
+use opilio_crawl::{
+    Crawl, CrawlError, End, Faults, Level, Order, ProfileSource, Stop, Summary, plan,
+};
 
 use crate::summary::Sequel;
 use crate::{CrawlArgs, DisplayArgs, exit, live, summary};
@@ -11,7 +13,9 @@ use crate::{CrawlArgs, DisplayArgs, exit, live, summary};
 /// Runs the command.
 pub(crate) async fn run(args: CrawlArgs) -> Result<u8> {
     let order = order(&args);
-    run_order(&order, Sequel::Resume, args.display).await.map(|done| done.code)
+    run_order(&order, Sequel::Resume, args.display)
+        .await
+        .map(|done| done.code)
 }
 
 /// A crawl that has been run, or could not be.
@@ -21,14 +25,22 @@ pub(crate) struct Done {
 }
 
 /// Plans, crawls, shows, sums up.
-#[expect(clippy::print_stderr, reason = "faults are for the person at the terminal")]
+#[expect(
+    clippy::print_stderr,
+    reason = "faults are for the person at the terminal"
+)]
 pub(crate) async fn run_order(order: &Order, sequel: Sequel, display: DisplayArgs) -> Result<Done> {
     let refused = |faults: Faults| {
         eprintln!("{faults}");
         if faults.worst() == Some(Level::Warning) {
-            eprintln!("a profile may have this and a job may not: mend the profile, or give --contact-url URL");
+            eprintln!(
+                "a profile may have this and a job may not: mend the profile, or give --contact-url URL"
+            );
         }
-        Ok(Done { code: exit::USAGE, summary: None })
+        Ok(Done {
+            code: exit::USAGE,
+            summary: None,
+        })
     };
     let plan = match plan(order) {
         Ok(plan) => plan,
@@ -48,8 +60,15 @@ pub(crate) async fn run_order(order: &Order, sequel: Sequel, display: DisplayArg
     }
     let summary = watched(crawl, display).await;
     summary::print(&summary, sequel, display);
-    let code = if matches!(summary.end, End::Halted(_)) { exit::FAILED } else { exit::OK };
-    Ok(Done { code, summary: Some(summary) })
+    let code = if matches!(summary.end, End::Halted(_)) {
+        exit::FAILED
+    } else {
+        exit::OK
+    };
+    Ok(Done {
+        code,
+        summary: Some(summary),
+    })
 }
 
 /// Runs a crawl with the live view and the two meanings of Ctrl-C.
@@ -64,13 +83,18 @@ async fn watched(crawl: Crawl, display: DisplayArgs) -> Summary {
 }
 
 /// The first interrupt (or termination) ends politely, the second at once.
-#[expect(clippy::print_stderr, reason = "answers the person who pressed the key")]
+#[expect(
+    clippy::print_stderr,
+    reason = "answers the person who pressed the key"
+)]
 async fn heed_interrupts(stop: Stop) {
     if interrupted().await.is_err() {
         return;
     }
     stop.stop();
-    eprintln!("\nending politely: finishing what is being fetched; press Ctrl-C again to end at once");
+    eprintln!(
+        "\nending politely: finishing what is being fetched; press Ctrl-C again to end at once"
+    );
     if interrupted().await.is_ok() {
         std::process::exit(130);
     }
@@ -94,8 +118,15 @@ async fn interrupted() -> std::io::Result<()> {
 fn order(args: &CrawlArgs) -> Order {
     let (profile, seed, job) = match as_url(&args.what) {
         Some((url, host)) => {
-            let job = args.job.clone().unwrap_or_else(|| Path::new("jobs").join(host));
-            (ProfileSource::Builtin("default".to_owned()), Some(url), Some(job))
+            let job = args
+                .job
+                .clone()
+                .unwrap_or_else(|| Path::new("jobs").join(host));
+            (
+                ProfileSource::Builtin("default".to_owned()),
+                Some(url),
+                Some(job),
+            )
         }
         None => (profile_source(&args.what), None, args.job.clone()),
     };
@@ -127,7 +158,20 @@ fn as_url(what: &str) -> Option<(String, String)> {
 
 /// Where compiled components are kept between runs: the user's cache directory.
 pub(crate) fn component_cache() -> Option<PathBuf> {
-    let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let home = || set("HOME").or_else(|| set("USERPROFILE")).map(|home| home.join(".cache"));
-    Some(set("XDG_CACHE_HOME").or_else(home)?.join("opilio").join("components"))
+    let set = |name: &str| {
+        std::env::var_os(name)
+            .filter(|value| !value.is_empty())
+            .map(PathBuf::from)
+    };
+    let home = || {
+        set("HOME")
+            .or_else(|| set("USERPROFILE"))
+            .map(|home| home.join(".cache"))
+    };
+    Some(
+        set("XDG_CACHE_HOME")
+            .or_else(home)?
+            .join("opilio")
+            .join("components"),
+    )
 }

@@ -33,14 +33,24 @@ pub(crate) async fn selftest(args: DemoArgs) -> Result<u8> {
     if !args.display.quiet {
         print!("{judgement}");
     }
-    Ok(if judgement.is_sound() { exit::OK } else { exit::FAILED })
+    Ok(if judgement.is_sound() {
+        exit::OK
+    } else {
+        exit::FAILED
+    })
 }
 
 async fn crawl(args: &DemoArgs) -> Result<(u8, Web, Option<Summary>)> {
     if let Some(job) = args.job.as_deref().filter(|job| is_job(job)) {
-        bail!("{} holds a job, and the demo cannot go on with one: its web is gone; name another directory", job.display());
+        bail!(
+            "{} holds a job, and the demo cannot go on with one: its web is gone; name another directory",
+            job.display()
+        );
     }
-    let web = demo::web().serve().await.context("cannot serve the demo web on 127.0.0.1")?;
+    let web = demo::web()
+        .serve()
+        .await
+        .context("cannot serve the demo web on 127.0.0.1")?;
     let order = Order {
         profile: ProfileSource::Builtin("demo".to_owned()),
         seeds: demo::seeds(&web),
@@ -61,7 +71,9 @@ fn temporary_job() -> PathBuf {
 fn what_next(summary: &Summary) -> String {
     let job = summary.job.display();
     // As it was called, so that the lines can be pasted.
-    let opilio = std::env::args().next().unwrap_or_else(|| "opilio".to_owned());
+    let opilio = std::env::args()
+        .next()
+        .unwrap_or_else(|| "opilio".to_owned());
     format!(
         "
 What to try next:

@@ -40,13 +40,23 @@ impl Judgement {
 
 /// Reads the whole archive back.
 pub(crate) fn judge(summary: &Summary, web: &Web) -> Result<Judgement> {
-    let mut judgement = Judgement { faults: Vec::new(), passed: 0, records: 0, digests: 0 };
+    let mut judgement = Judgement {
+        faults: Vec::new(),
+        passed: 0,
+        records: 0,
+        digests: 0,
+    };
     let mut captures: BTreeMap<String, Captures> = BTreeMap::new();
     for warc in warcs(summary)? {
         let report = check(&warc)?;
         judgement.records += report.records;
         judgement.digests += report.block_digests + report.payload_digests;
-        judgement.faults.extend(report.faults.iter().map(|fault| format!("{}: {fault}", warc.display())));
+        judgement.faults.extend(
+            report
+                .faults
+                .iter()
+                .map(|fault| format!("{}: {fault}", warc.display())),
+        );
         read(&warc, &mut captures)?;
     }
     for (uri, expected) in expected(web) {
@@ -58,12 +68,20 @@ pub(crate) fn judge(summary: &Summary, web: &Web) -> Result<Judgement> {
     for plugin in &summary.plugins {
         let faults = plugin.statistics.faults_all();
         if faults > 0 {
-            judgement.faults.push(format!("plugin {}: {faults} faults", plugin.name));
+            judgement
+                .faults
+                .push(format!("plugin {}: {faults} faults", plugin.name));
         }
     }
-    let asked_and_refused = web.requests().iter().filter(|seen| seen.target.starts_with("/private/")).count();
+    let asked_and_refused = web
+        .requests()
+        .iter()
+        .filter(|seen| seen.target.starts_with("/private/"))
+        .count();
     if asked_and_refused > 0 {
-        judgement.faults.push(format!("robots.txt forbids /private/, and it was asked for {asked_and_refused} times"));
+        judgement.faults.push(format!(
+            "robots.txt forbids /private/, and it was asked for {asked_and_refused} times"
+        ));
     }
     Ok(judgement)
 }
@@ -82,7 +100,10 @@ fn read(warc: &PathBuf, captures: &mut BTreeMap<String, Captures>) -> Result<()>
     while let Some(mut record) = reader.next_record()? {
         let headers = record.headers();
         let kind = headers.kind().to_owned();
-        let digest = headers.first("WARC-Payload-Digest").unwrap_or_default().to_owned();
+        let digest = headers
+            .first("WARC-Payload-Digest")
+            .unwrap_or_default()
+            .to_owned();
         let profile = headers.first("WARC-Profile").unwrap_or_default().to_owned();
         if let Some(uri) = headers.target_uri().map(str::to_owned) {
             let capture = captures.entry(uri).or_default();
@@ -103,31 +124,65 @@ fn read(warc: &PathBuf, captures: &mut BTreeMap<String, Captures>) -> Result<()>
 
 fn status(head: &[u8]) -> u16 {
     let line = head.split(|byte| *byte == b'\r').next().unwrap_or_default();
-    String::from_utf8_lossy(line).split(' ').nth(1).and_then(|code| code.parse().ok()).unwrap_or(0)
+    String::from_utf8_lossy(line)
+        .split(' ')
+        .nth(1)
+        .and_then(|code| code.parse().ok())
+        .unwrap_or(0)
 }
 
 fn fault_of(captures: Option<&Captures>, expected: Expected) -> Option<String> {
     let nothing = Captures::default();
     let captures = captures.unwrap_or(&nothing);
     let responses = captures.responses.len();
-    let statuses = || captures.responses.iter().map(|(status, _)| status.to_string()).collect::<Vec<_>>().join(", ");
+    let statuses = || {
+        captures
+            .responses
+            .iter()
+            .map(|(status, _)| status.to_string())
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
     match expected {
-        Expected::Absent if responses > 0 => Some(format!("archived ({}), and must not be", statuses())),
+        Expected::Absent if responses > 0 => {
+            Some(format!("archived ({}), and must not be", statuses()))
+        }
         Expected::Absent => None,
-        Expected::Archived(status) if captures.responses.iter().any(|(found, _)| *found == status) => None,
-        Expected::Archived(status) => Some(format!("not archived with status {status} (found: {})", statuses())),
+        Expected::Archived(status)
+            if captures.responses.iter().any(|(found, _)| *found == status) =>
+        {
+            None
+        }
+        Expected::Archived(status) => Some(format!(
+            "not archived with status {status} (found: {})",
+            statuses()
+        )),
         Expected::Versions => {
-            let mut digests: Vec<_> = captures.responses.iter().map(|(_, digest)| digest).collect();
+            let mut digests: Vec<_> = captures
+                .responses
+                .iter()
+                .map(|(_, digest)| digest)
+                .collect();
             digests.sort();
             digests.dedup();
-            (digests.len() < 2).then(|| format!("changed and was archived in {} versions", digests.len()))
+            (digests.len() < 2)
+                .then(|| format!("changed and was archived in {} versions", digests.len()))
         }
         Expected::Unchanged if responses == 1 => None,
         Expected::Unchanged => Some(format!("did not change and was archived {responses} times")),
-        Expected::Revisited(profile) if responses == 1 && captures.revisits.iter().any(|found| found.ends_with(profile)) => None,
-        Expected::Revisited(profile) => {
-            Some(format!("{responses} responses and {} revisit records, none of them {profile}", captures.revisits.len()))
+        Expected::Revisited(profile)
+            if responses == 1
+                && captures
+                    .revisits
+                    .iter()
+                    .any(|found| found.ends_with(profile)) =>
+        {
+            None
         }
+        Expected::Revisited(profile) => Some(format!(
+            "{responses} responses and {} revisit records, none of them {profile}",
+            captures.revisits.len()
+        )),
     }
 }
 
@@ -144,6 +199,10 @@ impl fmt::Display for Judgement {
             self.passed,
             self.faults.len()
         )?;
-        writeln!(f, "selftest {}", if self.is_sound() { "passed" } else { "FAILED" })
+        writeln!(
+            f,
+            "selftest {}",
+            if self.is_sound() { "passed" } else { "FAILED" }
+        )
     }
 }

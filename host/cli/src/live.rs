@@ -4,7 +4,9 @@ use std::collections::VecDeque;
 use std::io::IsTerminal;
 use std::time::Duration;
 
-use indicatif::{HumanBytes, HumanDuration, MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{
+    HumanBytes, HumanDuration, MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle,
+};
 use opilio_crawl::{Job, Progress, View};
 use serde_json::json;
 use tokio::sync::oneshot;
@@ -42,7 +44,15 @@ impl Live {
 /// Starts showing a crawl.
 pub(crate) fn start(view: View, job: &Job, display: DisplayArgs) -> Live {
     let (end, ended) = oneshot::channel();
-    let title = format!("{} {}", if job.resumed() { "resuming" } else { "crawling" }, job.directory().display());
+    let title = format!(
+        "{} {}",
+        if job.resumed() {
+            "resuming"
+        } else {
+            "crawling"
+        },
+        job.directory().display()
+    );
     let task = if display.quiet {
         tokio::spawn(async move {
             let _ = ended.await;
@@ -61,7 +71,8 @@ pub(crate) fn start(view: View, job: &Job, display: DisplayArgs) -> Live {
 async fn picture(view: View, title: String, mut ended: oneshot::Receiver<()>) {
     let screen = MultiProgress::with_draw_target(ProgressDrawTarget::stderr());
     let line = |template: &str| {
-        let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_spinner());
+        let style = ProgressStyle::with_template(template)
+            .unwrap_or_else(|_| ProgressStyle::default_spinner());
         screen.add(ProgressBar::new_spinner().with_style(style))
     };
     let head = line("{spinner:.green} {msg}");
@@ -123,26 +134,44 @@ fn totals_of(now: &Progress, recent: f64) -> [String; TOTALS] {
                 revisits.changed, revisits.unchanged, revisits.not_modified, revisits.unknown
             ),
         ),
-        line("received", format!("{}; {:.1} URIs/s, now {recent:.1}", HumanBytes(now.bytes), rate(now))),
+        line(
+            "received",
+            format!(
+                "{}; {:.1} URIs/s, now {recent:.1}",
+                HumanBytes(now.bytes),
+                rate(now)
+            ),
+        ),
         line("plugins", format!("{} faults", now.faults)),
     ]
 }
 
 /// A line of names, then the busiest queues; empty where there are fewer.
 fn queues_of(now: &Progress) -> impl Iterator<Item = String> + '_ {
-    let names = format!("{:<QUEUE_WIDTH$} {:>8} {:>11} {:>7}", "busiest queues", "turns", "received", "status");
+    let names = format!(
+        "{:<QUEUE_WIDTH$} {:>8} {:>11} {:>7}",
+        "busiest queues", "turns", "received", "status"
+    );
     let queues = now.busiest.iter().map(|(queue, tally)| {
         let name = clip(queue, QUEUE_WIDTH);
         let received = HumanBytes(tally.bytes).to_string();
-        format!("{name:<QUEUE_WIDTH$} {:>8} {received:>11} {:>7}", tally.uris, tally.last_status)
+        format!(
+            "{name:<QUEUE_WIDTH$} {:>8} {received:>11} {:>7}",
+            tally.uris, tally.last_status
+        )
     });
     let header = (!now.busiest.is_empty()).then_some(names);
-    header.into_iter().chain(queues).chain(std::iter::repeat(String::new()))
+    header
+        .into_iter()
+        .chain(queues)
+        .chain(std::iter::repeat(String::new()))
 }
 
 /// URIs per second between the first and the last of these moments.
 fn rate_of(recent: &VecDeque<(Duration, u64)>) -> f64 {
-    let (Some((from, before)), Some((to, after))) = (recent.front(), recent.back()) else { return 0.0 };
+    let (Some((from, before)), Some((to, after))) = (recent.front(), recent.back()) else {
+        return 0.0;
+    };
     (after - before) as f64 / (*to - *from).as_secs_f64().max(REFRESH.as_secs_f64())
 }
 
@@ -196,7 +225,10 @@ fn clip(text: &str, width: usize) -> String {
     }
 }
 
-#[expect(clippy::print_stderr, reason = "progress is for whoever watches, results go to standard output")]
+#[expect(
+    clippy::print_stderr,
+    reason = "progress is for whoever watches, results go to standard output"
+)]
 fn say(line: &str) {
     eprintln!("{line}");
 }

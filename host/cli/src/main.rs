@@ -23,9 +23,15 @@ mod exit {
 
 /// A web-archive crawler whose heuristics are WebAssembly components.
 #[derive(Debug, Parser)]
-#[command(name = "opilio", version, about, arg_required_else_help = true, after_help = "\
+#[command(
+    name = "opilio",
+    version,
+    about,
+    arg_required_else_help = true,
+    after_help = "\
 Exit codes: 0 done or stopped politely, 1 could not go on (nothing is lost), 2 faults in the command line, the profile
-or a component (nothing was created), 130 ended at once by a second Ctrl-C.")]
+or a component (nothing was created), 130 ended at once by a second Ctrl-C."
+)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -86,7 +92,9 @@ fn main() -> ExitCode {
     start_tracing();
     let runtime = match tokio::runtime::Runtime::new() {
         Ok(runtime) => runtime,
-        Err(problem) => return fail(&anyhow::Error::new(problem).context("cannot start the async runtime")),
+        Err(problem) => {
+            return fail(&anyhow::Error::new(problem).context("cannot start the async runtime"));
+        }
     };
     let result = runtime.block_on(async {
         match cli.command {
@@ -105,7 +113,10 @@ fn main() -> ExitCode {
 fn start_tracing() {
     let filter = tracing_subscriber::EnvFilter::try_from_default_env()
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn"));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .init();
 }
 
 #[expect(clippy::print_stderr, reason = "the last word of the process")]

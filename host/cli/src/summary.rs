@@ -1,7 +1,5 @@
 //! The last words of a crawl.
 
-use std::path::Path;
-
 use indicatif::{HumanBytes, HumanDuration};
 use opilio_crawl::{End, PluginReport, Repaired, Summary};
 use serde_json::json;
@@ -40,7 +38,13 @@ fn text(summary: &Summary, sequel: Sequel) -> String {
     let mut lines = vec![
         ("crawl", end),
         ("time", HumanDuration(progress.elapsed).to_string()),
-        ("URIs", format!("{} discovered, {} still queued", statistics.discovered, statistics.queued)),
+        (
+            "URIs",
+            format!(
+                "{} discovered, {} still queued",
+                statistics.discovered, statistics.queued
+            ),
+        ),
         (
             "finished",
             format!(
@@ -58,31 +62,62 @@ fn text(summary: &Summary, sequel: Sequel) -> String {
     }
     lines.push(("received", HumanBytes(progress.bytes).to_string()));
     lines.push(("job", summary.job.display().to_string()));
-    // Within the job, unless the profile says otherwise.
-    let inside = |path: &Path| path.strip_prefix(&summary.job).unwrap_or(path).display().to_string();
-    lines.push(("logs", inside(&summary.logs)));
-    lines.extend(summary.warcs.iter().map(|warc| ("WARC", inside(warc))));
-    let text = lines.iter().map(|(name, value)| format!("{name:>NAME_WIDTH$}  {value}\n"));
+    lines.push(("logs", summary.logs.display().to_string()));
+    // Whole, to be pasted into a command.
+    lines.extend(
+        summary
+            .warcs
+            .iter()
+            .map(|warc| ("WARC", warc.display().to_string())),
+    );
+    let text = lines
+        .iter()
+        .map(|(name, value)| format!("{name:>NAME_WIDTH$}  {value}\n"));
     text.chain(plugins(summary)).collect()
 }
 
 /// A table of the plugins that were called.
 fn plugins(summary: &Summary) -> Vec<String> {
-    let called: Vec<_> = summary.plugins.iter().filter(|plugin| plugin.statistics.calls > 0).collect();
-    let width = called.iter().map(|plugin| plugin.name.chars().count()).max().unwrap_or(0).max("plugin".len());
+    let called: Vec<_> = summary
+        .plugins
+        .iter()
+        .filter(|plugin| plugin.statistics.calls > 0)
+        .collect();
+    let width = called
+        .iter()
+        .map(|plugin| plugin.name.chars().count())
+        .max()
+        .unwrap_or(0)
+        .max("plugin".len());
     let line = |plugin: &PluginReport| {
         let statistics = &plugin.statistics;
         let per_call = statistics.time.as_secs_f64() * 1e6 / statistics.calls as f64;
-        let mut faults: Vec<String> = statistics.faults.iter().filter(|(_, n)| **n > 0).map(|(kind, n)| format!("{n} {kind}")).collect();
+        let mut faults: Vec<String> = statistics
+            .faults
+            .iter()
+            .filter(|(_, n)| **n > 0)
+            .map(|(kind, n)| format!("{n} {kind}"))
+            .collect();
         if faults.is_empty() {
             faults.push("-".to_owned());
         }
         let (name, calls) = (&plugin.name, statistics.calls);
-        format!("{:NAME_WIDTH$}  {name:<width$} {calls:>9} {per_call:>9.0} µs  {}\n", "", faults.join(", "))
+        format!(
+            "{:NAME_WIDTH$}  {name:<width$} {calls:>9} {per_call:>9.0} µs  {}\n",
+            "",
+            faults.join(", ")
+        )
     };
-    let names = (!called.is_empty())
-        .then(|| format!("{:>NAME_WIDTH$}  {:<width$} {:>9} {:>12}  faults\n", "plugins", "", "calls", "a call"));
-    names.into_iter().chain(called.into_iter().map(line)).collect()
+    let names = (!called.is_empty()).then(|| {
+        format!(
+            "{:>NAME_WIDTH$}  {:<width$} {:>9} {:>12}  faults\n",
+            "plugins", "", "calls", "a call"
+        )
+    });
+    names
+        .into_iter()
+        .chain(called.into_iter().map(line))
+        .collect()
 }
 
 fn as_json(summary: &Summary) -> serde_json::Value {
@@ -112,7 +147,11 @@ fn as_json(summary: &Summary) -> serde_json::Value {
 pub(crate) fn repaired(repaired: &Repaired) -> String {
     let found = repaired.found.display();
     match &repaired.file {
-        Some(file) => format!("{found} had been left open: {} whole records kept as {}", repaired.records, file.display()),
+        Some(file) => format!(
+            "{found} had been left open: {} whole records kept as {}",
+            repaired.records,
+            file.display()
+        ),
         None => format!("{found} had been left open without a whole record; removed"),
     }
 }
