@@ -8,15 +8,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use opilio_test_web::Web;
 use opilio_test_web::directory::Directory;
 
-/// Debian packages of documentation, the folder of each that is served, its host and its start page.
-const DOCUMENTATION: [(&str, &str, &str, &str); 2] = [
-    ("python3.11-doc", "usr/share/doc/python3.11/html", "python.docs.localhost", "index.html"),
-    ("postgresql-doc-15", "usr/share/doc/postgresql-doc-15/html", "postgresql.docs.localhost", "index.html"),
-];
+use crate::command::{output, status};
+use crate::documentation::{self, Documentation};
+use crate::repository::root;
 
 /// Fewest pages that make the test mean something.
 const PAGES_MIN: usize = 1000;
@@ -30,7 +28,7 @@ pub(crate) fn run() -> Result<()> {
     let home = root().join("target/judges");
     fs::create_dir_all(&home)?;
     let python = python(&home)?;
-    let documentation = documentation(&home)?;
+    let documentation = documentation::packages()?;
     let opilio = build_opilio()?;
     let runtime = tokio::runtime::Runtime::new()?;
     let mut judged = 0;
@@ -44,10 +42,15 @@ pub(crate) fn run() -> Result<()> {
 
 /// Crawls the documentation packages and compares with an independent walk of their links.
 #[expect(clippy::print_stdout, reason = "the result of the command")]
-async fn real_input(home: &Path, python: &Path, documentation: &[PathBuf], opilio: &Path) -> Result<()> {
+async fn real_input(
+    home: &Path,
+    python: &Path,
+    documentation: &[Documentation],
+    opilio: &Path,
+) -> Result<()> {
     let mut web = Web::builder();
-    for (root, (_, _, host, _)) in documentation.iter().zip(DOCUMENTATION) {
-        Directory::read(root)?.serve(web.site(host));
+    for package in documentation {
+        Directory::read(&package.root)?.serve(web.site(package.host));
     }
     let web = web.serve().await?;
     let job = home.join("real-input");
@@ -59,13 +62,23 @@ async fn real_input(home: &Path, python: &Path, documentation: &[PathBuf], opili
     let mut walk = Command::new(python);
     walk.arg(root().join("tests/judges/link_walk.py"));
     let mut seeds = Vec::new();
-    for (root, (_, _, host, start)) in documentation.iter().zip(DOCUMENTATION) {
-        walk.arg(format!("{host}:{}={}//{start}", web.address().port(), root.display()));
+    for Documentation { root, host, start } in documentation {
+        walk.arg(format!(
+            "{host}:{}={}//{start}",
+            web.address().port(),
+            root.display()
+        ));
         seeds.push(web.url(host, &format!("/{start}")));
     }
     let expected = output(&mut walk)?;
-    let pages = expected.lines().filter(|line| line.contains(".html")).count();
-    ensure!(pages >= PAGES_MIN, "the link walk reached {pages} pages, fewer than {PAGES_MIN}");
+    let pages = expected
+        .lines()
+        .filter(|line| line.contains(".html"))
+        .count();
+    ensure!(
+        pages >= PAGES_MIN,
+        "the link walk reached {pages} pages, fewer than {PAGES_MIN}"
+    );
     let list = job.join("expected.txt");
     fs::write(&list, &expected)?;
 
@@ -75,13 +88,23 @@ async fn real_input(home: &Path, python: &Path, documentation: &[PathBuf], opili
     crawl(opilio, &profile, &directory).await?;
     let asked = web.requests().len();
     let warcs = directory.join("warcs");
-    status(Command::new(python).arg(root().join("tests/judges/judge_warcs.py")).arg(&list).arg(&warcs))?;
+    status(
+        Command::new(python)
+            .arg(root().join("tests/judges/judge_warcs.py"))
+            .arg(&list)
+            .arg(&warcs),
+    )?;
     warcio_check(python, &warcs)?;
 
     crawl(opilio, &profile, &directory).await?;
     let again = web.requests().len() - asked;
-    ensure!(again == 0, "a second run of a finished job fetched {again} times");
-    println!("real input: {pages} pages reached by an independent walk are archived once; a second run fetched nothing");
+    ensure!(
+        again == 0,
+        "a second run of a finished job fetched {again} times"
+    );
+    println!(
+        "real input: {pages} pages reached by an independent walk are archived once; a second run fetched nothing"
+    );
     Ok(())
 }
 
@@ -118,7 +141,12 @@ fn demo_web(home: &Path, python: &Path, opilio: &Path) -> Result<()> {
     let none = home.join("none.txt");
     fs::write(&none, "")?;
     let warcs = job.join("warcs");
-    status(Command::new(python).arg(root().join("tests/judges/judge_warcs.py")).arg(&none).arg(&warcs))?;
+    status(
+        Command::new(python)
+            .arg(root().join("tests/judges/judge_warcs.py"))
+            .arg(&none)
+            .arg(&warcs),
+    )?;
     warcio_check(python, &warcs)
 }
 
@@ -132,28 +160,59 @@ fn warcio_check(python: &Path, warcs: &Path) -> Result<()> {
     ensure!(!files.is_empty(), "no WARC file in {}", warcs.display());
     for file in files {
         let path = file.path();
-        ensure!(path.to_string_lossy().ends_with(".warc.gz"), "{} is not closed", path.display());
-        let report = Command::new(python).args(["-m", "warcio.cli", "check", "-v"]).arg(&path).output()?;
-        let text = String::from_utf8_lossy(&report.stdout).into_owned() + &String::from_utf8_lossy(&report.stderr);
-        let failed = text.lines().filter(|line| line.contains("digest failed")).count();
+        ensure!(
+            path.to_string_lossy().ends_with(".warc.gz"),
+            "{} is not closed",
+            path.display()
+        );
+        let report = Command::new(python)
+            .args(["-m", "warcio.cli", "check", "-v"])
+            .arg(&path)
+            .output()?;
+        let text = String::from_utf8_lossy(&report.stdout).into_owned()
+            + &String::from_utf8_lossy(&report.stderr);
+        let failed = text
+            .lines()
+            .filter(|line| line.contains("digest failed"))
+            .count();
         let known = chunked_reports(&text);
-        ensure!(failed == known, "warcio check on {}:\n{text}", path.display());
-        ensure!(report.status.success() || failed > 0, "warcio check on {}:\n{text}", path.display());
-        ensure!(text.contains("digest pass"), "warcio check verified no digest in {}:\n{text}", path.display());
-        println!("warcio check {}: no fault ({known} known false reports on chunked bodies)", path.display());
+        ensure!(
+            failed == known,
+            "warcio check on {}:\n{text}",
+            path.display()
+        );
+        ensure!(
+            report.status.success() || failed > 0,
+            "warcio check on {}:\n{text}",
+            path.display()
+        );
+        ensure!(
+            text.contains("digest pass"),
+            "warcio check verified no digest in {}:\n{text}",
+            path.display()
+        );
+        println!(
+            "warcio check {}: no fault ({known} known false reports on chunked bodies)",
+            path.display()
+        );
     }
     Ok(())
 }
 
 /// Reports of a failed payload digest, which warcio raises for chunked bodies.
 fn chunked_reports(text: &str) -> usize {
-    text.lines().filter(|line| line.contains("payload digest failed")).count()
+    text.lines()
+        .filter(|line| line.contains("payload digest failed"))
+        .count()
 }
 
 async fn crawl(opilio: &Path, profile: &Path, job: &Path) -> Result<()> {
     let mut command = tokio::process::Command::new(opilio);
     command.arg("crawl").arg(profile).arg("--job").arg(job);
-    let status = command.status().await.with_context(|| format!("cannot run {}", opilio.display()))?;
+    let status = command
+        .status()
+        .await
+        .with_context(|| format!("cannot run {}", opilio.display()))?;
     ensure!(status.success(), "opilio crawl ended with {status}");
     Ok(())
 }
@@ -162,7 +221,9 @@ async fn crawl(opilio: &Path, profile: &Path, job: &Path) -> Result<()> {
 fn build_opilio() -> Result<PathBuf> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut build = Command::new(cargo);
-    build.current_dir(root()).args(["test", "--workspace", "--no-run", "--quiet"]);
+    build
+        .current_dir(root())
+        .args(["test", "--workspace", "--no-run", "--quiet"]);
     status(&mut build)?;
     Ok(root().join("target/debug/opilio"))
 }
@@ -170,55 +231,22 @@ fn build_opilio() -> Result<PathBuf> {
 fn python(home: &Path) -> Result<PathBuf> {
     let python = home.join("venv/bin/python");
     if !python.exists() {
-        status(Command::new("python3").args(["-m", "venv"]).arg(home.join("venv")))?;
+        status(
+            Command::new("python3")
+                .args(["-m", "venv"])
+                .arg(home.join("venv")),
+        )?;
     }
     let mut install = Command::new(&python);
-    install.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]).args(PYTHON_PACKAGES);
+    install
+        .args([
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--disable-pip-version-check",
+        ])
+        .args(PYTHON_PACKAGES);
     status(&mut install)?;
     Ok(python)
-}
-
-fn documentation(home: &Path) -> Result<Vec<PathBuf>> {
-    let mut roots = Vec::new();
-    for (package, folder, ..) in DOCUMENTATION {
-        let root = home.join("documentation").join(package);
-        if !root.join(folder).is_dir() {
-            fs::create_dir_all(&root)?;
-            let mut download = Command::new("apt-get");
-            // As root apt drops its privileges for the download, which this folder may not allow; it need not.
-            download.args(["download", "--quiet", "-o", "APT::Sandbox::User=root", package]).current_dir(&root);
-            if status(&mut download).is_err() {
-                // A machine that never asked for a package list has none.
-                status(Command::new("apt-get").args(["update", "--quiet"]))?;
-                status(&mut download)?;
-            }
-            let archive = fs::read_dir(&root)?
-                .filter_map(Result::ok)
-                .map(|entry| entry.path())
-                .find(|path| path.extension().is_some_and(|extension| extension == "deb"))
-                .with_context(|| format!("{package} brought no file"))?;
-            status(Command::new("dpkg").arg("-x").arg(archive).arg(&root))?;
-        }
-        roots.push(root.join(folder));
-    }
-    Ok(roots)
-}
-
-fn status(command: &mut Command) -> Result<()> {
-    let status = command.status().with_context(|| format!("cannot run {:?}", command.get_program()))?;
-    ensure!(status.success(), "{command:?} ended with {status}");
-    Ok(())
-}
-
-fn output(command: &mut Command) -> Result<String> {
-    let output = command.output().with_context(|| format!("cannot run {:?}", command.get_program()))?;
-    if !output.status.success() {
-        bail!("{command:?} ended with {}:\n{}", output.status, String::from_utf8_lossy(&output.stderr));
-    }
-    Ok(String::from_utf8(output.stdout)?)
-}
-
-fn root() -> PathBuf {
-    // xtask/ stands in the root of the repository.
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().map(Path::to_owned).unwrap_or_default()
 }

@@ -5,9 +5,14 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::Parser;
 
+#[cfg(unix)]
+mod bench;
+mod command;
 mod docs;
+mod documentation;
 mod judges;
 mod plugins;
+mod repository;
 
 /// Tasks of this workspace.
 #[derive(Parser)]
@@ -21,6 +26,10 @@ enum Task {
     Docs(docs::Options),
     /// Have other people's tools judge what Opilio writes; installs them from package registries into target/judges.
     Judges,
+    /// Measure.
+    #[cfg(unix)]
+    #[command(subcommand)]
+    Bench(bench::Bench),
 }
 
 #[expect(clippy::print_stderr, reason = "a command's error")]
@@ -40,5 +49,7 @@ fn run(task: Task) -> Result<()> {
         Task::Component(options) => plugins::outside::run(&options),
         Task::Docs(options) => docs::run(&options),
         Task::Judges => judges::run(),
+        #[cfg(unix)]
+        Task::Bench(bench) => bench::run(bench),
     }
 }

@@ -1,0 +1,12 @@
+//! Where this repository is.
+
+use std::path::{Path, PathBuf};
+
+/// Its root.
+pub(crate) fn root() -> PathBuf {
+    // xtask/ stands in the root of the repository.
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .map(Path::to_owned)
+        .unwrap_or_default()
+}
