@@ -1,0 +1,170 @@
+//! What is wrong is said in one go, with the place, and nothing is made.
+
+use opilio_stories::{Misdeed, asked, asks_for_the_clock, scope_filter, until};
+
+use crate::command::{Ended, Home, WWW, tree};
+
+const SEED: &str = "http://www.story.localhost:9/";
+
+/// A crawl of this profile is refused with exit code 2 and these words, and leaves no trace.
+#[track_caller]
+fn check_refused(home: &Home, arguments: &[&str], words: &[&str]) -> Ended {
+    let before = home.names();
+    let ended = home.run(&[&["crawl"], arguments, &["--job", "job"]].concat()).code(2);
+    for word in words {
+        assert!(ended.err.contains(word), "{word:?} is not in\n{}", ended.err);
+    }
+    assert_eq!(ended.out, "");
+    assert_eq!(home.names(), before, "something was made");
+    ended
+}
+
+#[test]
+fn every_fault_of_a_profile_is_reported_with_its_place() {
+    let home = Home::new();
+    home.file("p.toml", "wrokers = 25\nstrategy = 'snapshots'\n[politeness]\nmin-delay = '2 parsecs'\n[stacks]\nscope = ['hobs']\n");
+    check_refused(
+        &home,
+        &["p.toml", "--seed", SEED],
+        &[
+            "p.toml:1:1: unknown key \"wrokers\" (did you mean \"workers\"?)",
+            "p.toml:2:12: ",
+            "p.toml:4:13: ",
+            "p.toml:6:10: no plugin \"hobs\" (did you mean \"hops\"?)",
+        ],
+    );
+}
+
+#[test]
+fn faults_of_plugins_settings_are_reported_together() {
+    let home = Home::new();
+    home.profile(
+        "[plugins.hops]\ncomponent = 'builtin:hops'\nsettings = { max = 'many' }\n[plugins.path-depth]\ncomponent = 'builtin:path-depth'\nsettings = { maximum = 3 }",
+    );
+    check_refused(&home, &["p.toml", "--seed", SEED], &["p.toml:5:20: ", "p.toml:8:14: "]);
+}
+
+#[test]
+fn a_profile_that_is_not_there_is_said_to_be_missing() {
+    check_refused(&Home::new(), &["missing.toml", "--seed", SEED], &["missing.toml"]);
+}
+
+#[test]
+fn a_profile_that_is_no_toml_is_said_where() {
+    let home = Home::new();
+    home.file("p.toml", "name = 'a'\nthis is no TOML\n");
+    check_refused(&home, &["p.toml", "--seed", SEED], &["p.toml:2:"]);
+}
+
+#[test]
+fn a_seed_that_is_no_url_is_named() {
+    let home = Home::new();
+    home.profile("");
+    check_refused(&home, &["p.toml", "--seed", "mailto:a@b.c"], &["not a seed: \"mailto:a@b.c\""]);
+    check_refused(&home, &["p.toml", "--seed", "http://"], &["not a seed: \"http://\""]);
+    check_refused(&home, &["p.toml", "--seed", "http://[::1/"], &["not a seed"]);
+    check_refused(&home, &["p.toml"], &["there are no seeds"]);
+    check_refused(&home, &["http://[::1/"], &["http://[::1/"]);
+}
+
+#[test]
+fn a_component_that_is_missing_or_none_or_nosy_is_refused_where_it_is_named() {
+    let home = Home::new();
+    let profile = |path: &str| home.profile(&format!("stacks = {{ pre-fetch = ['mine'] }}\n[plugins.mine]\ncomponent = '{path}'"));
+    profile("missing.wasm");
+    check_refused(&home, &["p.toml", "--seed", SEED], &["p.toml:5:13: ", "missing.wasm"]);
+    home.file("text.wasm", "not Wasm");
+    profile("text.wasm");
+    check_refused(&home, &["p.toml", "--seed", SEED], &["p.toml:5:13: ", "is no WebAssembly component"]);
+    home.file("nosy.wasm", asks_for_the_clock());
+    profile("nosy.wasm");
+    check_refused(&home, &["p.toml", "--seed", SEED], &["p.toml:5:13: ", "wasi:clocks/monotonic-clock@0.2.0"]);
+    std::fs::create_dir(home.path().join("folder.wasm")).unwrap();
+    profile("folder.wasm");
+    check_refused(&home, &["p.toml", "--seed", SEED], &["p.toml:5:13: ", "folder.wasm"]);
+}
+
+#[test]
+fn a_component_of_another_kind_than_its_stack_is_refused() {
+    let home = Home::new();
+    home.file("filter.wasm", scope_filter(Misdeed::Traps));
+    home.profile("stacks = { extract = ['mine'] }\n[plugins.mine]\ncomponent = 'filter.wasm'");
+    check_refused(&home, &["p.toml", "--seed", SEED], &["p.toml:3:24: ", "plugin \"mine\" is no extractor"]);
+}
+
+#[test]
+fn a_component_that_is_not_the_pinned_one_is_refused() {
+    let home = Home::new();
+    home.file("filter.wasm", scope_filter(Misdeed::Traps));
+    let zeros = "0".repeat(64);
+    home.profile(&format!("stacks = {{ scope = ['mine'] }}\n[plugins.mine]\ncomponent = 'filter.wasm'\nsha256 = '{zeros}'"));
+    check_refused(&home, &["p.toml", "--seed", SEED], &["sha256", &zeros]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_that_a_living_process_runs_is_left_alone() {
+    let (home, web) = (Home::new(), tree(2000, 0).await);
+    home.profile("name = 'tree'\nworkers = 1");
+    let seed = web.url(WWW, "/");
+    let mut running = home.start(&["crawl", "p.toml", "--seed", &seed, "--job", "job"]);
+    until("a page is asked for", || !asked(&web).is_empty()).await;
+    let ended = home.run(&["crawl", "p.toml", "--job", "job"]).code(1);
+    let process = running.child.id();
+    assert!(ended.err.contains(&format!("in use by process {process}; stop it, or name another")), "{ended:?}");
+    assert_eq!(ended.err.lines().filter(|line| line.starts_with("opilio: ")).count(), 1, "{ended:?}");
+    running.signal("INT");
+    assert_eq!(running.wait(), 0);
+}
+
+#[test]
+fn a_job_of_another_version_is_left_as_it_is() {
+    let home = Home::new();
+    home.profile("");
+    std::fs::create_dir(home.job()).unwrap();
+    let description = "{\"version\": 99, \"made\": \"2031-01-01T00:00:00Z\", \"engine\": \"warp\"}";
+    home.file("job/job.json", description);
+    let ended = home.run(&["crawl", "p.toml", "--seed", SEED, "--job", "job"]).code(1);
+    assert!(ended.err.contains("layout version 99"), "{ended:?}");
+    assert_eq!(std::fs::read_to_string(home.job().join("job.json")).unwrap(), description);
+    assert_eq!(std::fs::read_dir(home.job()).unwrap().count(), 1);
+}
+
+#[test]
+fn a_damaged_job_is_said_to_be() {
+    let home = Home::new();
+    home.profile("");
+    std::fs::create_dir(home.job()).unwrap();
+    home.file("job/job.json", "{");
+    let ended = home.run(&["crawl", "p.toml", "--seed", SEED, "--job", "job"]).code(1);
+    assert!(ended.err.contains("job.json is damaged"), "{ended:?}");
+}
+
+#[test]
+fn somebodys_files_are_left_alone() {
+    let home = Home::new();
+    home.profile("");
+    std::fs::create_dir(home.job()).unwrap();
+    home.file("job/thesis.doc", "years of work");
+    let ended = home.run(&["crawl", "p.toml", "--seed", SEED, "--job", "job"]).code(1);
+    assert!(ended.err.contains("is not empty and holds no job"), "{ended:?}");
+    assert_eq!(std::fs::read_dir(home.job()).unwrap().count(), 1);
+}
+
+#[test]
+fn a_job_where_a_file_stands_is_refused_in_one_sentence() {
+    let home = Home::new();
+    home.profile("");
+    home.file("job", "a file");
+    let ended = home.run(&["crawl", "p.toml", "--seed", SEED, "--job", "job"]).code(1);
+    assert!(ended.err.contains("job"), "{ended:?}");
+    assert_eq!(std::fs::read_to_string(home.job()).unwrap(), "a file");
+}
+
+#[test]
+fn the_command_line_itself_may_be_wrong() {
+    let home = Home::new();
+    assert!(home.run(&[]).code(2).err.contains("Usage"));
+    assert!(home.run(&["crawl"]).code(2).err.contains("PROFILE|URL"));
+    home.run(&["crawl", "p.toml", "--quiet", "--json"]).code(2);
+    home.run(&["crwal"]).code(2);
+}

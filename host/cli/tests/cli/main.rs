@@ -1,0 +1,10 @@
+//! The `opilio` binary, from the outside: what it prints, how it exits, what it leaves behind.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod bad_input;
+mod command;
+mod crawling;
+mod killed;
+mod full_disk;
+mod selftest;
