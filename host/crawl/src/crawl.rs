@@ -19,7 +19,7 @@ use opilio_frontier::{
 use opilio_profile::{Faults, Given, HostPattern, Profile, Seed, Strategy, TlsTrust};
 use opilio_sandbox::{Engine, EngineConfig};
 use opilio_uri::{HopPath, SurtPrefixSet, Uri};
-use tokio::sync::{Notify, watch};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::chain::Chain;
@@ -39,6 +39,9 @@ const WORKERS_PER_WRITER: usize = 16;
 
 /// The frontier is forced to the disk at most this often, however short the profile's interval.
 const SYNC_INTERVAL_MIN: Duration = Duration::from_secs(1);
+
+/// Longest pause before the frontier is asked again, so that a clock that is set back costs no more than this.
+const PAUSE_MAX: Duration = Duration::from_secs(60);
 
 /// Seeds given to the frontier at once.
 const SEED_BATCH: usize = 10_000;
@@ -497,11 +500,9 @@ impl Crawl {
 
     /// Hands issued URIs to workers until the end, then waits for those at work.
     async fn dispatch(&self) -> Result<End, Halt> {
-        let workers = self.context.profile.workers;
-        let wake = Arc::new(Notify::new());
         let mut stop = self.stop.0.subscribe();
         let mut at_work: JoinSet<(usize, Result<(), Halt>)> = JoinSet::new();
-        let mut idle: Vec<usize> = (1..=workers).rev().collect();
+        let mut idle: Vec<usize> = (1..=self.context.profile.workers).rev().collect();
         let mut halted = None;
         let end = loop {
             while let Some(done) = at_work.try_join_next() {
@@ -510,38 +511,31 @@ impl Crawl {
             if halted.is_some() {
                 break End::Stopped;
             }
-            if let Some(end) = self
-                .stop
-                .0
-                .borrow()
-                .clone()
-                .or_else(|| self.limit_reached())
-            {
+            let asked = self.stop.0.borrow().clone();
+            if let Some(end) = asked.or_else(|| self.limit_reached()) {
                 break end;
             }
             let next = match idle.is_empty() || !self.room_for_a_document(at_work.len()) {
                 true => Next::InProcess,
                 false => self.context.frontier().next(Timestamp::now())?,
             };
-            match next {
+            let pause = match next {
                 Next::Issue(issue) => {
                     if let Some(worker) = idle.pop() {
-                        at_work.spawn(work(self.context.clone(), issue, worker, wake.clone()));
+                        at_work.spawn(work(self.context.clone(), issue, worker));
                     }
+                    continue;
                 }
                 Next::Empty => break End::Finished,
-                Next::InProcess => tokio::select! {
-                    () = wake.notified() => {}
-                    _ = stop.changed() => {}
-                },
-                Next::WaitUntil(at) => {
-                    let wait = Duration::try_from(at - Timestamp::now()).unwrap_or_default();
-                    tokio::select! {
-                        () = tokio::time::sleep(wait) => {}
-                        () = wake.notified() => {}
-                        _ = stop.changed() => {}
-                    }
-                }
+                Next::InProcess if at_work.is_empty() => break Err(Halt::NobodyAtWork)?,
+                Next::InProcess => PAUSE_MAX,
+                Next::WaitUntil(at) => Duration::try_from(at - Timestamp::now()).unwrap_or_default(),
+            };
+            // A worker that is done is seen here as its task ends, so none is ever waited for in vain.
+            tokio::select! {
+                Some(done) = at_work.join_next() => halted = halted.or(returned(done, &mut idle)),
+                () = tokio::time::sleep(pause.min(PAUSE_MAX)) => {}
+                _ = stop.changed() => {}
             }
         };
         while let Some(done) = at_work.join_next().await {
@@ -634,11 +628,8 @@ async fn work(
     context: Arc<Context>,
     issue: Box<Issue>,
     worker: usize,
-    wake: Arc<Notify>,
 ) -> (usize, Result<(), Halt>) {
-    let result = Chain::new(&context, &issue).run(worker).await;
-    wake.notify_one();
-    (worker, result)
+    (worker, Chain::new(&context, &issue).run(worker).await)
 }
 
 /// A worker is idle again. A task that panicked is a defect of ours: the URI stays in process and is put back at the

@@ -10,9 +10,15 @@ const SEED: &str = "http://www.story.localhost:9/";
 #[track_caller]
 fn check_refused(home: &Home, arguments: &[&str], words: &[&str]) -> Ended {
     let before = home.names();
-    let ended = home.run(&[&["crawl"], arguments, &["--job", "job"]].concat()).code(2);
+    let ended = home
+        .run(&[&["crawl"], arguments, &["--job", "job"]].concat())
+        .code(2);
     for word in words {
-        assert!(ended.err.contains(word), "{word:?} is not in\n{}", ended.err);
+        assert!(
+            ended.err.contains(word),
+            "{word:?} is not in\n{}",
+            ended.err
+        );
     }
     assert_eq!(ended.out, "");
     assert_eq!(home.names(), before, "something was made");
@@ -41,12 +47,20 @@ fn faults_of_plugins_settings_are_reported_together() {
     home.profile(
         "[plugins.hops]\ncomponent = 'builtin:hops'\nsettings = { max = 'many' }\n[plugins.path-depth]\ncomponent = 'builtin:path-depth'\nsettings = { maximum = 3 }",
     );
-    check_refused(&home, &["p.toml", "--seed", SEED], &["p.toml:5:20: ", "p.toml:8:14: "]);
+    check_refused(
+        &home,
+        &["p.toml", "--seed", SEED],
+        &["p.toml:6:20: ", "p.toml:9:14: "],
+    );
 }
 
 #[test]
 fn a_profile_that_is_not_there_is_said_to_be_missing() {
-    check_refused(&Home::new(), &["missing.toml", "--seed", SEED], &["missing.toml"]);
+    check_refused(
+        &Home::new(),
+        &["missing.toml", "--seed", SEED],
+        &["missing.toml"],
+    );
 }
 
 #[test]
@@ -60,9 +74,21 @@ fn a_profile_that_is_no_toml_is_said_where() {
 fn a_seed_that_is_no_url_is_named() {
     let home = Home::new();
     home.profile("");
-    check_refused(&home, &["p.toml", "--seed", "mailto:a@b.c"], &["not a seed: \"mailto:a@b.c\""]);
-    check_refused(&home, &["p.toml", "--seed", "http://"], &["not a seed: \"http://\""]);
-    check_refused(&home, &["p.toml", "--seed", "http://[::1/"], &["not a seed"]);
+    check_refused(
+        &home,
+        &["p.toml", "--seed", "mailto:a@b.c"],
+        &["not a seed: \"mailto:a@b.c\""],
+    );
+    check_refused(
+        &home,
+        &["p.toml", "--seed", "http://"],
+        &["not a seed: \"http://\""],
+    );
+    check_refused(
+        &home,
+        &["p.toml", "--seed", "http://[::1/"],
+        &["not a seed"],
+    );
     check_refused(&home, &["p.toml"], &["there are no seeds"]);
     check_refused(&home, &["http://[::1/"], &["http://[::1/"]);
 }
@@ -70,18 +96,38 @@ fn a_seed_that_is_no_url_is_named() {
 #[test]
 fn a_component_that_is_missing_or_none_or_nosy_is_refused_where_it_is_named() {
     let home = Home::new();
-    let profile = |path: &str| home.profile(&format!("stacks = {{ pre-fetch = ['mine'] }}\n[plugins.mine]\ncomponent = '{path}'"));
+    let profile = |path: &str| {
+        home.profile(&format!(
+            "stacks = {{ pre-fetch = ['mine'] }}\n[plugins.mine]\ncomponent = '{path}'"
+        ))
+    };
     profile("missing.wasm");
-    check_refused(&home, &["p.toml", "--seed", SEED], &["p.toml:5:13: ", "missing.wasm"]);
+    check_refused(
+        &home,
+        &["p.toml", "--seed", SEED],
+        &["p.toml:6:13: ", "missing.wasm"],
+    );
     home.file("text.wasm", "not Wasm");
     profile("text.wasm");
-    check_refused(&home, &["p.toml", "--seed", SEED], &["p.toml:5:13: ", "is no WebAssembly component"]);
+    check_refused(
+        &home,
+        &["p.toml", "--seed", SEED],
+        &["p.toml:6:13: ", "is no WebAssembly component"],
+    );
     home.file("nosy.wasm", asks_for_the_clock());
     profile("nosy.wasm");
-    check_refused(&home, &["p.toml", "--seed", SEED], &["p.toml:5:13: ", "wasi:clocks/monotonic-clock@0.2.0"]);
+    check_refused(
+        &home,
+        &["p.toml", "--seed", SEED],
+        &["p.toml:6:13: ", "wasi:clocks/monotonic-clock@0.2.0"],
+    );
     std::fs::create_dir(home.path().join("folder.wasm")).unwrap();
     profile("folder.wasm");
-    check_refused(&home, &["p.toml", "--seed", SEED], &["p.toml:5:13: ", "folder.wasm"]);
+    check_refused(
+        &home,
+        &["p.toml", "--seed", SEED],
+        &["p.toml:6:13: ", "folder.wasm"],
+    );
 }
 
 #[test]
@@ -89,7 +135,11 @@ fn a_component_of_another_kind_than_its_stack_is_refused() {
     let home = Home::new();
     home.file("filter.wasm", scope_filter(Misdeed::Traps));
     home.profile("stacks = { extract = ['mine'] }\n[plugins.mine]\ncomponent = 'filter.wasm'");
-    check_refused(&home, &["p.toml", "--seed", SEED], &["p.toml:3:24: ", "plugin \"mine\" is no extractor"]);
+    check_refused(
+        &home,
+        &["p.toml", "--seed", SEED],
+        &["p.toml:4:23: ", "plugin \"mine\" is no extractor"],
+    );
 }
 
 #[test]
@@ -110,8 +160,21 @@ async fn a_job_that_a_living_process_runs_is_left_alone() {
     until("a page is asked for", || !asked(&web).is_empty()).await;
     let ended = home.run(&["crawl", "p.toml", "--job", "job"]).code(1);
     let process = running.child.id();
-    assert!(ended.err.contains(&format!("in use by process {process}; stop it, or name another")), "{ended:?}");
-    assert_eq!(ended.err.lines().filter(|line| line.starts_with("opilio: ")).count(), 1, "{ended:?}");
+    assert!(
+        ended.err.contains(&format!(
+            "in use by process {process}; stop it, or name another"
+        )),
+        "{ended:?}"
+    );
+    assert_eq!(
+        ended
+            .err
+            .lines()
+            .filter(|line| line.starts_with("opilio: "))
+            .count(),
+        1,
+        "{ended:?}"
+    );
     running.signal("INT");
     assert_eq!(running.wait(), 0);
 }
@@ -123,9 +186,14 @@ fn a_job_of_another_version_is_left_as_it_is() {
     std::fs::create_dir(home.job()).unwrap();
     let description = "{\"version\": 99, \"made\": \"2031-01-01T00:00:00Z\", \"engine\": \"warp\"}";
     home.file("job/job.json", description);
-    let ended = home.run(&["crawl", "p.toml", "--seed", SEED, "--job", "job"]).code(1);
+    let ended = home
+        .run(&["crawl", "p.toml", "--seed", SEED, "--job", "job"])
+        .code(1);
     assert!(ended.err.contains("layout version 99"), "{ended:?}");
-    assert_eq!(std::fs::read_to_string(home.job().join("job.json")).unwrap(), description);
+    assert_eq!(
+        std::fs::read_to_string(home.job().join("job.json")).unwrap(),
+        description
+    );
     assert_eq!(std::fs::read_dir(home.job()).unwrap().count(), 1);
 }
 
@@ -135,7 +203,9 @@ fn a_damaged_job_is_said_to_be() {
     home.profile("");
     std::fs::create_dir(home.job()).unwrap();
     home.file("job/job.json", "{");
-    let ended = home.run(&["crawl", "p.toml", "--seed", SEED, "--job", "job"]).code(1);
+    let ended = home
+        .run(&["crawl", "p.toml", "--seed", SEED, "--job", "job"])
+        .code(1);
     assert!(ended.err.contains("job.json is damaged"), "{ended:?}");
 }
 
@@ -145,8 +215,13 @@ fn somebodys_files_are_left_alone() {
     home.profile("");
     std::fs::create_dir(home.job()).unwrap();
     home.file("job/thesis.doc", "years of work");
-    let ended = home.run(&["crawl", "p.toml", "--seed", SEED, "--job", "job"]).code(1);
-    assert!(ended.err.contains("is not empty and holds no job"), "{ended:?}");
+    let ended = home
+        .run(&["crawl", "p.toml", "--seed", SEED, "--job", "job"])
+        .code(1);
+    assert!(
+        ended.err.contains("is not empty and holds no job"),
+        "{ended:?}"
+    );
     assert_eq!(std::fs::read_dir(home.job()).unwrap().count(), 1);
 }
 
@@ -155,7 +230,9 @@ fn a_job_where_a_file_stands_is_refused_in_one_sentence() {
     let home = Home::new();
     home.profile("");
     home.file("job", "a file");
-    let ended = home.run(&["crawl", "p.toml", "--seed", SEED, "--job", "job"]).code(1);
+    let ended = home
+        .run(&["crawl", "p.toml", "--seed", SEED, "--job", "job"])
+        .code(1);
     assert!(ended.err.contains("job"), "{ended:?}");
     assert_eq!(std::fs::read_to_string(home.job()).unwrap(), "a file");
 }

@@ -50,7 +50,8 @@ impl Home {
     pub(crate) fn profile(&self, more: &str) -> PathBuf {
         let text = format!(
             "politeness = {{ delay-factor = 0.0, min-delay = \"0s\", max-delay = \"0s\" }}\n\
-             fetch = {{ private-addresses = true, spool-memory = \"4KiB\" }}\n{more}\n"
+             fetch = {{ private-addresses = true, spool-memory = \"4KiB\" }}\n\
+             retry = {{ max-retries = 1, delay = \"20ms\" }}\n{more}\n"
         );
         self.file("p.toml", text)
     }
@@ -58,7 +59,9 @@ impl Home {
     /// What is in the directory.
     pub(crate) fn names(&self) -> Vec<String> {
         let entries = std::fs::read_dir(self.path()).unwrap();
-        let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        let mut names: Vec<_> = entries
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
         names.sort();
         names
     }
@@ -73,14 +76,23 @@ impl Home {
     /// The command below a shell that first says `before`.
     pub(crate) fn opilio_after(&self, before: &str, arguments: &[&str]) -> Command {
         let mut command = Command::new("bash");
-        command.args(["-c", &format!("{before}; exec \"$0\" \"$@\""), env!("CARGO_BIN_EXE_opilio")]).args(arguments);
+        command
+            .args([
+                "-c",
+                &format!("{before}; exec \"$0\" \"$@\""),
+                env!("CARGO_BIN_EXE_opilio"),
+            ])
+            .args(arguments);
         self.furnish(command)
     }
 
     fn furnish(&self, mut command: Command) -> Command {
         // Components are kept in `XDG_CACHE_HOME/opilio/components`: compiled once for all tests.
         let cache = component_cache().ancestors().nth(2).unwrap().to_owned();
-        command.current_dir(self.path()).env("XDG_CACHE_HOME", cache).env_remove("RUST_LOG");
+        command
+            .current_dir(self.path())
+            .env("XDG_CACHE_HOME", cache)
+            .env_remove("RUST_LOG");
         command.env_remove("RUST_BACKTRACE").stdin(Stdio::null());
         command
     }
@@ -92,7 +104,12 @@ impl Home {
 
     /// Begins the command; its standard error can be followed.
     pub(crate) fn start(&self, arguments: &[&str]) -> Running {
-        let mut child = self.opilio(arguments).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut child = self
+            .opilio(arguments)
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
         let stderr = BufReader::new(child.stderr.take().unwrap());
         let (sender, lines) = mpsc::channel();
         std::thread::spawn(move || {
@@ -101,7 +118,11 @@ impl Home {
                 let _ = sender.send(line.unwrap());
             }
         });
-        Running { child, lines, seen: Vec::new() }
+        Running {
+            child,
+            lines,
+            seen: Vec::new(),
+        }
     }
 }
 
@@ -117,8 +138,11 @@ pub(crate) struct Ended {
 impl Ended {
     pub(crate) fn of(output: &Output) -> Ended {
         let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
-        let ended =
-            Ended { code: output.status.code().unwrap_or(-1), out: text(&output.stdout), err: text(&output.stderr) };
+        let ended = Ended {
+            code: output.status.code().unwrap_or(-1),
+            out: text(&output.stdout),
+            err: text(&output.stderr),
+        };
         assert!(!ended.err.contains("panicked"), "{}", ended.err);
         ended
     }
@@ -133,7 +157,10 @@ impl Ended {
 impl Running {
     /// Sends a signal by its name.
     pub(crate) fn signal(&self, name: &str) {
-        let done = Command::new("kill").args([&format!("-{name}"), &self.child.id().to_string()]).status().unwrap();
+        let done = Command::new("kill")
+            .args([&format!("-{name}"), &self.child.id().to_string()])
+            .status()
+            .unwrap();
         assert!(done.success());
     }
 
@@ -165,11 +192,21 @@ impl Drop for Running {
 /// A tree of pages, each naming the next two, and what each weighs besides.
 pub(crate) async fn tree(pages: usize, bytes_a_page: usize) -> Web {
     let page = move |n: usize| {
-        let children = [2 * n, 2 * n + 1].into_iter().filter(|child| *child < pages);
-        let links: String = children.map(|child| format!("<a href='/{child}.html'>{child}</a>")).collect();
+        let children = [2 * n, 2 * n + 1]
+            .into_iter()
+            .filter(|child| *child < pages);
+        let links: String = children
+            .map(|child| format!("<a href='/{child}.html'>{child}</a>"))
+            .collect();
         html(&format!("{links}<!-- {} -->", noise(n, bytes_a_page)))
     };
-    let number = |target: &str| target.strip_prefix('/')?.strip_suffix(".html")?.parse().ok();
+    let number = |target: &str| {
+        target
+            .strip_prefix('/')?
+            .strip_suffix(".html")?
+            .parse()
+            .ok()
+    };
     site(WWW)
         .page("/", page(1))
         .rest(move |seen| number(&seen.target).map_or(Reply::status(404), page))

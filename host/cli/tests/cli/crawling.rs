@@ -7,9 +7,11 @@ use crate::command::{Home, WWW, tree, uris_of_tree};
 
 fn archived(home: &Home, web: &Web, pages: usize) -> bool {
     let captures = captures(&home.job());
-    uris_of_tree(web, pages)
-        .iter()
-        .all(|uri| captures.iter().any(|capture| capture.kind == "response" && capture.uri == *uri))
+    uris_of_tree(web, pages).iter().all(|uri| {
+        captures
+            .iter()
+            .any(|capture| capture.kind == "response" && capture.uri == *uri)
+    })
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -17,14 +19,21 @@ async fn a_profile_a_seed_and_a_job_make_a_crawl() {
     let (home, web) = (Home::new(), tree(8, 0).await);
     home.profile("name = 'tree'");
     let seed = web.url(WWW, "/");
-    let ended = home.run(&["crawl", "p.toml", "--seed", &seed, "--job", "job"]).code(0);
-    assert!(ended.out.contains("finished: nothing is left to fetch"), "{ended:?}");
+    let ended = home
+        .run(&["crawl", "p.toml", "--seed", &seed, "--job", "job"])
+        .code(0);
+    assert!(
+        ended.out.contains("finished: nothing is left to fetch"),
+        "{ended:?}"
+    );
     assert!(ended.err.contains("crawling job"), "{ended:?}");
     sound(&home.job());
     assert!(archived(&home, &web, 8));
 
     let requests = web.requests().len();
-    let again = home.run(&["crawl", "p.toml", "--seed", &seed, "--job", "job"]).code(0);
+    let again = home
+        .run(&["crawl", "p.toml", "--seed", &seed, "--job", "job"])
+        .code(0);
     assert!(again.err.contains("resuming job"), "{again:?}");
     assert_eq!(web.requests().len(), requests);
 }
@@ -32,12 +41,23 @@ async fn a_profile_a_seed_and_a_job_make_a_crawl() {
 /// Loopback is refused by the default profile: the crawl runs, and fetches nothing.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_url_alone_is_crawled_with_the_default_profile_in_a_job_named_after_it() {
-    let (home, web) = (Home::new(), site("localhost").page("/", html("")).serve().await);
+    let (home, web) = (
+        Home::new(),
+        site("localhost").page("/", html("")).serve().await,
+    );
     let url = web.url("localhost", "/");
     let ended = home.run(&["crawl", &url]).code(0);
     assert!(ended.err.contains("private-addresses"), "{ended:?}");
-    let job = home.path().join(format!("jobs/localhost-{}", web.address().port()));
-    assert!(lines(&job).iter().any(|line| line.uri == url && line.status == -5001), "{:?}", lines(&job));
+    let job = home
+        .path()
+        .join(format!("jobs/localhost-{}", web.address().port()));
+    assert!(
+        lines(&job)
+            .iter()
+            .any(|line| line.uri == url && line.status == -5001),
+        "{:?}",
+        lines(&job)
+    );
     assert!(web.requests().is_empty());
 }
 
@@ -45,7 +65,17 @@ async fn a_url_alone_is_crawled_with_the_default_profile_in_a_job_named_after_it
 async fn quiet_says_nothing_where_nothing_is_wrong() {
     let (home, web) = (Home::new(), tree(4, 0).await);
     home.profile("name = 'tree'");
-    let ended = home.run(&["crawl", "p.toml", "--seed", &web.url(WWW, "/"), "--job", "job", "--quiet"]).code(0);
+    let ended = home
+        .run(&[
+            "crawl",
+            "p.toml",
+            "--seed",
+            &web.url(WWW, "/"),
+            "--job",
+            "job",
+            "--quiet",
+        ])
+        .code(0);
     assert_eq!((&*ended.out, &*ended.err), ("", ""));
     assert!(archived(&home, &web, 4));
 }
@@ -54,16 +84,38 @@ async fn quiet_says_nothing_where_nothing_is_wrong() {
 async fn json_is_one_object_a_line() {
     let (home, web) = (Home::new(), tree(4, 0).await);
     home.profile("name = 'tree'");
-    let ended = home.run(&["crawl", "p.toml", "--seed", &web.url(WWW, "/"), "--job", "job", "--json"]).code(0);
-    let objects: Vec<serde_json::Value> =
-        ended.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let ended = home
+        .run(&[
+            "crawl",
+            "p.toml",
+            "--seed",
+            &web.url(WWW, "/"),
+            "--job",
+            "job",
+            "--json",
+        ])
+        .code(0);
+    let objects: Vec<serde_json::Value> = ended
+        .out
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
     let summary = objects.last().unwrap();
     // robots.txt, the name, and the pages.
-    assert_eq!(summary["progress"]["statistics"]["succeeded"], 5, "{summary}");
+    assert_eq!(
+        summary["progress"]["statistics"]["succeeded"], 5,
+        "{summary}"
+    );
     assert_eq!(summary["warcs"].as_array().unwrap().len(), 1, "{summary}");
-    assert!(summary["end"].as_str().unwrap().starts_with("finished"), "{summary}");
+    assert!(
+        summary["end"].as_str().unwrap().starts_with("finished"),
+        "{summary}"
+    );
     for line in ended.err.lines() {
-        assert!(serde_json::from_str::<serde_json::Value>(line).is_ok(), "standard error: {line}");
+        assert!(
+            serde_json::from_str::<serde_json::Value>(line).is_ok(),
+            "standard error: {line}"
+        );
     }
 }
 
@@ -94,7 +146,14 @@ async fn an_interrupt_ends_politely_and_the_same_command_goes_on() {
 async fn a_termination_ends_politely_too() {
     let (home, web) = (Home::new(), tree(200, 0).await);
     home.profile("name = 'tree'\nworkers = 2");
-    let mut running = home.start(&["crawl", "p.toml", "--seed", &web.url(WWW, "/"), "--job", "job"]);
+    let mut running = home.start(&[
+        "crawl",
+        "p.toml",
+        "--seed",
+        &web.url(WWW, "/"),
+        "--job",
+        "job",
+    ]);
     until("twenty pages are asked for", || asked(&web).len() >= 20).await;
     running.signal("TERM");
     assert_eq!(running.wait(), 0);
@@ -106,10 +165,22 @@ async fn a_termination_ends_politely_too() {
 async fn a_second_interrupt_ends_at_once_and_the_next_run_repairs() {
     let (home, web) = (Home::new(), tree(50, 0).await);
     let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let silent_seed = format!("http://silent.localhost:{}/", silent.local_addr().unwrap().port());
-    home.profile("name = 'tree'\nretry = { max-retries = 0, delay = '20ms' }");
+    let silent_seed = format!(
+        "http://silent.localhost:{}/",
+        silent.local_addr().unwrap().port()
+    );
+    home.profile("name = 'tree'");
     let seed = web.url(WWW, "/");
-    let mut running = home.start(&["crawl", "p.toml", "--seed", &seed, "--seed", &silent_seed, "--job", "job"]);
+    let mut running = home.start(&[
+        "crawl",
+        "p.toml",
+        "--seed",
+        &seed,
+        "--seed",
+        &silent_seed,
+        "--job",
+        "job",
+    ]);
     until("all pages are asked for", || asked(&web).len() >= 49).await;
     running.signal("INT");
     running.until_said("ending politely");

@@ -1,23 +1,51 @@
 //! A disk that is full: one sentence, nothing torn, and the next run goes on.
 
-use opilio_stories::{captures, lines, sound};
+use opilio_stories::{captures, html, site, sound};
+use opilio_test_web::Reply;
 
-use crate::command::{Ended, Home, WWW, tree, uris_of_tree};
+use crate::command::{Ended, Home, WWW};
 
-const PAGES: usize = 60;
+/// Bodies of this many bytes, more of them than fit under [`FILE_MAX`].
+const BODY_BYTES: usize = 8 << 20;
+const BODIES: usize = 12;
 
 /// A file may not grow past this: what a full disk looks like to one file, without asking for a disk. In units of
-/// 1024 bytes, as bash counts them. The signal that would end the process is ignored, as a full disk sends none.
-const FILE_MAX: &str = "trap '' XFSZ; ulimit -f 512";
+/// 1024 bytes, as bash counts them; the journal of the frontier alone is set to 64 MiB when it is made. The signal that
+/// would end the process is ignored, as a full disk sends none.
+const FILE_MAX: &str = "trap '' XFSZ; ulimit -f 70000";
+
+/// Bytes that do not compress.
+fn noise(length: usize) -> Vec<u8> {
+    let mut state = 1u64;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state.to_le_bytes()
+    };
+    (0..length / 8).flat_map(|_| next()).collect()
+}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_full_disk_halts_the_crawl_and_the_next_run_goes_on() {
-    let (home, web) = (Home::new(), tree(PAGES, 60_000).await);
-    home.profile("name = 'tree'\nworkers = 2");
+    let links: String = (0..BODIES)
+        .map(|n| format!("<a href='/{n}.bin'>{n}</a>"))
+        .collect();
+    let body = Reply::ok("application/octet-stream", noise(BODY_BYTES));
+    let web = site(WWW)
+        .page("/", html(&links))
+        .rest(move |_| body.clone())
+        .serve()
+        .await;
+    let home = Home::new();
+    home.profile("name = 'large'\nworkers = 2");
     let seed = web.url(WWW, "/");
     let command = ["crawl", "p.toml", "--seed", &seed, "--job", "job"];
     let full = Ended::of(&home.opilio_after(FILE_MAX, &command).output().unwrap()).code(1);
-    assert!(full.out.contains("halted: ") && full.out.contains("free space"), "{full:?}");
+    assert!(
+        full.out.contains("halted: ") && full.out.contains("free space"),
+        "{full:?}"
+    );
     for file in std::fs::read_dir(home.job().join("warcs")).unwrap() {
         let path = file.unwrap().path();
         if path.extension().is_some_and(|ending| ending == "gz") {
@@ -25,27 +53,48 @@ async fn a_full_disk_halts_the_crawl_and_the_next_run_goes_on() {
             assert!(report.is_sound(), "{}: {:?}", path.display(), report.faults);
         }
     }
-    assert!(lines(&home.job()).len() < PAGES, "there was room for all");
 
     home.run(&command).code(0);
     sound(&home.job());
     let captures = captures(&home.job());
-    for uri in uris_of_tree(&web, PAGES) {
-        assert!(captures.iter().any(|capture| capture.kind == "response" && capture.uri == uri), "{uri} is missing");
+    for n in 0..BODIES {
+        let uri = web.url(WWW, &format!("/{n}.bin"));
+        assert!(
+            captures
+                .iter()
+                .any(|capture| capture.kind == "response" && capture.uri == uri),
+            "{uri} is missing"
+        );
     }
 }
 
 #[test]
-fn a_disk_that_is_full_from_the_start_is_one_sentence() {
+fn a_disk_with_no_room_for_a_frontier_is_one_sentence_and_the_next_run_begins() {
     let home = Home::new();
     home.profile("");
-    let command = ["crawl", "p.toml", "--seed", "http://www.story.localhost:9/", "--job", "job"];
-    // Compiles the components, which need more room than that.
-    home.run(&command);
-    std::fs::remove_dir_all(home.job()).unwrap();
-    let full = Ended::of(&home.opilio_after("trap '' XFSZ; ulimit -f 0", &command).output().unwrap());
-    assert_eq!(full.code, 1, "{full:?}");
-    assert_eq!(full.err.lines().filter(|line| line.starts_with("opilio: ")).count(), 1, "{full:?}");
+    let command = [
+        "crawl",
+        "p.toml",
+        "--seed",
+        "http://www.story.localhost:9/",
+        "--job",
+        "job",
+    ];
+    let full = Ended::of(
+        &home
+            .opilio_after("trap '' XFSZ; ulimit -f 8192", &command)
+            .output()
+            .unwrap(),
+    )
+    .code(1);
+    assert_eq!(
+        full.err
+            .lines()
+            .filter(|line| line.starts_with("opilio: "))
+            .count(),
+        1,
+        "{full:?}"
+    );
     home.run(&command).code(0);
     sound(&home.job());
 }

@@ -19,7 +19,10 @@ async fn a_crawl_that_is_killed_again_and_again_archives_every_page() {
     for _ in 0..DEATHS {
         let enough = asked(&web).len() + 40;
         let mut running = home.start(&command);
-        until("forty more pages are asked for", || asked(&web).len() >= enough).await;
+        until("forty more pages are asked for", || {
+            asked(&web).len() >= enough
+        })
+        .await;
         running.signal("KILL");
         assert_eq!(running.wait(), -1);
     }
@@ -28,14 +31,25 @@ async fn a_crawl_that_is_killed_again_and_again_archives_every_page() {
     sound(&home.job());
 
     let mut archived: BTreeMap<String, usize> = BTreeMap::new();
-    for capture in captures(&home.job()).iter().filter(|capture| capture.kind == "response") {
+    for capture in captures(&home.job())
+        .iter()
+        .filter(|capture| capture.kind == "response")
+    {
         *archived.entry(capture.uri.clone()).or_default() += 1;
     }
-    let missing: Vec<_> =
-        uris_of_tree(&web, PAGES).into_iter().filter(|uri| !archived.contains_key(uri)).collect();
+    let missing: Vec<_> = uris_of_tree(&web, PAGES)
+        .into_iter()
+        .filter(|uri| !archived.contains_key(uri))
+        .collect();
     assert!(missing.is_empty(), "{missing:?}");
     let twice = archived.values().filter(|times| **times > 1).count();
-    assert!(twice <= WORKERS * DEATHS, "{twice} URIs were archived more than once");
+    assert!(
+        twice <= WORKERS * DEATHS,
+        "{twice} URIs were archived more than once"
+    );
     let asked_twice = asked(&web).len() - (PAGES - 1);
-    assert!(asked_twice <= WORKERS * DEATHS, "{asked_twice} requests too many");
+    assert!(
+        asked_twice <= WORKERS * DEATHS,
+        "{asked_twice} requests too many"
+    );
 }

@@ -5,6 +5,6 @@
 mod bad_input;
 mod command;
 mod crawling;
-mod killed;
 mod full_disk;
+mod killed;
 mod selftest;
