@@ -50,6 +50,9 @@ pub(crate) async fn run_order(order: &Order, sequel: Sequel, display: DisplayArg
     if !plan.profile().notices.is_empty() && !display.quiet {
         eprintln!("{}", plan.profile().notices);
     }
+    for note in plan.notes() {
+        eprintln!("note: {note}");
+    }
     let crawl = match plan.begin() {
         Ok(crawl) => crawl,
         Err(CrawlError::Profile(faults)) => return refused(faults),
@@ -153,7 +156,14 @@ fn profile_source(what: &str) -> ProfileSource {
 fn as_url(what: &str) -> Option<(String, String)> {
     let url = what.starts_with("http://") || what.starts_with("https://");
     let uri = opilio_uri::Uri::parse(what).ok().filter(|_| url)?;
-    Some((what.to_owned(), uri.authority().replace(':', "-")))
+    Some((what.to_owned(), job_name(&uri)))
+}
+
+/// Host and port; a URL may hold a password, which no directory shall show.
+fn job_name(uri: &opilio_uri::Uri) -> String {
+    let host = uri.host().unwrap_or_default();
+    uri.port()
+        .map_or_else(|| host.to_owned(), |port| format!("{host}-{port}"))
 }
 
 /// Where compiled components are kept between runs: the user's cache directory.

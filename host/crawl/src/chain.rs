@@ -302,6 +302,10 @@ impl<'a> Chain<'a> {
         Ok(
             match robots.verdict(&context.profile.user_agent, uri.path_and_query()) {
                 RobotsVerdict::Allowed(_) => Precondition::Met(known.addresses),
+                // An address that may not be connected to, for robots.txt as for anything else of its host.
+                RobotsVerdict::Refused(Reason::Unreachable(status::BLOCKED)) => {
+                    Precondition::Settled(Turn::disregarded(status::BLOCKED, String::new()))
+                }
                 RobotsVerdict::Refused(Reason::Unreachable(_)) => {
                     Precondition::Settled(Turn::failed(status::ROBOTS_FAILED, String::new()))
                 }
@@ -317,9 +321,9 @@ impl<'a> Chain<'a> {
         self.issue.record.hop_path.last() == Some(Hop::Prerequisite)
     }
 
+    /// By its URI alone: a link may lead to a robots.txt as well, and it is the same document however it was found.
     fn is_robots(&self) -> bool {
-        let uri = &self.issue.uri;
-        self.is_prerequisite() && uri.path() == "/robots.txt" && uri.query().is_none()
+        self.issue.uri.robots_txt().as_ref() == Some(&self.issue.uri)
     }
 
     fn deferred(&self, prerequisite: Uri) -> Turn {
@@ -500,7 +504,9 @@ impl<'a> Chain<'a> {
             at = target;
         }
         let unreachable = !(200..500).contains(&answer.0);
-        if unreachable && self.attempts_left() {
+        // What the profile forbids is forbidden the next time as well.
+        let refused = answer.0 == status::BLOCKED;
+        if unreachable && !refused && self.attempts_left() {
             // One bad moment of the server must not close the site: asked again, as often as the profile wants.
             return Ok(Some(Turn::retry(
                 answer.0,
@@ -755,7 +761,11 @@ impl<'a> Chain<'a> {
 
     /// Links as candidates for the frontier, those out of scope left out; and how many those were.
     async fn outlinks(&self, reading: &found::Reading) -> Result<(Vec<Candidate>, u64), Halt> {
-        let links = reading.extracted.links.clone();
+        let mut links = reading.extracted.links.clone();
+        if self.is_robots() {
+            // They have been followed already, and lead nowhere else.
+            links.retain(|link| link.hop != Hop::Redirect);
+        }
         if links.is_empty() {
             return Ok((Vec::new(), 0));
         }
@@ -769,7 +779,8 @@ impl<'a> Chain<'a> {
             .iter()
             .find(|link| link.hop == Hop::Redirect && record.seed)
         {
-            self.context.seed_moved(&redirect.uri).await?;
+            let seed = record.source.as_deref().unwrap_or(self.issue.uri.as_str());
+            self.context.seed_moved(seed, &redirect.uri).await?;
         }
         let stacks = self.context.stacks();
         let judged = self

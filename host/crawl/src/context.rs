@@ -25,6 +25,10 @@ use crate::stacks::Stacks;
 /// scope that fails for good must not go on quietly.
 const SCOPE_FAULTS_MAX: u32 = 25;
 
+/// Times that one seed may widen the scope by redirecting: http to https, to www, to a new name. What redirects more
+/// often is led by somebody else.
+const SEED_MOVES_MAX: u32 = 5;
+
 /// Queues whose activity is counted for the progress display; past it the quieter half is forgotten.
 const TALLIES_MAX: usize = 4096;
 
@@ -48,6 +52,8 @@ pub(crate) struct Context {
 pub(crate) struct SeedPrefixes {
     pub set: SurtPrefixSet,
     pub file: std::path::PathBuf,
+    /// How often each seed has widened the scope in this process.
+    pub moves: HashMap<String, u32>,
 }
 
 /// Counted by this process; the frontier's own counters are durable.
@@ -96,6 +102,11 @@ pub enum Halt {
     /// Scope could not be widened to a redirected seed.
     #[error("the scope cannot be configured with a redirected seed: {0}")]
     Seed(String),
+    /// The frontier waits for a URI that no worker has: a defect of ours.
+    #[error(
+        "the frontier waits for a URI that no worker has; please report it, then run the same command again"
+    )]
+    NobodyAtWork,
     /// A worker panicked: a defect of ours.
     #[error("a worker panicked: {0}; please report it, then run the same command again")]
     Worker(String),
@@ -184,7 +195,7 @@ impl Context {
     }
 
     /// A seed redirects: its target is a seed from now on, and widens the scope as one.
-    pub(crate) async fn seed_moved(&self, target: &Uri) -> Result<(), Halt> {
+    pub(crate) async fn seed_moved(&self, seed: &str, target: &Uri) -> Result<(), Halt> {
         let Ok(prefix) = opilio_uri::implied_surt_prefix(target.as_str()) else {
             return Ok(());
         };
@@ -193,9 +204,15 @@ impl Context {
         if seeds.set.covers(&target.surt()) {
             return Ok(());
         }
+        let moves = seeds.moves.entry(seed.to_owned()).or_default();
+        *moves += 1;
+        if *moves > SEED_MOVES_MAX {
+            tracing::warn!(seed, %target, "a seed redirects elsewhere too often to widen the scope further");
+            return Ok(());
+        }
         seeds.set.insert(&prefix);
         let prefixes: Vec<String> = seeds.set.iter().map(str::to_owned).collect();
-        tracing::info!(%target, prefix, "a redirected seed widens the scope");
+        tracing::warn!(seed, %target, prefix, "a redirected seed widens the scope");
         let current = self.stacks();
         let stacks = self
             .lanes

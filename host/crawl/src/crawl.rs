@@ -116,6 +116,7 @@ pub struct Plan {
     directory: PathBuf,
     base: PathBuf,
     prefixes: SurtPrefixSet,
+    notes: Vec<String>,
 }
 
 /// A crawl that is ready to run.
@@ -166,6 +167,7 @@ pub fn plan(order: &Order) -> Result<Plan, CrawlError> {
     if resumed.is_none() && job::is_job(&directory) {
         (profile, base) = frozen(&directory, given)?;
     }
+    let notes = other_profile(&order.profile, &profile, &directory);
     profile.check_job().map_err(CrawlError::Profile)?;
     let prefixes = seed_prefixes(&profile, &job::redirected_seeds(&directory))?;
     let engine = Engine::new(EngineConfig {
@@ -180,7 +182,31 @@ pub fn plan(order: &Order) -> Result<Plan, CrawlError> {
         directory,
         base,
         prefixes,
+        notes,
     })
+}
+
+/// A job goes on with its own copy of the profile; where the command line names another text, that must be said.
+fn other_profile(source: &ProfileSource, profile: &Profile, directory: &Path) -> Vec<String> {
+    let (named, text) = match source {
+        ProfileSource::File(path) => (
+            path.display().to_string(),
+            std::fs::read_to_string(path).ok(),
+        ),
+        ProfileSource::Builtin(name) => (
+            format!("the built-in profile {name}"),
+            Profile::builtin_text(name).map(str::to_owned),
+        ),
+        ProfileSource::Text { file, text } => (file.clone(), Some(text.clone())),
+    };
+    if !job::is_job(directory) || text.is_none_or(|text| text == profile.source_text()) {
+        return Vec::new();
+    }
+    let job = directory.display();
+    vec![format!(
+        "{named} differs from the profile that job {job} was made with; the job goes on with its own copy, \
+         {job}/profile.toml: change that, or name another directory with --job"
+    )]
 }
 
 /// The profile as the command line names it, and the folder its relative paths start from.
@@ -258,6 +284,11 @@ impl Plan {
         &self.profile
     }
 
+    /// What the operator should know before it begins, a sentence each.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
     /// Where the job is or will be.
     pub fn directory(&self) -> &Path {
         &self.directory
@@ -274,6 +305,7 @@ impl Plan {
             directory,
             base,
             prefixes,
+            notes: _,
         } = self;
         let now = Timestamp::now();
         let seeds = seeds_as_lines(&profile);
@@ -287,6 +319,7 @@ impl Plan {
             },
             now,
         )?;
+        job.add_seeds(&seeds)?;
         let frontier = Frontier::open(&job.state(), frontier_config(&profile))?;
         let fetcher = Fetcher::new(fetch_config(&profile, &job))?;
         let (writers, repaired) = open_archive(&profile, &stacks, &job)?;
@@ -297,6 +330,7 @@ impl Plan {
         let seeds = SeedPrefixes {
             set: prefixes,
             file: job.redirected_seeds(),
+            moves: HashMap::new(),
         };
         let context = Context {
             profile,
@@ -529,7 +563,9 @@ impl Crawl {
                 Next::Empty => break End::Finished,
                 Next::InProcess if at_work.is_empty() => break Err(Halt::NobodyAtWork)?,
                 Next::InProcess => PAUSE_MAX,
-                Next::WaitUntil(at) => Duration::try_from(at - Timestamp::now()).unwrap_or_default(),
+                Next::WaitUntil(at) => {
+                    Duration::try_from(at - Timestamp::now()).unwrap_or_default()
+                }
             };
             // A worker that is done is seen here as its task ends, so none is ever waited for in vain.
             tokio::select! {
@@ -577,14 +613,20 @@ impl Crawl {
             statistics: staged.plugin.statistics(),
         });
         let plugins = plugins.collect();
+        // The first reason is the cause; what fails because of it only follows.
         let mut end = end;
+        let mut halt = |problem: String| {
+            if !matches!(end, End::Halted(_)) {
+                end = End::Halted(problem);
+            }
+        };
         if let Err(problem) = self.context.frontier().persist() {
-            end = End::Halted(stacks::chain(&problem));
+            halt(stacks::chain(&problem));
         }
         let warcs = match self.context.writers.finish() {
             Ok(warcs) => warcs,
             Err(problem) => {
-                end = End::Halted(stacks::chain(&problem));
+                halt(stacks::chain(&problem));
                 Vec::new()
             }
         };

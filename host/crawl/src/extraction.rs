@@ -170,8 +170,9 @@ impl Gathered {
         if let Some(problem) = extraction.problem {
             self.extracted.problems.push((plugin.to_owned(), problem));
         }
+        let base = Uri::parse(&turn.document.base());
         for link in extraction.links {
-            self.take_link(&turn.document, link);
+            self.take_link(&turn.document, &base, link);
         }
         let fragments = extraction.fragments.iter();
         fragments
@@ -205,8 +206,8 @@ impl Gathered {
         }
     }
 
-    fn take_link(&mut self, document: &Document, link: Link) {
-        match resolve(document, &link) {
+    fn take_link(&mut self, document: &Document, base: &Result<Uri, UriError>, link: Link) {
+        match resolve(document, base, &link) {
             Ok(uri) => {
                 let hop = hop_of(&link.hop);
                 if !self.seen.insert((uri.clone(), hop.letter())) {
@@ -242,12 +243,15 @@ impl Gathered {
     }
 }
 
-fn resolve(document: &Document, link: &Link) -> Result<Uri, UriError> {
-    let base = Uri::parse(&document.base())?;
-    let base = match &link.base {
-        Some(other) => base.join(other)?,
-        None => base,
-    };
+fn resolve(
+    document: &Document,
+    base: &Result<Uri, UriError>,
+    link: &Link,
+) -> Result<Uri, UriError> {
+    let document_base = base.as_ref().map_err(Clone::clone)?;
+    let own = link.base.as_ref().map(|own| document_base.join(own));
+    let own = own.transpose()?;
+    let base = own.as_ref().unwrap_or(document_base);
     // The standard has the query of a link in the page's own encoding; everything else, a Location header too, is UTF-8.
     match document.charset() {
         Some(charset)

@@ -11,6 +11,7 @@
 //! A job is made once and resumed ever after from its own copies, so that an edited profile never changes a crawl
 //! by surprise.
 
+use std::collections::HashSet;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, Write};
 use std::path::{Path, PathBuf};
@@ -217,6 +218,23 @@ impl Job {
     /// WARC files.
     pub fn warcs(&self) -> PathBuf {
         self.directory.join("warcs")
+    }
+
+    /// Adds those seeds that the job does not know yet, so that they count after the next resume as well.
+    pub(crate) fn add_seeds(&self, lines: &[String]) -> Result<(), JobError> {
+        let known = read(&self.seeds())?;
+        let known: HashSet<&str> = known.lines().collect();
+        let new = lines.iter().filter(|line| !known.contains(line.as_str()));
+        let new: String = new.map(|line| format!("{line}\n")).collect();
+        if new.is_empty() {
+            return Ok(());
+        }
+        let mut file = OpenOptions::new()
+            .append(true)
+            .open(self.seeds())
+            .map_err(|source| io_error(&self.seeds(), source))?;
+        file.write_all(new.as_bytes())
+            .map_err(|source| io_error(&self.seeds(), source))
     }
 
     /// SURT prefixes of seeds that redirected elsewhere, one a line.

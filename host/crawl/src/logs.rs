@@ -75,19 +75,21 @@ impl Logs {
 
     /// A plugin's fault: what, where, the guest's frames and what it had to say.
     pub(crate) fn fault(&self, fault: &Fault) -> io::Result<()> {
+        // What a guest says may hold line ends, which would pass for lines of ours.
+        let one_line = |text: &str| text.replace(['\n', '\r'], " ");
         let mut text = format!(
             "{:.3} {} {} {}: {}\n",
             Timestamp::now(),
             fault.plugin,
             fault.kind,
             fault.uri,
-            fault.message
+            one_line(&fault.message)
         );
         for frame in &fault.backtrace {
             text.push_str(&format!("    at {frame}\n"));
         }
         for line in &fault.log {
-            text.push_str(&format!("    said {line}\n"));
+            text.push_str(&format!("    said {}\n", one_line(&line.to_string())));
         }
         self.runtime_errors.write(&text)
     }

@@ -17,6 +17,9 @@ use serde::{Deserialize, Serialize};
 /// Servers held in memory. Past it the memory is emptied: what is needed again is read from the store.
 const SERVERS_MAX: usize = 20_000;
 
+/// Text of robots.txt files held in parsed form.
+const ROBOTS_BYTES_HELD_MAX: usize = 32 << 20;
+
 /// Addresses of a host.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Addresses {
@@ -35,11 +38,29 @@ struct RobotsFile {
     expires: i64,
 }
 
+/// robots.txt files in memory, bounded in number and in bytes of text: parsed they take several times as much.
+#[derive(Default)]
+struct RobotsHeld {
+    parsed: HashMap<String, (Arc<Robots>, i64)>,
+    bytes: usize,
+}
+
+impl RobotsHeld {
+    fn keep(&mut self, key: String, text: usize, robots: Arc<Robots>, expires: i64) {
+        if self.parsed.len() >= SERVERS_MAX || self.bytes + text > ROBOTS_BYTES_HELD_MAX {
+            self.parsed.clear();
+            self.bytes = 0;
+        }
+        self.bytes += text;
+        self.parsed.insert(key, (robots, expires));
+    }
+}
+
 /// The servers met so far.
 #[derive(Default)]
 pub(crate) struct Servers {
     addresses: Mutex<HashMap<String, Addresses>>,
-    robots: Mutex<HashMap<String, (Arc<Robots>, i64)>>,
+    robots: Mutex<RobotsHeld>,
 }
 
 impl Servers {
@@ -50,6 +71,7 @@ impl Servers {
         host: &str,
         now: Timestamp,
     ) -> Option<Addresses> {
+        let host = rootless(host);
         let mut held = self
             .addresses
             .lock()
@@ -72,6 +94,7 @@ impl Servers {
         addresses: Vec<IpAddr>,
         expires: Timestamp,
     ) -> Result<(), opilio_frontier::Error> {
+        let host = rootless(host);
         let kept = Addresses {
             addresses,
             expires: expires.as_millisecond(),
@@ -95,18 +118,13 @@ impl Servers {
     ) -> Option<Arc<Robots>> {
         let key = robots_key(uri);
         let mut held = self.robots.lock().unwrap_or_else(PoisonError::into_inner);
-        if !held.contains_key(&key) {
+        if !held.parsed.contains_key(&key) {
             let stored: RobotsFile = stored(frontier, &key)?;
-            make_room(&mut held);
-            held.insert(
-                key.clone(),
-                (
-                    Arc::new(Robots::from_response(stored.status, &stored.body)),
-                    stored.expires,
-                ),
-            );
+            let robots = Arc::new(Robots::from_response(stored.status, &stored.body));
+            held.keep(key.clone(), stored.body.len(), robots, stored.expires);
         }
-        held.get(&key)
+        held.parsed
+            .get(&key)
             .filter(|(_, expires)| *expires > now.as_millisecond())
             .map(|(robots, _)| robots.clone())
     }
@@ -125,6 +143,7 @@ impl Servers {
         let robots = Arc::new(Robots::from_response(status, &body));
         let expires = (now + lifetime.min(robots.lifetime())).as_millisecond();
         let key = robots_key(uri);
+        let text = body.len();
         keep(
             frontier,
             &key,
@@ -135,10 +154,14 @@ impl Servers {
             },
         )?;
         let mut held = self.robots.lock().unwrap_or_else(PoisonError::into_inner);
-        make_room(&mut held);
-        held.insert(key, (robots.clone(), expires));
+        held.keep(key, text, robots.clone(), expires);
         Ok(robots)
     }
+}
+
+/// `example.org.` and `example.org` are one name; `dns:` URIs leave the dot out.
+fn rootless(host: &str) -> &str {
+    host.strip_suffix('.').unwrap_or(host)
 }
 
 fn addresses_key(host: &str) -> String {

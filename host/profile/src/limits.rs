@@ -17,7 +17,7 @@ pub struct LimitsFile {
     pub documents: u64,
 
     /// The crawl ends after this many bytes have come over the wire.
-    /// Default `"none"`: no limit; a full disk pauses a crawl anyway.
+    /// Default `"none"`: no limit; a full disk halts a crawl anyway.
     pub bytes: SizeWritten,
 
     /// The crawl ends after this long. Default `"none"`: no limit; operators stop a crawl.

@@ -85,7 +85,7 @@ fn module(folder: &std::path::Path, toolchain: &Toolchain) -> Result<PathBuf> {
             file.extension()
                 .is_some_and(|extension| extension == "wasm")
         })
-        .last();
+        .next_back();
     wasm.with_context(|| {
         format!(
             "{} is no plugin crate: it lacks crate-type = [\"cdylib\", \"rlib\"]",
