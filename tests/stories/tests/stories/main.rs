@@ -7,6 +7,7 @@ mod failures;
 mod plugins;
 mod redirects;
 mod resume;
+mod review;
 mod revisits;
 mod snapshot;
 mod wire;

@@ -1,0 +1,128 @@
+//! What hostile or merely odd sites have done to a crawl once, and must not do again.
+
+use opilio_stories::{crawl, html, site};
+use opilio_test_web::Reply;
+
+const WWW: &str = "www.story.localhost";
+const OTHER: &str = "other.localhost";
+
+/// A crawl of one worker once waited for ever for that worker, which was done.
+#[tokio::test]
+async fn a_single_worker_is_never_waited_for_in_vain() {
+    let links: String = (0..300)
+        .map(|page| format!("<a href='/{page}.html'>p</a>"))
+        .collect();
+    let web = site(WWW)
+        .page("/", html(&links))
+        .rest(|_| html("a page"))
+        .serve()
+        .await;
+    let told = crawl()
+        .profile("workers = 1")
+        .seed(web.url(WWW, "/"))
+        .run()
+        .await
+        .finished();
+    let fetched = told
+        .statuses()
+        .iter()
+        .filter(|line| line.starts_with("200 "))
+        .count();
+    assert_eq!(fetched, 302);
+}
+
+/// Its record has the hop of the link, and once deferred to itself until every page of the host was given up.
+#[tokio::test]
+async fn a_link_to_robots_txt_does_not_close_the_host() {
+    let web = site(WWW)
+        .answer("/", |seen| {
+            let port = seen.headers["host"].to_str().unwrap().rsplit_once(':').unwrap().1.to_owned();
+            html(&format!(
+                "<img src='http://{OTHER}:{port}/robots.txt'> <img src='http://{OTHER}:{port}/a.png'>"
+            ))
+        })
+        .and(OTHER)
+        .page("/robots.txt", Reply::ok("text/plain", "User-agent: *\nDisallow: /b\n"))
+        .page("/a.png", Reply::ok("image/png", "a"))
+        .serve()
+        .await;
+    let told = crawl().seed(web.url(WWW, "/")).run().await.finished();
+    assert_eq!(told.sole(&web.url(OTHER, "/a.png")).status, 200);
+    assert_eq!(
+        told.record("response", &web.url(OTHER, "/robots.txt"))
+            .status(),
+        200
+    );
+}
+
+#[tokio::test]
+async fn a_seed_may_be_a_robots_txt() {
+    let web = site(WWW)
+        .page("/robots.txt", Reply::ok("text/plain", ""))
+        .serve()
+        .await;
+    let told = crawl()
+        .seed(web.url(WWW, "/robots.txt"))
+        .run()
+        .await
+        .finished();
+    assert_eq!(told.sole(&web.url(WWW, "/robots.txt")).status, 200);
+}
+
+/// `dns:` URIs leave the dot of the root out; the address was once looked up for ever under the other name.
+#[tokio::test]
+async fn a_host_with_a_dot_at_its_end_is_fetched() {
+    let web = site("dotted.localhost.")
+        .page("/", html("a page"))
+        .serve()
+        .await;
+    let url = web.url("dotted.localhost.", "/");
+    let told = crawl().seed(url.clone()).run().await.finished();
+    assert_eq!(told.sole(&url).status, 200);
+}
+
+/// robots.txt may redirect to another host; that is followed once, and is no link.
+#[tokio::test]
+async fn a_redirect_of_robots_txt_brings_nothing_into_the_crawl() {
+    let web = site(WWW)
+        .answer("/robots.txt", |seen| {
+            let port = seen.headers["host"]
+                .to_str()
+                .unwrap()
+                .rsplit_once(':')
+                .unwrap()
+                .1
+                .to_owned();
+            Reply::redirect(302, &format!("http://{OTHER}:{port}/rules"))
+        })
+        .page("/", html("<a href='/b.html'>B</a>"))
+        .and(OTHER)
+        .page(
+            "/rules",
+            Reply::ok("text/plain", "User-agent: *\nDisallow: /b.html\n"),
+        )
+        .serve()
+        .await;
+    let told = crawl().seed(web.url(WWW, "/")).run().await.finished();
+    assert_eq!(told.sole(&web.url(WWW, "/b.html")).status, -9998);
+    assert_eq!(told.records("response", &web.url(OTHER, "/rules")).len(), 1);
+    assert!(told.of(&web.url(OTHER, "/rules")).is_empty());
+}
+
+#[tokio::test]
+async fn seeds_given_on_resuming_are_kept_by_the_job() {
+    let web = site(WWW)
+        .page("/", html("a page"))
+        .and(OTHER)
+        .page("/", html("<a href='/b.html'>B</a>"))
+        .page("/b.html", html("b"))
+        .serve()
+        .await;
+    let story = crawl().seed(web.url(WWW, "/"));
+    let job = story.job();
+    story.run().await.finished();
+    let told = story.seed(web.url(OTHER, "/")).run().await.finished();
+    assert_eq!(told.sole(&web.url(OTHER, "/b.html")).status, 200);
+    let seeds = std::fs::read_to_string(job.join("seeds.txt")).unwrap();
+    assert!(seeds.contains(&web.url(OTHER, "/")), "{seeds}");
+}
