@@ -157,6 +157,10 @@ impl Store {
             fjall::Error::Locked => Error::InUse {
                 dir: dir.to_owned(),
             },
+            fjall::Error::Io(source) if is_no_damage(&source) => Error::Folder {
+                path: dir.to_owned(),
+                source,
+            },
             source => Error::Unopenable {
                 dir: dir.to_owned(),
                 source: Box::new(source),
@@ -223,6 +227,18 @@ pub(crate) fn decode<T: DeserializeOwned>(
         _ => None,
     }
     .ok_or_else(|| damaged(what, key))
+}
+
+/// What the file system refuses, whatever is in the files: no room, no right.
+fn is_no_damage(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::StorageFull
+            | io::ErrorKind::QuotaExceeded
+            | io::ErrorKind::FileTooLarge
+            | io::ErrorKind::PermissionDenied
+            | io::ErrorKind::ReadOnlyFilesystem
+    )
 }
 
 pub(crate) fn damaged(what: &'static str, key: &[u8]) -> Error {

@@ -1,16 +1,21 @@
 //! Compiled components on disk, so that a second start compiles nothing. Entries are machine code that the host will
 //! run: the directory must be writable by the operator alone. An entry that is not exactly as written is compiled anew.
 
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::SystemTime;
 
 use sha2::{Digest, Sha256};
 
 /// First bytes of an entry; the number is that of its layout.
 const MAGIC: &[u8; 16] = b"opilio compiled1";
 const DIGEST_BYTES: usize = 32;
+/// Bytes of all entries together, at most, when a cache is opened; the longest unused go first. Every list of seeds makes
+/// entries of its own (a scope filter is compiled with the prefixes of its seeds), so they would pile up for ever.
+const CACHE_BYTES_MAX: u64 = 512 << 20;
 
 /// A directory of entries.
 #[derive(Debug)]
@@ -35,6 +40,10 @@ impl Cache {
         #[cfg(unix)]
         std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
         builder.create(directory)?;
+        // What cannot be removed costs room, nothing else.
+        if let Err(error) = prune(directory, CACHE_BYTES_MAX) {
+            tracing::debug!(directory = %directory.display(), %error, "old compiled components stay");
+        }
         Ok(Self {
             directory: directory.to_owned(),
         })
@@ -52,6 +61,13 @@ impl Cache {
             }
         };
         let entry = Entry::parse(&bytes);
+        if entry.is_some() {
+            // Its time tells `prune` when it was last used; where that cannot be written it only goes sooner.
+            let _ = File::options()
+                .append(true)
+                .open(&path)
+                .and_then(|file| file.set_modified(SystemTime::now()));
+        }
         if entry.is_none() {
             tracing::warn!(path = %path.display(), "compiled component is damaged; compiling it anew");
         }
@@ -78,6 +94,31 @@ impl Cache {
     fn path(&self, key: &Key) -> PathBuf {
         self.directory.join(format!("{}.compiled", key.0))
     }
+}
+
+/// Removes the entries that have not been used for longest until the rest fits.
+fn prune(directory: &Path, bytes_max: u64) -> io::Result<()> {
+    let mut entries = Vec::new();
+    for entry in std::fs::read_dir(directory)? {
+        let path = entry?.path();
+        if path
+            .extension()
+            .is_some_and(|extension| extension == "compiled")
+        {
+            let metadata = std::fs::metadata(&path)?;
+            entries.push((metadata.modified()?, metadata.len(), path));
+        }
+    }
+    entries.sort();
+    let mut bytes: u64 = entries.iter().map(|(_, length, _)| length).sum();
+    for (_, length, path) in entries {
+        if bytes <= bytes_max {
+            break;
+        }
+        std::fs::remove_file(path)?;
+        bytes -= length;
+    }
+    Ok(())
 }
 
 impl Entry {
@@ -134,6 +175,27 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
 
     use super::*;
+
+    #[test]
+    fn what_has_not_been_used_for_longest_goes_first() {
+        let directory = tempfile::tempdir().unwrap();
+        let cache = Cache::open(directory.path()).unwrap();
+        let entry = Entry {
+            refusal: None,
+            compiled: vec![7; 1000],
+        };
+        let keys = ["old", "used", "new"].map(|name| Key::of(&[name]));
+        for (age, key) in [3, 2, 1].into_iter().zip(&keys) {
+            cache.write(key, &entry);
+            let then = SystemTime::now() - std::time::Duration::from_secs(age * 3600);
+            let file = File::options().append(true).open(cache.path(key)).unwrap();
+            file.set_modified(then).unwrap();
+        }
+        assert!(cache.read(&keys[0]).is_some());
+        prune(directory.path(), 2500).unwrap();
+        let left = keys.each_ref().map(|key| cache.path(key).exists());
+        assert_eq!(left, [true, false, true]);
+    }
 
     #[test]
     fn what_is_written_is_read_again() {
