@@ -81,11 +81,10 @@ fn module(folder: &std::path::Path, toolchain: &Toolchain) -> Result<PathBuf> {
         .filter_map(|line| serde_json::from_str::<Value>(line).ok())
         .flat_map(|message| message["filenames"].as_array().cloned().unwrap_or_default())
         .filter_map(|file| file.as_str().map(PathBuf::from))
-        .filter(|file| {
+        .rfind(|file| {
             file.extension()
                 .is_some_and(|extension| extension == "wasm")
-        })
-        .next_back();
+        });
     wasm.with_context(|| {
         format!(
             "{} is no plugin crate: it lacks crate-type = [\"cdylib\", \"rlib\"]",
