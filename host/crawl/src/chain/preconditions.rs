@@ -1,0 +1,297 @@
+//! What a URI needs before it may be fetched: the addresses of its host, the word of its server to robots, and the consent
+//! of pre-fetch filters.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use opilio_fetch::robots::{
+    ROBOTS_BYTES_MAX, ROBOTS_REDIRECTS_MAX, Reason, Verdict as RobotsVerdict,
+};
+use opilio_fetch::{Exchange, FetchFailure};
+use opilio_frontier::{Candidate, ContentState, Digests, Directive, Outcome, Success, Visit};
+use opilio_profile::RobotsPolicy;
+use opilio_sandbox::{Notes, Stage};
+use opilio_uri::{Hop, Uri};
+
+use crate::context::Halt;
+use crate::lanes::Lane;
+use crate::records::{self, About, Keep};
+use crate::scope;
+use crate::{found, standing};
+
+use super::exchange::retry_after;
+use super::{Chain, Entry, NO_ADDRESS, Turn, status};
+
+impl Chain<'_> {
+    pub(super) async fn look_up(&self) -> Result<Turn, Halt> {
+        let context = self.context;
+        let host = self.issue.uri.path();
+        match context.fetcher.resolve(host, self.started).await {
+            Ok(resolution) => {
+                let dns = &context.profile.dns;
+                let good_for = resolution.ttl.clamp(dns.min_expires, dns.max_expires);
+                let record = records::of_resolution(&self.issue.uri, &resolution, self.started);
+                let location = context.archive(vec![record]).await?.into_iter().next();
+                let addresses = resolution.addresses;
+                context.servers.keep_addresses(
+                    &context.frontier,
+                    host,
+                    addresses,
+                    self.started + good_for,
+                )?;
+                let payload = opilio_fetch::PayloadDigest::of(resolution.text.as_bytes());
+                let size = resolution.text.len() as u64;
+                let visit = Visit {
+                    status: status::DNS_OK,
+                    state: ContentState::New,
+                    size: Some(size),
+                    media_type: "text/dns".to_owned(),
+                    digests: Some(Digests {
+                        payload: Some(payload.0),
+                        stripped: None,
+                    }),
+                    archived: location.map(|location| self.location(location, self.started)),
+                    ..Visit::default()
+                };
+                Ok(Turn {
+                    outcome: Outcome::Succeeded(Box::new(Success {
+                        visit,
+                        ..Success::default()
+                    })),
+                    entry: Entry {
+                        status: status::DNS_OK,
+                        size: Some(size),
+                        media_type: Some("text/dns".to_owned()),
+                        fetch: Some((self.started, self.elapsed())),
+                        digest: Some(payload.to_string()),
+                        annotations: Vec::new(),
+                    },
+                })
+            }
+            Err(failure @ FetchFailure::NoAddress { .. }) => {
+                let expires = Timestamp::now() + NO_ADDRESS;
+                context
+                    .servers
+                    .keep_addresses(&context.frontier, host, Vec::new(), expires)?;
+                Ok(Turn::failed(failure.status(), String::new()))
+            }
+            Err(failure) => Ok(Turn::retry(failure.status(), None, None)),
+        }
+    }
+
+    /// DNS and robots.txt, known and still good; or what to do about it.
+    pub(super) fn preconditions(&self) -> Result<Precondition, Halt> {
+        let context = self.context;
+        let uri = &self.issue.uri;
+        let Some(host) = uri.host() else {
+            return Ok(Precondition::Settled(Turn::failed(
+                status::UNFETCHABLE,
+                String::new(),
+            )));
+        };
+        let Some(known) = context
+            .servers
+            .addresses(&context.frontier, host, self.started)
+        else {
+            return Ok(Precondition::Settled(self.deferred(Uri::dns(host))));
+        };
+        if known.addresses.is_empty() {
+            return Ok(Precondition::Settled(Turn::failed(
+                status::NO_ADDRESS,
+                String::new(),
+            )));
+        }
+        if self.is_robots() {
+            return Ok(Precondition::Met(known.addresses));
+        }
+        let Some(robots) = context.servers.robots(&context.frontier, uri, self.started) else {
+            return Ok(Precondition::Settled(match uri.robots_txt() {
+                Some(robots) => self.deferred(robots),
+                None => Turn::failed(status::UNFETCHABLE, String::new()),
+            }));
+        };
+        if self.settings.robots.policy == RobotsPolicy::Ignore {
+            return Ok(Precondition::Met(known.addresses));
+        }
+        Ok(
+            match robots.verdict(&context.profile.user_agent, uri.path_and_query()) {
+                RobotsVerdict::Allowed(_) => Precondition::Met(known.addresses),
+                // An address that may not be connected to, for robots.txt as for anything else of its host.
+                RobotsVerdict::Refused(Reason::Unreachable(status::BLOCKED)) => {
+                    Precondition::Settled(Turn::disregarded(status::BLOCKED, String::new()))
+                }
+                RobotsVerdict::Refused(Reason::Unreachable(_)) => {
+                    Precondition::Settled(Turn::failed(status::ROBOTS_FAILED, String::new()))
+                }
+                RobotsVerdict::Refused(_) => Precondition::Settled(Turn::disregarded(
+                    status::ROBOTS,
+                    "robotExcluded".to_owned(),
+                )),
+            },
+        )
+    }
+
+    pub(super) fn deferred(&self, prerequisite: Uri) -> Turn {
+        let record = &self.issue.record;
+        let candidate = Candidate {
+            queue: self.issue.queue.clone(),
+            via: Some(self.issue.uri.as_str().to_owned()),
+            source: record.source.clone(),
+            directive: Directive::Highest,
+            force: true,
+            ..Candidate::new(
+                prerequisite,
+                record.hop_path.then(Hop::Prerequisite),
+                opilio_frontier::Strategy::Snapshot,
+            )
+        };
+        Turn {
+            outcome: Outcome::Deferred {
+                prerequisites: vec![candidate],
+            },
+            entry: Entry::default(),
+        }
+    }
+
+    pub(super) async fn pre_fetch(&self, addresses: &[IpAddr]) -> Result<Option<Turn>, Halt> {
+        if self.stacks.pre_fetch.is_empty() || self.is_prerequisite() {
+            return Ok(None);
+        }
+        let mut candidate = standing::candidate(&self.issue.uri, &self.issue.record);
+        candidate.address = addresses.first().map(ToString::to_string);
+        let stacks = self.stacks.clone();
+        let judged = self
+            .context
+            .lanes
+            .run(Lane::Header, move || {
+                scope::judge(&stacks.pre_fetch, &Stage::PreFetch, &[candidate], true)
+            })
+            .await?;
+        let failed = !judged.faults.is_empty();
+        self.context.faults(&judged.faults)?;
+        Ok(judged
+            .decisions
+            .into_iter()
+            .next()
+            .filter(|decision| !decision.accepted)
+            .map(|decision| {
+                let status = if failed {
+                    status::RUNTIME
+                } else {
+                    status::BLOCKED
+                };
+                Turn::disregarded(status, decision.because())
+            }))
+    }
+
+    /// robots.txt has come, or has not. None: it is archived like any other response, its word is kept.
+    pub(super) async fn robots(&self, exchange: &Arc<Exchange>) -> Result<Option<Turn>, Halt> {
+        let context = self.context;
+        let mut answer = robots_answer(exchange);
+        let mut at = self.issue.uri.clone();
+        let mut redirect = redirect_of(&at, exchange);
+        for _ in 0..ROBOTS_REDIRECTS_MAX {
+            let Some(target) = redirect.take() else { break };
+            let Some(addresses) = self.addresses_now(&target).await? else {
+                break;
+            };
+            let (next, _) = self.fetch(&target, addresses, &Notes::new()).await;
+            let about = About {
+                via: Some(at.as_str()),
+                hop_path: self.issue.record.hop_path.as_str(),
+                ..About::default()
+            };
+            context
+                .archive(records::of_exchange(
+                    &target,
+                    &next,
+                    &Keep::Response,
+                    &about,
+                ))
+                .await?;
+            answer = robots_answer(&next);
+            redirect = redirect_of(&target, &next);
+            at = target;
+        }
+        let unreachable = !(200..500).contains(&answer.0);
+        // What the profile forbids is forbidden the next time as well.
+        let refused = answer.0 == status::BLOCKED;
+        if unreachable && !refused && self.attempts_left() {
+            // One bad moment of the server must not close the site: asked again, as often as the profile wants.
+            return Ok(Some(Turn::retry(
+                answer.0,
+                retry_after(exchange),
+                Some(exchange.duration),
+            )));
+        }
+        let lifetime = self.settings.robots.expires;
+        let robots = context.servers.keep_robots(
+            &context.frontier,
+            &self.issue.uri,
+            answer,
+            lifetime,
+            Timestamp::now(),
+        )?;
+        let delay = robots
+            .crawl_delay(&context.profile.user_agent)
+            .filter(|delay| !delay.is_zero());
+        context
+            .frontier()
+            .set_crawl_delay(&self.issue.queue, delay)?;
+        Ok(None)
+    }
+
+    /// Addresses of another host, looked up at once and archived where they are not known.
+    pub(super) async fn addresses_now(&self, uri: &Uri) -> Result<Option<Vec<IpAddr>>, Halt> {
+        let context = self.context;
+        let Some(host) = uri.host() else {
+            return Ok(None);
+        };
+        let now = Timestamp::now();
+        if let Some(known) = context.servers.addresses(&context.frontier, host, now) {
+            return Ok(Some(known.addresses).filter(|addresses| !addresses.is_empty()));
+        }
+        let Ok(resolution) = context.fetcher.resolve(host, now).await else {
+            return Ok(None);
+        };
+        let record = records::of_resolution(&Uri::dns(host), &resolution, now);
+        context.archive(vec![record]).await?;
+        let dns = &context.profile.dns;
+        let expires = now + resolution.ttl.clamp(dns.min_expires, dns.max_expires);
+        context.servers.keep_addresses(
+            &context.frontier,
+            host,
+            resolution.addresses.clone(),
+            expires,
+        )?;
+        Ok(Some(resolution.addresses))
+    }
+}
+
+/// What the preconditions of a fetch came to.
+pub(super) enum Precondition {
+    /// Fetch, from one of these addresses.
+    Met(Vec<IpAddr>),
+    /// There will be no fetch now.
+    Settled(Turn),
+}
+
+/// Status and body of a response to a request for robots.txt.
+pub(super) fn robots_answer(exchange: &Exchange) -> (i32, Vec<u8>) {
+    let status = exchange.status();
+    let body = exchange
+        .head
+        .as_ref()
+        .map(|head| found::content(exchange, head, ROBOTS_BYTES_MAX as u64).0);
+    (status, body.unwrap_or_default().to_vec())
+}
+
+/// Where a response sends us.
+pub(super) fn redirect_of(uri: &Uri, exchange: &Exchange) -> Option<Uri> {
+    let head = exchange
+        .head
+        .as_ref()
+        .filter(|head| (300..400).contains(&head.status))?;
+    uri.join(head.first("location")?).ok().filter(Uri::is_http)
+}
