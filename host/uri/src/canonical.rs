@@ -4,9 +4,11 @@
 //! choice; the default is the predecessor's, so that crawls agree on what has been seen.
 
 use std::borrow::Cow;
+use std::fmt;
 
-use regex::Regex;
+use serde::Serialize;
 
+use crate::regex_rule::{RegexRule, RegexRuleError};
 use crate::uri::Uri;
 
 /// One rewriting of a URI's text.
@@ -29,13 +31,8 @@ pub enum Rule {
     FixupQuery,
     /// Makes runs of slashes in the path one slash.
     StripExtraSlashes,
-    /// Where the pattern matches the whole text, puts `replacement` in its place; `$1` to `$99` mean its groups.
-    Regex {
-        /// The pattern, anchored at both ends.
-        pattern: Box<Regex>,
-        /// What takes the place of the text.
-        replacement: String,
-    },
+    /// Where a pattern matches the whole text, puts something else in its place.
+    Regex(RegexRule),
 }
 
 /// Why a rule cannot be made.
@@ -44,15 +41,28 @@ pub enum RuleError {
     /// No rule has this name.
     #[error("no canonicalisation rule is called {0:?}")]
     Name(String),
-    /// The pattern of a regex rule is none.
-    #[error("pattern {pattern:?} is no regular expression")]
-    Pattern {
-        /// The pattern.
-        pattern: String,
-        /// What the parser says.
-        #[source]
-        source: regex::Error,
-    },
+    /// A regex rule cannot be made.
+    #[error(transparent)]
+    Regex(#[from] RegexRuleError),
+}
+
+/// What one rule did to the text, for people who ask why two URIs are one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct RuleEffect {
+    /// The rule, as [`Rule`] displays itself: its name in profiles, or `regex` and the pattern.
+    pub rule: String,
+    /// The text it was given.
+    pub before: String,
+    /// The text it left.
+    pub after: String,
+}
+
+impl RuleEffect {
+    /// Whether the rule changed the text.
+    #[must_use]
+    pub fn changed(&self) -> bool {
+        self.before != self.after
+    }
 }
 
 /// An ordered list of rules.
@@ -100,18 +110,21 @@ impl Canonicaliser {
         text.into_owned()
     }
 
-    /// The name of each rule and the text after it, to show which rule did what.
+    /// What each rule does to a URI, in order. The text after the last one is the canonical form; without rules there is
+    /// no effect, and the canonical form is the URI.
     #[must_use]
-    pub fn trace(&self, uri: &Uri) -> Vec<(&'static str, String)> {
+    pub fn explain(&self, uri: &Uri) -> Vec<RuleEffect> {
         let mut text = uri.as_str().to_owned();
-        let mut trace = Vec::with_capacity(self.rules.len());
+        let mut effects = Vec::with_capacity(self.rules.len());
         for rule in &self.rules {
-            if let Cow::Owned(changed) = rule.apply(&text) {
-                text = changed;
-            }
-            trace.push((rule.name(), text.clone()));
+            let after = rule.apply(&text).into_owned();
+            effects.push(RuleEffect {
+                rule: rule.to_string(),
+                before: std::mem::replace(&mut text, after.clone()),
+                after,
+            });
         }
-        trace
+        effects
     }
 }
 
@@ -135,24 +148,15 @@ impl Rule {
         })
     }
 
-    /// A [`Rule::Regex`]. The pattern must match the whole text.
+    /// A [`Rule::Regex`]: see [`RegexRule::new`].
     ///
     /// # Errors
-    /// [`RuleError::Pattern`].
-    pub fn regex(pattern: &str, replacement: &str) -> Result<Rule, RuleError> {
-        match Regex::new(&format!("^(?:{pattern})$")) {
-            Ok(compiled) => Ok(Rule::Regex {
-                pattern: Box::new(compiled),
-                replacement: replacement.to_owned(),
-            }),
-            Err(source) => Err(RuleError::Pattern {
-                pattern: pattern.to_owned(),
-                source,
-            }),
-        }
+    /// [`RegexRuleError`], with the reason.
+    pub fn regex(pattern: &str, replacement: &str) -> Result<Rule, RegexRuleError> {
+        RegexRule::new(pattern, replacement).map(Rule::Regex)
     }
 
-    /// The name that profiles and traces use.
+    /// The name that profiles use; `regex` for every [`Rule::Regex`].
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
@@ -164,7 +168,7 @@ impl Rule {
             Rule::StripSessionCfids => "strip-session-cfids",
             Rule::FixupQuery => "fixup-query",
             Rule::StripExtraSlashes => "strip-extra-slashes",
-            Rule::Regex { .. } => "regex",
+            Rule::Regex(_) => "regex",
         }
     }
 
@@ -180,49 +184,18 @@ impl Rule {
             Rule::StripSessionCfids => strip_cfids(text),
             Rule::FixupQuery => fixup_query(text),
             Rule::StripExtraSlashes => strip_extra_slashes(text),
-            Rule::Regex {
-                pattern,
-                replacement,
-            } => match pattern.captures(text) {
-                Some(groups) => Cow::Owned(expand_groups(replacement, &groups)),
-                None => Cow::Borrowed(text),
-            },
+            Rule::Regex(rule) => rule.apply(text),
         }
     }
 }
 
-/// Writes `template` with `$0` to `$99` replaced by the groups of a match. Digits after the last group that exists are
-/// text, `\` takes the next character as it is; a group that matched nothing is empty.
-#[must_use]
-pub fn expand_groups(template: &str, groups: &regex::Captures<'_>) -> String {
-    let mut out = String::with_capacity(template.len() + 32);
-    let mut characters = template.chars().peekable();
-    while let Some(character) = characters.next() {
-        match character {
-            '\\' => out.extend(characters.next()),
-            '$' => {
-                let Some(first) = characters.next_if(char::is_ascii_digit) else {
-                    out.push('$');
-                    continue;
-                };
-                let mut number = digit(first);
-                while number < 10
-                    && let Some(next) = characters.peek().copied().filter(char::is_ascii_digit)
-                    && number * 10 + digit(next) < groups.len()
-                {
-                    number = number * 10 + digit(next);
-                    characters.next();
-                }
-                out.push_str(groups.get(number).map_or("", |group| group.as_str()));
-            }
-            other => out.push(other),
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Rule::Regex(rule) => write!(f, "regex {}", rule.pattern()),
+            named => f.write_str(named.name()),
         }
     }
-    out
-}
-
-fn digit(character: char) -> usize {
-    character.to_digit(10).map_or(0, |digit| digit as usize)
 }
 
 fn lowercase(text: &str) -> Cow<'_, str> {
@@ -569,17 +542,6 @@ mod tests {
     }
 
     #[test]
-    fn a_regex_rule_matches_the_whole_text_or_nothing() {
-        let rule = Rule::regex("(.*)/print(\\d+)", "$1/$2x\\$$30").unwrap();
-        assert_eq!(rule.apply("http://a/print12"), "http://a/12x$0");
-        assert_eq!(rule.apply("http://a/print12/"), "http://a/print12/");
-        assert!(matches!(
-            Rule::regex("(", ""),
-            Err(RuleError::Pattern { .. })
-        ));
-    }
-
-    #[test]
     fn the_default_order_makes_one_of_many() {
         let canonical = Canonicaliser::default();
         for text in [
@@ -596,13 +558,31 @@ mod tests {
     }
 
     #[test]
-    fn a_trace_shows_every_rule() {
+    fn an_explanation_shows_every_rule() {
         let uri = Uri::parse("http://u@www.example.org/A").unwrap();
-        let trace = Canonicaliser::default().trace(&uri);
+        let rules = vec![
+            Rule::named("strip-userinfo").unwrap(),
+            Rule::named("fixup-query").unwrap(),
+            Rule::regex("(.*)/A", "${1}/b").unwrap(),
+        ];
+        let canonicaliser = Canonicaliser::new(rules);
+        let shown: Vec<_> = canonicaliser
+            .explain(&uri)
+            .iter()
+            .map(|effect| format!("{} {} {}", effect.rule, effect.changed(), effect.after))
+            .collect();
         assert_eq!(
-            trace[0],
-            ("lowercase", "http://u@www.example.org/a".to_owned())
+            shown,
+            [
+                "strip-userinfo true http://www.example.org/A",
+                "fixup-query false http://www.example.org/A",
+                "regex (.*)/A true http://www.example.org/b",
+            ]
         );
-        assert_eq!(trace[5], ("fixup-query", "http://example.org/a".to_owned()));
+        assert_eq!(canonicaliser.apply(&uri), "http://www.example.org/b");
+        assert_eq!(
+            Rule::named("lower").unwrap_err().to_string(),
+            "no canonicalisation rule is called \"lower\""
+        );
     }
 }

@@ -1,0 +1,322 @@
+//! A rule of an operator's own: a pattern for the whole URI, and a template of what takes its place.
+//!
+//! Patterns are those of the `regex` crate, which match in time linear in the text: no URI, however made, can hold a crawl
+//! up. What they cannot say (look-around, back-references) is refused when the rule is made.
+
+use std::borrow::Cow;
+
+use regex::{Captures, Regex, RegexBuilder};
+
+/// Longest pattern, and longest replacement, in bytes.
+pub const REGEX_RULE_BYTES_MAX: usize = 4096;
+
+/// Largest compiled pattern in bytes. Matching costs at most as many steps for each byte of a URI as the pattern has
+/// states; within this even a URI of 64 KiB takes well under a second.
+pub const REGEX_COMPILED_BYTES_MAX: usize = 256 * 1024;
+
+/// Longest text that a rule may write, in bytes: that of a URI. Where it would be longer the rule leaves the text alone;
+/// otherwise a list of rules that double the text could fill the memory.
+pub const REGEX_RESULT_BYTES_MAX: usize = crate::URI_BYTES_MAX;
+
+/// A pattern that must match the whole text, and the template of what takes its place.
+#[derive(Clone, Debug)]
+pub struct RegexRule {
+    pattern: String,
+    replacement: String,
+    regex: Regex,
+    template: Vec<Piece>,
+}
+
+/// What a replacement is made of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Piece {
+    Text(String),
+    /// What the group of this number matched; nothing where it took no part in the match.
+    Group(usize),
+}
+
+/// Why a regex rule cannot be made.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum RegexRuleError {
+    /// The pattern, or the replacement, has more than [`REGEX_RULE_BYTES_MAX`] bytes.
+    #[error("the {what} of a regex rule has {length} bytes, more than {REGEX_RULE_BYTES_MAX}")]
+    TooLong {
+        /// `pattern` or `replacement`.
+        what: &'static str,
+        /// Bytes it has.
+        length: usize,
+    },
+    /// The pattern is none, or would take more than [`REGEX_COMPILED_BYTES_MAX`] bytes.
+    #[error("{pattern:?} cannot be used as a pattern")]
+    Pattern {
+        /// The pattern.
+        pattern: String,
+        /// What the parser says, over several lines where it points at the place.
+        #[source]
+        source: regex::Error,
+    },
+    /// The replacement asks for a group that the pattern does not have.
+    #[error(
+        "the replacement {replacement:?} asks for group {group:?}, and pattern {pattern:?} has no such group"
+    )]
+    Group {
+        /// The replacement.
+        replacement: String,
+        /// The group it asks for: a number or a name.
+        group: String,
+        /// The pattern.
+        pattern: String,
+    },
+    /// The replacement has `${` without a `}` after it.
+    #[error(
+        "the replacement {replacement:?} has a \"${{\" without a \"}}\" (a dollar sign itself is written \"$$\")"
+    )]
+    Brace {
+        /// The replacement.
+        replacement: String,
+    },
+}
+
+impl RegexRule {
+    /// A rule that puts `replacement` in the place of a text that `pattern` matches as a whole.
+    ///
+    /// In the replacement `${1}`, `${name}` and `$1` stand for what a group matched (`${0}` for the whole text), `$$` and
+    /// `\$` for a dollar sign. `$12` is group 12 where there is one, else group 1 and a `2`.
+    ///
+    /// # Errors
+    /// [`RegexRuleError`], with the reason.
+    pub fn new(pattern: &str, replacement: &str) -> Result<RegexRule, RegexRuleError> {
+        for (what, text) in [("pattern", pattern), ("replacement", replacement)] {
+            if text.len() > REGEX_RULE_BYTES_MAX {
+                return Err(RegexRuleError::TooLong {
+                    what,
+                    length: text.len(),
+                });
+            }
+        }
+        let regex = anchored(pattern).map_err(|source| RegexRuleError::Pattern {
+            pattern: pattern.to_owned(),
+            source,
+        })?;
+        let template = template(replacement, &regex, pattern)?;
+        Ok(RegexRule {
+            pattern: pattern.to_owned(),
+            replacement: replacement.to_owned(),
+            regex,
+            template,
+        })
+    }
+
+    /// The pattern as written.
+    #[must_use]
+    pub fn pattern(&self) -> &str {
+        &self.pattern
+    }
+
+    /// The replacement as written.
+    #[must_use]
+    pub fn replacement(&self) -> &str {
+        &self.replacement
+    }
+
+    /// Rewrites `text`; borrowed where the pattern does not match all of it, and where the result would be empty or longer
+    /// than [`REGEX_RESULT_BYTES_MAX`].
+    #[must_use]
+    pub fn apply<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        match self
+            .regex
+            .captures(text)
+            .and_then(|groups| self.expand(&groups))
+        {
+            Some(written) => Cow::Owned(written),
+            None => Cow::Borrowed(text),
+        }
+    }
+
+    fn expand(&self, groups: &Captures<'_>) -> Option<String> {
+        let mut out = String::new();
+        for piece in &self.template {
+            out.push_str(match piece {
+                Piece::Text(text) => text,
+                Piece::Group(number) => groups.get(*number).map_or("", |group| group.as_str()),
+            });
+            if out.len() > REGEX_RESULT_BYTES_MAX {
+                return None;
+            }
+        }
+        (!out.is_empty()).then_some(out)
+    }
+}
+
+/// Compiles a pattern so that it matches whole texts alone.
+fn anchored(pattern: &str) -> Result<Regex, regex::Error> {
+    let compile = |text: &str| {
+        RegexBuilder::new(text)
+            .size_limit(REGEX_COMPILED_BYTES_MAX)
+            .build()
+    };
+    // On its own first: errors then quote what was written, and `a)|(b` is no way out of the anchors.
+    compile(pattern)?;
+    // With a line end where the last line is a comment of an `(?x)` pattern.
+    compile(&format!(r"\A(?:{pattern})\z")).or_else(|_| compile(&format!("\\A(?:{pattern}\n)\\z")))
+}
+
+fn template(replacement: &str, regex: &Regex, pattern: &str) -> Result<Vec<Piece>, RegexRuleError> {
+    let groups = regex.captures_len();
+    let no_group = |group: &str| RegexRuleError::Group {
+        replacement: replacement.to_owned(),
+        group: group.to_owned(),
+        pattern: pattern.to_owned(),
+    };
+    let mut pieces = Vec::new();
+    let mut text = String::new();
+    let mut rest = replacement;
+    while let Some(at) = rest.find(['$', '\\']) {
+        text.push_str(&rest[..at]);
+        let escape = rest[at..].starts_with('\\');
+        rest = &rest[at + 1..];
+        let group = if escape || rest.starts_with('$') {
+            // The next character as it is.
+            let next = rest.chars().next();
+            text.extend(next);
+            rest = &rest[next.map_or(0, char::len_utf8)..];
+            continue;
+        } else if let Some(braced) = rest.strip_prefix('{') {
+            let (name, after) = braced
+                .split_once('}')
+                .ok_or_else(|| RegexRuleError::Brace {
+                    replacement: replacement.to_owned(),
+                })?;
+            rest = after;
+            let number = match name.parse::<usize>() {
+                Ok(number) => Some(number).filter(|number| *number < groups),
+                Err(_) => regex.capture_names().position(|known| known == Some(name)),
+            };
+            number.ok_or_else(|| no_group(name))?
+        } else {
+            let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+            if digits == 0 {
+                text.push('$');
+                continue;
+            }
+            let number =
+                |length: usize| rest[..length].parse::<usize>().ok().filter(|n| *n < groups);
+            // As many digits as make a group.
+            let (length, number) = (1..=digits)
+                .rev()
+                .find_map(|length| Some((length, number(length)?)))
+                .ok_or_else(|| no_group(&rest[..digits]))?;
+            rest = &rest[length..];
+            number
+        };
+        if !text.is_empty() {
+            pieces.push(Piece::Text(std::mem::take(&mut text)));
+        }
+        pieces.push(Piece::Group(group));
+    }
+    text.push_str(rest);
+    if !text.is_empty() {
+        pieces.push(Piece::Text(text));
+    }
+    Ok(pieces)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+
+    #[track_caller]
+    fn check(pattern: &str, replacement: &str, text: &str, expected: &str) {
+        let rule = RegexRule::new(pattern, replacement).unwrap();
+        assert_eq!(rule.apply(text), expected, "{pattern} {replacement} {text}");
+    }
+
+    #[track_caller]
+    fn check_refused(pattern: &str, replacement: &str, message: &str) {
+        let error = RegexRule::new(pattern, replacement).unwrap_err();
+        assert_eq!(error.to_string(), message);
+    }
+
+    #[test]
+    fn a_pattern_matches_the_whole_text_or_nothing() {
+        check(
+            r"(.*)/print(\d+)",
+            "${1}/$2",
+            "http://a/print12",
+            "http://a/12",
+        );
+        check(
+            r"(.*)/print(\d+)",
+            "${1}/$2",
+            "http://a/print12/",
+            "http://a/print12/",
+        );
+        check("a|ab", "x", "ab", "x");
+        check("a|b", "x", "xb", "xb");
+        check("(?x) (a+) # letters", "<$1>", "aa", "<aa>");
+        check("(?m)^a$", "x", "a\nb", "a\nb");
+    }
+
+    #[test]
+    fn a_replacement_names_groups() {
+        check("(?<site>.*)/(.)", "${site}-${2}-$0", "a/b", "a-b-a/b");
+        check("(.)", "$12", "a", "a2");
+        check("(.)", "${1}2", "a", "a2");
+        check("(.)", r"$$1\$1\\$ $", "a", r"$1$1\$ $");
+        check("(.)", "end\\", "a", "end");
+        check("(a)|(b)", "<$1$2>", "b", "<b>");
+        check(
+            "(.)(.)(.)(.)(.)(.)(.)(.)(.)(.)",
+            "$10$1",
+            "abcdefghij",
+            "ja",
+        );
+    }
+
+    #[test]
+    fn a_result_is_neither_empty_nor_longer_than_a_uri() {
+        check(".*", "", "abc", "abc");
+        let long = "a".repeat(REGEX_RESULT_BYTES_MAX);
+        check("(.*)", "$1", &long, &long);
+        check("(.*)", "$1$1", &long, &long);
+        check("(.*)", "$1$1", "ab", "abab");
+    }
+
+    #[test]
+    fn what_cannot_work_is_refused_with_the_reason() {
+        check_refused("(", "", r#""(" cannot be used as a pattern"#);
+        check_refused("a)|(?:b", "", r#""a)|(?:b" cannot be used as a pattern"#);
+        check_refused("(?=a)", "", r#""(?=a)" cannot be used as a pattern"#);
+        check_refused(
+            r"\w{1000}",
+            "",
+            r#""\\w{1000}" cannot be used as a pattern"#,
+        );
+        check_refused(
+            "(a)",
+            "$2",
+            r#"the replacement "$2" asks for group "2", and pattern "(a)" has no such group"#,
+        );
+        check_refused(
+            "(a)",
+            "${b}",
+            r#"the replacement "${b}" asks for group "b", and pattern "(a)" has no such group"#,
+        );
+        check_refused(
+            "(a)",
+            "${1",
+            r#"the replacement "${1" has a "${" without a "}" (a dollar sign itself is written "$$")"#,
+        );
+        check_refused(
+            &"a".repeat(4097),
+            "",
+            "the pattern of a regex rule has 4097 bytes, more than 4096",
+        );
+        check_refused(
+            "a",
+            &"b".repeat(5000),
+            "the replacement of a regex rule has 5000 bytes, more than 4096",
+        );
+    }
+}
