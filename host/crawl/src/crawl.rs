@@ -712,18 +712,14 @@ fn seeds_as_lines(profile: &Profile) -> Vec<String> {
 fn strategy(profile: &Profile) -> opilio_frontier::Strategy {
     match profile.settings().strategy {
         Strategy::Snapshot => opilio_frontier::Strategy::Snapshot,
-        Strategy::Revisit => opilio_frontier::Strategy::Revisit,
+        Strategy::Revisit | Strategy::Fixed => opilio_frontier::Strategy::Revisit,
     }
 }
 
 fn frontier_config(profile: &Profile) -> FrontierConfig {
     let settings = profile.settings();
     let politeness = &settings.politeness;
-    let embeds = match settings.strategy {
-        Strategy::Snapshot => u32::from(profile.frontier.embed_preference_hops),
-        // Under revisit due times rule; embeds that jump the queue at every change would starve pages that are due.
-        Strategy::Revisit => 0,
-    };
+    let embeds = u32::from(profile.frontier.embed_preference(settings.strategy));
     FrontierConfig {
         politeness: Politeness {
             delay_factor: politeness.delay_factor,

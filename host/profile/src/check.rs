@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::byte_size::{ByteSize, SizeWritten};
+use crate::count::CountWritten;
 use crate::document::{Document, Spot, child};
 use crate::duration::{DurationWritten, parse_duration};
 use crate::fault::{FAULTS_MAX, Faults, Level};
@@ -163,6 +164,26 @@ impl<'d> Part<'_, 'd> {
         match written {
             SizeWritten::Text(text) if text == NONE => None,
             _ => Some(self.size(key, written)).filter(|size| size.bytes() > 0),
+        }
+    }
+
+    /// None where it says `"none"` or 0.
+    pub(crate) fn count_limit(&mut self, key: &str, written: &CountWritten) -> Option<u64> {
+        match written {
+            CountWritten::Text(text) if text == NONE => None,
+            CountWritten::Text(text) => {
+                let problem = format!("not a number: {}", quote(text));
+                self.refuse(key, problem, "write a whole number or \"none\"");
+                None
+            }
+            CountWritten::Number(number) => match u64::try_from(*number) {
+                Ok(number) => Some(number).filter(|number| *number > 0),
+                Err(_) => {
+                    let problem = format!("must not be negative: {number}");
+                    self.refuse(key, problem, "write 0 or \"none\" for no limit");
+                    None
+                }
+            },
         }
     }
 

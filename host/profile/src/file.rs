@@ -10,16 +10,20 @@ use crate::canonicalization::CanonicalizationFile;
 use crate::dns::DnsFile;
 use crate::fetch::FetchFile;
 use crate::frontier::FrontierFile;
+use crate::group::GroupFile;
 use crate::limits::LimitsFile;
 use crate::logs::LogsFile;
 use crate::operator::OperatorFile;
 use crate::plugins::PluginFile;
 use crate::politeness::PolitenessFile;
 use crate::profile::Strategy;
+use crate::queue::QueueFile;
+use crate::quotas::QuotasFile;
 use crate::retry::RetryFile;
 use crate::revisit::RevisitFile;
 use crate::robots::RobotsFile;
 use crate::stacks::StacksFile;
+use crate::uri::UriFile;
 
 /// A profile: what to crawl, how politely, with which plugins, and where it goes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -32,7 +36,7 @@ pub struct ProfileFile {
     /// What the crawl is for. No default: it is then not recorded.
     pub description: Option<String>,
 
-    /// Whether documents are fetched once or again and again. Default `"snapshot"`: it ends by itself.
+    /// Whether documents are fetched once or again and again. Overrides may say so of parts of a site. Default `"snapshot"`: it ends by itself.
     pub strategy: Strategy,
 
     /// Where the crawl begins: URLs, and SURT prefixes after a `+`. Default `[]`: see `seeds-file` and the flag `--seed`.
@@ -78,8 +82,20 @@ pub struct ProfileFile {
     /// When a document is visited again.
     pub revisit: RevisitFile,
 
-    /// Which queue a URI stands in, and what goes first.
+    /// Which queue a URI stands in, and how queues take turns.
     pub frontier: FrontierFile,
+
+    /// What holds for one queue.
+    pub queue: QueueFile,
+
+    /// What a server group allows its queues together.
+    pub group: GroupFile,
+
+    /// What goes first within a queue, and what it costs.
+    pub uri: UriFile,
+
+    /// How much is fetched of one queue, host, domain or seed.
+    pub quotas: QuotasFile,
 
     /// Which URIs count as the same.
     pub canonicalization: CanonicalizationFile,
@@ -114,6 +130,10 @@ impl Default for ProfileFile {
             retry: RetryFile::default(),
             revisit: RevisitFile::default(),
             frontier: FrontierFile::default(),
+            queue: QueueFile::default(),
+            group: GroupFile::default(),
+            uri: UriFile::default(),
+            quotas: QuotasFile::default(),
             canonicalization: CanonicalizationFile::default(),
             archive: ArchiveFile::default(),
             logs: LogsFile::default(),

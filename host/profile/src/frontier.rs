@@ -1,27 +1,63 @@
-//! Which queue a URI stands in, and what goes first.
+//! Which queue a URI stands in, and how queues take turns.
+
+use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Which queue a URI stands in, and what goes first.
+use crate::byte_size::{ByteSize, SizeWritten};
+use crate::check::Part;
+use crate::count::CountWritten;
+use crate::duration::DurationWritten;
+use crate::profile::Strategy;
+
+/// Which queue a URI stands in, and how queues take turns.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct FrontierFile {
-    /// URIs at most this many embed hops from their page go before ordinary links. Default `1`: images and style
-    /// sheets are fetched close in time to the page that shows them; 0 turns it off.
-    #[schemars(range(max = 50))]
-    pub embed_preference_hops: u8,
-
     /// What URIs of one queue share; a queue is fetched by one connection at a time, politely. Defines identity: frozen
     /// when a job is made. Default `"surt-authority"`: one queue for each host name and port.
     pub queue_key: QueueKey,
+
+    /// One key is spread over this many queues, by path and query; each is polite by itself, so the server sees as many
+    /// connections. Defines identity: frozen when a job is made. Default `1`: one queue for each key.
+    #[schemars(range(min = 1, max = 64))]
+    pub parallel_queues: u32,
+
+    /// URIs at most this many embed hops from their page go before ordinary links; 0 for none.
+    /// No default: 1 where a document is fetched once, so that images and style sheets come close in time to the page that
+    /// shows them; 0 where it is visited again and again, because there due times rule and embeds that jump the queue at
+    /// every change would starve pages that are due.
+    #[schemars(range(max = 50))]
+    pub embed_preference_hops: Option<u8>,
+
+    /// Queues of this precedence or a higher number collect URIs but give none. Default `255`: every queue gives.
+    #[schemars(range(min = 1, max = 255))]
+    pub precedence_floor: u8,
+
+    /// A queue that has been ready for this long counts as one precedence better, and as one more for each such time
+    /// again; `"none"` for never. Default `"24h"`: a queue of low rank gets its turn within days, however many are before it.
+    pub ageing: DurationWritten,
+
+    /// What a queue may spend, in costs of its URIs, before it goes behind the queues that wait for a turn; only where
+    /// documents are fetched once. Default `"none"`: no rotation; the queue that has been ready longest goes first anyway.
+    pub session_budget: CountWritten,
+
+    /// What a URI that failed costs its queue beside its own cost. Default `100`: a site of dead links has spent its budget
+    /// sooner.
+    #[schemars(range(max = 1_000_000))]
+    pub error_penalty: u32,
+
+    /// Memory for what is read from the frontier's store. Default `"128MiB"`: holds the queues at work of a crawl of
+    /// tens of millions of URIs.
+    pub cache: SizeWritten,
 }
 
 /// What URIs of one queue share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum QueueKey {
-    /// The authority in SURT form, port included: `org,example,www,:8080`.
+    /// The authority in SURT form, port included: `org,example,www,#8080`.
     SurtAuthority,
     /// The host name, whatever the port.
     Host,
@@ -29,29 +65,63 @@ pub enum QueueKey {
     Domain,
 }
 
-/// Which queue a URI stands in, and what goes first.
+/// Which queue a URI stands in, and how queues take turns.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Frontier {
-    /// URIs at most this many embed hops from their page go first; 0 for never.
-    pub embed_preference_hops: u8,
     /// What URIs of one queue share.
     pub queue_key: QueueKey,
+    /// One key is spread over so many queues; 1 to 64.
+    pub parallel_queues: u32,
+    /// As written; [`Frontier::embed_preference`] knows what holds.
+    pub embed_preference_hops: Option<u8>,
+    /// Queues of this precedence or a higher number give no URIs; at least 1, 255 for none.
+    pub precedence_floor: u8,
+    /// A queue ready for this long counts as one precedence better; none: never.
+    pub ageing: Option<Duration>,
+    /// What a queue may spend before others have their turn; none: no rotation.
+    pub session_budget: Option<u64>,
+    /// What a failed URI costs beside its own cost.
+    pub error_penalty: u32,
+    /// Memory for what is read from the store.
+    pub cache: ByteSize,
+}
+
+impl Frontier {
+    /// URIs at most this many embed hops from their page go first, for documents of this strategy; 0 for none.
+    pub fn embed_preference(&self, strategy: Strategy) -> u8 {
+        self.embed_preference_hops.unwrap_or(match strategy {
+            Strategy::Snapshot => 1,
+            Strategy::Revisit | Strategy::Fixed => 0,
+        })
+    }
 }
 
 impl Default for FrontierFile {
     fn default() -> Self {
         Self {
-            embed_preference_hops: 1,
             queue_key: QueueKey::SurtAuthority,
+            parallel_queues: 1,
+            embed_preference_hops: None,
+            precedence_floor: 255,
+            ageing: "24h".into(),
+            session_budget: "none".into(),
+            error_penalty: 100,
+            cache: "128MiB".into(),
         }
     }
 }
 
 impl FrontierFile {
-    pub(crate) fn check(&self) -> Frontier {
+    pub(crate) fn check(&self, mut part: Part<'_, '_>) -> Frontier {
         Frontier {
-            embed_preference_hops: self.embed_preference_hops,
             queue_key: self.queue_key,
+            parallel_queues: self.parallel_queues,
+            embed_preference_hops: self.embed_preference_hops,
+            precedence_floor: self.precedence_floor,
+            ageing: part.duration_limit("ageing", &self.ageing),
+            session_budget: part.count_limit("session-budget", &self.session_budget),
+            error_penalty: self.error_penalty,
+            cache: part.positive_size("cache", &self.cache),
         }
     }
 }

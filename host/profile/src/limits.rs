@@ -7,18 +7,40 @@ use serde::{Deserialize, Serialize};
 
 use crate::byte_size::{ByteSize, SizeWritten};
 use crate::check::Part;
+use crate::count::CountWritten;
 use crate::duration::DurationWritten;
 
 /// When a crawl has had enough, and how much of one document is looked at. For hops see the filter `hops`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct LimitsFile {
-    /// The crawl ends after this many documents. Default `0`: no limit; most crawls end when nothing is left.
-    pub documents: u64,
+    /// The crawl ends after this many documents: what was fetched for its own sake, without robots.txt and DNS.
+    /// Default `"none"`: no limit; most crawls end when nothing is left.
+    pub documents: CountWritten,
+
+    /// The crawl ends after this many fetches that a server has answered, whatever the answer, robots.txt included.
+    /// Default `"none"`: no limit; most crawls end when nothing is left.
+    pub fetched: CountWritten,
+
+    /// The crawl ends after this many fetches that counted as success, 404 included; what is to be tried again is none.
+    /// Default `"none"`: no limit; most crawls end when nothing is left.
+    pub succeeded: CountWritten,
+
+    /// The crawl ends after this many documents whose content was new or changed.
+    /// Default `"none"`: no limit; most crawls end when nothing is left.
+    pub novel_documents: CountWritten,
 
     /// The crawl ends after this many bytes have come over the wire.
     /// Default `"none"`: no limit; a full disk halts a crawl anyway.
     pub bytes: SizeWritten,
+
+    /// The crawl ends after this many bytes of documents whose content was new or changed.
+    /// Default `"none"`: no limit; a full disk halts a crawl anyway.
+    pub novel_bytes: SizeWritten,
+
+    /// The most that all fetches together take in a second; what is in flight is finished.
+    /// Default `"none"`: the line is there to be used.
+    pub bandwidth: SizeWritten,
 
     /// The crawl ends after this long. Default `"none"`: no limit; operators stop a crawl.
     pub time: DurationWritten,
@@ -37,8 +59,18 @@ pub struct LimitsFile {
 pub struct Limits {
     /// The crawl ends after this many documents; none: no limit.
     pub documents: Option<u64>,
+    /// The crawl ends after this many answered fetches; none: no limit.
+    pub fetched: Option<u64>,
+    /// The crawl ends after this many successes; none: no limit.
+    pub succeeded: Option<u64>,
+    /// The crawl ends after this many new or changed documents; none: no limit.
+    pub novel_documents: Option<u64>,
     /// The crawl ends after this many bytes over the wire; none: no limit.
     pub bytes: Option<ByteSize>,
+    /// The crawl ends after this many bytes of new or changed documents; none: no limit.
+    pub novel_bytes: Option<ByteSize>,
+    /// Bytes a second of all fetches together; none: no limit.
+    pub bandwidth: Option<ByteSize>,
     /// The crawl ends after this long; none: no limit.
     pub time: Option<Duration>,
     /// Links used of one document; at least 1.
@@ -50,8 +82,13 @@ pub struct Limits {
 impl Default for LimitsFile {
     fn default() -> Self {
         Self {
-            documents: 0,
+            documents: "none".into(),
+            fetched: "none".into(),
+            succeeded: "none".into(),
+            novel_documents: "none".into(),
             bytes: "none".into(),
+            novel_bytes: "none".into(),
+            bandwidth: "none".into(),
             time: "none".into(),
             outlinks: 6000,
             plugin_content: "64MiB".into(),
@@ -62,8 +99,13 @@ impl Default for LimitsFile {
 impl LimitsFile {
     pub(crate) fn check(&self, mut part: Part<'_, '_>) -> Limits {
         Limits {
-            documents: Some(self.documents).filter(|documents| *documents > 0),
+            documents: part.count_limit("documents", &self.documents),
+            fetched: part.count_limit("fetched", &self.fetched),
+            succeeded: part.count_limit("succeeded", &self.succeeded),
+            novel_documents: part.count_limit("novel-documents", &self.novel_documents),
             bytes: part.size_limit("bytes", &self.bytes),
+            novel_bytes: part.size_limit("novel-bytes", &self.novel_bytes),
+            bandwidth: part.size_limit("bandwidth", &self.bandwidth),
             time: part.duration_limit("time", &self.time),
             outlinks: self.outlinks as usize,
             plugin_content: part.positive_size("plugin-content", &self.plugin_content),

@@ -5,6 +5,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::byte_size::{ByteSize, SizeWritten};
 use crate::check::Part;
 use crate::duration::DurationWritten;
 
@@ -32,6 +33,10 @@ pub struct PolitenessFile {
     /// A Retry-After header is followed up to here; a longer one counts as this much. Default `"24h"`: a server that
     /// asks for more is asked again once a day.
     pub retry_after_max: DurationWritten,
+
+    /// The most that is taken from a queue's servers in a second; a queue that has taken more rests until the average is
+    /// kept again. What is in flight is finished. Default `"none"`: one connection at a time is limit enough.
+    pub bandwidth: SizeWritten,
 }
 
 /// How long a queue rests between two fetches.
@@ -47,6 +52,8 @@ pub struct Politeness {
     pub crawl_delay_max: Duration,
     /// A longer Retry-After counts as this.
     pub retry_after_max: Duration,
+    /// Bytes a second; none: no limit.
+    pub bandwidth: Option<ByteSize>,
 }
 
 impl Default for PolitenessFile {
@@ -57,6 +64,7 @@ impl Default for PolitenessFile {
             max_delay: "5s".into(),
             crawl_delay_max: "300s".into(),
             retry_after_max: "24h".into(),
+            bandwidth: "none".into(),
         }
     }
 }
@@ -69,6 +77,7 @@ impl PolitenessFile {
             max_delay: part.duration("max-delay", &self.max_delay),
             crawl_delay_max: part.duration("crawl-delay-max", &self.crawl_delay_max),
             retry_after_max: part.duration("retry-after-max", &self.retry_after_max),
+            bandwidth: part.size_limit("bandwidth", &self.bandwidth),
         }
     }
 }

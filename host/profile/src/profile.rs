@@ -16,12 +16,16 @@ use crate::document::{Document, Spot, child};
 use crate::fault::{Fault, Faults, Level};
 use crate::fetch::Fetch;
 use crate::file::ProfileFile;
-use crate::frontier::Frontier;
+use crate::frontier::{Frontier, QueueKey};
+use crate::group::Group;
 use crate::limits::Limits;
 use crate::logs::Logs;
 use crate::operator::Operator;
 use crate::plugins::{self, Instance};
 use crate::politeness::Politeness;
+use crate::precedence_file;
+use crate::queue::Queue;
+use crate::quotas::Quotas;
 use crate::ready;
 use crate::relations;
 use crate::retry::Retry;
@@ -30,6 +34,7 @@ use crate::robots::Robots;
 use crate::seeds::{self, Seeds};
 use crate::shape::{Shape, broken_schema};
 use crate::stacks::Stacks;
+use crate::uri::UriSettings;
 
 /// Largest profile. Seeds in greater numbers have a file of their own.
 const PROFILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
@@ -59,7 +64,10 @@ pub struct Profile {
     pub dns: Dns,
     /// Which queue a URI stands in, and what goes first. Identity: frozen when the job is made.
     pub frontier: Frontier,
-    /// Which URIs count as the same. Identity: frozen when the job is made.
+    /// What a server group allows its queues together.
+    pub group: Group,
+    /// Which URIs count as the same where no override says otherwise; [`Profile::canonical`] knows of those. Identity:
+    /// frozen when the job is made.
     pub canonicaliser: Canonicaliser,
     /// How WARC files are named, sized and kept safe.
     pub archive: Archive,
@@ -70,6 +78,8 @@ pub struct Profile {
     /// What was found but does not refuse the profile: notes, and warnings that [`Profile::check_job`] refuses.
     pub notices: Faults,
     pub(crate) settings: Arc<Settings>,
+    pub(crate) queue_settings: Arc<QueueSettings>,
+    settings_hash: u64,
     document: Arc<Document>,
 }
 
@@ -90,6 +100,21 @@ pub struct Settings {
     pub retry: Retry,
     /// When it is visited again.
     pub revisit: Revisit,
+    /// What goes first within its queue, and what it costs.
+    pub uri: UriSettings,
+}
+
+/// The settings that hold for a queue as a whole: those whose overrides match by what a queue's name says.
+#[derive(Debug, Clone, PartialEq)]
+pub struct QueueSettings {
+    /// How long it rests between two fetches.
+    pub politeness: Politeness,
+    /// How often its URIs are tried again, and how long it waits after a failure.
+    pub retry: Retry,
+    /// Fetches at once, rank, budget, group.
+    pub queue: Queue,
+    /// How much is fetched of it, of its host, its domain, a seed.
+    pub quotas: Quotas,
 }
 
 /// Whether documents are fetched once or again and again.
@@ -100,6 +125,8 @@ pub enum Strategy {
     Snapshot,
     /// Each document again and again, as wait evaluators say; the crawl ends when it is told to.
     Revisit,
+    /// Each document again every `revisit.fixed-wait`, whatever wait evaluators say; the crawl ends when it is told to.
+    Fixed,
 }
 
 /// What a profile is checked against and does not say itself.
@@ -208,6 +235,42 @@ impl Profile {
     /// the plugins of every stack.
     pub fn settings(&self) -> &Settings {
         &self.settings
+    }
+
+    /// The settings that hold for a queue, resolved from its name alone, as [`Profile::queue_name`] makes it.
+    pub fn queue_settings(&self, _queue: &str) -> Arc<QueueSettings> {
+        Arc::clone(&self.queue_settings)
+    }
+
+    /// The queue a URI stands in: its key, or what an override forces; then `#N` where a key is spread over several and it is
+    /// not the first. `dns:` URIs stand with the host asked about, all `whois` URIs in `whois`.
+    pub fn queue_name(&self, uri: &Uri) -> String {
+        match self.frontier.queue_key {
+            QueueKey::SurtAuthority => uri.surt_authority(),
+            QueueKey::Host => uri
+                .host()
+                .map_or_else(|| uri.surt_authority(), str::to_owned),
+            QueueKey::Domain => uri
+                .registrable_domain()
+                .or_else(|| uri.host())
+                .map_or_else(|| uri.surt_authority(), str::to_owned),
+        }
+    }
+
+    /// The canonical form of a URI, by the rules that hold for its site: the index of the seen test.
+    pub fn canonical(&self, uri: &Uri) -> String {
+        self.canonicaliser_for(uri).apply(uri)
+    }
+
+    /// The rules that make the canonical form of a URI.
+    pub fn canonicaliser_for(&self, _uri: &Uri) -> &Canonicaliser {
+        &self.canonicaliser
+    }
+
+    /// A number that changes when any setting does, overrides and files of precedences included: for a frontier that keeps
+    /// settings with its queues. The same in every process; seeds and descriptions do not count.
+    pub fn settings_hash(&self) -> u64 {
+        self.settings_hash
     }
 
     /// The profile's text, byte for byte as it was read: what a job copies and the archive records.
@@ -330,6 +393,7 @@ impl Profile {
         );
         check.faults.append(of_seeds);
 
+        let mut files = precedence_file::Files::default();
         let settings = Settings {
             strategy: written.strategy,
             stacks,
@@ -338,6 +402,13 @@ impl Profile {
             fetch: written.fetch.check(check.part("fetch")),
             retry: written.retry.check(check.part("retry")),
             revisit: written.revisit.check(check.part("revisit")),
+            uri: written.uri.check(check.part("uri"), base, &mut files),
+        };
+        let queue_settings = QueueSettings {
+            politeness: settings.politeness.clone(),
+            retry: settings.retry.clone(),
+            queue: written.queue.check(check.part("queue")),
+            quotas: written.quotas.check(check.part("quotas")),
         };
         let mut profile = Self {
             name,
@@ -348,7 +419,8 @@ impl Profile {
             user_agent,
             plugins,
             dns: written.dns.check(check.part("dns")),
-            frontier: written.frontier.check(),
+            frontier: written.frontier.check(check.part("frontier")),
+            group: written.group.check(check.part("group")),
             canonicaliser: written
                 .canonicalization
                 .check(check.part("canonicalization")),
@@ -357,6 +429,8 @@ impl Profile {
             limits: written.limits.check(check.part("limits")),
             notices: Faults::default(),
             settings: Arc::new(settings),
+            queue_settings: Arc::new(queue_settings),
+            settings_hash: settings_hash(&written, &files),
             document: Arc::new(document.clone()),
         };
         // Where the text is no TOML, half of it may be missing: nothing is said of what is not there.
@@ -409,6 +483,30 @@ fn written(document: &Document, mut faults: Faults) -> Result<(ProfileFile, Faul
             Err(faults)
         }
     }
+}
+
+/// Of what counts as a setting. What only says what the crawl is does not.
+fn settings_hash(written: &ProfileFile, files: &precedence_file::Files) -> u64 {
+    let settings = ProfileFile {
+        name: None,
+        description: None,
+        seeds: Vec::new(),
+        seeds_file: None,
+        operator: crate::operator::OperatorFile::default(),
+        ..written.clone()
+    };
+    // A tree of texts and numbers always has a JSON form.
+    let text = serde_json::to_string(&settings).unwrap_or_default();
+    fnv(files.hash(), text.as_bytes())
+}
+
+/// FNV-1a of 64 bits, begun from another hash: the same in every process and every build.
+pub(crate) fn fnv(from: u64, bytes: &[u8]) -> u64 {
+    const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
+    const PRIME: u64 = 0x0000_0100_0000_01b3;
+    bytes.iter().fold(OFFSET ^ from, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(PRIME)
+    })
 }
 
 fn user_agent(template: &str, contact_url: Option<&str>) -> String {

@@ -63,6 +63,12 @@ fn delays_and_times(profile: &Profile, check: &mut Check<'_>) {
         ("/fetch/response-timeout", fetch.response_timeout),
         ("/fetch/total-timeout", fetch.total_timeout),
     );
+    // The doubling ends where it begins or later.
+    at_most(
+        check,
+        ("/retry/delay", settings.retry.delay),
+        ("/retry/delay-max", settings.retry.delay_max),
+    );
     // An address's time is kept between these two.
     at_most(
         check,

@@ -17,14 +17,18 @@ pub struct RetryFile {
     #[schemars(inner(range(min = 100, max = 599)))]
     pub statuses: Vec<u16>,
 
-    /// How often a URI is tried again before it counts as failed. Default `30`: with the default delay that is most of
-    /// a working day, as operators know it.
+    /// How often a URI is tried again before it counts as failed. Default `30`: with the default delays
+    /// that is more than four days.
     #[schemars(range(max = 1000))]
     pub max_retries: u32,
 
-    /// How long to wait before trying again, unless the server says. Default `"15m"`: long enough for a restart of
-    /// the server.
+    /// How long a queue waits after its first failure in a row, unless the server says; the wait doubles with each further
+    /// failure and is back here after a success. Default `"15m"`: long enough for a restart of the server.
     pub delay: DurationWritten,
+
+    /// Where the doubling ends. Default `"4h"`: 16 times the first wait; a server that is down for a day is asked some
+    /// nine times.
+    pub delay_max: DurationWritten,
 }
 
 /// What is tried again, how often and after how long.
@@ -34,8 +38,10 @@ pub struct Retry {
     pub statuses: Vec<u16>,
     /// Tries after the first; at most 1,000.
     pub max_retries: u32,
-    /// Wait before each of them, unless the server says.
+    /// Wait after a queue's first failure in a row, unless the server says; it doubles with each further one.
     pub delay: Duration,
+    /// Where the doubling ends; not less than `delay`.
+    pub delay_max: Duration,
 }
 
 impl Default for RetryFile {
@@ -44,6 +50,7 @@ impl Default for RetryFile {
             statuses: vec![429, 503],
             max_retries: 30,
             delay: "15m".into(),
+            delay_max: "4h".into(),
         }
     }
 }
@@ -54,6 +61,7 @@ impl RetryFile {
             statuses: self.statuses.clone(),
             max_retries: self.max_retries,
             delay: part.duration("delay", &self.delay),
+            delay_max: part.duration("delay-max", &self.delay_max),
         }
     }
 }

@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 use crate::check::Part;
 use crate::duration::DurationWritten;
 
-/// When a document is visited again under `strategy = "revisit"`, and what becomes of one that has not really changed.
+/// When a document is visited again under `strategy = "revisit"` or `"fixed"`, and what becomes of one that has not really
+/// changed.
 /// Wait evaluators say how long to wait; what they say is kept within these limits.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
@@ -33,6 +34,19 @@ pub struct RevisitFile {
     /// a rate of change; each takes some 16 bytes of store.
     #[schemars(range(max = 1000))]
     pub history: u32,
+
+    /// The wait between two visits under `strategy = "fixed"`, whatever wait evaluators say. Default `"1d"`: a page a day,
+    /// at about the same hour.
+    pub fixed_wait: DurationWritten,
+
+    /// When a page is found changed, visit what it embeds now instead of when it is due. Default `false`: style sheets and
+    /// logos seldom change with the page, and wait evaluators watch them as well.
+    pub refresh_embeds: bool,
+
+    /// An embed on another site that the pages it was found on have no longer named for so many of their visits fades: it
+    /// is not visited again. 0 for never. Default `3`: a page that is broken for one visit or two loses nothing.
+    #[schemars(range(max = 1000))]
+    pub fade_after: u32,
 }
 
 /// What becomes of a capture that differs in bytes but not in content.
@@ -60,6 +74,12 @@ pub struct Revisit {
     pub stripped_equal: StrippedEqual,
     /// Earlier visits kept for each URI; at most 1,000.
     pub history: usize,
+    /// The wait under the strategy `Fixed`; longer than zero.
+    pub fixed_wait: Duration,
+    /// When a page is found changed, what it embeds is due at once.
+    pub refresh_embeds: bool,
+    /// Visits of its referrers without a link after which an off-site embed is not visited again; 0: never.
+    pub fade_after: u32,
 }
 
 impl Default for RevisitFile {
@@ -70,6 +90,9 @@ impl Default for RevisitFile {
             max_wait: "4w".into(),
             stripped_equal: StrippedEqual::Archive,
             history: 20,
+            fixed_wait: "1d".into(),
+            refresh_embeds: false,
+            fade_after: 3,
         }
     }
 }
@@ -82,6 +105,9 @@ impl RevisitFile {
             max_wait: part.positive_duration("max-wait", &self.max_wait),
             stripped_equal: self.stripped_equal,
             history: self.history as usize,
+            fixed_wait: part.positive_duration("fixed-wait", &self.fixed_wait),
+            refresh_embeds: self.refresh_embeds,
+            fade_after: self.fade_after,
         }
     }
 }

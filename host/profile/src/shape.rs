@@ -18,9 +18,10 @@ const KNOWN_KEYS_MAX: usize = 24;
 const DEPTH_MAX: usize = 32;
 
 /// Definitions whose patterns and bounds are for editors; what is wrong is said better when units are read.
-const UNIT_DEFINITIONS: [(&str, &str); 2] = [
+const UNIT_DEFINITIONS: [(&str, &str); 3] = [
     ("/$defs/Duration/", "a duration"),
     ("/$defs/Size/", "a size"),
+    ("/$defs/Count/", "a whole number or \"none\""),
 ];
 
 /// A JSON Schema, ready to be asked.

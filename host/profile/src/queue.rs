@@ -1,0 +1,145 @@
+//! What holds for one queue: how many fetches at once, what rank, how much it may spend, what it shares a limit with.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::check::{Part, quote};
+use crate::count::CountWritten;
+
+/// Longest name of a queue or of a group, in bytes. Every URI that waits carries its queue's name in the store.
+const NAME_BYTES_MAX: usize = 200;
+
+/// What holds for one queue: how many fetches at once, what rank, how much it may spend. Overrides match it by `host`,
+/// `domain`, `port`, `queue`, or a SURT prefix that ends with the authority.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub struct QueueFile {
+    /// The queue that URIs stand in, whatever their key; for overrides alone. Defines identity: frozen when a job is made.
+    /// No default: the queue is named by `frontier.queue-key`.
+    pub name: Option<String>,
+
+    /// How many URIs of the queue are fetched at the same time; each slot rests by itself. Default `1`: what every server
+    /// bears; more is for servers of one's own, or by agreement.
+    #[schemars(range(min = 1, max = 100))]
+    pub valence: u32,
+
+    /// The queue's base precedence: queues of a lower number go first. Default `3`: leaves room for some that go before
+    /// and many that go after.
+    #[schemars(range(max = 254))]
+    pub precedence: u8,
+
+    /// What the queue's precedence is made of. Default `"base"`: all queues take turns.
+    pub precedence_policy: QueuePrecedencePolicy,
+
+    /// For `"success-counts"`: after the first number of successes the queue goes one rank back, then one more for each
+    /// further second number, and so on; the last number repeats. Default `[100, 1000]`: small sites are soon complete,
+    /// large ones come later.
+    #[schemars(length(min = 1, max = 64), inner(range(min = 1, max = 1_000_000_000)))]
+    pub precedence_steps: Vec<u64>,
+
+    /// What the queue may spend in all, in costs of its URIs; then it is retired, and back when this is raised.
+    /// Default `"none"`: a site is crawled whole.
+    pub budget: CountWritten,
+
+    /// Which queues it is limited with, by `[group]`: `"none"`, `"address"` for all queues on one IP address, or any other
+    /// word for a group of that name. Default `"none"`: large hosters serve thousands of sites from one address.
+    pub group: String,
+}
+
+/// What a queue's precedence is made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum QueuePrecedencePolicy {
+    /// Its base precedence alone.
+    Base,
+    /// Its base precedence plus that of its best URI.
+    HighestUri,
+    /// Its base precedence, plus one for each step of successes.
+    SuccessCounts,
+}
+
+/// What holds for one queue.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Queue {
+    /// Fetches at the same time; 1 to 100.
+    pub valence: u32,
+    /// Base precedence, 0 first; at most 254.
+    pub precedence: u8,
+    /// What its precedence is made of.
+    pub precedence_policy: QueuePrecedencePolicy,
+    /// Successes until it goes a rank back: the first step, then each further; the last repeats. At least one, none zero.
+    pub precedence_steps: Vec<u64>,
+    /// Costs it may spend in all before it is retired; none: no limit.
+    pub budget: Option<u64>,
+    /// Which queues it is limited with.
+    pub group: ServerGroup,
+}
+
+/// Which queues a queue is limited with.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum ServerGroup {
+    /// It stands alone.
+    None,
+    /// All queues on the same IP address.
+    Address,
+    /// All queues that name this group.
+    Named(String),
+}
+
+impl Default for QueueFile {
+    fn default() -> Self {
+        Self {
+            name: None,
+            valence: 1,
+            precedence: 3,
+            precedence_policy: QueuePrecedencePolicy::Base,
+            precedence_steps: vec![100, 1000],
+            budget: "none".into(),
+            group: "none".to_owned(),
+        }
+    }
+}
+
+impl QueueFile {
+    pub(crate) fn check(&self, mut part: Part<'_, '_>) -> Queue {
+        let group = match self.group.as_str() {
+            "none" => ServerGroup::None,
+            "address" => ServerGroup::Address,
+            name => {
+                if !is_name(name) {
+                    let problem = format!("not the name of a group: {}", quote(name));
+                    part.refuse(
+                        "group",
+                        problem,
+                        "write \"none\", \"address\" or a word of your own such as \"hoster\"",
+                    );
+                }
+                ServerGroup::Named(name.to_owned())
+            }
+        };
+        Queue {
+            valence: self.valence,
+            precedence: self.precedence,
+            precedence_policy: self.precedence_policy,
+            precedence_steps: self.precedence_steps.clone(),
+            budget: part.count_limit("budget", &self.budget),
+            group,
+        }
+    }
+
+    /// The name that an override forces.
+    pub(crate) fn check_name(&self, mut part: Part<'_, '_>) {
+        let Some(name) = &self.name else { return };
+        if !is_name(name) || name.contains('#') {
+            part.refuse(
+                "name",
+                format!("not the name of a queue: {}", quote(name)),
+                "write visible ASCII characters without blanks and \"#\", as in \"news\"",
+            );
+        }
+    }
+}
+
+fn is_name(name: &str) -> bool {
+    (1..=NAME_BYTES_MAX).contains(&name.len()) && name.chars().all(|c| c.is_ascii_graphic())
+}

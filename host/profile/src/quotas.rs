@@ -1,0 +1,109 @@
+//! How much is fetched of one queue, host, domain or seed.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::byte_size::{ByteSize, SizeWritten};
+use crate::check::Part;
+use crate::count::CountWritten;
+
+/// How much is fetched of each queue, host, domain or source seed. Counts are looked at before a fetch that would exceed
+/// them, bytes and novelty with the document that crosses them. For the crawl as a whole see `[limits]`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub struct QuotasFile {
+    /// Of each queue. It is retired when it has reached one of them.
+    pub queue: QuotaFile,
+    /// Of each host name, whatever the port.
+    pub host: QuotaFile,
+    /// Of each registered domain with all hosts below it.
+    pub domain: QuotaFile,
+    /// Of each seed, with all that was found from it.
+    pub source: QuotaFile,
+}
+
+/// How much is fetched.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub struct QuotaFile {
+    /// Fetches that a server has answered, whatever the answer. Default `"none"`: no limit.
+    pub fetched: CountWritten,
+    /// Fetches that counted as success. Default `"none"`: no limit.
+    pub succeeded: CountWritten,
+    /// Documents whose content was new or changed. Default `"none"`: no limit.
+    pub novel: CountWritten,
+    /// Bytes over the wire. Default `"none"`: no limit.
+    pub bytes: SizeWritten,
+    /// Bytes of documents whose content was new or changed. Default `"none"`: no limit.
+    pub novel_bytes: SizeWritten,
+}
+
+/// How much is fetched of each queue, host, domain or source seed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Quotas {
+    /// Of each queue.
+    pub queue: Quota,
+    /// Of each host name.
+    pub host: Quota,
+    /// Of each registered domain.
+    pub domain: Quota,
+    /// Of each seed, with all that was found from it. The same for every queue.
+    pub source: Quota,
+}
+
+/// How much is fetched; none means no limit.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Quota {
+    /// Fetches that a server has answered.
+    pub fetched: Option<u64>,
+    /// Fetches that counted as success.
+    pub succeeded: Option<u64>,
+    /// Documents whose content was new or changed.
+    pub novel: Option<u64>,
+    /// Bytes over the wire.
+    pub bytes: Option<ByteSize>,
+    /// Bytes of documents whose content was new or changed.
+    pub novel_bytes: Option<ByteSize>,
+}
+
+impl Default for QuotaFile {
+    fn default() -> Self {
+        Self {
+            fetched: "none".into(),
+            succeeded: "none".into(),
+            novel: "none".into(),
+            bytes: "none".into(),
+            novel_bytes: "none".into(),
+        }
+    }
+}
+
+impl QuotasFile {
+    pub(crate) fn check(&self, mut part: Part<'_, '_>) -> Quotas {
+        Quotas {
+            queue: self.queue.check(part.part("queue")),
+            host: self.host.check(part.part("host")),
+            domain: self.domain.check(part.part("domain")),
+            source: self.source.check(part.part("source")),
+        }
+    }
+}
+
+impl QuotaFile {
+    fn check(&self, mut part: Part<'_, '_>) -> Quota {
+        Quota {
+            fetched: part.count_limit("fetched", &self.fetched),
+            succeeded: part.count_limit("succeeded", &self.succeeded),
+            novel: part.count_limit("novel", &self.novel),
+            bytes: part.size_limit("bytes", &self.bytes),
+            novel_bytes: part.size_limit("novel-bytes", &self.novel_bytes),
+        }
+    }
+}
+
+impl Quota {
+    /// Whether there is any limit.
+    pub fn is_some(&self) -> bool {
+        *self != Self::default()
+    }
+}
