@@ -18,12 +18,12 @@ pub enum Rule {
     Lowercase,
     /// Takes `user:password@` from the authority.
     StripUserinfo,
-    /// Takes `www.` from the host.
+    /// Takes `www.` from the start of the host, however often it stands there.
     StripWww,
-    /// Takes `www.`, `www2.`, `www12.` … from the host.
+    /// Takes `www.`, `www2.`, `www12.` … from the start of the host, however often they stand there.
     StripWwwN,
-    /// Takes session ids: `jsessionid`, `phpsessid` and `sid` with 32 letters and digits, ASP's `aspsessionid…`,
-    /// `;jsessionid=…` in the path, and ASP.NET's `/(S(…))/` before an `.aspx`.
+    /// Takes session ids: `jsessionid` and `sid` with 32 letters and digits, `phpsessid` with 22 to 256, ASP's
+    /// `aspsessionid…`, `;jsessionid=…` in the path, and ASP.NET's `/(S(…))/` before an `.aspx`.
     StripSessionIds,
     /// Takes ColdFusion's `cfid` and the `cftoken` beside it.
     StripSessionCfids,
@@ -178,9 +178,9 @@ impl Rule {
         match self {
             Rule::Lowercase => lowercase(text),
             Rule::StripUserinfo => strip_userinfo(text),
-            Rule::StripWww => strip_www(text, false),
-            Rule::StripWwwN => strip_www(text, true),
-            Rule::StripSessionIds => strip_session_ids(text),
+            Rule::StripWww => strip_www(text, Www::Plain, usize::MAX),
+            Rule::StripWwwN => strip_www(text, Www::Numbered, usize::MAX),
+            Rule::StripSessionIds => strip_session_ids(text, is_session_id),
             Rule::StripSessionCfids => strip_cfids(text),
             Rule::FixupQuery => fixup_query(text),
             Rule::StripExtraSlashes => strip_extra_slashes(text),
@@ -231,7 +231,7 @@ impl<'t> Parts<'t> {
     }
 }
 
-fn strip_userinfo(text: &str) -> Cow<'_, str> {
+pub(crate) fn strip_userinfo(text: &str) -> Cow<'_, str> {
     match Parts::of(text) {
         Some(parts) => match parts.authority.rsplit_once('@') {
             Some((_, server)) => {
@@ -243,64 +243,86 @@ fn strip_userinfo(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// `www.com` stays: what is left would be no host.
-fn strip_www(text: &str, numbered: bool) -> Cow<'_, str> {
+/// Which labels count as `www`.
+#[derive(Clone, Copy)]
+pub(crate) enum Www {
+    /// `www` alone.
+    Plain,
+    /// `www`, and `www` with a number.
+    Numbered,
+}
+
+impl Www {
+    fn is(self, label: &str) -> bool {
+        let Some((www, number)) = label.split_at_checked(3) else {
+            return false;
+        };
+        www.eq_ignore_ascii_case("www")
+            && match self {
+                Www::Plain => number.is_empty(),
+                Www::Numbered => number.bytes().all(|b| b.is_ascii_digit()),
+            }
+    }
+}
+
+/// Takes `www` labels from the start of the host, at most so many. `www.com` stays: what is left would be no host.
+pub(crate) fn strip_www(text: &str, www: Www, labels_max: usize) -> Cow<'_, str> {
     let Some(parts) = Parts::of(text) else {
         return Cow::Borrowed(text);
     };
-    if !matches!(
-        parts.scheme.to_ascii_lowercase().as_str(),
-        "http://" | "https://"
-    ) {
+    let is_web = |scheme: &str| parts.scheme.eq_ignore_ascii_case(scheme);
+    if !is_web("http://") && !is_web("https://") {
         return Cow::Borrowed(text);
     }
     let at = parts.authority.rfind('@').map_or(0, |at| at + 1);
     let (userinfo, server) = parts.authority.split_at(at);
-    let Some((label, rest)) = server.split_once('.') else {
-        return Cow::Borrowed(text);
-    };
-    let is_www = label
-        .get(..3)
-        .is_some_and(|www| www.eq_ignore_ascii_case("www"))
-        && match numbered {
-            true => label[3..].bytes().all(|b| b.is_ascii_digit()),
-            false => label.len() == 3,
-        };
-    if !is_www || !rest.contains('.') {
+    let mut rest = server;
+    for _ in 0..labels_max {
+        match rest.split_once('.') {
+            Some((label, shorter)) if www.is(label) && shorter.contains('.') => rest = shorter,
+            _ => break,
+        }
+    }
+    if rest.len() == server.len() {
         return Cow::Borrowed(text);
     }
     Cow::Owned([parts.scheme, userinfo, rest, parts.path, parts.query].concat())
 }
 
-fn strip_session_ids(text: &str) -> Cow<'_, str> {
+/// `is_id` tells by name and value which parameters of the query are session ids.
+pub(crate) fn strip_session_ids(text: &str, is_id: impl Fn(&str, &str) -> bool) -> Cow<'_, str> {
     let mut text = strip_path_jsessionid(text);
     if let Some(stripped) = strip_aspx_session(&text) {
         text = Cow::Owned(stripped);
     }
-    if let Some(stripped) = strip_parameters(&text, is_session_id) {
+    if let Some(stripped) = strip_parameters(&text, is_id) {
         text = Cow::Owned(stripped);
     }
     text
 }
 
-/// A path segment `(24 letters and digits)`, or `(X(24 letters and digits)…)`, somewhere before an `.aspx`: how ASP.NET
+/// Path segments `(24 letters and digits)`, or `(X(24 letters and digits)…)`, somewhere before an `.aspx`: how ASP.NET
 /// keeps sessions without cookies.
 fn strip_aspx_session(text: &str) -> Option<String> {
-    let path_end = text.find(['?', '#']).unwrap_or(text.len());
-    let path = &text[..path_end];
+    const PAGE: &[u8] = b".aspx";
+    let (path, query) = text.split_at(text.find(['?', '#']).unwrap_or(text.len()));
+    let page = path
+        .as_bytes()
+        .windows(PAGE.len())
+        .rposition(|window| window.eq_ignore_ascii_case(PAGE))?;
+    let mut kept = String::new();
     let mut start = 0;
-    for segment in path.split_inclusive('/') {
-        let end = start + segment.len();
-        let inner = segment
+    for segment in path[..page].split_inclusive('/') {
+        let is_session = segment
             .strip_prefix('(')
-            .and_then(|inner| inner.strip_suffix(")/"));
-        if inner.is_some_and(is_aspx_session) && path[end..].to_ascii_lowercase().contains(".aspx")
-        {
-            return Some([&text[..start], &text[end..]].concat());
+            .and_then(|inner| inner.strip_suffix(")/"))
+            .is_some_and(is_aspx_session);
+        if !is_session {
+            kept.push_str(segment);
         }
-        start = end;
+        start += segment.len();
     }
-    None
+    (kept.len() < start).then(|| [&kept, &path[page..], query].concat())
 }
 
 fn is_aspx_session(inner: &str) -> bool {
@@ -319,24 +341,40 @@ fn is_aspx_session(inner: &str) -> bool {
 /// `;jsessionid=…` up to the next `;`, `/`, `?` or `#` (Servlet specification 3.1 §7.1.3: a path parameter of that name).
 fn strip_path_jsessionid(text: &str) -> Cow<'_, str> {
     const NAME: &str = ";jsessionid=";
-    let path_end = text.find(['?', '#']).unwrap_or(text.len());
-    let at = text.as_bytes()[..path_end]
+    let (path, query) = text.split_at(text.find(['?', '#']).unwrap_or(text.len()));
+    let mut kept = String::new();
+    let mut rest = path;
+    while let Some(at) = rest
+        .as_bytes()
         .windows(NAME.len())
-        .position(|window| window.eq_ignore_ascii_case(NAME.as_bytes()));
-    let Some(at) = at else {
+        .position(|window| window.eq_ignore_ascii_case(NAME.as_bytes()))
+    {
+        kept.push_str(&rest[..at]);
+        let value = &rest[at + NAME.len()..];
+        rest = &value[value.find([';', '/']).unwrap_or(value.len())..];
+    }
+    if rest.len() == path.len() {
         return Cow::Borrowed(text);
-    };
-    let value = &text[at + NAME.len()..];
-    let rest = &value[value.find([';', '/', '?', '#']).unwrap_or(value.len())..];
-    Cow::Owned([&text[..at], rest].concat())
+    }
+    Cow::Owned([&kept, rest, query].concat())
 }
 
+/// What [`Rule::StripSessionIds`] takes: what indexers take, and PHP's ids of every length that PHP makes.
 fn is_session_id(name: &str, value: &str) -> bool {
-    let is_plain =
-        |length: usize| value.len() == length && value.bytes().all(|b| b.is_ascii_alphanumeric());
+    // `session.sid_length` is 22 to 256, 26 as shipped since PHP 7.1; six bits a character bring `,` and `-`.
+    let is_php = name.eq_ignore_ascii_case("phpsessid")
+        && (22..=256).contains(&value.len())
+        && value
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || matches!(b, b',' | b'-'));
+    is_php || is_indexers_session_id(name, value)
+}
+
+/// What the tools that write CDX files take for a session id.
+pub(crate) fn is_indexers_session_id(name: &str, value: &str) -> bool {
     let named = |wanted: &str| name.eq_ignore_ascii_case(wanted);
     if named("jsessionid") || named("phpsessid") || named("sid") {
-        return is_plain(32);
+        return value.len() == 32 && value.bytes().all(|b| b.is_ascii_alphanumeric());
     }
     const ASP: &str = "aspsessionid";
     name.len() == ASP.len() + 8
@@ -349,7 +387,7 @@ fn is_session_id(name: &str, value: &str) -> bool {
 }
 
 /// ColdFusion writes both, one beside the other; a `cfid` alone may mean anything.
-fn strip_cfids(text: &str) -> Cow<'_, str> {
+pub(crate) fn strip_cfids(text: &str) -> Cow<'_, str> {
     let named = |name: &str, wanted: &str| name.eq_ignore_ascii_case(wanted);
     let Some((_, query)) = text.split_once('?') else {
         return Cow::Borrowed(text);
@@ -397,7 +435,7 @@ fn strip_parameters(text: &str, unwanted: impl Fn(&str, &str) -> bool) -> Option
     out
 }
 
-fn fixup_query(text: &str) -> Cow<'_, str> {
+pub(crate) fn fixup_query(text: &str) -> Cow<'_, str> {
     let Some((before, query)) = text.split_once('?') else {
         return Cow::Borrowed(text);
     };
@@ -458,6 +496,14 @@ mod tests {
             "http://wwwx.example.org/",
         );
         check("strip-www-n", "http://www.com/", "http://www.com/");
+        check("strip-www-n", "http://www.www2.a.org/", "http://a.org/");
+        check("strip-www", "http://www.www2.a.org/", "http://www2.a.org/");
+        check("strip-www-n", "http://www.www.com/", "http://www.com/");
+        check(
+            "strip-www-n",
+            "http://ww\u{fc}.a.org/",
+            "http://ww\u{fc}.a.org/",
+        );
         check(
             "strip-www-n",
             "ftp://www.example.org/",
@@ -485,6 +531,22 @@ mod tests {
             strip("http://a/b?x&Sid={}&PHPSESSID={}&y"),
             "http://a/b?x&y"
         );
+        assert_eq!(
+            strip("http://a/b;JSessionID=1;x;jsessionid=2/c;jsessionid=3"),
+            "http://a/b;x/c"
+        );
+        assert_eq!(
+            strip("http://a/b?c=;jsessionid=1"),
+            "http://a/b?c=;jsessionid=1"
+        );
+        assert_eq!(
+            strip("http://a/b?PHPSESSID=jk3h4kjh5k43h5kj3h4jk5h3kj&c"),
+            "http://a/b?c"
+        );
+        assert_eq!(
+            strip("http://a/b?PHPSESSID=123&c"),
+            "http://a/b?PHPSESSID=123&c"
+        );
         let with_digit = "http://a/b?aspsessionidabcdefg1=ABCDEFGHIJKLMNOPQRSTUVWX";
         assert_eq!(strip(with_digit), with_digit);
         assert_eq!(
@@ -494,6 +556,14 @@ mod tests {
         assert_eq!(
             strip("http://a/(4hqa0555fwsecu455xqckv45)/c.aspx"),
             "http://a/c.aspx"
+        );
+        assert_eq!(
+            strip("http://a/(4hqa0555fwsecu455xqckv45)/b/(S(4hqa0555fwsecu455xqckv45))/c.ASPX/d?e"),
+            "http://a/b/c.ASPX/d?e"
+        );
+        assert_eq!(
+            strip("http://a/b.aspx/(S(4hqa0555fwsecu455xqckv45))/c"),
+            "http://a/b.aspx/(S(4hqa0555fwsecu455xqckv45))/c"
         );
         assert_eq!(
             strip("http://a/(S(4hqa0555fwsecu455xqckv45))/c"),

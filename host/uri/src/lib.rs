@@ -30,5 +30,8 @@ pub use regex_rule::{
     REGEX_COMPILED_BYTES_MAX, REGEX_RESULT_BYTES_MAX, REGEX_RULE_BYTES_MAX, RegexRule,
     RegexRuleError,
 };
-pub use surt::{SurtPrefixSet, implied_surt_prefix, surt_lookups, surt_of, surt_prefix_from_line};
+pub use surt::{
+    LOOKUP_DIRECTORIES_MAX, SurtPrefixSet, implied_surt_prefix, surt_lookups, surt_of,
+    surt_prefix_from_line,
+};
 pub use uri::{EncodeQuery, URI_BYTES_MAX, Uri, UriError};

@@ -3,6 +3,7 @@
 //! A wrong yes costs a request for something that is not there, a wrong no loses a document. So anything that could be a
 //! path is taken, and what scripts are full of is not: numbers, media types, property names, pieces of expressions.
 
+use std::collections::HashSet;
 use std::net::Ipv4Addr;
 
 use crate::percent;
@@ -188,6 +189,7 @@ pub fn is_likely_uri(text: &str) -> bool {
 #[must_use]
 pub fn uris_in_query(uri: &Uri) -> Vec<Uri> {
     let mut found = Vec::new();
+    let mut seen = HashSet::new();
     for pair in uri.query().unwrap_or_default().split('&') {
         let value = pair.split_once('=').map_or("", |(_, value)| value);
         for candidate in [pair, value] {
@@ -199,7 +201,7 @@ pub fn uris_in_query(uri: &Uri) -> Vec<Uri> {
             });
             if is_absolute
                 && let Ok(inner) = Uri::parse(&candidate)
-                && !found.contains(&inner)
+                && seen.insert(inner.clone())
             {
                 found.push(inner);
             }

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use url::Host;
 
-use crate::canonical::Rule;
+use crate::canonical::{self, Www};
 use crate::host::push_reversed;
 use crate::percent::{self, decoded_fully};
 use crate::scheme::{Beginning, Scheme, beginning};
@@ -32,14 +32,16 @@ pub fn cdx_key(text: &str) -> String {
     };
     // Only the rules for http know www; the scheme is not part of the key.
     let mut whole = format!("http://{rest}");
-    for rule in [
-        Rule::StripUserinfo,
-        Rule::StripWwwN,
-        Rule::StripSessionIds,
-        Rule::StripSessionCfids,
-        Rule::FixupQuery,
-    ] {
-        if let Cow::Owned(changed) = rule.apply(&whole) {
+    // As indexers have them: one `www`, session ids of 32 characters.
+    let rules: [fn(&str) -> Cow<'_, str>; 5] = [
+        canonical::strip_userinfo,
+        |text| canonical::strip_www(text, Www::Numbered, 1),
+        |text| canonical::strip_session_ids(text, canonical::is_indexers_session_id),
+        canonical::strip_cfids,
+        canonical::fixup_query,
+    ];
+    for rule in rules {
+        if let Cow::Owned(changed) = rule(&whole) {
             whole = changed;
         }
     }
@@ -235,6 +237,11 @@ mod tests {
             (
                 "whois://whois.isoc.org.il/shaveh.co.il",
                 "il,org,isoc,whois)/shaveh.co.il",
+            ),
+            ("http://www.www.archive.org/", "org,archive,www)/"),
+            (
+                "http://archive.org/?PHPSESSID=0123456789abcdefghijklemop",
+                "org,archive)/?phpsessid=0123456789abcdefghijklemop",
             ),
             ("dns:archive.org", "org,archive)"),
             ("mailto:a@b.org", "mailto:a@b.org"),

@@ -175,9 +175,13 @@ impl<S: Into<String>> FromIterator<S> for SurtPrefixSet {
     }
 }
 
+/// Deepest directory that [`surt_lookups`] names. Nobody files by deeper ones, and each key is a copy: a URI of 64 KiB of
+/// slashes would make gigabytes of them.
+pub const LOOKUP_DIRECTORIES_MAX: usize = 100;
+
 /// The keys under which something may be filed for a URI, from the most to the least specific, for tables keyed by SURT
-/// prefix: the exact URI (with a tab after it), it as a prefix, without query, each directory above, the authority with and
-/// without userinfo and port, each domain above. Without the scheme: `(org,example,www,)/a?b` … `(org`.
+/// prefix: the exact URI (with a tab after it), it as a prefix, without query, each directory above down to
+/// [`LOOKUP_DIRECTORIES_MAX`], the authority with and without userinfo and port, each domain above. Without the scheme: `(org,example,www,)/a?b` … `(org`.
 #[must_use]
 pub fn surt_lookups(surt: &str) -> Vec<String> {
     let whole = surt.split_once("://").map_or(surt, |(_, rest)| rest);
@@ -192,14 +196,18 @@ pub fn surt_lookups(surt: &str) -> Vec<String> {
     };
     let path = &whole[..whole.find('?').unwrap_or(whole.len())];
     let mut rest = path;
+    let tail = path.get(close..).unwrap_or_default();
+    let mut depth = tail.bytes().filter(|byte| *byte == b'/').count();
     while rest.len() > close + 2 {
-        if rest.len() < whole.len() {
+        if rest.len() < whole.len() && (depth <= LOOKUP_DIRECTORIES_MAX || rest.len() == path.len())
+        {
             keys.push(rest.to_owned());
         }
         rest = match rest.rfind('/') {
             Some(slash) if slash > close + 1 => &rest[..slash],
             _ => break,
         };
+        depth = depth.saturating_sub(1);
     }
     let mut authority = &whole[..close];
     keys.push(authority.to_owned());
@@ -330,5 +338,16 @@ mod tests {
             surt_lookups("http://(127.0.0.1)/b"),
             ["(127.0.0.1)/b\t", "(127.0.0.1)/b", "(127.0.0.1"]
         );
+    }
+
+    #[test]
+    fn directories_too_deep_to_file_by_are_left_out() {
+        let deep = format!("http://(org,a,)/{}?q", "d/".repeat(1000));
+        let keys = surt_lookups(&deep);
+        // Exact, prefix, without query; directories; authority with and without comma, and `(org`.
+        assert_eq!(keys.len(), 3 + LOOKUP_DIRECTORIES_MAX + 3);
+        assert_eq!(keys[2], format!("(org,a,)/{}", "d/".repeat(1000)));
+        assert_eq!(keys[3].matches('/').count(), LOOKUP_DIRECTORIES_MAX);
+        assert_eq!(keys[102], "(org,a,)/d");
     }
 }

@@ -352,7 +352,7 @@ impl Uri {
                     .parse(reference);
                 match joined {
                     Ok(url) => Uri::special(target, url),
-                    Err(source) => Uri::repaired(target, rest, source),
+                    Err(source) => Uri::repaired(target, reference, rest, source),
                 }
             }
             (Form::Alike(base), _) if scheme.is_none() && !begins_with_slashes(rest) => {
@@ -370,7 +370,7 @@ impl Uri {
         match scheme {
             Scheme::Http | Scheme::Https | Scheme::Ftp => match Url::parse(text) {
                 Ok(url) => Uri::special(scheme, url),
-                Err(source) => Uri::repaired(scheme, rest, source),
+                Err(source) => Uri::repaired(scheme, text, rest, source),
             },
             Scheme::Dns => Uri::dns_of(rest),
             Scheme::Whois if !begins_with_slashes(rest) => Uri::whois_of(rest),
@@ -392,7 +392,12 @@ impl Uri {
     /// A second try after a refusal, for two slips of an author's pen that can mean one thing only: encoded blanks at the
     /// end of a host (`http://example.org%20/`), and slashes too many, which browsers ignore in a reference too
     /// (`///example.org/`, WHATWG URL §4.4 "special authority ignore slashes").
-    fn repaired(scheme: Scheme, rest: &str, refusal: ParseError) -> Result<Uri, UriError> {
+    fn repaired(
+        scheme: Scheme,
+        written: &str,
+        rest: &str,
+        refusal: ParseError,
+    ) -> Result<Uri, UriError> {
         let start = rest.find(|c| !is_slash(c)).unwrap_or(rest.len());
         let after = &rest[start..];
         let end = after
@@ -406,10 +411,10 @@ impl Uri {
             authority = shorter;
         }
         if start < 2 || (start == 2 && authority.len() == end) {
-            return Err(syntax(rest, refusal));
+            return Err(syntax(written, refusal));
         }
         let text = format!("{}://{authority}{}", scheme.as_str(), &after[end..]);
-        let url = Url::parse(&text).map_err(|source| syntax(rest, source))?;
+        let url = Url::parse(&text).map_err(|source| syntax(written, source))?;
         Uri::special(scheme, url)
     }
 
@@ -768,7 +773,7 @@ mod tests {
         check_refused(
             "http://",
             &UriError::Syntax {
-                text: "//".into(),
+                text: "http://".into(),
                 source: ParseError::EmptyHost,
             },
         );

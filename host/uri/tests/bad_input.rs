@@ -1,0 +1,430 @@
+//! What pages throw at a crawler: refused with a reason, or normalised by rule; and never slowly.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use std::error::Error;
+use std::time::{Duration, Instant};
+
+use opilio_uri::{
+    Canonicaliser, Rule, URI_BYTES_MAX, Uri, cdx_key, implied_surt_prefix, is_likely_uri,
+    lookup_form, surt_lookups, surt_of, surt_prefix_from_line, uris_in_query,
+};
+
+/// The message and its causes, as the log of refused URIs has them.
+fn reason(error: &dyn Error) -> String {
+    let mut reason = error.to_string();
+    let mut cause = error.source();
+    while let Some(next) = cause {
+        reason += &format!(": {next}");
+        cause = next.source();
+    }
+    reason
+}
+
+#[track_caller]
+fn check_refused(text: &str, expected: &str) {
+    let error = Uri::parse(text).unwrap_err();
+    assert_eq!(reason(&error), expected);
+    // A page's fault must not fill the log of faults.
+    assert!(reason(&error).len() < 600);
+}
+
+#[track_caller]
+fn check(text: &str, expected: &str) {
+    let uri = Uri::parse(text).unwrap();
+    assert_eq!(uri.as_str(), expected, "{text:?}");
+    assert_eq!(Uri::from_key(&uri.key()).unwrap(), uri);
+}
+
+#[test]
+fn long_uris() {
+    let of = |length: usize| format!("http://a.org/{}", "x".repeat(length - 13));
+    check(&of(URI_BYTES_MAX), &of(URI_BYTES_MAX));
+    check_refused(&of(URI_BYTES_MAX + 1), "65537 bytes, more than 65536");
+    check_refused(&of(10_000_000), "10000000 bytes, more than 65536");
+    // Within the bound as written, beyond it once blanks are encoded.
+    check_refused(
+        &format!("http://a.org/{}x", " ".repeat(30_000)),
+        "90014 bytes, more than 65536",
+    );
+    // What is dropped does not count; what is resolved away does, because it has to be read.
+    check(
+        &format!("{}http://a.org/", " ".repeat(100_000)),
+        "http://a.org/",
+    );
+    check(
+        &format!("http://a.org/{}", "a/../".repeat(10_000)),
+        "http://a.org/",
+    );
+    check_refused(
+        &format!("http://a.org/#{}", "f".repeat(70_000)),
+        "70014 bytes, more than 65536",
+    );
+    check_refused(
+        &format!("dns:{}", "a".repeat(70_000)),
+        "70004 bytes, more than 65536",
+    );
+    let base = Uri::parse(&of(60_000)).unwrap();
+    assert_eq!(
+        reason(&base.join(&format!("?{}", "q".repeat(10_000))).unwrap_err()),
+        "70001 bytes, more than 65536"
+    );
+    check_refused(
+        &format!("{}:x", "s".repeat(70_000)),
+        &format!("scheme \"{}\" is not crawled", "s".repeat(80)),
+    );
+}
+
+#[test]
+fn hosts_that_cannot_exist() {
+    let shown = |host: &str| host.chars().take(80).collect::<String>();
+    let many = vec!["a"; 10_000].join(".");
+    check_refused(
+        &format!("http://{many}/"),
+        &format!(
+            "host {:?} cannot exist: 19999 bytes, more than 253",
+            shown(&many)
+        ),
+    );
+    let long = "a".repeat(64);
+    check_refused(
+        &format!("http://{long}.org/"),
+        &format!("host \"{long}.org\" cannot exist: a label of 64 bytes, more than 63"),
+    );
+    check_refused(
+        "http://a..org/",
+        "host \"a..org\" cannot exist: an empty label",
+    );
+    check_refused(
+        "http://.a.org/",
+        "host \".a.org\" cannot exist: an empty label",
+    );
+    check_refused("http://./", "host \".\" cannot exist: no host");
+    check_refused(
+        "http://a,b.org/",
+        "host \"a,b.org\" cannot exist: the character ','",
+    );
+    check_refused(
+        "http://a'b.org/",
+        "host \"a'b.org\" cannot exist: the character '\\''",
+    );
+    check_refused("http://", "\"http://\" is no URI: empty host");
+    check_refused("http:", "\"http:\" is no URI: empty host");
+    check_refused("http://?q", "\"http://?q\" is no URI: empty host");
+    check_refused("http://u:p@/", "\"http://u:p@/\" is no URI: empty host");
+    check_refused(
+        "http://a b.org/",
+        "\"http://a b.org/\" is no URI: invalid international domain name",
+    );
+    check("http://a.org./", "http://a.org./");
+    check("http://a_b.org/", "http://a_b.org/");
+}
+
+#[test]
+fn percent_garbage() {
+    check("http://a.org/%", "http://a.org/%");
+    check("http://a.org/%%%2f%g0%2", "http://a.org/%%%2F%g0%2");
+    check("http://a.org/?%&%zz=%c", "http://a.org/?%&%zz=%c");
+    check("http://a.org/%u0061", "http://a.org/%u0061");
+    check("http://a.org/%252e%252e/", "http://a.org/%252e%252e/");
+    check("http://a.org/b/%2e%2E/c", "http://a.org/c");
+    check("http://%61.org/", "http://a.org/");
+    check_refused(
+        "http://%zz.org/",
+        "\"http://%zz.org/\" is no URI: invalid international domain name",
+    );
+    check_refused(
+        "http://a%2fb.org/",
+        "\"http://a%2fb.org/\" is no URI: invalid international domain name",
+    );
+    check_refused(
+        "http://a%00.org/",
+        "\"http://a%00.org/\" is no URI: invalid international domain name",
+    );
+    check("http://u%3@a.org/", "http://u%3@a.org/");
+}
+
+#[test]
+fn bytes_that_are_no_text() {
+    // ISO-8859-1, lone surrogates, overlong and cut-off UTF-8: a server's own business, kept as they are.
+    for path in [
+        "%E4",
+        "%ED%A0%80",
+        "%ED%B0%80",
+        "%C0%AF",
+        "%F4%90%80%80",
+        "%E2%82",
+        "%FF%FE",
+    ] {
+        let uri = format!("http://a.org/{path}?{path}");
+        check(&uri, &uri);
+        let canonical = Canonicaliser::default().apply(&Uri::parse(&uri).unwrap());
+        assert_eq!(canonical, uri.to_lowercase());
+        check_refused(
+            &format!("http://{path}.org/"),
+            &format!("\"http://{path}.org/\" is no URI: invalid international domain name"),
+        );
+    }
+    // What a decoder put in the place of such bytes is a character like others in a path, and none of a name.
+    check("http://a.org/\u{fffd}", "http://a.org/%EF%BF%BD");
+    check_refused(
+        "http://\u{fffd}.org/",
+        "\"http://\u{fffd}.org/\" is no URI: invalid international domain name",
+    );
+}
+
+#[test]
+fn control_characters() {
+    check(
+        "http://a.org/\0b\u{1}\u{1b}[31m\u{7f}\u{80}",
+        "http://a.org/%00b%01%1B[31m%7F%C2%80",
+    );
+    check(
+        "http://a.org/?\0\u{7f}\"<>",
+        "http://a.org/?%00%7F%22%3C%3E",
+    );
+    check("\u{0}\u{1f} http://a.org/\u{0}", "http://a.org/");
+    check("ht\ntp:/\t/a.o\rrg/b\nc", "http://a.org/bc");
+    check(
+        "http://a.org/\u{202e}gpj.exe",
+        "http://a.org/%E2%80%AEgpj.exe",
+    );
+    check_refused(
+        "http://a\0b.org/",
+        "\"http://a\\0b.org/\" is no URI: invalid international domain name",
+    );
+    check_refused(
+        "http://a\u{7f}.org/",
+        "\"http://a\\u{7f}.org/\" is no URI: invalid international domain name",
+    );
+    check_refused("\0", "\"\" has no scheme");
+}
+
+#[test]
+fn international_names() {
+    check("http://BÜCHER.example/", "http://xn--bcher-kva.example/");
+    check("http://ａ．ｏｒｇ/", "http://a.org/");
+    check("http://a\u{ad}b.org/", "http://ab.org/");
+    check("http://例子。测试/", "http://xn--fsqu00a.xn--0zwm56d/");
+    for host in [
+        "xn--a",
+        "xn--zzzzzzzzz999999999",
+        "xn--\u{fc}",
+        "\u{200d}a.org",
+        "\u{301}a.org",
+        "\u{5d0}1a.org",
+        "a\u{2488}b.org",
+    ] {
+        check_refused(
+            &format!("http://{host}/"),
+            &format!(
+                "{:?} is no URI: invalid international domain name",
+                format!("http://{host}/")
+            ),
+        );
+    }
+    // Long once it is in letters that a name server knows.
+    let label = "ü".repeat(60);
+    check_refused(
+        &format!("http://{label}.org/"),
+        &format!(
+            "host \"xn--tda{}.org\" cannot exist: a label of 66 bytes, more than 63",
+            "a".repeat(59)
+        ),
+    );
+}
+
+#[test]
+fn addresses() {
+    check("http://[::1]/", "http://[::1]/");
+    check("http://[0:0:0:0:0:0:0:1]:8080/", "http://[::1]:8080/");
+    check("http://[::FFFF:1.2.3.4]/", "http://[::ffff:102:304]/");
+    check(
+        "http://[2001:DB8:0:0:1:0:0:1]/",
+        "http://[2001:db8::1:0:0:1]/",
+    );
+    check("http://0x7f.0.0.01/", "http://127.0.0.1/");
+    check("http://2130706433/", "http://127.0.0.1/");
+    check("http://1.2.3.4./", "http://1.2.3.4/");
+    check("http://１.2.3.4/", "http://1.2.3.4/");
+    for host in [
+        "[::1",
+        "[1::2::3]",
+        "[fe80::1%25eth0]",
+        "[fe80::1%eth0]",
+        "[:::1]",
+        "[12345::]",
+        "[1:2:3:4:5:6:7:8:9]",
+        "[]",
+        "[v1.a]",
+        "[::1.2.3.256]",
+    ] {
+        check_refused(
+            &format!("http://{host}/"),
+            &format!("\"http://{host}/\" is no URI: invalid IPv6 address"),
+        );
+    }
+    check("http://1.2.3.0x/", "http://1.2.3.0/");
+    for host in ["256.1.1.1", "1.2.3.4.5", "4294967296", "a.1", "1.2.3.08"] {
+        let text = format!("http://{host}/");
+        check_refused(&text, &format!("{text:?} is no URI: invalid IPv4 address"));
+    }
+    check_refused(
+        "http://[::1]x/",
+        "\"http://[::1]x/\" is no URI: invalid IPv6 address",
+    );
+}
+
+#[test]
+fn ports() {
+    check("http://a.org:/", "http://a.org/");
+    check("http://a.org:00080/", "http://a.org/");
+    check("http://a.org:65535/", "http://a.org:65535/");
+    check_refused("http://a.org:0/", "port 0");
+    check_refused("ftps://a.org:0/", "port 0");
+    for port in [
+        "65536",
+        "99999999999999999999",
+        "-1",
+        "+80",
+        "8o",
+        "80:80",
+        "\u{661}",
+    ] {
+        let text = format!("http://a.org:{port}/");
+        let expected = format!("{text:?} is no URI: invalid ");
+        let error = reason(&Uri::parse(&text).unwrap_err());
+        assert!(error.starts_with(&expected), "{error}");
+    }
+}
+
+/// Time that any function may take for a text as long as a URI may be. Linear ones take milliseconds even unoptimised,
+/// quadratic ones (4 thousand million steps) many times this.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+#[test]
+fn nothing_takes_more_than_linear_time() {
+    let pieces = [
+        "a",
+        "/",
+        "//",
+        ".",
+        "..",
+        "/..",
+        "/./",
+        "/a/..",
+        "@",
+        ":",
+        "u:p@",
+        "%",
+        "%2",
+        "%25",
+        "%2e%2e/",
+        "%C3",
+        "ä",
+        "\u{301}",
+        "?",
+        "&",
+        "=",
+        "&a=b",
+        "&http://a/b",
+        "?u=http://a.org/",
+        ";",
+        ";jsessionid=",
+        "/;jsessionid=1",
+        "(4hqa0555fwsecu455xqckv45)/",
+        "S(",
+        "www.",
+        "www1.",
+        "a.",
+        "xn--",
+        "xn--a.",
+        "[",
+        "[::",
+        "1.",
+        "0x",
+        ",",
+        ")",
+        "(",
+        "#",
+        "\t",
+        " ",
+        "\0",
+        "\\",
+        "sid=0123456789abcdef0123456789abcdef&",
+        "cfid=1&cftoken=2&",
+        "PHPSESSID=",
+        ".aspx",
+        "aspsessionid",
+        "\u{fffd}",
+        "İ",
+    ];
+    let befores = [
+        "",
+        "http://",
+        "http://a.org/",
+        "http://a.org/?",
+        "dns:",
+        "ftps://a@",
+    ];
+    let rules: Vec<Rule> = Canonicaliser::default()
+        .rules()
+        .iter()
+        .cloned()
+        .chain([
+            Rule::named("strip-www").unwrap(),
+            Rule::named("strip-extra-slashes").unwrap(),
+            Rule::regex("(.*)(/[^/]*)*(;.*)?[?](.*)(a|b)*", "$1$3").unwrap(),
+        ])
+        .collect();
+    let base = Uri::parse(&format!("http://a.org/{}", "d/".repeat(30_000))).unwrap();
+    let mut slowest = (Duration::ZERO, String::new());
+    let mut timed = |what: &str, text: &str, work: &dyn Fn()| {
+        let began = Instant::now();
+        work();
+        let took = began.elapsed();
+        if took > slowest.0 {
+            slowest = (
+                took,
+                format!("{what} {:?}", text.chars().take(60).collect::<String>()),
+            );
+        }
+    };
+    for piece in pieces {
+        for before in befores {
+            let text = format!(
+                "{before}{}",
+                piece.repeat((URI_BYTES_MAX - before.len()) / piece.len())
+            );
+            timed("parse", &text, &|| drop(Uri::parse(&text)));
+            timed("join", &text, &|| drop(base.join(&text)));
+            timed("seed", &text, &|| drop(Uri::parse_seed(&text)));
+            timed("prefix", &text, &|| {
+                drop((implied_surt_prefix(&text), surt_prefix_from_line(&text)))
+            });
+            timed("surt", &text, &|| {
+                drop((surt_of(&text), surt_lookups(&text)))
+            });
+            timed("lookup form", &text, &|| {
+                drop((lookup_form(&text), cdx_key(&text)))
+            });
+            timed("likely", &text, &|| _ = is_likely_uri(&text));
+            timed("key", &text, &|| drop(Uri::from_key(&text)));
+            for rule in &rules {
+                timed(rule.name(), &text, &|| drop(rule.apply(&text)));
+            }
+            if let Ok(uri) = Uri::parse(&text) {
+                timed("query", &text, &|| drop(uris_in_query(&uri)));
+                timed("forms", &text, &|| {
+                    drop((
+                        uri.surt(),
+                        uri.key(),
+                        uri.robots_txt(),
+                        Uri::from_key(&uri.key()),
+                    ))
+                });
+            }
+        }
+    }
+    assert!(slowest.0 < PATIENCE, "{slowest:?}");
+}
