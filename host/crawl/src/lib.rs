@@ -24,6 +24,7 @@ mod scope;
 mod servers;
 mod stacks;
 mod standing;
+pub mod transfer;
 
 pub use context::Halt;
 pub use crawl::{Crawl, CrawlError, Order, Plan, ProfileSource, Stop, View, plan};

@@ -1,0 +1,233 @@
+//! `crawl.log`, that of Heritrix or our own: what was finished. Its columns are those of [`LogLine`](crate::LogLine); a
+//! thirteenth, when Heritrix is told to write it, and whatever an annotation with blanks makes of the last are not read.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use opilio_archive::Digest;
+use opilio_frontier::Standing;
+use opilio_uri::HopPath;
+
+use super::journal::time;
+use super::reader::{Problem, uri};
+use super::{Finish, Imported};
+
+/// Columns without which a line is no line of a crawl log. The predecessor's predecessor wrote no source tag.
+const COLUMNS_MIN: usize = 11;
+
+pub(super) fn parse(line: &[u8]) -> Result<Imported, Problem> {
+    let line = String::from_utf8_lossy(line);
+    let columns: Vec<&str> = line.split_ascii_whitespace().collect();
+    let &[
+        logged,
+        status,
+        size,
+        address,
+        hop_path,
+        via,
+        media_type,
+        _lane,
+        fetch,
+        digest,
+        source,
+        ..,
+    ] = columns.as_slice()
+    else {
+        return Err(Problem::Columns(columns.len()));
+    };
+    debug_assert!(columns.len() >= COLUMNS_MIN);
+    let status: i32 = status
+        .parse()
+        .map_err(|_| Problem::Status(status.chars().take(20).collect()))?;
+    let hop_path = match hop_path {
+        "-" => HopPath::new(),
+        letters => HopPath::parse(letters).map_err(Problem::HopPath)?,
+    };
+    let present = |column: &str| (column != "-").then(|| column.to_owned());
+    Ok(Imported {
+        uri: uri(address)?,
+        seed: hop_path.is_empty(),
+        hop_path: Some(hop_path),
+        via: present(via),
+        context: String::new(),
+        // In eleven columns the last one holds the annotations.
+        source: present(source).filter(|_| columns.len() > COLUMNS_MIN),
+        finished: standing(status).map(|standing| Finish {
+            standing,
+            status: Some(status),
+            at: fetched(fetch).or_else(|| time(logged)),
+            media_type: match media_type {
+                "-" | "no-type" | "unknown" => String::new(),
+                media_type => media_type.to_ascii_lowercase(),
+            },
+            payload_digest: sha1(digest),
+            size: size.parse().ok(),
+        }),
+    })
+}
+
+/// What the glossary's codes mean for the frontier; none where the URI was not finished at all.
+fn standing(status: i32) -> Option<Standing> {
+    match status {
+        // Unattempted; deferred, which is logged by mistake only.
+        0 | -50 => None,
+        1.. => Some(Standing::Succeeded),
+        // Chaff, too many hops, out of scope, blocked, quota, time, deleted, robots.txt.
+        -4999..=-4000 | -5999..=-5000 | -6999..=-6000 | -9998 => Some(Standing::Disregarded),
+        _ => Some(Standing::Failed),
+    }
+}
+
+/// The end of a fetch: `20261120123456789+42`, start and duration in milliseconds.
+fn fetched(column: &str) -> Option<Timestamp> {
+    let (start, milliseconds) = column.split_once('+')?;
+    let duration = Duration::from_millis(milliseconds.parse().ok()?);
+    time(start)?.checked_add(duration).ok()
+}
+
+/// `sha1:` and 32 characters of base32; other digests mean nothing to the frontier.
+pub(super) fn sha1(text: &str) -> Option<[u8; 20]> {
+    match text.parse() {
+        Ok(Digest::Sha1(bytes)) => Some(bytes),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+    use crate::LogLine;
+
+    #[track_caller]
+    fn check(line: &str, expected: Result<Imported, &str>) {
+        let parsed = parse(line.as_bytes()).map_err(|problem| problem.to_string());
+        assert_eq!(parsed, expected.map_err(str::to_owned), "{line}");
+    }
+
+    fn page() -> Imported {
+        Imported {
+            uri: "http://example.org/".parse().unwrap(),
+            hop_path: Some("LE".parse().unwrap()),
+            via: Some("http://example.org/via".to_owned()),
+            context: String::new(),
+            source: None,
+            seed: false,
+            finished: Some(Finish {
+                standing: Standing::Succeeded,
+                status: Some(200),
+                at: "2026-11-20T12:34:55.043Z".parse().ok(),
+                media_type: "text/html".to_owned(),
+                payload_digest: sha1("sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ"),
+                size: Some(1234),
+            }),
+        }
+    }
+
+    const PAGE: &str = "2026-11-20T12:34:56.789Z   200       1234 http://example.org/ LE http://example.org/via text/html \
+                        #007 20261120123455001+42 sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ";
+
+    #[test]
+    fn columns_of_all_ages_are_read() {
+        assert!(page().finished.unwrap().payload_digest.is_some());
+        check(&format!("{PAGE} - 3t,err=a__b"), Ok(page()));
+        let tagged = Imported {
+            source: Some("http://seed.org/".to_owned()),
+            ..page()
+        };
+        check(
+            &format!("{PAGE} http://seed.org/ - {{\"contentSize\":1300}}"),
+            Ok(tagged),
+        );
+        check(&format!("{PAGE} 3t"), Ok(page()));
+        check(PAGE, Err("10 columns where a crawl log has 12"));
+    }
+
+    #[test]
+    fn our_own_lines_are_read() {
+        let line = LogLine {
+            logged: "2026-11-20T12:34:56.789Z".parse().unwrap(),
+            status: 200,
+            size: Some(1234),
+            uri: "http://example.org/".to_owned(),
+            hop_path: "LE".to_owned(),
+            via: Some("http://example.org/via".to_owned()),
+            media_type: Some("Text/HTML; charset=utf-8".to_owned()),
+            worker: 1234,
+            fetch: Some((
+                "2026-11-20T12:34:55.001Z".parse().unwrap(),
+                Duration::from_millis(42),
+            )),
+            digest: Some("sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ".to_owned()),
+            source: None,
+            annotations: Vec::new(),
+        };
+        check(&line.to_string(), Ok(page()));
+    }
+
+    #[test]
+    fn what_is_missing_is_missing() {
+        let seed = Imported {
+            hop_path: Some(HopPath::new()),
+            via: None,
+            seed: true,
+            finished: Some(Finish {
+                status: Some(-9998),
+                at: "2026-11-20T12:34:56.789Z".parse().ok(),
+                ..Finish::of(Standing::Disregarded)
+            }),
+            ..page()
+        };
+        check(
+            "2026-11-20T12:34:56.789Z -9998          - http://example.org/ - - unknown #007 - - - -",
+            Ok(seed),
+        );
+    }
+
+    #[test]
+    fn absurd_columns_say_what_they_are() {
+        for (line, expected) in [
+            ("", "0 columns where a crawl log has 12"),
+            ("a b c d e f g h i j k l", "\"b\" is no fetch status"),
+            (
+                "a 99999999999 c d e f g h i j k l",
+                "\"99999999999\" is no fetch status",
+            ),
+            ("a 1 c d e f g h i j k l", "no hop path"),
+            ("a 1 c d L f g h i j k l", "\"d\" cannot be crawled"),
+        ] {
+            check(line, Err(expected));
+        }
+        let odd = parse(
+            b"never 200 -1 http://a.org/ L - - # 99999999999999999+99999999999999999999 sha1:short - -",
+        )
+        .unwrap();
+        let finish = odd.finished.unwrap();
+        assert_eq!(
+            (finish.at, finish.size, finish.payload_digest),
+            (None, None, None)
+        );
+    }
+
+    #[test]
+    fn codes_of_the_glossary_mean_what_they_mean() {
+        for (status, expected) in [
+            (200, Some(Standing::Succeeded)),
+            (404, Some(Standing::Succeeded)),
+            (1, Some(Standing::Succeeded)),
+            (0, None),
+            (-50, None),
+            (-2, Some(Standing::Failed)),
+            (-404, Some(Standing::Failed)),
+            (-3000, Some(Standing::Failed)),
+            (-7000, Some(Standing::Failed)),
+            (-4000, Some(Standing::Disregarded)),
+            (-4002, Some(Standing::Disregarded)),
+            (-5003, Some(Standing::Disregarded)),
+            (-6000, Some(Standing::Disregarded)),
+            (-9998, Some(Standing::Disregarded)),
+        ] {
+            assert_eq!(standing(status), expected, "{status}");
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! What leaves: URIs and queues as JSON lines.
+
+use std::io::Write;
+
+use opilio_frontier::{QueueReport, UriRecord};
+use regex::Regex;
+
+use super::TransferError;
+use super::json_lines::{QueueLine, UriLine};
+
+/// Which URIs are meant.
+#[derive(Clone, Debug, Default)]
+pub struct Selection {
+    key_prefix: String,
+    uri: Option<Regex>,
+}
+
+impl Selection {
+    /// URIs whose key begins with this prefix, and in which the expression is found. The prefix is written as a SURT
+    /// prefix (`http://(org,example,`, where the scheme does not matter, since URIs of all schemes stand side by side) or
+    /// without the scheme (`org,example,www,)/path`). Empty means all.
+    #[must_use]
+    pub fn new(surt_prefix: &str, uri: Option<Regex>) -> Selection {
+        Selection {
+            key_prefix: key_prefix(surt_prefix),
+            uri,
+        }
+    }
+
+    /// What [`Frontier::records`](opilio_frontier::Frontier::records) is asked for.
+    #[must_use]
+    pub fn key_prefix(&self) -> &str {
+        &self.key_prefix
+    }
+
+    /// Whether the rest of the selection takes it.
+    pub(super) fn takes(&self, record: &UriRecord) -> bool {
+        self.uri
+            .as_ref()
+            .is_none_or(|expression| expression.is_match(&record.uri))
+    }
+}
+
+/// The record key writes neither scheme nor bracket, and `#` before a port where SURT writes a colon.
+fn key_prefix(surt_prefix: &str) -> String {
+    let prefix = match surt_prefix.split_once("://(") {
+        Some((scheme, rest)) if scheme.bytes().all(|byte| byte.is_ascii_alphabetic()) => rest,
+        _ => surt_prefix.strip_prefix('(').unwrap_or(surt_prefix),
+    };
+    let (authority, path) = prefix.split_at(prefix.find(')').unwrap_or(prefix.len()));
+    match authority.rsplit_once(':') {
+        // The other colons of an IPv6 address stand within brackets.
+        Some((host, port))
+            if port.bytes().all(|byte| byte.is_ascii_digit())
+                && (host.ends_with(']') || !host.starts_with('[')) =>
+        {
+            format!("{host}#{port}{path}")
+        }
+        _ => prefix.to_owned(),
+    }
+}
+
+/// Writes a line of JSON per URI, in the order of the records. Returns how many.
+///
+/// # Errors
+/// [`TransferError::Write`], [`TransferError::Frontier`]; what is written before is whole lines.
+pub fn write_json_lines(
+    records: impl IntoIterator<Item = Result<UriRecord, opilio_frontier::Error>>,
+    selection: &Selection,
+    out: &mut impl Write,
+) -> Result<u64, TransferError> {
+    let mut count = 0;
+    for record in records {
+        let record = record?;
+        if selection.takes(&record) {
+            write_line(&UriLine::from(record), out)?;
+            count += 1;
+        }
+    }
+    out.flush().map_err(TransferError::Write)?;
+    Ok(count)
+}
+
+/// Writes a line of JSON per queue. Returns how many.
+///
+/// # Errors
+/// [`TransferError::Write`]
+pub fn write_queues(
+    queues: impl IntoIterator<Item = QueueReport>,
+    out: &mut impl Write,
+) -> Result<u64, TransferError> {
+    let mut count = 0;
+    for queue in queues {
+        write_line(&QueueLine::from(queue), out)?;
+        count += 1;
+    }
+    out.flush().map_err(TransferError::Write)?;
+    Ok(count)
+}
+
+fn write_line(line: &impl serde::Serialize, out: &mut impl Write) -> Result<(), TransferError> {
+    let mut text = serde_json::to_vec(line).map_err(|error| TransferError::Write(error.into()))?;
+    text.push(b'\n');
+    out.write_all(&text).map_err(TransferError::Write)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(surt_prefix: &str, expected: &str) {
+        assert_eq!(key_prefix(surt_prefix), expected);
+    }
+
+    #[test]
+    fn a_surt_prefix_is_read_as_a_prefix_of_keys() {
+        check("", "");
+        check("http://(org,example,", "org,example,");
+        check("https://(org,example,www,)/a:b", "org,example,www,)/a:b");
+        check("http://(org,example,:8080)/", "org,example,#8080)/");
+        check("(org,example,", "org,example,");
+        check("org,example,)/?u=http://(x", "org,example,)/?u=http://(x");
+        check("http://([fe80::1", "[fe80::1");
+        check("http://([::1]:81)/", "[::1]#81)/");
+        check("http://(127.0.0.1:81)/", "127.0.0.1#81)/");
+    }
+}

@@ -1,0 +1,426 @@
+//! A file of lines, plain or compressed, whole or not.
+//!
+//! A crawler that is killed leaves a gzip member without its end, and its next run, or a checkpoint, may append further
+//! members to it. What can be read is read: up to the damage, and again from the next member on. What was lost is noted.
+
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
+
+use flate2::bufread::GzDecoder;
+
+/// Longest line that is read, in bytes: three URIs of the largest size, and then some. Longer ones are bad lines.
+pub const LINE_BYTES_MAX: usize = 1024 * 1024;
+
+/// Damages that are kept; those beyond are only counted.
+const DAMAGES_MAX: usize = 20;
+
+/// How far before a fault the next member is looked for. Decoding past the end of a cut member reads the head of the
+/// next as if it were data, and takes a while to stumble.
+const BACK_BYTES: u64 = 64 * 1024;
+
+/// Faults after which nobody looks back any more, so that no file is decoded over and over again.
+const LOOKS_BACK_MAX: u64 = 1_000;
+
+/// A part of a file that could not be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Damage {
+    /// The last line has no end: it was cut when the crawler died, and was left out.
+    #[error("the last line, {line}, has no end and was left out")]
+    LastLine {
+        /// Counted from 1.
+        line: u64,
+    },
+    /// A gzip member is damaged, or ends too early.
+    #[error(
+        "compressed data is damaged near byte {offset}, after line {line} ({problem}); {}",
+        resumed_at.map_or_else(
+            || "nothing could be read behind it".to_owned(),
+            |at| format!("reading went on at byte {at}")
+        )
+    )]
+    Compressed {
+        /// Of the file, approximately.
+        offset: u64,
+        /// Whole lines before it.
+        line: u64,
+        /// What the decoder says.
+        problem: String,
+        /// Where the next member begins.
+        resumed_at: Option<u64>,
+    },
+}
+
+/// Lines of a file, one at a time.
+pub(super) struct Input<S> {
+    stream: Stream<S>,
+    buffer: Vec<u8>,
+    at: usize,
+    line: Vec<u8>,
+    lines: u64,
+    damages: Vec<Damage>,
+    damage_count: u64,
+}
+
+enum Stream<S> {
+    Plain(BufReader<S>),
+    Gzip {
+        decoder: Box<GzDecoder<BufReader<S>>>,
+        member_at: u64,
+    },
+    Ended,
+}
+
+/// What came next.
+pub(super) enum Next<'a> {
+    /// A line, without its end and without blanks around it.
+    Line(&'a [u8]),
+    /// The last line, which has no end.
+    Unended(&'a [u8]),
+    /// A line longer than [`LINE_BYTES_MAX`].
+    TooLong,
+    /// Nothing more.
+    End,
+}
+
+enum More {
+    Bytes,
+    Damaged,
+    End,
+}
+
+impl<S: Read + Seek> Input<S> {
+    /// From where the source stands, which is its beginning.
+    pub(super) fn new(source: S) -> io::Result<Input<S>> {
+        let mut reader = BufReader::with_capacity(64 * 1024, source);
+        let is_gzip = reader.fill_buf()?.starts_with(&[0x1f, 0x8b]);
+        let mut input = Input {
+            stream: if is_gzip {
+                Stream::Gzip {
+                    decoder: Box::new(GzDecoder::new(reader)),
+                    member_at: 0,
+                }
+            } else {
+                Stream::Plain(reader)
+            },
+            buffer: Vec::new(),
+            at: 0,
+            line: Vec::new(),
+            lines: 0,
+            damages: Vec::new(),
+            damage_count: 0,
+        };
+        input.read_more()?;
+        if input.buffer.starts_with(b"\xef\xbb\xbf") {
+            input.at = 3;
+        }
+        Ok(input)
+    }
+
+    /// The beginning of what comes next, to recognise a format by.
+    pub(super) fn ahead(&self) -> &[u8] {
+        &self.buffer[self.at..]
+    }
+
+    /// Lines read so far, bad and empty ones included.
+    pub(super) fn lines(&self) -> u64 {
+        self.lines
+    }
+
+    /// What could not be read so far: the first few, and how many there are.
+    pub(super) fn damages(self) -> (Vec<Damage>, u64) {
+        (self.damages, self.damage_count)
+    }
+
+    /// Notes that the last line was cut.
+    pub(super) fn note_cut(&mut self) {
+        let line = self.lines;
+        self.note(Damage::LastLine { line });
+    }
+
+    /// The next line.
+    pub(super) fn next_line(&mut self) -> io::Result<Next<'_>> {
+        self.line.clear();
+        let mut is_too_long = false;
+        loop {
+            let ahead = &self.buffer[self.at..];
+            let end = ahead.iter().position(|byte| *byte == b'\n');
+            let part = &ahead[..end.unwrap_or(ahead.len())];
+            if self.line.len() + part.len() > LINE_BYTES_MAX {
+                is_too_long = true;
+                self.line.clear();
+            }
+            if !is_too_long {
+                self.line.extend_from_slice(part);
+            }
+            self.at += part.len();
+            if end.is_some() {
+                self.at += 1;
+                self.lines += 1;
+                return Ok(if is_too_long {
+                    Next::TooLong
+                } else {
+                    Next::Line(self.line.trim_ascii())
+                });
+            }
+            match self.read_more()? {
+                More::Bytes => {}
+                More::Damaged => {
+                    // What was read of this line was not read to its end.
+                    self.line.clear();
+                    is_too_long = false;
+                }
+                More::End if is_too_long => {
+                    self.lines += 1;
+                    return Ok(Next::TooLong);
+                }
+                More::End if self.line.trim_ascii().is_empty() => return Ok(Next::End),
+                More::End => {
+                    self.lines += 1;
+                    return Ok(Next::Unended(self.line.trim_ascii()));
+                }
+            }
+        }
+    }
+
+    fn read_more(&mut self) -> io::Result<More> {
+        self.buffer.resize(64 * 1024, 0);
+        self.at = 0;
+        let more = self.fill();
+        if !matches!(more, Ok(More::Bytes)) {
+            self.buffer.clear();
+        }
+        more
+    }
+
+    fn fill(&mut self) -> io::Result<More> {
+        loop {
+            match &mut self.stream {
+                Stream::Ended => return Ok(More::End),
+                Stream::Plain(reader) => {
+                    let count = reader.read(&mut self.buffer)?;
+                    self.buffer.truncate(count);
+                    return Ok(if count > 0 { More::Bytes } else { More::End });
+                }
+                Stream::Gzip { decoder, .. } => match decoder.read(&mut self.buffer) {
+                    Ok(0) => self.next_member()?,
+                    Ok(count) => {
+                        self.buffer.truncate(count);
+                        return Ok(More::Bytes);
+                    }
+                    Err(error) if is_damage(&error) => {
+                        self.skip_damage(&error)?;
+                        return Ok(More::Damaged);
+                    }
+                    Err(error) => return Err(error),
+                },
+            }
+        }
+    }
+
+    fn next_member(&mut self) -> io::Result<()> {
+        let Stream::Gzip { decoder, .. } = std::mem::replace(&mut self.stream, Stream::Ended)
+        else {
+            return Ok(());
+        };
+        let mut reader = (*decoder).into_inner();
+        if !reader.fill_buf()?.is_empty() {
+            self.stream = Stream::Gzip {
+                member_at: reader.stream_position()?,
+                decoder: Box::new(GzDecoder::new(reader)),
+            };
+        }
+        Ok(())
+    }
+
+    fn skip_damage(&mut self, error: &io::Error) -> io::Result<()> {
+        let Stream::Gzip { decoder, member_at } =
+            std::mem::replace(&mut self.stream, Stream::Ended)
+        else {
+            return Ok(());
+        };
+        let mut reader = (*decoder).into_inner();
+        let offset = reader.stream_position()?;
+        let back = if self.damage_count < LOOKS_BACK_MAX {
+            BACK_BYTES
+        } else {
+            0
+        };
+        let from = offset.saturating_sub(back).max(member_at + 1);
+        let resumed_at = member_from(&mut reader, from)?;
+        if let Some(at) = resumed_at {
+            reader.seek(SeekFrom::Start(at))?;
+            self.stream = Stream::Gzip {
+                decoder: Box::new(GzDecoder::new(reader)),
+                member_at: at,
+            };
+        }
+        self.note(Damage::Compressed {
+            offset,
+            line: self.lines,
+            problem: error.to_string(),
+            resumed_at,
+        });
+        Ok(())
+    }
+
+    fn note(&mut self, damage: Damage) {
+        self.damage_count += 1;
+        if self.damages.len() < DAMAGES_MAX {
+            self.damages.push(damage);
+        }
+    }
+}
+
+/// What the decoder says of bytes that are not what they should be; anything else is the disk's.
+fn is_damage(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof
+    )
+}
+
+/// Where the first thing that looks like a gzip member begins, at or behind `from`.
+fn member_from<S: Read + Seek>(reader: &mut BufReader<S>, from: u64) -> io::Result<Option<u64>> {
+    let mut at = reader.seek(SeekFrom::Start(from))?;
+    // The last four bytes seen: magic, method deflate, and flags of which the upper three bits are reserved.
+    let mut window = [0_u8; 4];
+    let mut seen = 0_u64;
+    loop {
+        let bytes = reader.fill_buf()?;
+        if bytes.is_empty() {
+            return Ok(None);
+        }
+        let count = bytes.len();
+        for byte in bytes {
+            window.rotate_left(1);
+            window[3] = *byte;
+            at += 1;
+            seen += 1;
+            if seen >= 4 && window[..3] == [0x1f, 0x8b, 8] && window[3] < 0x20 {
+                return Ok(Some(at - 4));
+            }
+        }
+        reader.consume(count);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use std::io::{Cursor, Write};
+
+    use flate2::{Compression, write::GzEncoder};
+
+    use super::*;
+
+    fn gzip(text: &str) -> Vec<u8> {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+        encoder.write_all(text.as_bytes()).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    fn numbered(range: std::ops::Range<u32>) -> String {
+        range
+            .map(|number| {
+                format!(
+                    "line {number} {:x}\n",
+                    u64::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+                )
+            })
+            .collect()
+    }
+
+    fn read(bytes: Vec<u8>) -> (Vec<String>, Vec<Damage>) {
+        let mut input = Input::new(Cursor::new(bytes)).unwrap();
+        let mut lines = Vec::new();
+        loop {
+            match input.next_line().unwrap() {
+                Next::Line(line) => lines.push(String::from_utf8_lossy(line).into_owned()),
+                Next::Unended(line) => lines.push(format!("{}…", String::from_utf8_lossy(line))),
+                Next::TooLong => lines.push("too long".to_owned()),
+                Next::End => break,
+            }
+        }
+        (lines, input.damages().0)
+    }
+
+    #[track_caller]
+    fn check(bytes: &[u8], expected: &[&str]) {
+        let (lines, damages) = read(bytes.to_vec());
+        assert_eq!(lines, expected);
+        assert_eq!(damages, []);
+    }
+
+    #[test]
+    fn lines_end_in_many_ways() {
+        check(b"", &[]);
+        check(b"a\nb\r\n\n c \n", &["a", "b", "", "c"]);
+        check(b"a\nb", &["a", "b…"]);
+        check(b"a\n  ", &["a"]);
+        check(b"\xef\xbb\xbfa\n", &["a"]);
+        check(&gzip("a\nb\n"), &["a", "b"]);
+        check(&[gzip("a\nb"), gzip("c\n")].concat(), &["a", "bc"]);
+    }
+
+    #[test]
+    fn a_line_without_measure_is_skipped_and_the_next_one_read() {
+        let mut text = vec![b'x'; LINE_BYTES_MAX + 1];
+        text.extend_from_slice(b"\nb\n");
+        check(&text, &["too long", "b"]);
+        check(&text[..LINE_BYTES_MAX + 1], &["too long"]);
+        let longest = &text[1..];
+        let (lines, _) = read(longest.to_vec());
+        assert_eq!((lines[0].len(), lines[1].as_str()), (LINE_BYTES_MAX, "b"));
+    }
+
+    #[test]
+    fn a_cut_tail_gives_all_whole_lines_before_it() {
+        let text = numbered(0..20_000);
+        let whole = gzip(&text);
+        let (lines, damages) = read(whole[..whole.len() / 2].to_vec());
+        assert!(lines.len() > 5_000, "{}", lines.len());
+        assert_eq!(
+            lines,
+            text.lines().take(lines.len()).collect::<Vec<_>>(),
+            "no half line"
+        );
+        let [
+            Damage::Compressed {
+                offset,
+                line,
+                resumed_at: None,
+                ..
+            },
+        ] = damages.as_slice()
+        else {
+            panic!("{damages:?}");
+        };
+        assert_eq!(*offset, whole.len() as u64 / 2);
+        assert_eq!(*line, lines.len() as u64);
+        // The eight bytes of the trailer alone.
+        let (lines, damages) = read(whole[..whole.len() - 4].to_vec());
+        assert_eq!((lines.len(), damages.len()), (20_000, 1));
+        assert!(damages[0].to_string().contains("after line 20000"));
+    }
+
+    #[test]
+    fn members_behind_a_cut_one_are_read() {
+        let first = gzip(&numbered(0..20_000));
+        for kept in [first.len() - 3, first.len() / 2, first.len() / 2 + 1, 15] {
+            let second = numbered(50_000..60_000);
+            let bytes = [&first[..kept], &gzip(&second)].concat();
+            let (lines, damages) = read(bytes);
+            let expected: Vec<_> = second.lines().collect();
+            assert_eq!(lines[lines.len() - 10_000..], expected, "kept {kept}");
+            assert!(
+                matches!(damages.last(), Some(Damage::Compressed { resumed_at: Some(at), .. }) if *at == kept as u64),
+                "{damages:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_follows_the_last_member_is_noted() {
+        let (lines, damages) = read([gzip("a\n"), vec![0; 512]].concat());
+        assert_eq!((lines, damages.len()), (vec!["a".to_owned()], 1));
+    }
+}

@@ -1,0 +1,215 @@
+//! The recovery journal of Heritrix 3, `frontier.recover.gz`: what its frontier did, one line each.
+//!
+//! `F+`, `Fs` and `Ff` are followed by URI, hop path and via, `Fe`, `Fr`, `Fd` and `Fi` by the URI alone; one blank between
+//! them, so that a seed's line ends in two. Every 10,000 lines `T` and a time stand alone. Files for the action directory
+//! look the same, and are written by hand: there hop path, via and the link's context may be missing.
+
+use jiff::Timestamp;
+use jiff::civil::DateTime;
+use jiff::tz::TimeZone;
+use opilio_frontier::Standing;
+use opilio_uri::HopPath;
+
+use super::reader::{Problem, uri};
+use super::{Finish, Imported};
+
+/// The time of the lines that follow, as far as the journal says.
+#[derive(Debug, Default)]
+pub(super) struct Clock(Option<Timestamp>);
+
+/// Whether this letter behind `F` makes a tag.
+pub(super) fn is_tag(letter: u8) -> bool {
+    matches!(letter, b'+' | b'e' | b'i' | b'd' | b'r' | b's' | b'f')
+}
+
+/// None for a line that is about no URI.
+pub(super) fn parse(line: &[u8], clock: &mut Clock) -> Result<Option<Imported>, Problem> {
+    let line = String::from_utf8_lossy(line);
+    let mut words = line.split_ascii_whitespace();
+    let tag = words.next().unwrap_or_default();
+    let standing = match tag {
+        // What a crawler was at, or had put back, when it died is still to be fetched.
+        "F+" | "Fe" | "Fr" => None,
+        "Fs" => Some(Standing::Succeeded),
+        "Ff" => Some(Standing::Failed),
+        // Included: known without having been fetched by that crawl.
+        "Fd" | "Fi" => Some(Standing::Disregarded),
+        "T" => {
+            clock.0 = words.next().and_then(time).or(clock.0);
+            return Ok(None);
+        }
+        "E" => return Ok(None),
+        other => return Err(Problem::Tag(other.chars().take(20).collect())),
+    };
+    let mut imported = Imported::found(uri(words.next().ok_or(Problem::NoUri)?)?);
+    if matches!(tag, "F+" | "Fs" | "Ff") {
+        let mut via = words.next();
+        let hop_path = match via {
+            None | Some("-") => Ok(HopPath::new()),
+            Some(word) => HopPath::parse(word),
+        };
+        match hop_path {
+            Ok(hop_path) => {
+                via = words.next();
+                imported.hop_path = Some(hop_path);
+            }
+            // Without hops, but with a via.
+            Err(_) if via.is_some_and(|word| word.contains(':')) => {
+                imported.hop_path = Some(HopPath::new());
+            }
+            Err(error) => return Err(Problem::HopPath(error)),
+        }
+        imported.via = via.filter(|via| via.len() > 1).map(str::to_owned);
+        imported.context = words.next().unwrap_or_default().to_owned();
+        imported.seed = imported.hop_path.as_ref().is_some_and(HopPath::is_empty);
+    }
+    imported.finished = standing.map(|standing| Finish {
+        at: clock.0,
+        ..Finish::of(standing)
+    });
+    Ok(Some(imported))
+}
+
+/// `2026-11-20T12:34:56Z`, or 14 or 17 digits as old logs have them.
+pub(super) fn time(text: &str) -> Option<Timestamp> {
+    if !text.bytes().all(|byte| byte.is_ascii_digit()) {
+        return text.parse().ok();
+    }
+    let digits = |from: usize, to: usize| text.get(from..to)?.parse::<i16>().ok();
+    let narrow = |from: usize, to: usize| i8::try_from(digits(from, to)?).ok();
+    let nanoseconds = match text.len() {
+        14 => 0,
+        17 => i32::from(digits(14, 17)?) * 1_000_000,
+        _ => return None,
+    };
+    DateTime::new(
+        digits(0, 4)?,
+        narrow(4, 6)?,
+        narrow(6, 8)?,
+        narrow(8, 10)?,
+        narrow(10, 12)?,
+        narrow(12, 14)?,
+        nanoseconds,
+    )
+    .ok()?
+    .to_zoned(TimeZone::UTC)
+    .ok()
+    .map(|zoned| zoned.timestamp())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+
+    /// Hop path, via, context, standing, whether it is a seed.
+    #[track_caller]
+    fn check(line: &str, expected: &str) {
+        let shown = match parse(line.as_bytes(), &mut Clock::default()) {
+            Ok(None) => "nothing".to_owned(),
+            Ok(Some(imported)) => format!(
+                "{} {} {} {}{}{}",
+                imported.uri,
+                imported
+                    .hop_path
+                    .map_or("?".to_owned(), |path| format!("{:?}", path.as_str())),
+                imported.via.as_deref().unwrap_or("-"),
+                imported.context,
+                imported
+                    .finished
+                    .map_or("pending".to_owned(), |finish| format!(
+                        "{:?}",
+                        finish.standing
+                    )),
+                if imported.seed { " seed" } else { "" },
+            ),
+            Err(problem) => problem.to_string(),
+        };
+        assert_eq!(shown, expected, "{line:?}");
+    }
+
+    #[test]
+    fn each_tag_says_what_became_of_the_uri() {
+        check("F+ http://a.org/  ", r#"http://a.org/ "" - pending seed"#);
+        check(
+            "F+ http://a.org/b LE http://a.org/",
+            r#"http://a.org/b "LE" http://a.org/ pending"#,
+        );
+        check(
+            "Fs http://a.org/b LE http://a.org/",
+            r#"http://a.org/b "LE" http://a.org/ Succeeded"#,
+        );
+        check(
+            "Ff http://a.org/b 3+LLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLL http://a.org/",
+            r#"http://a.org/b "3+LLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLL" http://a.org/ Failed"#,
+        );
+        check("Fe http://a.org/b", "http://a.org/b ? - pending");
+        check("Fr http://a.org/b", "http://a.org/b ? - pending");
+        check("Fd http://a.org/b", "http://a.org/b ? - Disregarded");
+        check("Fi http://a.org/b", "http://a.org/b ? - Disregarded");
+        check(
+            "Fs dns:a.org P http://a.org/",
+            r#"dns:a.org "P" http://a.org/ Succeeded"#,
+        );
+    }
+
+    #[test]
+    fn lines_by_hand_may_leave_things_out() {
+        check("F+ http://a.org/", r#"http://a.org/ "" - pending seed"#);
+        check("F+ http://a.org/ - -", r#"http://a.org/ "" - pending seed"#);
+        check(
+            "F+\thttp://a.org/   L    http://b.org/ a/@href",
+            r#"http://a.org/ "L" http://b.org/ a/@hrefpending"#,
+        );
+        check(
+            "F+ http://a.org/  http://b.org/",
+            r#"http://a.org/ "" http://b.org/ pending seed"#,
+        );
+    }
+
+    #[test]
+    fn what_is_no_line_of_a_journal_says_why() {
+        check("F+", "no URI");
+        check("Q+ http://a.org/", "\"Q+\" is no tag of a recovery journal");
+        check("F+ http://a.org/ wrong", "no hop path");
+        check("T 2026-11-20T12:34:56Z", "nothing");
+        check("E 2026-11-20T12:34:56Z gone", "nothing");
+    }
+
+    #[test]
+    fn a_time_stamp_holds_for_the_lines_behind_it() {
+        let mut clock = Clock::default();
+        let mut at = |line: &str| {
+            parse(line.as_bytes(), &mut clock)
+                .unwrap()
+                .and_then(|imported| imported.finished.unwrap().at)
+        };
+        assert_eq!(at("Fs http://a.org/  "), None);
+        at("T 2026-11-20T12:34:56Z");
+        assert_eq!(
+            at("Fs http://a.org/  "),
+            "2026-11-20T12:34:56Z".parse().ok()
+        );
+        at("T nonsense");
+        assert_eq!(at("Fd http://a.org/"), "2026-11-20T12:34:56Z".parse().ok());
+    }
+
+    #[test]
+    fn times_of_all_ages_are_read() {
+        for (text, expected) in [
+            ("2026-11-20T12:34:56.789Z", Some("2026-11-20T12:34:56.789Z")),
+            ("20261120123456", Some("2026-11-20T12:34:56Z")),
+            ("20261120123456789", Some("2026-11-20T12:34:56.789Z")),
+            ("20261399123456", None),
+            ("2026", None),
+            ("", None),
+            ("-", None),
+        ] {
+            assert_eq!(
+                time(text),
+                expected.map(|text| text.parse().unwrap()),
+                "{text}"
+            );
+        }
+    }
+}

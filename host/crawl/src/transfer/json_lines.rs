@@ -1,0 +1,381 @@
+//! URIs as JSON, one object a line: what scripts read, and what another frontier takes in.
+//!
+//! The names are documented in `docs/TRANSFER.md` and stay as they are; new ones may be added. What is not there is left
+//! out, not null. Times are RFC 3339, digests `sha1:` and base32, hashes hexadecimal.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use opilio_archive::Digest;
+use opilio_frontier::{
+    ContentState, Directive, PastVisit, Place, QueueReport, QueueState, Standing, Strategy,
+    UriRecord, WarcLocation,
+};
+use opilio_uri::HopPath;
+use serde::{Deserialize, Serialize};
+
+use super::crawl_log::sha1;
+use super::reader::{Problem, uri};
+use super::{Finish, Imported};
+
+/// Given by the glossary to what an operator deletes.
+const DELETED_BY_OPERATOR: i32 = -6000;
+
+/// One URI with everything the frontier keeps of it.
+#[derive(Debug, Serialize)]
+pub(super) struct UriLine {
+    uri: String,
+    state: &'static str,
+    standing: &'static str,
+    status: i32,
+    queue: String,
+    hop_path: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    via: Option<String>,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    context: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    source: Option<String>,
+    seed: bool,
+    strategy: &'static str,
+    precedence: u8,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    directive: Option<&'static str>,
+    discovered: Timestamp,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    due: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    wait_ms: Option<u64>,
+    attempts: u32,
+    deferrals: u32,
+    visits: u64,
+    versions: u64,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    media_type: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    payload_digest: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stripped_digest: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stripper: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    etag: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_modified: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    archived: Option<ArchivedLine>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    extractor: Option<String>,
+    outlinks: u64,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    history: Vec<VisitLine>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    attributes: BTreeMap<String, String>,
+}
+
+#[derive(Debug, Serialize)]
+struct ArchivedLine {
+    file: String,
+    offset: u64,
+    record_id: String,
+    date: Timestamp,
+}
+
+#[derive(Debug, Serialize)]
+struct VisitLine {
+    at: Timestamp,
+    status: i32,
+    content: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    size: Option<u64>,
+}
+
+impl From<UriRecord> for UriLine {
+    fn from(record: UriRecord) -> UriLine {
+        let (state, directive, due) = match record.place {
+            Place::Queued { directive, due, .. } => {
+                ("queued", Some(directive_name(directive)), Some(due))
+            }
+            Place::Done => ("done", None, None),
+            Place::Deleted => ("deleted", None, None),
+        };
+        let stripped = record.digests.stripped;
+        UriLine {
+            uri: record.uri,
+            state,
+            standing: match record.standing {
+                Standing::Open => "open",
+                Standing::Succeeded => "succeeded",
+                Standing::Failed => "failed",
+                Standing::Disregarded => "disregarded",
+            },
+            status: record.status,
+            queue: record.queue,
+            hop_path: record.hop_path.as_str().to_owned(),
+            via: record.via,
+            context: record.context,
+            source: record.source,
+            seed: record.seed,
+            strategy: match record.strategy {
+                Strategy::Snapshot => "snapshot",
+                Strategy::Revisit => "revisit",
+            },
+            precedence: record.precedence,
+            directive,
+            discovered: record.discovered,
+            due,
+            wait_ms: record
+                .wait
+                .map(|wait| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX)),
+            attempts: record.attempts,
+            deferrals: record.deferrals,
+            visits: record.visits,
+            versions: record.versions,
+            media_type: record.media_type,
+            payload_digest: record.digests.payload.map(sha1_text),
+            stripped_digest: stripped.map(|stripped| sha1_text(stripped.digest)),
+            stripper: stripped.map(|stripped| format!("{:016x}", stripped.stripper)),
+            etag: record.validators.etag,
+            last_modified: record.validators.last_modified,
+            archived: record.archived.map(ArchivedLine::from),
+            extractor: record.extractor.map(|hash| format!("{hash:016x}")),
+            outlinks: record.outlinks,
+            history: record.history.iter().map(VisitLine::from).collect(),
+            attributes: record.attributes.into_iter().collect(),
+        }
+    }
+}
+
+impl From<WarcLocation> for ArchivedLine {
+    fn from(location: WarcLocation) -> ArchivedLine {
+        ArchivedLine {
+            file: location.file,
+            offset: location.offset,
+            record_id: location.record_id,
+            date: location.date,
+        }
+    }
+}
+
+impl From<&PastVisit> for VisitLine {
+    fn from(visit: &PastVisit) -> VisitLine {
+        VisitLine {
+            at: visit.at,
+            status: visit.status,
+            content: match visit.state {
+                ContentState::New => "new",
+                ContentState::Changed => "changed",
+                ContentState::Unchanged => "unchanged",
+                ContentState::Unknown => "unknown",
+            },
+            size: visit.size,
+        }
+    }
+}
+
+fn directive_name(directive: Directive) -> &'static str {
+    match directive {
+        Directive::Normal => "normal",
+        Directive::Medium => "medium",
+        Directive::High => "high",
+        Directive::Highest => "highest",
+    }
+}
+
+/// As WARC writes it.
+pub(super) fn sha1_text(digest: [u8; 20]) -> String {
+    Digest::Sha1(digest).to_string()
+}
+
+/// One queue as a report shows it.
+#[derive(Debug, Serialize)]
+pub(super) struct QueueLine {
+    queue: String,
+    state: &'static str,
+    ready: u64,
+    waiting: u64,
+    precedence: u8,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_ready: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    wake: Option<Timestamp>,
+    failures: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    crawl_delay_ms: Option<u64>,
+    finished: u64,
+    succeeded: u64,
+}
+
+impl From<QueueReport> for QueueLine {
+    fn from(report: QueueReport) -> QueueLine {
+        QueueLine {
+            queue: report.queue,
+            state: match report.state {
+                QueueState::Ready => "ready",
+                QueueState::InProcess => "in_process",
+                QueueState::Snoozed => "snoozed",
+                QueueState::Exhausted => "exhausted",
+            },
+            ready: report.ready,
+            waiting: report.waiting,
+            precedence: report.precedence,
+            next_ready: report.next_ready,
+            wake: report.wake,
+            failures: report.failures,
+            crawl_delay_ms: report
+                .crawl_delay
+                .map(|delay| u64::try_from(delay.as_millis()).unwrap_or(u64::MAX)),
+            finished: report.finished,
+            succeeded: report.succeeded,
+        }
+    }
+}
+
+/// What is taken in of a line. A line may have more, and everything but the URI may be missing: who writes such lines by
+/// hand need not know the rest.
+#[derive(Deserialize)]
+struct TakenLine {
+    uri: String,
+    #[serde(default)]
+    state: State,
+    #[serde(default)]
+    standing: TakenStanding,
+    status: Option<i32>,
+    hop_path: Option<String>,
+    via: Option<String>,
+    #[serde(default)]
+    context: String,
+    source: Option<String>,
+    seed: Option<bool>,
+    #[serde(default)]
+    media_type: String,
+    payload_digest: Option<String>,
+    #[serde(default)]
+    history: Vec<TakenVisit>,
+}
+
+#[derive(Deserialize, Default, PartialEq)]
+#[serde(rename_all = "snake_case")]
+enum State {
+    #[default]
+    Queued,
+    Deleted,
+    #[serde(other)]
+    Elsewhere,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "snake_case")]
+enum TakenStanding {
+    #[default]
+    Open,
+    Succeeded,
+    Failed,
+    Disregarded,
+}
+
+#[derive(Deserialize)]
+struct TakenVisit {
+    at: Timestamp,
+    size: Option<u64>,
+}
+
+pub(super) fn parse(line: &[u8]) -> Result<Imported, Problem> {
+    let line: TakenLine = serde_json::from_slice(line).map_err(Problem::Json)?;
+    let standing = match line.standing {
+        // Deleted before it was ever fetched: it stays known, and is not fetched here either.
+        TakenStanding::Open if line.state == State::Deleted => Some(Standing::Disregarded),
+        TakenStanding::Open => None,
+        TakenStanding::Succeeded => Some(Standing::Succeeded),
+        TakenStanding::Failed => Some(Standing::Failed),
+        TakenStanding::Disregarded => Some(Standing::Disregarded),
+    };
+    let hop_path = line
+        .hop_path
+        .map(|letters| HopPath::parse(&letters).map_err(Problem::HopPath))
+        .transpose()?;
+    let newest = line.history.first();
+    Ok(Imported {
+        uri: uri(&line.uri)?,
+        seed: line
+            .seed
+            .unwrap_or_else(|| hop_path.as_ref().is_some_and(HopPath::is_empty)),
+        hop_path,
+        via: line.via,
+        context: line.context,
+        source: line.source,
+        finished: standing.map(|standing| Finish {
+            standing,
+            status: match line.status {
+                None | Some(0) if line.state == State::Deleted => Some(DELETED_BY_OPERATOR),
+                status => status,
+            },
+            at: newest.map(|visit| visit.at),
+            media_type: line.media_type,
+            payload_digest: line.payload_digest.as_deref().and_then(sha1),
+            size: newest.and_then(|visit| visit.size),
+        }),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+
+    #[track_caller]
+    fn check(line: &str, standing: Option<Standing>, status: Option<i32>, seed: bool) {
+        let imported = parse(line.as_bytes()).unwrap();
+        let finish = imported.finished.as_ref();
+        assert_eq!(finish.map(|finish| finish.standing), standing, "{line}");
+        assert_eq!(finish.and_then(|finish| finish.status), status, "{line}");
+        assert_eq!(imported.seed, seed, "{line}");
+    }
+
+    #[test]
+    fn a_line_may_say_little() {
+        check(r#"{"uri":"http://a.org/"}"#, None, None, false);
+        check(r#"{"uri":"http://a.org/","hop_path":""}"#, None, None, true);
+        check(
+            r#"{"uri":"http://a.org/","hop_path":"R","seed":true,"new":[1]}"#,
+            None,
+            None,
+            true,
+        );
+        check(
+            r#"{"uri":"http://a.org/","standing":"failed","status":-2,"state":"queued"}"#,
+            Some(Standing::Failed),
+            Some(-2),
+            false,
+        );
+        check(
+            r#"{"uri":"http://a.org/","standing":"open","status":0,"state":"deleted"}"#,
+            Some(Standing::Disregarded),
+            Some(-6000),
+            false,
+        );
+        check(
+            r#"{"uri":"http://a.org/","state":"retired"}"#,
+            None,
+            None,
+            false,
+        );
+    }
+
+    #[test]
+    fn what_is_no_line_says_why() {
+        for (line, expected) in [
+            ("{}", "not a line of an export"),
+            ("[1]", "not a line of an export"),
+            (
+                r#"{"uri":"http://a.org/","standing":"lost"}"#,
+                "not a line of an export",
+            ),
+            (r#"{"uri":"a.org"}"#, "\"a.org\" cannot be crawled"),
+            (r#"{"uri":"http://a.org/","hop_path":"Q"}"#, "no hop path"),
+        ] {
+            let problem = parse(line.as_bytes()).unwrap_err();
+            assert_eq!(problem.to_string(), expected, "{line}");
+        }
+    }
+}

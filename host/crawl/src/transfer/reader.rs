@@ -1,0 +1,377 @@
+//! A file of another crawl, or of this one, line by line.
+
+use std::fs::File;
+use std::io::{self, Read, Seek};
+use std::path::Path;
+
+use opilio_uri::{HopPathError, Uri, UriError};
+
+use super::input::{Damage, Input, LINE_BYTES_MAX, Next};
+use super::{Imported, TransferError, crawl_log, journal, json_lines};
+
+/// What the lines of a file look like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// The recovery journal of Heritrix 3, `frontier.recover.gz`.
+    Journal,
+    /// `crawl.log`, that of Heritrix or our own.
+    CrawlLog,
+    /// What [`write_json_lines`](super::write_json_lines) writes.
+    JsonLines,
+}
+
+impl Format {
+    /// Recognises a format by the first bytes of a file, as far as its first letters go.
+    #[must_use]
+    pub fn of(beginning: &[u8]) -> Option<Format> {
+        match beginning.trim_ascii_start() {
+            [b'{', ..] => Some(Format::JsonLines),
+            [b'F', tag, b' ', ..] if journal::is_tag(*tag) => Some(Format::Journal),
+            [b'T' | b'E', b' ', ..] => Some(Format::Journal),
+            [digit, ..] if digit.is_ascii_digit() => Some(Format::CrawlLog),
+            _ => None,
+        }
+    }
+}
+
+/// A line that says nothing that could be understood. The lines around it are not touched by it.
+#[derive(Debug, thiserror::Error)]
+#[error("line {line}")]
+pub struct BadLine {
+    /// Counted from 1.
+    pub line: u64,
+    /// What is wrong with it.
+    #[source]
+    pub problem: Problem,
+}
+
+/// What is wrong with a line.
+#[derive(Debug, thiserror::Error)]
+pub enum Problem {
+    /// Longer than any line a crawler writes.
+    #[error("longer than {LINE_BYTES_MAX} bytes")]
+    TooLong,
+    /// The URI has bytes that are no UTF-8.
+    #[error("the URI is not UTF-8")]
+    NotUtf8,
+    /// A recovery journal has `F+`, `Fe`, `Fi`, `Fd`, `Fr`, `Fs` and `Ff`.
+    #[error("{0:?} is no tag of a recovery journal")]
+    Tag(String),
+    /// A crawl log has 12 columns, or 13; old ones have 11.
+    #[error("{0} columns where a crawl log has 12")]
+    Columns(usize),
+    /// Not a number.
+    #[error("{0:?} is no fetch status")]
+    Status(String),
+    /// The line has a tag, and nothing behind it.
+    #[error("no URI")]
+    NoUri,
+    /// The URI cannot be crawled.
+    #[error("{text:?} cannot be crawled")]
+    Uri {
+        /// Its beginning.
+        text: String,
+        /// Why.
+        #[source]
+        source: UriError,
+    },
+    /// Where the hop path should stand is neither a hop path nor a URI.
+    #[error("no hop path")]
+    HopPath(#[source] HopPathError),
+    /// Not a JSON object with the fields of an export.
+    #[error("not a line of an export")]
+    Json(#[source] serde_json::Error),
+}
+
+/// How much was read of a file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Extent {
+    /// Lines, bad and empty ones included.
+    pub lines: u64,
+    /// What could not be read; the first 20.
+    pub damages: Vec<Damage>,
+    /// How many damages there are.
+    pub damage_count: u64,
+}
+
+/// The lines of a file, as a stream. Lines that say nothing of any URI (empty ones, time stamps) are passed over.
+///
+/// ```text
+/// let mut reader = Reader::open(path, None)?;
+/// for line in &mut reader { … }
+/// let extent = reader.finish()?;
+/// ```
+pub struct Reader<S = File> {
+    input: Input<S>,
+    format: Format,
+    clock: journal::Clock,
+    failure: Option<io::Error>,
+}
+
+impl<S> std::fmt::Debug for Reader<S> {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("Reader")
+            .field("format", &self.format)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Reader<File> {
+    /// Opens a file, compressed with gzip or not. Without a format it is recognised by its first line.
+    ///
+    /// # Errors
+    /// [`TransferError::Read`], [`TransferError::Unrecognised`].
+    pub fn open(path: &Path, format: Option<Format>) -> Result<Reader<File>, TransferError> {
+        let failed = |source| TransferError::Read {
+            path: path.to_owned(),
+            source,
+        };
+        let input = Input::new(File::open(path).map_err(failed)?).map_err(failed)?;
+        Reader::of(input, format).ok_or_else(|| TransferError::Unrecognised {
+            path: path.to_owned(),
+        })
+    }
+}
+
+impl<S: Read + Seek> Reader<S> {
+    /// None where the format is not given and cannot be recognised.
+    fn of(input: Input<S>, format: Option<Format>) -> Option<Reader<S>> {
+        let ahead = input.ahead();
+        let format = match format {
+            Some(format) => format,
+            // A journal may be empty: the crawl had just begun, or its only member is lost.
+            None if ahead.trim_ascii().is_empty() => Format::Journal,
+            None => Format::of(ahead)?,
+        };
+        Some(Reader {
+            input,
+            format,
+            clock: journal::Clock::default(),
+            failure: None,
+        })
+    }
+
+    /// What the lines are read as.
+    #[must_use]
+    pub fn format(&self) -> Format {
+        self.format
+    }
+
+    /// Lines read so far.
+    #[must_use]
+    pub fn lines(&self) -> u64 {
+        self.input.lines()
+    }
+
+    /// How much was read, once the stream has ended.
+    ///
+    /// # Errors
+    /// Where the disk failed; that ended the stream, too.
+    pub fn finish(self) -> io::Result<Extent> {
+        if let Some(failure) = self.failure {
+            return Err(failure);
+        }
+        let lines = self.input.lines();
+        let (damages, damage_count) = self.input.damages();
+        Ok(Extent {
+            lines,
+            damages,
+            damage_count,
+        })
+    }
+
+    fn understood(
+        format: Format,
+        clock: &mut journal::Clock,
+        line: &[u8],
+    ) -> Result<Option<Imported>, Problem> {
+        match format {
+            Format::Journal => journal::parse(line, clock),
+            Format::CrawlLog => crawl_log::parse(line).map(Some),
+            Format::JsonLines => json_lines::parse(line).map(Some),
+        }
+    }
+}
+
+impl<S: Read + Seek> Iterator for Reader<S> {
+    type Item = Result<Imported, BadLine>;
+
+    fn next(&mut self) -> Option<Result<Imported, BadLine>> {
+        if self.failure.is_some() {
+            return None;
+        }
+        loop {
+            let understood = match self.input.next_line() {
+                Ok(Next::End) => return None,
+                Ok(Next::TooLong) => Err(Problem::TooLong),
+                Ok(Next::Line([])) => continue,
+                Ok(Next::Line(line)) => Self::understood(self.format, &mut self.clock, line),
+                Ok(Next::Unended(line)) => {
+                    // Half a URI is another URI; but an object that closes is whole.
+                    match (self.format, json_lines::parse(line)) {
+                        (Format::JsonLines, Ok(imported)) => Ok(Some(imported)),
+                        _ => {
+                            self.input.note_cut();
+                            return None;
+                        }
+                    }
+                }
+                Err(failure) => {
+                    self.failure = Some(failure);
+                    return None;
+                }
+            };
+            return Some(match understood {
+                Ok(Some(imported)) => Ok(imported),
+                Ok(None) => continue,
+                Err(problem) => Err(BadLine {
+                    line: self.input.lines(),
+                    problem,
+                }),
+            });
+        }
+    }
+}
+
+/// A URI as a line has it. Lines are read as UTF-8 with replacements, which no URI may contain.
+pub(super) fn uri(text: &str) -> Result<Uri, Problem> {
+    if text.contains(char::REPLACEMENT_CHARACTER) {
+        return Err(Problem::NotUtf8);
+    }
+    Uri::parse(text).map_err(|source| Problem::Uri {
+        text: text.chars().take(100).collect(),
+        source,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use std::io::Cursor;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn read(bytes: &[u8], format: Option<Format>) -> (Vec<String>, Extent) {
+        let input = Input::new(Cursor::new(bytes.to_vec())).unwrap();
+        let mut reader = Reader::of(input, format).unwrap();
+        let lines = (&mut reader)
+            .map(|line| match line {
+                Ok(imported) => imported.uri.as_str().to_owned(),
+                Err(bad) => format!("{bad}: {}", bad.problem),
+            })
+            .collect();
+        (lines, reader.finish().unwrap())
+    }
+
+    #[track_caller]
+    fn check(text: &[u8], expected: &[&str]) {
+        let (lines, extent) = read(text, None);
+        assert_eq!(lines, expected);
+        assert_eq!(extent.damages, []);
+    }
+
+    #[test]
+    fn bad_lines_are_named_and_passed_over() {
+        check(
+            b"F+ http://a.org/  \r\n\nFx http://a.org/\nF+ mailto:a@b\nF+ http://a.org/\xff L\nFs http://b.org/\n",
+            &[
+                "http://a.org/",
+                "line 3: \"Fx\" is no tag of a recovery journal",
+                "line 4: \"mailto:a@b\" cannot be crawled",
+                "line 5: the URI is not UTF-8",
+                "http://b.org/",
+            ],
+        );
+        check(
+            b"2026-11-20T12:34:56.789Z 200\n",
+            &["line 1: 2 columns where a crawl log has 12"],
+        );
+        check(
+            b"{\"uri\":\"http://a.org/\"}\n{}\n",
+            &["http://a.org/", "line 2: not a line of an export"],
+        );
+    }
+
+    #[test]
+    fn a_format_is_recognised_by_its_first_letters() {
+        for (beginning, format) in [
+            ("F+ http://a.org/", Some(Format::Journal)),
+            ("\n T 2026-11-20T12:34:56Z", Some(Format::Journal)),
+            ("2026-11-20T12:34:56.789Z   200", Some(Format::CrawlLog)),
+            ("20261120123456789   200", Some(Format::CrawlLog)),
+            (" {\"uri\":", Some(Format::JsonLines)),
+            ("Fx http://a.org/", None),
+            ("http://a.org/", None),
+        ] {
+            assert_eq!(Format::of(beginning.as_bytes()), format, "{beginning}");
+        }
+    }
+
+    #[test]
+    fn a_cut_last_line_is_left_out_unless_it_closes() {
+        let (lines, extent) = read(b"F+ http://a.org/ L http://b\nF+ http://a.org/ab", None);
+        assert_eq!(lines, ["http://a.org/"]);
+        assert_eq!(extent.damages, [Damage::LastLine { line: 2 }]);
+        let (lines, extent) = read(b"{\"uri\":\"http://a.org/\"}", None);
+        assert_eq!((lines.len(), extent.damage_count), (1, 0));
+        let (lines, extent) = read(b"{\"uri\":\"http://a.org/\"", None);
+        assert_eq!((lines.len(), extent.damage_count), (0, 1));
+    }
+
+    #[test]
+    fn an_empty_file_holds_nothing() {
+        check(b"", &[]);
+        check(b"\n\n", &[]);
+    }
+
+    /// Words that make lines of all formats, so that more than the first check is reached.
+    fn word() -> impl Strategy<Value = Vec<u8>> {
+        prop_oneof![
+            prop::sample::select(vec![
+                &b"F+"[..],
+                b"Fs",
+                b"Fd",
+                b"T",
+                b"E",
+                b" ",
+                b"  ",
+                b"\n",
+                b"\r\n",
+                b"-",
+                b"200",
+                b"-9998",
+                b"#001",
+                b"http://a.org/",
+                b"dns:a.org",
+                b"LLE",
+                b"51+L",
+                b"2026-11-20T12:34:56.789Z",
+                b"20261120123456789+42",
+                b"20261399999999999+99999999999999999999",
+                b"sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ",
+                b"\xff\xfe",
+                b"{\"uri\":\"http://a.org/\",",
+                b"\"status\":",
+                b"99999999999",
+                b"}",
+                b"\x1f\x8b\x08\x00",
+            ])
+            .prop_map(<[u8]>::to_vec),
+            prop::collection::vec(any::<u8>(), 0..20),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_make_a_reader_panic(words in prop::collection::vec(word(), 0..60)) {
+            let bytes = words.concat();
+            for format in [Format::Journal, Format::CrawlLog, Format::JsonLines] {
+                let (lines, extent) = read(&bytes, Some(format));
+                prop_assert!(lines.len() as u64 <= extent.lines);
+            }
+        }
+    }
+}
