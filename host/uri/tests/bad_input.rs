@@ -428,3 +428,29 @@ fn nothing_takes_more_than_linear_time() {
     }
     assert!(slowest.0 < PATIENCE, "{slowest:?}");
 }
+
+#[test]
+fn no_rule_takes_more_than_linear_time() {
+    const LENGTH: usize = 1024 * 1024;
+    for (before, piece, after) in [
+        ("http://a.org/", "(4hqa0555fwsecu455xqckv45)/", "b.aspx"),
+        ("http://a.org/", ";jsessionid=1/", ""),
+        ("http://a.org/", "//", ""),
+        ("http://", "www.", "a.org/"),
+        ("http://", "@", "a.org/"),
+        (
+            "http://a.org/?",
+            "sid=0123456789abcdef0123456789abcdef&",
+            "",
+        ),
+        ("http://a.org/?", "cfid=1&cftoken=2&", ""),
+        ("http://a.org/?", "&", "a"),
+    ] {
+        let text = [before, &piece.repeat(LENGTH / piece.len()), after].concat();
+        for rule in Canonicaliser::default().rules() {
+            let began = Instant::now();
+            drop(rule.apply(&text));
+            assert!(began.elapsed() < PATIENCE, "{rule} {piece}");
+        }
+    }
+}
