@@ -143,7 +143,7 @@ fn order(args: &CrawlArgs) -> Order {
 }
 
 /// A profile's file, or the name of one that ships where there is no such file.
-fn profile_source(what: &str) -> ProfileSource {
+pub(crate) fn profile_source(what: &str) -> ProfileSource {
     let ships = opilio_profile::Profile::builtin_names().any(|name| name == what);
     if ships && !Path::new(what).exists() {
         ProfileSource::Builtin(what.to_owned())

@@ -5,6 +5,7 @@ mod demo;
 mod judge;
 mod live;
 mod summary;
+mod uri;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -48,6 +49,8 @@ enum Command {
     Demo(DemoArgs),
     /// Crawl the demo web and judge the archive against what must be in it.
     Selftest(DemoArgs),
+    /// Show what Opilio makes of URIs: how they are normalised or why refused, what they count as, where they queue.
+    Uri(uri::UriArgs),
 }
 
 #[derive(Debug, Args)]
@@ -101,6 +104,7 @@ fn main() -> ExitCode {
             Command::Crawl(args) => crawl::run(args).await,
             Command::Demo(args) => demo::run(args).await,
             Command::Selftest(args) => demo::selftest(args).await,
+            Command::Uri(args) => uri::run(&args),
         }
     });
     match result {

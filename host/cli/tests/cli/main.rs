@@ -8,3 +8,4 @@ mod crawling;
 mod full_disk;
 mod killed;
 mod selftest;
+mod uri;

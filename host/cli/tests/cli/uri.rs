@@ -1,0 +1,228 @@
+//! `opilio uri` says what becomes of a URI, or why it is refused.
+
+use std::io::{Read, Write};
+use std::process::Stdio;
+
+use serde_json::{Value, json};
+
+use crate::command::{Ended, Home};
+
+/// Runs `opilio uri` with something on standard input.
+#[track_caller]
+fn fed(arguments: &[&str], input: &[u8]) -> Ended {
+    let home = Home::new();
+    let mut child = home
+        .opilio(&[&["uri"], arguments].concat())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let input = input.to_owned();
+    let writer = std::thread::spawn(move || stdin.write_all(&input));
+    let ended = Ended::of(&child.wait_with_output().unwrap());
+    writer.join().unwrap().unwrap();
+    ended
+}
+
+fn lines(ended: &Ended) -> Vec<Value> {
+    let lines = ended.out.lines();
+    lines
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}
+
+#[test]
+fn all_forms_of_a_uri_are_shown() {
+    let ended = Home::new()
+        .run(&[
+            "uri",
+            "https://u@WWW.Example.co.uk:443/A/../B?&sid=0123456789abcdef0123456789abcdef",
+        ])
+        .code(0);
+    assert_eq!(ended.err, "");
+    assert_eq!(
+        ended.out,
+        "\
+https://u@WWW.Example.co.uk:443/A/../B?&sid=0123456789abcdef0123456789abcdef
+      normalised  https://u@www.example.co.uk/B?&sid=0123456789abcdef0123456789abcdef
+       canonical  https://example.co.uk/b
+              by  lowercase            https://u@www.example.co.uk/b?&sid=0123456789abcdef0123456789abcdef
+                  strip-userinfo       https://www.example.co.uk/b?&sid=0123456789abcdef0123456789abcdef
+                  strip-www-n          https://example.co.uk/b?&sid=0123456789abcdef0123456789abcdef
+                  strip-session-ids    https://example.co.uk/b?&
+                  strip-session-cfids  -
+                  fixup-query          https://example.co.uk/b
+            SURT  http://(uk,co,example,www,)/b?&sid=0123456789abcdef0123456789abcdef
+  implied prefix  http://(uk,co,example,www,)/
+          domain  example.co.uk
+           queue  uk,co,example,www,
+"
+    );
+}
+
+#[test]
+fn refusals_stand_between_the_others_and_are_told_by_the_exit_code() {
+    let ended = Home::new()
+        .run(&["uri", "mailto:a@b", "http://a..b/\u{1b}[31m", "example.org"])
+        .code(1);
+    let expected = "\
+mailto:a@b
+         refused  scheme \"mailto\" is not crawled
+
+http://a..b/\\u{1b}[31m
+         refused  host \"a..b\" cannot exist: an empty label
+
+example.org
+      normalised  http://example.org/
+";
+    assert!(ended.out.starts_with(expected), "{}", ended.out);
+    assert!(
+        ended
+            .out
+            .contains("\n  implied prefix  http://(org,example,\n")
+    );
+}
+
+#[test]
+fn a_program_gets_an_object_a_line() {
+    let ended = fed(
+        &["--json", "--base", "http://a.org/b/c", "-", "//x.org"],
+        b"../d?e#f\n\r\n  \nftp:\n\x00\xff\n?q\r",
+    )
+    .code(1);
+    let lines = lines(&ended);
+    let (first, refused) = (&lines[0], &lines[1..3]);
+    assert_eq!(first["rules"].as_array().unwrap().len(), 6);
+    assert_eq!(
+        first["rules"][0],
+        json!({ "rule": "lowercase", "before": "http://a.org/d?e", "after": "http://a.org/d?e" })
+    );
+    assert_eq!(
+        (&first["input"], &first["uri"], &first["canonical"]),
+        (
+            &json!("../d?e#f"),
+            &json!("http://a.org/d?e"),
+            &json!("http://a.org/d?e")
+        )
+    );
+    assert_eq!(
+        (
+            &first["surt"],
+            &first["implied_surt_prefix"],
+            &first["domain"],
+            &first["queue"]
+        ),
+        (
+            &json!("http://(org,a,)/d?e"),
+            &json!("http://(org,a,)/"),
+            &json!("a.org"),
+            &json!("org,a,")
+        )
+    );
+    assert_eq!(
+        refused,
+        [
+            json!({ "input": "ftp:", "refused": "\"ftp:\" is no URI: empty host" }),
+            json!({ "input": "\0\u{fffd}", "refused": "byte 2 (0xFF) is not UTF-8" }),
+        ]
+    );
+    assert_eq!(lines[3]["uri"], "http://a.org/b/c?q");
+    assert_eq!(lines[4]["uri"], "http://x.org/");
+    assert_eq!(lines.len(), 5);
+}
+
+#[test]
+fn lines_without_end_are_counted_and_not_kept() {
+    let mut input = b"http://a.org/".to_vec();
+    input.resize(5_000_000, b'x');
+    input.extend(b"\nhttp://b.org/");
+    let ended = fed(&["--json", "-"], &input).code(1);
+    let lines = lines(&ended);
+    assert_eq!(lines[0]["refused"], "5000000 bytes, more than 65536");
+    assert_eq!(lines[0]["input"].as_str().unwrap().len(), 1024 * 1024);
+    assert_eq!(lines[1]["uri"], "http://b.org/");
+    // As long as a line may be, and longer than a URI.
+    let ended = fed(&["-"], &input[..1024 * 1024]).code(1);
+    assert!(
+        ended
+            .out
+            .ends_with("\n         refused  1048576 bytes, more than 65536\n")
+    );
+    assert!(ended.out.len() < 1000);
+}
+
+#[test]
+fn the_rules_are_those_of_the_profile() {
+    let home = Home::new();
+    home.file(
+        "p.toml",
+        "[canonicalization]\nrules = ['strip-www']\n[frontier]\nqueue-key = 'domain'\n",
+    );
+    let uri = "http://www.News.example.org:8080/A";
+    let ended = home
+        .run(&["uri", "--json", "--profile", "p.toml", uri])
+        .code(0);
+    let told = &lines(&ended)[0];
+    assert_eq!(told["canonical"], "http://news.example.org:8080/A");
+    assert_eq!(told["queue"], "example.org");
+    assert_eq!(told["rules"].as_array().unwrap().len(), 1);
+    let shipped = home
+        .run(&["uri", "--json", "--profile", "default", uri])
+        .code(0);
+    let told = &lines(&shipped)[0];
+    assert_eq!(told["canonical"], "http://news.example.org:8080/a");
+    assert_eq!(told["queue"], "org,example,news,www,#8080");
+    assert_eq!(home.names(), ["p.toml"]);
+}
+
+#[test]
+fn faults_of_the_command_line_and_the_profile_have_a_code_of_their_own() {
+    let home = Home::new();
+    home.file("p.toml", "[canonicalization]\nrules = ['lower']\n");
+    let ended = home
+        .run(&["uri", "--profile", "p.toml", "http://a.org/"])
+        .code(2);
+    assert!(ended.err.contains("p.toml:2:10: "), "{}", ended.err);
+    let ended = home
+        .run(&["uri", "--profile", "none.toml", "http://a.org/"])
+        .code(2);
+    assert!(
+        ended.err.contains("none.toml: cannot be read"),
+        "{}",
+        ended.err
+    );
+    let ended = home.run(&["uri", "--base", "mailto:a@b", "c"]).code(2);
+    assert_eq!(
+        ended.err,
+        "opilio: --base cannot be used: scheme \"mailto\" is not crawled\n"
+    );
+    let ended = home.run(&["uri"]).code(2);
+    assert!(ended.err.contains("<URI|->..."), "{}", ended.err);
+}
+
+#[test]
+fn a_reader_who_has_seen_enough_is_no_fault() {
+    let home = Home::new();
+    let mut child = home
+        .opilio(&["uri", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let mut stdin = child.stdin.take().unwrap();
+    // The first answer finds nobody; whether the second line is still read is a matter of time.
+    let _ = stdin.write_all(b"http://a.org/\nhttp://b.org/\n");
+    drop(stdin);
+    let mut said = String::new();
+    child
+        .stderr
+        .take()
+        .unwrap()
+        .read_to_string(&mut said)
+        .unwrap();
+    assert_eq!((child.wait().unwrap().code(), said.as_str()), (Some(0), ""));
+}
