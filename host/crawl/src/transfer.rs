@@ -19,6 +19,9 @@ mod net;
 mod reader;
 mod sorter;
 
+#[cfg(test)]
+mod trial;
+
 use std::io;
 use std::path::PathBuf;
 

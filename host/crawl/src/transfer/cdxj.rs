@@ -103,3 +103,98 @@ fn timestamp14(at: Timestamp) -> String {
         .strftime("%Y%m%d%H%M%S")
         .to_string()
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use super::super::trial::{Trial, archived};
+    use super::*;
+
+    fn index(trial: &Trial, selection: &Selection) -> Vec<String> {
+        let mut out = Vec::new();
+        let folder = tempfile::tempdir().unwrap();
+        let records = trial.frontier.records(selection.key_prefix());
+        let count = write_cdxj(records, selection, folder.path(), &mut out).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        let lines: Vec<String> = text.lines().map(str::to_owned).collect();
+        assert_eq!(lines.len() as u64, count);
+        lines
+    }
+
+    #[test]
+    fn a_line_is_what_other_indexers_write() {
+        let mut trial = Trial::new();
+        trial.fetch(
+            "https://www.example.org/Path/?b=1&a=2",
+            archived(200, "text/html"),
+        );
+        assert_eq!(
+            index(&trial, &Selection::default()),
+            [
+                "org,example)/path?a=2&b=1 20261120123456 {\"url\":\"https://www.example.org/Path/?b=1&a=2\",\
+                 \"mime\":\"text/html\",\"status\":\"200\",\"digest\":\"sha1:AEAQCAIBAEAQCAIBAEAQCAIBAEAQCAIB\",\
+                 \"offset\":\"9\",\"filename\":\"a.warc.gz\"}"
+            ]
+        );
+    }
+
+    #[test]
+    fn lines_stand_in_the_order_of_the_index() {
+        let mut trial = Trial::new();
+        // In this order by their record keys.
+        for uri in [
+            "dns:example.org",
+            "http://example.org/B",
+            "http://example.org/c",
+            "http://www.example.org/a",
+            "http://example.org:8080/",
+        ] {
+            let status = if uri.starts_with("dns") { 1 } else { 404 };
+            trial.fetch(uri, archived(status, "text/plain"));
+        }
+        trial.schedule("http://example.org/waiting");
+        let lines = index(&trial, &Selection::default());
+        assert!(lines.is_sorted(), "{lines:#?}");
+        let keys: Vec<_> = lines
+            .iter()
+            .map(|line| line.split(' ').next().unwrap())
+            .collect();
+        assert_eq!(
+            keys,
+            [
+                "org,example)",
+                "org,example)/a",
+                "org,example)/b",
+                "org,example)/c",
+                "org,example:8080)/",
+            ]
+        );
+        assert!(!lines[0].contains("status"), "a name has no HTTP status");
+        assert!(lines[1].contains("\"status\":\"404\""));
+    }
+
+    #[test]
+    fn a_later_failure_leaves_the_status_of_what_is_archived() {
+        let mut trial = Trial::new();
+        trial.fetch("http://example.org/", archived(200, "text/html"));
+        trial.fail("http://example.org/", -2);
+        let lines = index(&trial, &Selection::default());
+        assert!(lines[0].contains("\"status\":\"200\""), "{lines:?}");
+    }
+
+    #[test]
+    fn a_selection_is_by_prefix_and_expression() {
+        let mut trial = Trial::new();
+        for uri in [
+            "http://a.org/1.png",
+            "https://a.org/1.html",
+            "http://b.org/1.png",
+        ] {
+            trial.fetch(uri, archived(200, "image/png"));
+        }
+        let selection = Selection::new("http://(org,a,", regex::Regex::new(r"\.png$").ok());
+        let lines = index(&trial, &selection);
+        assert_eq!(lines.len(), 1, "{lines:?}");
+        assert!(lines[0].contains("http://a.org/1.png"));
+    }
+}

@@ -106,7 +106,72 @@ fn write_line(line: &impl serde::Serialize, out: &mut impl Write) -> Result<(), 
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use super::super::trial::{Trial, archived};
     use super::*;
+
+    fn exported(trial: &Trial) -> Vec<String> {
+        let mut out = Vec::new();
+        let count = write_json_lines(trial.frontier.records(""), &Selection::default(), &mut out);
+        let text = String::from_utf8(out).unwrap();
+        assert_eq!(text.lines().count() as u64, count.unwrap());
+        text.lines().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn a_line_has_all_that_is_known_under_its_documented_name() {
+        let mut trial = Trial::new();
+        trial.fetch_again_and_again("http://example.org/", archived(200, "text/html"));
+        assert_eq!(
+            exported(&trial),
+            [concat!(
+                r#"{"uri":"http://example.org/","state":"queued","standing":"succeeded","status":200,"#,
+                r#""queue":"org,example,","hop_path":"LL","via":"http://via.org/","context":"a/@href","#,
+                r#""source":"http://seed.org/","seed":false,"strategy":"revisit","precedence":1,"#,
+                r#""directive":"normal","discovered":"2026-11-20T12:00:00Z","due":"2026-12-01T12:00:00Z","#,
+                r#""wait_ms":864000000,"attempts":0,"deferrals":0,"visits":1,"versions":1,"media_type":"text/html","#,
+                r#""payload_digest":"sha1:AEAQCAIBAEAQCAIBAEAQCAIBAEAQCAIB","#,
+                r#""stripped_digest":"sha1:AIBAEAQCAIBAEAQCAIBAEAQCAIBAEAQC","stripper":"0000000000000abc","#,
+                r#""etag":"\"e\"","archived":{"file":"a.warc.gz","offset":9,"record_id":"urn:uuid:1","#,
+                r#""date":"2026-11-20T12:34:56.789Z"},"extractor":"0000000000000def","outlinks":3,"#,
+                r#""history":[{"at":"2026-11-21T12:00:00Z","status":200,"content":"new","size":1234}],"#,
+                r#""attributes":{"plugin":"value"}}"#,
+            )]
+        );
+    }
+
+    #[test]
+    fn what_is_not_known_is_left_out() {
+        let mut trial = Trial::new();
+        trial.schedule("http://example.org/");
+        assert_eq!(
+            exported(&trial),
+            [concat!(
+                r#"{"uri":"http://example.org/","state":"queued","standing":"open","status":0,"#,
+                r#""queue":"org,example,","hop_path":"LL","via":"http://via.org/","context":"a/@href","#,
+                r#""source":"http://seed.org/","seed":false,"strategy":"snapshot","precedence":1,"#,
+                r#""directive":"normal","discovered":"2026-11-20T12:00:00Z","due":"2026-11-20T12:00:00Z","#,
+                r#""attempts":0,"deferrals":0,"visits":0,"versions":0,"outlinks":0}"#,
+            )]
+        );
+    }
+
+    #[test]
+    fn queues_are_lines_too() {
+        let mut trial = Trial::new();
+        trial.schedule("http://example.org/");
+        let queues = trial.frontier.queues(None, 10, trial.now).unwrap();
+        let mut out = Vec::new();
+        assert_eq!(write_queues(queues, &mut out).unwrap(), 1);
+        assert_eq!(
+            String::from_utf8(out).unwrap(),
+            concat!(
+                r#"{"queue":"org,example,","state":"ready","ready":1,"waiting":0,"precedence":3,"#,
+                r#""wake":"2026-11-20T12:00:00Z","failures":0,"finished":0,"succeeded":0}"#,
+                "\n"
+            )
+        );
+    }
 
     #[track_caller]
     fn check(surt_prefix: &str, expected: &str) {

@@ -307,3 +307,237 @@ fn sort(folder: &Path, source: std::io::Error) -> TransferError {
         source,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use std::fs;
+    use std::io::Write;
+
+    use flate2::{Compression, write::GzEncoder};
+    use opilio_frontier::Strategy;
+
+    use super::super::trial::{Trial, archived};
+    use super::super::{Selection, write_json_lines};
+    use super::*;
+
+    const JOURNAL: &str = "\
+F+ http://a.org/  
+F+ http://b.org/  
+F+ dns:a.org P http://a.org/
+Fe dns:a.org
+Fs dns:a.org P http://a.org/
+F+ http://a.org/robots.txt P http://a.org/
+Fe http://a.org/
+Fs http://a.org/  
+F+ http://a.org/z L http://a.org/
+F+ http://a.org/lost L http://a.org/
+F+ http://a.org/y L http://a.org/
+F+ http://a.org/x LL http://a.org/y
+T 2026-11-20T11:00:00Z
+Fe http://a.org/x
+Ff http://a.org/lost L http://a.org/
+Fr http://a.org/x
+Fd http://a.org/y
+";
+
+    fn gzip(text: &str) -> Vec<u8> {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+        encoder.write_all(text.as_bytes()).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    /// Imports files of this content into a frontier.
+    fn imported(
+        trial: &mut Trial,
+        files: &[Vec<u8>],
+        done: DoneUris,
+    ) -> (ImportReport, Vec<SourceReport>) {
+        let folder = tempfile::tempdir().unwrap();
+        let sources = files
+            .iter()
+            .enumerate()
+            .map(|(number, bytes)| {
+                let path = folder.path().join(number.to_string());
+                fs::write(&path, bytes).unwrap();
+                (path, None)
+            })
+            .collect();
+        let import_ = Import {
+            sources,
+            folder: folder.path().to_owned(),
+        };
+        let mut gathered = import_.gather(|_| ()).unwrap();
+        let report = import(
+            &mut gathered,
+            done,
+            &mut trial.frontier,
+            |uri, hop_path| {
+                (uri.host() != Some("out.org"))
+                    .then(|| Candidate::new(uri, hop_path, Strategy::Snapshot))
+            },
+            trial.now,
+            |_| (),
+        )
+        .unwrap();
+        (report, gathered.sources)
+    }
+
+    #[track_caller]
+    fn check(done: DoneUris, counts: ImportReport, issued: &[&str]) {
+        let mut trial = Trial::new();
+        let (report, sources) = imported(&mut trial, &[gzip(JOURNAL)], done);
+        assert_eq!(report, counts);
+        assert_eq!((sources[0].bad_lines, sources[0].extent.lines), (0, 17));
+        let (again, _) = imported(&mut trial, &[JOURNAL.into()], done);
+        assert_eq!(
+            (again.scheduled, again.included, again.known),
+            (0, 0, counts.scheduled + counts.included)
+        );
+        // Nothing that is known is found again.
+        if done != DoneUris::LeftOut {
+            trial.schedule("http://a.org/");
+        }
+        assert_eq!(trial.issued(), issued);
+    }
+
+    #[test]
+    fn what_was_not_finished_is_fetched_in_its_order() {
+        let pending = ["http://b.org/", "http://a.org/z", "http://a.org/x"];
+        let counts = ImportReport {
+            scheduled: 3,
+            included: 3,
+            prerequisites: 2,
+            ..ImportReport::default()
+        };
+        check(DoneUris::Included, counts, &pending);
+        let counts = ImportReport {
+            scheduled: 3,
+            left_out: 3,
+            prerequisites: 2,
+            ..ImportReport::default()
+        };
+        check(DoneUris::LeftOut, counts, &pending);
+    }
+
+    #[test]
+    fn what_was_finished_can_be_fetched_again() {
+        let counts = ImportReport {
+            scheduled: 6,
+            prerequisites: 2,
+            ..ImportReport::default()
+        };
+        let all = [
+            "http://a.org/",
+            "http://b.org/",
+            "http://a.org/z",
+            "http://a.org/lost",
+            "http://a.org/y",
+            "http://a.org/x",
+        ];
+        check(DoneUris::Scheduled, counts, &all);
+    }
+
+    #[test]
+    fn seeds_and_origins_are_kept() {
+        let mut trial = Trial::new();
+        imported(&mut trial, &[JOURNAL.into()], DoneUris::Included);
+        let record = |uri: &str| {
+            let uri: Uri = uri.parse().unwrap();
+            trial.frontier.record(&uri).unwrap().unwrap()
+        };
+        assert!(record("http://b.org/").seed);
+        let link = record("http://a.org/x");
+        assert_eq!(link.hop_path.as_str(), "LL");
+        assert_eq!(link.via.as_deref(), Some("http://a.org/y"));
+        assert!(!link.seed);
+    }
+
+    #[test]
+    fn damage_and_nonsense_are_reported_and_end_nothing() {
+        let mut text = JOURNAL.to_owned();
+        for number in 0..30 {
+            text.push_str(&format!("nonsense {number}\n"));
+        }
+        text.push_str("F+ http://out.org/  \n");
+        text.push_str(&format!("F+ http://a.org/{}  \n", "x".repeat(62_000)));
+        let mut bytes = gzip(&text);
+        bytes.truncate(bytes.len() - 3);
+        let mut trial = Trial::new();
+        let (report, sources) = imported(&mut trial, &[bytes, Vec::new()], DoneUris::Included);
+        assert_eq!(
+            (report.scheduled, report.left_out, report.refused),
+            (3, 1, 1)
+        );
+        assert_eq!(report.refusals[0].1, Refusal::UriTooLong);
+        let source = &sources[0];
+        assert_eq!(
+            (source.bad_lines, source.shown.len()),
+            (30, BAD_LINES_SHOWN)
+        );
+        assert_eq!(source.shown[0].line, 18);
+        assert_eq!(source.extent.damage_count, 1);
+        assert_eq!(sources[1].extent, Extent::default());
+    }
+
+    #[test]
+    fn what_one_frontier_exports_another_takes_in() {
+        let mut trial = Trial::new();
+        trial.fetch("http://a.org/done", archived(200, "text/html"));
+        trial.fail("http://a.org/failed", -2);
+        trial.fetch_again_and_again("http://a.org/revisited", archived(404, "text/html"));
+        trial.schedule("http://a.org/deleted");
+        let deleted = "http://a.org/deleted".parse().unwrap();
+        trial.frontier.delete(&deleted, trial.now).unwrap();
+        trial.schedule("http://a.org/waiting");
+        let mut lines = Vec::new();
+        write_json_lines(
+            trial.frontier.records(""),
+            &Selection::default(),
+            &mut lines,
+        )
+        .unwrap();
+
+        let mut other = Trial::new();
+        let (report, sources) = imported(&mut other, &[lines], DoneUris::Included);
+        assert_eq!((report.scheduled, report.included), (1, 4), "{sources:?}");
+        let waiting: Uri = "http://a.org/waiting".parse().unwrap();
+        let before = trial.frontier.record(&waiting).unwrap().unwrap();
+        let after = other.frontier.record(&waiting).unwrap().unwrap();
+        assert_eq!(
+            (
+                after.hop_path,
+                after.via,
+                after.context,
+                after.source,
+                after.seed
+            ),
+            (
+                before.hop_path,
+                before.via,
+                before.context,
+                before.source,
+                before.seed
+            )
+        );
+        assert_eq!(other.issued(), ["http://a.org/waiting"]);
+    }
+
+    #[test]
+    fn a_file_that_is_none_of_these_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("seeds.txt");
+        fs::write(&path, "http://a.org/\n").unwrap();
+        for (path, expected) in [
+            (&path, "seeds.txt is no recovery journal"),
+            (&folder.path().join("none"), "cannot read"),
+        ] {
+            let import_ = Import {
+                sources: vec![(path.clone(), None)],
+                folder: folder.path().to_owned(),
+            };
+            let error = import_.gather(|_| ()).unwrap_err();
+            assert!(error.to_string().contains(expected), "{error}");
+        }
+    }
+}

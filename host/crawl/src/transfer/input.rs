@@ -17,8 +17,9 @@ const DAMAGES_MAX: usize = 20;
 /// next as if it were data, and takes a while to stumble.
 const BACK_BYTES: u64 = 64 * 1024;
 
-/// Faults after which nobody looks back any more, so that no file is decoded over and over again.
-const LOOKS_BACK_MAX: u64 = 1_000;
+/// Damages after which a compressed file is given up, so that none is decoded over and over again. A crawl that died this
+/// often has not been crawling.
+const RESUMED_MAX: u64 = 1_000;
 
 /// A part of a file that could not be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -164,7 +165,7 @@ impl<S: Read + Seek> Input<S> {
             match self.read_more()? {
                 More::Bytes => {}
                 More::Damaged => {
-                    // What was read of this line was not read to its end.
+                    // This line was not read to its end.
                     self.line.clear();
                     is_too_long = false;
                 }
@@ -239,13 +240,12 @@ impl<S: Read + Seek> Input<S> {
         };
         let mut reader = (*decoder).into_inner();
         let offset = reader.stream_position()?;
-        let back = if self.damage_count < LOOKS_BACK_MAX {
-            BACK_BYTES
+        let from = offset.saturating_sub(BACK_BYTES).max(member_at + 1);
+        let resumed_at = if self.damage_count < RESUMED_MAX {
+            member_from(&mut reader, from)?
         } else {
-            0
+            None
         };
-        let from = offset.saturating_sub(back).max(member_at + 1);
-        let resumed_at = member_from(&mut reader, from)?;
         if let Some(at) = resumed_at {
             reader.seek(SeekFrom::Start(at))?;
             self.stream = Stream::Gzip {
@@ -416,6 +416,30 @@ mod tests {
                 "{damages:?}"
             );
         }
+    }
+
+    #[test]
+    fn wherever_a_file_is_cut_or_altered_whole_lines_come() {
+        let text = numbered(0..40);
+        let whole = gzip(&text);
+        for at in 0..whole.len() {
+            let (lines, damages) = read(whole[..at].to_vec());
+            if at > 1 {
+                assert_eq!(damages.len(), 1, "cut at {at}");
+                assert!(text.lines().zip(&lines).all(|(a, b)| a == b), "cut at {at}");
+            }
+            let mut altered = whole.clone();
+            altered[at] ^= 0x55;
+            read(altered);
+        }
+    }
+
+    #[test]
+    fn a_file_of_nothing_but_heads_is_given_up() {
+        let mut input = Input::new(Cursor::new([0x1f, 0x8b, 8, 0].repeat(50_000))).unwrap();
+        assert!(matches!(input.next_line().unwrap(), Next::End));
+        let (damages, count) = input.damages();
+        assert_eq!((damages.len(), count), (DAMAGES_MAX, RESUMED_MAX + 1));
     }
 
     #[test]

@@ -1,0 +1,153 @@
+//! A frontier for the tests of this folder: URIs in it stand where a test wants them.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use opilio_frontier::{
+    Candidate, Config, ContentState, Digests, Frontier, Next, Outcome, Strategy, StrippedDigest,
+    Success, Validators, Visit, WarcLocation,
+};
+use opilio_uri::{HopPath, Uri};
+use tempfile::TempDir;
+
+/// Its clock moves a day with each fetch, so that no politeness stands in the way.
+pub(super) struct Trial {
+    pub(super) frontier: Frontier,
+    pub(super) now: Timestamp,
+    _folder: TempDir,
+}
+
+impl Trial {
+    pub(super) fn new() -> Trial {
+        let folder = tempfile::tempdir().unwrap();
+        Trial {
+            frontier: Frontier::open(&folder.path().join("frontier"), Config::default()).unwrap(),
+            now: "2026-11-20T12:00:00Z".parse().unwrap(),
+            _folder: folder,
+        }
+    }
+
+    /// A link of its own queue.
+    pub(super) fn schedule(&mut self, uri: &str) {
+        self.put(uri, Strategy::Snapshot, false);
+    }
+
+    fn put(&mut self, uri: &str, strategy: Strategy, force: bool) {
+        let candidate = Candidate {
+            via: Some("http://via.org/".to_owned()),
+            context: "a/@href".to_owned(),
+            source: Some("http://seed.org/".to_owned()),
+            force,
+            ..Candidate::new(
+                uri.parse().unwrap(),
+                HopPath::parse("LL").unwrap(),
+                strategy,
+            )
+        };
+        self.frontier.schedule(vec![candidate], self.now).unwrap();
+    }
+
+    /// A successful visit.
+    pub(super) fn fetch(&mut self, uri: &str, visit: Visit) {
+        self.schedule(uri);
+        self.finish(
+            uri,
+            Outcome::Succeeded(Box::new(Success {
+                visit,
+                fetch_duration: Duration::from_millis(1),
+                ..Success::default()
+            })),
+        );
+    }
+
+    /// The same, to be visited again after ten days.
+    pub(super) fn fetch_again_and_again(&mut self, uri: &str, visit: Visit) {
+        self.put(uri, Strategy::Revisit, false);
+        self.finish(
+            uri,
+            Outcome::Succeeded(Box::new(Success {
+                visit,
+                wait: Some(Duration::from_hours(240)),
+                fetch_duration: Duration::from_millis(1),
+                ..Success::default()
+            })),
+        );
+    }
+
+    /// A visit that fails, of a URI that may be known.
+    pub(super) fn fail(&mut self, uri: &str, status: i32) {
+        self.put(uri, Strategy::Snapshot, true);
+        self.finish(
+            uri,
+            Outcome::Failed {
+                status,
+                fetch_duration: None,
+            },
+        );
+    }
+
+    /// Issues URIs until this one comes, which is the only one that is ready in these tests.
+    fn finish(&mut self, uri: &str, outcome: Outcome) {
+        self.now = self.now.checked_add(Duration::from_hours(24)).unwrap();
+        let Next::Issue(issue) = self.frontier.next(self.now).unwrap() else {
+            panic!("{uri} is not ready");
+        };
+        assert_eq!(issue.uri, uri.parse::<Uri>().unwrap());
+        self.frontier
+            .finished(issue.ticket, outcome, self.now)
+            .unwrap();
+    }
+
+    /// All URIs that would be fetched, in their order.
+    pub(super) fn issued(&mut self) -> Vec<String> {
+        let mut uris = Vec::new();
+        loop {
+            self.now = self.now.checked_add(Duration::from_hours(24)).unwrap();
+            match self.frontier.next(self.now).unwrap() {
+                Next::Issue(issue) => {
+                    uris.push(issue.uri.as_str().to_owned());
+                    let outcome = Outcome::Failed {
+                        status: -2,
+                        fetch_duration: None,
+                    };
+                    self.frontier
+                        .finished(issue.ticket, outcome, self.now)
+                        .unwrap();
+                }
+                _ => return uris,
+            }
+        }
+    }
+}
+
+/// A visit that found something new.
+pub(super) fn archived(status: i32, media_type: &str) -> Visit {
+    Visit {
+        status,
+        state: ContentState::New,
+        size: Some(1234),
+        media_type: media_type.to_owned(),
+        digests: Some(Digests {
+            payload: Some([1; 20]),
+            stripped: Some(StrippedDigest {
+                digest: [2; 20],
+                stripper: 0xabc,
+            }),
+        }),
+        validators: Some(Validators {
+            etag: Some("\"e\"".to_owned()),
+            last_modified: None,
+        }),
+        archived: Some(WarcLocation {
+            file: "a.warc.gz".to_owned(),
+            offset: 9,
+            record_id: "urn:uuid:1".to_owned(),
+            date: "2026-11-20T12:34:56.789Z".parse().unwrap(),
+        }),
+        extractor: Some(0xdef),
+        outlinks: Some(3),
+        attributes: Some(vec![("plugin".to_owned(), "value".to_owned())]),
+    }
+}
