@@ -253,6 +253,12 @@ mod tests {
             "http://a/print12/",
         );
         check("a|ab", "x", "ab", "x");
+        check(
+            r"(.*[?&])t=\d+&?(.*)",
+            "${1}${2}",
+            "http://a.org/b?t=17&c",
+            "http://a.org/b?c",
+        );
         check("a|b", "x", "xb", "xb");
         check("(?x) (a+) # letters", "<$1>", "aa", "<aa>");
         check("(?m)^a$", "x", "a\nb", "a\nb");
