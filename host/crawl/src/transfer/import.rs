@@ -363,11 +363,11 @@ Fd http://a.org/y
                 (path, None)
             })
             .collect();
-        let import_ = Import {
+        let files = Import {
             sources,
             folder: folder.path().to_owned(),
         };
-        let mut gathered = import_.gather(|_| ()).unwrap();
+        let mut gathered = files.gather(|_| ()).unwrap();
         let report = import(
             &mut gathered,
             done,
@@ -532,11 +532,11 @@ Fd http://a.org/y
             (&path, "seeds.txt is no recovery journal"),
             (&folder.path().join("none"), "cannot read"),
         ] {
-            let import_ = Import {
+            let files = Import {
                 sources: vec![(path.clone(), None)],
                 folder: folder.path().to_owned(),
             };
-            let error = import_.gather(|_| ()).unwrap_err();
+            let error = files.gather(|_| ()).unwrap_err();
             assert!(error.to_string().contains(expected), "{error}");
         }
     }

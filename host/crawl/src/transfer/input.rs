@@ -411,6 +411,10 @@ mod tests {
             let (lines, damages) = read(bytes);
             let expected: Vec<_> = second.lines().collect();
             assert_eq!(lines[lines.len() - 10_000..], expected, "kept {kept}");
+            let before = &lines[..lines.len() - 10_000];
+            let text = numbered(0..20_000);
+            let whole: Vec<_> = text.lines().take(before.len()).collect();
+            assert_eq!(before, whole, "kept {kept}");
             assert!(
                 matches!(damages.last(), Some(Damage::Compressed { resumed_at: Some(at), .. }) if *at == kept as u64),
                 "{damages:?}"
