@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use opilio_frontier::{
-    Candidate, Config, ContentState, Frontier, Next, Outcome, Politeness, Strategy, Success, Visit,
+    Candidate, Config, ContentState, Frontier, Next, Outcome, Strategy, Success, Transfer, Visit,
 };
 use opilio_uri::{HopPath, Uri};
 
@@ -28,15 +28,9 @@ fn main() {
         .next()
         .map_or_else(|| temporary.path().to_owned(), std::path::PathBuf::from);
 
-    let politeness = Politeness {
-        min_delay: Duration::ZERO,
-        max_delay: Duration::ZERO,
-        ..Politeness::default()
-    };
-    let config = Config {
-        politeness,
-        ..Config::default()
-    };
+    let mut config = Config::default();
+    config.queue.politeness.min_delay = Duration::ZERO;
+    config.queue.politeness.max_delay = Duration::ZERO;
     let mut frontier = Frontier::open(&dir, config.clone()).unwrap();
     let mut random = Random(7);
     let mut now = 1_700_000_000_000;
@@ -90,7 +84,11 @@ fn main() {
             visit,
             wait: None,
             outlinks,
-            fetch_duration: Duration::from_millis(100),
+            transfer: Transfer {
+                duration: Duration::from_millis(100),
+                bytes: 40_000,
+            },
+            ..Success::default()
         };
         let built = Instant::now();
         frontier

@@ -7,7 +7,7 @@ use crate::{
     UriRecord, Validators,
     candidate::is_queue_name,
     change::{self, Change},
-    instant,
+    instant::{self, Millis},
     keys::{self, Rank},
     memory::Memory,
     record::CanonicalKey,
@@ -29,8 +29,13 @@ const CONTEXT_BYTES_MAX: usize = 200;
 pub(crate) enum Origin<'o> {
     /// Seeds, imports, an operator.
     Caller,
-    /// The outlinks of a document with this canonical form.
-    Document(CanonicalKey),
+    /// The outlinks of a document.
+    Document {
+        /// Its canonical form.
+        canonical: CanonicalKey,
+        /// Its embeds are due now.
+        refresh_embeds: bool,
+    },
     /// What must be fetched before another URI of this queue.
     Prerequisites(&'o str),
 }
@@ -38,10 +43,10 @@ pub(crate) enum Origin<'o> {
 /// Schedules candidates; answers stand in the same order.
 pub(crate) fn admit(
     change: &mut Change<'_>,
-    memory: &Memory,
     candidates: Vec<Candidate>,
     origin: Origin<'_>,
 ) -> Result<Vec<Scheduled>, Error> {
+    let memory = change.memory;
     let canonicals: Vec<_> = candidates
         .iter()
         .map(|candidate| keys::canonical(&candidate.canonical))
@@ -90,7 +95,11 @@ fn admit_one(
         return Ok(Scheduled::Refused(Refusal::QueueName));
     }
     // Most candidates are links to what is known, and nothing about these can move: no record needs to be read.
-    let may_move = candidate.force || candidate.directive > Directive::Normal || candidate.seed;
+    let may_move = candidate.force
+        || candidate.directive > Directive::Normal
+        || candidate.seed
+        || candidate.due.is_some()
+        || is_refreshed(&candidate, origin);
     if is_known && !may_move {
         return Ok(Scheduled::Known);
     }
@@ -104,12 +113,9 @@ fn admit_one(
     let known_key = if has_record {
         Some(key.clone())
     } else if is_known && !candidate.force && !is_redirect_to_equal(&candidate, canonical, origin) {
-        Some(match change.canonical(&canonical)? {
-            Some(value) if !value.is_empty() => String::from_utf8_lossy(&value).into_owned(),
-            _ => Uri::parse(&candidate.canonical)
-                .map(|uri| uri.key())
-                .unwrap_or_default(),
-        })
+        let canonical_key = key_of(&candidate.canonical);
+        let value = change.canonical(&canonical)?.unwrap_or_default();
+        Some(keys::from_canonical_value(&value, &canonical_key).unwrap_or_default())
     } else {
         None
     };
@@ -138,7 +144,7 @@ fn admit_one(
         if let Origin::Prerequisites(queue) = origin
             && queue != record.queue
         {
-            change.rest(queue, PREREQUISITE_PAUSE)?;
+            change.rest_all(queue, PREREQUISITE_PAUSE)?;
         }
         return Ok(Scheduled::Known);
     }
@@ -156,6 +162,7 @@ fn raise(
     let now = instant::floor(change.now);
     let rank = change::rank(&record);
     let is_prerequisite = candidate.directive == Directive::Highest;
+    let is_faded = record.place == Place::Faded;
     let new_rank = match rank {
         Some(rank) => {
             let is_ready = change.is_ready(&record.queue, rank)?;
@@ -164,23 +171,39 @@ fn raise(
                 matches!(origin, Origin::Prerequisites(queue) if queue != record.queue);
             // Only what was asked for by name pulls a URI out of its wait; being linked again does not.
             let is_pulled = is_higher && candidate.directive >= Directive::High;
-            if !(candidate.force || moves_here || if is_ready { is_higher } else { is_pulled }) {
+            let due = if candidate.force
+                || moves_here
+                || is_refreshed(candidate, origin)
+                || if is_ready { is_higher } else { is_pulled }
+            {
+                rank.due.min(now)
+            } else {
+                signalled(candidate, now).map_or(rank.due, |due| due.min(rank.due))
+            };
+            let directive = if is_ready || is_pulled || candidate.force || moves_here {
+                rank.directive.max(candidate.directive)
+            } else {
+                rank.directive
+            };
+            if !moves_here && !candidate.force && due == rank.due && directive == rank.directive {
                 return Ok(Scheduled::Known);
             }
             change.take_queued(&record)?;
             Rank {
-                directive: rank.directive.max(candidate.directive),
-                due: rank.due.min(now),
+                directive,
+                due,
                 ..rank
             }
         }
-        None if candidate.force || (is_prerequisite && record.place == Place::Done) => {
+        None if is_faded || candidate.force || (is_prerequisite && record.place == Place::Done) => {
             change.counters.statistics.queued += 1;
             let arrival = change.counters.arrival();
             Rank {
                 directive: candidate.directive,
                 precedence: record.precedence,
-                due: now,
+                due: signalled(candidate, now)
+                    .filter(|_| is_faded)
+                    .unwrap_or(now),
                 arrival,
             }
         }
@@ -201,7 +224,11 @@ fn raise(
     record.attempts = 0;
     record.deferrals = 0;
     record.place = change::place(rank);
-    change.put_ready(&record.queue, rank, key)?;
+    if is_faded {
+        let value = keys::to_canonical_value(key, &key_of(&candidate.canonical));
+        change.put_canonical(record.canonical, value);
+    }
+    change.put_queued(&record.queue, rank, key)?;
     change.put(key, record);
     Ok(if candidate.force {
         Scheduled::Forced
@@ -220,7 +247,7 @@ fn create(
     let rank = Rank {
         directive: candidate.directive,
         precedence: candidate.precedence,
-        due: instant::floor(change.now),
+        due: signalled(candidate, instant::floor(change.now)).unwrap_or(instant::floor(change.now)),
         arrival: change.counters.arrival(),
     };
     let record = UriRecord {
@@ -233,6 +260,7 @@ fn create(
         seed: candidate.seed,
         strategy: candidate.strategy,
         precedence: candidate.precedence,
+        cost: candidate.cost,
         discovered: change.now,
         place: change::place(rank),
         standing: Standing::Open,
@@ -250,21 +278,18 @@ fn create(
         outlinks: 0,
         media_type: String::new(),
         attributes: Vec::new(),
+        referrers: 0,
         canonical,
     };
     if !is_known {
-        // Where the canonical form is the URI itself, its key follows from it.
-        let is_itself = candidate.canonical == candidate.uri.as_str();
-        change.put_canonical(
-            canonical,
-            if is_itself {
-                Vec::new()
-            } else {
-                key.as_bytes().to_vec()
-            },
-        );
+        let value = if candidate.canonical == candidate.uri.as_str() {
+            Vec::new()
+        } else {
+            keys::to_canonical_value(key, &key_of(&candidate.canonical))
+        };
+        change.put_canonical(canonical, value);
     }
-    change.put_ready(&record.queue, rank, key)?;
+    change.put_queued(&record.queue, rank, key)?;
     change.put(key, record);
     change.counters.statistics.discovered += 1;
     change.counters.statistics.queued += 1;
@@ -283,8 +308,29 @@ fn is_redirect_to_equal(
         .rev()
         .take_while(|hop| *hop == Hop::Redirect)
         .count();
-    matches!(origin, Origin::Document(source) if source == canonical)
+    matches!(origin, Origin::Document { canonical: source, .. } if source == canonical)
         && (1..=EQUAL_REDIRECTS_MAX).contains(&redirects)
+}
+
+/// An embed of a page that has changed.
+fn is_refreshed(candidate: &Candidate, origin: Origin<'_>) -> bool {
+    matches!(
+        origin,
+        Origin::Document {
+            refresh_embeds: true,
+            ..
+        }
+    ) && candidate.hop_path.last() == Some(Hop::Embed)
+}
+
+/// When the candidate's signal says that it is due.
+fn signalled(candidate: &Candidate, now: Millis) -> Option<Millis> {
+    candidate.due.map(|due| instant::floor(due).max(now))
+}
+
+/// The record key of a canonical form, or what stands in its place where it is no URI.
+fn key_of(canonical: &str) -> String {
+    Uri::parse(canonical).map_or_else(|_| canonical.to_owned(), |uri| uri.key())
 }
 
 /// At most [`CONTEXT_BYTES_MAX`] bytes, whole characters.

@@ -1,5 +1,6 @@
 //! What may become part of the crawl, and what became of it.
 
+use jiff::Timestamp;
 use opilio_uri::{HopPath, Uri};
 use serde::{Deserialize, Serialize};
 
@@ -29,6 +30,11 @@ pub struct Candidate {
     pub directive: Directive,
     /// Within a directive, 0 first.
     pub precedence: u8,
+    /// What its queue's budgets are charged for it.
+    pub cost: u8,
+    /// Not before this time, where it is new; where it is known and waits for longer, no longer than this (the signal of
+    /// a feed or a sitemap). None: now, where it is new.
+    pub due: Option<Timestamp>,
     /// Fetch it now even if it is known, waits, or is done.
     pub force: bool,
     /// Once, or again and again.
@@ -56,6 +62,8 @@ impl Candidate {
             seed: false,
             directive: Directive::Normal,
             precedence: 1,
+            cost: 1,
+            due: None,
             force: false,
             strategy,
             uri,
@@ -92,6 +100,16 @@ pub enum Strategy {
     Snapshot,
     /// Visited again after the wait that comes with each success; probed at the maximum wait after failures.
     Revisit,
+    /// Visited again after a wait that is always the same. To the frontier, which is told the wait, it is a revisit.
+    Fixed,
+}
+
+impl Strategy {
+    /// Whether it is visited more than once.
+    #[must_use]
+    pub fn revisits(self) -> bool {
+        self != Self::Snapshot
+    }
 }
 
 /// What became of a candidate.

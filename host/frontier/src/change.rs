@@ -2,7 +2,7 @@
 //! follows before the batch has been written.
 
 use std::{
-    collections::{BTreeMap, HashMap, HashSet},
+    collections::{BTreeMap, HashMap},
     sync::Arc,
     time::Duration,
 };
@@ -11,9 +11,11 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Config, Directive, Place, Standing, Statistics, UriRecord,
+    Config, Directive, Place, Standing, Statistics, Tally, UriRecord,
+    groups::GroupSlots,
     instant::{self, Millis},
     keys::{self, Rank},
+    memory::{Busy, BusyQueue, Memory},
     politeness,
     queue::{QueueRecord, Turn},
     record::CanonicalKey,
@@ -29,6 +31,10 @@ pub(crate) struct Counters {
     pub(crate) arrivals: u64,
     /// Times the store has been opened: tickets of one opening mean nothing to the next.
     pub(crate) openings: u32,
+    /// The crawl's bandwidth is used up until then.
+    pub(crate) paid_until: Millis,
+    /// Refused URIs that are remembered.
+    pub(crate) refusals: u64,
 }
 
 impl Counters {
@@ -43,6 +49,9 @@ impl Counters {
 pub(crate) struct Issued {
     pub(crate) record_key: String,
     pub(crate) queue: String,
+    pub(crate) slot: u16,
+    /// Its server group, and its slot there.
+    pub(crate) group: Option<(String, u16)>,
     pub(crate) at: Millis,
 }
 
@@ -50,10 +59,9 @@ pub(crate) struct Issued {
 pub(crate) type Entries = BTreeMap<Vec<u8>, Option<Vec<u8>>>;
 
 pub(crate) struct Change<'f> {
-    store: &'f Store,
+    pub(crate) store: &'f Store,
     pub(crate) config: &'f Config,
-    cached_queues: &'f HashMap<Arc<str>, QueueRecord>,
-    busy_queues: &'f HashSet<Arc<str>>,
+    pub(crate) memory: &'f Memory,
     pub(crate) now: Timestamp,
     pub(crate) counters: Counters,
     pub(crate) issued: Entries,
@@ -64,6 +72,12 @@ pub(crate) struct Change<'f> {
     queue_positions: HashMap<Arc<str>, usize>,
     ready: Entries,
     waiting: Entries,
+    /// What is in process of a queue once this is written.
+    busy_after: Option<(Arc<str>, BusyQueue)>,
+    groups: GroupSlots,
+    tallies: HashMap<Vec<u8>, Tally>,
+    pub(crate) embeds: Entries,
+    pub(crate) refused: Entries,
 }
 
 /// A record that was read or changed.
@@ -75,6 +89,7 @@ struct Slot {
 struct TouchedQueue {
     name: Arc<str>,
     record: QueueRecord,
+    busy: BusyQueue,
     /// What the store has of its place in the line.
     place_before: Option<(u8, Turn)>,
     line_up: LineUp,
@@ -99,6 +114,7 @@ pub(crate) struct Written {
     pub(crate) ready: Entries,
     pub(crate) canonicals: HashMap<CanonicalKey, Option<Vec<u8>>>,
     pub(crate) queues: Vec<WrittenQueue>,
+    pub(crate) groups: GroupSlots,
 }
 
 /// A queue whose record has been written.
@@ -107,24 +123,23 @@ pub(crate) struct WrittenQueue {
     pub(crate) record: QueueRecord,
     /// The place in the line that it had before.
     pub(crate) place_before: Option<(u8, Turn)>,
+    /// What of it is in process.
+    pub(crate) busy: BusyQueue,
 }
 
 impl<'f> Change<'f> {
     pub(crate) fn new(
         store: &'f Store,
         config: &'f Config,
-        cached_queues: &'f HashMap<Arc<str>, QueueRecord>,
-        busy_queues: &'f HashSet<Arc<str>>,
-        counters: Counters,
+        memory: &'f Memory,
         now: Timestamp,
     ) -> Self {
         Self {
             store,
             config,
-            cached_queues,
-            busy_queues,
+            memory,
             now,
-            counters,
+            counters: memory.counters,
             issued: Entries::new(),
             records: HashMap::new(),
             canonicals: HashMap::new(),
@@ -132,7 +147,22 @@ impl<'f> Change<'f> {
             queue_positions: HashMap::new(),
             ready: Entries::new(),
             waiting: Entries::new(),
+            busy_after: None,
+            groups: GroupSlots::new(),
+            tallies: HashMap::new(),
+            embeds: Entries::new(),
+            refused: Entries::new(),
         }
+    }
+
+    /// Takes note that a URI is being issued.
+    pub(crate) fn issues(&mut self, busy: &Busy) {
+        self.busy_after = Some((busy.queue.clone(), self.memory.busy_with(busy)));
+    }
+
+    /// Takes note that a URI is finished.
+    pub(crate) fn finishes(&mut self, busy: &Busy) {
+        self.busy_after = Some((busy.queue.clone(), self.memory.busy_without(busy)));
     }
 
     /// The record under a key, taken out; put it back with [`Change::put`] if it was changed.
@@ -194,6 +224,10 @@ impl<'f> Change<'f> {
         matches!(self.canonicals.get(key), Some(Some(_)))
     }
 
+    pub(crate) fn remove_canonical(&mut self, key: CanonicalKey) {
+        self.canonicals.insert(key, None);
+    }
+
     pub(crate) fn put_canonical(&mut self, key: CanonicalKey, value: Vec<u8>) {
         self.canonicals.insert(key, Some(value));
     }
@@ -206,21 +240,27 @@ impl<'f> Change<'f> {
         let position = match self.queue_positions.get(name) {
             Some(&position) => position,
             None => {
-                let (name, record) = match self.cached_queues.get_key_value(name) {
+                let (name, mut record) = match self.memory.queues.get_key_value(name) {
                     Some((name, record)) => (name.clone(), record.clone()),
                     None => (
                         Arc::from(name),
                         read_queue(self.store, name)?
-                            .unwrap_or_else(|| QueueRecord::new(self.config.queue_precedence)),
+                            .unwrap_or_else(|| QueueRecord::new(name, self.config)),
                     ),
                 };
                 let place_before = record.turn.map(|turn| (record.precedence, turn));
+                let mut line_up = LineUp::Stay;
+                if record.settings_hash != self.config.settings_hash {
+                    record.resolve(&name, self.config);
+                    line_up = LineUp::Revise;
+                }
                 self.queue_positions.insert(name.clone(), self.queues.len());
                 self.queues.push(TouchedQueue {
                     name,
                     record,
+                    busy: BusyQueue::default(),
                     place_before,
-                    line_up: LineUp::Stay,
+                    line_up,
                     has_lost_first: false,
                 });
                 self.queues.len() - 1
@@ -243,7 +283,7 @@ impl<'f> Change<'f> {
         record_key: &str,
     ) -> Result<(), Error> {
         let touched = self.touch(queue)?;
-        touched.record.ready += 1;
+        touched.record.add_ready(rank.precedence);
         touched.line_up = touched.line_up.or_revise();
         self.ready.insert(
             keys::ready(queue, rank),
@@ -252,13 +292,34 @@ impl<'f> Change<'f> {
         Ok(())
     }
 
+    /// The queue takes another place if what it is has changed.
+    pub(crate) fn revise(&mut self, name: &str) -> Result<(), Error> {
+        let touched = self.touch(name)?;
+        touched.line_up = touched.line_up.or_revise();
+        Ok(())
+    }
+
+    /// Adds a URI to those that are ready, or to those that are not yet due.
+    pub(crate) fn put_queued(
+        &mut self,
+        queue: &str,
+        rank: Rank,
+        record_key: &str,
+    ) -> Result<(), Error> {
+        if rank.due > instant::floor(self.now) {
+            self.put_waiting(queue, rank, record_key)
+        } else {
+            self.put_ready(queue, rank, record_key)
+        }
+    }
+
     /// Takes a URI out of those that are ready, if it is one of them.
     pub(crate) fn take_ready(&mut self, queue: &str, rank: Rank) -> Result<bool, Error> {
         if !self.is_ready(queue, rank)? {
             return Ok(false);
         }
         let touched = self.touch(queue)?;
-        touched.record.ready = touched.record.ready.saturating_sub(1);
+        touched.record.remove_ready(rank.precedence);
         touched.line_up = touched.line_up.or_revise();
         self.ready.insert(keys::ready(queue, rank), None);
         Ok(true)
@@ -324,11 +385,13 @@ impl<'f> Change<'f> {
         next_due: Millis,
     ) -> Result<(), Error> {
         let moved = entries.len() as u64;
+        let mut precedences = Vec::with_capacity(entries.len());
         for (key, value) in entries {
             let (due, arrival) =
                 keys::due(&key).ok_or_else(|| damaged("a malformed due time", &key))?;
             let (directive, precedence, record_key) = keys::from_waiting_value(&value)
                 .ok_or_else(|| damaged("a malformed waiting URI", &key))?;
+            precedences.push(precedence);
             self.ready.insert(
                 keys::ready(
                     queue,
@@ -343,8 +406,13 @@ impl<'f> Change<'f> {
             );
             self.waiting.insert(key, None);
         }
-        let record = self.queue(queue)?;
-        record.ready += moved;
+        let touched = self.touch(queue)?;
+        // The best of them may give the queue another precedence.
+        touched.line_up = touched.line_up.or_revise();
+        let record = &mut touched.record;
+        for precedence in precedences {
+            record.add_ready(precedence);
+        }
         record.waiting = record.waiting.saturating_sub(moved);
         record.first_due = next_due;
         Ok(())
@@ -365,12 +433,44 @@ impl<'f> Change<'f> {
         record.standing = standing;
     }
 
-    /// Lets the queue rest from now on for at least this long.
-    pub(crate) fn rest(&mut self, queue: &str, rest: Duration) -> Result<(), Error> {
+    /// Lets a slot of the queue rest from now on for at least this long.
+    pub(crate) fn rest(&mut self, queue: &str, slot: u16, rest: Duration) -> Result<(), Error> {
         let until = instant::after(self.now, rest);
-        let record = self.queue(queue)?;
-        record.set_next_ready(record.next_ready().max(until));
+        self.queue(queue)?.rest(slot, until);
         Ok(())
+    }
+
+    /// Lets all slots of the queue rest from now on for at least this long.
+    pub(crate) fn rest_all(&mut self, queue: &str, rest: Duration) -> Result<(), Error> {
+        let until = instant::after(self.now, rest);
+        let config = self.config;
+        self.queue(queue)?.rest_all(until, config);
+        Ok(())
+    }
+
+    /// Lets a slot of a server group rest at least until then.
+    pub(crate) fn rest_group(
+        &mut self,
+        group: &str,
+        slot: u16,
+        until: Millis,
+    ) -> Result<(), Error> {
+        let slots = self
+            .memory
+            .groups
+            .rested(self.store, &self.groups, group, slot, until)?;
+        self.groups.insert(group.to_owned(), slots);
+        Ok(())
+    }
+
+    /// What has been counted under the key of a tally.
+    pub(crate) fn tally(&mut self, key: &[u8]) -> Result<&mut Tally, Error> {
+        if !self.tallies.contains_key(key) {
+            let tally = read_tally(self.store, key)?;
+            self.tallies.insert(key.to_vec(), tally);
+        }
+        // It has just been put there where it was not.
+        Ok(self.tallies.entry(key.to_vec()).or_default())
     }
 
     /// The rest that politeness asks for after a request that took this long.
@@ -379,10 +479,10 @@ impl<'f> Change<'f> {
         queue: &str,
         fetch_duration: Duration,
     ) -> Result<Duration, Error> {
-        let default = self.config.politeness;
+        let config = self.config;
         let record = self.queue(queue)?;
         Ok(politeness::rest(
-            &record.politeness.unwrap_or(default),
+            &record.settings(config).politeness,
             record.crawl_delay,
             fetch_duration,
         ))
@@ -448,6 +548,8 @@ impl<'f> Change<'f> {
             (&self.store.waiting, &self.waiting),
             (&self.store.issued, &self.issued),
             (&self.store.turns, &turns),
+            (&self.store.embeds, &self.embeds),
+            (&self.store.refused, &self.refused),
         ] {
             for (key, value) in entries {
                 match value {
@@ -455,6 +557,12 @@ impl<'f> Change<'f> {
                     None => batch.remove(keyspace, key.as_slice()),
                 }
             }
+        }
+        for (name, slots) in &self.groups {
+            batch.insert(&self.store.groups, name.as_bytes(), encode(slots)?);
+        }
+        for (key, tally) in &self.tallies {
+            batch.insert(&self.store.tallies, key.as_slice(), encode(tally)?);
         }
         for queue in &self.queues {
             batch.insert(
@@ -479,8 +587,10 @@ impl<'f> Change<'f> {
                     name: queue.name,
                     record: queue.record,
                     place_before: queue.place_before,
+                    busy: queue.busy,
                 })
                 .collect(),
+            groups: self.groups,
         })
     }
 
@@ -489,24 +599,40 @@ impl<'f> Change<'f> {
         if self.queues[position].has_lost_first {
             self.queues[position].record.first_due = self.read_first_due(position)?;
         }
-        let touched = &mut self.queues[position];
-        let is_busy = self.busy_queues.contains(&touched.name);
-        let record = &mut touched.record;
-        let is_ready = record.ready > 0;
-        let earliest = if is_ready {
-            record.next_ready().max(instant::floor(self.now))
-        } else {
-            record.next_ready().max(record.first_due)
+        let busy_after = match &self.busy_after {
+            Some((name, busy)) if *name == self.queues[position].name => busy.clone(),
+            _ => self.memory.busy_queue(&self.queues[position].name),
         };
-        record.turn = match (touched.line_up, record.turn) {
+        let config = self.config;
+        let now = instant::floor(self.now);
+        let touched = &mut self.queues[position];
+        let record = &mut touched.record;
+        touched.busy = busy_after;
+        touched.busy.fill(record, config);
+        record.precedence = record.computed_precedence(config);
+
+        let in_process = touched.busy.slots.len() as u64;
+        let is_ready = record.ready_count() > in_process;
+        let is_inactive = config.session_budget.is_some() && record.balance <= 0;
+        let earliest = record
+            .free_slot(&touched.busy, config)
+            .map(|(_, at)| at.max(if is_ready { now } else { record.first_due }));
+        record.turn = match (touched.line_up, record.turn, earliest) {
+            _ if record.held(config).is_some() => None,
             // Its place is kept for it until what it gave is finished.
-            (LineUp::Stay | LineUp::Revise, turn) if is_busy => turn,
-            (LineUp::Stay, turn) => turn,
-            _ if record.ready == 0 && record.waiting == 0 => None,
+            (LineUp::Stay | LineUp::Revise, turn, _) if touched.busy.is_full => turn,
+            (LineUp::Stay, turn, _) => turn,
+            _ if !is_ready && record.waiting == 0 => None,
+            (_, turn, None) => turn,
             // Who has been ready for long does not fall back for getting more.
-            (LineUp::Revise, Some(turn)) if is_ready && turn.wake <= earliest => Some(turn),
-            (LineUp::Revise, Some(turn)) if turn.wake == earliest => Some(turn),
-            _ => Some(Turn {
+            (LineUp::Revise, Some(turn), Some(earliest))
+                if turn.is_inactive == is_inactive
+                    && (turn.wake == earliest || is_ready && turn.wake <= earliest) =>
+            {
+                Some(turn)
+            }
+            (_, _, Some(earliest)) => Some(Turn {
+                is_inactive,
                 wake: earliest,
                 arrival: self.counters.arrival(),
             }),
@@ -563,7 +689,7 @@ pub(crate) fn rank(record: &UriRecord) -> Option<Rank> {
             due: instant::floor(due),
             arrival,
         }),
-        Place::Done | Place::Deleted => None,
+        Place::Done | Place::Deleted | Place::Faded => None,
     }
 }
 
@@ -573,6 +699,13 @@ pub(crate) fn place(rank: Rank) -> Place {
         directive: rank.directive,
         due: instant::timestamp(rank.due),
         arrival: rank.arrival,
+    }
+}
+
+pub(crate) fn read_tally(store: &Store, key: &[u8]) -> Result<Tally, Error> {
+    match store.tallies.get(key)? {
+        Some(bytes) => decode("a tally", key, &bytes),
+        None => Ok(Tally::default()),
     }
 }
 

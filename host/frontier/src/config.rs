@@ -1,16 +1,25 @@
 //! What the operator may turn: politeness, retries, revisiting. The frontier reads no profile; whoever does builds a
-//! [`Config`] from it. Nothing here is written to the store except what a queue was given of its own, so every value
-//! may differ when the store is opened again.
+//! [`Config`] from it. Nothing here is written to the store except the settings of a queue, so every value may differ
+//! when the store is opened again.
 
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
+use crate::{GroupSettings, QueueSettings, Quota, Resolver};
 
 /// Everything the frontier is told at [`Frontier::open`](crate::Frontier::open).
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct Config {
-    /// For every queue that was given none of its own.
-    pub politeness: Politeness,
+    /// For every queue about which no resolver says otherwise.
+    pub queue: QueueSettings,
+    /// Says what is set for each queue; none: [`Config::queue`] holds for all.
+    pub resolver: Option<Resolver>,
+    /// Differs whenever what the resolver answers may differ. A queue whose settings were resolved under another hash is
+    /// resolved anew with its next change; [`Frontier::resolve_queues`](crate::Frontier::resolve_queues) does it for all.
+    pub settings_hash: u64,
+    /// For every server group.
+    pub group: GroupSettings,
+    /// What the URIs of each source seed may bring in all. Needs [`Candidate::source`](crate::Candidate::source).
+    pub source_quota: Quota,
     /// How often a URI is tried again after [`Outcome::Retry`](crate::Outcome::Retry). The retry after that is a failure.
     pub max_retries: u32,
     /// How long a queue waits after its first failure in a row. Doubles with each further one.
@@ -23,12 +32,26 @@ pub struct Config {
     /// A URI found by this many embeds in a row, or fewer, goes before the links of its queue (directive medium).
     /// 0 lets embeds queue up like any link.
     pub embed_preference_hops: u32,
-    /// When a URI under [`Strategy::Revisit`](crate::Strategy::Revisit) is probed again that failed or was disregarded.
+    /// When a URI under revisit is probed again that failed or was disregarded.
     pub max_wait: Duration,
     /// How many past visits a record keeps.
     pub history_length: usize,
-    /// Precedence of queues, 0 first. Queues of a lower number go before all others that are ready.
-    pub queue_precedence: u8,
+    /// Queues of this precedence or a higher number collect URIs and give none; none: all give.
+    pub precedence_floor: Option<u8>,
+    /// A queue that has been ready for so long counts as one precedence better, for each such time; none: a queue of a
+    /// better precedence always goes first.
+    pub ageing: Option<Duration>,
+    /// Cost that a queue may spend before it lets inactive queues of its precedence go first; none: no queue is inactive.
+    pub session_budget: Option<u32>,
+    /// Added to the cost of a URI that failed.
+    pub error_penalty: u32,
+    /// Bytes a second that all fetches together may average. Overshoots by as much as is in flight.
+    pub bandwidth: Option<u64>,
+    /// An embed on another registrable domain that its referrers have not linked to for so many of their visits is not
+    /// visited again; 0: it always is.
+    pub fade_after: u32,
+    /// How many refused URIs are remembered with the reason, for [`Frontier::why`](crate::Frontier::why).
+    pub refusals_max: u64,
     /// Bytes of the store's blocks held in memory.
     pub cache_bytes: u64,
 }
@@ -36,7 +59,11 @@ pub struct Config {
 impl Default for Config {
     fn default() -> Self {
         Self {
-            politeness: Politeness::default(),
+            queue: QueueSettings::default(),
+            resolver: None,
+            settings_hash: 0,
+            group: GroupSettings::default(),
+            source_quota: Quota::default(),
             // With doubling from half a minute to an hour, ten retries spread over three and a half hours.
             max_retries: 10,
             retry_delay: Duration::from_secs(30),
@@ -47,37 +74,16 @@ impl Default for Config {
             // Four weeks: the thesis' longest wait.
             max_wait: Duration::from_secs(28 * 24 * 3600),
             history_length: 10,
-            queue_precedence: 3,
+            precedence_floor: None,
+            ageing: Some(Duration::from_secs(24 * 3600)),
+            session_budget: None,
+            // The predecessor's.
+            error_penalty: 100,
+            bandwidth: None,
+            fade_after: 3,
+            // About 100 MB on disk.
+            refusals_max: 1_000_000,
             cache_bytes: 128 * 1024 * 1024,
-        }
-    }
-}
-
-/// How long a queue rests between the end of one fetch and the start of the next:
-/// `delay_factor` × the time the fetch took, held between `min_delay` and `max_delay`, and never less than the
-/// crawl-delay of its robots.txt or the `Retry-After` of its last response, as far as these are respected.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Politeness {
-    /// Multiplies the duration of the last fetch. Negative or not a number counts as 0.
-    pub delay_factor: f64,
-    /// Shortest rest.
-    pub min_delay: Duration,
-    /// Longest rest that the factor alone can bring. Where it is below `min_delay`, `min_delay` holds.
-    pub max_delay: Duration,
-    /// A longer crawl-delay is cut to this.
-    pub crawl_delay_max: Duration,
-    /// A longer `Retry-After` is cut to this.
-    pub retry_after_max: Duration,
-}
-
-impl Default for Politeness {
-    fn default() -> Self {
-        Self {
-            delay_factor: 5.0,
-            min_delay: Duration::from_secs(2),
-            max_delay: Duration::from_secs(5),
-            crawl_delay_max: Duration::from_secs(300),
-            retry_after_max: Duration::from_secs(3600),
         }
     }
 }

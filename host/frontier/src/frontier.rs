@@ -1,30 +1,32 @@
-//! The state machine: `schedule`, `next`, `finished`, and what operators and reports ask.
+//! The state machine: `schedule`, `next`, `finished`. What becomes of an outcome is in `settle.rs`, what operators do in
+//! `hand.rs`, what reports ask in `report.rs`.
 
 use std::{path::Path, sync::Arc, time::Duration};
 
 use jiff::Timestamp;
-use opilio_uri::Uri;
+use opilio_uri::{Hop, Uri};
 
 use crate::{
-    Candidate, Config, Directive, Disposition, Error, Finished, Issue, Next, Outcome,
-    PREREQUISITE_FAILED, PastVisit, Place, Politeness, QueueReport, RECORD_KEY_BYTES_MAX,
-    Scheduled, Standing, Statistics, Strategy, Success, Ticket, UriRecord,
+    Candidate, Config, Error, Finished, Issue, Next, Outcome, OverQuota, Quota,
+    RECORD_KEY_BYTES_MAX, Scheduled, TallyKind, Ticket, UriRecord,
     admission::{Origin, admit},
     candidate::is_queue_name,
     change::{self, Change, Issued, Written},
     instant::{self, Millis},
-    keys::{self, Rank},
-    line::First,
+    keys,
+    line::{First, Ordering},
     memory::{Busy, Memory},
     politeness,
     queue::QueueRecord,
     store::{Store, damaged, decode, encode},
-    visit,
 };
 
 /// URIs moved at a time from those waiting to those ready. A queue with more of them due at once, after a long stop,
 /// moves the earliest due first and the others with its next turns.
 const MOVED_MAX: usize = 10_000;
+
+/// How long a queue waits whose next URI may or may not exceed a quota, depending on what is in process elsewhere.
+const QUOTA_PAUSE: Duration = Duration::from_secs(1);
 
 /// Which URI next, and when.
 ///
@@ -35,9 +37,9 @@ const MOVED_MAX: usize = 10_000;
 /// After an error other than [`Error::UnknownTicket`] or [`Error::Name`] the frontier answers
 /// [`Error::Broken`] and must be opened again.
 pub struct Frontier {
-    store: Store,
-    config: Config,
-    memory: Memory,
+    pub(crate) store: Store,
+    pub(crate) config: Config,
+    pub(crate) memory: Memory,
     is_broken: bool,
 }
 
@@ -48,6 +50,16 @@ impl std::fmt::Debug for Frontier {
             .field("statistics", &self.statistics())
             .finish_non_exhaustive()
     }
+}
+
+/// What quotas say to a URI that could be issued.
+enum Admittance {
+    /// It counts in these tallies once it is finished.
+    Counted(Vec<Vec<u8>>),
+    /// Not to be fetched.
+    Over(OverQuota),
+    /// It depends on what is in process.
+    Unsettled,
 }
 
 impl Frontier {
@@ -68,7 +80,7 @@ impl Frontier {
     }
 
     /// Puts what is unknown into its queue, and moves what is known where the candidate gives a reason to. Answers stand
-    /// in the order of the candidates. All of them are one batch: thousands are well, millions are too many.
+    /// in the order of the candidates. All of them are one batch: a hundred thousand are well, millions are too many.
     ///
     /// # Errors
     /// Where the store fails; then none of the candidates is scheduled.
@@ -78,45 +90,53 @@ impl Frontier {
         now: Timestamp,
     ) -> Result<Vec<Scheduled>, Error> {
         self.attempt(|frontier| {
-            let (written, answers) = {
-                let mut change = frontier.change(now);
-                let answers = admit(&mut change, &frontier.memory, candidates, Origin::Caller)?;
-                (change.write()?, answers)
-            };
-            frontier.memory.follow(written);
-            Ok(answers)
+            frontier.applied(now, |change| admit(change, candidates, Origin::Caller))
         })
     }
 
-    /// The URI to fetch now, if there is one: from the queue that has been ready longest among those of the lowest
-    /// precedence, the first by directive, precedence, due time and arrival. A queue has one URI in process at a time.
+    /// The URI to fetch now, if there is one: from the queue that has been ready longest among those of the best
+    /// precedence, active ones first; of its URIs the first by directive, precedence, due time and arrival.
     ///
     /// # Errors
     /// Where the store fails.
     pub fn next(&mut self, now: Timestamp) -> Result<Next, Error> {
         self.attempt(|frontier| {
             frontier.put_back_recovered(now)?;
+            let now_millis = instant::floor(now);
+            let paid_until = frontier.memory.counters.paid_until;
+            if paid_until > now_millis {
+                return Ok(Next::WaitUntil(instant::timestamp(paid_until)));
+            }
+            for key in frontier.memory.groups.woken(now_millis) {
+                frontier.memory.line.insert_key(key);
+            }
+            let ordering = Ordering {
+                floor: frontier.config.precedence_floor,
+                ageing: frontier.config.ageing,
+            };
             loop {
                 let memory = &mut frontier.memory;
                 let busy_queues = &memory.busy_queues;
                 let first = memory
                     .line
-                    .first(&frontier.store, instant::floor(now), |queue| {
-                        busy_queues.contains(queue)
+                    .first(&frontier.store, now_millis, ordering, |queue| {
+                        busy_queues.get(queue).is_some_and(|busy| busy.is_full)
                     })?;
-                let queue: Arc<str> = match first {
-                    First::Ready(queue) => Arc::from(queue),
-                    First::At(wake) => return Ok(Next::WaitUntil(instant::timestamp(wake))),
-                    First::Nobody if frontier.memory.busy.is_empty() => return Ok(Next::Empty),
-                    First::Nobody => return Ok(Next::InProcess),
-                };
-                frontier.move_due(&queue, now)?;
-                match frontier.memory.head(&frontier.store, &queue)? {
-                    Some((ready_key, record_key)) => {
-                        return frontier.issue(queue, &ready_key, &record_key, now);
+                let woken = memory.groups.first_waking();
+                let (queue, key) = match (first, woken) {
+                    (First::Ready { queue, key }, _) => (Arc::<str>::from(queue), key),
+                    (First::At(at), woken) => {
+                        let wake = woken.map_or(at, |woken| woken.min(at));
+                        return Ok(Next::WaitUntil(instant::timestamp(wake)));
                     }
-                    // Its first URI was taken away meanwhile.
-                    None => frontier.apply(now, |change| change.line_up_again(&queue))?,
+                    (First::Nobody, Some(woken)) => {
+                        return Ok(Next::WaitUntil(instant::timestamp(woken)));
+                    }
+                    (First::Nobody, None) if memory.busy.is_empty() => return Ok(Next::Empty),
+                    (First::Nobody, None) => return Ok(Next::InProcess),
+                };
+                if let Some(issue) = frontier.issue_from(&queue, key, now)? {
+                    return Ok(Next::Issue(Box::new(issue)));
                 }
             }
         })
@@ -143,12 +163,13 @@ impl Frontier {
         self.attempt(|frontier| {
             let (written, finished) = {
                 let mut change = frontier.change(now);
+                change.finishes(&busy);
                 change.issued.insert(number.to_be_bytes().to_vec(), None);
                 change.line_up_again(&busy.queue)?;
                 let (disposition, scheduled) = frontier.settle(&mut change, &busy, outcome)?;
                 let next_ready = change
                     .queue(&busy.queue)?
-                    .next_ready()
+                    .next_ready(&frontier.config)
                     .max(instant::floor(now));
                 let finished = Finished {
                     disposition,
@@ -157,97 +178,14 @@ impl Frontier {
                 };
                 (change.write()?, finished)
             };
-            frontier.memory.release(number);
-            frontier.memory.follow(written);
+            let memory = &mut frontier.memory;
+            memory.release(number);
+            memory.follow(written);
+            if let Some((group, slot)) = &busy.group {
+                memory.groups.release(group, *slot, frontier.config.group);
+            }
             Ok(finished)
         })
-    }
-
-    /// The crawl in numbers, as of the last call.
-    #[must_use]
-    pub fn statistics(&self) -> Statistics {
-        let in_process = self.memory.busy.len() as u64;
-        let counted = self.memory.counters.statistics;
-        Statistics {
-            queued: counted.queued.saturating_sub(in_process),
-            in_process,
-            ..counted
-        }
-    }
-
-    /// What is known of exactly this URI.
-    ///
-    /// # Errors
-    /// Where the store fails.
-    pub fn record(&self, uri: &Uri) -> Result<Option<UriRecord>, Error> {
-        let key = uri.key();
-        if key.len() > RECORD_KEY_BYTES_MAX {
-            return Ok(None);
-        }
-        let Some(bytes) = self.store.uris.get(&key)? else {
-            return Ok(None);
-        };
-        let record = decode("a record of a URI", key.as_bytes(), &bytes)?;
-        Ok(Some(UriRecord {
-            uri: uri.as_str().to_owned(),
-            ..record
-        }))
-    }
-
-    /// All records whose key ([`Uri::key`]: the URI in SURT order) begins with `key_prefix`, in that order. Of what
-    /// changes meanwhile, some is seen and some is not.
-    pub fn records(
-        &self,
-        key_prefix: &str,
-    ) -> impl Iterator<Item = Result<UriRecord, Error>> + use<> {
-        self.store.uris.prefix(key_prefix).map(|guard| {
-            let (key, bytes) = guard.into_inner()?;
-            let uri = uri_of(&key)?;
-            let record: UriRecord = decode("a record of a URI", &key, &bytes)?;
-            Ok(UriRecord {
-                uri: uri.as_str().to_owned(),
-                ..record
-            })
-        })
-    }
-
-    /// Up to `queues_max` queues in the order of their names, from the first one behind `after` on.
-    ///
-    /// # Errors
-    /// Where the store fails.
-    pub fn queues(
-        &self,
-        after: Option<&str>,
-        queues_max: usize,
-        now: Timestamp,
-    ) -> Result<Vec<QueueReport>, Error> {
-        let mut from = after.unwrap_or_default().as_bytes().to_vec();
-        if after.is_some() {
-            from.push(0);
-        }
-        self.store
-            .queues
-            .range(from..)
-            .take(queues_max)
-            .map(|guard| self.report(guard, now))
-            .collect()
-    }
-
-    /// The queues that hold most URIs, the largest first. Reads all queues.
-    ///
-    /// # Errors
-    /// Where the store fails.
-    pub fn busiest(&self, queues_max: usize, now: Timestamp) -> Result<Vec<QueueReport>, Error> {
-        let mut busiest: Vec<QueueReport> = Vec::new();
-        for guard in self.store.queues.iter() {
-            busiest.push(self.report(guard, now)?);
-            // Sorted now and then, so that memory holds a few times what was asked for.
-            if busiest.len() > queues_max.saturating_mul(4).max(1024) {
-                keep_largest(&mut busiest, queues_max);
-            }
-        }
-        keep_largest(&mut busiest, queues_max);
-        Ok(busiest)
     }
 
     /// What was kept under a server's name.
@@ -289,7 +227,7 @@ impl Frontier {
     }
 
     /// Gives a queue the crawl-delay of its robots.txt, or takes it away. Holds from the end of its next fetch, the one
-    /// in process included. Respected up to [`Politeness::crawl_delay_max`].
+    /// in process included. Respected up to [`Politeness::crawl_delay_max`](crate::Politeness::crawl_delay_max).
     ///
     /// # Errors
     /// [`Error::Name`] where no queue can have this name. Where the store fails.
@@ -297,45 +235,43 @@ impl Frontier {
         &mut self,
         queue: &str,
         crawl_delay: Option<Duration>,
+        now: Timestamp,
     ) -> Result<(), Error> {
-        self.set(queue, |record| record.crawl_delay = crawl_delay)
+        self.set(queue, now, |record| record.crawl_delay = crawl_delay)
     }
 
-    /// Gives a queue a politeness of its own, or takes it away. Holds from the end of its next fetch, the one in process
-    /// included.
+    /// Says which address a queue's server has, for those that are grouped by it; none takes it out of its group. A group
+    /// that its settings name goes before.
     ///
     /// # Errors
-    /// [`Error::Name`] where no queue can have this name. Where the store fails.
-    pub fn set_politeness(
+    /// [`Error::Name`] where no queue or group can have this name. Where the store fails.
+    pub fn set_address_group(
         &mut self,
         queue: &str,
-        politeness: Option<Politeness>,
+        group: Option<&str>,
+        now: Timestamp,
     ) -> Result<(), Error> {
-        self.set(queue, |record| record.politeness = politeness)
-    }
-
-    /// Removes a URI, so that it may be found again. False where it is unknown or in process.
-    ///
-    /// # Errors
-    /// Where the store fails.
-    pub fn forget(&mut self, uri: &Uri, now: Timestamp) -> Result<bool, Error> {
-        self.withdraw(uri, now, |change, key, mut record| {
-            change.stand(&mut record, Standing::Open);
-            let discovered = &mut change.counters.statistics.discovered;
-            *discovered = discovered.saturating_sub(1);
-            change.remove(key, record.canonical);
+        if let Some(group) = group
+            && !is_queue_name(group)
+        {
+            return Err(Error::Name { bytes: group.len() });
+        }
+        self.set(queue, now, |record| {
+            record.address_group = group.map(str::to_owned);
         })
     }
 
-    /// Takes a URI out of its queue and keeps it known, so that it is not found again. Forcing it brings it back. False
-    /// where it is unknown or in process.
+    /// Adds to the time spent crawling.
     ///
     /// # Errors
     /// Where the store fails.
-    pub fn delete(&mut self, uri: &Uri, now: Timestamp) -> Result<bool, Error> {
-        self.withdraw(uri, now, |change, key, mut record| {
-            record.place = Place::Deleted;
-            change.put(key, record);
+    pub fn add_run_time(&mut self, run_time: Duration) -> Result<(), Error> {
+        self.attempt(|frontier| {
+            let counters = &mut frontier.memory.counters;
+            let total = &mut counters.statistics.run_time;
+            *total = total.saturating_add(run_time);
+            let counters = encode(counters)?;
+            Ok(frontier.store.meta.insert("counters", counters)?)
         })
     }
 
@@ -348,7 +284,10 @@ impl Frontier {
     }
 
     /// Runs what may fail halfway; if it does, memory is not trusted any more.
-    fn attempt<T>(&mut self, run: impl FnOnce(&mut Self) -> Result<T, Error>) -> Result<T, Error> {
+    pub(crate) fn attempt<T>(
+        &mut self,
+        run: impl FnOnce(&mut Self) -> Result<T, Error>,
+    ) -> Result<T, Error> {
         if self.is_broken {
             return Err(Error::Broken);
         }
@@ -358,98 +297,71 @@ impl Frontier {
     }
 
     fn change(&self, now: Timestamp) -> Change<'_> {
-        let memory = &self.memory;
-        Change::new(
-            &self.store,
-            &self.config,
-            &memory.queues,
-            &memory.busy_queues,
-            memory.counters,
-            now,
-        )
+        Change::new(&self.store, &self.config, &self.memory, now)
     }
 
-    fn apply(
+    /// Writes what `alter` makes of the store.
+    pub(crate) fn applied<T>(
         &mut self,
         now: Timestamp,
-        alter: impl FnOnce(&mut Change<'_>) -> Result<(), Error>,
-    ) -> Result<(), Error> {
-        let written: Written = {
+        alter: impl FnOnce(&mut Change<'_>) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let (written, answer): (Written, T) = {
             let mut change = self.change(now);
-            alter(&mut change)?;
-            change.write()?
+            let answer = alter(&mut change)?;
+            (change.write()?, answer)
         };
         self.memory.follow(written);
-        Ok(())
+        Ok(answer)
     }
 
-    fn set(&mut self, queue: &str, set: impl FnOnce(&mut QueueRecord)) -> Result<(), Error> {
+    fn set(
+        &mut self,
+        queue: &str,
+        now: Timestamp,
+        set: impl FnOnce(&mut QueueRecord),
+    ) -> Result<(), Error> {
         if !is_queue_name(queue) {
             return Err(Error::Name { bytes: queue.len() });
         }
-        // A queue's settings do not depend on the time, and it keeps its place in the line.
         self.attempt(|frontier| {
-            frontier.apply(Timestamp::UNIX_EPOCH, |change| {
+            frontier.applied(now, |change| {
                 set(change.queue(queue)?);
                 Ok(())
             })
         })
     }
 
-    fn withdraw(
-        &mut self,
-        uri: &Uri,
-        now: Timestamp,
-        then: impl FnOnce(&mut Change<'_>, &str, UriRecord),
-    ) -> Result<bool, Error> {
-        let key = uri.key();
-        if key.len() > RECORD_KEY_BYTES_MAX || self.memory.is_record_busy(&key) {
-            return Ok(false);
-        }
-        self.attempt(|frontier| {
-            let mut is_known = false;
-            frontier.apply(now, |change| {
-                let Some(record) = change.record(&key)? else {
-                    return Ok(());
-                };
-                is_known = true;
-                change.take_queued(&record)?;
-                if matches!(record.place, Place::Queued { .. }) {
-                    let queued = &mut change.counters.statistics.queued;
-                    *queued = queued.saturating_sub(1);
-                }
-                then(change, &key, record);
-                Ok(())
-            })?;
-            Ok(is_known)
-        })
-    }
-
     /// Queues of which a URI was in process when an earlier process ended rest as if that fetch had ended only now, and
     /// had taken long: nobody knows when it did.
-    fn put_back_recovered(&mut self, now: Timestamp) -> Result<(), Error> {
+    pub(crate) fn put_back_recovered(&mut self, now: Timestamp) -> Result<(), Error> {
         if self.memory.recovered.is_empty() {
             return Ok(());
         }
         let recovered = std::mem::take(&mut self.memory.recovered);
-        let default = self.config.politeness;
+        let group_delay = self.config.group.min_delay;
         tracing::info!(
             uris = recovered.len(),
             "put back what was in process when the store was last closed"
         );
-        self.apply(now, |change| {
+        self.applied(now, |change| {
             for (ticket, issued) in &recovered {
                 change.issued.insert(ticket.to_be_bytes().to_vec(), None);
                 if !politeness::is_free(uri_of(issued.record_key.as_bytes())?.as_str()) {
+                    let config = change.config;
                     let record = change.queue(&issued.queue)?;
                     let rest = politeness::longest_rest(
-                        &record.politeness.unwrap_or(default),
+                        &record.settings(config).politeness,
                         record.crawl_delay,
                     );
                     // Should the clock have gone back, the rest from when it was issued is the longer one.
-                    let from_issue = instant::after(instant::timestamp(issued.at), rest);
-                    record.set_next_ready(record.next_ready().max(from_issue));
-                    change.rest(&issued.queue, rest)?;
+                    let issued_at = instant::timestamp(issued.at);
+                    record.rest(issued.slot, instant::after(issued_at, rest));
+                    change.rest(&issued.queue, issued.slot, rest)?;
+                    if let Some((group, slot)) = &issued.group {
+                        let until = instant::after(now.max(issued_at), group_delay);
+                        change.rest_group(group, *slot, until)?;
+                    }
                 }
                 change.line_up_again(&issued.queue)?;
             }
@@ -457,40 +369,102 @@ impl Frontier {
         })
     }
 
-    /// Moves what has become due in a queue to what is ready there.
-    fn move_due(&mut self, queue: &Arc<str>, now: Timestamp) -> Result<(), Error> {
-        let first_due = match self.memory.queues.get(queue) {
-            Some(record) => record.first_due,
-            None => match change::read_queue(&self.store, queue)? {
-                Some(record) => {
-                    let first_due = record.first_due;
-                    self.memory.queues.insert(queue.clone(), record);
-                    first_due
-                }
-                None => {
-                    return Err(damaged(
-                        "a turn of a queue without a record",
-                        queue.as_bytes(),
-                    ));
-                }
-            },
-        };
-        let now_millis = instant::floor(now);
-        if first_due > now_millis {
-            return Ok(());
+    /// A queue's record, as memory or the store has it.
+    fn queue_record(&mut self, queue: &Arc<str>) -> Result<&QueueRecord, Error> {
+        if !self.memory.queues.contains_key(queue) {
+            let record = change::read_queue(&self.store, queue)?
+                .ok_or_else(|| damaged("a turn of a queue without a record", queue.as_bytes()))?;
+            self.memory.queues.insert(queue.clone(), record);
         }
-        let (due, next_due) = Memory::due(&self.store, queue, first_due, now_millis, MOVED_MAX)?;
-        self.apply(now, |change| change.move_due(queue, due, next_due))
+        self.memory.queues.get(queue).ok_or(Error::Broken)
+    }
+
+    /// Issues the first URI of the queue that stands first in the line, with this key. None where it cannot: then it
+    /// stands elsewhere now, or back for its group.
+    fn issue_from(
+        &mut self,
+        queue: &Arc<str>,
+        key: Vec<u8>,
+        now: Timestamp,
+    ) -> Result<Option<Issue>, Error> {
+        let now_millis = instant::floor(now);
+        let record = self.queue_record(queue)?;
+        if record
+            .turn
+            .is_none_or(|turn| keys::turn(record.precedence, turn, queue) != key)
+        {
+            // It has moved while it stood back for its group.
+            self.memory.line.remove_key(&key);
+            return Ok(None);
+        }
+        let first_due = record.first_due;
+        let record = record.clone();
+        let mut group = None;
+        if let Some(name) = record.group(&self.config) {
+            let settings = self.config.group;
+            let groups = &mut self.memory.groups;
+            match groups.slot(&self.store, name, settings, now_millis)? {
+                Ok(slot) => group = Some((name.to_owned(), slot)),
+                Err(at) => {
+                    self.memory.line.remove_key(&key);
+                    groups.park(name, key, at);
+                    return Ok(None);
+                }
+            }
+        }
+        if first_due <= now_millis {
+            self.move_due(queue, first_due, now)?;
+            // What has become due may give the queue another place.
+            let place = self.memory.queues.get(queue).map(|record| {
+                record
+                    .turn
+                    .map(|turn| keys::turn(record.precedence, turn, queue))
+            });
+            if place.flatten().is_none_or(|place| place != key) {
+                return Ok(None);
+            }
+        }
+        let free = record.free_slot(&self.memory.busy_queue(queue), &self.config);
+        let head = self.memory.head(&self.store, queue)?;
+        match (free, head) {
+            (Some((slot, _)), Some((ready_key, record_key))) => {
+                self.issue(queue, slot, group, ready_key, &record_key, now)
+            }
+            // Its first URI was taken away meanwhile.
+            _ => self.applied(now, |change| {
+                change.line_up_again(queue)?;
+                Ok(None)
+            }),
+        }
+    }
+
+    /// Moves what has become due in a queue to what is ready there.
+    fn move_due(
+        &mut self,
+        queue: &Arc<str>,
+        first_due: Millis,
+        now: Timestamp,
+    ) -> Result<(), Error> {
+        let (due, next_due) = Memory::due(
+            &self.store,
+            queue,
+            first_due,
+            instant::floor(now),
+            MOVED_MAX,
+        )?;
+        self.applied(now, |change| change.move_due(queue, due, next_due))
     }
 
     fn issue(
         &mut self,
-        queue: Arc<str>,
-        ready_key: &[u8],
+        queue: &Arc<str>,
+        slot: u16,
+        group: Option<(String, u16)>,
+        ready_key: Vec<u8>,
         record_key: &[u8],
         now: Timestamp,
-    ) -> Result<Next, Error> {
-        let rank = keys::rank(ready_key).ok_or_else(|| damaged("a malformed rank", ready_key))?;
+    ) -> Result<Option<Issue>, Error> {
+        let rank = keys::rank(&ready_key).ok_or_else(|| damaged("a malformed rank", &ready_key))?;
         let uri = uri_of(record_key)?;
         let key = String::from_utf8_lossy(record_key).into_owned();
         let bytes = self
@@ -500,309 +474,173 @@ impl Frontier {
             .ok_or_else(|| damaged("a queued URI without a record", record_key))?;
         let mut record: UriRecord = decode("a record of a URI", record_key, &bytes)?;
         uri.as_str().clone_into(&mut record.uri);
+        let (tallies, over_quota) = match self.admittance(queue, &uri, &record)? {
+            Admittance::Counted(tallies) => (tallies, None),
+            Admittance::Over(over) => (Vec::new(), Some(over)),
+            Admittance::Unsettled => {
+                return self.applied(now, |change| {
+                    change.rest_all(queue, QUOTA_PAUSE)?;
+                    change.line_up_again(queue)?;
+                    Ok(None)
+                });
+            }
+        };
 
         let ticket = self.memory.next_ticket;
         let now_millis = instant::floor(now);
+        let overdue = u64::try_from(now_millis.saturating_sub(rank.due)).unwrap_or(0);
+        let overdue = Duration::from_millis(overdue);
         let issued = Issued {
             record_key: key.clone(),
             queue: queue.to_string(),
+            slot,
+            group: group.clone(),
             at: now_millis,
         };
-        // Its place in the queue and in the line stay in the store, where a later process would find them.
-        self.store
-            .issued
-            .insert(ticket.to_be_bytes(), encode(&issued)?)?;
+        let busy = Busy {
+            record_key: key,
+            queue: queue.clone(),
+            ready_key,
+            slot,
+            group,
+            is_prerequisite: rank.directive == crate::Directive::Highest,
+            tallies,
+            overdue,
+        };
+        self.take_out(ticket, &issued, &busy, now)?;
         self.memory.next_ticket += 1;
-        if let Some(held) = self.memory.queues.get(&queue)
-            && let Some(turn) = held.turn
-        {
-            self.memory.line.remove(held.precedence, turn, &queue);
-        }
-        self.memory.issue(
-            ticket,
-            Busy {
-                record_key: key,
-                queue: queue.clone(),
-            },
-        );
-        let overdue = u64::try_from(now_millis.saturating_sub(rank.due)).unwrap_or(0);
-        Ok(Next::Issue(Box::new(Issue {
+        let in_process = self.memory.busy_queue(queue);
+        // Written with the queue where its record changed; what is alone is full.
+        let in_process = if in_process.slots.contains(&slot) {
+            in_process
+        } else {
+            let mut alone = self.memory.busy_with(&busy);
+            if let Some(record) = self.memory.queues.get(queue) {
+                alone.fill(record, &self.config);
+            }
+            alone
+        };
+        self.memory.issue(ticket, busy, in_process);
+        Ok(Some(Issue {
             ticket: Ticket(ticket),
             uri,
             record,
             queue: queue.to_string(),
             due: instant::timestamp(rank.due),
-            overdue: Duration::from_millis(overdue),
-        })))
+            overdue,
+            over_quota,
+        }))
     }
 
-    /// What an outcome does to its URI, its queue and what it brought.
-    fn settle(
-        &self,
-        change: &mut Change<'_>,
+    /// Remembers that a URI is in process. Its place in its queue stays in the store, where a later process would find
+    /// it; so does the queue's place in the line, unless the queue goes on issuing.
+    fn take_out(
+        &mut self,
+        ticket: u64,
+        issued: &Issued,
         busy: &Busy,
-        outcome: Outcome,
-    ) -> Result<(Disposition, Vec<Scheduled>), Error> {
-        let Busy {
-            record_key: key,
-            queue,
-        } = busy;
-        let mut record = change.known_record(key)?;
-        let rank = change::rank(&record)
-            .ok_or_else(|| damaged("a URI in process that is not queued", key.as_bytes()))?;
-
-        let outcome = match outcome {
-            Outcome::Deferred { prerequisites } => {
-                return self.defer(change, busy, record, rank, prerequisites);
-            }
-            outcome => outcome,
-        };
-        let fetch_duration = match &outcome {
-            Outcome::Succeeded(success) => Some(success.fetch_duration),
-            Outcome::Retry { fetch_duration, .. }
-            | Outcome::Disregarded { fetch_duration, .. }
-            | Outcome::Failed { fetch_duration, .. } => *fetch_duration,
-            Outcome::Deferred { .. } => None,
-        };
-        if let Some(fetch_duration) = fetch_duration
-            && !politeness::is_free(uri_of(key.as_bytes())?.as_str())
-        {
-            let rest = change.polite_rest(queue, fetch_duration)?;
-            change.rest(queue, rest)?;
-        }
-        record.deferrals = 0;
-
-        match outcome {
-            Outcome::Succeeded(success) => {
-                let Success {
-                    visit,
-                    wait,
-                    outlinks,
-                    ..
-                } = *success;
-                let counted = change.queue(queue)?;
-                counted.failures = 0;
-                counted.succeeded += 1;
-                visit::note(
-                    &mut record,
-                    &mut change.counters.statistics,
-                    visit,
-                    change.now,
-                    self.config.history_length,
-                );
-                change.stand(&mut record, Standing::Succeeded);
-                record.wait = wait.or(record.wait);
-                let canonical = record.canonical;
-                let disposition = match self.complete(change, busy, record, rank, wait)? {
-                    Some(again) => Disposition::Waiting(again),
-                    None => Disposition::Done,
-                };
-                let scheduled = admit(change, &self.memory, outlinks, Origin::Document(canonical))?;
-                Ok((disposition, scheduled))
-            }
-            Outcome::Retry { status, after, .. } => {
-                let politeness = change
-                    .queue(queue)?
-                    .politeness
-                    .unwrap_or(self.config.politeness);
-                let counted = change.queue(queue)?;
-                counted.failures = counted.failures.saturating_add(1);
-                let back_off = politeness::back_off(&self.config, counted.failures);
-                let asked = after.unwrap_or_default().min(politeness.retry_after_max);
-                change.rest(queue, back_off.max(asked))?;
-                record.status = status;
-                record.attempts += 1;
-                if record.attempts > self.config.max_retries {
-                    let tries = record.attempts;
-                    let again = self.fail(change, busy, record, rank, status)?;
-                    return Ok((
-                        Disposition::GivenUp {
-                            status,
-                            tries,
-                            again,
-                        },
-                        Vec::new(),
-                    ));
-                }
-                change.counters.statistics.retries += 1;
-                let attempts = record.attempts;
-                // Behind the others of its rank, so that one bad URI does not hold them up; but what others depend on
-                // stays before them.
-                if rank.directive == Directive::Highest {
-                    change.put(key, record);
-                } else {
-                    self.put_behind(change, busy, record, rank)?;
-                }
-                Ok((Disposition::Retrying { attempts }, Vec::new()))
-            }
-            Outcome::Failed { status, .. } => {
-                let disposition = match self.fail(change, busy, record, rank, status)? {
-                    Some(again) => Disposition::Waiting(again),
-                    None => Disposition::Done,
-                };
-                Ok((disposition, Vec::new()))
-            }
-            Outcome::Disregarded { status, .. } => {
-                record.status = status;
-                change.stand(&mut record, Standing::Disregarded);
-                let wait = self.probe_wait(&record);
-                let disposition = match self.complete(change, busy, record, rank, wait)? {
-                    Some(again) => Disposition::Waiting(again),
-                    None => Disposition::Done,
-                };
-                Ok((disposition, Vec::new()))
-            }
-            Outcome::Deferred { .. } => Err(damaged("a deferral settled twice", key.as_bytes())),
-        }
-    }
-
-    fn defer(
-        &self,
-        change: &mut Change<'_>,
-        busy: &Busy,
-        mut record: UriRecord,
-        rank: Rank,
-        prerequisites: Vec<Candidate>,
-    ) -> Result<(Disposition, Vec<Scheduled>), Error> {
-        record.deferrals += 1;
-        if record.deferrals > self.config.max_deferrals {
-            let tries = record.deferrals;
-            record.deferrals = 0;
-            let status = PREREQUISITE_FAILED;
-            let again = self.fail(change, busy, record, rank, status)?;
-            return Ok((
-                Disposition::GivenUp {
-                    status,
-                    tries,
-                    again,
-                },
-                Vec::new(),
-            ));
-        }
-        change.counters.statistics.deferrals += 1;
-        change.put(&busy.record_key, record);
-        let scheduled = admit(
-            change,
-            &self.memory,
-            prerequisites,
-            Origin::Prerequisites(&busy.queue),
-        )?;
-        if rank.directive == Directive::Highest {
-            // One prerequisite depends on another, which has just been put behind it.
-            let record = change.known_record(&busy.record_key)?;
-            self.put_behind(change, busy, record, rank)?;
-        }
-        Ok((Disposition::Deferred, scheduled))
-    }
-
-    fn put_behind(
-        &self,
-        change: &mut Change<'_>,
-        busy: &Busy,
-        mut record: UriRecord,
-        rank: Rank,
+        now: Timestamp,
     ) -> Result<(), Error> {
-        change.take_ready(&busy.queue, rank)?;
-        let behind = Rank {
-            due: rank.due.max(instant::floor(change.now)),
-            arrival: change.counters.arrival(),
-            ..rank
-        };
-        record.place = change::place(behind);
-        change.put_ready(&busy.queue, behind, &busy.record_key)?;
-        change.put(&busy.record_key, record);
+        let record = self.queue_record(&busy.queue)?.clone();
+        let goes_on = record.settings(&self.config).valence > 1;
+        let is_activated = self.config.session_budget.is_some() && record.balance <= 0;
+        if goes_on || is_activated {
+            let session_budget = self.config.session_budget;
+            return self.applied(now, |change| {
+                change.issues(busy);
+                change
+                    .issued
+                    .insert(ticket.to_be_bytes().to_vec(), Some(encode(issued)?));
+                let queue = change.queue(&busy.queue)?;
+                if let Some(budget) = session_budget.filter(|_| is_activated) {
+                    queue.balance = budget.into();
+                }
+                change.line_up_again(&busy.queue)
+            });
+        }
+        self.store
+            .issued
+            .insert(ticket.to_be_bytes(), encode(issued)?)?;
+        if let Some(turn) = record.turn {
+            self.memory
+                .line
+                .remove(record.precedence, turn, &busy.queue);
+        }
         Ok(())
     }
 
-    /// A turn that ended without a response, for good or for a long while.
-    fn fail(
-        &self,
-        change: &mut Change<'_>,
-        busy: &Busy,
-        mut record: UriRecord,
-        rank: Rank,
-        status: i32,
-    ) -> Result<Option<Timestamp>, Error> {
-        record.status = status;
-        let past = PastVisit {
-            at: change.now,
-            status,
-            state: crate::ContentState::Unknown,
-            size: None,
-        };
-        visit::remember(&mut record, past, self.config.history_length);
-        change.stand(&mut record, Standing::Failed);
-        let wait = self.probe_wait(&record);
-        self.complete(change, busy, record, rank, wait)
-    }
-
-    /// How long what failed or was disregarded waits; none under snapshot.
-    fn probe_wait(&self, record: &UriRecord) -> Option<Duration> {
-        (record.strategy == Strategy::Revisit).then_some(self.config.max_wait)
-    }
-
-    /// Takes a URI whose turn is complete out of what is ready, and lets it wait if it shall.
-    fn complete(
-        &self,
-        change: &mut Change<'_>,
-        busy: &Busy,
-        mut record: UriRecord,
-        rank: Rank,
-        wait: Option<Duration>,
-    ) -> Result<Option<Timestamp>, Error> {
-        let Busy {
-            record_key: key,
-            queue,
-        } = busy;
-        record.attempts = 0;
-        change.take_ready(queue, rank)?;
-        change.queue(queue)?.finished += 1;
-        let due: Option<Millis> = wait.map(|wait| instant::after(change.now, wait));
-        match due {
-            Some(due) => {
-                let arrival = change.counters.arrival();
-                let rank = Rank {
-                    directive: Directive::Normal,
-                    precedence: record.precedence,
-                    due,
-                    arrival,
-                };
-                record.place = change::place(rank);
-                change.put_waiting(queue, rank, key)?;
-            }
-            None => {
-                record.place = Place::Done;
-                let queued = &mut change.counters.statistics.queued;
-                *queued = queued.saturating_sub(1);
-            }
+    /// What the quotas of its host, domain and source say to a URI.
+    fn admittance(
+        &mut self,
+        queue: &Arc<str>,
+        uri: &Uri,
+        record: &UriRecord,
+    ) -> Result<Admittance, Error> {
+        if is_prerequisite(uri, record) {
+            return Ok(Admittance::Counted(Vec::new()));
         }
-        change.put(key, record);
-        Ok(due.map(instant::timestamp))
-    }
-
-    fn report(&self, guard: fjall::Guard, now: Timestamp) -> Result<QueueReport, Error> {
-        let (key, bytes) = guard.into_inner()?;
-        let name = std::str::from_utf8(&key).map_err(|_| damaged("a queue's name", &key))?;
-        let record = decode("a queue's record", &key, &bytes)?;
-        Ok(QueueReport::new(
-            name,
-            &record,
-            self.memory.busy_queues.contains(name),
-            now,
-        ))
+        let settings = self.queue_record(queue)?.clone();
+        let settings = settings.settings(&self.config);
+        let quotas = quotas(
+            settings.host_quota,
+            settings.domain_quota,
+            &self.config,
+            uri,
+            record,
+        );
+        let mut keys = Vec::new();
+        let mut is_settled = true;
+        for (kind, name, quota) in quotas {
+            let key = keys::tally(kind, &name);
+            let tally = change::read_tally(&self.store, &key)?;
+            if let Some(limit) = quota.reached(&tally, 0) {
+                return Ok(Admittance::Over(OverQuota { kind, name, limit }));
+            }
+            is_settled &= quota.reached(&tally, self.memory.reserved(&key)).is_none();
+            keys.push(key);
+        }
+        Ok(if is_settled {
+            Admittance::Counted(keys)
+        } else {
+            Admittance::Unsettled
+        })
     }
 }
 
-fn keep_largest(queues: &mut Vec<QueueReport>, queues_max: usize) {
-    queues.sort_by(|a, b| {
-        (b.ready + b.waiting)
-            .cmp(&(a.ready + a.waiting))
-            .then_with(|| a.queue.cmp(&b.queue))
-    });
-    queues.truncate(queues_max);
+/// Whether others depend on it: it counts against no quota and costs no budget.
+pub(crate) fn is_prerequisite(uri: &Uri, record: &UriRecord) -> bool {
+    politeness::is_free(uri.as_str()) || record.hop_path.last() == Some(Hop::Prerequisite)
 }
 
-fn uri_of(record_key: &[u8]) -> Result<Uri, Error> {
+/// The quotas that a URI falls under, with the names they are kept for.
+fn quotas(
+    host: Quota,
+    domain: Quota,
+    config: &Config,
+    uri: &Uri,
+    record: &UriRecord,
+) -> Vec<(TallyKind, String, Quota)> {
+    let mut quotas = Vec::new();
+    let mut add = |kind, name: Option<&str>, quota: Quota| {
+        if let Some(name) = name.filter(|_| !quota.is_none()) {
+            quotas.push((kind, name.to_owned(), quota));
+        }
+    };
+    add(TallyKind::Host, uri.host(), host);
+    add(
+        TallyKind::Domain,
+        uri.registrable_domain().or_else(|| uri.host()),
+        domain,
+    );
+    add(
+        TallyKind::Source,
+        record.source.as_deref(),
+        config.source_quota,
+    );
+    quotas
+}
+
+pub(crate) fn uri_of(record_key: &[u8]) -> Result<Uri, Error> {
     std::str::from_utf8(record_key)
         .ok()
         .and_then(|key| Uri::from_key(key).ok())

@@ -21,12 +21,17 @@ pub(crate) fn floor(time: Timestamp) -> Millis {
 pub(crate) fn after(time: Timestamp, rest: Duration) -> Millis {
     let start = floor(time);
     let partial = time > timestamp(start);
-    let rest = Millis::try_from(rest.as_nanos().div_ceil(1_000_000)).unwrap_or(Millis::MAX);
+    let rest = millis(rest);
     // A time past what can be written (year 9999) is never.
     start
         .saturating_add(rest)
         .saturating_add(partial.into())
         .min(Timestamp::MAX.as_millisecond())
+}
+
+/// A length of time, a started millisecond counted in full.
+pub(crate) fn millis(duration: Duration) -> Millis {
+    Millis::try_from(duration.as_nanos().div_ceil(1_000_000)).unwrap_or(Millis::MAX)
 }
 
 /// Back again; times out of jiff's range become its ends.

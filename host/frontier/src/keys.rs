@@ -4,11 +4,15 @@
 //! | keyspace  | key                                                   | value                          |
 //! |-----------|-------------------------------------------------------|--------------------------------|
 //! | `uris`    | record key: the exact URI in SURT order               | `UriRecord`                    |
-//! | `canon`   | hash of authority, hash of canonical form (8 + 8)     | record key; empty where the canonical form is the URI |
+//! | `canon`   | hash of authority, hash of canonical form (8 + 8)     | record key, written against the canonical form |
 //! | `ready`   | queue, NUL, directive, precedence, due, arrival       | record key                     |
 //! | `waiting` | queue, NUL, due, arrival                              | directive, precedence, record key |
 //! | `queues`  | queue                                                 | `QueueRecord`                  |
-//! | `turns`   | precedence, wake, arrival, queue                      | nothing                        |
+//! | `turns`   | precedence, inactive (0, 1), wake, arrival, queue     | nothing                        |
+//! | `groups`  | server group                                          | when its slots may issue again |
+//! | `tallies` | kind, NUL, name of host, domain or source             | `Tally`                        |
+//! | `embeds`  | hash of a page (16), record key of an embed           | visits without it              |
+//! | `refused` | hash of a URI (16)                                    | `Rejection`                    |
 //! | `issued`  | ticket                                                | `Issued`                       |
 //! | `servers` | the caller's names                                    | the caller's bytes             |
 //! | `meta`    | `format`, `counters`, `identity`                      | version, `Counters`, the caller's bytes |
@@ -19,7 +23,7 @@
 use sha1::{Digest as _, Sha1};
 
 use crate::{
-    Directive,
+    Directive, TallyKind,
     instant::{self, Millis},
     queue::Turn,
     record::CanonicalKey,
@@ -87,8 +91,9 @@ pub(crate) fn from_waiting_value(value: &[u8]) -> Option<(Directive, u8, &[u8])>
 }
 
 pub(crate) fn turn(precedence: u8, turn: Turn, queue: &str) -> Vec<u8> {
-    let mut key = Vec::with_capacity(17 + queue.len());
+    let mut key = Vec::with_capacity(18 + queue.len());
     key.push(precedence);
+    key.push(turn.is_inactive.into());
     key.extend(instant::sortable(turn.wake));
     key.extend(turn.arrival.to_be_bytes());
     key.extend(queue.as_bytes());
@@ -97,7 +102,7 @@ pub(crate) fn turn(precedence: u8, turn: Turn, queue: &str) -> Vec<u8> {
 
 /// Wake-up time and queue in a key of `turns`; none where it is malformed.
 pub(crate) fn from_turn(key: &[u8]) -> Option<(Millis, &str)> {
-    let (wake, rest) = key.get(1..)?.split_first_chunk::<8>()?;
+    let (wake, rest) = key.get(2..)?.split_first_chunk::<8>()?;
     Some((
         instant::from_sortable(*wake),
         std::str::from_utf8(rest.get(8..)?).ok()?,
@@ -117,6 +122,72 @@ pub(crate) fn queue_end(queue: &str) -> Vec<u8> {
     let mut key = Vec::with_capacity(queue.len() + 1);
     key.extend(queue.as_bytes());
     key.push(1);
+    key
+}
+
+/// A record key as the index of canonical forms keeps it: nothing where it is the canonical form's own key; otherwise how
+/// many bytes it shares with that at its start and at its end, and what it has between them.
+pub(crate) fn to_canonical_value(record_key: &str, canonical_key: &str) -> Vec<u8> {
+    if record_key == canonical_key {
+        return Vec::new();
+    }
+    let (own, other) = (record_key.as_bytes(), canonical_key.as_bytes());
+    let shortest = own.len().min(other.len());
+    let start = own.iter().zip(other).take_while(|(a, b)| a == b).count();
+    let end = own
+        .iter()
+        .rev()
+        .zip(other.iter().rev())
+        .take(shortest - start)
+        .take_while(|(a, b)| a == b)
+        .count();
+    let mut value = Vec::with_capacity(own.len() - start - end + 4);
+    for count in [start, end] {
+        // Record keys are shorter than 64 KiB.
+        value.extend(u16::try_from(count).unwrap_or(u16::MAX).to_be_bytes());
+    }
+    value.extend(&own[start..own.len() - end]);
+    value
+}
+
+/// The record key that [`to_canonical_value`] made the value of; none where they do not fit together.
+pub(crate) fn from_canonical_value(value: &[u8], canonical_key: &str) -> Option<String> {
+    if value.is_empty() {
+        return Some(canonical_key.to_owned());
+    }
+    let other = canonical_key.as_bytes();
+    let (start, rest) = value.split_first_chunk::<2>()?;
+    let (end, between) = rest.split_first_chunk::<2>()?;
+    let start = usize::from(u16::from_be_bytes(*start));
+    let end = usize::from(u16::from_be_bytes(*end));
+    let mut key = other.get(..start)?.to_vec();
+    key.extend(between);
+    key.extend(other.get(other.len().checked_sub(end)?..)?);
+    String::from_utf8(key).ok()
+}
+
+/// The hash that a page's embeds stand under.
+pub(crate) fn page(record_key: &str) -> [u8; 16] {
+    canonical(record_key)
+}
+
+/// The embeds of a page: the first key of its own, and the first past them.
+pub(crate) fn embeds_of(page: &[u8; 16]) -> (Vec<u8>, Vec<u8>) {
+    let mut end = page.to_vec();
+    end.push(u8::MAX);
+    (page.to_vec(), end)
+}
+
+pub(crate) fn embed(page: &[u8; 16], embed: &str) -> Vec<u8> {
+    let mut key = page.to_vec();
+    key.extend(embed.as_bytes());
+    key
+}
+
+pub(crate) fn tally(kind: TallyKind, name: &str) -> Vec<u8> {
+    let mut key = kind.name().as_bytes().to_vec();
+    key.push(0);
+    key.extend(name.as_bytes());
     key
 }
 
@@ -203,6 +274,7 @@ mod tests {
     #[test]
     fn what_goes_into_a_key_comes_out_again() {
         let turn = Turn {
+            is_inactive: true,
             wake: -5,
             arrival: 7,
         };
@@ -215,6 +287,21 @@ mod tests {
             from_waiting_value(&waiting_value(Directive::High, 4, b"key")),
             Some((Directive::High, 4, &b"key"[..]))
         );
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn a_canonical_value_gives_the_record_key_back(record in "[ab]{0,12}", canonical in "[ab]{0,12}") {
+            let value = to_canonical_value(&record, &canonical);
+            proptest::prop_assert_eq!(from_canonical_value(&value, &canonical), Some(record));
+        }
+    }
+
+    #[test]
+    fn what_differs_by_a_prefix_costs_a_few_bytes() {
+        let value = to_canonical_value("org,a,www,)/page#http", "org,a,)/page#http");
+        assert_eq!(value, b"\0\x06\0\x0bwww,");
+        assert_eq!(from_canonical_value(b"\0\x63\0\0x", "short"), None);
     }
 
     #[test]

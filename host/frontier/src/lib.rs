@@ -19,7 +19,10 @@ mod admission;
 mod candidate;
 mod change;
 mod config;
+mod embeds;
 mod frontier;
+mod groups;
+mod hand;
 mod instant;
 mod keys;
 mod line;
@@ -28,8 +31,13 @@ mod outcome;
 mod politeness;
 mod queue;
 mod record;
+mod rejection;
+mod report;
+mod settings;
+mod settle;
 mod statistics;
 mod store;
+mod tally;
 mod visit;
 mod window;
 
@@ -39,15 +47,21 @@ mod format;
 pub use candidate::{
     Candidate, Directive, QUEUE_NAME_BYTES_MAX, RECORD_KEY_BYTES_MAX, Refusal, Scheduled, Strategy,
 };
-pub use config::{Config, Politeness};
+pub use config::Config;
 pub use frontier::Frontier;
+pub use hand::{Known, SweepAction, Swept};
 pub use outcome::{
-    Disposition, Finished, Issue, Next, Outcome, PREREQUISITE_FAILED, Success, Ticket,
+    Disposition, Finished, Issue, Next, Outcome, PREREQUISITE_FAILED, Refused, Success, Ticket,
+    Transfer,
 };
-pub use queue::{QueueReport, QueueState};
+pub use queue::{QueueReport, QueueState, RetiredBy};
 pub use record::{
     ContentState, Digests, PastVisit, Place, Standing, StrippedDigest, UriRecord, Validators,
     Visit, WarcLocation,
 };
-pub use statistics::{BytesByNovelty, Revisits, Statistics};
+pub use rejection::Rejection;
+pub use report::{QueuedUri, Reason, Why};
+pub use settings::{GroupSettings, Politeness, PrecedencePolicy, QueueSettings, Quota, Resolver};
+pub use statistics::{BytesByNovelty, Overdue, Revisits, Statistics};
 pub use store::{Error, FORMAT_VERSION};
+pub use tally::{OverQuota, Tally, TallyKind};

@@ -1,7 +1,8 @@
-//! The line of queues: who may give a URI next. Within a precedence the queue that has been ready longest goes first.
-//! The line itself is durable (`turns`); memory holds its head, so that a million sleeping queues cost disk alone.
+//! The line of queues: who may give a URI next. Within a precedence active queues go before inactive ones, and of either
+//! the one that has been ready longest goes first. The line itself is durable (`turns`); memory holds its head, so that a
+//! million sleeping queues cost disk alone.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 use crate::{
     instant::Millis,
@@ -14,55 +15,78 @@ use crate::{
 /// Turns read at a time.
 const TURNS_READ: usize = 1024;
 
-/// Turns of one precedence held in memory.
+/// Turns of one class held in memory.
 const TURNS_HELD_MAX: usize = 16 * 1024;
 
 #[derive(Debug)]
 pub(crate) struct Line {
-    by_precedence: BTreeMap<u8, Window>,
+    classes: BTreeMap<Class, Window>,
+}
+
+/// Queues that differ in nothing but when they became ready: first two bytes of a key of `turns`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Class {
+    precedence: u8,
+    is_inactive: u8,
 }
 
 /// Who is first in the line.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum First {
-    /// This queue may give a URI.
-    Ready(String),
+    /// This queue may give a URI; it stands there with this key.
+    Ready { queue: String, key: Vec<u8> },
     /// No queue may before this time.
     At(Millis),
     /// No queue has a URI to give, but for those in process.
     Nobody,
 }
 
+/// How queues of different precedences are compared.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ordering {
+    /// Classes of this precedence and of higher numbers are passed over.
+    pub(crate) floor: Option<u8>,
+    /// See [`Config::ageing`](crate::Config::ageing).
+    pub(crate) ageing: Option<Duration>,
+}
+
 impl Line {
-    /// Finds out which precedences are in use: one look-up each.
+    /// Finds out which classes are in use: one look-up each.
     pub(crate) fn open(store: &Store) -> Result<Self, Error> {
-        let mut by_precedence = BTreeMap::new();
-        let mut from = 0;
-        while let Some(guard) = store.turns.range(vec![from]..).next() {
+        let mut classes = BTreeMap::new();
+        let mut from = vec![0];
+        while let Some(guard) = store.turns.range(from..).next() {
             let key = guard.key()?;
-            let precedence = *key.first().ok_or_else(|| damaged("an empty turn", &key))?;
-            by_precedence.insert(precedence, Window::new(vec![precedence]));
-            match precedence.checked_add(1) {
-                Some(next) => from = next,
-                None => break,
-            }
+            let class = Class::of(&key).ok_or_else(|| damaged("a malformed turn", &key))?;
+            classes.insert(class, Window::new(class.start()));
+            from = class.end();
         }
-        Ok(Self { by_precedence })
+        Ok(Self { classes })
     }
 
-    /// The first queue in line that `is_busy` does not name, at `now`.
+    /// The first queue in line that `is_full` does not name, at `now`.
     pub(crate) fn first(
         &mut self,
         store: &Store,
         now: Millis,
-        is_busy: impl Fn(&str) -> bool,
+        ordering: Ordering,
+        is_full: impl Fn(&str) -> bool,
     ) -> Result<First, Error> {
         let mut earliest = None;
-        for (&precedence, window) in &mut self.by_precedence {
+        let mut best: Option<(u8, Class, Vec<u8>)> = None;
+        for (&class, window) in &mut self.classes {
+            if ordering
+                .floor
+                .is_some_and(|floor| class.precedence >= floor)
+            {
+                break;
+            }
+            if ordering.ageing.is_none() && best.is_some() {
+                // Whoever comes later has a worse precedence.
+                break;
+            }
+            let end = class.end();
             loop {
-                let end = precedence
-                    .checked_add(1)
-                    .map_or_else(|| vec![u8::MAX; 32], |next| vec![next]);
                 let Some((key, _)) =
                     window.head(|from| read(&store.turns, from, &end, TURNS_READ))?
                 else {
@@ -70,28 +94,48 @@ impl Line {
                 };
                 let (wake, queue) =
                     keys::from_turn(key).ok_or_else(|| damaged("a malformed turn", key))?;
-                if is_busy(queue) {
+                if is_full(queue) {
                     // Read again after the window had shrunk: its turn stays in the store until it is finished.
                     let key = key.to_vec();
                     window.remove(&key);
                 } else if wake <= now {
-                    return Ok(First::Ready(queue.to_owned()));
+                    let aged = ordering.aged(class.precedence, wake, now);
+                    if best.as_ref().is_none_or(|(before, _, _)| aged < *before) {
+                        best = Some((aged, class, key.to_vec()));
+                    }
+                    break;
                 } else {
                     earliest = Some(earliest.map_or(wake, |earliest: Millis| earliest.min(wake)));
                     break;
                 }
             }
         }
+        if let Some((_, _, key)) = best {
+            let (_, queue) =
+                keys::from_turn(&key).ok_or_else(|| damaged("a malformed turn", &key))?;
+            return Ok(First::Ready {
+                queue: queue.to_owned(),
+                key,
+            });
+        }
         Ok(earliest.map_or(First::Nobody, First::At))
     }
 
     /// Takes note of a turn that has been stored.
     pub(crate) fn insert(&mut self, precedence: u8, turn: Turn, queue: &str) {
+        self.insert_key(keys::turn(precedence, turn, queue));
+    }
+
+    /// The same, of its key.
+    pub(crate) fn insert_key(&mut self, key: Vec<u8>) {
+        let Some(class) = Class::of(&key) else {
+            return;
+        };
         let window = self
-            .by_precedence
-            .entry(precedence)
-            .or_insert_with(|| Window::new(vec![precedence]));
-        window.insert(keys::turn(precedence, turn, queue), Vec::new());
+            .classes
+            .entry(class)
+            .or_insert_with(|| Window::new(class.start()));
+        window.insert(key, Vec::new());
         if window.len() > TURNS_HELD_MAX {
             window.shrink(TURNS_HELD_MAX / 2);
         }
@@ -99,8 +143,50 @@ impl Line {
 
     /// Takes note that a turn has gone, or is being taken.
     pub(crate) fn remove(&mut self, precedence: u8, turn: Turn, queue: &str) {
-        if let Some(window) = self.by_precedence.get_mut(&precedence) {
-            window.remove(&keys::turn(precedence, turn, queue));
+        self.remove_key(&keys::turn(precedence, turn, queue));
+    }
+
+    /// The same, of its key.
+    pub(crate) fn remove_key(&mut self, key: &[u8]) {
+        if let Some(window) = Class::of(key).and_then(|class| self.classes.get_mut(&class)) {
+            window.remove(key);
+        }
+    }
+}
+
+impl Ordering {
+    /// A queue's precedence for having been ready since `wake`.
+    fn aged(self, precedence: u8, wake: Millis, now: Millis) -> u8 {
+        let Some(step) = self.ageing.map(|ageing| ageing.as_millis().max(1)) else {
+            return precedence;
+        };
+        let ready = u128::try_from(now.saturating_sub(wake)).unwrap_or(0);
+        precedence.saturating_sub(u8::try_from(ready / step).unwrap_or(u8::MAX))
+    }
+}
+
+impl Class {
+    fn of(key: &[u8]) -> Option<Self> {
+        let &[precedence, is_inactive] = key.first_chunk::<2>()?;
+        Some(Self {
+            precedence,
+            is_inactive,
+        })
+    }
+
+    fn start(self) -> Vec<u8> {
+        vec![self.precedence, self.is_inactive]
+    }
+
+    /// The first key past all of its turns.
+    fn end(self) -> Vec<u8> {
+        match (
+            self.is_inactive.checked_add(1),
+            self.precedence.checked_add(1),
+        ) {
+            (Some(next), _) => vec![self.precedence, next],
+            (None, Some(next)) => vec![next],
+            (None, None) => vec![u8::MAX; 32],
         }
     }
 }

@@ -7,7 +7,9 @@ use std::{
 };
 
 use crate::{
+    Config,
     change::{Counters, Issued, Written, WrittenQueue},
+    groups::Groups,
     instant::Millis,
     keys,
     line::Line,
@@ -34,8 +36,11 @@ pub(crate) struct Memory {
     pub(crate) seen: Seen,
     /// In process, by ticket.
     pub(crate) busy: HashMap<u64, Busy>,
-    pub(crate) busy_queues: HashSet<Arc<str>>,
+    pub(crate) busy_queues: BusyQueues,
     busy_records: HashSet<String>,
+    pub(crate) groups: Groups,
+    /// Documents in process, by key of the tally that they will count in.
+    reserved: HashMap<Vec<u8>, u64>,
     /// In process when an earlier process ended; put back at the first call that knows the time.
     pub(crate) recovered: Vec<(u64, Issued)>,
     pub(crate) next_ticket: u64,
@@ -46,6 +51,42 @@ pub(crate) struct Memory {
 pub(crate) struct Busy {
     pub(crate) record_key: String,
     pub(crate) queue: Arc<str>,
+    /// Where it stands in `ready`.
+    pub(crate) ready_key: Vec<u8>,
+    /// Of its queue.
+    pub(crate) slot: u16,
+    /// Its server group, and its slot there.
+    pub(crate) group: Option<(String, u16)>,
+    /// Its queue waits for it: it is a prerequisite.
+    pub(crate) is_prerequisite: bool,
+    /// Keys of the tallies it will count in.
+    pub(crate) tallies: Vec<Vec<u8>>,
+    /// How late it was issued.
+    pub(crate) overdue: std::time::Duration,
+}
+
+/// What of a queue is in process.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct BusyQueue {
+    /// Slots in use.
+    pub(crate) slots: Vec<u16>,
+    /// Prerequisites among them.
+    prerequisites: u16,
+    /// No more of it may be in process.
+    pub(crate) is_full: bool,
+}
+
+pub(crate) type BusyQueues = HashMap<Arc<str>, BusyQueue>;
+
+impl BusyQueue {
+    /// Finds out whether more may be in process.
+    pub(crate) fn fill(&mut self, record: &QueueRecord, config: &Config) {
+        let in_process = self.slots.len();
+        let quota = &record.settings(config).quota;
+        self.is_full = self.prerequisites > 0
+            || in_process >= record.valence(config)
+            || quota.reached(&record.tally, in_process as u64).is_some();
+    }
 }
 
 impl Memory {
@@ -72,8 +113,10 @@ impl Memory {
             heads: HashMap::new(),
             seen: Seen::default(),
             busy: HashMap::new(),
-            busy_queues: HashSet::new(),
+            busy_queues: BusyQueues::new(),
             busy_records: HashSet::new(),
+            groups: Groups::default(),
+            reserved: HashMap::new(),
             next_ticket: u64::from(counters.openings) << 32,
             recovered,
         })
@@ -93,26 +136,84 @@ impl Memory {
             .entry(queue.clone())
             .or_insert_with(|| Window::new(keys::queue_start(queue)));
         let end = keys::queue_end(queue);
-        let head = window.head(|from| read(&store.ready, from, &end, HEAD_READ))?;
-        Ok(head.map(|(key, value)| (key.to_vec(), value.to_vec())))
+        loop {
+            let head = window.head(|from| read(&store.ready, from, &end, HEAD_READ))?;
+            let Some((key, value)) = head else {
+                return Ok(None);
+            };
+            let head = (key.to_vec(), value.to_vec());
+            let is_busy = std::str::from_utf8(&head.1)
+                .is_ok_and(|record_key| self.busy_records.contains(record_key));
+            if !is_busy {
+                return Ok(Some(head));
+            }
+            // It stays in the store until it is finished, and is put back here then.
+            window.remove(&head.0);
+        }
     }
 
-    pub(crate) fn issue(&mut self, ticket: u64, busy: Busy) {
-        self.busy_queues.insert(busy.queue.clone());
+    /// What is in process of a queue.
+    pub(crate) fn busy_queue(&self, queue: &str) -> BusyQueue {
+        self.busy_queues.get(queue).cloned().unwrap_or_default()
+    }
+
+    /// The same, once `busy` is issued.
+    pub(crate) fn busy_with(&self, busy: &Busy) -> BusyQueue {
+        let mut queue = self.busy_queue(&busy.queue);
+        queue.slots.push(busy.slot);
+        queue.prerequisites += u16::from(busy.is_prerequisite);
+        queue
+    }
+
+    /// The same, once `busy` is finished.
+    pub(crate) fn busy_without(&self, busy: &Busy) -> BusyQueue {
+        let mut queue = self.busy_queue(&busy.queue);
+        queue.slots.retain(|slot| *slot != busy.slot);
+        queue.prerequisites -= queue.prerequisites.min(busy.is_prerequisite.into());
+        queue
+    }
+
+    /// Documents in process that will count in the tally under this key.
+    pub(crate) fn reserved(&self, tally: &[u8]) -> u64 {
+        self.reserved.get(tally).copied().unwrap_or(0)
+    }
+
+    /// Takes note that a URI is in process.
+    pub(crate) fn issue(&mut self, ticket: u64, busy: Busy, queue: BusyQueue) {
+        self.busy_queues.insert(busy.queue.clone(), queue);
         self.busy_records.insert(busy.record_key.clone());
+        for tally in &busy.tallies {
+            *self.reserved.entry(tally.clone()).or_default() += 1;
+        }
+        if let Some((group, slot)) = &busy.group {
+            self.groups.issue(group, *slot);
+        }
         self.busy.insert(ticket, busy);
     }
 
+    /// Takes note that a URI is not in process any more; to be followed by [`Memory::follow`].
     pub(crate) fn release(&mut self, ticket: u64) {
-        if let Some(busy) = self.busy.remove(&ticket) {
-            self.busy_queues.remove(&busy.queue);
-            self.busy_records.remove(&busy.record_key);
+        let Some(busy) = self.busy.remove(&ticket) else {
+            return;
+        };
+        self.busy_records.remove(&busy.record_key);
+        for tally in &busy.tallies {
+            if let Some(reserved) = self.reserved.get_mut(tally) {
+                *reserved -= 1;
+                if *reserved == 0 {
+                    self.reserved.remove(tally);
+                }
+            }
+        }
+        if let Some(window) = self.heads.get_mut(&busy.queue) {
+            window.insert(busy.ready_key, busy.record_key.into_bytes());
         }
     }
 
     /// Follows what has been written.
     pub(crate) fn follow(&mut self, written: Written) {
         self.counters = written.counters;
+        self.groups.follow(written.groups);
         for (key, value) in written.ready {
             let name = key.split(|&byte| byte == 0).next().unwrap_or_default();
             let Some(window) = std::str::from_utf8(name)
@@ -140,8 +241,14 @@ impl Memory {
             name,
             record,
             place_before,
+            busy,
         } in written.queues
         {
+            if busy.slots.is_empty() {
+                self.busy_queues.remove(&name);
+            } else {
+                self.busy_queues.insert(name.clone(), busy);
+            }
             let place = record.turn.map(|turn| (record.precedence, turn));
             if place != place_before {
                 if let Some((precedence, turn)) = place_before {

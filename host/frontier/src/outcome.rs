@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use opilio_uri::Uri;
 
-use crate::{Candidate, Scheduled, UriRecord, Visit};
+use crate::{Candidate, OverQuota, Scheduled, Strategy, UriRecord, Visit};
 
 /// Fetch status of a URI that was put back for its prerequisites more often than
 /// [`Config::max_deferrals`](crate::Config::max_deferrals) allows.
@@ -44,6 +44,9 @@ pub struct Issue {
     pub due: Timestamp,
     /// How long ago that was.
     pub overdue: Duration,
+    /// A limit of its host, domain or source has been reached: not to be fetched. Its queue's own limits retire the
+    /// queue instead.
+    pub over_quota: Option<OverQuota>,
 }
 
 /// What became of an issued URI.
@@ -65,22 +68,46 @@ pub enum Outcome {
         /// `Retry-After` of the response.
         after: Option<Duration>,
         /// None where no request was sent.
-        fetch_duration: Option<Duration>,
+        transfer: Option<Transfer>,
     },
     /// Not to be fetched: robots.txt, scope, a filter, an operator.
     Disregarded {
         /// Fetch status.
         status: i32,
         /// None where no request was sent, which costs no politeness delay.
-        fetch_duration: Option<Duration>,
+        transfer: Option<Transfer>,
     },
     /// Cannot be fetched, and trying again soon is no use.
     Failed {
         /// Fetch status.
         status: i32,
         /// None where no request was sent, which costs no politeness delay.
-        fetch_duration: Option<Duration>,
+        transfer: Option<Transfer>,
     },
+    /// It does not belong to the crawl any more, and nothing was sent. It is forgotten, so that it may be found again on
+    /// a way that leads to it; a seed never is, and counts as disregarded.
+    OutOfScope {
+        /// Fetch status, where it is a seed.
+        status: i32,
+    },
+}
+
+/// A request and its response on the wire.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Transfer {
+    /// From the first byte sent to the last byte received.
+    pub duration: Duration,
+    /// Bytes received, headers included.
+    pub bytes: u64,
+}
+
+/// A link that the scope did not accept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refused {
+    /// What was found.
+    pub uri: Uri,
+    /// The filter that decided, and its reason.
+    pub reason: String,
 }
 
 /// A successful visit with all that it brought.
@@ -90,10 +117,16 @@ pub struct Success {
     pub visit: Visit,
     /// Until the next visit. None: never again.
     pub wait: Option<Duration>,
+    /// The strategy that holds for the URI now; none leaves what its record says.
+    pub strategy: Option<Strategy>,
     /// What the page linked to. Scheduled in the same batch.
     pub outlinks: Vec<Candidate>,
-    /// From the first byte sent to the last byte received.
-    pub fetch_duration: Duration,
+    /// Embeds among the outlinks that are known and wait are due now: the page has changed, and its parts with it.
+    pub refresh_embeds: bool,
+    /// What the scope refused of the page's links.
+    pub refused: Vec<Refused>,
+    /// What was sent and received.
+    pub transfer: Transfer,
 }
 
 /// What the frontier made of an outcome.
@@ -114,6 +147,8 @@ pub enum Disposition {
     Done,
     /// It will be visited again at this time.
     Waiting(Timestamp),
+    /// No longer known.
+    Forgotten,
     /// Back in its queue, behind its prerequisites.
     Deferred,
     /// Back in its queue, for another attempt.

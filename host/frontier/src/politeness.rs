@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::{Config, Politeness};
+use crate::{Config, Politeness, instant::Millis};
 
 /// The rest after a request that took `fetch_duration`.
 pub(crate) fn rest(
@@ -42,6 +42,13 @@ pub(crate) fn back_off(config: &Config, failures: u32) -> Duration {
         .retry_delay
         .saturating_mul(factor)
         .min(config.retry_delay_max)
+}
+
+/// How long `bytes` take at `rate` bytes a second; for ever at none.
+pub(crate) fn time_for(bytes: u64, rate: u64) -> Millis {
+    let millis = u128::from(bytes) * 1000;
+    let millis = millis.checked_div(rate.into()).unwrap_or(u128::MAX);
+    Millis::try_from(millis).unwrap_or(Millis::MAX)
 }
 
 /// Whether a fetch asks no web server and so costs a queue no rest.

@@ -5,64 +5,232 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::{Politeness, instant, instant::Millis};
+use crate::{
+    Config, PrecedencePolicy, QueueSettings, Tally, instant, instant::Millis, memory::BusyQueue,
+};
 
 /// What the store keeps of a queue. Idle queues cost this much disk and no memory.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub(crate) struct QueueRecord {
-    /// URIs that are ready, in process ones included.
-    pub(crate) ready: u64,
+    /// URIs that are ready, in process ones included, by precedence; sorted, no empty ones.
+    pub(crate) ready: Vec<(u8, u64)>,
     /// URIs that are not yet due.
     pub(crate) waiting: u64,
     /// None of those that wait is due before this.
     pub(crate) first_due: Millis,
-    /// Queues of a lower number go first.
+    /// Queues of a lower number go first. As computed when it was last written.
     pub(crate) precedence: u8,
     /// When it was, or will be, able to give a URI; its place among the queues. None: it has none to give.
     pub(crate) turn: Option<Turn>,
-    /// When each of its slots may issue again. One slot for now: valence above 1 adds more.
+    /// When each of its slots may issue again. Slots past the end have never been used.
     pub(crate) slots: Vec<Millis>,
+    /// Its bandwidth is used up until then.
+    pub(crate) paid_until: Millis,
     /// Retries in a row.
     pub(crate) failures: u32,
     /// From its robots.txt, as written there.
     pub(crate) crawl_delay: Option<Duration>,
-    /// Its own, instead of the configuration's.
-    pub(crate) politeness: Option<Politeness>,
+    /// Where they differ from [`Config::queue`].
+    pub(crate) settings: Option<Box<QueueSettings>>,
+    /// [`Config::settings_hash`] when the settings were resolved.
+    pub(crate) settings_hash: u64,
+    /// By the operator's hand, in place of what settings and policy say.
+    pub(crate) own_precedence: Option<u8>,
+    /// Its server's address, where the caller groups by it.
+    pub(crate) address_group: Option<String>,
     /// URIs it has issued that were finished, however they ended.
     pub(crate) finished: u64,
-    /// Of these, successes.
-    pub(crate) succeeded: u64,
+    /// What it brought in.
+    pub(crate) tally: Tally,
+    /// Cost so far.
+    pub(crate) spent: u64,
+    /// Cost it may spend before it becomes inactive.
+    pub(crate) balance: i64,
+    /// By the operator's hand: it gives no URI, but takes them.
+    pub(crate) is_retired: bool,
+    /// By the operator's hand, for a while.
+    pub(crate) is_frozen: bool,
 }
 
 /// A queue's place in the line of queues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) struct Turn {
+    /// Behind all active queues of its precedence.
+    pub(crate) is_inactive: bool,
     pub(crate) wake: Millis,
     /// Breaks ties: who came first goes first.
     pub(crate) arrival: u64,
 }
 
+/// Why a queue gives no URI, whatever it holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Held {
+    Frozen,
+    Retired(RetiredBy),
+}
+
+/// What retired a queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum RetiredBy {
+    /// The operator.
+    Operator,
+    /// Its cost has reached [`QueueSettings::budget`].
+    Budget,
+    /// It has reached a limit of [`QueueSettings::quota`], this one by its name in [`Quota`](crate::Quota).
+    Quota(&'static str),
+}
+
 impl QueueRecord {
-    pub(crate) fn new(precedence: u8) -> Self {
-        Self {
-            precedence,
-            slots: vec![Millis::MIN],
+    pub(crate) fn new(name: &str, config: &Config) -> Self {
+        let mut record = Self {
             first_due: Millis::MAX,
+            paid_until: Millis::MIN,
             ..Self::default()
+        };
+        record.resolve(name, config);
+        record
+    }
+
+    /// Takes the settings that hold now.
+    pub(crate) fn resolve(&mut self, name: &str, config: &Config) {
+        self.settings_hash = config.settings_hash;
+        self.settings = config
+            .resolver
+            .as_ref()
+            .map(|resolver| Box::new(resolver.resolve(name)))
+            .filter(|settings| **settings != config.queue);
+    }
+
+    pub(crate) fn settings<'r>(&'r self, config: &'r Config) -> &'r QueueSettings {
+        self.settings.as_deref().unwrap_or(&config.queue)
+    }
+
+    /// The server group it belongs to: the operator's, or that of its address.
+    pub(crate) fn group<'r>(&'r self, config: &'r Config) -> Option<&'r str> {
+        let operators = self.settings(config).group.as_deref();
+        operators.or(self.address_group.as_deref())
+    }
+
+    /// URIs that are ready, in process ones included.
+    pub(crate) fn ready_count(&self) -> u64 {
+        self.ready.iter().map(|(_, count)| count).sum()
+    }
+
+    pub(crate) fn add_ready(&mut self, precedence: u8) {
+        match self.ready.binary_search_by_key(&precedence, |(of, _)| *of) {
+            Ok(at) => self.ready[at].1 += 1,
+            Err(at) => self.ready.insert(at, (precedence, 1)),
         }
     }
 
-    /// When the sole slot may issue again.
-    pub(crate) fn next_ready(&self) -> Millis {
-        self.slots.first().copied().unwrap_or(Millis::MIN)
-    }
-
-    pub(crate) fn set_next_ready(&mut self, at: Millis) {
-        match self.slots.first_mut() {
-            Some(slot) => *slot = at,
-            None => self.slots.push(at),
+    pub(crate) fn remove_ready(&mut self, precedence: u8) {
+        if let Ok(at) = self.ready.binary_search_by_key(&precedence, |(of, _)| *of) {
+            self.ready[at].1 -= 1;
+            if self.ready[at].1 == 0 {
+                self.ready.remove(at);
+            }
         }
     }
+
+    /// The precedence that settings, policy and operator give it now.
+    pub(crate) fn computed_precedence(&self, config: &Config) -> u8 {
+        if let Some(own) = self.own_precedence {
+            return own;
+        }
+        let settings = self.settings(config);
+        let added = match &settings.precedence_policy {
+            PrecedencePolicy::Base => 0,
+            PrecedencePolicy::HighestUri => {
+                self.ready.first().map_or(0, |(best, _)| (*best).into())
+            }
+            PrecedencePolicy::SuccessCounts(steps) => steps_taken(steps, self.tally.succeeded),
+        };
+        settings
+            .precedence
+            .saturating_add(u8::try_from(added).unwrap_or(u8::MAX))
+    }
+
+    /// Why it gives no URI; none where it may.
+    pub(crate) fn held(&self, config: &Config) -> Option<Held> {
+        let settings = self.settings(config);
+        if self.is_frozen {
+            Some(Held::Frozen)
+        } else if self.is_retired {
+            Some(Held::Retired(RetiredBy::Operator))
+        } else if settings.budget.is_some_and(|budget| self.spent >= budget) {
+            Some(Held::Retired(RetiredBy::Budget))
+        } else {
+            let limit = settings.quota.reached(&self.tally, 0)?;
+            Some(Held::Retired(RetiredBy::Quota(limit)))
+        }
+    }
+
+    /// URIs that may be in process now, these included that are.
+    pub(crate) fn valence(&self, config: &Config) -> usize {
+        if self.failures > 0 {
+            1
+        } else {
+            self.settings(config).valence.max(1).into()
+        }
+    }
+
+    /// The slot that is free first, of those not in use, and when it is.
+    pub(crate) fn free_slot(&self, busy: &BusyQueue, config: &Config) -> Option<(u16, Millis)> {
+        let in_use = &busy.slots;
+        if in_use.len() >= self.valence(config) {
+            return None;
+        }
+        (0..self.settings(config).valence.max(1))
+            .filter(|slot| !in_use.contains(slot))
+            .map(|slot| (slot, self.slot(slot)))
+            .min_by_key(|(slot, at)| (*at, *slot))
+    }
+
+    /// When a slot may issue again, bandwidth included.
+    fn slot(&self, slot: u16) -> Millis {
+        let rested = self.slots.get(usize::from(slot)).copied();
+        rested.unwrap_or(Millis::MIN).max(self.paid_until)
+    }
+
+    /// Lets a slot rest at least until then.
+    pub(crate) fn rest(&mut self, slot: u16, until: Millis) {
+        let slot = usize::from(slot);
+        if self.slots.len() <= slot {
+            self.slots.resize(slot + 1, Millis::MIN);
+        }
+        self.slots[slot] = self.slots[slot].max(until);
+    }
+
+    /// Lets every slot rest at least until then.
+    pub(crate) fn rest_all(&mut self, until: Millis, config: &Config) {
+        for slot in 0..self.settings(config).valence.max(1) {
+            self.rest(slot, until);
+        }
+    }
+
+    /// When the first of its slots may issue, whatever is in process.
+    pub(crate) fn next_ready(&self, config: &Config) -> Millis {
+        (0..self.settings(config).valence.max(1))
+            .map(|slot| self.slot(slot))
+            .min()
+            .unwrap_or(Millis::MIN)
+    }
+}
+
+/// How many steps `count` has taken.
+fn steps_taken(steps: &[u64], count: u64) -> u64 {
+    let mut left = count;
+    let mut taken = 0;
+    let mut last = None;
+    for &step in steps.iter().filter(|step| **step > 0) {
+        if left < step {
+            return taken;
+        }
+        left -= step;
+        taken += 1;
+        last = Some(step);
+    }
+    taken + last.map_or(0, |step| left / step)
 }
 
 /// A queue as a report shows it.
@@ -72,13 +240,17 @@ pub struct QueueReport {
     pub queue: String,
     /// Computed for the time of the report.
     pub state: QueueState,
-    /// URIs that are ready, one in process included.
+    /// What retired it, where it is.
+    pub retired_by: Option<RetiredBy>,
+    /// URIs that are ready, those in process included.
     pub ready: u64,
     /// URIs that are not yet due.
     pub waiting: u64,
+    /// URIs in process.
+    pub in_process: u64,
     /// Queues of a lower number go first.
     pub precedence: u8,
-    /// Politeness and back-off end then; none before its first fetch.
+    /// Politeness, back-off and bandwidth let it issue again then; none before its first fetch.
     pub next_ready: Option<Timestamp>,
     /// When it can give a URI; none when it has none to give.
     pub wake: Option<Timestamp>,
@@ -86,46 +258,157 @@ pub struct QueueReport {
     pub failures: u32,
     /// From its robots.txt, as written there.
     pub crawl_delay: Option<Duration>,
+    /// The server group that limits it.
+    pub group: Option<String>,
     /// Turns completed, however they ended.
     pub finished: u64,
-    /// Of these, successes.
-    pub succeeded: u64,
+    /// What it brought in.
+    pub tally: Tally,
+    /// Cost so far.
+    pub spent: u64,
+    /// What is set for it.
+    pub settings: QueueSettings,
 }
 
 /// What a queue is doing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum QueueState {
     /// It could give a URI now.
     Ready,
-    /// One of its URIs is being fetched.
+    /// As many of its URIs are being fetched as may be, or as it has.
     InProcess,
     /// It rests, backs off, or its first URI is not yet due.
     Snoozed,
+    /// It could give a URI, but others of its precedence go first: its session's budget is spent, or it has had none.
+    Inactive,
+    /// Its precedence is at the floor or past it.
+    Ineligible,
+    /// Its budget or quota is spent, or the operator retired it.
+    Retired,
+    /// The operator holds it.
+    Frozen,
     /// It holds no URI.
     Exhausted,
 }
 
+impl QueueState {
+    /// The word for it in reports.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Ready => "ready",
+            Self::InProcess => "in-process",
+            Self::Snoozed => "snoozed",
+            Self::Inactive => "inactive",
+            Self::Ineligible => "ineligible",
+            Self::Retired => "retired",
+            Self::Frozen => "frozen",
+            Self::Exhausted => "exhausted",
+        }
+    }
+}
+
+impl RetiredBy {
+    /// The word for it in reports.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Operator => "operator",
+            Self::Budget => "budget",
+            Self::Quota(limit) => limit,
+        }
+    }
+}
+
 impl QueueReport {
-    pub(crate) fn new(queue: &str, record: &QueueRecord, in_process: bool, now: Timestamp) -> Self {
-        let state = match record.turn {
-            _ if in_process => QueueState::InProcess,
-            None => QueueState::Exhausted,
-            Some(turn) if turn.wake <= instant::floor(now) => QueueState::Ready,
-            Some(_) => QueueState::Snoozed,
+    pub(crate) fn new(
+        queue: &str,
+        record: &QueueRecord,
+        busy: Option<&BusyQueue>,
+        config: &Config,
+        now: Timestamp,
+    ) -> Self {
+        let held = record.held(config);
+        let is_ineligible = config
+            .precedence_floor
+            .is_some_and(|floor| record.precedence >= floor);
+        let state = match (held, record.turn) {
+            _ if busy.is_some_and(|busy| busy.is_full) => QueueState::InProcess,
+            _ if record.ready.is_empty() && record.waiting == 0 => QueueState::Exhausted,
+            (Some(Held::Frozen), _) => QueueState::Frozen,
+            (Some(Held::Retired(_)), _) => QueueState::Retired,
+            (None, None) if busy.is_some() => QueueState::InProcess,
+            (None, None) => QueueState::Exhausted,
+            (None, Some(_)) if is_ineligible => QueueState::Ineligible,
+            (None, Some(turn)) if turn.wake > instant::floor(now) => QueueState::Snoozed,
+            (None, Some(turn)) if turn.is_inactive => QueueState::Inactive,
+            (None, Some(_)) => QueueState::Ready,
         };
-        let next_ready = record.next_ready();
+        let next_ready = record.next_ready(config);
         Self {
             queue: queue.to_owned(),
             state,
-            ready: record.ready,
+            retired_by: match held {
+                Some(Held::Retired(by)) => Some(by),
+                _ => None,
+            },
+            ready: record.ready_count(),
             waiting: record.waiting,
+            in_process: busy.map_or(0, |busy| busy.slots.len() as u64),
             precedence: record.precedence,
             next_ready: (next_ready != Millis::MIN).then(|| instant::timestamp(next_ready)),
             wake: record.turn.map(|turn| instant::timestamp(turn.wake)),
             failures: record.failures,
             crawl_delay: record.crawl_delay,
+            group: record.group(config).map(str::to_owned),
             finished: record.finished,
-            succeeded: record.succeeded,
+            tally: record.tally,
+            spent: record.spent,
+            settings: record.settings(config).clone(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_go_on_with_the_last() {
+        let steps = [100, 1000];
+        for (count, expected) in [
+            (0, 0),
+            (99, 0),
+            (100, 1),
+            (1099, 1),
+            (1100, 2),
+            (2100, 3),
+            (10_100, 11),
+        ] {
+            assert_eq!(steps_taken(&steps, count), expected, "{count}");
+        }
+        assert_eq!(steps_taken(&[], 5), 0);
+        assert_eq!(steps_taken(&[0], 5), 0);
+    }
+
+    #[test]
+    fn precedence_follows_policy_until_the_operator_speaks() {
+        let mut config = Config::default();
+        config.queue.precedence_policy = PrecedencePolicy::HighestUri;
+        let mut record = QueueRecord::new("q", &config);
+        assert_eq!(record.computed_precedence(&config), 3);
+        for precedence in [7, 4, 4] {
+            record.add_ready(precedence);
+        }
+        assert_eq!(record.computed_precedence(&config), 7);
+        record.remove_ready(4);
+        assert_eq!(record.computed_precedence(&config), 7);
+        record.remove_ready(4);
+        assert_eq!(record.computed_precedence(&config), 10);
+        record.own_precedence = Some(1);
+        assert_eq!(record.computed_precedence(&config), 1);
+        config.queue.precedence = 250;
+        record.own_precedence = None;
+        assert_eq!(record.computed_precedence(&config), u8::MAX);
     }
 }

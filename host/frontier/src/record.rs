@@ -30,6 +30,8 @@ pub struct UriRecord {
     pub strategy: Strategy,
     /// Within a directive, 0 first.
     pub precedence: u8,
+    /// What its queue's budgets are charged for it.
+    pub cost: u8,
     /// When it was first scheduled.
     #[serde(with = "instant::serialised")]
     pub discovered: Timestamp,
@@ -65,6 +67,8 @@ pub struct UriRecord {
     pub media_type: String,
     /// What plugins keep with the URI, under their names.
     pub attributes: Vec<(String, String)>,
+    /// Pages of other domains that embed it, as far as they are visited again.
+    pub referrers: u32,
     /// Key of the canonical form in the index of known ones.
     pub(crate) canonical: CanonicalKey,
 }
@@ -90,6 +94,8 @@ pub enum Place {
     Done,
     /// Nowhere, by the operator's hand; it stays known.
     Deleted,
+    /// Nowhere: an embed that no page has linked to for long. It is back when it is found again.
+    Faded,
 }
 
 /// How a URI's last completed turn ended.

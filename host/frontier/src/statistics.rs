@@ -1,6 +1,8 @@
 //! The crawl in numbers. They are written in the batch of the state that they count, so that they agree with it after a
 //! crash; only what is in process is counted in memory.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 
 /// Counters of one frontier, over all its processes.
@@ -28,6 +30,41 @@ pub struct Statistics {
     pub retries: u64,
     /// Times a URI was put back for its prerequisites.
     pub deferrals: u64,
+    /// How late revisits were, against when they were due.
+    pub overdue: Overdue,
+    /// Candidates that the scope refused, each time they were found.
+    pub refused: u64,
+    /// URIs that have faded, see [`Config::fade_after`](crate::Config::fade_after).
+    pub faded: u64,
+    /// Time spent crawling, as the caller tells it, over all processes.
+    pub run_time: Duration,
+}
+
+/// How many revisits were how late.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Overdue {
+    /// One for each of [`Overdue::BOUNDS`], and one for those past the last: visits later than the bound before and no
+    /// later than this one.
+    pub counts: [u64; Overdue::BOUNDS.len() + 1],
+}
+
+impl Overdue {
+    /// Upper ends of the classes: a second, a minute, ten minutes, an hour, six hours, a day, a week, four weeks.
+    pub const BOUNDS: [Duration; 8] = [
+        Duration::from_secs(1),
+        Duration::from_secs(60),
+        Duration::from_secs(600),
+        Duration::from_secs(3600),
+        Duration::from_secs(6 * 3600),
+        Duration::from_secs(24 * 3600),
+        Duration::from_secs(7 * 24 * 3600),
+        Duration::from_secs(28 * 24 * 3600),
+    ];
+
+    pub(crate) fn count(&mut self, overdue: Duration) {
+        let class = Self::BOUNDS.partition_point(|bound| *bound < overdue);
+        self.counts[class] += 1;
+    }
 }
 
 /// Visits to what had been visited before.

@@ -1,4 +1,4 @@
-//! The store: a folder with a lock, a format version in plain text, and a fjall database of nine keyspaces. It knows
+//! The store: a folder with a lock, a format version in plain text, and a fjall database of thirteen keyspaces. It knows
 //! bytes, not meanings; `keys.rs` has the layout.
 //!
 //! ```text
@@ -24,7 +24,7 @@ use fjall::{
 use serde::{Serialize, de::DeserializeOwned};
 
 /// The format this code reads and writes.
-pub const FORMAT_VERSION: u32 = 1;
+pub const FORMAT_VERSION: u32 = 2;
 
 /// First byte of every value that `postcard` encodes, so that a value can change its shape without its neighbours.
 const ENCODING: u8 = 1;
@@ -114,6 +114,10 @@ pub(crate) struct Store {
     pub(crate) queues: Keyspace,
     pub(crate) turns: Keyspace,
     pub(crate) issued: Keyspace,
+    pub(crate) groups: Keyspace,
+    pub(crate) tallies: Keyspace,
+    pub(crate) embeds: Keyspace,
+    pub(crate) refused: Keyspace,
     pub(crate) servers: Keyspace,
     pub(crate) meta: Keyspace,
     pub(crate) database: Database,
@@ -147,6 +151,10 @@ impl Store {
                 queues: database.keyspace("queues", || looked_up(4 * 1024))?,
                 turns: database.keyspace("turns", scanned)?,
                 issued: database.keyspace("issued", scanned)?,
+                groups: database.keyspace("groups", || looked_up(4 * 1024))?,
+                tallies: database.keyspace("tallies", || looked_up(4 * 1024))?,
+                embeds: database.keyspace("embeds", scanned)?,
+                refused: database.keyspace("refused", || looked_up(4 * 1024))?,
                 servers: database.keyspace("servers", || looked_up(4 * 1024))?,
                 meta: database.keyspace("meta", || looked_up(4 * 1024))?,
                 database,

@@ -9,9 +9,9 @@ use std::{
     time::Duration,
 };
 
-use opilio_frontier::{Config, Frontier, Next, Place, Politeness, Standing};
+use opilio_frontier::{Config, Frontier, Next, Place, Standing};
 
-use crate::site::{at, candidate, config, success};
+use crate::site::{at, candidate, success, with_queue};
 
 /// Tells the child which folder to work in, and which round it is.
 const DIR: &str = "OPILIO_TEST_DEATH_DIR";
@@ -19,15 +19,10 @@ const ROUND: &str = "OPILIO_TEST_DEATH_ROUND";
 
 /// No rests: the child shall get far before it dies.
 fn hurried() -> Config {
-    let politeness = Politeness {
-        min_delay: Duration::ZERO,
-        max_delay: Duration::ZERO,
-        ..config().politeness
-    };
-    Config {
-        politeness,
-        ..config()
-    }
+    with_queue(|queue| {
+        queue.politeness.min_delay = Duration::ZERO;
+        queue.politeness.max_delay = Duration::ZERO;
+    })
 }
 
 /// Not a test of its own: the process that is killed.

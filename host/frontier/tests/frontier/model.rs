@@ -11,7 +11,7 @@ use proptest::{prelude::*, strategy::Strategy as _};
 
 use crate::{
     naive::{Naive, NaiveDisposition, NaiveNext, NaiveOutcome, Place},
-    site::{Site, at, candidate, config, secs, success, uri},
+    site::{Site, at, candidate, config, secs, success, took, uri},
 };
 
 const URIS: [&str; 12] = [
@@ -222,7 +222,7 @@ impl Pair {
                     .crawl_delay = seconds;
                 self.site
                     .frontier()
-                    .set_crawl_delay(queue, Some(secs(seconds)))
+                    .set_crawl_delay(queue, Some(secs(seconds)), at(self.now))
                     .unwrap();
             }
         }
@@ -314,21 +314,21 @@ impl Pair {
                 let real = Outcome::Retry {
                     status: 503,
                     after: after.map(secs),
-                    fetch_duration: duration(fetch),
+                    transfer: duration(fetch).map(took),
                 };
                 (real, NaiveOutcome::Retry { after, fetch })
             }
             Ending::Disregarded(fetch) => {
                 let real = Outcome::Disregarded {
                     status: -9998,
-                    fetch_duration: duration(fetch),
+                    transfer: duration(fetch).map(took),
                 };
                 (real, NaiveOutcome::Disregarded { fetch })
             }
             Ending::Failed(fetch) => {
                 let real = Outcome::Failed {
                     status: -1,
-                    fetch_duration: duration(fetch),
+                    transfer: duration(fetch).map(took),
                 };
                 (real, NaiveOutcome::Failed { fetch })
             }
@@ -341,6 +341,7 @@ impl Pair {
         let disposition = match finished.disposition {
             Disposition::Done => NaiveDisposition::Done,
             Disposition::Waiting(time) => NaiveDisposition::Waiting(second(time)),
+            Disposition::Forgotten => NaiveDisposition::Forgotten,
             Disposition::Deferred => NaiveDisposition::Deferred,
             Disposition::Retrying { attempts } => NaiveDisposition::Retrying(attempts),
             Disposition::GivenUp { tries, again, .. } => {

@@ -93,6 +93,7 @@ pub(crate) enum NaiveOutcome {
 pub(crate) enum NaiveDisposition {
     Done,
     Waiting(i64),
+    Forgotten,
     Deferred,
     Retrying(u32),
     GivenUp(u32, Option<i64>),

@@ -5,19 +5,22 @@ use std::time::Duration;
 use jiff::Timestamp;
 use opilio_frontier::{
     Candidate, Config, ContentState, Finished, Frontier, Issue, Next, Outcome, Politeness,
-    Scheduled, Strategy, Success, Visit,
+    QueueSettings, Scheduled, Strategy, Success, Transfer, Visit,
 };
 use opilio_uri::{HopPath, Uri};
 
 /// Politeness and waits in numbers that are easy to follow.
 pub(crate) fn config() -> Config {
     Config {
-        politeness: Politeness {
-            delay_factor: 2.0,
-            min_delay: secs(2),
-            max_delay: secs(10),
-            crawl_delay_max: secs(60),
-            retry_after_max: secs(300),
+        queue: QueueSettings {
+            politeness: Politeness {
+                delay_factor: 2.0,
+                min_delay: secs(2),
+                max_delay: secs(10),
+                crawl_delay_max: secs(60),
+                retry_after_max: secs(300),
+            },
+            ..QueueSettings::default()
         },
         max_retries: 3,
         retry_delay: secs(20),
@@ -27,6 +30,13 @@ pub(crate) fn config() -> Config {
         history_length: 3,
         ..Config::default()
     }
+}
+
+/// The same, with other settings for all queues.
+pub(crate) fn with_queue(set: impl FnOnce(&mut QueueSettings)) -> Config {
+    let mut config = config();
+    set(&mut config.queue);
+    config
 }
 
 pub(crate) fn secs(seconds: u64) -> Duration {
@@ -79,8 +89,17 @@ pub(crate) fn success(
         visit,
         wait,
         outlinks,
-        fetch_duration: fetch,
+        transfer: took(fetch),
+        ..Success::default()
     }))
+}
+
+/// A request that took so long and brought a hundred bytes.
+pub(crate) fn took(duration: Duration) -> Transfer {
+    Transfer {
+        duration,
+        bytes: 100,
+    }
 }
 
 /// A frontier in a temporary folder.

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use opilio_frontier::{
     Candidate, Config, ContentState, Digests, Directive, Disposition, Error, Finished, Next,
-    Outcome, PREREQUISITE_FAILED, Place, QueueState, Refusal, Scheduled, Standing, Success,
-    Validators, Visit,
+    Outcome, PREREQUISITE_FAILED, Place, QueueSettings, QueueState, Refusal, Scheduled, Standing,
+    Success, Validators, Visit,
 };
 
-use crate::site::{Site, at, candidate, config, revisited, secs, success, uri};
+use crate::site::{Site, at, candidate, config, revisited, secs, success, took, uri, with_queue};
 
 const ZERO: Duration = Duration::ZERO;
 
@@ -16,7 +16,7 @@ fn retry(status: i32, after: Option<Duration>) -> Outcome {
     Outcome::Retry {
         status,
         after,
-        fetch_duration: Some(ZERO),
+        transfer: Some(took(ZERO)),
     }
 }
 
@@ -147,13 +147,7 @@ fn queues_take_turns_and_the_longest_ready_goes_first() {
 
 #[test]
 fn within_a_queue_directive_precedence_and_arrival_decide() {
-    let mut site = Site::new(Config {
-        politeness: opilio_frontier::Politeness {
-            min_delay: ZERO,
-            ..config().politeness
-        },
-        ..config()
-    });
+    let mut site = Site::new(with_queue(|queue| queue.politeness.min_delay = ZERO));
     let with = |text, hops, directive, precedence| Candidate {
         directive,
         precedence,
@@ -317,7 +311,8 @@ fn revisits_come_when_due_with_their_history() {
             visit,
             wait: Some(secs(50)),
             outlinks: vec![],
-            fetch_duration: ZERO,
+            transfer: took(ZERO),
+            ..Success::default()
         };
         site.finish(&issue, Outcome::Succeeded(Box::new(success)), due + 8);
         due += 58;
@@ -593,7 +588,7 @@ fn a_crawl_delay_is_kept_with_its_queue() {
     );
     let issue = site.issue(0, "http://a.org/1");
     site.frontier()
-        .set_crawl_delay("org,a,", Some(secs(30)))
+        .set_crawl_delay("org,a,", Some(secs(30)), at(0))
         .unwrap();
     assert_eq!(
         site.finish(&issue, success(ZERO, None, vec![]), 0)
@@ -610,7 +605,7 @@ fn what_failed_or_was_disregarded_is_probed_again_under_revisit_alone() {
     let mut site = Site::new(config());
     let failed = |status| Outcome::Failed {
         status,
-        fetch_duration: None,
+        transfer: None,
     };
     site.schedule(
         vec![
@@ -629,7 +624,7 @@ fn what_failed_or_was_disregarded_is_probed_again_under_revisit_alone() {
     let issue = site.issue(0, "http://a.org/2");
     let disregarded = Outcome::Disregarded {
         status: -9998,
-        fetch_duration: None,
+        transfer: None,
     };
     assert_eq!(
         site.finish(&issue, disregarded, 0).disposition,
@@ -714,9 +709,12 @@ fn a_rest_survives_opening_again() {
 fn queues_of_lower_precedence_go_first() {
     let mut site = Site::new(config());
     site.schedule(vec![candidate("http://a.org/1", "")], 0);
-    // A queue keeps the precedence that it was made with; the configuration counts for new ones.
+    // A queue keeps its place until it is touched; the configuration counts for what is touched from now on.
     site.reopen_with(Config {
-        queue_precedence: 1,
+        queue: QueueSettings {
+            precedence: 1,
+            ..config().queue
+        },
         ..config()
     });
     site.schedule(vec![candidate("http://b.org/1", "")], 5);
@@ -742,7 +740,10 @@ fn names_that_no_key_can_be_made_of_are_refused_and_break_nothing() {
             matches!(error, Error::Name { bytes } if bytes == name.len()),
             "{error:?}"
         );
-        let error = site.frontier().set_crawl_delay(name, None).unwrap_err();
+        let error = site
+            .frontier()
+            .set_crawl_delay(name, None, at(0))
+            .unwrap_err();
         assert!(matches!(error, Error::Name { .. }), "{error:?}");
         assert_eq!(site.frontier().server(name).unwrap(), None);
     }

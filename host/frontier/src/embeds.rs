@@ -1,0 +1,130 @@
+//! Embeds of other sites, and who shows them. A page that stops linking to one lets it fade: once every page that showed
+//! it has not done so for a number of visits, it is not visited again. It stays in the store and is back when it is found
+//! again.
+
+use opilio_uri::{Hop, Uri};
+
+use crate::{
+    Candidate, Error, Place,
+    change::Change,
+    keys,
+    store::{damaged, read},
+};
+
+/// Embeds of one page that are followed. Pages with more exist; the others never fade.
+const EMBEDS_MAX: usize = 10_000;
+
+/// What a visit says of a page's embeds.
+pub(crate) enum Linked {
+    /// It was extracted, and these are all: their record keys, sorted.
+    Only(Vec<String>),
+    /// It was not: what it links to is what it linked to before.
+    AsBefore,
+}
+
+/// Record keys of the embeds among `outlinks` that are on another registrable domain than their page, sorted.
+pub(crate) fn foreign(page: &Uri, outlinks: &[Candidate]) -> Vec<String> {
+    let own = site(page);
+    let mut embeds: Vec<String> = outlinks
+        .iter()
+        .filter(|link| link.hop_path.last() == Some(Hop::Embed) && site(&link.uri) != own)
+        .map(|link| link.uri.key())
+        .collect();
+    embeds.sort_unstable();
+    embeds.dedup();
+    embeds.truncate(EMBEDS_MAX);
+    embeds
+}
+
+fn site(uri: &Uri) -> Option<&str> {
+    uri.registrable_domain().or_else(|| uri.host())
+}
+
+/// Takes note of what a page links to now. Its embeds have been admitted.
+pub(crate) fn follow(change: &mut Change<'_>, page: &str, linked: Linked) -> Result<(), Error> {
+    let hash = keys::page(page);
+    let (start, end) = keys::embeds_of(&hash);
+    let (known, _) = read(&change.store.embeds, &start, &end, usize::MAX)?;
+    let fade_after = change.config.fade_after;
+    let mut missing: Vec<String> = match &linked {
+        Linked::Only(embeds) => embeds.clone(),
+        Linked::AsBefore => Vec::new(),
+    };
+    for (key, value) in known {
+        let embed = key
+            .get(hash.len()..)
+            .and_then(|embed| std::str::from_utf8(embed).ok())
+            .ok_or_else(|| damaged("a malformed embed", &key))?
+            .to_owned();
+        let misses = value
+            .as_slice()
+            .try_into()
+            .map(u32::from_be_bytes)
+            .map_err(|_| damaged("a malformed count of an embed", &key))?;
+        let is_linked = match &linked {
+            Linked::Only(embeds) => embeds.binary_search(&embed).is_ok(),
+            Linked::AsBefore => misses == 0,
+        };
+        missing.retain(|new| *new != embed);
+        let now_missed = if is_linked { 0 } else { misses + 1 };
+        if now_missed >= fade_after {
+            change.embeds.insert(key, None);
+            release(change, &embed)?;
+        } else if now_missed != misses {
+            change
+                .embeds
+                .insert(key, Some(now_missed.to_be_bytes().to_vec()));
+        }
+    }
+    for embed in missing {
+        // What was refused, or is known by its canonical form alone, has no record to count in.
+        let Some(mut record) = change.record(&embed)? else {
+            continue;
+        };
+        record.referrers += 1;
+        change.put(&embed, record);
+        change.embeds.insert(
+            keys::embed(&hash, &embed),
+            Some(0u32.to_be_bytes().to_vec()),
+        );
+    }
+    Ok(())
+}
+
+/// A page is forgotten: it shows nothing any more.
+pub(crate) fn forget(change: &mut Change<'_>, page: &str) -> Result<(), Error> {
+    let (start, end) = keys::embeds_of(&keys::page(page));
+    let (known, _) = read(&change.store.embeds, &start, &end, usize::MAX)?;
+    for (key, _) in known {
+        if let Some(embed) = key
+            .get(start.len()..)
+            .and_then(|embed| std::str::from_utf8(embed).ok())
+            .map(str::to_owned)
+        {
+            release(change, &embed)?;
+        }
+        change.embeds.insert(key, None);
+    }
+    Ok(())
+}
+
+/// One page less shows an embed; the last one lets it fade.
+fn release(change: &mut Change<'_>, embed: &str) -> Result<(), Error> {
+    let Some(mut record) = change.record(embed)? else {
+        return Ok(());
+    };
+    record.referrers = record.referrers.saturating_sub(1);
+    let is_embed = record.hop_path.last() == Some(Hop::Embed) && !record.seed;
+    let is_idle = !change.memory.is_record_busy(embed);
+    let is_queued = matches!(record.place, Place::Queued { .. });
+    if record.referrers == 0 && is_embed && is_idle && is_queued {
+        change.take_queued(&record)?;
+        change.leave_queue();
+        record.place = Place::Faded;
+        // Unknown to the seen test, so that finding it again brings it back.
+        change.remove_canonical(record.canonical);
+        change.counters.statistics.faded += 1;
+    }
+    change.put(embed, record);
+    Ok(())
+}

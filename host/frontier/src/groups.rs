@@ -1,0 +1,171 @@
+//! Server groups: queues whose servers share an address, or that an operator put together. A group stands above its
+//! queues and limits them together; nothing is renamed. When its slots may issue again is durable; which of its queues
+//! stand back for it is not, since the line knows them.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use crate::{
+    GroupSettings,
+    instant::Millis,
+    store::{Error, Store, decode},
+};
+
+/// Groups at rest whose times are held in memory.
+const GROUPS_HELD_MAX: usize = 64 * 1024;
+
+#[derive(Debug, Default)]
+pub(crate) struct Groups {
+    held: HashMap<String, Group>,
+    /// Groups that queues stand back for, by when they may issue again.
+    waking: BTreeSet<(Millis, String)>,
+}
+
+/// What is known of a group.
+#[derive(Debug, Default)]
+struct Group {
+    /// When each of its slots may issue again. Durable.
+    slots: Vec<Millis>,
+    /// Slots in use.
+    busy: Vec<u16>,
+    /// Queues that stand back for it, by their key in the line. Each stays there in the store.
+    parked: BTreeSet<Vec<u8>>,
+}
+
+/// When the slots of a group may issue again, by group: for the batch.
+pub(crate) type GroupSlots = BTreeMap<String, Vec<Millis>>;
+
+impl Groups {
+    /// The slot that may issue at `now`; otherwise when one may, none where that depends on what is in process.
+    pub(crate) fn slot(
+        &mut self,
+        store: &Store,
+        name: &str,
+        settings: GroupSettings,
+        now: Millis,
+    ) -> Result<Result<u16, Option<Millis>>, Error> {
+        let group = self.group(store, name)?;
+        Ok(match group.free(settings) {
+            Some((slot, at)) if at <= now => Ok(slot),
+            other => Err(other.map(|(_, at)| at)),
+        })
+    }
+
+    /// A queue stands back for its group until `at`, or until something of the group is finished.
+    pub(crate) fn park(&mut self, name: &str, key: Vec<u8>, at: Option<Millis>) {
+        if let Some(group) = self.held.get_mut(name) {
+            group.parked.insert(key);
+            if let Some(at) = at {
+                self.waking.insert((at, name.to_owned()));
+            }
+        }
+    }
+
+    /// Queues that need not stand back any longer at `now`.
+    pub(crate) fn woken(&mut self, now: Millis) -> Vec<Vec<u8>> {
+        let mut woken = Vec::new();
+        while let Some((at, _)) = self.waking.first()
+            && *at <= now
+            && let Some((_, name)) = self.waking.pop_first()
+        {
+            if let Some(group) = self.held.get_mut(&name) {
+                woken.extend(std::mem::take(&mut group.parked));
+            }
+        }
+        woken
+    }
+
+    /// When the first group wakes that queues stand back for.
+    pub(crate) fn first_waking(&self) -> Option<Millis> {
+        self.waking.first().map(|(at, _)| *at)
+    }
+
+    pub(crate) fn issue(&mut self, name: &str, slot: u16) {
+        if let Some(group) = self.held.get_mut(name) {
+            group.busy.push(slot);
+        }
+    }
+
+    /// A URI of the group is finished: its slot rests until then.
+    pub(crate) fn release(&mut self, name: &str, slot: u16, settings: GroupSettings) {
+        let Some(group) = self.held.get_mut(name) else {
+            return;
+        };
+        group.busy.retain(|busy| *busy != slot);
+        if !group.parked.is_empty()
+            && let Some((_, at)) = group.free(settings)
+        {
+            self.waking.insert((at, name.to_owned()));
+        }
+        if self.held.len() > GROUPS_HELD_MAX {
+            self.held
+                .retain(|_, group| !(group.busy.is_empty() && group.parked.is_empty()));
+        }
+    }
+
+    /// The slots of a group once this one rests until `until`; `changed` has what the batch has of it.
+    pub(crate) fn rested(
+        &self,
+        store: &Store,
+        changed: &GroupSlots,
+        name: &str,
+        slot: u16,
+        until: Millis,
+    ) -> Result<Vec<Millis>, Error> {
+        let mut slots = match (changed.get(name), self.held.get(name)) {
+            (Some(slots), _) => slots.clone(),
+            (None, Some(group)) => group.slots.clone(),
+            (None, None) => read(store, name)?,
+        };
+        let at = usize::from(slot);
+        if slots.len() <= at {
+            slots.resize(at + 1, Millis::MIN);
+        }
+        slots[at] = slots[at].max(until);
+        Ok(slots)
+    }
+
+    /// Follows what has been written.
+    pub(crate) fn follow(&mut self, written: GroupSlots) {
+        for (name, slots) in written {
+            if let Some(group) = self.held.get_mut(&name) {
+                group.slots = slots;
+            }
+        }
+    }
+
+    fn group(&mut self, store: &Store, name: &str) -> Result<&mut Group, Error> {
+        if !self.held.contains_key(name) {
+            let group = Group {
+                slots: read(store, name)?,
+                ..Group::default()
+            };
+            self.held.insert(name.to_owned(), group);
+        }
+        // It has just been put there where it was not.
+        Ok(self.held.entry(name.to_owned()).or_default())
+    }
+}
+
+impl Group {
+    /// The slot that is free first, of those not in use, and when it is.
+    fn free(&self, settings: GroupSettings) -> Option<(u16, Millis)> {
+        let valence = settings.valence.max(1);
+        if self.busy.len() >= usize::from(valence) {
+            return None;
+        }
+        (0..valence)
+            .filter(|slot| !self.busy.contains(slot))
+            .map(|slot| {
+                let at = self.slots.get(usize::from(slot)).copied();
+                (slot, at.unwrap_or(Millis::MIN))
+            })
+            .min_by_key(|(slot, at)| (*at, *slot))
+    }
+}
+
+fn read(store: &Store, name: &str) -> Result<Vec<Millis>, Error> {
+    match store.groups.get(name)? {
+        Some(bytes) => decode("a server group", name.as_bytes(), &bytes),
+        None => Ok(Vec::new()),
+    }
+}

@@ -1,0 +1,49 @@
+//! What the scope refused, and why: kept for a bounded number of URIs, so that an operator can be told.
+
+use jiff::Timestamp;
+use opilio_uri::Uri;
+use serde::{Deserialize, Serialize};
+
+use crate::{Error, Refused, change::Change, instant, keys, store::encode};
+
+/// Most of a reason that is kept, in bytes.
+const REASON_BYTES_MAX: usize = 200;
+
+/// Why a URI was refused when it was last found.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rejection {
+    /// The filter that decided, and its reason.
+    pub reason: String,
+    /// The page that linked to it.
+    pub via: String,
+    /// When.
+    #[serde(with = "instant::serialised")]
+    pub at: Timestamp,
+}
+
+/// Remembers what was refused of a page's links.
+pub(crate) fn remember(
+    change: &mut Change<'_>,
+    page: &Uri,
+    refused: Vec<Refused>,
+) -> Result<(), Error> {
+    change.counters.statistics.refused += refused.len() as u64;
+    for Refused { uri, reason } in refused {
+        let key = keys::canonical(uri.as_str()).to_vec();
+        let is_known =
+            change.refused.contains_key(&key) || change.store.refused.contains_key(&key)?;
+        if !is_known {
+            if change.counters.refusals >= change.config.refusals_max {
+                continue;
+            }
+            change.counters.refusals += 1;
+        }
+        let rejection = Rejection {
+            reason: reason[..reason.floor_char_boundary(REASON_BYTES_MAX)].to_owned(),
+            via: page.as_str().to_owned(),
+            at: change.now,
+        };
+        change.refused.insert(key, Some(encode(&rejection)?));
+    }
+    Ok(())
+}

@@ -1,0 +1,386 @@
+//! What reports and operators ask; nothing here changes anything.
+
+use std::fmt;
+
+use jiff::Timestamp;
+use opilio_uri::Uri;
+
+use crate::{
+    Error, Frontier, Place, QueueReport, QueueState, RECORD_KEY_BYTES_MAX, Rejection, Statistics,
+    Tally, TallyKind, UriRecord,
+    change::{self, read_tally},
+    frontier::uri_of,
+    instant, keys,
+    store::{damaged, decode},
+};
+
+/// A URI of a queue, as [`Frontier::queue_uris`] lists it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QueuedUri {
+    /// All that is known of it, place included.
+    pub record: UriRecord,
+    /// It is among those that are ready.
+    pub is_ready: bool,
+    /// It is being fetched.
+    pub in_process: bool,
+    /// To go on behind it.
+    pub cursor: Vec<u8>,
+}
+
+/// Why a URI was, or was not, fetched.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Why {
+    /// Nothing is known of it: it has not been found, or what refused it is not remembered.
+    Unknown,
+    /// It was found and not let in.
+    Refused(Rejection),
+    /// Another URI of the same canonical form is known, and stands for it.
+    SameAs(Box<Reason>),
+    /// It is known.
+    Known(Box<Reason>),
+}
+
+/// What decides about a known URI.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Reason {
+    /// All that is known of it.
+    pub record: UriRecord,
+    /// It is being fetched.
+    pub in_process: bool,
+    /// It could go as far as it alone is concerned.
+    pub is_ready: bool,
+    /// Its queue, as it is now.
+    pub queue: Option<QueueReport>,
+}
+
+impl Frontier {
+    /// The crawl in numbers, as of the last call.
+    #[must_use]
+    pub fn statistics(&self) -> Statistics {
+        let in_process = self.memory.busy.len() as u64;
+        let counted = self.memory.counters.statistics;
+        Statistics {
+            queued: counted.queued.saturating_sub(in_process),
+            in_process,
+            ..counted
+        }
+    }
+
+    /// What is known of exactly this URI.
+    ///
+    /// # Errors
+    /// Where the store fails.
+    pub fn record(&self, uri: &Uri) -> Result<Option<UriRecord>, Error> {
+        let key = uri.key();
+        if key.len() > RECORD_KEY_BYTES_MAX {
+            return Ok(None);
+        }
+        let Some(bytes) = self.store.uris.get(&key)? else {
+            return Ok(None);
+        };
+        let record = decode("a record of a URI", key.as_bytes(), &bytes)?;
+        Ok(Some(UriRecord {
+            uri: uri.as_str().to_owned(),
+            ..record
+        }))
+    }
+
+    /// All records whose key ([`Uri::key`]: the URI in SURT order) begins with `key_prefix`, in that order. Of what
+    /// changes meanwhile, some is seen and some is not.
+    pub fn records(
+        &self,
+        key_prefix: &str,
+    ) -> impl Iterator<Item = Result<UriRecord, Error>> + use<> {
+        self.store.uris.prefix(key_prefix).map(|guard| {
+            let (key, bytes) = guard.into_inner()?;
+            let uri = uri_of(&key)?;
+            let record: UriRecord = decode("a record of a URI", &key, &bytes)?;
+            Ok(UriRecord {
+                uri: uri.as_str().to_owned(),
+                ..record
+            })
+        })
+    }
+
+    /// Up to `queues_max` queues in the order of their names, from the first one behind `after` on.
+    ///
+    /// # Errors
+    /// Where the store fails.
+    pub fn queues(
+        &self,
+        after: Option<&str>,
+        queues_max: usize,
+        now: Timestamp,
+    ) -> Result<Vec<QueueReport>, Error> {
+        let mut from = after.unwrap_or_default().as_bytes().to_vec();
+        if after.is_some() {
+            from.push(0);
+        }
+        self.store
+            .queues
+            .range(from..)
+            .take(queues_max)
+            .map(|guard| self.report(guard, now))
+            .collect()
+    }
+
+    /// The queues that hold most URIs, the largest first. Reads all queues.
+    ///
+    /// # Errors
+    /// Where the store fails.
+    pub fn busiest(&self, queues_max: usize, now: Timestamp) -> Result<Vec<QueueReport>, Error> {
+        let mut busiest: Vec<QueueReport> = Vec::new();
+        for guard in self.store.queues.iter() {
+            busiest.push(self.report(guard, now)?);
+            // Sorted now and then, so that memory holds a few times what was asked for.
+            if busiest.len() > queues_max.saturating_mul(4).max(1024) {
+                keep_largest(&mut busiest, queues_max);
+            }
+        }
+        keep_largest(&mut busiest, queues_max);
+        Ok(busiest)
+    }
+
+    /// A queue by its name.
+    ///
+    /// # Errors
+    /// Where the store fails.
+    pub fn queue(&self, queue: &str, now: Timestamp) -> Result<Option<QueueReport>, Error> {
+        if queue.is_empty() {
+            return Ok(None);
+        }
+        let Some(record) = change::read_queue(&self.store, queue)? else {
+            return Ok(None);
+        };
+        let busy = self.memory.busy_queues.get(queue);
+        Ok(Some(QueueReport::new(
+            queue,
+            &record,
+            busy,
+            &self.config,
+            now,
+        )))
+    }
+
+    /// Up to `uris_max` URIs of a queue in the order in which they would go: those that are ready, then those that are
+    /// not yet due; from the one behind `after` on.
+    ///
+    /// # Errors
+    /// Where the store fails.
+    pub fn queue_uris(
+        &self,
+        queue: &str,
+        after: Option<&[u8]>,
+        uris_max: usize,
+    ) -> Result<Vec<QueuedUri>, Error> {
+        // A cursor says in which order it stands, then with which key.
+        let (from_waiting, from) = match after.and_then(|cursor| cursor.split_first()) {
+            Some((order, key)) => (*order == 1, [key, &[0]].concat()),
+            None => (false, Vec::new()),
+        };
+        let start = keys::queue_start(queue);
+        let end = keys::queue_end(queue);
+        let mut uris = Vec::new();
+        for (order, keyspace) in [(0u8, &self.store.ready), (1, &self.store.waiting)] {
+            if order == 0 && from_waiting {
+                continue;
+            }
+            let is_continued = (order == 1) == from_waiting;
+            let from = if is_continued {
+                from.clone().max(start.clone())
+            } else {
+                start.clone()
+            };
+            if from >= end {
+                continue;
+            }
+            let range = keyspace.range(from..end.clone());
+            for guard in range.take(uris_max.saturating_sub(uris.len())) {
+                let (key, value) = guard.into_inner()?;
+                let record_key = if order == 0 {
+                    &value[..]
+                } else {
+                    let (_, _, record_key) = keys::from_waiting_value(&value)
+                        .ok_or_else(|| damaged("a malformed waiting URI", &key))?;
+                    record_key
+                };
+                let uri = uri_of(record_key)?;
+                let record = self
+                    .record(&uri)?
+                    .ok_or_else(|| damaged("a queued URI without a record", record_key))?;
+                uris.push(QueuedUri {
+                    in_process: self.memory.is_record_busy(&uri.key()),
+                    record,
+                    is_ready: order == 0,
+                    cursor: [&[order], &key[..]].concat(),
+                });
+            }
+        }
+        Ok(uris)
+    }
+
+    /// What a host, domain or source has brought in, as far as a quota made it count.
+    ///
+    /// # Errors
+    /// Where the store fails.
+    pub fn tally(&self, kind: TallyKind, name: &str) -> Result<Tally, Error> {
+        read_tally(&self.store, &keys::tally(kind, name))
+    }
+
+    /// Why a URI was, or was not, fetched. `canonical` is its canonical form.
+    ///
+    /// # Errors
+    /// Where the store fails.
+    pub fn why(&self, uri: &Uri, canonical: &str, now: Timestamp) -> Result<Why, Error> {
+        if let Some(record) = self.record(uri)? {
+            return Ok(Why::Known(Box::new(self.reason(record, now)?)));
+        }
+        if let Some(value) = self.store.canon.get(keys::canonical(canonical))? {
+            let canonical_key =
+                Uri::parse(canonical).map_or_else(|_| canonical.to_owned(), |uri| uri.key());
+            let key = keys::from_canonical_value(&value, &canonical_key).unwrap_or_default();
+            if let Ok(same) = uri_of(key.as_bytes())
+                && let Some(record) = self.record(&same)?
+            {
+                return Ok(Why::SameAs(Box::new(self.reason(record, now)?)));
+            }
+        }
+        let rejection = self.store.refused.get(keys::canonical(uri.as_str()))?;
+        match rejection {
+            Some(bytes) => decode("a rejection", uri.as_str().as_bytes(), &bytes).map(Why::Refused),
+            None => Ok(Why::Unknown),
+        }
+    }
+
+    fn reason(&self, record: UriRecord, now: Timestamp) -> Result<Reason, Error> {
+        let in_process = match Uri::parse(&record.uri) {
+            Ok(uri) => self.memory.is_record_busy(&uri.key()),
+            Err(_) => false,
+        };
+        let is_ready = match change::rank(&record) {
+            Some(rank) => {
+                self.store
+                    .ready
+                    .contains_key(keys::ready(&record.queue, rank))?
+                    || rank.due <= instant::floor(now)
+            }
+            None => false,
+        };
+        Ok(Reason {
+            queue: self.queue(&record.queue, now)?,
+            record,
+            in_process,
+            is_ready,
+        })
+    }
+
+    fn report(&self, guard: fjall::Guard, now: Timestamp) -> Result<QueueReport, Error> {
+        let (key, bytes) = guard.into_inner()?;
+        let name = std::str::from_utf8(&key).map_err(|_| damaged("a queue's name", &key))?;
+        let record = decode("a queue's record", &key, &bytes)?;
+        let busy = self.memory.busy_queues.get(name);
+        Ok(QueueReport::new(name, &record, busy, &self.config, now))
+    }
+}
+
+/// A sentence for people.
+impl fmt::Display for Why {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unknown => formatter.write_str(
+                "not known: it has not been found, or what refused it is not remembered",
+            ),
+            Self::Refused(rejection) => write!(
+                formatter,
+                "refused by {} when it was found on {} at {}",
+                rejection.reason, rejection.via, rejection.at
+            ),
+            Self::SameAs(reason) => {
+                write!(
+                    formatter,
+                    "counts as {}, which is {reason}",
+                    reason.record.uri
+                )
+            }
+            Self::Known(reason) => reason.fmt(formatter),
+        }
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let record = &self.record;
+        let last = record.history.first().map(|past| past.at);
+        match record.place {
+            _ if self.in_process => write!(formatter, "being fetched")?,
+            Place::Queued { due, .. } if !self.is_ready => {
+                write!(formatter, "not due before {due}")?;
+            }
+            Place::Queued { due, .. } => {
+                write!(formatter, "ready since {due} in queue {}", record.queue)?;
+                self.queue_reason(formatter)?;
+            }
+            Place::Done => match last {
+                Some(last) => write!(formatter, "done since {last}")?,
+                None => write!(formatter, "done")?,
+            },
+            Place::Deleted => formatter.write_str("deleted by the operator")?,
+            Place::Faded => {
+                formatter.write_str("faded: no page has linked to it for several visits")?;
+            }
+        }
+        if record.status != 0 {
+            write!(formatter, "; last status {}", record.status)?;
+        }
+        if record.attempts > 0 {
+            write!(formatter, " after {} attempts", record.attempts)?;
+        }
+        let via = record.via.as_deref().unwrap_or("a seed");
+        write!(formatter, "; found {} by {via}", record.discovered)
+    }
+}
+
+impl Reason {
+    fn queue_reason(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(queue) = &self.queue else {
+            return Ok(());
+        };
+        match queue.state {
+            QueueState::Ready => formatter.write_str(", which is ready: its turn comes"),
+            QueueState::InProcess => formatter.write_str(", of which others are being fetched"),
+            QueueState::Snoozed => match queue.wake {
+                Some(wake) if queue.failures > 0 => write!(
+                    formatter,
+                    ", which backs off until {wake} after {} failures in a row",
+                    queue.failures
+                ),
+                Some(wake) => write!(formatter, ", which rests until {wake}"),
+                None => formatter.write_str(", which rests"),
+            },
+            QueueState::Inactive => {
+                formatter.write_str(", which is inactive: others of its precedence go first")
+            }
+            QueueState::Ineligible => write!(
+                formatter,
+                ", which is ineligible: its precedence {} is at the floor",
+                queue.precedence
+            ),
+            QueueState::Retired => write!(
+                formatter,
+                ", which is retired by {}",
+                queue.retired_by.map_or("its settings", |by| by.name())
+            ),
+            QueueState::Frozen => formatter.write_str(", which the operator has frozen"),
+            QueueState::Exhausted => Ok(()),
+        }
+    }
+}
+
+fn keep_largest(queues: &mut Vec<QueueReport>, queues_max: usize) {
+    queues.sort_by(|a, b| {
+        (b.ready + b.waiting)
+            .cmp(&(a.ready + a.waiting))
+            .then_with(|| a.queue.cmp(&b.queue))
+    });
+    queues.truncate(queues_max);
+}

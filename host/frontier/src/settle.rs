@@ -1,0 +1,369 @@
+//! What an outcome does to its URI, its queue and what it brought.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use crate::{
+    Candidate, ContentState, Directive, Disposition, Error, Frontier, Outcome, PREREQUISITE_FAILED,
+    PastVisit, Place, Scheduled, Standing, Strategy, Success, Transfer, UriRecord,
+    admission::{Origin, admit},
+    change::{self, Change},
+    embeds,
+    frontier::{is_prerequisite, uri_of},
+    instant::{self, Millis},
+    keys::Rank,
+    memory::Busy,
+    politeness, rejection,
+    store::damaged,
+    visit,
+};
+
+/// What happened to the URI, and what became of the candidates that came with it.
+type Settled = (Disposition, Vec<Scheduled>);
+
+impl Frontier {
+    pub(crate) fn settle(
+        &self,
+        change: &mut Change<'_>,
+        busy: &Busy,
+        outcome: Outcome,
+    ) -> Result<Settled, Error> {
+        let record = change.known_record(&busy.record_key)?;
+        let rank = change::rank(&record).ok_or_else(|| {
+            damaged(
+                "a URI in process that is not queued",
+                busy.record_key.as_bytes(),
+            )
+        })?;
+        let mut turn = Turn {
+            change,
+            busy,
+            record,
+            rank,
+        };
+        turn.pay(&outcome)?;
+        match outcome {
+            Outcome::Deferred { prerequisites } => turn.defer(prerequisites),
+            outcome => {
+                turn.record.deferrals = 0;
+                match outcome {
+                    Outcome::Succeeded(success) => turn.succeed(*success),
+                    Outcome::Retry { status, after, .. } => turn.retry(status, after),
+                    Outcome::Failed { status, .. } => turn.fail(status).map(turned),
+                    Outcome::OutOfScope { .. } if !turn.record.seed => turn.forget(),
+                    Outcome::OutOfScope { status } | Outcome::Disregarded { status, .. } => {
+                        turn.disregard(status)
+                    }
+                    Outcome::Deferred { .. } => Err(damaged(
+                        "a deferral settled twice",
+                        turn.busy.record_key.as_bytes(),
+                    )),
+                }
+            }
+        }
+    }
+}
+
+/// A URI in process on its way back, and the change that it makes.
+struct Turn<'t, 'f> {
+    change: &'t mut Change<'f>,
+    busy: &'t Busy,
+    record: UriRecord,
+    /// Where it stands in `ready`.
+    rank: Rank,
+}
+
+impl Turn<'_, '_> {
+    /// What the request costs its queue, its server group and the crawl: rest and bandwidth.
+    fn pay(&mut self, outcome: &Outcome) -> Result<(), Error> {
+        let transfer = match outcome {
+            Outcome::Succeeded(success) => Some(success.transfer),
+            Outcome::Retry { transfer, .. }
+            | Outcome::Disregarded { transfer, .. }
+            | Outcome::Failed { transfer, .. } => *transfer,
+            Outcome::Deferred { .. } | Outcome::OutOfScope { .. } => None,
+        };
+        let key = self.busy.record_key.as_bytes();
+        let Some(Transfer { duration, bytes }) = transfer else {
+            return Ok(());
+        };
+        if politeness::is_free(uri_of(key)?.as_str()) {
+            return Ok(());
+        }
+        let Busy {
+            queue, slot, group, ..
+        } = self.busy;
+        let change = &mut *self.change;
+        let rest = change.polite_rest(queue, duration)?;
+        change.rest(queue, *slot, rest)?;
+        if let Some((group, slot)) = group {
+            let until = instant::after(change.now, change.config.group.min_delay);
+            change.rest_group(group, *slot, until)?;
+        }
+        let config = change.config;
+        // As if the bytes had come at the rate allowed, from when the fetch began.
+        let began = instant::floor(change.now).saturating_sub(instant::millis(duration));
+        let paid = |rate: Option<u64>, before: Millis| match rate {
+            Some(rate) => before
+                .max(began)
+                .saturating_add(politeness::time_for(bytes, rate)),
+            None => Millis::MIN,
+        };
+        change.counters.paid_until = paid(config.bandwidth, change.counters.paid_until);
+        let queue = change.queue(queue)?;
+        queue.paid_until = paid(queue.settings(config).bandwidth, queue.paid_until);
+        Ok(())
+    }
+
+    fn succeed(mut self, success: Success) -> Result<Settled, Error> {
+        let Success {
+            visit,
+            wait,
+            strategy,
+            outlinks,
+            refresh_embeds,
+            refused,
+            transfer: _,
+        } = success;
+        let uri = uri_of(self.busy.record_key.as_bytes())?;
+        let is_first = self.record.standing != Standing::Succeeded && self.record.visits == 0;
+        let is_counted = !is_prerequisite(&uri, &self.record);
+        let (state, bytes) = (visit.state, visit.size.unwrap_or(0));
+        let was_extracted = visit.outlinks.is_some();
+        let queue = self.change.queue(&self.busy.queue)?;
+        queue.failures = 0;
+        if is_counted {
+            queue.tally.succeed(is_first, state, bytes);
+            for key in &self.busy.tallies {
+                self.change.tally(key)?.succeed(is_first, state, bytes);
+            }
+        }
+        if self.record.visits > 0 {
+            let overdue = &mut self.change.counters.statistics.overdue;
+            overdue.count(self.busy.overdue);
+        }
+        visit::note(
+            &mut self.record,
+            &mut self.change.counters.statistics,
+            visit,
+            self.change.now,
+            self.change.config.history_length,
+        );
+        self.change.stand(&mut self.record, Standing::Succeeded);
+        self.record.wait = wait.or(self.record.wait);
+        self.record.strategy = strategy.unwrap_or(self.record.strategy);
+        let origin = Origin::Document {
+            canonical: self.record.canonical,
+            refresh_embeds,
+        };
+        let keeps_embeds = self.record.strategy.revisits() && self.change.config.fade_after > 0;
+        let embeds = if keeps_embeds && was_extracted {
+            embeds::foreign(&uri, &outlinks)
+        } else {
+            Vec::new()
+        };
+        let cost = self.record.cost.into();
+        let disposition = self.complete(wait, if is_counted { cost } else { 0 })?;
+        rejection::remember(self.change, &uri, refused)?;
+        let scheduled = admit(self.change, outlinks, origin)?;
+        if keeps_embeds {
+            let state = if was_extracted {
+                embeds::Linked::Only(embeds)
+            } else {
+                embeds::Linked::AsBefore
+            };
+            embeds::follow(self.change, &self.busy.record_key, state)?;
+        }
+        Ok((disposition, scheduled))
+    }
+
+    fn retry(mut self, status: i32, after: Option<Duration>) -> Result<Settled, Error> {
+        let config = self.change.config;
+        let queue = self.change.queue(&self.busy.queue)?;
+        queue.failures = queue.failures.saturating_add(1);
+        let back_off = politeness::back_off(config, queue.failures);
+        let retry_after_max = queue.settings(config).politeness.retry_after_max;
+        let asked = after.unwrap_or_default().min(retry_after_max);
+        self.change
+            .rest_all(&self.busy.queue, back_off.max(asked))?;
+        self.record.status = status;
+        self.record.attempts += 1;
+        let attempts = self.record.attempts;
+        if attempts > config.max_retries {
+            let disposition = Disposition::GivenUp {
+                status,
+                tries: attempts,
+                again: self.fail(status)?.again(),
+            };
+            return Ok((disposition, Vec::new()));
+        }
+        self.change.counters.statistics.retries += 1;
+        // Behind the others of its rank, so that one bad URI does not hold them up; but what others depend on stays before
+        // them.
+        if self.rank.directive == Directive::Highest {
+            self.change.put(&self.busy.record_key, self.record);
+        } else {
+            self.put_behind()?;
+        }
+        Ok((Disposition::Retrying { attempts }, Vec::new()))
+    }
+
+    fn disregard(mut self, status: i32) -> Result<Settled, Error> {
+        self.record.status = status;
+        self.change.stand(&mut self.record, Standing::Disregarded);
+        let wait = self.probe_wait();
+        self.complete(wait, 0).map(turned)
+    }
+
+    fn defer(mut self, prerequisites: Vec<Candidate>) -> Result<Settled, Error> {
+        self.record.deferrals += 1;
+        let tries = self.record.deferrals;
+        if tries > self.change.config.max_deferrals {
+            self.record.deferrals = 0;
+            let status = PREREQUISITE_FAILED;
+            let disposition = Disposition::GivenUp {
+                status,
+                tries,
+                again: self.fail(status)?.again(),
+            };
+            return Ok((disposition, Vec::new()));
+        }
+        let Busy {
+            record_key, queue, ..
+        } = self.busy;
+        self.change.counters.statistics.deferrals += 1;
+        self.change.put(record_key, self.record);
+        let scheduled = admit(self.change, prerequisites, Origin::Prerequisites(queue))?;
+        if self.rank.directive == Directive::Highest {
+            // One prerequisite depends on another, which has just been put behind it.
+            let record = self.change.known_record(record_key)?;
+            Turn { record, ..self }.put_behind()?;
+        }
+        Ok((Disposition::Deferred, scheduled))
+    }
+
+    fn put_behind(mut self) -> Result<(), Error> {
+        let Busy {
+            record_key, queue, ..
+        } = self.busy;
+        self.change.take_ready(queue, self.rank)?;
+        let behind = Rank {
+            due: self.rank.due.max(instant::floor(self.change.now)),
+            arrival: self.change.counters.arrival(),
+            ..self.rank
+        };
+        self.record.place = change::place(behind);
+        self.change.put_ready(queue, behind, record_key)?;
+        self.change.put(record_key, self.record);
+        Ok(())
+    }
+
+    /// A turn that ended without a response, for good or for a long while.
+    fn fail(mut self, status: i32) -> Result<Disposition, Error> {
+        self.record.status = status;
+        let past = PastVisit {
+            at: self.change.now,
+            status,
+            state: ContentState::Unknown,
+            size: None,
+        };
+        visit::remember(&mut self.record, past, self.change.config.history_length);
+        self.change.stand(&mut self.record, Standing::Failed);
+        let wait = self.probe_wait();
+        let uri = uri_of(self.busy.record_key.as_bytes())?;
+        let cost = match is_prerequisite(&uri, &self.record) {
+            true => 0,
+            false => u64::from(self.record.cost) + u64::from(self.change.config.error_penalty),
+        };
+        self.complete(wait, cost)
+    }
+
+    /// How long what failed or was disregarded waits; none under snapshot.
+    fn probe_wait(&self) -> Option<Duration> {
+        match self.record.strategy {
+            Strategy::Snapshot => None,
+            Strategy::Revisit | Strategy::Fixed => Some(self.change.config.max_wait),
+        }
+    }
+
+    /// Takes a URI whose turn is complete out of what is ready, charges its queue, and lets it wait if it shall.
+    fn complete(&mut self, wait: Option<Duration>, cost: u64) -> Result<Disposition, Error> {
+        let Busy {
+            record_key, queue, ..
+        } = self.busy;
+        let mut record = self.record.clone();
+        record.attempts = 0;
+        self.change.take_ready(queue, self.rank)?;
+        let charged = self.change.queue(queue)?;
+        charged.finished += 1;
+        charged.spent = charged.spent.saturating_add(cost);
+        let cost = i64::try_from(cost).unwrap_or(i64::MAX);
+        charged.balance = charged.balance.saturating_sub(cost).max(0);
+        let due: Option<Millis> = wait.map(|wait| instant::after(self.change.now, wait));
+        match due {
+            Some(due) => {
+                let arrival = self.change.counters.arrival();
+                let rank = Rank {
+                    directive: Directive::Normal,
+                    precedence: record.precedence,
+                    due,
+                    arrival,
+                };
+                record.place = change::place(rank);
+                self.change.put_waiting(queue, rank, record_key)?;
+            }
+            None => {
+                record.place = Place::Done;
+                self.change.leave_queue();
+            }
+        }
+        self.change.put(record_key, record);
+        Ok(due.map_or(Disposition::Done, |due| {
+            Disposition::Waiting(instant::timestamp(due))
+        }))
+    }
+
+    fn forget(self) -> Result<Settled, Error> {
+        let Busy {
+            record_key, queue, ..
+        } = self.busy;
+        self.change.take_ready(queue, self.rank)?;
+        self.change.queue(queue)?.finished += 1;
+        self.change.leave_queue();
+        self.change.forget(record_key, self.record)?;
+        Ok((Disposition::Forgotten, Vec::new()))
+    }
+}
+
+fn turned(disposition: Disposition) -> Settled {
+    (disposition, Vec::new())
+}
+
+impl Disposition {
+    /// When the URI is visited again, where it waits.
+    fn again(self) -> Option<Timestamp> {
+        match self {
+            Self::Waiting(again) => Some(again),
+            _ => None,
+        }
+    }
+}
+
+impl Change<'_> {
+    /// Counts a URI out of those that are queued.
+    pub(crate) fn leave_queue(&mut self) {
+        let queued = &mut self.counters.statistics.queued;
+        *queued = queued.saturating_sub(1);
+    }
+
+    /// Removes what is known of a URI that stands in no order any more, so that it may be found again.
+    pub(crate) fn forget(&mut self, record_key: &str, mut record: UriRecord) -> Result<(), Error> {
+        self.stand(&mut record, Standing::Open);
+        let discovered = &mut self.counters.statistics.discovered;
+        *discovered = discovered.saturating_sub(1);
+        embeds::forget(self, record_key)?;
+        self.remove(record_key, record.canonical);
+        Ok(())
+    }
+}
