@@ -1,7 +1,9 @@
 //! Which URIs count as the same.
 
-use opilio_uri::{Canonicaliser, Rule};
-use schemars::JsonSchema;
+use std::borrow::Cow;
+
+use opilio_uri::{Canonicaliser, RegexRule, Rule};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
 use crate::check::Part;
@@ -11,10 +13,33 @@ use crate::check::Part;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct CanonicalizationFile {
-    /// Rules, applied in this order.
+    /// Rules, applied in this order: names, and tables `{ regex = "…", replace = "…" }` whose pattern must match the whole
+    /// URI, with `${1}` or `${name}` for its groups.
     /// Default `["lowercase", "strip-userinfo", "strip-www-n", "strip-session-ids", "strip-session-cfids", "fixup-query"]`:
     /// those that archives are used to; two URIs that differ in nothing else are nearly always one page.
-    pub rules: Vec<RuleName>,
+    pub rules: Vec<RuleFile>,
+}
+
+/// A rule, as it stands in the file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum RuleFile {
+    /// One that is built in.
+    Name(RuleName),
+    /// One of the operator's own.
+    Regex(RegexRuleFile),
+}
+
+/// A rule of the operator's own.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct RegexRuleFile {
+    /// The pattern; it must match the whole URI.
+    #[schemars(extend("examples" = ["(.*)[?&]print=1"]))]
+    pub regex: String,
+    /// What takes the place of the URI; `${1}` or `${name}` stands for what a group matched.
+    #[schemars(extend("examples" = ["${1}"]))]
+    pub replace: String,
 }
 
 /// A rewriting of a URI's text.
@@ -57,14 +82,16 @@ impl RuleName {
 impl Default for CanonicalizationFile {
     fn default() -> Self {
         Self {
-            rules: vec![
+            rules: [
                 RuleName::Lowercase,
                 RuleName::StripUserinfo,
                 RuleName::StripWwwN,
                 RuleName::StripSessionIds,
                 RuleName::StripSessionCfids,
                 RuleName::FixupQuery,
-            ],
+            ]
+            .map(RuleFile::Name)
+            .to_vec(),
         }
     }
 }
@@ -81,6 +108,48 @@ impl CanonicalizationFile {
                 );
             }
         }
-        Canonicaliser::new(self.rules.iter().map(|rule| rule.rule()).collect())
+        let mut rules = Vec::with_capacity(self.rules.len());
+        for (index, rule) in self.rules.iter().enumerate() {
+            match rule {
+                RuleFile::Name(name) => rules.push(name.rule()),
+                RuleFile::Regex(written) => {
+                    match RegexRule::new(&written.regex, &written.replace) {
+                        Ok(rule) => rules.push(Rule::Regex(rule)),
+                        Err(problem) => {
+                            list.refuse(&index.to_string(), in_one_line(&problem), "");
+                        }
+                    }
+                }
+            }
+        }
+        Canonicaliser::new(rules)
+    }
+}
+
+/// The sources of an error after it, each cut to its last line: parsers of patterns draw pictures above it.
+fn in_one_line(problem: &dyn std::error::Error) -> String {
+    let mut text = problem.to_string();
+    let mut source = problem.source();
+    while let Some(cause) = source {
+        let cause_text = cause.to_string();
+        let last = cause_text.lines().last().unwrap_or_default();
+        text = format!("{text}: {}", last.trim_start_matches("error: "));
+        source = cause.source();
+    }
+    text
+}
+
+impl JsonSchema for RuleFile {
+    fn schema_name() -> Cow<'static, str> {
+        "Rule".into()
+    }
+
+    /// A table is held against what tables hold, everything else against the names, so that faults are told of one alone.
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "if": { "type": "object" },
+            "then": generator.subschema_for::<RegexRuleFile>(),
+            "else": generator.subschema_for::<RuleName>(),
+        })
     }
 }

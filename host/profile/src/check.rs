@@ -105,6 +105,19 @@ impl<'d> Part<'_, 'd> {
         self.note(key, Level::Error, problem, suggestion);
     }
 
+    /// Reports that the table as a whole will not do.
+    pub(crate) fn refuse_whole(&mut self, problem: String, suggestion: &str) {
+        let suggestion = Some(suggestion.to_owned());
+        self.check
+            .report(&self.pointer, Spot::Key, Level::Error, problem, suggestion);
+    }
+
+    /// Says something about the table as a whole.
+    pub(crate) fn note_whole(&mut self, level: Level, problem: String) {
+        self.check
+            .report(&self.pointer, Spot::Key, level, problem, None);
+    }
+
     /// Says something of this gravity about the value of `key`.
     pub(crate) fn value(&mut self, level: Level, key: &str, problem: String, suggestion: &str) {
         let pointer = self.pointer(key);

@@ -1,6 +1,7 @@
 //! What an operator writes, key by key.
 
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -14,6 +15,7 @@ use crate::group::GroupFile;
 use crate::limits::LimitsFile;
 use crate::logs::LogsFile;
 use crate::operator::OperatorFile;
+use crate::overrides::OverrideFile;
 use crate::plugins::PluginFile;
 use crate::politeness::PolitenessFile;
 use crate::profile::Strategy;
@@ -108,6 +110,11 @@ pub struct ProfileFile {
 
     /// When the crawl has had enough.
     pub limits: LimitsFile,
+
+    /// Settings for what they match, one `[[override]]` table after the other; the last that matches wins, key by key.
+    /// Default `[]`: the same for every site.
+    #[serde(rename = "override")]
+    pub overrides: Vec<OverrideFile>,
 }
 
 impl Default for ProfileFile {
@@ -138,6 +145,7 @@ impl Default for ProfileFile {
             archive: ArchiveFile::default(),
             logs: LogsFile::default(),
             limits: LimitsFile::default(),
+            overrides: Vec::new(),
         }
     }
 }
@@ -147,4 +155,13 @@ impl ProfileFile {
     pub fn schema() -> serde_json::Value {
         schemars::schema_for!(Self).to_value()
     }
+}
+
+/// Whether there is a setting, or a table of settings, at this pointer.
+pub(crate) fn has_setting(pointer: &str) -> bool {
+    static DEFAULT: OnceLock<serde_json::Value> = OnceLock::new();
+    // A tree of texts and numbers always has a JSON form.
+    let default =
+        DEFAULT.get_or_init(|| serde_json::to_value(ProfileFile::default()).unwrap_or_default());
+    default.pointer(pointer).is_some()
 }

@@ -30,6 +30,16 @@ mod seeds;
 mod stacks;
 mod uri;
 
+mod effective;
+mod explain;
+mod match_index;
+mod matching;
+mod needed;
+mod overrides;
+mod queue_name;
+mod stack_edit;
+mod time_of_day;
+
 mod byte_size;
 mod count;
 mod duration;
@@ -43,12 +53,14 @@ mod shape;
 
 pub use archive::{Archive, ArchiveFile};
 pub use byte_size::{ByteSize, SizeProblem, SizeWritten};
-pub use canonicalization::{CanonicalizationFile, RuleName};
+pub use canonicalization::{CanonicalizationFile, RegexRuleFile, RuleFile, RuleName};
 pub use count::CountWritten;
 pub use dns::{Dns, DnsFile, HostPattern, Hosts};
 pub use duration::{
     DURATION_MAX, DurationProblem, DurationWritten, format_duration, parse_duration,
 };
+pub use effective::{Context, QueueSettings, Settings};
+pub use explain::{Explained, Origin};
 pub use fault::{Fault, Faults, Level, Place};
 pub use fetch::{Fetch, FetchFile, TlsTrust};
 pub use file::ProfileFile;
@@ -56,11 +68,13 @@ pub use frontier::{Frontier, FrontierFile, QueueKey};
 pub use group::{Group, GroupFile};
 pub use limits::{Limits, LimitsFile};
 pub use logs::{Logs, LogsFile};
+pub use matching::MatchFile;
 pub use operator::{Operator, OperatorFile};
+pub use overrides::OverrideFile;
 pub use plugins::{Component, Instance, PluginFile, PluginLimits, PluginLimitsFile};
 pub use politeness::{Politeness, PolitenessFile};
 pub use precedence_file::PrecedenceList;
-pub use profile::{Given, Profile, QueueSettings, Settings, Strategy};
+pub use profile::{Given, Profile, Strategy};
 pub use queue::{Queue, QueueFile, QueuePrecedencePolicy, ServerGroup};
 pub use quotas::{Quota, QuotaFile, Quotas, QuotasFile};
 pub use retry::{Retry, RetryFile};

@@ -152,8 +152,8 @@ fn entry(line: &[u8]) -> Result<Option<(u64, u8)>, String> {
     let number = number
         .parse::<u8>()
         .map_err(|_| format!("not a number from 0 to 255: {}", quote(number)))?;
-    let uri =
-        Uri::parse(uri).map_err(|problem| format!("not a URI: {}: {problem}", quote(uri.trim())))?;
+    let uri = Uri::parse(uri)
+        .map_err(|problem| format!("not a URI: {}: {problem}", quote(uri.trim())))?;
     Ok(Some((fingerprint(&uri), number)))
 }
 
@@ -189,8 +189,7 @@ mod tests {
 
     #[test]
     fn bad_lines_are_named() {
-        let problems =
-            read(b"http://a.org/\nhttp://a.org/ 256\nmailto:x 1\n\xff 1\n").unwrap_err();
+        let problems = read(b"http://a.org/\nhttp://a.org/ 256\nmailto:x 1\n\xff 1\n").unwrap_err();
         let expected = [
             "line 1: no number after \"http://a.org/\"",
             "line 2: not a number from 0 to 255: \"256\"",

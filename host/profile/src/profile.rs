@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use opilio_uri::{Canonicaliser, Uri};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,28 +14,23 @@ use crate::archive::Archive;
 use crate::check::{Check, nearest, quote};
 use crate::dns::Dns;
 use crate::document::{Document, Spot, child};
+use crate::effective::{Context, Overridable, QueueSettings, Settings};
 use crate::fault::{Fault, Faults, Level};
-use crate::fetch::Fetch;
 use crate::file::ProfileFile;
-use crate::frontier::{Frontier, QueueKey};
+use crate::frontier::Frontier;
 use crate::group::Group;
 use crate::limits::Limits;
 use crate::logs::Logs;
+use crate::matching::Subject;
 use crate::operator::Operator;
+use crate::overrides::{self, Overrides, Surroundings};
 use crate::plugins::{self, Instance};
-use crate::politeness::Politeness;
 use crate::precedence_file;
-use crate::queue::Queue;
-use crate::quotas::Quotas;
+use crate::queue_name;
 use crate::ready;
 use crate::relations;
-use crate::retry::Retry;
-use crate::revisit::Revisit;
-use crate::robots::Robots;
 use crate::seeds::{self, Seeds};
 use crate::shape::{Shape, broken_schema};
-use crate::stacks::Stacks;
-use crate::uri::UriSettings;
 
 /// Largest profile. Seeds in greater numbers have a file of their own.
 const PROFILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
@@ -79,42 +75,11 @@ pub struct Profile {
     pub notices: Faults,
     pub(crate) settings: Arc<Settings>,
     pub(crate) queue_settings: Arc<QueueSettings>,
+    pub(crate) overrides: Arc<Overrides>,
     settings_hash: u64,
+    /// What was written, with defaults where nothing was.
+    written: Arc<Value>,
     document: Arc<Document>,
-}
-
-/// The settings that may differ from URI to URI.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Settings {
-    /// Whether the document is fetched once or again and again.
-    pub strategy: Strategy,
-    /// Which plugins are asked at each stage.
-    pub stacks: Stacks,
-    /// How long its queue rests between two fetches.
-    pub politeness: Politeness,
-    /// Whether robots.txt is obeyed.
-    pub robots: Robots,
-    /// How it is asked for.
-    pub fetch: Fetch,
-    /// What is tried again.
-    pub retry: Retry,
-    /// When it is visited again.
-    pub revisit: Revisit,
-    /// What goes first within its queue, and what it costs.
-    pub uri: UriSettings,
-}
-
-/// The settings that hold for a queue as a whole: those whose overrides match by what a queue's name says.
-#[derive(Debug, Clone, PartialEq)]
-pub struct QueueSettings {
-    /// How long it rests between two fetches.
-    pub politeness: Politeness,
-    /// How often its URIs are tried again, and how long it waits after a failure.
-    pub retry: Retry,
-    /// Fetches at once, rank, budget, group.
-    pub queue: Queue,
-    /// How much is fetched of it, of its host, its domain, a seed.
-    pub quotas: Quotas,
 }
 
 /// Whether documents are fetched once or again and again.
@@ -225,36 +190,51 @@ impl Profile {
         }
     }
 
-    /// The settings that hold for a URI. Cheap; to be asked anew for each URI rather than kept, since overrides and
-    /// changes while running come in here.
-    pub fn effective(&self, _uri: &Uri) -> Arc<Settings> {
-        Arc::clone(&self.settings)
+    /// The settings that hold for a URI of which nothing else is known. Cheap; to be asked anew for each URI rather than
+    /// kept, since overrides and changes while running come in here.
+    pub fn effective(&self, uri: &Uri) -> Arc<Settings> {
+        self.effective_with(&Context::of(uri))
     }
 
-    /// The settings that hold where no override says otherwise: for what is done once for the whole job, such as loading
-    /// the plugins of every stack.
-    pub fn settings(&self) -> &Settings {
-        &self.settings
+    /// The settings that hold for a response: like [`Profile::effective`], with what its media type brings.
+    pub fn effective_response(&self, uri: &Uri, media_type: &str) -> Arc<Settings> {
+        self.effective_with(&Context {
+            media_type: Some(media_type),
+            ..Context::of(uri)
+        })
     }
 
-    /// The settings that hold for a queue, resolved from its name alone, as [`Profile::queue_name`] makes it.
-    pub fn queue_settings(&self, _queue: &str) -> Arc<QueueSettings> {
-        Arc::clone(&self.queue_settings)
+    /// The settings that hold for a URI, by all that is known of it.
+    pub fn effective_with(&self, context: &Context<'_>) -> Arc<Settings> {
+        let (of_uris, of_queues) = self.matching(context);
+        self.resolve(of_uris, of_queues).0
     }
 
-    /// The queue a URI stands in: its key, or what an override forces; then `#N` where a key is spread over several and it is
-    /// not the first. `dns:` URIs stand with the host asked about, all `whois` URIs in `whois`.
+    /// The settings that hold for a queue, resolved from its name alone, as [`Profile::queue_name`] makes it. What
+    /// overrides say for a time of day does not hold; see [`Profile::queue_settings_at`].
+    pub fn queue_settings(&self, queue: &str) -> Arc<QueueSettings> {
+        self.resolve(Vec::new(), self.matching_queue(queue, None)).1
+    }
+
+    /// The settings that hold for a queue at this time.
+    pub fn queue_settings_at(&self, queue: &str, now: Timestamp) -> Arc<QueueSettings> {
+        self.resolve(Vec::new(), self.matching_queue(queue, Some(now)))
+            .1
+    }
+
+    /// The queue a URI stands in: its key, or what an override forces; then `##N` where a key is spread over several and it
+    /// is not in the first. `dns:` URIs stand with the host asked about, all `whois` URIs in `whois`.
     pub fn queue_name(&self, uri: &Uri) -> String {
-        match self.frontier.queue_key {
-            QueueKey::SurtAuthority => uri.surt_authority(),
-            QueueKey::Host => uri
-                .host()
-                .map_or_else(|| uri.surt_authority(), str::to_owned),
-            QueueKey::Domain => uri
-                .registrable_domain()
-                .or_else(|| uri.host())
-                .map_or_else(|| uri.surt_authority(), str::to_owned),
+        if !self.overrides.is_empty()
+            && let Some(forced) = self.overrides.queue_name(&Subject {
+                uri: Some(uri.as_str()),
+                ..Subject::of_place(uri)
+            })
+        {
+            return forced.to_owned();
         }
+        let key = queue_name::key_of(uri, self.frontier.queue_key);
+        queue_name::spread(key, uri, self.frontier.parallel_queues)
     }
 
     /// The canonical form of a URI, by the rules that hold for its site: the index of the seen test.
@@ -263,14 +243,85 @@ impl Profile {
     }
 
     /// The rules that make the canonical form of a URI.
-    pub fn canonicaliser_for(&self, _uri: &Uri) -> &Canonicaliser {
-        &self.canonicaliser
+    pub fn canonicaliser_for(&self, uri: &Uri) -> &Canonicaliser {
+        if self.overrides.is_empty() {
+            return &self.canonicaliser;
+        }
+        self.overrides
+            .canonicaliser(&Subject::of_place(uri))
+            .unwrap_or(&self.canonicaliser)
     }
 
     /// A number that changes when any setting does, overrides and files of precedences included: for a frontier that keeps
-    /// settings with its queues. The same in every process; seeds and descriptions do not count.
+    /// settings with its queues. The same in every process; seeds, name, description and operator do not count.
     pub fn settings_hash(&self) -> u64 {
         self.settings_hash
+    }
+
+    /// The overrides that hold for a URI, and those that hold for its queue.
+    pub(crate) fn matching(&self, context: &Context<'_>) -> (Vec<u32>, Vec<u32>) {
+        if self.overrides.is_empty() {
+            return (Vec::new(), Vec::new());
+        }
+        let queue = self.queue_name(context.uri);
+        let of_uris = self.overrides.for_uri(&Subject {
+            uri: Some(context.uri.as_str()),
+            queue: Some(queue_name::key_in(&queue)),
+            source: context.source,
+            media_type: context.media_type,
+            now: context.now,
+            ..Subject::of_place(context.uri)
+        });
+        (of_uris, self.matching_queue(&queue, context.now))
+    }
+
+    fn matching_queue(&self, queue: &str, now: Option<Timestamp>) -> Vec<u32> {
+        if self.overrides.is_empty() {
+            return Vec::new();
+        }
+        let name = queue_name::key_in(queue);
+        let is_word = self.overrides.forces(name) && !queue_name::looks_like_key(name);
+        let place = Some(name)
+            .filter(|_| !is_word)
+            .and_then(|name| queue_name::place_of(name, self.frontier.queue_key));
+        let subject = match &place {
+            Some(place) => Subject::of_place(place),
+            None => Subject::of_queue(name),
+        };
+        self.overrides.for_queue(&Subject {
+            queue: Some(name),
+            now,
+            ..subject
+        })
+    }
+
+    fn resolve(
+        &self,
+        of_uris: Vec<u32>,
+        of_queues: Vec<u32>,
+    ) -> (Arc<Settings>, Arc<QueueSettings>) {
+        let base = || (Arc::clone(&self.settings), Arc::clone(&self.queue_settings));
+        if of_uris.is_empty() && of_queues.is_empty() {
+            return base();
+        }
+        self.overrides
+            .resolve(&self.document, of_uris, of_queues)
+            .unwrap_or_else(base)
+    }
+
+    /// What the profile says, defaults included, with what these overrides make of it.
+    pub(crate) fn written_with(&self, of_uris: &[u32], of_queues: &[u32]) -> Value {
+        self.overrides.apply(&self.written, of_uris, of_queues)
+    }
+
+    pub(crate) fn document(&self) -> &Document {
+        &self.document
+    }
+
+    /// The settings that hold where no override says otherwise: for what is done once for the whole job, such as loading
+    /// the plugins of every stack.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
     }
 
     /// The profile's text, byte for byte as it was read: what a job copies and the archive records.
@@ -341,6 +392,7 @@ impl Profile {
                 .settings
                 .stacks
                 .pointer_to(name)
+                .or_else(|| self.overrides.pointer_to(name).map(str::to_owned))
                 .unwrap_or_else(|| pointer.to_owned()),
             _ => pointer.to_owned(),
         }
@@ -394,22 +446,28 @@ impl Profile {
         check.faults.append(of_seeds);
 
         let mut files = precedence_file::Files::default();
-        let settings = Settings {
-            strategy: written.strategy,
-            stacks,
-            politeness: written.politeness.check(check.part("politeness")),
-            robots: written.robots.check(check.part("robots")),
-            fetch: written.fetch.check(check.part("fetch")),
-            retry: written.retry.check(check.part("retry")),
-            revisit: written.revisit.check(check.part("revisit")),
-            uri: written.uri.check(check.part("uri"), base, &mut files),
-        };
-        let queue_settings = QueueSettings {
-            politeness: settings.politeness.clone(),
-            retry: settings.retry.clone(),
-            queue: written.queue.check(check.part("queue")),
-            quotas: written.quotas.check(check.part("quotas")),
-        };
+        let overridable = Overridable::from(&written);
+        if written.queue.name.is_some() {
+            check.part("queue").refuse_key(
+                "name",
+                "every URI would stand in one queue".to_owned(),
+                "write it in an [[override]], for those that match",
+            );
+        }
+        let (settings, queue_settings) = overridable.check(&mut check, stacks, base, &mut files);
+        let overrides = overrides::check(
+            &written.overrides,
+            &mut check,
+            Surroundings {
+                queue_key: written.frontier.queue_key,
+                base: &overridable,
+                instances: &mut plugins,
+                builtins: &given.builtins,
+                limits,
+                folder: base,
+                files,
+            },
+        );
         let mut profile = Self {
             name,
             description: written.description.clone(),
@@ -430,7 +488,9 @@ impl Profile {
             notices: Faults::default(),
             settings: Arc::new(settings),
             queue_settings: Arc::new(queue_settings),
-            settings_hash: settings_hash(&written, &files),
+            settings_hash: settings_hash(&written, &overrides),
+            overrides: Arc::new(overrides),
+            written: Arc::new(serde_json::to_value(&written).unwrap_or_default()),
             document: Arc::new(document.clone()),
         };
         // Where the text is no TOML, half of it may be missing: nothing is said of what is not there.
@@ -458,6 +518,7 @@ fn written(document: &Document, mut faults: Faults) -> Result<(ProfileFile, Faul
         .iter()
         .filter_map(|fault| Some(fault.place.as_ref()?.line))
         .collect();
+    faults.append(overrides::take_out_what_is_fixed(document, &mut value));
     for fault in shape.check(document, "", &mut value) {
         // What stands on a line that is no TOML is a guess.
         if !fault
@@ -486,7 +547,7 @@ fn written(document: &Document, mut faults: Faults) -> Result<(ProfileFile, Faul
 }
 
 /// Of what counts as a setting. What only says what the crawl is does not.
-fn settings_hash(written: &ProfileFile, files: &precedence_file::Files) -> u64 {
+fn settings_hash(written: &ProfileFile, overrides: &Overrides) -> u64 {
     let settings = ProfileFile {
         name: None,
         description: None,
@@ -497,7 +558,7 @@ fn settings_hash(written: &ProfileFile, files: &precedence_file::Files) -> u64 {
     };
     // A tree of texts and numbers always has a JSON form.
     let text = serde_json::to_string(&settings).unwrap_or_default();
-    fnv(files.hash(), text.as_bytes())
+    fnv(overrides.files_hash(), text.as_bytes())
 }
 
 /// FNV-1a of 64 bits, begun from another hash: the same in every process and every build.

@@ -130,7 +130,7 @@ impl QueueFile {
     /// The name that an override forces.
     pub(crate) fn check_name(&self, mut part: Part<'_, '_>) {
         let Some(name) = &self.name else { return };
-        if !is_name(name) || name.contains('#') {
+        if !is_queue_name(name) || name.contains('#') {
             part.refuse(
                 "name",
                 format!("not the name of a queue: {}", quote(name)),
@@ -138,6 +138,11 @@ impl QueueFile {
             );
         }
     }
+}
+
+/// Whether a text may be the name of a queue; a `#` only with a port.
+pub(crate) fn is_queue_name(name: &str) -> bool {
+    is_name(name) && !name.contains("##")
 }
 
 fn is_name(name: &str) -> bool {

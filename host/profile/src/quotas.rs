@@ -26,15 +26,15 @@ pub struct QuotasFile {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct QuotaFile {
-    /// Fetches that a server has answered, whatever the answer. Default `"none"`: no limit.
+    /// Fetches that a server has answered, whatever the answer. Default `"none"`: no limit; a site is fetched whole.
     pub fetched: CountWritten,
-    /// Fetches that counted as success. Default `"none"`: no limit.
+    /// Fetches that counted as success. Default `"none"`: no limit; a site is fetched whole.
     pub succeeded: CountWritten,
-    /// Documents whose content was new or changed. Default `"none"`: no limit.
+    /// Documents whose content was new or changed. Default `"none"`: no limit; a site is fetched whole.
     pub novel: CountWritten,
-    /// Bytes over the wire. Default `"none"`: no limit.
+    /// Bytes over the wire. Default `"none"`: no limit; a site is fetched whole.
     pub bytes: SizeWritten,
-    /// Bytes of documents whose content was new or changed. Default `"none"`: no limit.
+    /// Bytes of documents whose content was new or changed. Default `"none"`: no limit; a site is fetched whole.
     pub novel_bytes: SizeWritten,
 }
 

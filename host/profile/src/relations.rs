@@ -8,11 +8,13 @@ use opilio_uri::Uri;
 use crate::check::{Check, quote};
 use crate::document::Spot;
 use crate::duration::format_duration;
+use crate::effective::{QueueSettings, Settings};
 use crate::fault::Level;
 use crate::operator::contact_problem;
 use crate::profile::{Given, Profile, Strategy};
 use crate::seeds;
 use crate::stacks::Stage;
+use crate::uri::UriPrecedencePolicy;
 
 /// Below this the shortest delay is worth a word when other people's servers are crawled.
 const MIN_DELAY_USUAL: Duration = Duration::from_millis(500);
@@ -29,87 +31,142 @@ pub(crate) fn check(profile: &Profile, given: &Given, check: &mut Check<'_>) {
 
 fn delays_and_times(profile: &Profile, check: &mut Check<'_>) {
     let settings = &profile.settings;
-    let (politeness, fetch, revisit) = (&settings.politeness, &settings.fetch, &settings.revisit);
+    of_settings(settings, &profile.queue_settings, "", check);
+    let fetch = &settings.fetch;
+    // A fetch ends before it has connected, or before the server's silence counts, otherwise.
+    at_most(
+        check,
+        "",
+        ("/fetch/connect-timeout", fetch.connect_timeout),
+        ("/fetch/total-timeout", fetch.total_timeout),
+    );
+    at_most(
+        check,
+        "",
+        ("/fetch/response-timeout", fetch.response_timeout),
+        ("/fetch/total-timeout", fetch.total_timeout),
+    );
+    // An address's time is kept between these two.
+    at_most(
+        check,
+        "",
+        ("/dns/min-expires", profile.dns.min_expires),
+        ("/dns/max-expires", profile.dns.max_expires),
+    );
+}
+
+/// Of what may be overridden: of the profile itself, or with an override at the pointer `at`.
+pub(crate) fn of_settings(
+    settings: &Settings,
+    queue: &QueueSettings,
+    at: &str,
+    check: &mut Check<'_>,
+) {
+    let (politeness, retry) = (&queue.politeness, &queue.retry);
+    let revisit = &settings.revisit;
     // The delay is kept between these two.
     at_most(
         check,
+        at,
         ("/politeness/min-delay", politeness.min_delay),
         ("/politeness/max-delay", politeness.max_delay),
     );
     // Waits are kept between these two, the default wait as well.
     at_most(
         check,
+        at,
         ("/revisit/min-wait", revisit.min_wait),
         ("/revisit/max-wait", revisit.max_wait),
     );
     at_most(
         check,
+        at,
         ("/revisit/min-wait", revisit.min_wait),
         ("/revisit/default-wait", revisit.default_wait),
     );
     at_most(
         check,
+        at,
         ("/revisit/default-wait", revisit.default_wait),
         ("/revisit/max-wait", revisit.max_wait),
-    );
-    // A fetch ends before it has connected, or before the server's silence counts, otherwise.
-    at_most(
-        check,
-        ("/fetch/connect-timeout", fetch.connect_timeout),
-        ("/fetch/total-timeout", fetch.total_timeout),
-    );
-    at_most(
-        check,
-        ("/fetch/response-timeout", fetch.response_timeout),
-        ("/fetch/total-timeout", fetch.total_timeout),
     );
     // The doubling ends where it begins or later.
     at_most(
         check,
-        ("/retry/delay", settings.retry.delay),
-        ("/retry/delay-max", settings.retry.delay_max),
+        at,
+        ("/retry/delay", retry.delay),
+        ("/retry/delay-max", retry.delay_max),
     );
-    // An address's time is kept between these two.
-    at_most(
-        check,
-        ("/dns/min-expires", profile.dns.min_expires),
-        ("/dns/max-expires", profile.dns.max_expires),
-    );
+    // Whoever asks a file has one.
+    let uri = &settings.uri;
+    let file_is_faulty = check.faults.covers(&format!("{at}/uri/precedence-file"))
+        || check.faults.covers("/uri/precedence-file");
+    let policy = format!("{at}/uri/precedence-policy");
+    if uri.precedence_policy == UriPrecedencePolicy::File
+        && uri.precedences.is_none()
+        && !file_is_faulty
+        && check.document.has(&policy)
+    {
+        check.report(
+            &policy,
+            Spot::Value,
+            Level::Error,
+            "the policy is \"file\", and there is no precedence-file".to_owned(),
+            Some("write precedence-file = \"ranks.txt\"".to_owned()),
+        );
+    }
 }
 
+/// `at` is the pointer to an override, or empty. What the override does not say stands in the profile or is a default.
 fn at_most(
     check: &mut Check<'_>,
-    (low_at, low): (&str, Duration),
-    (high_at, high): (&str, Duration),
+    at: &str,
+    (low_key, low): (&str, Duration),
+    (high_key, high): (&str, Duration),
 ) {
-    if low <= high || check.faults.covers(low_at) || check.faults.covers(high_at) {
+    let document = check.document;
+    let place = |key: &str| {
+        let own = format!("{at}{key}");
+        let is_own = document.has(&own);
+        (if is_own { own } else { key.to_owned() }, is_own)
+    };
+    let ((low_at, low_own), (high_at, high_own)) = (place(low_key), place(high_key));
+    if !at.is_empty() && !low_own && !high_own {
         return;
     }
-    // Where one of the two is a default, the other is what to change.
-    let (pointer, other) = if check.document.has(high_at) {
-        (high_at, low_at)
+    if low <= high || check.faults.covers(&low_at) || check.faults.covers(&high_at) {
+        return;
+    }
+    // Where one of the two is a default, or not of the override, the other is what to change.
+    let blame_high = if low_own == high_own {
+        document.has(&high_at)
     } else {
-        (low_at, high_at)
+        high_own
+    };
+    let (pointer, other) = if blame_high {
+        (&high_at, &low_at)
+    } else {
+        (&low_at, &high_at)
     };
     let name = |pointer: &str| pointer.rsplit('/').next().unwrap_or_default().to_owned();
     let (low_text, high_text) = (format_duration(low), format_duration(high));
-    let problem = if pointer == high_at {
+    let problem = if blame_high {
         format!(
             "{} ({high_text}) is shorter than {} ({low_text})",
-            name(high_at),
-            name(low_at)
+            name(&high_at),
+            name(&low_at)
         )
     } else {
         format!(
             "{} ({low_text}) is longer than {} ({high_text})",
-            name(low_at),
-            name(high_at)
+            name(&low_at),
+            name(&high_at)
         )
     };
-    let suggestion = if check.document.has(other) {
+    let suggestion = if document.has(other) {
         None
     } else {
-        let default = if other == low_at { low_text } else { high_text };
+        let default = if blame_high { low_text } else { high_text };
         Some(format!(
             "{} is not written and is \"{default}\" by default",
             name(other)
@@ -220,10 +277,11 @@ fn politeness_towards_others(profile: &Profile, check: &mut Check<'_>) {
 fn plugins_are_used(profile: &Profile, check: &mut Check<'_>) {
     let stacks = &profile.settings.stacks;
     for name in profile.plugins.keys() {
-        if !Stage::ALL
+        let is_used = Stage::ALL
             .into_iter()
             .any(|stage| stacks.stage(stage).contains(name))
-        {
+            || profile.overrides.pointer_to(name).is_some();
+        if !is_used {
             let pointer = crate::document::child("/plugins", name);
             let problem = format!(
                 "plugin {} stands in no stack and is never called",

@@ -12,7 +12,7 @@ use crate::document::{Document, Spot, child, parent};
 use crate::fault::{FAULTS_MAX, Fault, Faults, Level};
 
 /// How many known keys are listed when none is near to what was written.
-const KNOWN_KEYS_MAX: usize = 24;
+const KNOWN_KEYS_MAX: usize = 32;
 
 /// Deepest nesting in which defaults are filled in; a schema may refer to itself.
 const DEPTH_MAX: usize = 32;
@@ -195,15 +195,18 @@ impl<'s> Shape<'s> {
             return format!("did you mean {}?", quote(near));
         }
         // A key of another table: written before the table's header, or after the wrong one.
-        let elsewhere = keys(Some(self.schema)).find(|table| {
-            let properties = self
-                .schema
-                .get("properties")
-                .and_then(|tables| tables.get(*table));
-            keys(properties.map(|table| self.resolve(table))).any(|known| known == key)
-        });
-        if let Some(table) = elsewhere {
-            return format!("it belongs in [{table}]");
+        let elsewhere: Vec<String> = keys(Some(self.schema))
+            .filter(|table| {
+                let properties = self
+                    .schema
+                    .get("properties")
+                    .and_then(|tables| tables.get(*table));
+                keys(properties.map(|table| self.resolve(table))).any(|known| known == key)
+            })
+            .map(|table| format!("[{table}]"))
+            .collect();
+        if !elsewhere.is_empty() {
+            return format!("it belongs in {}", elsewhere.join(" or "));
         }
         if keys(Some(self.schema)).any(|known| known == key) {
             return "it belongs above the first table".to_owned();

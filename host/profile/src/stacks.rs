@@ -192,15 +192,9 @@ impl Default for StacksFile {
 }
 
 impl StacksFile {
-    /// Names that are built-in plugins without a table join `instances`.
-    pub(crate) fn check(
-        &self,
-        mut part: Part<'_, '_>,
-        instances: &mut BTreeMap<String, Instance>,
-        builtins: &[String],
-        limits: PluginLimits,
-    ) -> Stacks {
-        let stacks = Stacks {
+    /// As it stands; only where it is known to be sound.
+    pub(crate) fn stacks(&self) -> Stacks {
+        Stacks {
             scope: self.scope.clone(),
             pre_fetch: self.pre_fetch.clone(),
             mid_fetch: self.mid_fetch.clone(),
@@ -211,7 +205,35 @@ impl StacksFile {
             last_resort: self.last_resort.clone(),
             archive: self.archive.clone(),
             wait: self.wait.clone(),
-        };
+        }
+    }
+
+    /// The stack of this key; none where there is no such key.
+    pub(crate) fn named(&self, key: &str) -> Option<&[String]> {
+        Some(match key {
+            "scope" => &self.scope,
+            "pre-fetch" => &self.pre_fetch,
+            "mid-fetch" => &self.mid_fetch,
+            "post-fetch" => &self.post_fetch,
+            "digest" => &self.digest,
+            "pre-extract" => &self.pre_extract,
+            "extract" => &self.extract,
+            "last-resort" => &self.last_resort,
+            "archive" => &self.archive,
+            "wait" => &self.wait,
+            _ => return None,
+        })
+    }
+
+    /// Names that are built-in plugins without a table join `instances`.
+    pub(crate) fn check(
+        &self,
+        mut part: Part<'_, '_>,
+        instances: &mut BTreeMap<String, Instance>,
+        builtins: &[String],
+        limits: PluginLimits,
+    ) -> Stacks {
+        let stacks = self.stacks();
         for stage in Stage::ALL {
             let names = stacks.stage(stage);
             let mut stack = part.part(stage.key());

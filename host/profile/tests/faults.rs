@@ -70,7 +70,7 @@ fn a_key_in_the_wrong_table_is_sent_home() {
     check(
         "min-delay = \"2s\"\n[archive]\nworkers = 3\n",
         r#"
-p.toml:1:1: unknown key "min-delay" (it belongs in [politeness])
+p.toml:1:1: unknown key "min-delay" (it belongs in [group] or [politeness])
     1 | min-delay = "2s"
       | ^^^^^^^^^
 p.toml:3:1: unknown key "workers" (it belongs above the first table)

@@ -107,7 +107,9 @@ fn default_profile_is_what_nothing_written_means() {
                     &profile.archive,
                     &profile.logs,
                     &profile.limits,
-                    profile.settings()
+                    profile.settings(),
+                    profile.queue_settings(""),
+                    &profile.group,
                 ),
             )
         )
@@ -121,7 +123,9 @@ fn default_profile_writes_out_every_setting() {
     let default = serde_json::to_value(ProfileFile::default()).unwrap();
     for (key, value) in default.as_object().unwrap() {
         let Some(table) = value.as_object().filter(|table| !table.is_empty()) else {
-            let expected = key == "description" || !value.is_null() && key != "plugins";
+            // Written, an empty list of overrides would be in the way of the first that is added.
+            let expected =
+                key == "description" || !value.is_null() && key != "plugins" && key != "override";
             assert_eq!(written.contains_key(key), expected, "{key}");
             continue;
         };
@@ -131,6 +135,10 @@ fn default_profile_writes_out_every_setting() {
                 .and_then(|table| table.get(inner))
                 .is_some();
             assert_eq!(there, !value.is_null(), "{key}.{inner}");
+            for (deep, _) in value.as_object().into_iter().flatten() {
+                let table = written[key][inner].as_table().unwrap();
+                assert!(table.contains_key(deep), "{key}.{inner}.{deep}");
+            }
         }
     }
 }

@@ -1,0 +1,126 @@
+//! Every value that holds for a URI, and where it comes from.
+
+use std::fmt;
+
+use opilio_uri::Uri;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::document::{Document, Spot, child};
+use crate::effective::Context;
+use crate::fault::Level;
+use crate::needed::{Needed, needed};
+use crate::overrides::{dotted, pointer_in};
+use crate::profile::Profile;
+use crate::shape::toml_text;
+
+/// One setting as it holds for a URI.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Explained {
+    /// Its name with its tables, such as `politeness.min-delay`.
+    pub key: String,
+    /// Its value. [`Explained::toml`] writes it as profiles do.
+    pub value: Value,
+    /// Where it comes from.
+    pub place: Origin,
+}
+
+/// Where a value comes from. Displays as `default` or `profile.toml:12`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Origin {
+    /// It is written nowhere.
+    Default,
+    /// The last line that says something of it.
+    Written {
+        /// The file as the caller named it.
+        file: String,
+        /// Line, from 1.
+        line: usize,
+    },
+}
+
+impl Explained {
+    /// The value as TOML writes it on one line.
+    pub fn toml(&self) -> String {
+        toml_text(&self.value)
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Default => f.write_str("default"),
+            Self::Written { file, line } => write!(f, "{file}:{line}"),
+        }
+    }
+}
+
+impl Profile {
+    /// Every value that holds for a URI, with the file and line that it comes from, in the order of their names. What has
+    /// no value is left out; settings of plugins that are not written have their defaults from the plugin.
+    pub fn explain(&self, uri: &Uri) -> Vec<Explained> {
+        self.explain_with(&Context::of(uri))
+    }
+
+    /// Like [`Profile::explain`], of a URI of which more is known.
+    pub fn explain_with(&self, context: &Context<'_>) -> Vec<Explained> {
+        let (of_uris, of_queues) = self.matching(context);
+        let settings = self.effective_with(context);
+        let value = self.written_with(&of_uris, &of_queues);
+        let mut explained = Vec::new();
+        leaves(&value, "", &mut |pointer, value| {
+            let value = match (pointer, value) {
+                // Not written, it follows the strategy.
+                ("/frontier/embed-preference-hops", Value::Null) => {
+                    Value::from(self.frontier.embed_preference(settings.strategy))
+                }
+                (_, Value::Null) => return,
+                (_, value) => value.clone(),
+            };
+            let numbers = if needed(pointer) == Needed::Queue {
+                &of_queues
+            } else {
+                &of_uris
+            };
+            explained.push(Explained {
+                key: dotted(pointer),
+                value,
+                place: origin(self.document(), pointer, numbers),
+            });
+        });
+        explained
+    }
+}
+
+fn origin(document: &Document, pointer: &str, overrides: &[u32]) -> Origin {
+    let last = overrides
+        .iter()
+        .rev()
+        .map(|number| pointer_in(*number, pointer))
+        .find(|pointer| document.has(pointer));
+    let pointer = last.unwrap_or_else(|| pointer.to_owned());
+    if !document.has(&pointer) {
+        return Origin::Default;
+    }
+    let fault = document.fault(&pointer, Spot::Key, Level::Info, String::new());
+    Origin::Written {
+        line: fault.place.map_or(1, |place| place.line),
+        file: fault.file,
+    }
+}
+
+/// Calls with every setting; empty tables are settings, too.
+fn leaves(value: &Value, pointer: &str, found: &mut impl FnMut(&str, &Value)) {
+    match value {
+        Value::Object(table) if pointer.is_empty() || !table.is_empty() => {
+            for (key, value) in table {
+                let pointer = child(pointer, key);
+                if pointer != "/override" {
+                    leaves(value, &pointer, found);
+                }
+            }
+        }
+        value => found(pointer, value),
+    }
+}

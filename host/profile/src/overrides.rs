@@ -1,0 +1,633 @@
+//! `[[override]]`: tables of settings for what they match. They apply in the order written and the last that matches wins,
+//! key by key; lists are replaced whole, stacks may also be edited.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use opilio_uri::Canonicaliser;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use crate::canonicalization::CanonicalizationFile;
+use crate::check::{Check, Part, nearest, quote};
+use crate::document::{Document, Spot, child};
+use crate::effective::{Overridable, QueueSettings, Settings};
+use crate::fault::{Faults, Level};
+use crate::fetch::FetchFile;
+use crate::frontier::QueueKey;
+use crate::match_index::MatchIndex;
+use crate::matching::{Conditions, MatchFile, Subject};
+use crate::needed::{Needed, is_overridable, needed};
+use crate::plugins::{Instance, PluginLimits};
+use crate::politeness::PolitenessFile;
+use crate::precedence_file::Files;
+use crate::profile::Strategy;
+use crate::queue::QueueFile;
+use crate::quotas::QuotasFile;
+use crate::relations;
+use crate::retry::RetryFile;
+use crate::revisit::RevisitFile;
+use crate::robots::RobotsFile;
+use crate::stack_edit::{self, StacksOverrideFile};
+use crate::uri::UriFile;
+
+/// Most overrides of a profile.
+const OVERRIDES_MAX: usize = 100_000;
+
+/// How many combinations of overrides are kept resolved. A site matches few, so there are about as many as overrides; when
+/// there are more, all are resolved anew.
+const RESOLVED_MAX: usize = 20_000;
+
+/// Where overrides stand in the document.
+const AT: &str = "/override";
+
+/// Settings for what they match: `match = { … }`, and any of the tables above of which a setting can be overridden.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct OverrideFile {
+    /// `match`, and what it says.
+    pub says: Map<String, Value>,
+}
+
+/// The overrides of a profile, ready to be asked.
+#[derive(Debug)]
+pub(crate) struct Overrides {
+    list: Vec<Override>,
+    /// Of those that say something of queues.
+    of_queues: MatchIndex,
+    /// Of those that say something of URIs or responses.
+    of_uris: MatchIndex,
+    /// Of those that name a queue.
+    of_names: MatchIndex,
+    /// Of those that have rules of the canonical form.
+    of_forms: MatchIndex,
+    forced: HashSet<String>,
+    /// Names of plugins in their stacks, and where.
+    named: HashMap<String, String>,
+    /// What holds where none matches.
+    base: Value,
+    folder: PathBuf,
+    files: Files,
+    resolved: Mutex<Resolved>,
+}
+
+/// Settings by the overrides that they are made of: those that match the URI, and those that match its queue.
+type Resolved = HashMap<(Vec<u32>, Vec<u32>), (Arc<Settings>, Arc<QueueSettings>)>;
+
+#[derive(Debug)]
+struct Override {
+    conditions: Conditions,
+    /// The part that is needed for a URI or its response.
+    of_uris: Value,
+    /// The part that is needed for a queue.
+    of_queues: Value,
+    queue_name: Option<String>,
+    canonicaliser: Option<Canonicaliser>,
+}
+
+/// What the overrides are checked with.
+pub(crate) struct Surroundings<'s> {
+    pub(crate) queue_key: QueueKey,
+    pub(crate) base: &'s Overridable,
+    pub(crate) instances: &'s mut BTreeMap<String, Instance>,
+    pub(crate) builtins: &'s [String],
+    pub(crate) limits: PluginLimits,
+    pub(crate) folder: &'s Path,
+    pub(crate) files: Files,
+}
+
+impl Overrides {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    /// The name that is forced on the URIs of a place.
+    pub(crate) fn queue_name(&self, place: &Subject<'_>) -> Option<&str> {
+        let found = self.find(&self.of_names, place);
+        self.list
+            .get(*found.last()? as usize)?
+            .queue_name
+            .as_deref()
+    }
+
+    /// The canonicaliser for a place, where it has one of its own.
+    pub(crate) fn canonicaliser(&self, place: &Subject<'_>) -> Option<&Canonicaliser> {
+        let found = self.find(&self.of_forms, place);
+        self.list
+            .get(*found.last()? as usize)?
+            .canonicaliser
+            .as_ref()
+    }
+
+    /// Whether an override forces this name.
+    pub(crate) fn forces(&self, name: &str) -> bool {
+        self.forced.contains(name)
+    }
+
+    /// Where a stack of an override names a plugin.
+    pub(crate) fn pointer_to(&self, plugin: &str) -> Option<&str> {
+        self.named.get(plugin).map(String::as_str)
+    }
+
+    /// The numbers of those that say something of a queue.
+    pub(crate) fn for_queue(&self, queue: &Subject<'_>) -> Vec<u32> {
+        self.find(&self.of_queues, queue)
+    }
+
+    /// The numbers of those that say something of a URI or its response.
+    pub(crate) fn for_uri(&self, uri: &Subject<'_>) -> Vec<u32> {
+        self.find(&self.of_uris, uri)
+    }
+
+    fn find(&self, index: &MatchIndex, subject: &Subject<'_>) -> Vec<u32> {
+        index.matching(subject, |number| {
+            self.list
+                .get(number as usize)
+                .map(|found| &found.conditions)
+        })
+    }
+
+    /// The settings that these overrides make of those of the profile.
+    pub(crate) fn resolve(
+        &self,
+        document: &Document,
+        of_uris: Vec<u32>,
+        of_queues: Vec<u32>,
+    ) -> Option<(Arc<Settings>, Arc<QueueSettings>)> {
+        let key = (of_uris, of_queues);
+        {
+            let resolved = self.resolved.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(found) = resolved.get(&key) {
+                return Some(found.clone());
+            }
+        }
+        let value = self.apply(&self.base, &key.0, &key.1);
+        // Each override has been found fit; so is what they say together.
+        let written = Overridable::deserialize(value).ok()?;
+        let mut check = Check::new(document, Faults::default());
+        let stacks = written.stacks.stacks();
+        let (settings, queue) =
+            written.check(&mut check, stacks, &self.folder, &mut self.files.clone());
+        let made = (
+            Arc::new(settings.reconciled()),
+            Arc::new(queue.reconciled()),
+        );
+        let mut resolved = self.resolved.lock().unwrap_or_else(PoisonError::into_inner);
+        if resolved.len() >= RESOLVED_MAX {
+            resolved.clear();
+        }
+        resolved.insert(key, made.clone());
+        Some(made)
+    }
+
+    /// A number that changes with what the files of precedences say.
+    pub(crate) fn files_hash(&self) -> u64 {
+        self.files.hash()
+    }
+
+    /// What these overrides make of what is written without them.
+    pub(crate) fn apply(&self, written: &Value, of_uris: &[u32], of_queues: &[u32]) -> Value {
+        let mut value = written.clone();
+        for number in of_uris {
+            if let Some(found) = self.list.get(*number as usize) {
+                merge(&mut value, &found.of_uris);
+            }
+        }
+        for number in of_queues {
+            if let Some(found) = self.list.get(*number as usize) {
+                merge(&mut value, &found.of_queues);
+            }
+        }
+        value
+    }
+}
+
+/// The pointer to what an override says of the setting at `pointer`.
+pub(crate) fn pointer_in(number: u32, pointer: &str) -> String {
+    format!("{AT}/{number}{pointer}")
+}
+
+/// Takes out of the overrides what cannot be overridden, and says so.
+pub(crate) fn take_out_what_is_fixed(document: &Document, value: &mut Value) -> Faults {
+    let mut faults = Faults::default();
+    let tables = value.get_mut("override").and_then(Value::as_array_mut);
+    for (number, table) in tables.into_iter().flatten().enumerate() {
+        let Some(table) = table.as_object_mut() else {
+            continue;
+        };
+        let known = |pointer: &str| crate::file::has_setting(pointer);
+        let mut refuse = |pointer: &str| {
+            let at = format!("{AT}/{number}{pointer}");
+            let (problem, suggestion) = why_fixed(pointer);
+            let mut fault = document.fault(&at, Spot::Key, Level::Error, problem);
+            fault.suggestion = Some(suggestion);
+            faults.push(fault);
+        };
+        table.retain(|key, value| {
+            let pointer = child("", key);
+            if key == "match" || !known(&pointer) {
+                return true;
+            }
+            if !is_overridable(&pointer) {
+                refuse(&pointer);
+                return false;
+            }
+            if let Value::Object(inner) = value {
+                inner.retain(|key, _| {
+                    let pointer = child(&pointer, key);
+                    let stays = !known(&pointer) || is_overridable(&pointer);
+                    if !stays {
+                        refuse(&pointer);
+                    }
+                    stays
+                });
+            }
+            true
+        });
+    }
+    faults
+}
+
+fn why_fixed(pointer: &str) -> (String, String) {
+    let name = dotted(pointer);
+    if pointer == "/plugins" {
+        return (
+            "settings of plugins cannot be overridden yet".to_owned(),
+            "give the plugin a second table under [plugins] and override the stack".to_owned(),
+        );
+    }
+    if pointer == "/override" {
+        return (
+            "an override holds no other".to_owned(),
+            "write [[override]] once more, with the conditions of both".to_owned(),
+        );
+    }
+    (
+        format!("{name} is needed {} and cannot be overridden", Needed::Job),
+        "write it above the overrides, in its own table".to_owned(),
+    )
+}
+
+/// `/politeness/min-delay` as people write it.
+pub(crate) fn dotted(pointer: &str) -> String {
+    pointer
+        .trim_start_matches('/')
+        .replace('/', ".")
+        .replace("~1", "/")
+        .replace("~0", "~")
+}
+
+/// Checks all overrides.
+pub(crate) fn check(
+    written: &[OverrideFile],
+    check: &mut Check<'_>,
+    mut around: Surroundings<'_>,
+) -> Overrides {
+    if written.len() > OVERRIDES_MAX {
+        let problem = format!("more than {OVERRIDES_MAX} overrides: {}", written.len());
+        check.report(AT, Spot::Key, Level::Error, problem, None);
+    }
+    let mut named = HashMap::new();
+    let list: Vec<Override> = written
+        .iter()
+        .take(OVERRIDES_MAX)
+        .enumerate()
+        .map(|(number, file)| file.check(number, check, &mut around, &mut named))
+        .collect();
+    let edits: Vec<StacksOverrideFile> = written
+        .iter()
+        .take(OVERRIDES_MAX)
+        .map(|file| file.table("stacks"))
+        .collect();
+    stack_edit::check_anchors(&edits, &around.base.stacks, check);
+    let mut index = |says: fn(&Override) -> bool| {
+        let those = (0..).zip(&list).filter(|(_, one)| says(one));
+        MatchIndex::new(those.map(|(number, one)| (number, &one.conditions))).unwrap_or_else(|| {
+            let problem = "the patterns of the overrides are too large together".to_owned();
+            let suggestion = "match host, domain or surt beside regex".to_owned();
+            check.report(AT, Spot::Key, Level::Error, problem, Some(suggestion));
+            MatchIndex::default()
+        })
+    };
+    Overrides {
+        of_queues: index(|one| !is_empty(&one.of_queues)),
+        of_uris: index(|one| !is_empty(&one.of_uris)),
+        of_names: index(|one| one.queue_name.is_some()),
+        of_forms: index(|one| one.canonicaliser.is_some()),
+        forced: list
+            .iter()
+            .filter_map(|one| one.queue_name.clone())
+            .collect(),
+        list,
+        named,
+        // A tree of texts and numbers always has a JSON form.
+        base: serde_json::to_value(around.base).unwrap_or_default(),
+        folder: around.folder.to_owned(),
+        files: around.files,
+        resolved: Mutex::default(),
+    }
+}
+
+impl OverrideFile {
+    fn check(
+        &self,
+        number: usize,
+        check: &mut Check<'_>,
+        around: &mut Surroundings<'_>,
+        named: &mut HashMap<String, String>,
+    ) -> Override {
+        let key = number.to_string();
+        let matching: MatchFile = self.table("match");
+        let conditions = matching.check(check.part("override").part(&key).part("match"));
+        self.check_stages(number, &conditions, around.queue_key, check);
+        let mut whole = check.part("override");
+        let mut part = whole.part(&key);
+        if self.says.keys().all(|key| key == "match") {
+            part.note_whole(Level::Info, "the override says nothing".to_owned());
+        }
+        self.check_values(&mut part, around);
+        let stacks: StacksOverrideFile = self.table("stacks");
+        for (name, pointer) in stacks.check(part.part("stacks"), around) {
+            named.entry(name).or_insert(pointer);
+        }
+        let queue: QueueFile = self.table("queue");
+        queue.check_name(part.part("queue"));
+        let canonicaliser = self.says.contains_key("canonicalization").then(|| {
+            let file: CanonicalizationFile = self.table("canonicalization");
+            file.check(part.part("canonicalization"))
+        });
+        self.check_relations(number, check, around);
+        let (mut of_uris, mut of_queues) = (Map::new(), Map::new());
+        for (pointer, value) in self.leaves() {
+            let into = if needed(&pointer) == Needed::Queue {
+                &mut of_queues
+            } else {
+                &mut of_uris
+            };
+            insert(into, &pointer, value);
+        }
+        Override {
+            conditions,
+            of_uris: Value::Object(of_uris),
+            of_queues: Value::Object(of_queues),
+            queue_name: queue.name,
+            canonicaliser,
+        }
+    }
+
+    /// A table of it as its type; what it does not say is as by default.
+    fn table<T: serde::de::DeserializeOwned + Default>(&self, key: &str) -> T {
+        let value = self.says.get(key).cloned();
+        // Its shape has been checked.
+        value
+            .and_then(|value| serde_json::from_value(value).ok())
+            .unwrap_or_default()
+    }
+
+    /// What it says, setting by setting: tables are left at their first or, of quotas, second key.
+    fn leaves(&self) -> Vec<(String, &Value)> {
+        fn descend<'v>(pointer: String, value: &'v Value, leaves: &mut Vec<(String, &'v Value)>) {
+            let is_stack = pointer.starts_with("/stacks/");
+            match value {
+                Value::Object(table) if !is_stack => {
+                    for (key, value) in table {
+                        descend(child(&pointer, key), value, leaves);
+                    }
+                }
+                value => leaves.push((pointer, value)),
+            }
+        }
+        let mut leaves = Vec::new();
+        for (key, value) in self.says.iter().filter(|(key, _)| *key != "match") {
+            descend(child("", key), value, &mut leaves);
+        }
+        leaves
+    }
+
+    /// Whether what it matches by is known where each of its settings is needed.
+    fn check_stages(
+        &self,
+        number: usize,
+        conditions: &Conditions,
+        key: QueueKey,
+        check: &mut Check<'_>,
+    ) {
+        for (pointer, _) in self.leaves() {
+            let at = format!("{AT}/{number}{pointer}");
+            let name = dotted(&pointer);
+            let (problem, suggestion) = if let Some((condition, hint)) =
+                conditions.unknown_at(needed(&pointer), key)
+            {
+                let problem = format!(
+                    "{name} is needed {}, when match.{condition} is not known",
+                    needed(&pointer)
+                );
+                (problem, hint)
+            } else if pointer == "/queue/name"
+                && let Some(condition) = conditions.unfit_for_identity()
+            {
+                let problem = format!(
+                    "{name} must be the same whenever a URI is found, so it cannot depend on match.{condition}"
+                );
+                (problem, "match surt, host, domain, port or regex")
+            } else if pointer.starts_with("/canonicalization/")
+                && let Some(condition) = conditions.unfit_for_canonical_form()
+            {
+                let problem =
+                    format!("{name} holds for sites, so it cannot depend on match.{condition}");
+                (problem, "match surt, host or domain")
+            } else {
+                continue;
+            };
+            check.report(
+                &at,
+                Spot::Key,
+                Level::Error,
+                problem,
+                Some(suggestion.to_owned()),
+            );
+        }
+    }
+
+    /// Units and single values.
+    fn check_values(&self, part: &mut Part<'_, '_>, around: &mut Surroundings<'_>) {
+        self.table::<PolitenessFile>("politeness")
+            .check(part.part("politeness"));
+        self.table::<RobotsFile>("robots")
+            .check(part.part("robots"));
+        self.table::<RetryFile>("retry").check(part.part("retry"));
+        self.table::<RevisitFile>("revisit")
+            .check(part.part("revisit"));
+        self.table::<QueueFile>("queue").check(part.part("queue"));
+        self.table::<QuotasFile>("quotas")
+            .check(part.part("quotas"));
+        self.table::<UriFile>("uri")
+            .check(part.part("uri"), around.folder, &mut around.files);
+    }
+
+    /// Relations between what it says and what the profile says.
+    fn check_relations(&self, number: usize, check: &mut Check<'_>, around: &mut Surroundings<'_>) {
+        let related = ["politeness", "retry", "revisit", "uri"];
+        if !related.iter().any(|table| self.says.contains_key(*table)) {
+            return;
+        }
+        let Ok(mut value) = serde_json::to_value(around.base) else {
+            return;
+        };
+        for (pointer, said) in self
+            .leaves()
+            .into_iter()
+            .filter(|(pointer, _)| !pointer.starts_with("/stacks"))
+        {
+            if let Some(table) = value.as_object_mut() {
+                insert(table, &pointer, said);
+            }
+        }
+        let Ok(written) = Overridable::deserialize(value) else {
+            return;
+        };
+        let mut silent = Check::new(check.document, Faults::default());
+        let (settings, queue) = written.check(
+            &mut silent,
+            crate::stacks::Stacks::default(),
+            around.folder,
+            &mut around.files,
+        );
+        relations::of_settings(
+            &settings,
+            &queue,
+            &pointer_in(u32::try_from(number).unwrap_or(u32::MAX), ""),
+            check,
+        );
+    }
+}
+
+fn is_empty(value: &Value) -> bool {
+    value.as_object().is_none_or(Map::is_empty)
+}
+
+/// Puts a value where a pointer says, with the tables above it.
+fn insert(table: &mut Map<String, Value>, pointer: &str, value: &Value) {
+    let mut keys = pointer.trim_start_matches('/').split('/').peekable();
+    let mut table = table;
+    while let Some(key) = keys.next() {
+        let key = key.replace("~1", "/").replace("~0", "~");
+        if keys.peek().is_none() {
+            table.insert(key, value.clone());
+            return;
+        }
+        let inner = table
+            .entry(key)
+            .or_insert_with(|| Value::Object(Map::new()));
+        let Value::Object(inner) = inner else { return };
+        table = inner;
+    }
+}
+
+/// Key by key; lists whole, stacks by their edits.
+fn merge(value: &mut Value, says: &Value) {
+    let (Value::Object(table), Value::Object(says)) = (value, says) else {
+        return;
+    };
+    for (key, said) in says {
+        match table.get_mut(key) {
+            Some(stacks) if key == "stacks" => stack_edit::merge(stacks, said),
+            Some(inner @ Value::Object(_)) if said.is_object() => merge(inner, said),
+            _ => {
+                table.insert(key.clone(), said.clone());
+            }
+        }
+    }
+}
+
+impl JsonSchema for OverrideFile {
+    fn schema_name() -> Cow<'static, str> {
+        "Override".into()
+    }
+
+    /// The tables of the profile, as far as they can be overridden, without defaults.
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let tables: [(&str, Schema); 9] = [
+            ("politeness", PolitenessFile::json_schema(generator)),
+            ("robots", RobotsFile::json_schema(generator)),
+            ("fetch", FetchFile::json_schema(generator)),
+            ("retry", RetryFile::json_schema(generator)),
+            ("revisit", RevisitFile::json_schema(generator)),
+            (
+                "canonicalization",
+                CanonicalizationFile::json_schema(generator),
+            ),
+            ("queue", QueueFile::json_schema(generator)),
+            ("uri", UriFile::json_schema(generator)),
+            ("quotas", QuotasFile::json_schema(generator)),
+        ];
+        let mut properties = Map::new();
+        properties.insert(
+            "match".to_owned(),
+            generator.subschema_for::<MatchFile>().to_value(),
+        );
+        properties.insert(
+            "strategy".to_owned(),
+            generator.subschema_for::<Strategy>().to_value(),
+        );
+        properties.insert(
+            "stacks".to_owned(),
+            StacksOverrideFile::json_schema(generator).to_value(),
+        );
+        for (name, schema) in tables {
+            let mut schema = schema.to_value();
+            if let Some(keys) = schema.get_mut("properties").and_then(Value::as_object_mut) {
+                keys.retain(|key, _| is_overridable(&format!("/{name}/{key}")));
+                for node in keys.values_mut().filter_map(Value::as_object_mut) {
+                    node.remove("default");
+                }
+            }
+            properties.insert(name.to_owned(), schema);
+        }
+        // What is shown where `match` is missing.
+        if let Some(node) = properties.get_mut("match").and_then(Value::as_object_mut) {
+            node.insert(
+                "examples".to_owned(),
+                json!([{ "domain": ["example.org"] }]),
+            );
+        }
+        json_schema!({
+            "description": "Settings for what they match. The last override that matches wins, key by key.",
+            "type": "object",
+            "properties": properties,
+            "required": ["match"],
+            "additionalProperties": false,
+        })
+    }
+}
+
+/// Says what is wrong with the name of a plugin in a stack; a built-in one that is named for the first time is taken in.
+pub(crate) fn check_plugin(
+    part: &mut Part<'_, '_>,
+    key: &str,
+    name: &str,
+    around: &mut Surroundings<'_>,
+) {
+    if around.instances.contains_key(name) {
+        return;
+    }
+    if around.builtins.iter().any(|builtin| builtin == name) {
+        around
+            .instances
+            .insert(name.to_owned(), Instance::implied(name, around.limits));
+        return;
+    }
+    let known = around
+        .instances
+        .keys()
+        .map(String::as_str)
+        .chain(around.builtins.iter().map(String::as_str));
+    let suggestion = match nearest(name, known) {
+        Some(known) => format!("did you mean {}?", quote(known)),
+        None => format!("add a table [plugins.{name}] with its component"),
+    };
+    part.refuse(key, format!("no plugin {}", quote(name)), &suggestion);
+}

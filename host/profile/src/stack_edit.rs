@@ -1,0 +1,294 @@
+//! How an override changes a stack: a list replaces it, `before`, `after` and `without` edit it.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashSet};
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use crate::check::{Check, Part, quote};
+use crate::document::{Spot, child};
+use crate::fault::Level;
+use crate::overrides::{Surroundings, check_plugin, pointer_in};
+use crate::stacks::{StacksFile, Stage};
+
+/// Beside the stages: those of `extract` that stay out.
+const LAST_RESORT: &str = "last-resort";
+
+/// What an override does to the stacks, by stage.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct StacksOverrideFile {
+    stages: BTreeMap<String, StackWritten>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+enum StackWritten {
+    /// The stack from now on.
+    List(Vec<String>),
+    /// Changes to the stack as it is.
+    Edit(StackEdit),
+}
+
+/// `without` first, then `before`, then `after`. What stands in the stack already is moved.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+struct StackEdit {
+    before: Places,
+    after: Places,
+    without: Vec<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+enum Places {
+    /// Before, or after, all others.
+    Ends(Vec<String>),
+    /// Before, or after, the plugin of this name; where it does not stand in the stack, all others.
+    At(BTreeMap<String, Vec<String>>),
+}
+
+impl Default for Places {
+    fn default() -> Self {
+        Self::Ends(Vec::new())
+    }
+}
+
+impl Places {
+    /// Which are added, and beside which.
+    fn iter(&self) -> impl Iterator<Item = (Option<&str>, &Vec<String>)> {
+        let (ends, at) = match self {
+            Self::Ends(names) => (Some((None, names)), None),
+            Self::At(places) => (None, Some(places)),
+        };
+        let at = at
+            .into_iter()
+            .flatten()
+            .map(|(anchor, names)| (Some(anchor.as_str()), names));
+        ends.into_iter().chain(at)
+    }
+}
+
+impl StackWritten {
+    fn apply(&self, stack: &mut Vec<String>) {
+        let edit = match self {
+            Self::List(names) => return stack.clone_from(names),
+            Self::Edit(edit) => edit,
+        };
+        stack.retain(|name| !edit.without.contains(name));
+        for (anchor, names) in edit.before.iter() {
+            let at = place(stack, anchor, names);
+            let at = at.unwrap_or(0);
+            stack.splice(at..at, names.iter().cloned());
+        }
+        for (anchor, names) in edit.after.iter() {
+            let at = place(stack, anchor, names).map_or(stack.len(), |at| at + 1);
+            stack.splice(at..at, names.iter().cloned());
+        }
+    }
+}
+
+/// Takes the names out of the stack, and says where the anchor then stands.
+fn place(stack: &mut Vec<String>, anchor: Option<&str>, names: &[String]) -> Option<usize> {
+    stack.retain(|name| !names.contains(name));
+    stack.iter().position(|name| Some(name.as_str()) == anchor)
+}
+
+/// Applies what an override says of stacks to the stacks as they are.
+pub(crate) fn merge(stacks: &mut Value, said: &Value) {
+    let Value::Object(stacks) = stacks else {
+        return;
+    };
+    let Ok(said) = StacksOverrideFile::deserialize(said) else {
+        return;
+    };
+    for (stage, written) in &said.stages {
+        let mut stack: Vec<String> = stacks
+            .get(stage)
+            .and_then(|stack| Vec::deserialize(stack).ok())
+            .unwrap_or_default();
+        written.apply(&mut stack);
+        stacks.insert(stage.clone(), Value::from(stack));
+    }
+}
+
+impl StacksOverrideFile {
+    /// Every plugin that it adds must be there. Returns those, and where they are named.
+    pub(crate) fn check(
+        &self,
+        mut part: Part<'_, '_>,
+        around: &mut Surroundings<'_>,
+    ) -> Vec<(String, String)> {
+        let mut named = Vec::new();
+        for (stage, written) in &self.stages {
+            match written {
+                StackWritten::List(names) => {
+                    check_names(&mut part.part(stage), names, around, &mut named)
+                }
+                StackWritten::Edit(edit) => {
+                    let mut part = part.part(stage);
+                    check_names(
+                        &mut part.part("without"),
+                        &edit.without,
+                        around,
+                        &mut Vec::new(),
+                    );
+                    for (key, places) in [("before", &edit.before), ("after", &edit.after)] {
+                        let mut part = part.part(key);
+                        for (anchor, names) in places.iter() {
+                            match anchor {
+                                Some(anchor) => {
+                                    check_names(&mut part.part(anchor), names, around, &mut named)
+                                }
+                                None => check_names(&mut part, names, around, &mut named),
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        named
+    }
+
+    /// Names that the edits of a stage stand beside, or take out, with their pointers within the stage.
+    fn anchors(&self, stage: &str) -> Vec<(String, String)> {
+        let Some(StackWritten::Edit(edit)) = self.stages.get(stage) else {
+            return Vec::new();
+        };
+        let mut anchors: Vec<(String, String)> = (0..)
+            .zip(&edit.without)
+            .map(|(index, name)| (name.clone(), format!("without/{index}")))
+            .collect();
+        for (key, places) in [("before", &edit.before), ("after", &edit.after)] {
+            let beside = places.iter().filter_map(|(anchor, _)| anchor);
+            anchors.extend(beside.map(|anchor| (anchor.to_owned(), child(key, anchor))));
+        }
+        anchors
+    }
+
+    /// The stages at which it adds plugins, and their names.
+    fn additions(&self) -> impl Iterator<Item = (&str, &String)> {
+        self.stages.iter().flat_map(|(stage, written)| {
+            let (list, edit) = match written {
+                StackWritten::List(names) => (Some(names), None),
+                StackWritten::Edit(edit) => (None, Some(edit)),
+            };
+            let edited = edit
+                .into_iter()
+                .flat_map(|edit| edit.before.iter().chain(edit.after.iter()));
+            let names = list.into_iter().chain(edited.map(|(_, names)| names));
+            names.flatten().map(|name| (stage.as_str(), name))
+        })
+    }
+}
+
+/// What an edit stands beside or takes out must stand in the stack: that of the profile, or that of some override.
+pub(crate) fn check_anchors(all: &[StacksOverrideFile], base: &StacksFile, check: &mut Check<'_>) {
+    let added: HashSet<(&str, &String)> =
+        all.iter().flat_map(StacksOverrideFile::additions).collect();
+    for (number, file) in (0..).zip(all) {
+        for stage in file.stages.keys() {
+            for (name, within) in file.anchors(stage) {
+                let stands = base.named(stage).is_some_and(|names| names.contains(&name))
+                    || added.contains(&(stage.as_str(), &name));
+                if !stands {
+                    let pointer = pointer_in(number, &format!("/stacks/{stage}/{within}"));
+                    let problem = format!("{} does not stand in {stage}", quote(&name));
+                    // A name that takes out is a value, one to stand beside a key.
+                    check.report(&pointer, Spot::Key, Level::Error, problem, None);
+                }
+            }
+        }
+    }
+}
+
+fn check_names(
+    part: &mut Part<'_, '_>,
+    names: &[String],
+    around: &mut Surroundings<'_>,
+    named: &mut Vec<(String, String)>,
+) {
+    for (index, name) in names.iter().enumerate() {
+        let key = index.to_string();
+        if names[..index].contains(name) {
+            part.refuse(
+                &key,
+                format!("{} stands there twice", quote(name)),
+                "remove one",
+            );
+            continue;
+        }
+        check_plugin(part, &key, name, around);
+        named.push((name.clone(), part.pointer(&key)));
+    }
+}
+
+impl JsonSchema for StacksOverrideFile {
+    fn schema_name() -> Cow<'static, str> {
+        "StacksOverride".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let names = json!({ "type": "array", "items": { "type": "string" } });
+        let places = |beside: &str| {
+            json!({
+                "description": format!("Plugins that come {beside} all others; or tables of them by the plugin that they come {beside}."),
+                "type": ["array", "object"],
+                "items": { "type": "string" },
+                "additionalProperties": names,
+            })
+        };
+        let stack = json!({
+            "description": "A list replaces the stack; before, after and without edit it.",
+            "type": ["array", "object"],
+            "items": { "type": "string" },
+            "properties": { "before": places("before"), "after": places("after"), "without": names },
+            "additionalProperties": false,
+        });
+        let keys = Stage::ALL.into_iter().map(Stage::key).chain([LAST_RESORT]);
+        let properties: Map<String, Value> =
+            keys.map(|key| (key.to_owned(), stack.clone())).collect();
+        json_schema!({
+            "description": "Which plugins are asked instead.",
+            "type": "object",
+            "properties": properties,
+            "additionalProperties": false,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+
+    #[track_caller]
+    fn check(edit: Value, expected: &str) {
+        let written: StackWritten = serde_json::from_value(edit).unwrap();
+        let mut stack: Vec<String> = ["a", "b", "c"].map(str::to_owned).to_vec();
+        written.apply(&mut stack);
+        assert_eq!(stack.join(" "), expected);
+    }
+
+    #[test]
+    fn a_stack_is_replaced_or_edited() {
+        check(json!(["x"]), "x");
+        check(json!([]), "");
+        check(json!({"before": ["x", "y"]}), "x y a b c");
+        check(json!({"after": ["x", "y"]}), "a b c x y");
+        check(json!({"without": ["b", "q"]}), "a c");
+        check(json!({"before": {"b": ["x", "y"]}}), "a x y b c");
+        check(json!({"after": {"b": ["x", "y"]}}), "a b x y c");
+        check(json!({"before": {"q": ["x"]}}), "x a b c");
+        check(json!({"after": {"q": ["x"]}}), "a b c x");
+        check(json!({"after": ["a"]}), "b c a");
+        check(json!({"before": {"a": ["c"]}}), "c a b");
+        check(json!({"after": {"a": ["a", "x"]}}), "b c a x");
+        check(
+            json!({"before": ["x"], "after": ["y"], "without": ["a", "c"]}),
+            "x b y",
+        );
+    }
+}

@@ -1,0 +1,845 @@
+//! Overrides: what holds for which URI and which queue, where it comes from, and what is refused.
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use std::fmt::Write;
+use std::time::{Duration, Instant};
+
+use opilio_profile::{
+    Context, Given, Profile, QueuePrecedencePolicy, RobotsPolicy, ServerGroup, Strategy,
+    StrippedEqual, UriPrecedencePolicy,
+};
+use opilio_uri::Uri;
+
+fn given() -> Given {
+    let builtins = [
+        "surt-scope",
+        "hops",
+        "transclusion",
+        "path-depth",
+        "repeating-path",
+        "prerequisite",
+        "scheme",
+        "accept",
+        "http",
+        "html",
+        "css",
+        "js",
+        "regex-strip",
+        "adaptive",
+    ];
+    Given {
+        builtins: builtins.map(str::to_owned).to_vec(),
+        seeds_elsewhere: true,
+        ..Given::default()
+    }
+}
+
+fn profile(text: &str) -> Profile {
+    Profile::parse("p.toml", text, &given()).unwrap_or_else(|faults| panic!("{faults}"))
+}
+
+fn uri(text: &str) -> Uri {
+    Uri::parse(text).unwrap()
+}
+
+#[track_caller]
+fn refused(text: &str, expected: &str) {
+    let printed = match Profile::parse("p.toml", text, &given()) {
+        Ok(profile) => profile.notices,
+        Err(faults) => faults,
+    };
+    let printed = printed.to_string();
+    let expected = expected.trim_matches('\n');
+    assert_eq!(printed, expected, "\n--- printed:\n{printed}\n---");
+}
+
+/// The shortest delay, in seconds, of the queue that a URI stands in.
+#[track_caller]
+fn delay(profile: &Profile, of: &str, seconds: u64) {
+    let queue = profile.queue_name(&uri(of));
+    let settings = profile.queue_settings(&queue);
+    assert_eq!(
+        settings.politeness.min_delay,
+        Duration::from_secs(seconds),
+        "{of} in {queue}"
+    );
+    let same = profile.effective(&uri(of));
+    assert_eq!(same.politeness, settings.politeness, "{of}");
+    assert_eq!(same.retry.delay, settings.retry.delay, "{of}");
+}
+
+#[test]
+fn the_last_that_matches_wins_key_by_key() {
+    let profile = profile(
+        r#"
+        [politeness]
+        max-delay = "9s"
+        [[override]]
+        match = { domain = ["example.org"] }
+        politeness = { min-delay = "3s", retry-after-max = "1h" }
+        [[override]]
+        match.host = ["www.example.org", "WWW2.example.org."]
+        politeness.min-delay = "4s"
+        [[override]]
+        match.surt = ["http://(org,example,www"]
+        politeness.crawl-delay-max = "10s"
+        "#,
+    );
+    delay(&profile, "http://example.com/", 2);
+    delay(&profile, "http://notexample.org/", 2);
+    delay(&profile, "http://example.org/", 3);
+    delay(&profile, "https://a.b.example.org:81/", 3);
+    delay(&profile, "http://www.example.org/x", 4);
+    delay(&profile, "http://www.example.org:81/x", 4);
+    delay(&profile, "http://www2.example.org/x", 4);
+    delay(&profile, "http://a.www.example.org/x", 3);
+    let all = profile.queue_settings("org,example,www,");
+    assert_eq!(all.politeness.max_delay, Duration::from_secs(9));
+    assert_eq!(all.politeness.retry_after_max, Duration::from_secs(3600));
+    assert_eq!(all.politeness.crawl_delay_max, Duration::from_secs(10));
+    assert_eq!(
+        profile.settings().politeness.min_delay,
+        Duration::from_secs(2)
+    );
+}
+
+#[test]
+fn the_order_written_decides_not_how_exact_a_match_is() {
+    let table = |matching: &str, seconds: u32| {
+        format!(
+            "[[override]]\nmatch = {{ {matching} }}\npoliteness = {{ min-delay = \"{seconds}s\" }}\n"
+        )
+    };
+    let (host, domain) = (
+        table("host = [\"www.a.org\"]", 4),
+        table("domain = [\"a.org\"]", 3),
+    );
+    delay(&profile(&format!("{host}{domain}")), "http://www.a.org/", 3);
+    delay(&profile(&format!("{domain}{host}")), "http://www.a.org/", 4);
+}
+
+#[test]
+fn all_conditions_must_hold_and_of_a_list_any() {
+    let profile = profile(
+        r#"
+        [[override]]
+        match = { domain = ["a.org", "b.org"], port = [8080, 8081], queue = ["org,a,#8080", "org,b,#8081"] }
+        queue.precedence = 1
+        [[override]]
+        match = { domain = ["a.org"], regex = '\.(pdf|PDF)$', source = ["a.org"] }
+        strategy = "fixed"
+        "#,
+    );
+    let precedence = |of: &str| {
+        profile
+            .queue_settings(&profile.queue_name(&uri(of)))
+            .queue
+            .precedence
+    };
+    assert_eq!(precedence("http://a.org:8080/"), 1);
+    assert_eq!(precedence("http://b.org:8081/"), 1);
+    assert_eq!(precedence("http://a.org:8081/"), 3);
+    assert_eq!(precedence("http://c.org:8080/"), 3);
+    let strategy = |of: &str, source: Option<&str>| {
+        let uri = uri(of);
+        profile
+            .effective_with(&Context {
+                source,
+                ..Context::of(&uri)
+            })
+            .strategy
+    };
+    assert_eq!(
+        strategy("http://www.a.org/x.pdf", Some("http://a.org/")),
+        Strategy::Fixed
+    );
+    assert_eq!(
+        strategy("http://www.a.org/x.pdf", Some("http://c.org/")),
+        Strategy::Snapshot
+    );
+    assert_eq!(strategy("http://www.a.org/x.pdf", None), Strategy::Snapshot);
+    assert_eq!(
+        strategy("http://www.a.org/x.pdf?", Some("http://a.org/")),
+        Strategy::Snapshot
+    );
+    assert_eq!(
+        strategy("http://www.b.org/x.pdf", Some("http://a.org/")),
+        Strategy::Snapshot
+    );
+}
+
+#[test]
+fn the_front_of_a_site_is_continuous_and_its_archive_is_not() {
+    let profile = profile(
+        r#"
+        strategy = "revisit"
+        [[override]]
+        match.surt = ["http://(dk,avisen,)/arkiv/"]
+        strategy = "snapshot"
+        uri.precedence = 9
+        uri.precedence-policy = "base"
+        robots.policy = "ignore"
+        "#,
+    );
+    let archive = profile.effective(&uri("https://avisen.dk/Arkiv/1999/x"));
+    assert_eq!(archive.strategy, Strategy::Snapshot);
+    assert_eq!(
+        (archive.uri.precedence, archive.uri.precedence_policy),
+        (9, UriPrecedencePolicy::Base)
+    );
+    assert_eq!(archive.robots.policy, RobotsPolicy::Ignore);
+    let front = profile.effective(&uri("https://avisen.dk/"));
+    assert_eq!(front.strategy, Strategy::Revisit);
+    assert_eq!(profile.frontier.embed_preference(front.strategy), 0);
+    assert_eq!(profile.frontier.embed_preference(archive.strategy), 1);
+}
+
+#[test]
+fn lists_are_replaced_whole_and_stacks_edited() {
+    let profile = profile(
+        r#"
+        [plugins.mine]
+        component = "builtin:html"
+        [[override]]
+        match.domain = ["a.org"]
+        retry.statuses = [500]
+        stacks = { scope = ["accept"], extract = { before = ["mine"], without = ["js"] } }
+        [[override]]
+        match.host = ["www.a.org"]
+        stacks.extract = { after = { mine = ["regex-strip"] }, without = ["css"] }
+        stacks.last-resort = ["html"]
+        "#,
+    );
+    assert!(profile.notices.is_empty(), "{}", profile.notices);
+    assert!(profile.plugins.contains_key("regex-strip") && profile.plugins.contains_key("accept"));
+    let outside = profile.effective(&uri("http://b.org/"));
+    assert_eq!(outside.stacks.extract, ["http", "html", "css", "js"]);
+    assert_eq!(outside.retry.statuses, [429, 503]);
+    let domain = profile.effective(&uri("http://a.org/"));
+    assert_eq!(domain.stacks.scope, ["accept"]);
+    assert_eq!(domain.stacks.extract, ["mine", "http", "html", "css"]);
+    assert_eq!(domain.retry.statuses, [500]);
+    let host = profile.effective(&uri("http://www.a.org/"));
+    assert_eq!(host.stacks.extract, ["mine", "regex-strip", "http", "html"]);
+    assert_eq!(host.stacks.last_resort, ["html"]);
+}
+
+#[test]
+fn a_media_type_is_known_with_the_response() {
+    let profile = profile(
+        r#"
+        [[override]]
+        match = { media-type = ["image/*", "text/CSS"] }
+        revisit = { min-wait = "2h", stripped-equal = "drop", fade-after = 0 }
+        stacks.digest = ["regex-strip"]
+        "#,
+    );
+    let uri = uri("http://a.org/x");
+    for (media_type, expected) in [
+        ("image/png", StrippedEqual::Drop),
+        ("IMAGE/png; x=y", StrippedEqual::Drop),
+        ("text/css", StrippedEqual::Drop),
+        ("text/html", StrippedEqual::Archive),
+        ("imagex/png", StrippedEqual::Archive),
+        ("", StrippedEqual::Archive),
+    ] {
+        let revisit = profile.effective_response(&uri, media_type).revisit.clone();
+        assert_eq!(revisit.stripped_equal, expected, "{media_type}");
+    }
+    assert_eq!(
+        profile.effective(&uri).revisit.stripped_equal,
+        StrippedEqual::Archive
+    );
+    assert_eq!(
+        profile
+            .effective_response(&uri, "image/gif")
+            .revisit
+            .fade_after,
+        0
+    );
+}
+
+#[test]
+fn nights_may_have_other_delays() {
+    let profile = profile(
+        r#"
+        [[override]]
+        match = { domain = ["a.org"], time = "22:00-06:00" }
+        politeness = { min-delay = "1s" }
+        strategy = "revisit"
+        "#,
+    );
+    let at = |time: &str| {
+        let now = format!("2026-07-01T{time}:00Z").parse().unwrap();
+        let uri = uri("http://a.org/");
+        let settings = profile.effective_with(&Context {
+            now: Some(now),
+            ..Context::of(&uri)
+        });
+        let queue = profile.queue_settings_at("org,a,", now);
+        assert_eq!(queue.politeness, settings.politeness);
+        (queue.politeness.min_delay.as_secs(), settings.strategy)
+    };
+    assert_eq!(at("23:00"), (1, Strategy::Revisit));
+    assert_eq!(at("12:00"), (2, Strategy::Snapshot));
+    assert_eq!(
+        profile
+            .queue_settings("org,a,")
+            .politeness
+            .min_delay
+            .as_secs(),
+        2
+    );
+}
+
+#[test]
+fn a_queue_may_be_forced_and_has_settings_of_its_own() {
+    let profile = profile(
+        r#"
+        frontier.parallel-queues = 4
+        [[override]]
+        match = { regex = '/news/', domain = ["a.org"] }
+        queue.name = "news"
+        [[override]]
+        match.host = ["mirror.a.org"]
+        queue.name = "org,a,"
+        [[override]]
+        match.domain = ["a.org"]
+        queue = { valence = 5, group = "farm" }
+        [[override]]
+        match.queue = ["news"]
+        queue = { valence = 7, precedence-policy = "success-counts", precedence-steps = [5], budget = 100 }
+        quotas.queue = { fetched = 10, bytes = "1GiB", novel = 0 }
+        "#,
+    );
+    assert_eq!(profile.queue_name(&uri("http://www.a.org/news/1")), "news");
+    assert_eq!(
+        profile
+            .queue_name(&uri("http://b.org/news/1"))
+            .split("##")
+            .next(),
+        Some("org,b,")
+    );
+    assert_eq!(profile.queue_name(&uri("http://mirror.a.org/x")), "org,a,");
+    assert_eq!(profile.queue_name(&uri("dns:mirror.a.org")), "org,a,");
+    assert_eq!(profile.queue_name(&uri("whois:a.org")), "whois");
+
+    let news = profile.queue_settings("news");
+    assert_eq!(
+        (news.queue.valence, news.queue.group.clone()),
+        (7, ServerGroup::None)
+    );
+    assert_eq!(
+        news.queue.precedence_policy,
+        QueuePrecedencePolicy::SuccessCounts
+    );
+    assert_eq!(
+        (news.queue.precedence_steps.as_slice(), news.queue.budget),
+        ([5].as_slice(), Some(100))
+    );
+    let quota = news.quotas.queue;
+    assert_eq!(
+        (
+            quota.fetched,
+            quota.bytes.map(|size| size.bytes()),
+            quota.novel
+        ),
+        (Some(10), Some(1 << 30), None)
+    );
+    assert!(quota.is_some() && !news.quotas.host.is_some());
+
+    for queue in ["org,a,", "org,a,##3", "org,a,www,#81", "org,a,www,#81##2"] {
+        let settings = profile.queue_settings(queue);
+        assert_eq!(
+            settings.queue.group,
+            ServerGroup::Named("farm".to_owned()),
+            "{queue}"
+        );
+    }
+    assert_eq!(profile.queue_settings("whois").queue.valence, 1);
+    assert_eq!(profile.queue_settings("no key at all").queue.valence, 1);
+}
+
+#[test]
+fn canonical_forms_may_have_rules_by_site() {
+    let profile = profile(
+        r#"
+        [canonicalization]
+        rules = ["lowercase", { regex = '(.*)[?&]print=1', replace = "${1}" }]
+        [[override]]
+        match.domain = ["a.org"]
+        canonicalization.rules = ["strip-www"]
+        [[override]]
+        match.surt = ["http://(org,a,)/shop/"]
+        canonicalization.rules = [{ regex = '(?<page>[^?]*).*', replace = '${page}' }]
+        "#,
+    );
+    let canonical = |text: &str| profile.canonical(&uri(text));
+    assert_eq!(
+        canonical("http://www.b.org/A?print=1"),
+        "http://www.b.org/a"
+    );
+    assert_eq!(
+        canonical("http://www.a.org/A?print=1"),
+        "http://a.org/A?print=1"
+    );
+    assert_eq!(
+        canonical("http://a.org/shop/A?print=1"),
+        "http://a.org/shop/A"
+    );
+    assert_eq!(
+        profile
+            .canonicaliser_for(&uri("http://a.org/"))
+            .rules()
+            .len(),
+        1
+    );
+}
+
+#[test]
+fn queue_keys_limit_what_a_queue_is_known_by() {
+    let with = |key: &str, matching: &str| {
+        let text = format!(
+            "frontier.queue-key = \"{key}\"\n[[override]]\nmatch = {{ {matching} }}\nqueue.valence = 2\n"
+        );
+        match Profile::parse("p.toml", &text, &given()) {
+            Ok(profile) => {
+                let queue = profile.queue_name(&uri("http://www.example.co.uk:8080/x"));
+                format!("{queue} {}", profile.queue_settings(&queue).queue.valence)
+            }
+            Err(faults) => faults.iter().next().unwrap().problem.clone(),
+        }
+    };
+    let unknown = |condition: &str| {
+        format!(
+            "queue.valence is needed for a queue as a whole, when match.{condition} is not known"
+        )
+    };
+    let authority = "uk,co,example,www,#8080 2";
+    for matching in [
+        "domain = [\"co.uk\"]",
+        "host = [\"www.example.co.uk\"]",
+        "port = [8080]",
+        "surt = [\"http://(uk,co,exam\"]",
+        "surt = [\"http://(uk,co,example,www,:8080)/\"]",
+        "surt = [\"http://www.example.co.uk:8080/\"]",
+        "queue = [\"uk,co,example,www,#8080\"]",
+    ] {
+        assert_eq!(with("surt-authority", matching), authority, "{matching}");
+    }
+    assert_eq!(with("surt-authority", "port = [443]"), unknown("port"));
+    assert_eq!(
+        with("surt-authority", "surt = [\"http://(uk,co,example,)/a\"]"),
+        unknown("surt")
+    );
+    assert_eq!(
+        with("surt-authority", "surt = [\"ftp://(uk,\"]"),
+        unknown("surt")
+    );
+    assert_eq!(with("surt-authority", "regex = \"x\""), unknown("regex"));
+    assert_eq!(
+        with("surt-authority", "source = [\"a.org\"]"),
+        unknown("source")
+    );
+    assert_eq!(
+        with("surt-authority", "media-type = [\"text/html\"]"),
+        unknown("media-type")
+    );
+    assert_eq!(
+        with("host", "host = [\"www.example.co.uk\"]"),
+        "www.example.co.uk 2"
+    );
+    assert_eq!(
+        with("host", "surt = [\"http://(uk,co,example,www,\"]"),
+        "www.example.co.uk 2"
+    );
+    assert_eq!(
+        with("host", "surt = [\"http://(uk,co,example,www,)/\"]"),
+        unknown("surt")
+    );
+    assert_eq!(with("host", "port = [8080]"), unknown("port"));
+    assert_eq!(
+        with("domain", "domain = [\"example.co.uk\"]"),
+        "example.co.uk 2"
+    );
+    assert_eq!(with("domain", "domain = [\"uk\"]"), "example.co.uk 2");
+    assert_eq!(
+        with("domain", "surt = [\"http://(uk,co,example,\"]"),
+        "example.co.uk 2"
+    );
+    assert_eq!(
+        with("domain", "surt = [\"http://(uk,co,example,www,\"]"),
+        unknown("surt")
+    );
+    assert_eq!(
+        with("domain", "domain = [\"www.example.co.uk\"]"),
+        unknown("domain")
+    );
+    assert_eq!(
+        with("domain", "host = [\"example.co.uk\"]"),
+        unknown("host")
+    );
+}
+
+#[test]
+fn what_cannot_be_overridden_says_when_it_is_needed() {
+    refused(
+        r#"
+[[override]]
+match = { regex = "x", media-type = ["text/html"] }
+politeness.min-delay = "1s"
+strategy = "revisit"
+revisit.min-wait = "2h"
+archive.prefix = "X"
+fetch = { body-max = "1MiB", referer = false }
+quotas = { source = { bytes = 1 } }
+plugins.hops.settings.max = 3
+workers = 5
+"#,
+        r#"
+p.toml:4:12: politeness.min-delay is needed for a queue as a whole, when match.media-type is not known (it is known only when the response has come)
+    4 | politeness.min-delay = "1s"
+      |            ^^^^^^^^^
+p.toml:5:1: strategy is needed before the URI is fetched, when match.media-type is not known (it is known only when the response has come)
+    5 | strategy = "revisit"
+      | ^^^^^^^^
+p.toml:7:1: archive is needed once for the whole job and cannot be overridden (write it above the overrides, in its own table)
+    7 | archive.prefix = "X"
+      | ^^^^^^^
+p.toml:8:11: fetch.body-max is needed once for the whole job and cannot be overridden (write it above the overrides, in its own table)
+    8 | fetch = { body-max = "1MiB", referer = false }
+      |           ^^^^^^^^
+p.toml:8:30: fetch.referer is needed before the URI is fetched, when match.media-type is not known (it is known only when the response has come)
+    8 | fetch = { body-max = "1MiB", referer = false }
+      |                              ^^^^^^^
+p.toml:9:12: quotas.source is needed once for the whole job and cannot be overridden (write it above the overrides, in its own table)
+    9 | quotas = { source = { bytes = 1 } }
+      |            ^^^^^^
+p.toml:10:1: settings of plugins cannot be overridden yet (give the plugin a second table under [plugins] and override the stack)
+   10 | plugins.hops.settings.max = 3
+      | ^^^^^^^
+p.toml:11:1: workers is needed once for the whole job and cannot be overridden (write it above the overrides, in its own table)
+   11 | workers = 5
+      | ^^^^^^^
+"#,
+    );
+}
+
+#[test]
+fn identity_depends_on_the_uri_alone() {
+    refused(
+        r#"
+[[override]]
+match = { source = ["a.org"] }
+queue.name = "x"
+[[override]]
+match = { time = "01:00-02:00" }
+queue.name = "x"
+[[override]]
+match = { queue = ["a"] }
+queue.name = "x"
+[[override]]
+match = { regex = "x" }
+canonicalization.rules = []
+"#,
+        r#"
+p.toml:4:7: queue.name must be the same whenever a URI is found, so it cannot depend on match.source (match surt, host, domain, port or regex)
+    4 | queue.name = "x"
+      |       ^^^^
+p.toml:7:7: queue.name must be the same whenever a URI is found, so it cannot depend on match.time (match surt, host, domain, port or regex)
+    7 | queue.name = "x"
+      |       ^^^^
+p.toml:10:7: queue.name must be the same whenever a URI is found, so it cannot depend on match.queue (match surt, host, domain, port or regex)
+   10 | queue.name = "x"
+      |       ^^^^
+p.toml:13:18: canonicalization.rules holds for sites, so it cannot depend on match.regex (match surt, host or domain)
+   13 | canonicalization.rules = []
+      |                  ^^^^^
+"#,
+    );
+}
+
+#[test]
+fn faults_of_overrides_have_places() {
+    refused(
+        include_str!("override-faults.toml"),
+        include_str!("override-faults.txt"),
+    );
+}
+
+#[test]
+fn relations_hold_for_each_override_on_the_profile() {
+    refused(
+        r#"
+[politeness]
+max-delay = "6s"
+[[override]]
+match.domain = ["a.org"]
+politeness.min-delay = "7s"
+retry.delay = "5h"
+[[override]]
+match.domain = ["b.org"]
+politeness = { min-delay = "9s", max-delay = "8s" }
+uri.precedence-policy = "file"
+revisit = { max-wait = "2d" }
+"#,
+        r#"
+p.toml:6:24: min-delay (7s) is longer than max-delay (6s)
+    6 | politeness.min-delay = "7s"
+      |                        ^^^^
+p.toml:7:15: delay (5h) is longer than delay-max (4h) (delay-max is not written and is "4h" by default)
+    7 | retry.delay = "5h"
+      |               ^^^^
+p.toml:10:46: max-delay (8s) is shorter than min-delay (9s)
+   10 | politeness = { min-delay = "9s", max-delay = "8s" }
+      |                                              ^^^^
+p.toml:11:25: the policy is "file", and there is no precedence-file (write precedence-file = "ranks.txt")
+   11 | uri.precedence-policy = "file"
+      |                         ^^^^^^
+p.toml:12:24: max-wait (2d) is shorter than default-wait (3d) (default-wait is not written and is "3d" by default)
+   12 | revisit = { max-wait = "2d" }
+      |                        ^^^^
+"#,
+    );
+}
+
+#[test]
+fn of_two_overrides_that_contradict_the_longer_wait_holds() {
+    let profile = profile(
+        r#"
+        [[override]]
+        match.domain = ["a.org"]
+        politeness = { max-delay = "2s" }
+        retry = { delay-max = "1h" }
+        revisit = { max-wait = "3d" }
+        [[override]]
+        match.domain = ["a.org"]
+        politeness = { min-delay = "4s" }
+        retry = { delay = "2h" }
+        revisit = { min-wait = "4d", default-wait = "5d", max-wait = "6d" }
+        [[override]]
+        match.domain = ["a.org"]
+        revisit = { max-wait = "3d" }
+        "#,
+    );
+    let settings = profile.effective(&uri("http://a.org/"));
+    assert_eq!(settings.politeness.max_delay, Duration::from_secs(4));
+    assert_eq!(settings.retry.delay_max, Duration::from_secs(2 * 3600));
+    let day = Duration::from_secs(24 * 3600);
+    let revisit = &settings.revisit;
+    assert_eq!(
+        (revisit.min_wait, revisit.default_wait, revisit.max_wait),
+        (day * 4, day * 4, day * 4)
+    );
+}
+
+#[test]
+fn every_value_says_where_it_comes_from() {
+    let profile = profile(
+        r#"name = "x"
+strategy = "revisit"
+[politeness]
+min-delay = "3s"
+[[override]]
+match.domain = ["a.org"]
+politeness.min-delay = "4s"
+stacks.extract = { without = ["js"] }
+[[override]]
+match.host = ["www.a.org"]
+politeness = { min-delay = "5s" }
+quotas.host.bytes = "1GiB"
+strategy = "fixed"
+"#,
+    );
+    let explained = profile.explain(&uri("http://www.a.org/"));
+    let of = |key: &str| {
+        let found = explained.iter().find(|one| one.key == key);
+        found.map_or_else(
+            || panic!("{key}"),
+            |one| format!("{} {}", one.toml(), one.place),
+        )
+    };
+    assert_eq!(of("name"), "\"x\" p.toml:1");
+    assert_eq!(of("strategy"), "\"fixed\" p.toml:13");
+    assert_eq!(of("politeness.min-delay"), "\"5s\" p.toml:11");
+    assert_eq!(of("politeness.max-delay"), "\"5s\" default");
+    assert_eq!(
+        of("stacks.extract"),
+        "[\"http\", \"html\", \"css\"] p.toml:8"
+    );
+    assert_eq!(of("quotas.host.bytes"), "\"1GiB\" p.toml:12");
+    assert_eq!(of("quotas.host.novel"), "\"none\" default");
+    assert_eq!(of("frontier.embed-preference-hops"), "0 default");
+    assert_eq!(of("archive.prefix"), "\"WEB\" default");
+    assert!(
+        !explained
+            .iter()
+            .any(|one| one.key.starts_with("override") || one.key == "seeds-file")
+    );
+    let elsewhere = profile.explain(&uri("http://b.org/"));
+    let delay = elsewhere
+        .iter()
+        .find(|one| one.key == "politeness.min-delay")
+        .unwrap();
+    assert_eq!(
+        format!("{} {}", delay.toml(), delay.place),
+        "\"3s\" p.toml:4"
+    );
+}
+
+#[test]
+fn the_hash_of_settings_changes_with_settings_alone() {
+    let hash = |text: &str| profile(text).settings_hash();
+    let base = hash("");
+    assert_eq!(
+        base,
+        hash(
+            "# a comment\nname = \"x\"\ndescription = \"y\"\nseeds = [\"http://localhost/\"]\nworkers = 25"
+        )
+    );
+    let others = [
+        "workers = 24",
+        "politeness.min-delay = \"3s\"",
+        "[[override]]\nmatch.domain = [\"a.org\"]\nqueue.valence = 2",
+        "[[override]]\nmatch.domain = [\"a.org\"]\nqueue.valence = 3",
+    ];
+    let mut hashes: Vec<u64> = others.iter().map(|text| hash(text)).collect();
+    hashes.push(base);
+    hashes.sort_unstable();
+    hashes.dedup();
+    assert_eq!(hashes.len(), others.len() + 1);
+}
+
+#[test]
+fn precedences_come_from_a_file_beside_the_profile() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("p.toml");
+    let ranks = folder.path().join("ranks.txt");
+    std::fs::write(&ranks, "http://a.org/ 7\n").unwrap();
+    let text = "[[override]]\nmatch.domain = [\"a.org\"]\nuri = { precedence-policy = \"file\", precedence-file = \"ranks.txt\" }\n";
+    std::fs::write(&path, text).unwrap();
+    let profile = Profile::load(&path, &given()).unwrap();
+    let settings = profile.effective(&uri("http://a.org/"));
+    assert_eq!(settings.uri.precedence_policy, UriPrecedencePolicy::File);
+    assert_eq!(
+        settings
+            .uri
+            .precedences
+            .as_ref()
+            .unwrap()
+            .precedence(&uri("http://a.org/")),
+        Some(7)
+    );
+    assert!(
+        profile
+            .effective(&uri("http://b.org/"))
+            .uri
+            .precedences
+            .is_none()
+    );
+    std::fs::write(&ranks, "http://a.org/ 8\n").unwrap();
+    assert_ne!(
+        Profile::load(&path, &given()).unwrap().settings_hash(),
+        profile.settings_hash()
+    );
+    std::fs::write(&ranks, "http://a.org/\n").unwrap();
+    let printed = Profile::load(&path, &given()).unwrap_err().to_string();
+    assert!(
+        printed.contains("ranks.txt: line 1: no number after \"http://a.org/\" ("),
+        "{printed}"
+    );
+    assert!(printed.contains("p.toml:3:55: "), "{printed}");
+}
+
+#[test]
+fn a_queue_name_is_not_for_the_whole_profile() {
+    refused(
+        "[queue]\nname = \"x\"\n",
+        "p.toml:2:1: every URI would stand in one queue (write it in an [[override]], for those that match)\n    2 | name = \"x\"\n      | ^^^^",
+    );
+}
+
+/// Ten thousand overrides of all kinds, against asking each of them in order.
+#[test]
+fn ten_thousand_overrides_are_told_apart_quickly() {
+    let mut text = String::new();
+    for number in 0..10_000_u32 {
+        let site = number % 500;
+        let matching = match number % 5 {
+            0 => format!("domain = [\"s{site}.org\"]"),
+            1 => format!("host = [\"www.s{site}.org\"]"),
+            2 => format!("surt = [\"http://(org,s{site},\"]"),
+            3 => format!("queue = [\"org,s{site},www,\"]"),
+            _ => format!(
+                "surt = [\"http://(org,s{site},www,\"], port = [{}]",
+                8000 + number % 3
+            ),
+        };
+        write!(
+            text,
+            "[[override]]\nmatch = {{ {matching} }}\nretry.max-retries = {}\n",
+            number % 1000
+        )
+        .unwrap();
+    }
+    let profile = profile(&text);
+    let expected = |site: u32, host: &str, port: u32| {
+        (0..10_000_u32).rev().find(|number| {
+            number % 500 == site
+                && match number % 5 {
+                    0 | 2 => true,
+                    1 => host == "www",
+                    3 => host == "www" && port == 80,
+                    _ => host.starts_with("www") && port == 8000 + number % 3,
+                }
+        })
+    };
+    let started = Instant::now();
+    for round in 0..3 {
+        for site in 0..500 {
+            for (host, port) in [("www", 80), ("www", 8001), ("a", 80)] {
+                let uri = uri(&format!("http://{host}.s{site}.org:{port}/{round}"));
+                let found = profile.effective(&uri).retry.max_retries;
+                assert_eq!(
+                    Some(found),
+                    expected(site, host, port)
+                        .map(|number| number % 1000)
+                        .or(Some(30)),
+                    "{uri}"
+                );
+            }
+        }
+    }
+    // A thousand times what it takes; asking each would take longer.
+    assert!(
+        started.elapsed() < Duration::from_secs(20),
+        "{:?}",
+        started.elapsed()
+    );
+    let one = profile.effective(&uri("http://www.s1.org/a"));
+    let other = profile.effective(&uri("http://www.s1.org/b"));
+    assert!(std::sync::Arc::ptr_eq(&one, &other));
+}
+
+#[test]
+fn the_schema_lets_overrides_say_what_can_be_overridden() {
+    let schema = Profile::schema();
+    let tables = &schema["$defs"]["Override"]["properties"];
+    let keys = |table: &str| -> Vec<&str> {
+        tables[table]["properties"]
+            .as_object()
+            .unwrap()
+            .keys()
+            .map(String::as_str)
+            .collect()
+    };
+    assert_eq!(keys("fetch"), ["conditional", "referer"]);
+    assert_eq!(keys("quotas"), ["domain", "host", "queue"]);
+    assert!(keys("queue").contains(&"name") && keys("stacks").contains(&"last-resort"));
+    assert!(tables.get("archive").is_none() && tables.get("plugins").is_none());
+    assert!(
+        tables["politeness"]["properties"]["min-delay"]
+            .get("default")
+            .is_none()
+    );
+}
