@@ -127,13 +127,13 @@ mod tests {
             [concat!(
                 r#"{"uri":"http://example.org/","state":"queued","standing":"succeeded","status":200,"#,
                 r#""queue":"org,example,","hop_path":"LL","via":"http://via.org/","context":"a/@href","#,
-                r#""source":"http://seed.org/","seed":false,"strategy":"revisit","precedence":1,"#,
+                r#""source":"http://seed.org/","seed":false,"strategy":"revisit","precedence":1,"cost":1,"#,
                 r#""directive":"normal","discovered":"2026-11-20T12:00:00Z","due":"2026-12-01T12:00:00Z","#,
                 r#""wait_ms":864000000,"attempts":0,"deferrals":0,"visits":1,"versions":1,"media_type":"text/html","#,
                 r#""payload_digest":"sha1:AEAQCAIBAEAQCAIBAEAQCAIBAEAQCAIB","#,
                 r#""stripped_digest":"sha1:AIBAEAQCAIBAEAQCAIBAEAQCAIBAEAQC","stripper":"0000000000000abc","#,
                 r#""etag":"\"e\"","archived":{"file":"a.warc.gz","offset":9,"record_id":"urn:uuid:1","#,
-                r#""date":"2026-11-20T12:34:56.789Z"},"extractor":"0000000000000def","outlinks":3,"#,
+                r#""date":"2026-11-20T12:34:56.789Z"},"extractor":"0000000000000def","outlinks":3,"referrers":0,"#,
                 r#""history":[{"at":"2026-11-21T12:00:00Z","status":200,"content":"new","size":1234}],"#,
                 r#""attributes":{"plugin":"value"}}"#,
             )]
@@ -149,9 +149,9 @@ mod tests {
             [concat!(
                 r#"{"uri":"http://example.org/","state":"queued","standing":"open","status":0,"#,
                 r#""queue":"org,example,","hop_path":"LL","via":"http://via.org/","context":"a/@href","#,
-                r#""source":"http://seed.org/","seed":false,"strategy":"snapshot","precedence":1,"#,
+                r#""source":"http://seed.org/","seed":false,"strategy":"snapshot","precedence":1,"cost":1,"#,
                 r#""directive":"normal","discovered":"2026-11-20T12:00:00Z","due":"2026-11-20T12:00:00Z","#,
-                r#""attempts":0,"deferrals":0,"visits":0,"versions":0,"outlinks":0}"#,
+                r#""attempts":0,"deferrals":0,"visits":0,"versions":0,"outlinks":0,"referrers":0}"#,
             )]
         );
     }
@@ -166,8 +166,9 @@ mod tests {
         assert_eq!(
             String::from_utf8(out).unwrap(),
             concat!(
-                r#"{"queue":"org,example,","state":"ready","ready":1,"waiting":0,"precedence":3,"#,
-                r#""wake":"2026-11-20T12:00:00Z","failures":0,"finished":0,"succeeded":0}"#,
+                r#"{"queue":"org,example,","state":"ready","ready":1,"waiting":0,"in_process":0,"precedence":3,"#,
+                r#""wake":"2026-11-20T12:00:00Z","failures":0,"finished":0,"#,
+                r#""fetched":0,"succeeded":0,"novel":0,"bytes":0,"novel_bytes":0,"spent":0}"#,
                 "\n"
             )
         );

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
-use opilio_frontier::{Candidate, Frontier, Refusal, Scheduled};
+use opilio_frontier::{Candidate, Frontier, Known, Refusal, Scheduled};
 use opilio_uri::{Hop, HopPath, Uri};
 
 use super::net::{Lines, Net};
@@ -203,7 +203,7 @@ pub fn import(
                 None => report.left_out += 1,
                 Some(made) => match completed(made, imported) {
                     (made, Some(finish)) if done == DoneUris::Included => {
-                        finished.push((made, finish));
+                        finished.push(known(made, finish, now));
                     }
                     (made, _) => pending.push(made),
                 },
@@ -262,23 +262,38 @@ fn schedule(
     Ok(())
 }
 
-/// Makes URIs known without queueing them.
 fn include(
     frontier: &mut Frontier,
-    finished: Vec<(Candidate, Finish)>,
+    finished: Vec<Known>,
     now: Timestamp,
     report: &mut ImportReport,
 ) -> Result<(), TransferError> {
-    let candidates: Vec<Candidate> = finished.into_iter().map(|(made, _)| made).collect();
-    let uris: Vec<Uri> = candidates.iter().map(|made| made.uri.clone()).collect();
-    let answers = frontier.schedule(candidates, now)?;
+    if finished.is_empty() {
+        return Ok(());
+    }
+    let uris: Vec<Uri> = finished
+        .iter()
+        .map(|known| known.candidate.uri.clone())
+        .collect();
+    let answers = frontier.include(finished, now)?;
     for (uri, answer) in uris.into_iter().zip(answers) {
-        if answer == Scheduled::New {
-            frontier.delete(&uri, now)?;
-        }
         report.note(uri, answer, |report| &mut report.included);
     }
     Ok(())
+}
+
+/// What the frontier keeps of a finish elsewhere. Where no line says when it was, it counts as just now: a revisit then
+/// comes too late rather than too soon.
+fn known(candidate: Candidate, finish: Finish, now: Timestamp) -> Known {
+    Known {
+        candidate,
+        standing: finish.standing,
+        status: finish.status.unwrap_or_default(),
+        at: finish.at.unwrap_or(now),
+        media_type: finish.media_type,
+        payload_digest: finish.payload_digest,
+        size: finish.size,
+    }
 }
 
 impl ImportReport {
@@ -315,7 +330,7 @@ mod tests {
     use std::io::Write;
 
     use flate2::{Compression, write::GzEncoder};
-    use opilio_frontier::Strategy;
+    use opilio_frontier::{Standing, Strategy};
 
     use super::super::trial::{Trial, archived};
     use super::super::{Selection, write_json_lines};
@@ -520,6 +535,57 @@ Fd http://a.org/y
                 before.seed
             )
         );
+        let taken = |uri: &str| {
+            let uri: Uri = uri.parse().unwrap();
+            let record = other.frontier.record(&uri).unwrap().unwrap();
+            let history: Vec<_> = record
+                .history
+                .iter()
+                .map(|visit| (visit.at, visit.status, visit.size))
+                .collect();
+            (
+                record.standing,
+                record.media_type,
+                record.digests.payload,
+                history,
+            )
+        };
+        let day = |day: i8| {
+            jiff::civil::date(2026, 11, day)
+                .at(12, 0, 0, 0)
+                .in_tz("UTC")
+                .unwrap()
+                .timestamp()
+        };
+        let html = "text/html".to_owned();
+        assert_eq!(
+            taken("http://a.org/done"),
+            (
+                Standing::Succeeded,
+                html.clone(),
+                Some([1; 20]),
+                vec![(day(21), 200, Some(1234))]
+            )
+        );
+        assert_eq!(
+            taken("http://a.org/failed"),
+            (
+                Standing::Failed,
+                String::new(),
+                None,
+                vec![(day(22), -2, None)]
+            )
+        );
+        assert_eq!(
+            taken("http://a.org/revisited"),
+            (
+                Standing::Succeeded,
+                html,
+                Some([1; 20]),
+                vec![(day(23), 404, Some(1234))]
+            )
+        );
+        assert_eq!(taken("http://a.org/deleted").0, Standing::Disregarded);
         assert_eq!(other.issued(), ["http://a.org/waiting"]);
     }
 

@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use opilio_archive::Digest;
 use opilio_frontier::{
-    ContentState, Directive, PastVisit, Place, QueueReport, QueueState, Standing, Strategy,
-    UriRecord, WarcLocation,
+    ContentState, Directive, PastVisit, Place, QueueReport, Standing, Strategy, UriRecord,
+    WarcLocation,
 };
 use opilio_uri::HopPath;
 use serde::{Deserialize, Serialize};
@@ -39,6 +39,7 @@ pub(super) struct UriLine {
     seed: bool,
     strategy: &'static str,
     precedence: u8,
+    cost: u8,
     #[serde(skip_serializing_if = "Option::is_none")]
     directive: Option<&'static str>,
     discovered: Timestamp,
@@ -67,6 +68,7 @@ pub(super) struct UriLine {
     #[serde(skip_serializing_if = "Option::is_none")]
     extractor: Option<String>,
     outlinks: u64,
+    referrers: u32,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     history: Vec<VisitLine>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
@@ -98,6 +100,7 @@ impl From<UriRecord> for UriLine {
             }
             Place::Done => ("done", None, None),
             Place::Deleted => ("deleted", None, None),
+            Place::Faded => ("faded", None, None),
         };
         let stripped = record.digests.stripped;
         UriLine {
@@ -119,8 +122,10 @@ impl From<UriRecord> for UriLine {
             strategy: match record.strategy {
                 Strategy::Snapshot => "snapshot",
                 Strategy::Revisit => "revisit",
+                Strategy::Fixed => "fixed",
             },
             precedence: record.precedence,
+            cost: record.cost,
             directive,
             discovered: record.discovered,
             due,
@@ -140,6 +145,7 @@ impl From<UriRecord> for UriLine {
             archived: record.archived.map(ArchivedLine::from),
             extractor: record.extractor.map(|hash| format!("{hash:016x}")),
             outlinks: record.outlinks,
+            referrers: record.referrers,
             history: record.history.iter().map(VisitLine::from).collect(),
             attributes: record.attributes.into_iter().collect(),
         }
@@ -192,8 +198,11 @@ pub(super) fn sha1_text(digest: [u8; 20]) -> String {
 pub(super) struct QueueLine {
     queue: String,
     state: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retired_by: Option<&'static str>,
     ready: u64,
     waiting: u64,
+    in_process: u64,
     precedence: u8,
     #[serde(skip_serializing_if = "Option::is_none")]
     next_ready: Option<Timestamp>,
@@ -202,22 +211,26 @@ pub(super) struct QueueLine {
     failures: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     crawl_delay_ms: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    group: Option<String>,
     finished: u64,
+    fetched: u64,
     succeeded: u64,
+    novel: u64,
+    bytes: u64,
+    novel_bytes: u64,
+    spent: u64,
 }
 
 impl From<QueueReport> for QueueLine {
     fn from(report: QueueReport) -> QueueLine {
         QueueLine {
             queue: report.queue,
-            state: match report.state {
-                QueueState::Ready => "ready",
-                QueueState::InProcess => "in_process",
-                QueueState::Snoozed => "snoozed",
-                QueueState::Exhausted => "exhausted",
-            },
+            state: report.state.name(),
+            retired_by: report.retired_by.map(|by| by.name()),
             ready: report.ready,
             waiting: report.waiting,
+            in_process: report.in_process,
             precedence: report.precedence,
             next_ready: report.next_ready,
             wake: report.wake,
@@ -225,8 +238,14 @@ impl From<QueueReport> for QueueLine {
             crawl_delay_ms: report
                 .crawl_delay
                 .map(|delay| u64::try_from(delay.as_millis()).unwrap_or(u64::MAX)),
+            group: report.group,
             finished: report.finished,
-            succeeded: report.succeeded,
+            fetched: report.tally.fetched,
+            succeeded: report.tally.succeeded,
+            novel: report.tally.novel,
+            bytes: report.tally.bytes,
+            novel_bytes: report.tally.novel_bytes,
+            spent: report.spent,
         }
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use opilio_frontier::{
     Candidate, Config, ContentState, Digests, Frontier, Next, Outcome, Strategy, StrippedDigest,
-    Success, Validators, Visit, WarcLocation,
+    Success, Transfer, Validators, Visit, WarcLocation,
 };
 use opilio_uri::{HopPath, Uri};
 use tempfile::TempDir;
@@ -56,7 +56,10 @@ impl Trial {
             uri,
             Outcome::Succeeded(Box::new(Success {
                 visit,
-                fetch_duration: Duration::from_millis(1),
+                transfer: Transfer {
+                    duration: Duration::from_millis(1),
+                    bytes: 2000,
+                },
                 ..Success::default()
             })),
         );
@@ -70,7 +73,10 @@ impl Trial {
             Outcome::Succeeded(Box::new(Success {
                 visit,
                 wait: Some(Duration::from_hours(240)),
-                fetch_duration: Duration::from_millis(1),
+                transfer: Transfer {
+                    duration: Duration::from_millis(1),
+                    bytes: 2000,
+                },
                 ..Success::default()
             })),
         );
@@ -83,7 +89,7 @@ impl Trial {
             uri,
             Outcome::Failed {
                 status,
-                fetch_duration: None,
+                transfer: None,
             },
         );
     }
@@ -110,7 +116,7 @@ impl Trial {
                     uris.push(issue.uri.as_str().to_owned());
                     let outcome = Outcome::Failed {
                         status: -2,
-                        fetch_duration: None,
+                        transfer: None,
                     };
                     self.frontier
                         .finished(issue.ticket, outcome, self.now)
