@@ -71,7 +71,8 @@ pub(crate) fn admit(
             candidate.directive = change::directive(
                 candidate.directive,
                 &candidate.hop_path,
-                change.config.embed_preference_hops,
+                candidate.strategy,
+                change.config,
             );
         }
         let canonical = canonicals[index];

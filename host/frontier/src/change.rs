@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Config, Directive, Place, Standing, Statistics, Tally, UriRecord,
+    Config, Directive, Place, Standing, Statistics, Strategy, Tally, UriRecord,
     groups::GroupSlots,
     instant::{self, Millis},
     keys::{self, Rank},
@@ -720,10 +720,16 @@ pub(crate) fn read_queue(store: &Store, name: &str) -> Result<Option<QueueRecord
 pub(crate) fn directive(
     asked: Directive,
     hop_path: &opilio_uri::HopPath,
-    embed_preference_hops: u32,
+    strategy: Strategy,
+    config: &Config,
 ) -> Directive {
     use opilio_uri::Hop;
     let trailing = hop_path.trailing();
+    let embed_preference_hops = if strategy.revisits() {
+        config.embed_preference_hops_of_revisits
+    } else {
+        config.embed_preference_hops
+    };
     let found = match hop_path.last() {
         Some(Hop::Redirect) => Directive::Medium,
         Some(_) if (1..=embed_preference_hops).contains(&trailing.embeds) => Directive::Medium,

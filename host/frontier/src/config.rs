@@ -20,18 +20,15 @@ pub struct Config {
     pub group: GroupSettings,
     /// What the URIs of each source seed may bring in all. Needs [`Candidate::source`](crate::Candidate::source).
     pub source_quota: Quota,
-    /// How often a URI is tried again after [`Outcome::Retry`](crate::Outcome::Retry). The retry after that is a failure.
-    pub max_retries: u32,
-    /// How long a queue waits after its first failure in a row. Doubles with each further one.
-    pub retry_delay: Duration,
-    /// Where the doubling ends.
-    pub retry_delay_max: Duration,
     /// How often a URI may be put back for its prerequisites, one time after the other, before it fails with
     /// [`PREREQUISITE_FAILED`](crate::PREREQUISITE_FAILED).
     pub max_deferrals: u32,
-    /// A URI found by this many embeds in a row, or fewer, goes before the links of its queue (directive medium).
-    /// 0 lets embeds queue up like any link.
+    /// A URI under snapshot found by this many embeds in a row, or fewer, goes before the links of its queue (directive
+    /// medium). 0 lets embeds queue up like any link.
     pub embed_preference_hops: u32,
+    /// The same for URIs that are visited again. Due times rule there: embeds that go before the links of their queue
+    /// would be fetched right after their page, whatever their own wait (thesis, preference-embed-hops).
+    pub embed_preference_hops_of_revisits: u32,
     /// When a URI under revisit is probed again that failed or was disregarded.
     pub max_wait: Duration,
     /// How many past visits a record keeps.
@@ -64,13 +61,10 @@ impl Default for Config {
             settings_hash: 0,
             group: GroupSettings::default(),
             source_quota: Quota::default(),
-            // With doubling from half a minute to an hour, ten retries spread over three and a half hours.
-            max_retries: 10,
-            retry_delay: Duration::from_secs(30),
-            retry_delay_max: Duration::from_secs(3600),
             // DNS, robots.txt, a login, each expiring once on the way, and room for what plugins add.
             max_deferrals: 10,
             embed_preference_hops: 1,
+            embed_preference_hops_of_revisits: 0,
             // Four weeks: the thesis' longest wait.
             max_wait: Duration::from_secs(28 * 24 * 3600),
             history_length: 10,

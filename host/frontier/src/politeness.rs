@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::{Config, Politeness, instant::Millis};
+use crate::{Politeness, QueueSettings, instant::Millis};
 
 /// The rest after a request that took `fetch_duration`.
 pub(crate) fn rest(
@@ -35,13 +35,13 @@ fn at_least(politeness: &Politeness, crawl_delay: Option<Duration>) -> Duration 
 }
 
 /// The rest after the last of `failures` retries in a row, counted from 1.
-pub(crate) fn back_off(config: &Config, failures: u32) -> Duration {
+pub(crate) fn back_off(settings: &QueueSettings, failures: u32) -> Duration {
     let doublings = failures.saturating_sub(1);
     let factor = 1u32.checked_shl(doublings).unwrap_or(u32::MAX);
-    config
+    settings
         .retry_delay
         .saturating_mul(factor)
-        .min(config.retry_delay_max)
+        .min(settings.retry_delay_max)
 }
 
 /// How long `bytes` take at `rate` bytes a second; for ever at none.
@@ -120,10 +120,10 @@ mod tests {
 
     #[test]
     fn back_off_doubles_up_to_its_end() {
-        let config = Config {
+        let settings = QueueSettings {
             retry_delay: Duration::from_secs(30),
             retry_delay_max: Duration::from_secs(3600),
-            ..Config::default()
+            ..QueueSettings::default()
         };
         for (failures, seconds) in [
             (1, 30),
@@ -135,7 +135,7 @@ mod tests {
             (u32::MAX, 3600),
         ] {
             assert_eq!(
-                back_off(&config, failures),
+                back_off(&settings, failures),
                 Duration::from_secs(seconds),
                 "{failures}"
             );

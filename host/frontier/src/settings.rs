@@ -12,6 +12,12 @@ use crate::Tally;
 pub struct QueueSettings {
     /// How long it rests between fetches.
     pub politeness: Politeness,
+    /// How often a URI is tried again after [`Outcome::Retry`](crate::Outcome::Retry). The retry after that is a failure.
+    pub max_retries: u32,
+    /// How long it waits after its first failure in a row. Doubles with each further one.
+    pub retry_delay: Duration,
+    /// Where the doubling ends.
+    pub retry_delay_max: Duration,
     /// URIs that may be in process at the same time, at least 1; each has a slot with a rest of its own (the thesis' host
     /// valence). While the queue is failing, or a prerequisite of its URIs is in process, it is 1.
     pub valence: u16,
@@ -38,6 +44,10 @@ impl Default for QueueSettings {
     fn default() -> Self {
         Self {
             politeness: Politeness::default(),
+            // With doubling from half a minute to an hour, ten retries spread over three and a half hours.
+            max_retries: 10,
+            retry_delay: Duration::from_secs(30),
+            retry_delay_max: Duration::from_secs(3600),
             valence: 1,
             bandwidth: None,
             // In the middle of the numbers that people use, with room for better ones.

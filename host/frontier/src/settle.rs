@@ -182,15 +182,18 @@ impl Turn<'_, '_> {
         let config = self.change.config;
         let queue = self.change.queue(&self.busy.queue)?;
         queue.failures = queue.failures.saturating_add(1);
-        let back_off = politeness::back_off(config, queue.failures);
-        let retry_after_max = queue.settings(config).politeness.retry_after_max;
-        let asked = after.unwrap_or_default().min(retry_after_max);
+        let settings = queue.settings(config);
+        let back_off = politeness::back_off(settings, queue.failures);
+        let asked = after
+            .unwrap_or_default()
+            .min(settings.politeness.retry_after_max);
+        let max_retries = settings.max_retries;
         self.change
             .rest_all(&self.busy.queue, back_off.max(asked))?;
         self.record.status = status;
         self.record.attempts += 1;
         let attempts = self.record.attempts;
-        if attempts > config.max_retries {
+        if attempts > max_retries {
             let disposition = Disposition::GivenUp {
                 status,
                 tries: attempts,

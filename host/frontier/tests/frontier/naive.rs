@@ -399,7 +399,7 @@ impl Naive {
                 let rest = back_off.max(after.unwrap_or(0).min(300));
                 queue.next_ready = queue.next_ready.max(now + rest.cast_signed());
                 uri.attempts += 1;
-                if uri.attempts > config.max_retries {
+                if uri.attempts > config.queue.max_retries {
                     (
                         Some((probe, "failed")),
                         Some(NaiveDisposition::GivenUp(uri.attempts, None)),
@@ -522,12 +522,16 @@ fn directive(candidate: &Candidate, config: &Config) -> Directive {
     let hops = candidate.hop_path.as_str();
     let since_link = hops.rsplit(['L', 'M', 'S']).next().unwrap_or_default();
     let embeds = since_link.matches('E').count();
-    let found =
-        if hops.ends_with('R') || (embeds > 0 && embeds <= config.embed_preference_hops as usize) {
-            Directive::Medium
-        } else {
-            Directive::Normal
-        };
+    let preference = if candidate.strategy.revisits() {
+        config.embed_preference_hops_of_revisits
+    } else {
+        config.embed_preference_hops
+    };
+    let found = if hops.ends_with('R') || (embeds > 0 && embeds <= preference as usize) {
+        Directive::Medium
+    } else {
+        Directive::Normal
+    };
     match candidate.directive {
         Directive::Highest if !hops.ends_with('P') => Directive::High,
         asked => asked.max(found),
