@@ -18,11 +18,11 @@ pub struct LimitsFile {
     /// Default `"none"`: no limit; most crawls end when nothing is left.
     pub documents: CountWritten,
 
-    /// The crawl ends after this many fetches that a server has answered, whatever the answer, robots.txt included.
+    /// The crawl ends after this many answers of any status, those that are tried again left out.
     /// Default `"none"`: no limit; most crawls end when nothing is left.
     pub fetched: CountWritten,
 
-    /// The crawl ends after this many fetches that counted as success, 404 included; what is to be tried again is none.
+    /// The crawl ends after this many URIs have succeeded, each counted once; a 404 is a success.
     /// Default `"none"`: no limit; most crawls end when nothing is left.
     pub succeeded: CountWritten,
 

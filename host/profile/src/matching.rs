@@ -144,6 +144,11 @@ impl Conditions {
                 .is_none_or(|regex| subject.uri.is_some_and(|uri| regex.is_match(uri)))
     }
 
+    /// Whether it is for a part of the day, and that is now.
+    pub(crate) fn is_its_time(&self, now: Timestamp) -> bool {
+        self.time.as_ref().is_some_and(|time| time.contains(now))
+    }
+
     /// Why the match cannot be told at a stage: the condition that is not known then, and what is.
     pub(crate) fn unknown_at(
         &self,
@@ -165,7 +170,7 @@ impl Conditions {
         let hint = match key {
             QueueKey::SurtAuthority => OF_A_QUEUE,
             QueueKey::Host => {
-                "queues are named by host: match host, domain, queue, or a SURT prefix of whole hosts"
+                "queues are named by host: match host, domain, queue, or a SURT prefix that ends before \")\""
             }
             QueueKey::Domain => {
                 "queues are named by registered domain: match domain, queue, or a SURT prefix of whole domains"

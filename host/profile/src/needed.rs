@@ -29,9 +29,9 @@ const NEEDED: [(&str, Needed); 21] = [
     ("/fetch/referer", Needed::Uri),
     ("/fetch/conditional", Needed::Uri),
     ("/retry/statuses", Needed::Uri),
-    ("/retry", Needed::Queue),
-    // The frontier's records are all of one length.
+    // The others are the frontier's, which has one of each for all queues.
     ("/revisit/history", Needed::Job),
+    ("/revisit/fade-after", Needed::Job),
     ("/revisit", Needed::Response),
     ("/canonicalization", Needed::Uri),
     ("/queue/name", Needed::Uri),

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use jiff::Timestamp;
 use opilio_uri::Canonicaliser;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
@@ -186,6 +187,14 @@ impl Overrides {
     /// A number that changes with what the files of precedences say.
     pub(crate) fn files_hash(&self) -> u64 {
         self.files.hash()
+    }
+
+    /// The numbers of those for a part of the day that it is now.
+    pub(crate) fn for_time(&self, now: Timestamp) -> impl Iterator<Item = u32> {
+        (0..)
+            .zip(&self.list)
+            .filter(move |(_, one)| one.conditions.is_its_time(now))
+            .map(|(number, _)| number)
     }
 
     /// What these overrides make of what is written without them.
@@ -470,7 +479,7 @@ impl OverrideFile {
 
     /// Relations between what it says and what the profile says.
     fn check_relations(&self, number: usize, check: &mut Check<'_>, around: &mut Surroundings<'_>) {
-        let related = ["politeness", "retry", "revisit", "uri"];
+        let related = ["politeness", "revisit", "uri"];
         if !related.iter().any(|table| self.says.contains_key(*table)) {
             return;
         }

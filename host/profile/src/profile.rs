@@ -258,6 +258,15 @@ impl Profile {
         self.settings_hash
     }
 
+    /// Like [`Profile::settings_hash`], for [`Profile::queue_settings_at`]: changes also when overrides for a part of the
+    /// day begin or cease to hold.
+    pub fn settings_hash_at(&self, now: Timestamp) -> u64 {
+        let hash = self.settings_hash;
+        self.overrides
+            .for_time(now)
+            .fold(hash, |hash, number| fnv(hash, &number.to_le_bytes()))
+    }
+
     /// The overrides that hold for a URI, and those that hold for its queue.
     pub(crate) fn matching(&self, context: &Context<'_>) -> (Vec<u32>, Vec<u32>) {
         if self.overrides.is_empty() {

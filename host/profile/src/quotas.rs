@@ -7,8 +7,8 @@ use crate::byte_size::{ByteSize, SizeWritten};
 use crate::check::Part;
 use crate::count::CountWritten;
 
-/// How much is fetched of each queue, host, domain or source seed. Counts are looked at before a fetch that would exceed
-/// them, bytes and novelty with the document that crosses them. For the crawl as a whole see `[limits]`.
+/// How much is fetched of each queue, host, domain or source seed; robots.txt and DNS do not count. Numbers are looked at
+/// before a fetch that would exceed them, bytes and novelty with the document that crosses them. For the crawl as a whole see `[limits]`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct QuotasFile {
@@ -26,13 +26,13 @@ pub struct QuotasFile {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct QuotaFile {
-    /// Fetches that a server has answered, whatever the answer. Default `"none"`: no limit; a site is fetched whole.
+    /// Answers of any status, those that are tried again left out. Default `"none"`: no limit; a site is fetched whole.
     pub fetched: CountWritten,
-    /// Fetches that counted as success. Default `"none"`: no limit; a site is fetched whole.
+    /// URIs that have succeeded, each once. Default `"none"`: no limit; a site is fetched whole.
     pub succeeded: CountWritten,
     /// Documents whose content was new or changed. Default `"none"`: no limit; a site is fetched whole.
     pub novel: CountWritten,
-    /// Bytes over the wire. Default `"none"`: no limit; a site is fetched whole.
+    /// Bytes of content. Default `"none"`: no limit; a site is fetched whole.
     pub bytes: SizeWritten,
     /// Bytes of documents whose content was new or changed. Default `"none"`: no limit; a site is fetched whole.
     pub novel_bytes: SizeWritten,
@@ -54,13 +54,13 @@ pub struct Quotas {
 /// How much is fetched; none means no limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Quota {
-    /// Fetches that a server has answered.
+    /// Answers of any status, those that are tried again left out.
     pub fetched: Option<u64>,
-    /// Fetches that counted as success.
+    /// URIs that have succeeded, each once.
     pub succeeded: Option<u64>,
     /// Documents whose content was new or changed.
     pub novel: Option<u64>,
-    /// Bytes over the wire.
+    /// Bytes of content.
     pub bytes: Option<ByteSize>,
     /// Bytes of documents whose content was new or changed.
     pub novel_bytes: Option<ByteSize>,

@@ -23,7 +23,7 @@ pub struct RevisitFile {
     pub min_wait: DurationWritten,
 
     /// The longest wait between two visits of one URI. Default `"4w"`: whatever has never changed is still looked at
-    /// every month. Failed URIs are probed at this interval.
+    /// every month. Failed URIs are probed at this interval, whatever overrides say.
     pub max_wait: DurationWritten,
 
     /// What becomes of a capture that differs in bytes but not in content once the strippers have removed what does not

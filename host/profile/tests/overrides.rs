@@ -65,7 +65,6 @@ fn delay(profile: &Profile, of: &str, seconds: u64) {
     );
     let same = profile.effective(&uri(of));
     assert_eq!(same.politeness, settings.politeness, "{of}");
-    assert_eq!(same.retry.delay, settings.retry.delay, "{of}");
 }
 
 #[test]
@@ -230,7 +229,7 @@ fn a_media_type_is_known_with_the_response() {
         r#"
         [[override]]
         match = { media-type = ["image/*", "text/CSS"] }
-        revisit = { min-wait = "2h", stripped-equal = "drop", fade-after = 0 }
+        revisit = { min-wait = "2h", stripped-equal = "drop", refresh-embeds = true }
         stacks.digest = ["regex-strip"]
         "#,
     );
@@ -250,12 +249,11 @@ fn a_media_type_is_known_with_the_response() {
         profile.effective(&uri).revisit.stripped_equal,
         StrippedEqual::Archive
     );
-    assert_eq!(
+    assert!(
         profile
             .effective_response(&uri, "image/gif")
             .revisit
-            .fade_after,
-        0
+            .refresh_embeds
     );
 }
 
@@ -280,6 +278,11 @@ fn nights_may_have_other_delays() {
         assert_eq!(queue.politeness, settings.politeness);
         (queue.politeness.min_delay.as_secs(), settings.strategy)
     };
+    let hash =
+        |time: &str| profile.settings_hash_at(format!("2026-07-01T{time}:00Z").parse().unwrap());
+    assert_eq!(hash("23:00"), hash("05:00"));
+    assert_ne!(hash("23:00"), hash("12:00"));
+    assert_eq!(profile.settings_hash(), hash("12:00"));
     assert_eq!(at("23:00"), (1, Strategy::Revisit));
     assert_eq!(at("12:00"), (2, Strategy::Snapshot));
     assert_eq!(
@@ -576,7 +579,6 @@ max-delay = "6s"
 [[override]]
 match.domain = ["a.org"]
 politeness.min-delay = "7s"
-retry.delay = "5h"
 [[override]]
 match.domain = ["b.org"]
 politeness = { min-delay = "9s", max-delay = "8s" }
@@ -587,17 +589,14 @@ revisit = { max-wait = "2d" }
 p.toml:6:24: min-delay (7s) is longer than max-delay (6s)
     6 | politeness.min-delay = "7s"
       |                        ^^^^
-p.toml:7:15: delay (5h) is longer than delay-max (4h) (delay-max is not written and is "4h" by default)
-    7 | retry.delay = "5h"
-      |               ^^^^
-p.toml:10:46: max-delay (8s) is shorter than min-delay (9s)
-   10 | politeness = { min-delay = "9s", max-delay = "8s" }
+p.toml:9:46: max-delay (8s) is shorter than min-delay (9s)
+    9 | politeness = { min-delay = "9s", max-delay = "8s" }
       |                                              ^^^^
-p.toml:11:25: the policy is "file", and there is no precedence-file (write precedence-file = "ranks.txt")
-   11 | uri.precedence-policy = "file"
+p.toml:10:25: the policy is "file", and there is no precedence-file (write precedence-file = "ranks.txt")
+   10 | uri.precedence-policy = "file"
       |                         ^^^^^^
-p.toml:12:24: max-wait (2d) is shorter than default-wait (3d) (default-wait is not written and is "3d" by default)
-   12 | revisit = { max-wait = "2d" }
+p.toml:11:24: max-wait (2d) is shorter than default-wait (3d) (default-wait is not written and is "3d" by default)
+   11 | revisit = { max-wait = "2d" }
       |                        ^^^^
 "#,
     );
@@ -610,12 +609,10 @@ fn of_two_overrides_that_contradict_the_longer_wait_holds() {
         [[override]]
         match.domain = ["a.org"]
         politeness = { max-delay = "2s" }
-        retry = { delay-max = "1h" }
         revisit = { max-wait = "3d" }
         [[override]]
         match.domain = ["a.org"]
         politeness = { min-delay = "4s" }
-        retry = { delay = "2h" }
         revisit = { min-wait = "4d", default-wait = "5d", max-wait = "6d" }
         [[override]]
         match.domain = ["a.org"]
@@ -624,7 +621,6 @@ fn of_two_overrides_that_contradict_the_longer_wait_holds() {
     );
     let settings = profile.effective(&uri("http://a.org/"));
     assert_eq!(settings.politeness.max_delay, Duration::from_secs(4));
-    assert_eq!(settings.retry.delay_max, Duration::from_secs(2 * 3600));
     let day = Duration::from_secs(24 * 3600);
     let revisit = &settings.revisit;
     assert_eq!(
@@ -777,8 +773,9 @@ fn ten_thousand_overrides_are_told_apart_quickly() {
         };
         write!(
             text,
-            "[[override]]\nmatch = {{ {matching} }}\nretry.max-retries = {}\n",
-            number % 1000
+            "[[override]]\nmatch = {{ {matching} }}\nquotas.queue.fetched = {}\nuri.precedence = {}\n",
+            number + 1,
+            number % 251
         )
         .unwrap();
     }
@@ -799,12 +796,17 @@ fn ten_thousand_overrides_are_told_apart_quickly() {
         for site in 0..500 {
             for (host, port) in [("www", 80), ("www", 8001), ("a", 80)] {
                 let uri = uri(&format!("http://{host}.s{site}.org:{port}/{round}"));
-                let found = profile.effective(&uri).retry.max_retries;
+                let last = expected(site, host, port);
+                let precedence = profile.effective(&uri).uri.precedence;
                 assert_eq!(
-                    Some(found),
-                    expected(site, host, port)
-                        .map(|number| number % 1000)
-                        .or(Some(30)),
+                    u32::from(precedence),
+                    last.map_or(1, |number| number % 251),
+                    "{uri}"
+                );
+                let queue = profile.queue_settings(&profile.queue_name(&uri));
+                assert_eq!(
+                    queue.quotas.queue.fetched,
+                    last.map(|number| u64::from(number) + 1),
                     "{uri}"
                 );
             }
