@@ -14,8 +14,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use jiff::Timestamp;
 use opilio_archive::Location;
+use opilio_fetch::Exchange;
 use opilio_fetch::ResponseHead;
-use opilio_frontier::{Disposition, Issue, Outcome, Scheduled, WarcLocation};
+use opilio_frontier::{Disposition, Issue, Outcome, Scheduled, Transfer, WarcLocation};
 use opilio_profile::Settings;
 use opilio_sandbox::{Document, Notes};
 use opilio_uri::Hop;
@@ -38,7 +39,9 @@ mod status {
     pub(super) const NO_ADDRESS: i32 = -6;
     pub(super) const UNFETCHABLE: i32 = -7;
     pub(super) const ROBOTS_FAILED: i32 = -61;
+    pub(super) const OUT_OF_SCOPE: i32 = -5000;
     pub(super) const BLOCKED: i32 = -5001;
+    pub(super) const QUOTA: i32 = -5003;
     pub(super) const ROBOTS: i32 = -9998;
 }
 
@@ -71,18 +74,24 @@ pub(crate) struct Chain<'a> {
 impl<'a> Chain<'a> {
     /// A URI as the frontier issued it.
     pub(crate) fn new(context: &'a Arc<Context>, issue: &'a Issue) -> Chain<'a> {
+        let started = records::to_millisecond(Timestamp::now());
         Chain {
             context,
             issue,
-            settings: context.profile.effective(&issue.uri),
+            settings: context.profile.effective_with(&opilio_profile::Context {
+                source: issue.record.source.as_deref(),
+                now: Some(started),
+                ..opilio_profile::Context::of(&issue.uri)
+            }),
             stacks: context.stacks(),
-            started: records::to_millisecond(Timestamp::now()),
+            started,
         }
     }
 
     /// Takes the URI all the way and hands it back to the frontier.
     pub(crate) async fn run(&self, worker: usize) -> Result<(), Halt> {
         let turn = match self.issue.uri.scheme() {
+            _ if self.issue.over_quota.is_some() => self.over_quota(),
             "dns" => self.look_up().await?,
             "http" | "https" => self.visit().await?,
             scheme => Turn::failed(status::UNFETCHABLE, format!("scheme:{scheme}")),
@@ -128,6 +137,7 @@ impl<'a> Chain<'a> {
             }
             Disposition::Retrying { attempts } => self.context.logs.nonfatal(&line, attempts)?,
             Disposition::Deferred => {}
+            Disposition::Forgotten => self.context.logs.crawl(&line)?,
             _ if !succeeded && !retried && !deferred => self.context.logs.crawl(&line)?,
             _ => {}
         }
@@ -179,7 +189,19 @@ impl<'a> Chain<'a> {
         }
     }
 
+    /// A limit of its host, domain or source has been reached.
+    fn over_quota(&self) -> Turn {
+        let annotation = match &self.issue.over_quota {
+            Some(over) => format!("quota:{}:{}", over.kind.name(), over.limit),
+            None => String::new(),
+        };
+        Turn::disregarded(status::QUOTA, annotation)
+    }
+
     async fn visit(&self) -> Result<Turn, Halt> {
+        if let Some(turn) = self.still_in_scope().await? {
+            return Ok(turn);
+        }
         let addresses = match self.preconditions()? {
             Precondition::Met(addresses) => addresses,
             Precondition::Settled(turn) => return Ok(turn),
@@ -256,7 +278,7 @@ impl Turn {
         Turn {
             outcome: Outcome::Failed {
                 status,
-                fetch_duration: None,
+                transfer: None,
             },
             entry: Entry::of(status, annotation),
         }
@@ -270,12 +292,12 @@ impl Turn {
         }
     }
 
-    fn retry(status: i32, after: Option<Duration>, fetch_duration: Option<Duration>) -> Turn {
+    fn retry(status: i32, after: Option<Duration>, transfer: Option<Transfer>) -> Turn {
         Turn {
             outcome: Outcome::Retry {
                 status,
                 after,
-                fetch_duration,
+                transfer,
             },
             entry: Entry::of(status, String::new()),
         }
@@ -297,9 +319,14 @@ impl Entry {
     }
 }
 
-fn disregarded(status: i32, fetch_duration: Option<Duration>) -> Outcome {
-    Outcome::Disregarded {
-        status,
-        fetch_duration,
+/// What an exchange cost.
+fn transfer(exchange: &Exchange) -> Transfer {
+    Transfer {
+        duration: exchange.duration,
+        bytes: exchange.wire.length(),
     }
+}
+
+fn disregarded(status: i32, transfer: Option<Transfer>) -> Outcome {
+    Outcome::Disregarded { status, transfer }
 }

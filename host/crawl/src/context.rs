@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use opilio_archive::{Location, Record, Writers};
 use opilio_fetch::Fetcher;
 use opilio_frontier::Frontier;
-use opilio_profile::{Profile, QueueKey};
+use opilio_profile::Profile;
 use opilio_sandbox::Fault;
 use opilio_uri::{SurtPrefixSet, Uri};
 
@@ -34,7 +34,7 @@ const TALLIES_MAX: usize = 4096;
 
 /// Shared by all workers of a crawl.
 pub(crate) struct Context {
-    pub profile: Profile,
+    pub profile: Arc<Profile>,
     pub fetcher: Fetcher,
     pub frontier: Mutex<Frontier>,
     pub writers: Arc<Writers>,
@@ -177,20 +177,6 @@ impl Context {
                 message: fault.message.clone(),
             }),
             _ => Ok(()),
-        }
-    }
-
-    /// The queue a URI stands in, by the profile's key.
-    pub(crate) fn queue_of(&self, uri: &Uri) -> String {
-        match self.profile.frontier.queue_key {
-            QueueKey::SurtAuthority => uri.surt_authority(),
-            QueueKey::Host => uri
-                .host()
-                .map_or_else(|| uri.surt_authority(), str::to_owned),
-            QueueKey::Domain => uri
-                .registrable_domain()
-                .or_else(|| uri.host())
-                .map_or_else(|| uri.surt_authority(), str::to_owned),
         }
     }
 

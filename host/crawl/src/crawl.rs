@@ -13,10 +13,9 @@ use jiff::Timestamp;
 use opilio_archive::{Compression, Durability, Repaired, WarcInfo, WriterConfig, Writers};
 use opilio_fetch::{AddressPolicy, Config as FetchConfig, Fetcher, HostTable, Trust};
 use opilio_frontier::{
-    Candidate, Config as FrontierConfig, Directive, Frontier, Issue, Next, Politeness, UriRecord,
-    WarcLocation,
+    Candidate, Directive, Frontier, Issue, Next, Statistics, UriRecord, WarcLocation,
 };
-use opilio_profile::{Faults, Given, HostPattern, Profile, Seed, Strategy, TlsTrust};
+use opilio_profile::{Faults, Given, HostPattern, Profile, Seed, TlsTrust};
 use opilio_sandbox::{Engine, EngineConfig};
 use opilio_uri::{HopPath, SurtPrefixSet, Uri};
 use tokio::sync::watch;
@@ -27,12 +26,10 @@ use crate::context::{Context, Counters, Halt, SeedPrefixes};
 use crate::job::{self, Job, JobError};
 use crate::lanes::Lanes;
 use crate::logs::Logs;
+use crate::policy;
 use crate::progress::{End, PluginReport, Progress, Summary};
 use crate::servers::Servers;
 use crate::stacks::{self, Stacks};
-
-/// Back-off of a failing queue doubles up to this many times the profile's retry delay.
-const RETRY_DELAY_FACTOR_MAX: u32 = 16;
 
 /// Workers that share one WARC file: beyond it a second file is written, as compressing one would hold up the others.
 const WORKERS_PER_WRITER: usize = 16;
@@ -126,6 +123,8 @@ pub struct Crawl {
     repaired: Vec<Repaired>,
     stop: Stop,
     began: Instant,
+    /// The frontier's statistics when it began: limits count from there.
+    baseline: Statistics,
 }
 
 /// Asks a crawl to stop. Clones ask the same crawl.
@@ -184,6 +183,22 @@ pub fn plan(order: &Order) -> Result<Plan, CrawlError> {
         prefixes,
         notes,
     })
+}
+
+/// Loads the components of a profile and checks their settings. Creates nothing but entries of the component cache.
+///
+/// # Errors
+/// [`CrawlError::Profile`] with every fault at its place; or why the engine cannot run here.
+pub fn check_plugins(
+    profile: &Profile,
+    component_cache: Option<PathBuf>,
+) -> Result<(), CrawlError> {
+    let engine = Engine::new(EngineConfig {
+        cache_dir: component_cache,
+        ..EngineConfig::default()
+    })?;
+    let loaded = stacks::load(&engine, profile, &[]);
+    loaded.map(|_| ()).map_err(CrawlError::Profile)
 }
 
 /// A job goes on with its own copy of the profile; where the command line names another text, that must be said.
@@ -320,7 +335,9 @@ impl Plan {
             now,
         )?;
         job.add_seeds(&seeds)?;
-        let frontier = Frontier::open(&job.state(), frontier_config(&profile))?;
+        let profile = Arc::new(profile);
+        let frontier = Frontier::open(&job.state(), policy::frontier_config(&profile))?;
+        let baseline = frontier.statistics();
         let fetcher = Fetcher::new(fetch_config(&profile, &job))?;
         let (writers, repaired) = open_archive(&profile, &stacks, &job)?;
         let logs_directory = job.directory().join(&profile.logs.directory);
@@ -352,6 +369,7 @@ impl Plan {
             repaired,
             stop: Stop(Arc::new(watch::Sender::new(None))),
             began: Instant::now(),
+            baseline,
         };
         crawl.schedule_lost()?;
         crawl.schedule_seeds()?;
@@ -471,31 +489,36 @@ impl Crawl {
     fn again(&self, record: &UriRecord) -> Option<Candidate> {
         let uri = Uri::parse(&record.uri).ok()?;
         Some(Candidate {
-            canonical: self.context.profile.canonicaliser.apply(&uri),
             queue: record.queue.clone(),
-            via: record.via.clone(),
-            source: record.source.clone(),
             seed: record.seed,
             force: true,
-            ..Candidate::new(uri, record.hop_path.clone(), record.strategy)
+            ..policy::candidate(
+                &self.context.profile,
+                uri,
+                record.hop_path.clone(),
+                record.via.as_deref(),
+                record.source.as_deref(),
+            )
         })
     }
 
     fn schedule_seeds(&self) -> Result<(), opilio_frontier::Error> {
         let context = &self.context;
-        let strategy = strategy(&context.profile);
         let candidates: Vec<Candidate> = context
             .profile
             .seeds
             .list
             .iter()
             .map(|Seed { uri, .. }| Candidate {
-                canonical: context.profile.canonicaliser.apply(uri),
-                queue: context.queue_of(uri),
-                source: Some(uri.as_str().to_owned()),
                 seed: true,
                 directive: Directive::Medium,
-                ..Candidate::new(uri.clone(), HopPath::new(), strategy)
+                ..policy::candidate(
+                    &context.profile,
+                    uri.clone(),
+                    HopPath::new(),
+                    None,
+                    Some(uri.as_str()),
+                )
             })
             .collect();
         for batch in candidates.chunks(SEED_BATCH) {
@@ -582,12 +605,30 @@ impl Crawl {
 
     /// Whether one more document may be begun, were all that is at work to succeed: the limit is never exceeded.
     fn room_for_a_document(&self, at_work: usize) -> bool {
-        let documents = self.context.counters.documents.load(Ordering::Relaxed) + at_work as u64;
-        self.context
-            .profile
-            .limits
-            .documents
-            .is_none_or(|limit| documents < limit)
+        let limits = &self.context.profile.limits;
+        let at_work = at_work as u64;
+        let documents = self.context.counters.documents.load(Ordering::Relaxed);
+        let room =
+            |limit: Option<u64>, count: u64| limit.is_none_or(|limit| count + at_work < limit);
+        if !room(limits.documents, documents) {
+            return false;
+        }
+        if limits.fetched.is_none() && limits.succeeded.is_none() {
+            return true;
+        }
+        let since = self.since_begin();
+        room(limits.fetched, since.fetched) && room(limits.succeeded, since.succeeded)
+    }
+
+    fn since_begin(&self) -> Since {
+        let now = self.context.frontier().statistics();
+        let before = &self.baseline;
+        Since {
+            fetched: now.visits - before.visits,
+            succeeded: now.succeeded.saturating_sub(before.succeeded),
+            novel: novel(&now) - novel(before),
+            novel_bytes: now.bytes.novel - before.bytes.novel,
+        }
     }
 
     fn limit_reached(&self) -> Option<End> {
@@ -598,9 +639,24 @@ impl Crawl {
             return Some(End::DocumentLimit);
         }
         let bytes = counters.bytes.load(Ordering::Relaxed);
+        if limits.bytes.is_some_and(|limit| bytes >= limit.bytes()) {
+            return Some(End::ByteLimit);
+        }
+        let counted = [limits.fetched, limits.succeeded, limits.novel_documents];
+        if counted.iter().all(Option::is_none) && limits.novel_bytes.is_none() {
+            return None;
+        }
+        let since = self.since_begin();
+        let counts = [since.fetched, since.succeeded, since.novel];
+        let is_reached =
+            |(limit, count): (&Option<u64>, u64)| limit.is_some_and(|limit| count >= limit);
+        if counted.iter().zip(counts).any(is_reached) {
+            return Some(End::DocumentLimit);
+        }
+        let is_full = |limit: opilio_profile::ByteSize| since.novel_bytes >= limit.bytes();
         limits
-            .bytes
-            .is_some_and(|limit| bytes >= limit.bytes())
+            .novel_bytes
+            .is_some_and(is_full)
             .then_some(End::ByteLimit)
     }
 
@@ -646,6 +702,20 @@ impl Crawl {
             plugins,
         }
     }
+}
+
+/// What this process has brought in.
+struct Since {
+    fetched: u64,
+    succeeded: u64,
+    novel: u64,
+    novel_bytes: u64,
+}
+
+/// Visits that found something new or changed.
+fn novel(statistics: &Statistics) -> u64 {
+    let revisits = statistics.revisits;
+    statistics.visits - revisits.unchanged - revisits.not_modified - revisits.unknown
 }
 
 /// Forces the frontier's journal to the disk now and then, so that power loss costs no more than the interval.
@@ -707,35 +777,6 @@ fn seeds_as_lines(profile: &Profile) -> Vec<String> {
             .map(|prefix| format!("+{prefix}")),
     );
     lines
-}
-
-fn strategy(profile: &Profile) -> opilio_frontier::Strategy {
-    match profile.settings().strategy {
-        Strategy::Snapshot => opilio_frontier::Strategy::Snapshot,
-        Strategy::Revisit | Strategy::Fixed => opilio_frontier::Strategy::Revisit,
-    }
-}
-
-fn frontier_config(profile: &Profile) -> FrontierConfig {
-    let settings = profile.settings();
-    let politeness = &settings.politeness;
-    let embeds = u32::from(profile.frontier.embed_preference(settings.strategy));
-    FrontierConfig {
-        politeness: Politeness {
-            delay_factor: politeness.delay_factor,
-            min_delay: politeness.min_delay,
-            max_delay: politeness.max_delay,
-            crawl_delay_max: politeness.crawl_delay_max,
-            retry_after_max: politeness.retry_after_max,
-        },
-        max_retries: settings.retry.max_retries,
-        retry_delay: settings.retry.delay,
-        retry_delay_max: settings.retry.delay.saturating_mul(RETRY_DELAY_FACTOR_MAX),
-        embed_preference_hops: embeds,
-        max_wait: settings.revisit.max_wait,
-        history_length: settings.revisit.history,
-        ..FrontierConfig::default()
-    }
 }
 
 fn fetch_config(profile: &Profile, job: &Job) -> FetchConfig {

@@ -18,6 +18,7 @@ mod found;
 mod job;
 mod lanes;
 mod logs;
+mod policy;
 mod progress;
 mod records;
 mod scope;
@@ -27,7 +28,7 @@ mod standing;
 pub mod transfer;
 
 pub use context::Halt;
-pub use crawl::{Crawl, CrawlError, Order, Plan, ProfileSource, Stop, View, plan};
+pub use crawl::{Crawl, CrawlError, Order, Plan, ProfileSource, Stop, View, check_plugins, plan};
 pub use crawl_log::{LogLine, revisit_annotations};
 pub use job::{JOB_VERSION, Job, JobError, is_job};
 pub use opilio_archive::Repaired;

@@ -502,7 +502,7 @@ impl Frontier {
             queue: queue.clone(),
             ready_key,
             slot,
-            group,
+            group: group.clone(),
             is_prerequisite: rank.directive == crate::Directive::Highest,
             tallies,
             overdue,
@@ -528,6 +528,7 @@ impl Frontier {
             queue: queue.to_string(),
             due: instant::timestamp(rank.due),
             overdue,
+            group: group.map(|(group, _)| group),
             over_quota,
         }))
     }

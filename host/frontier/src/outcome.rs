@@ -44,6 +44,8 @@ pub struct Issue {
     pub due: Timestamp,
     /// How long ago that was.
     pub overdue: Duration,
+    /// The server group that limits its queue.
+    pub group: Option<String>,
     /// A limit of its host, domain or source has been reached: not to be fetched. Its queue's own limits retire the
     /// queue instead.
     pub over_quota: Option<OverQuota>,

@@ -15,7 +15,7 @@ use crate::context::Halt;
 use crate::lanes::Lane;
 use crate::{found, standing};
 
-use super::{Chain, Entry, Turn, disregarded, status};
+use super::{Chain, Entry, Turn, disregarded, status, transfer};
 
 impl Chain<'_> {
     /// One exchange, mid-fetch filters included.
@@ -140,7 +140,7 @@ impl Chain<'_> {
         };
         if let Some(HeaderVerdict::Rejected(reason)) = verdict {
             let mut turn = Turn {
-                outcome: disregarded(status::BLOCKED, Some(exchange.duration)),
+                outcome: disregarded(status::BLOCKED, Some(transfer(exchange))),
                 entry: entry(),
             };
             turn.entry.status = status::BLOCKED;
@@ -157,14 +157,14 @@ impl Chain<'_> {
                 FetchFailure::AddressRefused { .. } => disregarded(status, None),
                 FetchFailure::Unfetchable { .. } => Outcome::Failed {
                     status,
-                    fetch_duration: None,
+                    transfer: None,
                 },
                 // Part of a response, and no more attempts: what came is archived as cut short.
                 _ if exchange.head.is_some() && !self.attempts_left() => return Ok(None),
                 _ => Outcome::Retry {
                     status,
                     after: None,
-                    fetch_duration: Some(exchange.duration),
+                    transfer: Some(transfer(exchange)),
                 },
             };
             return Ok(Some(Turn { outcome, entry }));
@@ -177,7 +177,7 @@ impl Chain<'_> {
             let outcome = Outcome::Retry {
                 status: exchange.status(),
                 after: retry_after(exchange),
-                fetch_duration: Some(exchange.duration),
+                transfer: Some(transfer(exchange)),
             };
             return Ok(Some(Turn {
                 outcome,

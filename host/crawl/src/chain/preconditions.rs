@@ -10,7 +10,7 @@ use opilio_fetch::robots::{
 };
 use opilio_fetch::{Exchange, FetchFailure};
 use opilio_frontier::{Candidate, ContentState, Digests, Directive, Outcome, Success, Visit};
-use opilio_profile::RobotsPolicy;
+use opilio_profile::{RobotsPolicy, ServerGroup};
 use opilio_sandbox::{Notes, Stage};
 use opilio_uri::{Hop, Uri};
 
@@ -21,7 +21,7 @@ use crate::scope;
 use crate::{found, standing};
 
 use super::exchange::retry_after;
-use super::{Chain, Entry, NO_ADDRESS, Turn, status};
+use super::{Chain, Entry, NO_ADDRESS, Turn, status, transfer};
 
 impl Chain<'_> {
     pub(super) async fn look_up(&self) -> Result<Turn, Halt> {
@@ -102,6 +102,7 @@ impl Chain<'_> {
                 String::new(),
             )));
         }
+        self.join_group(&known.addresses)?;
         if self.is_robots() {
             return Ok(Precondition::Met(known.addresses));
         }
@@ -130,6 +131,57 @@ impl Chain<'_> {
                 )),
             },
         )
+    }
+
+    /// Puts the queue into the group of its server's address, where the profile groups by it. Servers with several
+    /// addresses stand in the group of the lowest.
+    fn join_group(&self, addresses: &[IpAddr]) -> Result<(), Halt> {
+        let context = self.context;
+        let queue = &self.issue.queue;
+        if context.profile.queue_settings(queue).queue.group != ServerGroup::Address {
+            return Ok(());
+        }
+        let address = addresses.iter().min().map(ToString::to_string);
+        if address != self.issue.group {
+            let now = Timestamp::now();
+            context
+                .frontier()
+                .set_address_group(queue, address.as_deref(), now)?;
+        }
+        Ok(())
+    }
+
+    /// Asks the scope again about what was found through links: the operator may have changed it since. None: it still
+    /// belongs to the crawl.
+    pub(super) async fn still_in_scope(&self) -> Result<Option<Turn>, Halt> {
+        let record = &self.issue.record;
+        if record.seed || record.hop_path.is_empty() || self.is_prerequisite() {
+            return Ok(None);
+        }
+        let candidate = standing::candidate(&self.issue.uri, record);
+        let stacks = self.stacks.clone();
+        let judged = self
+            .context
+            .lanes
+            .run(Lane::Header, move || {
+                scope::judge(&stacks.scope, &Stage::Scope, &[candidate], false)
+            })
+            .await?;
+        self.context.scope_faults(&judged)?;
+        if !judged.faults.is_empty() {
+            // A filter that fails says nothing about what it has let in before.
+            return Ok(None);
+        }
+        let refused = judged.decisions.into_iter().next();
+        Ok(refused
+            .filter(|decision| !decision.accepted)
+            .map(|decision| {
+                let status = status::OUT_OF_SCOPE;
+                Turn {
+                    outcome: Outcome::OutOfScope { status },
+                    entry: Entry::of(status, decision.because()),
+                }
+            }))
     }
 
     pub(super) fn deferred(&self, prerequisite: Uri) -> Turn {
@@ -222,7 +274,7 @@ impl Chain<'_> {
             return Ok(Some(Turn::retry(
                 answer.0,
                 retry_after(exchange),
-                Some(exchange.duration),
+                Some(transfer(exchange)),
             )));
         }
         let lifetime = self.settings.robots.expires;
@@ -238,7 +290,7 @@ impl Chain<'_> {
             .filter(|delay| !delay.is_zero());
         context
             .frontier()
-            .set_crawl_delay(&self.issue.queue, delay)?;
+            .set_crawl_delay(&self.issue.queue, delay, Timestamp::now())?;
         Ok(None)
     }
 

@@ -5,8 +5,10 @@ use std::time::Duration;
 
 use opilio_archive::Location;
 use opilio_fetch::{Exchange, ResponseHead};
-use opilio_frontier::{Candidate, ContentState, Digests, Outcome, Success, Validators, Visit};
-use opilio_profile::StrippedEqual;
+use opilio_frontier::{
+    Candidate, ContentState, Digests, Outcome, Refused, Success, Validators, Visit,
+};
+use opilio_profile::{Settings, Strategy, StrippedEqual};
 use opilio_sandbox::{Notes, Stage};
 use opilio_uri::Hop;
 
@@ -14,12 +16,13 @@ use crate::context::Halt;
 use crate::crawl_log::revisit_annotations;
 use crate::extraction::FoundLink;
 use crate::lanes::Lane;
+use crate::policy;
 use crate::records::{self, About, Keep, Previous};
 use crate::scope;
 use crate::{found, standing};
 
 use super::exchange::HeaderVerdict;
-use super::{Chain, Entry, Turn, disregarded, status};
+use super::{Chain, Entry, Turn, disregarded, status, transfer};
 
 impl Chain<'_> {
     /// A response that counts: digest, state, links, archive, wait.
@@ -50,7 +53,7 @@ impl Chain<'_> {
                 digest: None,
                 annotations,
             };
-            let outcome = disregarded(status::BLOCKED, Some(exchange.duration));
+            let outcome = disregarded(status::BLOCKED, Some(transfer(&exchange)));
             return Ok(Turn { outcome, entry });
         }
         if let Some(after) = reading.retry {
@@ -62,7 +65,7 @@ impl Chain<'_> {
             let outcome = Outcome::Retry {
                 status: entry.status,
                 after: Some(after),
-                fetch_duration: Some(exchange.duration),
+                transfer: Some(transfer(&exchange)),
             };
             return Ok(Turn { outcome, entry });
         }
@@ -70,9 +73,7 @@ impl Chain<'_> {
         self.context
             .logs
             .uri_errors(self.issue.uri.as_str(), &reading.extracted.refused)?;
-        if let Some(count) = Some(refused).filter(|count| *count > 0) {
-            self.context.counters.out_of_scope(count);
-        }
+        self.context.counters.out_of_scope(refused.len() as u64);
 
         let keep = self.keep(&exchange, &reading, bodyless);
         annotations.extend(notes.annotations());
@@ -91,7 +92,16 @@ impl Chain<'_> {
         let location = self.context.archive(records).await?.into_iter().next();
 
         let visit = self.to_remember(&exchange, &head, &reading, &keep, location);
-        let wait = self.wait(&visit).await?;
+        let settings = self
+            .context
+            .profile
+            .effective_with(&opilio_profile::Context {
+                source: self.issue.record.source.as_deref(),
+                now: Some(self.started),
+                media_type: Some(&visit.media_type),
+                uri: &self.issue.uri,
+            });
+        let wait = self.wait(&visit, &settings).await?;
         let entry = Entry {
             status: exchange.status(),
             size: Some(exchange.payload.length()),
@@ -103,8 +113,12 @@ impl Chain<'_> {
         let success = Success {
             visit,
             wait,
+            strategy: (!self.is_prerequisite()).then(|| policy::strategy(settings.strategy)),
             outlinks: candidates,
-            fetch_duration: exchange.duration,
+            refresh_embeds: settings.revisit.refresh_embeds
+                && reading.state == ContentState::Changed,
+            refused,
+            transfer: transfer(&exchange),
         };
         Ok(Turn {
             outcome: Outcome::Succeeded(Box::new(success)),
@@ -152,18 +166,18 @@ impl Chain<'_> {
             .await?)
     }
 
-    /// Links as candidates for the frontier, those out of scope left out; and how many those were.
+    /// Links as candidates for the frontier, and those out of scope.
     pub(super) async fn outlinks(
         &self,
         reading: &found::Reading,
-    ) -> Result<(Vec<Candidate>, u64), Halt> {
+    ) -> Result<(Vec<Candidate>, Vec<Refused>), Halt> {
         let mut links = reading.extracted.links.clone();
         if self.is_robots() {
             // They have been followed already, and lead nowhere else.
             links.retain(|link| link.hop != Hop::Redirect);
         }
         if links.is_empty() {
-            return Ok((Vec::new(), 0));
+            return Ok((Vec::new(), Vec::new()));
         }
         let record = &self.issue.record;
         let via_surt = self.issue.uri.surt();
@@ -188,12 +202,15 @@ impl Chain<'_> {
             .await?;
         self.context.scope_faults(&judged)?;
         let mut accepted = Vec::new();
-        let mut refused = 0;
+        let mut refused = Vec::new();
         for (link, decision) in links.into_iter().zip(&judged.decisions) {
             if decision.accepted {
                 accepted.push(self.candidate(link));
             } else {
-                refused += 1;
+                refused.push(Refused {
+                    reason: decision.because(),
+                    uri: link.uri,
+                });
             }
         }
         Ok((accepted, refused))
@@ -201,15 +218,16 @@ impl Chain<'_> {
 
     pub(super) fn candidate(&self, link: FoundLink) -> Candidate {
         let record = &self.issue.record;
-        let context = self.context;
         Candidate {
-            queue: context.queue_of(&link.uri),
-            canonical: context.profile.canonicaliser.apply(&link.uri),
-            via: Some(self.issue.uri.as_str().to_owned()),
             context: link.context,
-            source: record.source.clone(),
             seed: record.seed && link.hop == Hop::Redirect,
-            ..Candidate::new(link.uri, record.hop_path.then(link.hop), record.strategy)
+            ..policy::candidate(
+                &self.context.profile,
+                link.uri,
+                record.hop_path.then(link.hop),
+                Some(self.issue.uri.as_str()),
+                record.source.as_deref(),
+            )
         }
     }
 
@@ -310,12 +328,20 @@ impl Chain<'_> {
         }
     }
 
-    /// The wait until the next visit, under revisit: what the first evaluator with an answer says, within the limits of
+    /// The wait until the next visit: under revisit what the first evaluator with an answer says, within the limits of
     /// the profile.
-    pub(super) async fn wait(&self, visit: &Visit) -> Result<Option<Duration>, Halt> {
+    pub(super) async fn wait(
+        &self,
+        visit: &Visit,
+        settings: &Settings,
+    ) -> Result<Option<Duration>, Halt> {
         let record = &self.issue.record;
-        if record.strategy == opilio_frontier::Strategy::Snapshot {
-            return Ok(None);
+        match settings.strategy {
+            // What others depend on is asked for again when it has expired.
+            _ if self.is_prerequisite() => return Ok(None),
+            Strategy::Snapshot => return Ok(None),
+            Strategy::Fixed => return Ok(Some(settings.revisit.fixed_wait)),
+            Strategy::Revisit => {}
         }
         let asked = standing::after(self.issue, self.started, visit);
         let stacks = self.stacks.clone();
@@ -328,7 +354,7 @@ impl Chain<'_> {
             })
             .await?;
         self.context.faults(&answer.faults)?;
-        let limits = &self.settings.revisit;
+        let limits = &settings.revisit;
         let wait = match answer.wait {
             Some(wait) => wait,
             // A fault leaves the previous wait.
@@ -345,7 +371,7 @@ impl Chain<'_> {
         wait: Option<Duration>,
     ) -> Vec<String> {
         let record = &self.issue.record;
-        if record.strategy == opilio_frontier::Strategy::Revisit {
+        if wait.is_some() {
             let new_version = matches!(visit.state, ContentState::New | ContentState::Changed);
             let versions = record.versions + u64::from(new_version);
             annotations.extend(revisit_annotations(
