@@ -33,7 +33,7 @@ pub struct Settings {
     pub robots: Robots,
     /// How it is asked for.
     pub fetch: Fetch,
-    /// What is tried again. How often and when is the same for all URIs.
+    /// What is tried again; how often and when is that of [`QueueSettings`].
     pub retry: Retry,
     /// When it is visited again.
     pub revisit: Revisit,
@@ -46,6 +46,9 @@ pub struct Settings {
 pub struct QueueSettings {
     /// How long it rests between two fetches.
     pub politeness: Politeness,
+    /// How often its URIs are tried again, and how long it waits after a failure. What counts as a failure is a matter of
+    /// [`Settings`].
+    pub retry: Retry,
     /// Fetches at once, rank, budget, group.
     pub queue: Queue,
     /// How much is fetched of it, of its host, its domain, a seed.
@@ -119,18 +122,20 @@ impl Overridable {
         files: &mut Files,
     ) -> (Settings, QueueSettings) {
         let politeness = self.politeness.check(check.part("politeness"));
+        let retry = self.retry.check(check.part("retry"));
         let settings = Settings {
             strategy: self.strategy,
             stacks,
             politeness: politeness.clone(),
             robots: self.robots.check(check.part("robots")),
             fetch: self.fetch.check(check.part("fetch")),
-            retry: self.retry.check(check.part("retry")),
+            retry: retry.clone(),
             revisit: self.revisit.check(check.part("revisit")),
             uri: self.uri.check(check.part("uri"), folder, files),
         };
         let queue = QueueSettings {
             politeness,
+            retry,
             queue: self.queue.check(check.part("queue")),
             quotas: self.quotas.check(check.part("quotas")),
         };
@@ -141,7 +146,7 @@ impl Overridable {
 /// Each override is fit by itself; where two together contradict each other, the longer wait holds.
 impl Settings {
     pub(crate) fn reconciled(mut self) -> Self {
-        reconcile(&mut self.politeness);
+        reconcile(&mut self.politeness, &mut self.retry);
         let revisit = &mut self.revisit;
         revisit.max_wait = revisit.max_wait.max(revisit.min_wait);
         revisit.default_wait = revisit
@@ -161,11 +166,12 @@ impl Settings {
 
 impl QueueSettings {
     pub(crate) fn reconciled(mut self) -> Self {
-        reconcile(&mut self.politeness);
+        reconcile(&mut self.politeness, &mut self.retry);
         self
     }
 }
 
-fn reconcile(politeness: &mut Politeness) {
+fn reconcile(politeness: &mut Politeness, retry: &mut Retry) {
     politeness.max_delay = politeness.max_delay.max(politeness.min_delay);
+    retry.delay_max = retry.delay_max.max(retry.delay);
 }

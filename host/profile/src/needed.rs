@@ -17,7 +17,7 @@ pub(crate) enum Needed {
 
 /// Settings that can be overridden. A table stands for those of its keys that are not named before it; what is not named at
 /// all belongs to the job.
-const NEEDED: [(&str, Needed); 21] = [
+const NEEDED: [(&str, Needed); 22] = [
     ("/strategy", Needed::Uri),
     ("/stacks/scope", Needed::Uri),
     ("/stacks/pre-fetch", Needed::Uri),
@@ -29,6 +29,7 @@ const NEEDED: [(&str, Needed); 21] = [
     ("/fetch/referer", Needed::Uri),
     ("/fetch/conditional", Needed::Uri),
     ("/retry/statuses", Needed::Uri),
+    ("/retry", Needed::Queue),
     // The others are the frontier's, which has one of each for all queues.
     ("/revisit/history", Needed::Job),
     ("/revisit/fade-after", Needed::Job),

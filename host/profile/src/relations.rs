@@ -32,14 +32,7 @@ pub(crate) fn check(profile: &Profile, given: &Given, check: &mut Check<'_>) {
 fn delays_and_times(profile: &Profile, check: &mut Check<'_>) {
     let settings = &profile.settings;
     of_settings(settings, &profile.queue_settings, "", check);
-    let (fetch, retry) = (&settings.fetch, &settings.retry);
-    // The doubling ends where it begins or later.
-    at_most(
-        check,
-        "",
-        ("/retry/delay", retry.delay),
-        ("/retry/delay-max", retry.delay_max),
-    );
+    let fetch = &settings.fetch;
     // A fetch ends before it has connected, or before the server's silence counts, otherwise.
     at_most(
         check,
@@ -69,7 +62,8 @@ pub(crate) fn of_settings(
     at: &str,
     check: &mut Check<'_>,
 ) {
-    let (politeness, revisit) = (&queue.politeness, &settings.revisit);
+    let (politeness, retry) = (&queue.politeness, &queue.retry);
+    let revisit = &settings.revisit;
     // The delay is kept between these two.
     at_most(
         check,
@@ -95,6 +89,13 @@ pub(crate) fn of_settings(
         at,
         ("/revisit/default-wait", revisit.default_wait),
         ("/revisit/max-wait", revisit.max_wait),
+    );
+    // The doubling ends where it begins or later.
+    at_most(
+        check,
+        at,
+        ("/retry/delay", retry.delay),
+        ("/retry/delay-max", retry.delay_max),
     );
     // Whoever asks a file has one.
     let uri = &settings.uri;

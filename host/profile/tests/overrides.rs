@@ -65,6 +65,7 @@ fn delay(profile: &Profile, of: &str, seconds: u64) {
     );
     let same = profile.effective(&uri(of));
     assert_eq!(same.politeness, settings.politeness, "{of}");
+    assert_eq!(same.retry, settings.retry, "{of}");
 }
 
 #[test]
@@ -579,6 +580,7 @@ max-delay = "6s"
 [[override]]
 match.domain = ["a.org"]
 politeness.min-delay = "7s"
+retry.delay = "5h"
 [[override]]
 match.domain = ["b.org"]
 politeness = { min-delay = "9s", max-delay = "8s" }
@@ -589,14 +591,17 @@ revisit = { max-wait = "2d" }
 p.toml:6:24: min-delay (7s) is longer than max-delay (6s)
     6 | politeness.min-delay = "7s"
       |                        ^^^^
-p.toml:9:46: max-delay (8s) is shorter than min-delay (9s)
-    9 | politeness = { min-delay = "9s", max-delay = "8s" }
+p.toml:7:15: delay (5h) is longer than delay-max (4h) (delay-max is not written and is "4h" by default)
+    7 | retry.delay = "5h"
+      |               ^^^^
+p.toml:10:46: max-delay (8s) is shorter than min-delay (9s)
+   10 | politeness = { min-delay = "9s", max-delay = "8s" }
       |                                              ^^^^
-p.toml:10:25: the policy is "file", and there is no precedence-file (write precedence-file = "ranks.txt")
-   10 | uri.precedence-policy = "file"
+p.toml:11:25: the policy is "file", and there is no precedence-file (write precedence-file = "ranks.txt")
+   11 | uri.precedence-policy = "file"
       |                         ^^^^^^
-p.toml:11:24: max-wait (2d) is shorter than default-wait (3d) (default-wait is not written and is "3d" by default)
-   11 | revisit = { max-wait = "2d" }
+p.toml:12:24: max-wait (2d) is shorter than default-wait (3d) (default-wait is not written and is "3d" by default)
+   12 | revisit = { max-wait = "2d" }
       |                        ^^^^
 "#,
     );
@@ -609,10 +614,12 @@ fn of_two_overrides_that_contradict_the_longer_wait_holds() {
         [[override]]
         match.domain = ["a.org"]
         politeness = { max-delay = "2s" }
+        retry = { delay-max = "1h" }
         revisit = { max-wait = "3d" }
         [[override]]
         match.domain = ["a.org"]
         politeness = { min-delay = "4s" }
+        retry = { delay = "2h", max-retries = 3 }
         revisit = { min-wait = "4d", default-wait = "5d", max-wait = "6d" }
         [[override]]
         match.domain = ["a.org"]
@@ -621,6 +628,11 @@ fn of_two_overrides_that_contradict_the_longer_wait_holds() {
     );
     let settings = profile.effective(&uri("http://a.org/"));
     assert_eq!(settings.politeness.max_delay, Duration::from_secs(4));
+    let retry = &profile.queue_settings("org,a,").retry;
+    assert_eq!(
+        (retry.max_retries, retry.delay_max),
+        (3, Duration::from_secs(2 * 3600))
+    );
     let day = Duration::from_secs(24 * 3600);
     let revisit = &settings.revisit;
     assert_eq!(
