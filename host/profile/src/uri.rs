@@ -17,7 +17,8 @@ pub struct UriFile {
     #[schemars(range(max = 255))]
     pub precedence: u8,
 
-    /// What a URI's precedence is made of. Default `"cost"`: what is likely to be a trap goes last.
+    /// What a URI's precedence is made of. Default `"cost"`: what costs more goes later; with
+    /// the default cost that is the order of arrival.
     pub precedence_policy: UriPrecedencePolicy,
 
     /// For `"file"`: the file of precedences, relative to the profile; a line has a URI, a blank and a number from 0 to 255,
