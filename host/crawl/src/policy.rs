@@ -62,7 +62,7 @@ fn queue_settings(profile: &Profile, name: &str) -> QueueSettings {
     let settings = profile.queue_settings(name);
     let queue = &settings.queue;
     let politeness = &settings.politeness;
-    let retry = &profile.settings().retry;
+    let retry = &settings.retry;
     QueueSettings {
         politeness: Politeness {
             delay_factor: politeness.delay_factor,
