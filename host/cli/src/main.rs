@@ -4,6 +4,7 @@ mod crawl;
 mod demo;
 mod judge;
 mod live;
+mod profile;
 mod summary;
 mod uri;
 
@@ -51,6 +52,8 @@ enum Command {
     Selftest(DemoArgs),
     /// Show what Opilio makes of URIs: how they are normalised or why refused, what they count as, where they queue.
     Uri(uri::UriArgs),
+    /// Check a profile, or show what it makes of a URI.
+    Profile(profile::ProfileArgs),
 }
 
 #[derive(Debug, Args)]
@@ -105,6 +108,7 @@ fn main() -> ExitCode {
             Command::Demo(args) => demo::run(args).await,
             Command::Selftest(args) => demo::selftest(args).await,
             Command::Uri(args) => uri::run(&args),
+            Command::Profile(args) => profile::run(&args),
         }
     });
     match result {

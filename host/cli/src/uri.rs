@@ -5,13 +5,11 @@ use std::io::{self, BufRead, Write};
 
 use anyhow::{Context, Result};
 use clap::Args;
-use opilio_crawl::{Faults, ProfileSource};
-use opilio_profile::{Given, Profile};
+use opilio_profile::Profile;
 use opilio_uri::{RuleEffect, URI_BYTES_MAX, Uri, UriError, implied_surt_prefix};
 use serde_json::{Value, json};
 
-use crate::crawl::profile_source;
-use crate::exit;
+use crate::{exit, profile};
 
 /// Longest line of standard input that is kept, in bytes. Well above what may be a URI, since blanks around it and dot
 /// segments in it count for nothing; the rest of a longer line is counted and dropped.
@@ -60,7 +58,7 @@ pub(crate) fn run(args: &UriArgs) -> Result<u8> {
             return Ok(exit::USAGE);
         }
     };
-    let profile = match profile(args.profile.as_deref()) {
+    let profile = match profile::load(args.profile.as_deref().unwrap_or("default")) {
         Ok(profile) => profile,
         Err(faults) => {
             eprintln!("{faults}");
@@ -236,22 +234,6 @@ impl Forms {
             "domain": self.domain,
             "queue": self.queue,
         })
-    }
-}
-
-/// The profile whose rules hold. Seeds are no concern here.
-fn profile(name: Option<&str>) -> std::result::Result<Profile, Faults> {
-    let given = Given {
-        builtins: opilio_builtin::all()
-            .map(|builtin| builtin.plugin.to_owned())
-            .collect(),
-        seeds_elsewhere: true,
-        ..Given::default()
-    };
-    match profile_source(name.unwrap_or("default")) {
-        ProfileSource::Builtin(name) => Profile::builtin(&name, &given),
-        ProfileSource::File(path) => Profile::load(&path, &given),
-        ProfileSource::Text { file, text } => Profile::parse(&file, &text, &given),
     }
 }
 

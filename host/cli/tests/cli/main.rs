@@ -7,5 +7,6 @@ mod command;
 mod crawling;
 mod full_disk;
 mod killed;
+mod profile;
 mod selftest;
 mod uri;

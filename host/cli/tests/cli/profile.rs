@@ -1,0 +1,113 @@
+//! `opilio profile` says what is wrong with a profile, and what it makes of a URI.
+
+use serde_json::Value;
+
+use crate::command::Home;
+
+const SITES: &str = "\
+strategy = 'revisit'
+[[override]]
+match.domain = ['a.org']
+politeness.min-delay = '3s'
+[[override]]
+match = { surt = ['http://(org,a,)/old/'], source = ['https://seed.org/'] }
+strategy = 'snapshot'
+[[override]]
+match = { domain = ['a.org'], time = '22:00-06:00' }
+politeness.min-delay = '1s'
+";
+
+#[test]
+fn every_value_is_shown_with_its_line() {
+    let home = Home::new();
+    home.file("p.toml", SITES);
+    let ended = home
+        .run(&[
+            "profile",
+            "explain",
+            "a.org/old/x",
+            "--profile",
+            "p.toml",
+            "--at",
+            "2026-07-01T12:00:00Z",
+        ])
+        .code(0);
+    let lines: Vec<Vec<&str>> = ended
+        .out
+        .lines()
+        .map(|line| line.split_whitespace().collect())
+        .collect();
+    assert_eq!(lines[0], ["http://a.org/old/x"]);
+    assert_eq!(lines[1], ["canonical", "http://a.org/old/x"]);
+    assert_eq!(lines[2], ["queue", "org,a,"]);
+    for expected in [
+        ["strategy", "\"revisit\"", "p.toml:1"],
+        ["politeness.min-delay", "\"3s\"", "p.toml:4"],
+        ["politeness.max-delay", "\"5s\"", "default"],
+    ] {
+        assert!(lines.iter().any(|line| *line == expected), "{}", ended.out);
+    }
+    let ended = home
+        .run(&[
+            "profile",
+            "explain",
+            "http://a.org/old/x",
+            "--profile",
+            "p.toml",
+            "--json",
+            "--source",
+            "https://seed.org",
+            "--at",
+            "2026-07-01T23:00:00Z",
+        ])
+        .code(0);
+    let told: Value = serde_json::from_str(&ended.out).unwrap();
+    let of = |key: &str| {
+        let settings = told["settings"].as_array().unwrap();
+        let found = settings.iter().find(|one| one["key"] == key).unwrap();
+        (found["value"].clone(), found["line"].as_u64())
+    };
+    assert_eq!(told["queue"], "org,a,");
+    assert_eq!(of("strategy"), ("snapshot".into(), Some(7)));
+    assert_eq!(of("politeness.min-delay"), ("1s".into(), Some(10)));
+    assert_eq!(of("workers"), (25.into(), None));
+    assert_eq!(home.names(), ["p.toml"]);
+}
+
+#[test]
+fn a_profile_without_faults_is_said_to_have_none() {
+    let home = Home::new();
+    let ended = home.run(&["profile", "check", "snapshot"]).code(0);
+    assert_eq!(ended.out, "snapshot has no faults\n");
+    let ended = home.run(&["profile", "check", "demo", "--json"]).code(0);
+    assert_eq!(ended.out, "[]\n");
+    assert!(home.names().is_empty());
+}
+
+#[test]
+fn faults_of_plugins_settings_are_found_too() {
+    let home = Home::new();
+    home.file(
+        "p.toml",
+        "[plugins.hops]\ncomponent = 'builtin:hops'\nsettings = { max = 'far' }\n",
+    );
+    let ended = home.run(&["profile", "check", "p.toml", "--json"]).code(2);
+    let told: Value = serde_json::from_str(&ended.out).unwrap();
+    assert_eq!(
+        (told[0]["line"].as_u64(), told[0]["column"].as_u64()),
+        (Some(3), Some(20))
+    );
+    assert_eq!(told[0]["setting"], "/plugins/hops/settings/max");
+    home.file("q.toml", "workers = 0\n");
+    let ended = home.run(&["profile", "check", "q.toml"]).code(2);
+    assert!(
+        ended.out.starts_with("q.toml:1:11: must be at least 1"),
+        "{}",
+        ended.out
+    );
+    let ended = home
+        .run(&["profile", "explain", "a.org", "--profile", "q.toml"])
+        .code(2);
+    assert!(ended.err.starts_with("q.toml:1:11: "), "{}", ended.err);
+    home.run(&["profile", "explain", "mailto:a@b"]).code(2);
+}
