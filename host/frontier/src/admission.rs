@@ -109,8 +109,8 @@ fn admit_one(
         return Ok(Scheduled::Refused(Refusal::UriTooLong));
     }
 
-    // A record without its canonical form is left by a migration of the rules: known all the same.
-    let has_record = change.has_record(&key)?;
+    // A record whose canonical form has been withdrawn is known all the same.
+    let has_record = (is_known || change.counters.withdrawn > 0) && change.has_record(&key)?;
     let known_key = if has_record {
         Some(key.clone())
     } else if is_known && !candidate.force && !is_redirect_to_equal(&candidate, canonical, origin) {

@@ -1,11 +1,9 @@
 //! What one call does to the store: read through, gathered in memory, written as one atomic batch. Nothing in memory
 //! follows before the batch has been written.
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use foldhash::{HashMap, HashMapExt as _};
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -35,6 +33,9 @@ pub(crate) struct Counters {
     pub(crate) paid_until: Millis,
     /// Refused URIs that are remembered.
     pub(crate) refusals: u64,
+    /// Canonical forms that have been taken out of the index: while there is none, what is unknown by its canonical form
+    /// has no record either.
+    pub(crate) withdrawn: u64,
 }
 
 impl Counters {
@@ -208,7 +209,7 @@ impl<'f> Change<'f> {
                 is_changed: true,
             },
         );
-        self.canonicals.insert(canonical, None);
+        self.remove_canonical(canonical);
     }
 
     /// What the index of canonical forms has under a key.
@@ -224,7 +225,9 @@ impl<'f> Change<'f> {
         matches!(self.canonicals.get(key), Some(Some(_)))
     }
 
+    /// What has this canonical form counts as unknown from now on.
     pub(crate) fn remove_canonical(&mut self, key: CanonicalKey) {
+        self.counters.withdrawn += 1;
         self.canonicals.insert(key, None);
     }
 

@@ -1,10 +1,9 @@
 //! What is held in memory: queues at work and the heads soon due. All of it is read from the store when it is missing,
 //! so any of it may be dropped at any time without an answer changing.
 
-use std::{
-    collections::{HashMap, HashSet},
-    sync::Arc,
-};
+use std::sync::Arc;
+
+use foldhash::{HashMap, HashMapExt as _, HashSet, HashSetExt as _};
 
 use crate::{
     Config,
@@ -19,14 +18,14 @@ use crate::{
     window::Window,
 };
 
-/// Queues whose records are held.
-const QUEUES_HELD_MAX: usize = 64 * 1024;
+/// Queues whose records are held; some 50 MB.
+const QUEUES_HELD_MAX: usize = 128 * 1024;
 
-/// Queues whose next URIs are held.
-const HEADS_HELD_MAX: usize = 16 * 1024;
+/// Queues whose next URIs are held; some 100 MB.
+const HEADS_HELD_MAX: usize = 64 * 1024;
 
 /// URIs read ahead from a queue.
-const HEAD_READ: usize = 16;
+const HEAD_READ: usize = 8;
 
 pub(crate) struct Memory {
     pub(crate) counters: Counters,
@@ -129,7 +128,7 @@ impl Memory {
     /// The first URI of a queue that is ready: key in `ready`, record key.
     pub(crate) fn head(&mut self, store: &Store, queue: &Arc<str>) -> Result<Option<Entry>, Error> {
         if self.heads.len() >= HEADS_HELD_MAX && !self.heads.contains_key(queue) {
-            self.heads.clear();
+            halve(&mut self.heads);
         }
         let window = self
             .heads
@@ -235,7 +234,7 @@ impl Memory {
             }
         }
         if self.queues.len() >= QUEUES_HELD_MAX {
-            self.queues.clear();
+            halve(&mut self.queues);
         }
         for WrittenQueue {
             name,
@@ -284,6 +283,16 @@ impl Memory {
         }
         Ok((due, Millis::MAX))
     }
+}
+
+/// Drops every other entry. Of a cache that is gone through in turn, dropping the oldest would leave nothing that is asked
+/// for again.
+fn halve<K, V>(cache: &mut HashMap<K, V>) {
+    let mut is_kept = false;
+    cache.retain(|_, _| {
+        is_kept = !is_kept;
+        is_kept
+    });
 }
 
 /// Canonical forms seen lately: most links of a site are the same few. A key is here or not; where it is not, the store
