@@ -56,6 +56,8 @@ pub(crate) struct Stacks {
     pub wait: Vec<Staged>,
     /// [`hash_of`] the extractors.
     pub extract_hash: u64,
+    /// Hash of the filters at stage scope, the seeds' prefixes included.
+    pub scope_hash: u64,
     /// [`hash_of`] the strippers.
     pub digest_hash: u64,
     /// Plugins that are given the prefixes of the seeds.
@@ -145,6 +147,7 @@ impl Stacks {
             }
         }
         stacks.extract_hash = hash_of(&stacks.extract);
+        stacks.scope_hash = hash_of(&stacks.scope);
         stacks.digest_hash = hash_of(&stacks.digest);
         Ok(stacks)
     }
@@ -404,6 +407,7 @@ fn stack(profile: &Profile, plugins: &BTreeMap<String, Plugin>, faults: &mut Fau
         wait: take(Stage::Wait, Kind::WaitEvaluator, "wait evaluator"),
         ..Stacks::default()
     };
+    stacks.scope_hash = hash_of(&stacks.scope);
     stacks.extract_hash = hash_of(&stacks.extract);
     stacks.digest_hash = hash_of(&stacks.digest);
     stacks

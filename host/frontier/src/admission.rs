@@ -279,6 +279,7 @@ fn create(
         outlinks: 0,
         media_type: String::new(),
         attributes: Vec::new(),
+        scope: candidate.scope,
         referrers: 0,
         canonical,
     };

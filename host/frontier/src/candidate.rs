@@ -35,6 +35,8 @@ pub struct Candidate {
     /// Not before this time, where it is new; where it is known and waits for longer, no longer than this (the signal of
     /// a feed or a sitemap). None: now, where it is new.
     pub due: Option<Timestamp>,
+    /// Hash of the scope that let it in, for the record.
+    pub scope: u64,
     /// Fetch it now even if it is known, waits, or is done.
     pub force: bool,
     /// Once, or again and again.
@@ -64,6 +66,7 @@ impl Candidate {
             precedence: 1,
             cost: 1,
             due: None,
+            scope: 0,
             force: false,
             strategy,
             uri,

@@ -121,6 +121,8 @@ pub struct Success {
     pub wait: Option<Duration>,
     /// The strategy that holds for the URI now; none leaves what its record says.
     pub strategy: Option<Strategy>,
+    /// Hash of the scope that let it in; none leaves what its record says.
+    pub scope: Option<u64>,
     /// What the page linked to. Scheduled in the same batch.
     pub outlinks: Vec<Candidate>,
     /// Embeds among the outlinks that are known and wait are due now: the page has changed, and its parts with it.

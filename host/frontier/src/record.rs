@@ -67,6 +67,8 @@ pub struct UriRecord {
     pub media_type: String,
     /// What plugins keep with the URI, under their names.
     pub attributes: Vec<(String, String)>,
+    /// Hash of the scope that let it in, as the caller has it; 0 where none did.
+    pub scope: u64,
     /// Pages of other domains that embed it, as far as they are visited again.
     pub referrers: u32,
     /// Key of the canonical form in the index of known ones.

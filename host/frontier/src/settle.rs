@@ -121,6 +121,7 @@ impl Turn<'_, '_> {
             visit,
             wait,
             strategy,
+            scope,
             outlinks,
             refresh_embeds,
             refused,
@@ -152,6 +153,7 @@ impl Turn<'_, '_> {
         );
         self.change.stand(&mut self.record, Standing::Succeeded);
         self.record.wait = wait.or(self.record.wait);
+        self.record.scope = scope.unwrap_or(self.record.scope);
         self.record.strategy = strategy.unwrap_or(self.record.strategy);
         let origin = Origin::Document {
             canonical: self.record.canonical,

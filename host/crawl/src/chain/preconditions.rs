@@ -155,7 +155,8 @@ impl Chain<'_> {
     /// belongs to the crawl.
     pub(super) async fn still_in_scope(&self) -> Result<Option<Turn>, Halt> {
         let record = &self.issue.record;
-        if record.seed || record.hop_path.is_empty() || self.is_prerequisite() {
+        let is_judged = record.scope == self.stacks.scope_hash;
+        if is_judged || record.seed || record.hop_path.is_empty() || self.is_prerequisite() {
             return Ok(None);
         }
         let candidate = standing::candidate(&self.issue.uri, record);

@@ -114,6 +114,8 @@ impl Chain<'_> {
             visit,
             wait,
             strategy: (!self.is_prerequisite()).then(|| policy::strategy(settings.strategy)),
+            // Asked again before the fetch, where it had changed.
+            scope: Some(self.stacks.scope_hash),
             outlinks: candidates,
             refresh_embeds: settings.revisit.refresh_embeds
                 && reading.state == ContentState::Changed,
@@ -193,6 +195,7 @@ impl Chain<'_> {
             self.context.seed_moved(seed, &redirect.uri).await?;
         }
         let stacks = self.context.stacks();
+        let scope = stacks.scope_hash;
         let judged = self
             .context
             .lanes
@@ -205,7 +208,10 @@ impl Chain<'_> {
         let mut refused = Vec::new();
         for (link, decision) in links.into_iter().zip(&judged.decisions) {
             if decision.accepted {
-                accepted.push(self.candidate(link));
+                accepted.push(Candidate {
+                    scope,
+                    ..self.candidate(link)
+                });
             } else {
                 refused.push(Refused {
                     reason: decision.because(),
