@@ -18,6 +18,8 @@
 mod admission;
 mod candidate;
 mod change;
+mod check;
+mod checkpoint;
 mod config;
 mod embeds;
 mod frontier;
@@ -27,6 +29,7 @@ mod instant;
 mod keys;
 mod line;
 mod memory;
+mod migrate;
 mod outcome;
 mod politeness;
 mod queue;
@@ -47,6 +50,8 @@ mod format;
 pub use candidate::{
     Candidate, Directive, QUEUE_NAME_BYTES_MAX, RECORD_KEY_BYTES_MAX, Refusal, Scheduled, Strategy,
 };
+pub use check::{CheckSummary, Fault, Finding};
+pub use checkpoint::{Checkpoint, CheckpointSummary};
 pub use config::Config;
 pub use frontier::Frontier;
 pub use hand::{Known, SweepAction, Swept};

@@ -6,6 +6,12 @@
 //! <dir>/format    the format version, so that another version is refused before anything is written
 //! <dir>/store/    the database
 //! ```
+//!
+//! While a store of an older format is rewritten, `store.new` and `store.old` stand beside them; see `migrate.rs`.
+
+mod manifest;
+
+pub(crate) use manifest::check as check_manifests;
 
 use std::{
     fs::{self, File, TryLockError},
@@ -15,13 +21,15 @@ use std::{
 };
 
 use fjall::{
-    Database, Keyspace, KeyspaceCreateOptions, PersistMode,
+    Database, Keyspace, KeyspaceCreateOptions, LsmError, PersistMode, UserKey, UserValue,
     config::{
         BlockSizePolicy, BloomConstructionPolicy, CompressionPolicy, FilterPolicy,
         FilterPolicyEntry,
     },
 };
 use serde::{Serialize, de::DeserializeOwned};
+
+use crate::{Config, migrate};
 
 /// The format this code reads and writes.
 pub const FORMAT_VERSION: u32 = 2;
@@ -35,6 +43,9 @@ const MEMTABLE_BYTES_MAX: u64 = 24 * 1024 * 1024;
 
 /// Bytes of sealed journals before the oldest is written out. Opening reads these and the current one again.
 const JOURNAL_BYTES_MAX: u64 = 64 * 1024 * 1024;
+
+/// Name of the database's folder in the store's.
+pub(crate) const DATABASE: &str = "store";
 
 /// Why the frontier cannot go on. After any but [`Error::UnknownTicket`] and [`Error::Name`], drop the frontier and open it again: what had
 /// been acknowledged is still there.
@@ -55,6 +66,18 @@ pub enum Error {
         /// The store.
         dir: PathBuf,
     },
+    /// There is no store in a folder where one was to be looked at. Nothing has been touched.
+    #[error("there is no frontier's store in {}", dir.display())]
+    NoStore {
+        /// Where none is.
+        dir: PathBuf,
+    },
+    /// Something is in the way of a new store. Nothing has been touched.
+    #[error("{} exists already; a checkpoint is written into a folder of its own", dir.display())]
+    Exists {
+        /// What is in the way.
+        dir: PathBuf,
+    },
     /// Written by another version of this code. Nothing has been touched.
     #[error("the frontier's store {} was written in format {written}, this version reads format {FORMAT_VERSION}", dir.display())]
     OtherVersion {
@@ -63,8 +86,16 @@ pub enum Error {
         /// What its format file says.
         written: String,
     },
+    /// A file of the database is not what was written. Nothing has been touched.
+    #[error("the frontier's store {} is damaged: its file {} is torn or missing; restore a checkpoint of it", dir.display(), file.display())]
+    Torn {
+        /// The store.
+        dir: PathBuf,
+        /// The file, within the store's folder.
+        file: PathBuf,
+    },
     /// The database does not open.
-    #[error("the frontier's store {} is damaged", dir.display())]
+    #[error("the frontier's store {} is damaged and does not open; restore a checkpoint of it", dir.display())]
     Unopenable {
         /// The store.
         dir: PathBuf,
@@ -73,13 +104,18 @@ pub enum Error {
         source: Box<fjall::Error>,
     },
     /// It opens, but holds what this code would not have written.
-    #[error("the frontier's store is damaged: {what} under key {key:?}")]
+    #[error(
+        "the frontier's store is damaged: {what} under key {key:?}; `opilio frontier check --repair` mends what can be mended"
+    )]
     Damaged {
         /// What is wrong.
         what: &'static str,
         /// Where, readable as far as it is text.
         key: String,
     },
+    /// What was read is not what had been written: a file of the database is torn.
+    #[error("a file of the frontier's store is damaged; restore a checkpoint of it")]
+    Unreadable(#[source] Box<fjall::Error>),
     /// Reading or writing failed: a full disk, most often.
     #[error("the frontier's store failed")]
     Storage(#[source] Box<fjall::Error>),
@@ -99,7 +135,11 @@ pub enum Error {
 
 impl From<fjall::Error> for Error {
     fn from(source: fjall::Error) -> Self {
-        Self::Storage(Box::new(source))
+        if is_damage(&source) {
+            Self::Unreadable(Box::new(source))
+        } else {
+            Self::Storage(Box::new(source))
+        }
     }
 }
 
@@ -122,24 +162,107 @@ pub(crate) struct Store {
     pub(crate) meta: Keyspace,
     pub(crate) database: Database,
     /// Last, so that it is released when all else is closed.
-    _lock: File,
+    _lock: Option<File>,
+}
+
+/// What a folder says of the store in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Version {
+    /// There is none, or one that was never finished.
+    Missing,
+    /// Format 1, which is rewritten on opening.
+    One,
+    /// The format of this code.
+    Current,
 }
 
 impl Store {
-    pub(crate) fn open(dir: &Path, cache_bytes: u64) -> Result<Self, Error> {
+    /// Opens the store in this folder, or makes one. A store of an older format is rewritten first.
+    pub(crate) fn open(dir: &Path, config: &Config) -> Result<Self, Error> {
         // The version first: not even a lock file is written beside a store of another one.
-        check_version(dir)?;
+        version(dir)?;
         fs::create_dir_all(dir).map_err(folder(dir))?;
         let lock = lock(dir)?;
-        let has_format = check_version(dir)?;
-        let path = dir.join("store");
-        if !has_format && !path.join("version").exists() && path.exists() {
+        match version(dir)? {
+            Version::Missing => return Self::finish(dir, Self::begin(dir, config, lock)?),
+            Version::One => migrate::migrate(dir, config)?,
+            Version::Current => {}
+        }
+        migrate::conclude(dir)?;
+        Self::open_known(dir, config, lock)
+    }
+
+    /// Opens a store of this format, and no other, without making or rewriting one.
+    pub(crate) fn open_existing(dir: &Path, config: &Config) -> Result<Self, Error> {
+        match version(dir)? {
+            Version::Missing => {
+                return Err(Error::NoStore {
+                    dir: dir.to_owned(),
+                });
+            }
+            Version::One => {
+                return Err(Error::OtherVersion {
+                    dir: dir.to_owned(),
+                    written: "1".to_owned(),
+                });
+            }
+            Version::Current => {}
+        }
+        let lock = lock(dir)?;
+        migrate::conclude(dir)?;
+        Self::open_known(dir, config, lock)
+    }
+
+    /// Makes an empty store in a new folder. Until [`Store::finish`] is called, nobody takes it for one.
+    pub(crate) fn create(dir: &Path, config: &Config) -> Result<Self, Error> {
+        fs::create_dir_all(dir).map_err(folder(dir))?;
+        let lock = lock(dir)?;
+        match version(dir)? {
+            Version::Missing => Self::begin(dir, config, lock),
+            Version::One | Version::Current => Err(Error::Exists {
+                dir: dir.to_owned(),
+            }),
+        }
+    }
+
+    /// What [`Store::create`] began is a store from now on.
+    pub(crate) fn finish(dir: &Path, store: Self) -> Result<Self, Error> {
+        store.persist()?;
+        write_version(dir)?;
+        Ok(store)
+    }
+
+    fn begin(dir: &Path, config: &Config, lock: File) -> Result<Self, Error> {
+        let path = dir.join(DATABASE);
+        if !path.join("version").exists() && path.exists() {
             // A process died while it made the database; nobody has been told of a store here.
             fs::remove_dir_all(&path).map_err(folder(&path))?;
         }
+        let store = Self::open_database(dir, &path, config.cache_bytes, Some(lock))?;
+        if !store.uris.is_empty()? {
+            return Err(Error::Damaged {
+                what: "URIs without a format file",
+                key: "format".to_owned(),
+            });
+        }
+        Ok(store)
+    }
 
+    fn open_known(dir: &Path, config: &Config, lock: File) -> Result<Self, Error> {
+        let path = dir.join(DATABASE);
+        check_manifests(dir, &path, Self::KEYSPACES)?;
+        Self::open_database(dir, &path, config.cache_bytes, Some(lock))
+    }
+
+    /// Opens the database in `path`, or makes it, for the store in `dir`.
+    pub(crate) fn open_database(
+        dir: &Path,
+        path: &Path,
+        cache_bytes: u64,
+        lock: Option<File>,
+    ) -> Result<Self, Error> {
         let open = || -> Result<Self, fjall::Error> {
-            let database = Database::builder(&path)
+            let database = Database::builder(path)
                 .cache_size(cache_bytes)
                 .max_journaling_size(JOURNAL_BYTES_MAX)
                 .open()?;
@@ -161,7 +284,7 @@ impl Store {
                 _lock: lock,
             })
         };
-        let store = open().map_err(|source| match source {
+        open().map_err(|source| match source {
             fjall::Error::Locked => Error::InUse {
                 dir: dir.to_owned(),
             },
@@ -173,19 +296,29 @@ impl Store {
                 dir: dir.to_owned(),
                 source: Box::new(source),
             },
-        })?;
+        })
+    }
 
-        if !has_format {
-            if !store.uris.is_empty()? {
-                return Err(Error::Damaged {
-                    what: "URIs without a format file",
-                    key: "format".to_owned(),
-                });
-            }
-            store.persist()?;
-            write_version(dir)?;
-        }
-        Ok(store)
+    /// How many keyspaces a database of this format has.
+    const KEYSPACES: usize = 13;
+
+    /// All keyspaces.
+    pub(crate) fn keyspaces(&self) -> [&Keyspace; Self::KEYSPACES] {
+        [
+            &self.uris,
+            &self.canon,
+            &self.ready,
+            &self.waiting,
+            &self.queues,
+            &self.turns,
+            &self.issued,
+            &self.groups,
+            &self.tallies,
+            &self.embeds,
+            &self.refused,
+            &self.servers,
+            &self.meta,
+        ]
     }
 
     /// Writes everything acknowledged through to the disk.
@@ -214,6 +347,34 @@ pub(crate) fn read(
         entries.push((key.to_vec(), value.to_vec()));
     }
     Ok((entries, true))
+}
+
+/// Writes entries, which must be sorted, into an empty keyspace: in order and at once, past journal and memory. How many
+/// there were.
+pub(crate) fn fill<K, V>(
+    keyspace: &Keyspace,
+    entries: impl Iterator<Item = Result<(K, V), Error>>,
+) -> Result<u64, Error>
+where
+    K: Into<UserKey>,
+    V: Into<UserValue>,
+{
+    let mut ingestion = keyspace.start_ingestion()?;
+    let mut last: Option<UserKey> = None;
+    let mut written = 0;
+    for entry in entries {
+        let (key, value) = entry?;
+        let key: UserKey = key.into();
+        // Out of order, the database would panic.
+        if last.is_some_and(|last| last >= key) {
+            return Err(damaged("an entry out of order", &key));
+        }
+        ingestion.write(key.clone(), value)?;
+        last = Some(key);
+        written += 1;
+    }
+    ingestion.finish()?;
+    Ok(written)
 }
 
 /// A value as it is stored.
@@ -249,6 +410,32 @@ fn is_no_damage(error: &io::Error) -> bool {
     )
 }
 
+/// Whether what was read is not what had been written.
+fn is_damage(error: &fjall::Error) -> bool {
+    match error {
+        fjall::Error::Storage(
+            LsmError::ChecksumMismatch { .. }
+            | LsmError::Decompress(_)
+            | LsmError::InvalidTag(_)
+            | LsmError::InvalidTrailer
+            | LsmError::InvalidHeader(_)
+            | LsmError::InvalidVersion(_)
+            | LsmError::Unrecoverable
+            | LsmError::Utf8(_),
+        )
+        | fjall::Error::JournalRecovery(_)
+        | fjall::Error::Decompress(_)
+        | fjall::Error::InvalidTrailer
+        | fjall::Error::InvalidTag(_)
+        | fjall::Error::Unrecoverable => true,
+        fjall::Error::Storage(LsmError::Io(source)) | fjall::Error::Io(source) => matches!(
+            source.kind(),
+            io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidData | io::ErrorKind::NotFound
+        ),
+        _ => false,
+    }
+}
+
 pub(crate) fn damaged(what: &'static str, key: &[u8]) -> Error {
     Error::Damaged {
         what,
@@ -276,31 +463,44 @@ fn compressed() -> KeyspaceCreateOptions {
         .data_block_compression_policy(CompressionPolicy::all(fjall::CompressionType::Lz4))
 }
 
-/// Whether there is a format file; an error where it names another format.
-fn check_version(dir: &Path) -> Result<bool, Error> {
+/// What the format file says; an error where it names a format that this code does not know.
+pub(crate) fn version(dir: &Path) -> Result<Version, Error> {
     let path = dir.join("format");
-    match fs::read_to_string(&path) {
-        Ok(written) if written.trim() == FORMAT_VERSION.to_string() => Ok(true),
-        Ok(written) => Err(Error::OtherVersion {
-            dir: dir.to_owned(),
-            written: written.trim().to_owned(),
-        }),
-        Err(source) if source.kind() == io::ErrorKind::NotFound => Ok(false),
+    match fs::read(&path) {
+        Ok(written) => {
+            let written = String::from_utf8_lossy(&written).trim().to_owned();
+            match written.as_str() {
+                "1" => Ok(Version::One),
+                written if written == FORMAT_VERSION.to_string() => Ok(Version::Current),
+                _ => Err(Error::OtherVersion {
+                    dir: dir.to_owned(),
+                    written,
+                }),
+            }
+        }
+        Err(source) if source.kind() == io::ErrorKind::NotFound => Ok(Version::Missing),
         Err(source) => Err(Error::Folder { path, source }),
     }
 }
 
-/// Appears whole or not at all.
-fn write_version(dir: &Path) -> Result<(), Error> {
+/// Writes the format of this code. Appears whole or not at all.
+pub(crate) fn write_version(dir: &Path) -> Result<(), Error> {
     let (new, path) = (dir.join("format.new"), dir.join("format"));
     fs::write(&new, format!("{FORMAT_VERSION}\n"))
         .and_then(|()| File::open(&new)?.sync_all())
         .and_then(|()| fs::rename(&new, &path))
-        .and_then(|()| File::open(dir)?.sync_all())
-        .map_err(folder(&path))
+        .map_err(folder(&path))?;
+    sync(dir)
 }
 
-fn lock(dir: &Path) -> Result<File, Error> {
+/// Lets what a folder lists survive the loss of power.
+pub(crate) fn sync(dir: &Path) -> Result<(), Error> {
+    File::open(dir)
+        .and_then(|dir| dir.sync_all())
+        .map_err(folder(dir))
+}
+
+pub(crate) fn lock(dir: &Path) -> Result<File, Error> {
     let path = dir.join("lock");
     let file = File::options()
         .create(true)
@@ -317,7 +517,7 @@ fn lock(dir: &Path) -> Result<File, Error> {
     }
 }
 
-fn folder(path: &Path) -> impl FnOnce(io::Error) -> Error {
+pub(crate) fn folder(path: &Path) -> impl FnOnce(io::Error) -> Error {
     let path = path.to_owned();
     move |source| Error::Folder { path, source }
 }

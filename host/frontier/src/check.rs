@@ -1,0 +1,335 @@
+//! Whether a store agrees with itself, and mending it where it does not: for a store that no process has open. Everything is
+//! read in the order in which it lies, in memory that does not grow with it.
+//!
+//! What is derived is made anew from what it is derived from: the records of URIs are believed; the orders of the queues,
+//! their counts, the line, the index of canonical forms and the statistics follow from them.
+
+mod embeds;
+mod indexes;
+mod line;
+mod records;
+
+use std::{
+    collections::{BTreeMap, HashSet},
+    fmt,
+    path::Path,
+};
+
+use crate::{
+    Config, Error, Frontier, Statistics,
+    change::Counters,
+    store::{Store, decode, encode},
+};
+
+/// Repairs gathered before they are written.
+const PENDING_MAX: usize = 10_000;
+
+/// Something in a store that does not agree with the rest.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// What is wrong.
+    pub fault: Fault,
+    /// With what: a record key ([`Uri::key`](opilio_uri::Uri::key)), a queue, the name of a number; bytes in hexadecimal
+    /// where they are no text.
+    pub key: String,
+    /// Whether it has been mended.
+    pub is_repaired: bool,
+}
+
+/// What can be wrong in a store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Fault {
+    /// The value in this keyspace cannot be read. The repair removes it; a URI's may then be found again, a queue's is
+    /// made anew with the settings of the profile.
+    Malformed(&'static str),
+    /// A queued URI stands in neither order of its queue. The repair lets it wait for its due time there.
+    NotInQueue,
+    /// A URI stands both among those that are ready and among those that wait. The repair lets it wait.
+    InBothOrders,
+    /// A queue lists a URI that does not stand there, or is unknown. The repair removes the entry.
+    Stray,
+    /// URIs stand in a queue that has no record. The repair makes one.
+    NoQueue,
+    /// A queue counts other URIs than it has, or knows the first due time as later than it is. The repair counts them and
+    /// lets it line up anew.
+    WrongQueueCounts,
+    /// A queue has URIs to give and no place in the line, or one that the line does not know. The repair gives it one.
+    NotInLine,
+    /// A queue without URIs stands in the line. The repair takes it out.
+    NeedlessTurn,
+    /// The line has a place that is not its queue's. The repair removes it.
+    StrayTurn,
+    /// A URI counts as in process that does not stand in the queue. The repair removes the note.
+    StrayInProcess,
+    /// The index of canonical forms does not know a URI: in another form it would be found again. The repair enters it.
+    NoCanonical,
+    /// The index of canonical forms knows what has no record: it would never be found. The repair removes it. Of many
+    /// tens of millions of URIs, some such entries may be missed.
+    StrayCanonical,
+    /// A page shows an embed that has no record. The repair removes the note.
+    StrayEmbed,
+    /// A URI counts other pages that embed it than there are. The repair counts them.
+    WrongReferrers,
+    /// A number of the statistics is not that of what it counts. The repair counts anew.
+    WrongStatistics,
+}
+
+/// What a check has looked at and found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct CheckSummary {
+    /// URIs known.
+    pub uris: u64,
+    /// Of these, URIs that stand in a queue.
+    pub queued: u64,
+    /// Queues.
+    pub queues: u64,
+    /// Faults found.
+    pub findings: u64,
+    /// Of these, faults repaired.
+    pub repaired: u64,
+}
+
+impl Frontier {
+    /// Looks whether the store in this folder agrees with itself, and reports what does not as it is found. Changes
+    /// nothing. `config` is what the crawl runs with: it says which queues are retired.
+    ///
+    /// # Errors
+    /// [`Error::NoStore`] where there is none, [`Error::InUse`] where a process has it open, [`Error::OtherVersion`] where
+    /// it was written in another format, older ones included: these are rewritten by opening them. [`Error::Torn`],
+    /// [`Error::Unopenable`] and [`Error::Unreadable`] where its files are damaged, which no repair can mend.
+    pub fn check(
+        dir: &Path,
+        config: &Config,
+        report: &mut dyn FnMut(Finding),
+    ) -> Result<CheckSummary, Error> {
+        Check::run(dir, config, report, false)
+    }
+
+    /// The same, and mends what it finds. Does not need to be done at once: a repair cut short is gone on with by the next.
+    ///
+    /// # Errors
+    /// As [`Frontier::check`]; and where the store cannot be written.
+    pub fn repair(
+        dir: &Path,
+        config: &Config,
+        report: &mut dyn FnMut(Finding),
+    ) -> Result<CheckSummary, Error> {
+        Check::run(dir, config, report, true)
+    }
+}
+
+/// A check under way.
+struct Check<'c> {
+    store: Store,
+    config: &'c Config,
+    report: &'c mut dyn FnMut(Finding),
+    repairs: bool,
+    /// By keyspace and key, so that a batch names nothing twice.
+    pending: BTreeMap<(String, Vec<u8>), Option<Vec<u8>>>,
+    summary: CheckSummary,
+    counters: Counters,
+    /// What the records say of the statistics.
+    counted: Statistics,
+    /// Higher arrival numbers are in use than have been counted.
+    are_arrivals_behind: bool,
+    /// Queues of which a URI was in process when the store was closed.
+    busy: HashSet<String>,
+}
+
+impl<'c> Check<'c> {
+    fn run(
+        dir: &Path,
+        config: &'c Config,
+        report: &'c mut dyn FnMut(Finding),
+        repairs: bool,
+    ) -> Result<CheckSummary, Error> {
+        let mut check = Self {
+            store: Store::open_existing(dir, config)?,
+            config,
+            report,
+            repairs,
+            pending: BTreeMap::new(),
+            summary: CheckSummary::default(),
+            counters: Counters::default(),
+            counted: Statistics::default(),
+            are_arrivals_behind: false,
+            busy: HashSet::new(),
+        };
+        check.read_counters()?;
+        let seen = check.records()?;
+        check.stray_entries(seen.in_order)?;
+        check.in_process()?;
+        check.queues()?;
+        check.line()?;
+        check.canonicals(&seen.canonicals)?;
+        check.embeds(seen.referrers)?;
+        check.tallies()?;
+        check.statistics()?;
+        if repairs {
+            check.store.persist()?;
+        }
+        Ok(check.summary)
+    }
+
+    /// Takes note of a fault.
+    fn found(&mut self, fault: Fault, key: &[u8]) {
+        self.summary.findings += 1;
+        self.summary.repaired += u64::from(self.repairs);
+        (self.report)(Finding {
+            fault,
+            key: readable(key),
+            is_repaired: self.repairs,
+        });
+    }
+
+    /// Puts or removes an entry, where repairing.
+    fn mend(&mut self, keyspace: &str, key: &[u8], value: Option<Vec<u8>>) -> Result<(), Error> {
+        if self.repairs {
+            self.pending
+                .insert((keyspace.to_owned(), key.to_vec()), value);
+            if self.pending.len() >= PENDING_MAX {
+                self.write()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the repairs so far, so that the next part of the check reads them.
+    fn write(&mut self) -> Result<(), Error> {
+        let mut batch = self.store.database.batch();
+        for ((name, key), value) in std::mem::take(&mut self.pending) {
+            let keyspaces = self.store.keyspaces();
+            let Some(keyspace) = keyspaces
+                .into_iter()
+                .find(|keyspace| **keyspace.name() == *name)
+            else {
+                continue;
+            };
+            match value {
+                Some(value) => batch.insert(keyspace, key, value),
+                None => batch.remove(keyspace, key),
+            }
+        }
+        Ok(batch.commit()?)
+    }
+
+    fn read_counters(&mut self) -> Result<(), Error> {
+        if let Some(bytes) = self.store.meta.get("counters")? {
+            match decode("the counters", b"counters", &bytes) {
+                Ok(counters) => self.counters = counters,
+                Err(_) => self.found(Fault::Malformed("meta"), b"counters"),
+            }
+        }
+        Ok(())
+    }
+
+    /// Compares the statistics with what has been counted.
+    fn statistics(&mut self) -> Result<(), Error> {
+        let counted = self.counted;
+        let stored = &mut self.counters.statistics;
+        let mut wrong = Vec::new();
+        if self.are_arrivals_behind {
+            wrong.push("arrivals");
+        }
+        for (name, stored, counted) in [
+            ("discovered", &mut stored.discovered, counted.discovered),
+            ("queued", &mut stored.queued, counted.queued),
+            ("succeeded", &mut stored.succeeded, counted.succeeded),
+            ("failed", &mut stored.failed, counted.failed),
+            ("disregarded", &mut stored.disregarded, counted.disregarded),
+            ("refusals", &mut self.counters.refusals, counted.refused),
+        ] {
+            if *stored != counted {
+                *stored = counted;
+                wrong.push(name);
+            }
+        }
+        for name in wrong {
+            self.found(Fault::WrongStatistics, name.as_bytes());
+        }
+        if self.repairs && self.summary.findings > 0 {
+            let counters = encode(&self.counters)?;
+            self.mend("meta", b"counters", Some(counters))?;
+        }
+        self.write()
+    }
+
+    /// Takes note of an arrival number in use: later ones must be higher.
+    fn arrived(&mut self, arrival: u64) {
+        if arrival > self.counters.arrivals {
+            self.counters.arrivals = arrival;
+            self.are_arrivals_behind = true;
+        }
+    }
+}
+
+impl Fault {
+    /// What is wrong, in a few words.
+    #[must_use]
+    pub fn what(self) -> &'static str {
+        match self {
+            Self::Malformed(_) => "cannot be read",
+            Self::NotInQueue => "is queued and stands in no order of its queue",
+            Self::InBothOrders => "is both ready and waiting",
+            Self::Stray => "is listed by a queue in which it does not stand",
+            Self::NoQueue => "holds URIs and has no record",
+            Self::WrongQueueCounts => "counts other URIs than it has",
+            Self::NotInLine => "has URIs to give and no place in the line",
+            Self::NeedlessTurn => "has no URI and stands in the line",
+            Self::StrayTurn => "has a second place in the line",
+            Self::StrayInProcess => "counts as in process and is not queued",
+            Self::NoCanonical => "is not in the index of canonical forms",
+            Self::StrayCanonical => "is in the index of canonical forms and has no record",
+            Self::StrayEmbed => "is embedded by a page and has no record",
+            Self::WrongReferrers => "counts other pages that embed it than there are",
+            Self::WrongStatistics => "is not the number of what it counts",
+        }
+    }
+
+    /// What a repair does about it, in a few words.
+    #[must_use]
+    pub fn remedy(self) -> &'static str {
+        match self {
+            Self::Malformed(_) => "removed",
+            Self::NotInQueue => "put back into its queue",
+            Self::InBothOrders => "left waiting",
+            Self::Stray | Self::StrayInProcess | Self::StrayEmbed => "note removed",
+            Self::NoQueue => "made anew",
+            Self::WrongQueueCounts | Self::WrongReferrers | Self::WrongStatistics => "counted anew",
+            Self::NotInLine => "lined up",
+            Self::NeedlessTurn | Self::StrayTurn => "taken out of the line",
+            Self::NoCanonical => "entered",
+            Self::StrayCanonical => "removed, so that it may be found again",
+        }
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Fault::Malformed(keyspace) = self.fault {
+            write!(formatter, "{keyspace}: ")?;
+        }
+        write!(formatter, "{} {}", self.key, self.fault.what())?;
+        if self.is_repaired {
+            write!(formatter, ": {}", self.fault.remedy())?;
+        }
+        Ok(())
+    }
+}
+
+/// A key as text, or its bytes in hexadecimal.
+fn readable(key: &[u8]) -> String {
+    match std::str::from_utf8(key) {
+        Ok(text) if !text.contains(char::is_control) => text.to_owned(),
+        _ => key.iter().map(|byte| format!("{byte:02x}")).collect(),
+    }
+}
+
+/// The queue in a key of `ready` or `waiting`; none where it is malformed.
+fn queue_of(key: &[u8]) -> Option<&str> {
+    let end = key.iter().position(|byte| *byte == 0)?;
+    std::str::from_utf8(&key[..end]).ok()
+}
+
+#[cfg(test)]
+mod tests;

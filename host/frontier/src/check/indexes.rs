@@ -1,0 +1,61 @@
+//! The index of canonical forms, tallies, server groups and what is remembered of refusals.
+
+use super::{Check, Fault, records::CanonicalSet};
+use crate::{
+    Error, Rejection, Tally,
+    instant::Millis,
+    store::{Entry, decode},
+};
+
+impl Check<'_> {
+    /// Looks for canonical forms that no record has.
+    pub(super) fn canonicals(&mut self, known: &CanonicalSet) -> Result<(), Error> {
+        for guard in self.store.canon.iter() {
+            let key = guard.key()?;
+            if !known.may_hold(&key) {
+                self.found(Fault::StrayCanonical, &key);
+                self.mend("canon", &key, None)?;
+            }
+        }
+        self.write()
+    }
+
+    /// Reads what stands for itself, and counts refusals.
+    pub(super) fn tallies(&mut self) -> Result<(), Error> {
+        self.readable("tallies", |(key, value)| {
+            decode::<Tally>("a tally", key, value).is_ok()
+        })?;
+        self.readable("groups", |(key, value)| {
+            decode::<Vec<Millis>>("a server group", key, value).is_ok()
+        })?;
+        self.counted.refused = self.readable("refused", |(key, value)| {
+            decode::<Rejection>("a refusal", key, value).is_ok()
+        })?;
+        self.write()
+    }
+
+    /// How many entries of a keyspace can be read.
+    fn readable(
+        &mut self,
+        name: &'static str,
+        is_readable: impl Fn(&Entry) -> bool,
+    ) -> Result<u64, Error> {
+        let keyspace = match name {
+            "tallies" => &self.store.tallies,
+            "groups" => &self.store.groups,
+            _ => &self.store.refused,
+        };
+        let mut readable = 0;
+        for guard in keyspace.iter() {
+            let (key, value) = guard.into_inner()?;
+            let entry = (key.to_vec(), value.to_vec());
+            if is_readable(&entry) {
+                readable += 1;
+            } else {
+                self.found(Fault::Malformed(name), &entry.0);
+                self.mend(name, &entry.0, None)?;
+            }
+        }
+        Ok(readable)
+    }
+}
