@@ -217,7 +217,11 @@ impl<'c> Check<'c> {
         if let Some(bytes) = self.store.meta.get("counters")? {
             match decode("the counters", b"counters", &bytes) {
                 Ok(counters) => self.counters = counters,
-                Err(_) => self.found(Fault::Malformed("meta"), b"counters"),
+                Err(_) => {
+                    self.found(Fault::Malformed("meta"), b"counters");
+                    // How many there have been is not known.
+                    self.counters.withdrawn = 1;
+                }
             }
         }
         Ok(())

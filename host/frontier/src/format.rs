@@ -1,4 +1,4 @@
-//! Format 1 as it lies on the disk, byte for byte. A store outlives the code that wrote it: where one of these fails, the
+//! Format 2 as it lies on the disk, byte for byte. A store outlives the code that wrote it: where one of these fails, the
 //! shape of a stored value has changed, and needs either a new `FORMAT_VERSION` with a migration, or a second `ENCODING`
 //! that `decode` tells from the first.
 
@@ -11,9 +11,11 @@ use opilio_uri::HopPath;
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
-    BytesByNovelty, ContentState, Digests, Directive, PastVisit, Place, Politeness, Revisits,
-    Standing, Statistics, Strategy, StrippedDigest, UriRecord, Validators, WarcLocation,
+    BytesByNovelty, ContentState, Digests, Directive, Overdue, PastVisit, Place, Politeness,
+    PrecedencePolicy, QueueSettings, Quota, Rejection, Revisits, Standing, Statistics, Strategy,
+    StrippedDigest, Tally, UriRecord, Validators, WarcLocation,
     change::{Counters, Issued},
+    keys::{self, Rank},
     queue::{QueueRecord, Turn},
     store::{decode, encode},
 };
@@ -21,10 +23,17 @@ use crate::{
 #[track_caller]
 fn check<T: Serialize + DeserializeOwned + std::fmt::Debug>(value: &T, hex: &str) {
     let stored = encode(value).unwrap();
-    let written: String = stored.iter().map(|byte| format!("{byte:02x}")).collect();
-    assert_eq!(written, hex, "the stored shape of {value:?} has changed");
+    assert_eq!(
+        self::hex(&stored),
+        hex,
+        "the stored shape of {value:?} has changed"
+    );
     let read: T = decode("a value", b"key", &stored).unwrap();
     assert_eq!(format!("{read:?}"), format!("{value:?}"));
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn second(second: i64) -> Timestamp {
@@ -43,6 +52,7 @@ fn a_record_of_a_uri() {
         seed: true,
         strategy: Strategy::Revisit,
         precedence: 7,
+        cost: 8,
         discovered: second(1),
         place: Place::Queued {
             directive: Directive::Medium,
@@ -83,42 +93,132 @@ fn a_record_of_a_uri() {
         outlinks: 12,
         media_type: "image/png".to_owned(),
         attributes: vec![("name".to_owned(), "value".to_owned())],
+        scope: 13,
+        referrers: 14,
         canonical: [3; 16],
     };
     check(
         &record,
-        concat!(
-            "01066f72672c612c024c45010d687474703a2f2f612e6f72672f08696d672f40737263010d687474703a2f2f61",
-            "2e6f72672f010107d00f0001a01fac0201a7060102010300040301904e90030101060101010101010101010101",
-            "0101010101010101010101020202020202020202020202020202020202020208010322652201047468656e0109",
-            "612e776172632e677a090a75726e3a757569643a31a09c01010b0c09696d6167652f706e6701046e616d650576",
-            "616c756503030303030303030303030303030303"
-        ),
+        "01066f72672c612c024c45010d687474703a2f2f612e6f72672f08696d672f40737263010d687474703a2f2f612e6f72672f01010708d00f0001a01fac0201a7060102010300040301904e900301010601010101010101010101010101010101010101010101020202020202020202020202020202020202020208010322652201047468656e0109612e776172632e677a090a75726e3a757569643a31a09c01010b0c09696d6167652f706e6701046e616d650576616c75650d0e03030303030303030303030303030303",
     );
+}
+
+#[test]
+fn places_and_strategies() {
+    for (place, hex) in [
+        (Place::Done, "0101"),
+        (Place::Deleted, "0102"),
+        (Place::Faded, "0103"),
+    ] {
+        check(&place, hex);
+    }
+    for (strategy, hex) in [
+        (Strategy::Snapshot, "0100"),
+        (Strategy::Revisit, "0101"),
+        (Strategy::Fixed, "0102"),
+    ] {
+        check(&strategy, hex);
+    }
 }
 
 #[test]
 fn a_queue() {
     let record = QueueRecord {
-        ready: 1,
-        waiting: 2,
-        first_due: 3,
-        precedence: 4,
+        ready: vec![(1, 2), (3, 4)],
+        waiting: 5,
+        first_due: 6,
+        precedence: 7,
         turn: Some(Turn {
-            wake: 5,
-            arrival: 6,
+            is_inactive: true,
+            wake: 8,
+            arrival: 9,
         }),
-        slots: vec![7],
-        failures: 8,
-        crawl_delay: Some(Duration::from_secs(9)),
-        politeness: Some(Politeness::default()),
-        finished: 10,
-        succeeded: 11,
+        slots: vec![10, 11],
+        paid_until: 12,
+        failures: 13,
+        crawl_delay: Some(Duration::from_secs(14)),
+        settings: None,
+        settings_hash: 15,
+        own_precedence: Some(16),
+        address_group: Some("192.0.2.1".to_owned()),
+        finished: 17,
+        tally: tally(),
+        spent: 18,
+        balance: -19,
+        is_retired: true,
+        is_frozen: false,
     };
     check(
         &record,
-        "0101020604010a06010e0801090001000000000000144002000500ac0200901c000a0b",
+        "010201020304050c0701011009021416180d010e00000f011001093139322e302e322e311101020390030512250100",
     );
+}
+
+#[test]
+fn the_settings_of_a_queue() {
+    let settings = QueueSettings {
+        politeness: Politeness {
+            delay_factor: 1.5,
+            min_delay: Duration::from_secs(1),
+            max_delay: Duration::from_secs(2),
+            crawl_delay_max: Duration::from_secs(3),
+            retry_after_max: Duration::from_secs(4),
+        },
+        max_retries: 5,
+        retry_delay: Duration::from_secs(6),
+        retry_delay_max: Duration::from_secs(7),
+        valence: 8,
+        bandwidth: Some(9),
+        precedence: 10,
+        precedence_policy: PrecedencePolicy::SuccessCounts(vec![11, 12]),
+        budget: Some(13),
+        group: Some("g".to_owned()),
+        quota: Quota {
+            fetched: Some(14),
+            succeeded: Some(15),
+            novel: Some(16),
+            bytes: Some(17),
+            novel_bytes: Some(18),
+        },
+        host_quota: Quota::default(),
+        domain_quota: Quota::default(),
+    };
+    check(
+        &settings,
+        "01000000000000f83f010002000300040005060007000801090a02020b0c010d010167010e010f01100111011200000000000000000000",
+    );
+    check(&PrecedencePolicy::Base, "0100");
+    check(&PrecedencePolicy::HighestUri, "0101");
+}
+
+#[test]
+fn a_tally() {
+    check(&tally(), "01010203900305");
+}
+
+fn tally() -> Tally {
+    Tally {
+        fetched: 1,
+        succeeded: 2,
+        novel: 3,
+        bytes: 400,
+        novel_bytes: 5,
+    }
+}
+
+#[test]
+fn a_server_group() {
+    check(&vec![1i64, -1], "01020201");
+}
+
+#[test]
+fn a_refusal() {
+    let rejection = Rejection {
+        reason: "far".to_owned(),
+        via: "http://a.org/".to_owned(),
+        at: second(1),
+    };
+    check(&rejection, "01036661720d687474703a2f2f612e6f72672fd00f");
 }
 
 #[test]
@@ -144,14 +244,23 @@ fn the_counters() {
         },
         retries: 14,
         deferrals: 15,
+        overdue: Overdue {
+            counts: [16, 17, 18, 19, 20, 21, 22, 23, 24],
+        },
+        refused: 25,
+        faded: 26,
+        run_time: Duration::from_secs(27),
     };
     check(
         &Counters {
             statistics,
-            arrivals: 16,
-            openings: 17,
+            arrivals: 28,
+            openings: 29,
+            paid_until: 30,
+            refusals: 31,
+            withdrawn: 32,
         },
-        "01010200030405060708090a0b0c0d0e0f1011",
+        "01010200030405060708090a0b0c0d0e0f101112131415161718191a1b001c1d3c1f20",
     );
 }
 
@@ -161,17 +270,59 @@ fn a_uri_in_process() {
         &Issued {
             record_key: "org,a,)/#http".to_owned(),
             queue: "org,a,".to_owned(),
-            at: 1,
+            slot: 1,
+            group: Some(("g".to_owned(), 2)),
+            at: 3,
         },
-        "010d6f72672c612c292f2368747470066f72672c612c02",
+        "010d6f72672c612c292f2368747470066f72672c612c010101670206",
     );
 }
 
 #[test]
+fn keys_of_the_orders() {
+    let rank = Rank {
+        directive: Directive::High,
+        precedence: 2,
+        due: 3,
+        arrival: 4,
+    };
+    let turn = Turn {
+        is_inactive: true,
+        wake: 5,
+        arrival: 6,
+    };
+    for (key, expected) in [
+        (
+            keys::ready("q", rank),
+            "7100010280000000000000030000000000000004",
+        ),
+        (
+            keys::waiting("q", 3, 4),
+            "710080000000000000030000000000000004",
+        ),
+        (keys::waiting_value(Directive::Normal, 2, b"k"), "03026b"),
+        (
+            keys::turn(7, turn, "q"),
+            "07018000000000000005000000000000000671",
+        ),
+        (
+            keys::tally(crate::TallyKind::Domain, "a.org"),
+            "646f6d61696e00612e6f7267",
+        ),
+        (
+            keys::embed(&[9; 16], "k"),
+            "090909090909090909090909090909096b",
+        ),
+        (keys::to_canonical_value("abxyc", "abc"), "000200017879"),
+    ] {
+        assert_eq!(hex(&key), expected);
+    }
+}
+
+#[test]
 fn the_key_of_a_canonical_form() {
-    let key: String = crate::keys::canonical("http://a.org/1")
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
-    assert_eq!(key, "7851f275e493c074d53aeb0d5e2bbce8");
+    assert_eq!(
+        hex(&keys::canonical("http://a.org/1")),
+        "7851f275e493c074d53aeb0d5e2bbce8"
+    );
 }

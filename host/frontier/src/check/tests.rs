@@ -1,1 +1,582 @@
+//! Every invariant, broken on purpose: found, mended, and then found no more.
 
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use std::{path::Path, time::Duration};
+
+use jiff::Timestamp;
+use opilio_uri::{HopPath, Uri};
+
+use super::{Fault, Finding};
+use crate::{
+    Candidate, Config, Frontier, Next, Outcome, Place, QueueSettings, Refused, Strategy, Success,
+    Transfer, UriRecord, Visit,
+    change::{Counters, Issued, read_queue},
+    keys,
+    queue::{QueueRecord, Turn},
+    store::{Store, decode, encode},
+};
+
+fn at(second: i64) -> Timestamp {
+    Timestamp::from_second(1_700_000_000 + second).unwrap()
+}
+
+fn uri(text: &str) -> Uri {
+    Uri::parse(text).unwrap()
+}
+
+fn candidate(text: &str, hops: &str) -> Candidate {
+    Candidate::new(uri(text), HopPath::parse(hops).unwrap(), Strategy::Revisit)
+}
+
+const READY: &str = "http://a.org/ready";
+const WAITING: &str = "http://a.org/";
+const IN_PROCESS: &str = "http://b.org/";
+const EMBED: &str = "http://cdn.net/image.png";
+
+fn key(text: &str) -> String {
+    uri(text).key()
+}
+
+/// A store with a URI in each place: ready, waiting, in process, an embed of another site; a refusal, a tally, a group.
+fn store(config: &Config) -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    let mut frontier = Frontier::open(dir.path(), config.clone()).unwrap();
+    frontier
+        .schedule(
+            vec![candidate(WAITING, ""), candidate(IN_PROCESS, "")],
+            at(0),
+        )
+        .unwrap();
+    let mut visited = 0;
+    while let Next::Issue(issue) = frontier.next(at(1)).unwrap() {
+        if issue.uri.as_str() != WAITING {
+            continue;
+        }
+        visited += 1;
+        let success = Success {
+            visit: Visit {
+                status: 200,
+                outlinks: Some(2),
+                ..Visit::default()
+            },
+            wait: Some(Duration::from_secs(3600)),
+            outlinks: vec![candidate(READY, "L"), candidate(EMBED, "E")],
+            refused: vec![Refused {
+                uri: uri("http://far.org/"),
+                reason: "far".to_owned(),
+            }],
+            transfer: Transfer::default(),
+            ..Success::default()
+        };
+        let outcome = Outcome::Succeeded(Box::new(success));
+        frontier.finished(issue.ticket, outcome, at(1)).unwrap();
+    }
+    assert_eq!(visited, 1);
+    dir
+}
+
+fn config() -> Config {
+    let mut config = Config::default();
+    config.queue.host_quota.fetched = Some(1_000);
+    config.queue.group = Some("group".to_owned());
+    config.group.valence = 10;
+    config.cache_bytes = 1024 * 1024;
+    config
+}
+
+fn findings(dir: &Path, repairs: bool) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let mut report = |finding| findings.push(finding);
+    let summary = if repairs {
+        Frontier::repair(dir, &config(), &mut report)
+    } else {
+        Frontier::check(dir, &config(), &mut report)
+    };
+    let summary = summary.unwrap();
+    assert_eq!(summary.findings, findings.len() as u64);
+    findings
+}
+
+/// Breaks a store, and looks whether just these faults are found, with these keys; whether looking changes nothing,
+/// repairing leaves nothing to find, and the crawl goes on: every queued URI is issued.
+#[track_caller]
+fn check(break_it: impl FnOnce(&Store), expected: &[(Fault, &str)]) {
+    let dir = store(&config());
+    let before = findings(dir.path(), false);
+    assert_eq!(before, [], "a sound store");
+
+    let store = Store::open(dir.path(), &config()).unwrap();
+    break_it(&store);
+    drop(store);
+    let found = findings(dir.path(), false);
+    let mut faults: Vec<_> = found
+        .iter()
+        .map(|finding| (finding.fault, finding.key.as_str()))
+        .collect();
+    faults.sort_unstable();
+    let mut expected = expected.to_vec();
+    expected.sort_unstable();
+    assert_eq!(faults, expected);
+    assert_eq!(findings(dir.path(), false), found, "looking has changed it");
+    assert!(found.iter().all(|finding| !finding.is_repaired));
+
+    let repaired = findings(dir.path(), true);
+    assert!(repaired.iter().all(|finding| finding.is_repaired));
+    assert_eq!(findings(dir.path(), false), [], "after the repair");
+    drain(dir.path());
+}
+
+/// Everything queued is issued in the end, and nothing fails.
+fn drain(dir: &Path) {
+    let mut frontier = Frontier::open(dir, config()).unwrap();
+    let mut queued = frontier.statistics().queued + frontier.statistics().in_process;
+    let mut now = 100;
+    for _ in 0..50 {
+        match frontier.next(at(now)).unwrap() {
+            Next::Issue(issue) => {
+                let outcome = Outcome::Succeeded(Box::default());
+                frontier.finished(issue.ticket, outcome, at(now)).unwrap();
+                queued -= 1;
+            }
+            Next::WaitUntil(until) => now = until.as_second() - at(0).as_second(),
+            Next::Empty => break,
+            Next::InProcess => panic!("nothing is in process"),
+        }
+    }
+    assert_eq!(queued, 0, "URIs that are never issued");
+}
+
+fn record(store: &Store, text: &str) -> UriRecord {
+    let key = key(text);
+    decode("", b"", &store.uris.get(&key).unwrap().unwrap()).unwrap()
+}
+
+fn ready_key(store: &Store, text: &str) -> Vec<u8> {
+    let record = record(store, text);
+    keys::ready(&record.queue, crate::change::rank(&record).unwrap())
+}
+
+fn waiting_entry(store: &Store, text: &str) -> (Vec<u8>, Vec<u8>) {
+    let record = record(store, text);
+    let rank = crate::change::rank(&record).unwrap();
+    (
+        keys::waiting(&record.queue, rank.due, rank.arrival),
+        keys::waiting_value(rank.directive, rank.precedence, key(text).as_bytes()),
+    )
+}
+
+fn alter_queue(store: &Store, name: &str, alter: impl FnOnce(&mut QueueRecord)) {
+    let mut record = read_queue(store, name).unwrap().unwrap();
+    alter(&mut record);
+    store.queues.insert(name, encode(&record).unwrap()).unwrap();
+}
+
+fn alter_counters(store: &Store, alter: impl FnOnce(&mut Counters)) {
+    let bytes = store.meta.get("counters").unwrap().unwrap();
+    let mut counters = decode("", b"", &bytes).unwrap();
+    alter(&mut counters);
+    let counters = encode(&counters).unwrap();
+    store.meta.insert("counters", counters).unwrap();
+}
+
+#[test]
+fn a_sound_store_has_nothing_to_find() {
+    check(|_| {}, &[]);
+}
+
+#[test]
+fn a_uri_that_has_lost_its_place() {
+    check(
+        |store| store.ready.remove(ready_key(store, READY)).unwrap(),
+        &[
+            (Fault::NotInQueue, &key(READY)),
+            (Fault::WrongQueueCounts, "org,a,"),
+        ],
+    );
+    check(
+        |store| {
+            let (key, _) = waiting_entry(store, WAITING);
+            store.waiting.remove(key).unwrap();
+        },
+        &[
+            (Fault::NotInQueue, &key(WAITING)),
+            (Fault::WrongQueueCounts, "org,a,"),
+        ],
+    );
+}
+
+#[test]
+fn a_uri_in_both_orders() {
+    check(
+        |store| {
+            let (key, value) = waiting_entry(store, READY);
+            store.waiting.insert(key, value).unwrap();
+        },
+        &[
+            (Fault::InBothOrders, &key(READY)),
+            (Fault::WrongQueueCounts, "org,a,"),
+        ],
+    );
+}
+
+#[test]
+fn an_entry_of_another_uri() {
+    check(
+        |store| {
+            let key = ready_key(store, READY);
+            store.ready.insert(key, "org,nowhere,)/#http").unwrap();
+        },
+        &[
+            (Fault::NotInQueue, &key(READY)),
+            (Fault::Stray, "org,nowhere,)/#http"),
+        ],
+    );
+}
+
+#[test]
+fn entries_behind_which_no_record_stands() {
+    check(
+        |store| {
+            let (mut key, value) = waiting_entry(store, WAITING);
+            *key.last_mut().unwrap() ^= 1;
+            store.waiting.insert(key, value).unwrap();
+        },
+        &[
+            (Fault::Stray, &key(WAITING)),
+            (Fault::WrongQueueCounts, "org,a,"),
+        ],
+    );
+    check(
+        |store| {
+            let mut key = ready_key(store, READY);
+            *key.last_mut().unwrap() ^= 1;
+            store.ready.insert(key, "org,gone,)/#http").unwrap();
+        },
+        &[
+            (Fault::Stray, "org,gone,)/#http"),
+            (Fault::WrongQueueCounts, "org,a,"),
+        ],
+    );
+    check(
+        |store| store.ready.insert("no-queue-at-all", "x").unwrap(),
+        &[(Fault::Stray, "x"), (Fault::NoQueue, "no-queue-at-all")],
+    );
+}
+
+#[test]
+fn a_record_that_cannot_be_read() {
+    check(
+        |store| store.uris.insert(key(READY), [9, 9, 9]).unwrap(),
+        &[
+            (Fault::Malformed("uris"), &key(READY)),
+            (Fault::Stray, &key(READY)),
+            (
+                Fault::StrayCanonical,
+                &super::readable(&keys::canonical(READY)),
+            ),
+            (Fault::WrongStatistics, "discovered"),
+            (Fault::WrongStatistics, "queued"),
+        ],
+    );
+}
+
+#[test]
+fn a_queue_without_a_record_or_with_one_that_cannot_be_read() {
+    for value in [None, Some([7, 7])] {
+        check(
+            |store| match value {
+                Some(value) => store.queues.insert("org,a,", value).unwrap(),
+                None => store.queues.remove("org,a,").unwrap(),
+            },
+            &[
+                (
+                    if value.is_some() {
+                        Fault::Malformed("queues")
+                    } else {
+                        Fault::NoQueue
+                    },
+                    "org,a,",
+                ),
+                (Fault::StrayTurn, "org,a,"),
+            ],
+        );
+    }
+}
+
+#[test]
+fn a_queue_that_counts_wrong() {
+    check(
+        |store| alter_queue(store, "org,a,", |queue| queue.ready = vec![(1, 5)]),
+        &[(Fault::WrongQueueCounts, "org,a,")],
+    );
+    check(
+        |store| alter_queue(store, "org,a,", |queue| queue.waiting = 0),
+        &[(Fault::WrongQueueCounts, "org,a,")],
+    );
+    check(
+        |store| alter_queue(store, "org,a,", |queue| queue.first_due += 1),
+        &[(Fault::WrongQueueCounts, "org,a,")],
+    );
+}
+
+#[test]
+fn a_queue_out_of_line() {
+    check(
+        |store| {
+            let queue = read_queue(store, "org,a,").unwrap().unwrap();
+            let key = keys::turn(queue.precedence, queue.turn.unwrap(), "org,a,");
+            store.turns.remove(key).unwrap();
+        },
+        &[(Fault::NotInLine, "org,a,")],
+    );
+    check(
+        |store| alter_queue(store, "org,a,", |queue| queue.turn = None),
+        &[(Fault::NotInLine, "org,a,"), (Fault::StrayTurn, "org,a,")],
+    );
+}
+
+#[test]
+fn an_empty_queue_in_the_line() {
+    check(
+        |store| {
+            let turn = Turn {
+                is_inactive: false,
+                wake: 0,
+                arrival: 1,
+            };
+            let mut queue = QueueRecord::new("org,empty,", &config());
+            queue.turn = Some(turn);
+            let key = keys::turn(queue.precedence, turn, "org,empty,");
+            store.turns.insert(key, "").unwrap();
+            let queue = encode(&queue).unwrap();
+            store.queues.insert("org,empty,", queue).unwrap();
+        },
+        &[(Fault::NeedlessTurn, "org,empty,")],
+    );
+}
+
+#[test]
+fn places_in_the_line_that_are_nobodys() {
+    check(
+        |store| {
+            let turn = Turn {
+                is_inactive: false,
+                wake: 0,
+                arrival: 1,
+            };
+            for name in ["org,a,", "org,gone,"] {
+                store.turns.insert(keys::turn(1, turn, name), "").unwrap();
+            }
+            store.turns.insert("x", "").unwrap();
+        },
+        &[
+            (Fault::StrayTurn, "org,a,"),
+            (Fault::StrayTurn, "org,gone,"),
+            (Fault::StrayTurn, "x"),
+        ],
+    );
+}
+
+#[test]
+fn a_note_of_a_uri_in_process_that_is_not() {
+    check(
+        |store| {
+            let issued = Issued {
+                record_key: "org,gone,)/#http".to_owned(),
+                queue: "org,gone,".to_owned(),
+                slot: 0,
+                group: None,
+                at: 0,
+            };
+            let issued = encode(&issued).unwrap();
+            store.issued.insert(7u64.to_be_bytes(), issued).unwrap();
+            store.issued.insert("short", "").unwrap();
+        },
+        &[
+            (Fault::StrayInProcess, "org,gone,)/#http"),
+            (Fault::Malformed("issued"), "short"),
+        ],
+    );
+}
+
+#[test]
+fn a_canonical_form_that_is_missing_or_nobodys() {
+    check(
+        |store| store.canon.remove(keys::canonical(READY)).unwrap(),
+        &[(Fault::NoCanonical, &key(READY))],
+    );
+    let stray = keys::canonical("http://stray.org/");
+    check(
+        |store| store.canon.insert(stray, "").unwrap(),
+        &[(Fault::StrayCanonical, &super::readable(&stray))],
+    );
+}
+
+#[test]
+fn a_faded_uri_needs_no_canonical_form() {
+    check(
+        |store| {
+            let faded = UriRecord {
+                place: Place::Faded,
+                ..record(store, READY)
+            };
+            let ready = ready_key(store, READY);
+            store.ready.remove(ready).unwrap();
+            store
+                .uris
+                .insert(key(READY), encode(&faded).unwrap())
+                .unwrap();
+            store.canon.remove(keys::canonical(READY)).unwrap();
+            alter_queue(store, "org,a,", |queue| queue.remove_ready(1));
+            alter_counters(store, |counters| counters.statistics.queued -= 1);
+        },
+        &[],
+    );
+}
+
+#[test]
+fn embeds_and_who_counts_them() {
+    let page = keys::page(&key(WAITING));
+    check(
+        |store| {
+            store
+                .embeds
+                .remove(keys::embed(&page, &key(EMBED)))
+                .unwrap();
+        },
+        &[(Fault::WrongReferrers, &key(EMBED))],
+    );
+    check(
+        |store| {
+            let entry = keys::embed(&page, "net,gone,)/#http");
+            store.embeds.insert(entry, [0; 4]).unwrap();
+            store.embeds.insert("short", [0; 4]).unwrap();
+        },
+        &[
+            (Fault::StrayEmbed, "net,gone,)/#http"),
+            (Fault::Malformed("embeds"), "short"),
+        ],
+    );
+}
+
+#[test]
+fn what_stands_for_itself_and_cannot_be_read() {
+    check(
+        |store| {
+            let name = keys::tally(crate::TallyKind::Host, "a.org");
+            assert!(store.tallies.contains_key(&name).unwrap());
+            store.tallies.insert(&name, "").unwrap();
+            assert!(store.groups.contains_key("group").unwrap());
+            store.groups.insert("group", "").unwrap();
+            let refused = keys::canonical("http://far.org/");
+            assert!(store.refused.contains_key(refused).unwrap());
+            store.refused.insert(refused, "").unwrap();
+        },
+        &[
+            (Fault::Malformed("tallies"), "686f737400612e6f7267"),
+            (Fault::Malformed("groups"), "group"),
+            (
+                Fault::Malformed("refused"),
+                &super::readable(&keys::canonical("http://far.org/")),
+            ),
+            (Fault::WrongStatistics, "refusals"),
+        ],
+    );
+}
+
+#[test]
+fn statistics_that_are_wrong() {
+    check(
+        |store| {
+            alter_counters(store, |counters| {
+                counters.statistics.discovered += 1;
+                counters.statistics.queued += 1;
+                counters.statistics.succeeded += 1;
+                counters.statistics.failed += 1;
+                counters.statistics.disregarded += 1;
+                counters.refusals += 1;
+                counters.arrivals = 1;
+            });
+        },
+        &[
+            (Fault::WrongStatistics, "arrivals"),
+            (Fault::WrongStatistics, "discovered"),
+            (Fault::WrongStatistics, "queued"),
+            (Fault::WrongStatistics, "succeeded"),
+            (Fault::WrongStatistics, "failed"),
+            (Fault::WrongStatistics, "disregarded"),
+            (Fault::WrongStatistics, "refusals"),
+        ],
+    );
+    check(
+        |store| store.meta.insert("counters", "").unwrap(),
+        &[
+            (Fault::Malformed("meta"), "counters"),
+            (Fault::WrongStatistics, "arrivals"),
+            (Fault::WrongStatistics, "discovered"),
+            (Fault::WrongStatistics, "queued"),
+            (Fault::WrongStatistics, "succeeded"),
+            (Fault::WrongStatistics, "refusals"),
+        ],
+    );
+}
+
+#[test]
+fn findings_are_sentences() {
+    for (fault, is_repaired, expected) in [
+        (
+            Fault::NotInQueue,
+            false,
+            "k is queued and stands in no order of its queue",
+        ),
+        (
+            Fault::Malformed("tallies"),
+            true,
+            "tallies: k cannot be read: removed",
+        ),
+    ] {
+        let finding = Finding {
+            fault,
+            key: "k".to_owned(),
+            is_repaired,
+        };
+        assert_eq!(finding.to_string(), expected);
+    }
+}
+
+#[test]
+fn a_retired_queue_need_not_stand_in_the_line() {
+    let dir = store(&config());
+    let mut frontier = Frontier::open(dir.path(), config()).unwrap();
+    assert!(frontier.retire("org,a,", true, at(2)).unwrap());
+    drop(frontier);
+    assert_eq!(findings(dir.path(), false), []);
+}
+
+#[test]
+fn queues_of_more_than_one_slot_are_sound_whatever_is_in_process() {
+    let config = Config {
+        queue: QueueSettings {
+            valence: 3,
+            ..config().queue
+        },
+        session_budget: Some(1),
+        ..config()
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let mut frontier = Frontier::open(dir.path(), config.clone()).unwrap();
+    let all = [READY, WAITING, "http://a.org/3", "http://a.org/4"];
+    let all = all.map(|text| candidate(text, "L")).to_vec();
+    frontier.schedule(all, at(0)).unwrap();
+    for issued in 0..4 {
+        let mut found = Vec::new();
+        drop(frontier);
+        Frontier::check(dir.path(), &config, &mut |finding| found.push(finding)).unwrap();
+        assert_eq!(found, [], "{issued}");
+        frontier = Frontier::open(dir.path(), config.clone()).unwrap();
+        for _ in 0..issued {
+            frontier.next(at(10_000 * issued)).unwrap();
+        }
+    }
+}

@@ -449,6 +449,8 @@ impl OldCounters {
             },
             arrivals: self.arrivals,
             openings: self.openings,
+            // Format 1 did not count them, and there may be some.
+            withdrawn: 1,
             ..Counters::default()
         }
     }
