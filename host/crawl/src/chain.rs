@@ -22,6 +22,7 @@ use opilio_sandbox::{Document, Notes};
 use opilio_uri::Hop;
 
 use crate::context::{Context, Halt};
+use crate::control::Flight;
 use crate::crawl_log::LogLine;
 use crate::found;
 use crate::records;
@@ -42,6 +43,7 @@ mod status {
     pub(super) const OUT_OF_SCOPE: i32 = -5000;
     pub(super) const BLOCKED: i32 = -5001;
     pub(super) const QUOTA: i32 = -5003;
+    pub(super) const CANCELLED: i32 = -7000;
     pub(super) const ROBOTS: i32 = -9998;
 }
 
@@ -66,6 +68,7 @@ struct Entry {
 pub(crate) struct Chain<'a> {
     context: &'a Arc<Context>,
     issue: &'a Issue,
+    flight: &'a Flight,
     settings: Arc<Settings>,
     stacks: Arc<Stacks>,
     started: Timestamp,
@@ -73,11 +76,16 @@ pub(crate) struct Chain<'a> {
 
 impl<'a> Chain<'a> {
     /// A URI as the frontier issued it.
-    pub(crate) fn new(context: &'a Arc<Context>, issue: &'a Issue) -> Chain<'a> {
+    pub(crate) fn new(
+        context: &'a Arc<Context>,
+        issue: &'a Issue,
+        flight: &'a Flight,
+    ) -> Chain<'a> {
         let started = records::to_millisecond(Timestamp::now());
         Chain {
             context,
             issue,
+            flight,
             settings: context.profile.effective_with(&opilio_profile::Context {
                 source: issue.record.source.as_deref(),
                 now: Some(started),
@@ -210,7 +218,10 @@ impl<'a> Chain<'a> {
             return Ok(turn);
         }
         let notes = Notes::new();
-        let (exchange, header_verdict) = self.fetch(&self.issue.uri, addresses, &notes).await;
+        let fetch = self.fetch(&self.issue.uri, addresses, &notes);
+        let Some((exchange, header_verdict)) = self.flight.unless_cancelled(fetch).await else {
+            return Ok(self.cancelled());
+        };
         let exchange = Arc::new(exchange);
         if self.is_robots()
             && let Some(turn) = self.robots(&exchange).await?
@@ -221,6 +232,22 @@ impl<'a> Chain<'a> {
             return Ok(turn);
         }
         self.settle(exchange, header_verdict, notes).await
+    }
+
+    /// The operator has broken the fetch off. What had come of it is not archived.
+    fn cancelled(&self) -> Turn {
+        let duration = self.elapsed();
+        let sent = Transfer { duration, bytes: 0 };
+        Turn {
+            outcome: Outcome::Failed {
+                status: status::CANCELLED,
+                transfer: Some(sent),
+            },
+            entry: Entry {
+                fetch: Some((self.started, duration)),
+                ..Entry::of(status::CANCELLED, "cancelled".to_owned())
+            },
+        }
     }
 
     fn is_prerequisite(&self) -> bool {

@@ -207,7 +207,24 @@ impl Context {
             })
             .await?
             .map_err(Halt::Seed)?;
-        append_line(&seeds.file, &prefix)?;
+        append_line(&seeds.file, &format!("{prefix} # {seed}"))?;
+        *self.stacks.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(stacks);
+        Ok(())
+    }
+
+    /// Has the scope go by these prefixes from now on: a seed was removed.
+    pub(crate) async fn replace_seed_prefixes(&self, set: SurtPrefixSet) -> Result<(), Halt> {
+        let mut seeds = self.seeds.lock().await;
+        let prefixes: Vec<String> = set.iter().map(str::to_owned).collect();
+        let current = self.stacks();
+        let stacks = self
+            .lanes
+            .run(Lane::Document, move || {
+                current.with_seed_prefixes(&prefixes)
+            })
+            .await?
+            .map_err(Halt::Seed)?;
+        seeds.set = set;
         *self.stacks.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(stacks);
         Ok(())
     }

@@ -15,7 +15,7 @@ use opilio_fetch::{AddressPolicy, Config as FetchConfig, Fetcher, HostTable, Tru
 use opilio_frontier::{
     Candidate, Directive, Frontier, Issue, Next, Statistics, UriRecord, WarcLocation,
 };
-use opilio_profile::{Faults, Given, HostPattern, Profile, Seed, TlsTrust};
+use opilio_profile::{Faults, Given, HostPattern, Profile, Seed, Seeds, TlsTrust};
 use opilio_sandbox::{Engine, EngineConfig};
 use opilio_uri::{HopPath, SurtPrefixSet, Uri};
 use tokio::sync::watch;
@@ -23,6 +23,7 @@ use tokio::task::JoinSet;
 
 use crate::chain::Chain;
 use crate::context::{Context, Counters, Halt, SeedPrefixes};
+use crate::control::{Flight, JobLog, Live, Running, Server};
 use crate::job::{self, Job, JobError};
 use crate::lanes::Lanes;
 use crate::logs::Logs;
@@ -122,6 +123,8 @@ pub struct Crawl {
     job: Job,
     repaired: Vec<Repaired>,
     stop: Stop,
+    live: Arc<Live>,
+    log: Arc<JobLog>,
     began: Instant,
     /// The frontier's statistics when it began: limits count from there.
     baseline: Statistics,
@@ -241,9 +244,21 @@ fn written(source: &ProfileSource, given: &Given) -> Result<(Profile, PathBuf), 
     Ok((profile.map_err(CrawlError::Profile)?, here))
 }
 
+/// The profile that the job in `directory` goes on with.
+pub(crate) fn frozen_profile(directory: &Path) -> Result<Profile, CrawlError> {
+    let given = Given {
+        builtins: opilio_builtin::all()
+            .map(|builtin| builtin.plugin.to_owned())
+            .collect(),
+        ..Given::default()
+    };
+    frozen(directory, given).map(|(profile, _)| profile)
+}
+
 /// The profile as the job froze it, with the job's own seeds.
 fn frozen(directory: &Path, given: Given) -> Result<(Profile, PathBuf), CrawlError> {
     let copy = job::Frozen::read(directory)?;
+    let (again, _) = Seeds::parse("--seed", &given.seeds.join("\n"));
     let mut seeds = vec![copy.seeds];
     seeds.extend(given.seeds);
     let given = Given {
@@ -253,7 +268,14 @@ fn frozen(directory: &Path, given: Given) -> Result<(Profile, PathBuf), CrawlErr
         base: Some(copy.base.clone()),
         ..given
     };
-    let profile = Profile::load(&copy.profile, &given).map_err(CrawlError::Profile)?;
+    let mut profile = Profile::load(&copy.profile, &given).map_err(CrawlError::Profile)?;
+    // Those that the operator has removed may stand in the profile, which stays as it was frozen.
+    let removed = job::removed_seeds(directory);
+    let is_given = |seed: &Seed| again.list.iter().any(|given| given.uri == seed.uri);
+    profile
+        .seeds
+        .list
+        .retain(|seed| !removed.contains(seed.uri.as_str()) || is_given(seed));
     Ok((profile, copy.base))
 }
 
@@ -335,6 +357,7 @@ impl Plan {
             now,
         )?;
         job.add_seeds(&seeds)?;
+        job.restore_seeds(&profile.seeds)?;
         let profile = Arc::new(profile);
         let frontier = Frontier::open(&job.state(), policy::frontier_config(&profile))?;
         let baseline = frontier.statistics();
@@ -343,6 +366,9 @@ impl Plan {
         let logs_directory = job.directory().join(&profile.logs.directory);
         let logs =
             Logs::open(&logs_directory).map_err(|source| io_error(&logs_directory, source))?;
+        let log =
+            JobLog::open(&logs_directory).map_err(|source| io_error(&logs_directory, source))?;
+        let log = Arc::new(log);
         let lanes = Lanes::start().map_err(|source| io_error(job.directory(), source))?;
         let seeds = SeedPrefixes {
             set: prefixes,
@@ -368,6 +394,8 @@ impl Plan {
             job,
             repaired,
             stop: Stop(Arc::new(watch::Sender::new(None))),
+            live: Arc::default(),
+            log,
             began: Instant::now(),
             baseline,
         };
@@ -381,6 +409,11 @@ impl Stop {
     /// Nothing more is begun; what is being fetched is finished.
     pub fn stop(&self) {
         self.end(End::Stopped);
+    }
+
+    /// It has been asked.
+    pub(crate) fn is_asked(&self) -> bool {
+        self.0.borrow().is_some()
     }
 
     fn end(&self, end: End) {
@@ -545,14 +578,38 @@ impl Crawl {
                 interval.max(SYNC_INTERVAL_MIN),
             ))
         });
+        let server = self.take_commands();
+        let words = match self.job.resumed() {
+            true => "goes on",
+            false => "a new job",
+        };
+        self.log.crawl("begin", words);
         let end = match self.dispatch().await {
             Ok(end) => end,
             Err(halt) => End::Halted(stacks::chain(&halt)),
         };
+        if let Some(server) = server {
+            server.close().await;
+        }
         for task in timer.into_iter().chain(syncing) {
             task.abort();
         }
         self.close(end)
+    }
+
+    /// Takes operators' commands while the crawl runs. It runs without them where it must.
+    fn take_commands(&self) -> Option<Server> {
+        let server = Server::start(Running {
+            context: self.context.clone(),
+            live: self.live.clone(),
+            stop: self.stop.clone(),
+            view: self.view(),
+            job: self.job.directory().to_owned(),
+            log: self.log.clone(),
+        });
+        server
+            .inspect_err(|problem| tracing::warn!("the crawl takes no commands: {problem}"))
+            .ok()
     }
 
     /// Hands issued URIs to workers until the end, then waits for those at work.
@@ -561,6 +618,7 @@ impl Crawl {
         let mut at_work: JoinSet<(usize, Result<(), Halt>)> = JoinSet::new();
         let mut idle: Vec<usize> = (1..=self.context.profile.workers).rev().collect();
         let mut halted = None;
+        let mut paused = Paused::No;
         let end = loop {
             while let Some(done) = at_work.try_join_next() {
                 halted = halted.or(returned(done, &mut idle));
@@ -572,19 +630,23 @@ impl Crawl {
             if let Some(end) = asked.or_else(|| self.limit_reached()) {
                 break end;
             }
-            let next = match idle.is_empty() || !self.room_for_a_document(at_work.len()) {
+            let holds = self.live.holds();
+            paused = paused.then(holds, at_work.is_empty(), &self.log);
+            let is_full = idle.is_empty() || !self.room_for_a_document(at_work.len());
+            let next = match holds || is_full {
                 true => Next::InProcess,
                 false => self.context.frontier().next(Timestamp::now())?,
             };
             let pause = match next {
                 Next::Issue(issue) => {
                     if let Some(worker) = idle.pop() {
-                        at_work.spawn(work(self.context.clone(), issue, worker));
+                        let flight = self.live.begin(issue.ticket, issue.uri.as_str());
+                        at_work.spawn(work(self.context.clone(), issue, worker, flight));
                     }
                     continue;
                 }
                 Next::Empty => break End::Finished,
-                Next::InProcess if at_work.is_empty() => break Err(Halt::NobodyAtWork)?,
+                Next::InProcess if at_work.is_empty() && !holds => break Err(Halt::NobodyAtWork)?,
                 Next::InProcess => PAUSE_MAX,
                 Next::WaitUntil(at) => {
                     Duration::try_from(at - Timestamp::now()).unwrap_or_default()
@@ -595,6 +657,7 @@ impl Crawl {
                 Some(done) = at_work.join_next() => halted = halted.or(returned(done, &mut idle)),
                 () = tokio::time::sleep(pause.min(PAUSE_MAX)) => {}
                 _ = stop.changed() => {}
+                () = self.live.nudged() => {}
             }
         };
         while let Some(done) = at_work.join_next().await {
@@ -686,6 +749,7 @@ impl Crawl {
                 Vec::new()
             }
         };
+        self.log.crawl("end", &end.to_string());
         Summary {
             end,
             progress,
@@ -740,8 +804,36 @@ async fn work(
     context: Arc<Context>,
     issue: Box<Issue>,
     worker: usize,
+    flight: Flight,
 ) -> (usize, Result<(), Halt>) {
-    (worker, Chain::new(&context, &issue).run(worker).await)
+    let done = Chain::new(&context, &issue, &flight).run(worker).await;
+    (worker, done)
+}
+
+/// How far a pause is, for the job's log.
+#[derive(Clone, Copy, PartialEq)]
+enum Paused {
+    No,
+    Pausing,
+    Yes,
+}
+
+impl Paused {
+    fn then(self, holds: bool, is_idle: bool, log: &JobLog) -> Paused {
+        let next = match (holds, is_idle) {
+            (false, _) => Paused::No,
+            (true, false) => Paused::Pausing,
+            (true, true) => Paused::Yes,
+        };
+        match (self, next) {
+            (before, Paused::Yes) if before != Paused::Yes => {
+                log.crawl("pause", "nothing is in flight");
+            }
+            (before, Paused::No) if before != Paused::No => log.crawl("resume", "goes on"),
+            _ => {}
+        }
+        next
+    }
 }
 
 /// A worker is idle again. A task that panicked is a defect of ours: the URI stays in process and is put back at the

@@ -11,7 +11,7 @@
 //! A job is made once and resumed ever after from its own copies, so that an edited profile never changes a crawl
 //! by surprise.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, Write};
 use std::path::{Path, PathBuf};
@@ -22,7 +22,11 @@ use serde::{Deserialize, Serialize};
 /// Version of the directory's layout that this build reads and writes.
 pub const JOB_VERSION: u32 = 1;
 
-const REDIRECTED_SEEDS: &str = "redirected-seeds.txt";
+/// SURT prefixes of seeds that redirected elsewhere, one a line, ` # ` and the seed behind it.
+pub(crate) const REDIRECTED_SEEDS: &str = "redirected-seeds.txt";
+
+/// Seeds that the operator has removed, one a line; they count even where the profile names them.
+pub(crate) const REMOVED_SEEDS: &str = "removed-seeds.txt";
 
 /// A job directory, locked by this process until dropped.
 #[derive(Debug)]
@@ -237,6 +241,20 @@ impl Job {
             .map_err(|source| io_error(&self.seeds(), source))
     }
 
+    /// Seeds in force are not removed ones any more: the operator has given them again.
+    pub(crate) fn restore_seeds(&self, seeds: &opilio_profile::Seeds) -> Result<(), JobError> {
+        let removed = removed_seeds(&self.directory);
+        let mut left = removed.clone();
+        for seed in &seeds.list {
+            left.remove(seed.uri.as_str());
+        }
+        if left.len() == removed.len() {
+            return Ok(());
+        }
+        let list: String = left.iter().map(|seed| format!("{seed}\n")).collect();
+        write(&self.directory.join(REMOVED_SEEDS), &list)
+    }
+
     /// SURT prefixes of seeds that redirected elsewhere, one a line.
     pub(crate) fn redirected_seeds(&self) -> PathBuf {
         self.directory.join(REDIRECTED_SEEDS)
@@ -269,6 +287,12 @@ impl Frozen {
 /// SURT prefixes of redirected seeds of the job in `directory`; none where there is no such file.
 pub(crate) fn redirected_seeds(directory: &Path) -> Vec<String> {
     let text = fs::read_to_string(directory.join(REDIRECTED_SEEDS)).unwrap_or_default();
+    text.lines().map(str::to_owned).collect()
+}
+
+/// Seeds that were removed from the job in `directory`.
+pub(crate) fn removed_seeds(directory: &Path) -> BTreeSet<String> {
+    let text = fs::read_to_string(directory.join(REMOVED_SEEDS)).unwrap_or_default();
     text.lines().map(str::to_owned).collect()
 }
 
@@ -368,8 +392,12 @@ fn read(path: &Path) -> Result<String, JobError> {
     fs::read_to_string(path).map_err(|source| io_error(path, source))
 }
 
-/// Written whole or not at all.
 fn write(path: &Path, text: &str) -> Result<(), JobError> {
+    write_text(path, text).map_err(|source| io_error(path, source))
+}
+
+/// Written whole or not at all.
+pub(crate) fn write_text(path: &Path, text: &str) -> io::Result<()> {
     let draft = path.with_extension("draft");
     File::create(&draft)
         .and_then(|mut file| {
@@ -377,7 +405,6 @@ fn write(path: &Path, text: &str) -> Result<(), JobError> {
                 .and_then(|()| file.sync_all())
         })
         .and_then(|()| fs::rename(&draft, path))
-        .map_err(|source| io_error(path, source))
 }
 
 fn io_error(path: &Path, source: io::Error) -> JobError {

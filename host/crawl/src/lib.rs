@@ -10,6 +10,7 @@
 
 mod chain;
 mod context;
+pub mod control;
 mod crawl;
 mod crawl_log;
 mod digest;

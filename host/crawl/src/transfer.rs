@@ -26,7 +26,7 @@ use std::io;
 use std::path::PathBuf;
 
 use jiff::Timestamp;
-use opilio_frontier::Standing;
+use opilio_frontier::{QueueReport, Standing, UriRecord};
 use opilio_uri::{HopPath, Uri};
 use serde::{Deserialize, Serialize};
 
@@ -37,6 +37,17 @@ pub use import::{
 };
 pub use input::{Damage, LINE_BYTES_MAX};
 pub use reader::{BadLine, Extent, Format, Problem, Reader};
+
+/// A URI as a line of an export has it.
+pub(crate) fn uri_as_json(record: UriRecord) -> serde_json::Value {
+    // Our own types always serialise.
+    serde_json::to_value(json_lines::UriLine::from(record)).unwrap_or_default()
+}
+
+/// A queue as a line of an export has it.
+pub(crate) fn queue_as_json(report: QueueReport) -> serde_json::Value {
+    serde_json::to_value(json_lines::QueueLine::from(report)).unwrap_or_default()
+}
 
 /// What one line, or all lines about one URI together, say of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

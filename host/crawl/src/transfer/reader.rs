@@ -21,6 +21,16 @@ pub enum Format {
 }
 
 impl Format {
+    /// The words for it in reports.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Format::Journal => "recovery journal",
+            Format::CrawlLog => "crawl log",
+            Format::JsonLines => "JSON lines",
+        }
+    }
+
     /// Recognises a format by the first bytes of a file, as far as its first letters go.
     #[must_use]
     pub fn of(beginning: &[u8]) -> Option<Format> {

@@ -1,0 +1,38 @@
+//! The operator's hand on a job: what may be asked of it and done to it, whether a process runs it or not.
+//!
+//! ```text
+//! Command ─► Desk::perform ─► Answer …
+//!              │ frontier, profile, log of the job; where it runs, its pause, fetches in flight, scope
+//! running:     socket.rs takes commands from the job's socket
+//! not running: carry_out opens the job for one command
+//! ```
+//! Commands know nothing of how they came. Every one that changes anything is a line in the job's `job.log`. Nothing
+//! here holds the frontier for longer than one bounded part of a command, and nothing holds it while an answer is on
+//! its way.
+
+mod answer;
+mod command;
+mod desk;
+mod job_log;
+mod live;
+mod perform;
+mod reach;
+mod seed;
+mod snapshot;
+#[cfg(unix)]
+mod socket;
+#[cfg(not(unix))]
+#[path = "control/no_socket.rs"]
+mod socket;
+
+pub use answer::{Answer, CheckedStore, FetchInFlight, Standing, Status, WhyAnswer};
+pub use command::{By, Command, DoneElsewhere, ExportFormat, QueueStateFilter, Request, Which};
+pub use desk::{ControlError, Fault};
+pub use reach::carry_out;
+pub use snapshot::{Checkpoint, restore};
+
+pub(crate) use desk::Running;
+use desk::Desk;
+pub(crate) use job_log::JobLog;
+pub(crate) use live::{Flight, Live};
+pub(crate) use socket::Server;

@@ -1,0 +1,146 @@
+//! What commands are performed on, and why they are refused.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use opilio_frontier::Frontier;
+use opilio_profile::Profile;
+use serde::{Deserialize, Serialize};
+
+use super::{JobLog, Live};
+use crate::context::Context;
+use crate::crawl::{Stop, View};
+
+/// A job as commands see it.
+pub(crate) struct Desk<'a> {
+    pub(super) job: &'a Path,
+    pub(super) profile: &'a Arc<Profile>,
+    pub(super) log: &'a JobLog,
+    /// None: no process runs it but the one that performs the command.
+    pub(super) running: Option<&'a Running>,
+    frontier: &'a Mutex<Frontier>,
+}
+
+/// A crawl at work, as commands see it.
+#[derive(Clone)]
+pub(crate) struct Running {
+    pub(crate) context: Arc<Context>,
+    pub(crate) live: Arc<Live>,
+    pub(crate) stop: Stop,
+    pub(crate) view: View,
+    pub(crate) job: PathBuf,
+    pub(crate) log: Arc<JobLog>,
+}
+
+impl Running {
+    /// What commands are performed on.
+    pub(super) fn desk(&self) -> Desk<'_> {
+        Desk {
+            job: &self.job,
+            profile: &self.context.profile,
+            log: &self.log,
+            running: Some(self),
+            frontier: &self.context.frontier,
+        }
+    }
+}
+
+impl<'a> Desk<'a> {
+    /// Of a job that this process alone has opened.
+    pub(super) fn new(
+        job: &'a Path,
+        profile: &'a Arc<Profile>,
+        frontier: &'a Mutex<Frontier>,
+        log: &'a JobLog,
+    ) -> Desk<'a> {
+        Desk {
+            job,
+            profile,
+            log,
+            running: None,
+            frontier,
+        }
+    }
+
+    /// The frontier, for one bounded part of a command. Never held while an answer is on its way.
+    pub(super) fn frontier(&self) -> MutexGuard<'a, Frontier> {
+        self.frontier.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What only a running crawl has.
+    pub(super) fn running(&self, what: &str) -> Result<&'a Running, ControlError> {
+        self.running.ok_or_else(|| {
+            ControlError::new(
+                Fault::State,
+                format!("no process runs job {}: {what}", self.job.display()),
+            )
+        })
+    }
+
+    /// The dispatcher should look again: what may be fetched has changed.
+    pub(super) fn nudge(&self) {
+        if let Some(running) = self.running {
+            running.live.nudge();
+        }
+    }
+}
+
+/// Why a command was not carried out, or not to its end.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub struct ControlError {
+    /// Whose fault it is.
+    pub fault: Fault,
+    /// A sentence.
+    pub message: String,
+}
+
+/// Whose fault it is that a command was not carried out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Fault {
+    /// The command's: as it stands it can never be carried out.
+    Request,
+    /// Nobody's: it does not fit what the job is or does now.
+    State,
+    /// Opilio's or the machine's: a full disk, a damaged store.
+    Failure,
+}
+
+impl ControlError {
+    pub(super) fn new(fault: Fault, message: impl Into<String>) -> ControlError {
+        ControlError {
+            fault,
+            message: message.into(),
+        }
+    }
+
+    /// A failure, with its causes.
+    pub(super) fn failure(problem: &dyn std::error::Error) -> ControlError {
+        ControlError::new(Fault::Failure, crate::stacks::chain(problem))
+    }
+
+    /// A failure about a file.
+    pub(super) fn file(path: &Path, problem: &std::io::Error) -> ControlError {
+        ControlError::new(
+            Fault::Failure,
+            format!("cannot use {}: {problem}", path.display()),
+        )
+    }
+}
+
+impl From<opilio_frontier::Error> for ControlError {
+    fn from(problem: opilio_frontier::Error) -> ControlError {
+        ControlError::failure(&problem)
+    }
+}
+
+impl From<crate::JobError> for ControlError {
+    fn from(problem: crate::JobError) -> ControlError {
+        let fault = match &problem {
+            crate::JobError::Io { .. } => Fault::Failure,
+            _ => Fault::State,
+        };
+        ControlError::new(fault, crate::stacks::chain(&problem))
+    }
+}

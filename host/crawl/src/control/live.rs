@@ -1,0 +1,176 @@
+//! What only a running crawl has: its pause, what is in flight, and a way to wake who waits.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use jiff::Timestamp;
+use opilio_frontier::Ticket;
+use tokio::sync::Notify;
+
+use super::{FetchInFlight, Standing};
+
+/// Shared by the dispatcher, the workers and whoever gives commands.
+#[derive(Default)]
+pub(crate) struct Live {
+    state: Mutex<State>,
+    /// Wakes the dispatcher: something has changed that it should look at.
+    nudge: Notify,
+}
+
+#[derive(Default)]
+struct State {
+    is_pause_asked: bool,
+    /// The dispatcher has seen that it is to begin nothing.
+    holds: bool,
+    in_flight: HashMap<Ticket, InFlight>,
+}
+
+struct InFlight {
+    uri: String,
+    since: Timestamp,
+    stage: Stage,
+    cancelled: Arc<Notify>,
+}
+
+/// How far a URI in flight is, as far as breaking it off goes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// Nothing was asked for yet, or the answer is on its way.
+    Fetching,
+    /// The operator wants it broken off.
+    Cancelled,
+    /// The answer is here, and is being dealt with.
+    Fetched,
+}
+
+/// A URI in flight, from when it is issued until it is back.
+pub(crate) struct Flight {
+    live: Arc<Live>,
+    ticket: Ticket,
+    cancelled: Arc<Notify>,
+}
+
+/// What became of the wish to break off a fetch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Cancelled {
+    /// It will be.
+    Asked,
+    /// Its answer has come already, and is being dealt with.
+    TooLate,
+    /// It is not in process.
+    NotInProcess,
+}
+
+impl Live {
+    /// A URI takes off.
+    pub(crate) fn begin(self: &Arc<Self>, ticket: Ticket, uri: &str) -> Flight {
+        let cancelled = Arc::new(Notify::new());
+        self.state().in_flight.insert(
+            ticket,
+            InFlight {
+                uri: uri.to_owned(),
+                since: Timestamp::now(),
+                stage: Stage::Fetching,
+                cancelled: cancelled.clone(),
+            },
+        );
+        Flight {
+            live: self.clone(),
+            ticket,
+            cancelled,
+        }
+    }
+
+    /// Whether the dispatcher is to begin nothing. By asking it has seen it, so that nothing is called paused while a URI
+    /// is just being issued.
+    pub(crate) fn holds(&self) -> bool {
+        let mut state = self.state();
+        state.holds = state.is_pause_asked;
+        state.holds
+    }
+
+    /// Something has changed that the dispatcher should look at.
+    pub(crate) fn nudge(&self) {
+        self.nudge.notify_one();
+    }
+
+    /// Until somebody nudges.
+    pub(crate) async fn nudged(&self) {
+        self.nudge.notified().await;
+    }
+
+    /// Asks for a pause, or for its end. False where it is so already.
+    pub(super) fn pause(&self, is_pause_asked: bool) -> bool {
+        let mut state = self.state();
+        let changed = state.is_pause_asked != is_pause_asked;
+        state.is_pause_asked = is_pause_asked;
+        drop(state);
+        self.nudge();
+        changed
+    }
+
+    pub(super) fn standing(&self) -> Standing {
+        let state = self.state();
+        match (state.is_pause_asked, state.holds) {
+            (false, _) => Standing::Running,
+            (true, true) if state.in_flight.is_empty() => Standing::Paused,
+            (true, _) => Standing::Pausing,
+        }
+    }
+
+    /// What is in flight, the oldest first.
+    pub(super) fn in_flight(&self, max: usize) -> Vec<FetchInFlight> {
+        let state = self.state();
+        let mut all: Vec<&InFlight> = state.in_flight.values().collect();
+        all.sort_by_key(|flight| flight.since);
+        let some = all.into_iter().take(max);
+        some.map(|flight| FetchInFlight {
+            uri: flight.uri.clone(),
+            since: flight.since,
+        })
+        .collect()
+    }
+
+    /// Breaks off the fetch of a URI.
+    pub(super) fn cancel(&self, uri: &str) -> Cancelled {
+        let mut state = self.state();
+        let mut flights = state.in_flight.values_mut();
+        let Some(flight) = flights.find(|flight| flight.uri == uri) else {
+            return Cancelled::NotInProcess;
+        };
+        if flight.stage == Stage::Fetched {
+            return Cancelled::TooLate;
+        }
+        flight.stage = Stage::Cancelled;
+        flight.cancelled.notify_one();
+        Cancelled::Asked
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Flight {
+    /// Fetches, unless the operator wants it broken off; none where that is so. Later wishes come too late.
+    pub(crate) async fn unless_cancelled<T>(&self, fetch: impl Future<Output = T>) -> Option<T> {
+        let fetched = tokio::select! {
+            biased;
+            () = self.cancelled.notified() => return None,
+            fetched = fetch => fetched,
+        };
+        let mut state = self.live.state();
+        let stage = &mut state.in_flight.get_mut(&self.ticket)?.stage;
+        if *stage == Stage::Cancelled {
+            return None;
+        }
+        *stage = Stage::Fetched;
+        Some(fetched)
+    }
+}
+
+impl Drop for Flight {
+    fn drop(&mut self) {
+        self.live.state().in_flight.remove(&self.ticket);
+    }
+}

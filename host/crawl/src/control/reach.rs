@@ -1,0 +1,153 @@
+//! How a command reaches a job: through the socket of the process that runs it, or by opening the job for it.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use jiff::Timestamp;
+use opilio_frontier::{Finding, Frontier};
+
+use super::socket::Connection;
+use super::{Answer, CheckedStore, Command, ControlError, Desk, Fault, JobLog, Request};
+use crate::crawl::CrawlError;
+use crate::job::{Copies, Job, is_job};
+use crate::policy;
+
+/// Takes a command to the job in this directory and its answers back. `say` answers whether anybody still listens. The
+/// last answer is [`Answer::End`] or [`Answer::Refused`].
+///
+/// Blocks until the command is carried out.
+///
+/// # Errors
+/// [`ControlError`] where the job cannot be reached.
+pub fn carry_out(
+    job: &Path,
+    request: &Request,
+    say: &mut dyn FnMut(Answer) -> bool,
+) -> Result<(), ControlError> {
+    if !is_job(job) {
+        return Err(ControlError::new(
+            Fault::Request,
+            format!("{} is no job: it has no job.json", job.display()),
+        ));
+    }
+    if let Some(connection) = Connection::open(job)? {
+        return connection.ask(request, say);
+    }
+    let held = Held::open(job)?;
+    if let Command::Check { repair } = request.command {
+        return held.check(repair, request, say);
+    }
+    let opened = held.open_frontier()?;
+    opened.desk().perform(request, say);
+    opened.frontier().persist()?;
+    Ok(())
+}
+
+/// A job that this process holds for a command.
+struct Held {
+    job: Job,
+    profile: Arc<opilio_profile::Profile>,
+    log: JobLog,
+}
+
+/// With its frontier.
+struct Opened {
+    held: Held,
+    frontier: Mutex<Frontier>,
+}
+
+impl Held {
+    fn open(directory: &Path) -> Result<Held, ControlError> {
+        // What a job that exists is made of does not come from here.
+        let nothing = Copies {
+            profile: "",
+            name: "",
+            seeds: &[],
+            base: Path::new(""),
+        };
+        let job = Job::open(directory, &nothing, Timestamp::now()).map_err(|problem| {
+            match problem {
+                crate::JobError::InUse { process, .. } => ControlError::new(
+                    Fault::State,
+                    format!(
+                        "job {} is held by process {process}, which takes no commands now: it begins, ends, or works on another command; try again",
+                        directory.display()
+                    ),
+                ),
+                other => other.into(),
+            }
+        })?;
+        let profile = crate::crawl::frozen_profile(directory).map_err(|problem| match problem {
+            CrawlError::Profile(faults) => ControlError::new(
+                Fault::State,
+                format!("the job's profile.toml has faults\n{faults}"),
+            ),
+            other => ControlError::failure(&other),
+        })?;
+        let profile = Arc::new(profile);
+        let logs = directory.join(&profile.logs.directory);
+        let log = JobLog::open(&logs).map_err(|problem| ControlError::file(&logs, &problem))?;
+        Ok(Held { job, profile, log })
+    }
+
+    fn open_frontier(self) -> Result<Opened, ControlError> {
+        let config = policy::frontier_config(&self.profile);
+        let frontier = Frontier::open(&self.job.state(), config)?;
+        Ok(Opened {
+            held: self,
+            frontier: Mutex::new(frontier),
+        })
+    }
+
+    /// Looks through the store, which nobody has open.
+    fn check(
+        &self,
+        repair: bool,
+        request: &Request,
+        say: &mut dyn FnMut(Answer) -> bool,
+    ) -> Result<(), ControlError> {
+        let config = policy::frontier_config(&self.profile);
+        let state = self.job.state();
+        let mut report = |finding: Finding| {
+            let (fault, key) = (finding.fault, finding.key);
+            let mut problem = format!("{key} {}", fault.what());
+            if finding.is_repaired {
+                problem.push_str(&format!("; repaired: {}", fault.remedy()));
+            }
+            say(Answer::Problem { problem });
+        };
+        let result = match repair {
+            true => Frontier::repair(&state, &config, &mut report),
+            false => Frontier::check(&state, &config, &mut report),
+        };
+        let words = match &result {
+            Ok(found) => format!("{} problems, {} repaired", found.findings, found.repaired),
+            Err(problem) => format!("refused: {}", crate::stacks::chain(problem)),
+        };
+        if repair {
+            let logged = self.log.action(&request.by, &request.command, &words);
+            logged.map_err(|problem| ControlError::file(&self.job.logs(), &problem))?;
+        }
+        let found = result?;
+        say(Answer::Checked(CheckedStore {
+            uris: found.uris,
+            queued: found.queued,
+            queues: found.queues,
+            problems: found.findings,
+            repaired: found.repaired,
+        }));
+        say(Answer::End);
+        Ok(())
+    }
+}
+
+impl Opened {
+    fn desk(&self) -> Desk<'_> {
+        let Held { job, profile, log } = &self.held;
+        Desk::new(job.directory(), profile, &self.frontier, log)
+    }
+
+    fn frontier(&self) -> std::sync::MutexGuard<'_, Frontier> {
+        self.desk().frontier()
+    }
+}

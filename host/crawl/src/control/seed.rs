@@ -1,0 +1,168 @@
+//! A seed is removed: from the job's own copies, from the scope, and from the queues what it alone brought in.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use jiff::Timestamp;
+use opilio_frontier::{Place, SweepAction, UriRecord};
+use opilio_profile::Seeds;
+use opilio_uri::{SurtPrefixSet, Uri, implied_surt_prefix};
+
+use super::perform::{Say, done};
+use super::{ControlError, Desk, Fault};
+use crate::job;
+
+impl Desk<'_> {
+    /// What waits that only the seed brought in is forgotten, so that it may be found again on another way. What has
+    /// been fetched for good stays known.
+    pub(super) fn remove_seed(&self, seed: &Uri, say: Say<'_>) -> Result<String, ControlError> {
+        let record = self.frontier().record(seed)?;
+        let is_seed = record.as_ref().is_some_and(|record| record.seed);
+        let is_struck = strike(self.job, seed)
+            .map_err(|(path, problem)| ControlError::file(&path, &problem))?;
+        if !is_seed && !is_struck {
+            return Err(ControlError::new(
+                Fault::State,
+                format!("{seed} is no seed of the job; seeds.txt there lists them"),
+            ));
+        }
+        if let Some(running) = self.running {
+            let prefixes = prefixes(self.job)
+                .map_err(|(path, problem)| ControlError::file(&path, &problem))?;
+            // Commands are carried out on threads that may wait.
+            tokio::runtime::Handle::current()
+                .block_on(running.context.replace_seed_prefixes(prefixes))
+                .map_err(|problem| ControlError::failure(&problem))?;
+        }
+        let is_unseeded = record.is_none() || self.frontier().unseed(seed, Timestamp::now())?;
+        let source = seed.as_str();
+        let is_meant = |record: &UriRecord| {
+            let is_its_own = record.source.as_deref() == Some(source) || record.uri == source;
+            is_its_own && matches!(record.place, Place::Queued { .. })
+        };
+        let swept = self.sweep_where(SweepAction::Forget, "", &is_meant, say)?;
+        let mut result = format!(
+            "removed from seeds and scope; {} waiting URIs that it brought in are forgotten",
+            swept.meant
+        );
+        if swept.in_process > 0 || !is_unseeded {
+            result.push_str(&format!(
+                ", {} are being fetched and stay: run the command again when they are done",
+                swept.in_process
+            ));
+        }
+        Ok(done(&result, say))
+    }
+}
+
+type FileError = (std::path::PathBuf, io::Error);
+
+/// Takes a seed out of the job's copies; false where it was in none. Its profile may name it, too, and stays as it was
+/// frozen: `removed-seeds.txt` goes before it.
+fn strike(job: &Path, seed: &Uri) -> Result<bool, FileError> {
+    let at = |path: &Path| {
+        let path = path.to_owned();
+        move |problem| (path, problem)
+    };
+    let file = job.join("seeds.txt");
+    let text = fs::read_to_string(&file).map_err(at(&file))?;
+    let Some(kept) = without_seed(&text, seed) else {
+        return Ok(false);
+    };
+    let removed = job.join(job::REMOVED_SEEDS);
+    let mut list = read_or_empty(&removed).map_err(at(&removed))?;
+    list.push_str(&format!("{seed}\n"));
+    // This one first: should the process die in between, the seed is removed nevertheless.
+    job::write_text(&removed, &list).map_err(at(&removed))?;
+    job::write_text(&file, &kept).map_err(at(&file))?;
+
+    let redirected = job.join(job::REDIRECTED_SEEDS);
+    let text = read_or_empty(&redirected).map_err(at(&redirected))?;
+    let is_of_another = |line: &&str| {
+        line.split_once(" # ")
+            .is_none_or(|(_, of)| of != seed.as_str())
+    };
+    let kept: String = text
+        .lines()
+        .filter(is_of_another)
+        .map(|line| format!("{line}\n"))
+        .collect();
+    if kept.len() != text.len() {
+        job::write_text(&redirected, &kept).map_err(at(&redirected))?;
+    }
+    Ok(true)
+}
+
+/// The list without the seed and the prefix that it was written with; none where it is not in it.
+fn without_seed(text: &str, seed: &Uri) -> Option<String> {
+    let is_seed = |line: &str| {
+        !line.starts_with(['+', '#']) && Uri::parse_seed(line).is_ok_and(|uri| uri == *seed)
+    };
+    // Without its slash, `http://example.org/` implies another prefix, which has a line of its own.
+    let written = seed.as_str().strip_suffix('/').unwrap_or(seed.as_str());
+    let wider = implied_surt_prefix(written).map(|prefix| format!("+{prefix}"));
+    let mut kept = String::new();
+    let mut is_found = false;
+    let mut is_behind_it = false;
+    for line in text.lines() {
+        let is_its_prefix = is_behind_it && wider.as_deref() == Ok(line);
+        is_behind_it = is_seed(line.trim());
+        is_found |= is_behind_it;
+        if !is_behind_it && !is_its_prefix {
+            kept.push_str(line);
+            kept.push('\n');
+        }
+    }
+    is_found.then_some(kept)
+}
+
+/// The prefixes of all seeds that are left.
+fn prefixes(job: &Path) -> Result<SurtPrefixSet, FileError> {
+    let file = job.join("seeds.txt");
+    let text = fs::read_to_string(&file).map_err(|problem| (file.clone(), problem))?;
+    let (seeds, _) = Seeds::parse("seeds.txt", &text);
+    let redirected = job::redirected_seeds(job);
+    let redirected = redirected
+        .iter()
+        .filter_map(|line| opilio_uri::surt_prefix_from_line(line).ok().flatten());
+    Ok(seeds.scope().into_iter().chain(redirected).collect())
+}
+
+fn read_or_empty(path: &Path) -> io::Result<String> {
+    match fs::read_to_string(path) {
+        Err(problem) if problem.kind() == io::ErrorKind::NotFound => Ok(String::new()),
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+
+    #[track_caller]
+    fn check(list: &str, seed: &str, expected: Option<&str>) {
+        let left = without_seed(list, &Uri::parse_seed(seed).unwrap());
+        assert_eq!(left.as_deref(), expected, "{list:?} without {seed}");
+    }
+
+    #[test]
+    fn a_seed_goes_with_the_prefix_it_was_written_with_and_with_no_other() {
+        let list = "http://a.org/\n+http://(org,a,\nhttp://b.org/x\n+http://(org,c,\n";
+        check(
+            list,
+            "http://a.org",
+            Some("http://b.org/x\n+http://(org,c,\n"),
+        );
+        check(
+            list,
+            "http://b.org/x",
+            Some("http://a.org/\n+http://(org,a,\n+http://(org,c,\n"),
+        );
+        check(list, "http://c.org/", None);
+        check("# http://a.org/\n", "http://a.org/", None);
+        check("a.org\n", "http://a.org/", Some(""));
+    }
+}

@@ -1,0 +1,224 @@
+//! A checkpoint of a job: its frontier as it was at one moment, its own copies of profile and seeds, and a list of its
+//! WARC files as they were. The job goes on meanwhile; from the checkpoint a new job is made that goes on from there.
+//!
+//! ```text
+//! CHECKPOINT/checkpoint.json   written last: without it the checkpoint is none
+//! CHECKPOINT/job.json.copy, profile.toml, seeds.txt, redirected-seeds.txt, removed-seeds.txt
+//! CHECKPOINT/state/            the frontier
+//! ```
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::perform::Say;
+use super::{Answer, ControlError, Desk, Fault};
+use crate::job;
+
+/// The version of the layout above.
+const VERSION: u32 = 1;
+
+/// What tells a whole checkpoint.
+const DESCRIPTION: &str = "checkpoint.json";
+
+/// The job's `job.json`, by another name so that nobody takes the checkpoint for a job.
+const JOB_COPY: &str = "job.json.copy";
+
+/// The job's other copies; those that are not there are none.
+const COPIES: [&str; 4] = [
+    "profile.toml",
+    "seeds.txt",
+    job::REDIRECTED_SEEDS,
+    job::REMOVED_SEEDS,
+];
+
+/// A checkpoint as its `checkpoint.json` describes it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Checkpoint {
+    /// Version of its layout.
+    pub version: u32,
+    /// Where it was made.
+    pub directory: PathBuf,
+    /// The job it was made of.
+    pub job: PathBuf,
+    /// The moment it shows.
+    pub made: Timestamp,
+    /// URIs known.
+    pub uris: u64,
+    /// Bytes of the frontier, before compression.
+    pub bytes: u64,
+    /// WARC files; everything that the frontier knows as archived is within these sizes.
+    pub warcs: Vec<WarcFile>,
+}
+
+/// A WARC file at the time of a checkpoint.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WarcFile {
+    /// Its name; one that was being written ends in `.open`.
+    pub file: String,
+    /// Its size then.
+    pub bytes: u64,
+}
+
+impl Desk<'_> {
+    pub(super) fn checkpoint(
+        &self,
+        to: Option<&Path>,
+        say: Say<'_>,
+    ) -> Result<String, ControlError> {
+        let made = Timestamp::now();
+        let directory = match to {
+            Some(to) => to.to_owned(),
+            None => {
+                let parent = self.job.join("checkpoints");
+                fs::create_dir_all(&parent)
+                    .map_err(|problem| ControlError::file(&parent, &problem))?;
+                parent.join(made.strftime("%Y%m%d%H%M%S%3f").to_string())
+            }
+        };
+        fs::create_dir(&directory).map_err(|problem| match problem.kind() {
+            io::ErrorKind::AlreadyExists => ControlError::new(
+                Fault::Request,
+                format!(
+                    "{} is there already; name another directory",
+                    directory.display()
+                ),
+            ),
+            _ => ControlError::file(&directory, &problem),
+        })?;
+        // Taken at once; written while the crawl goes on.
+        let frontier = self.frontier().checkpoint();
+        let summary = frontier.write(&directory.join("state"))?;
+        let failed = |(path, problem): (PathBuf, io::Error)| ControlError::file(&path, &problem);
+        // Behind the frontier's moment, so that all it knows as archived is within.
+        let warcs = warcs(&self.job.join(&self.profile.archive.directory)).map_err(failed)?;
+        copy_some(self.job, &directory, &COPIES).map_err(failed)?;
+        copy(&self.job.join("job.json"), &directory.join(JOB_COPY)).map_err(failed)?;
+        let checkpoint = Checkpoint {
+            version: VERSION,
+            directory: directory.clone(),
+            job: self.job.to_owned(),
+            made,
+            uris: summary.uris,
+            bytes: summary.bytes,
+            warcs,
+        };
+        let description = directory.join(DESCRIPTION);
+        let text = serde_json::to_string_pretty(&checkpoint)
+            .map_err(|problem| ControlError::failure(&problem))?;
+        job::write_text(&description, &format!("{text}\n"))
+            .map_err(|problem| ControlError::file(&description, &problem))?;
+        let result = format!("{} with {} URIs", directory.display(), checkpoint.uris);
+        say(Answer::Checkpoint(checkpoint));
+        Ok(result)
+    }
+}
+
+/// Makes a new job from a checkpoint. `opilio crawl` goes on with it; the WARC files stay with the old job.
+///
+/// # Errors
+/// [`ControlError`]; where `job` is there already, or `checkpoint` is none, nothing has been made.
+pub fn restore(checkpoint: &Path, job: &Path) -> Result<Checkpoint, ControlError> {
+    let description = checkpoint.join(DESCRIPTION);
+    let text = fs::read_to_string(&description).map_err(|problem| match problem.kind() {
+        io::ErrorKind::NotFound => ControlError::new(
+            Fault::Request,
+            format!(
+                "{} is no checkpoint, or one that was never finished: it has no {DESCRIPTION}",
+                checkpoint.display()
+            ),
+        ),
+        _ => ControlError::file(&description, &problem),
+    })?;
+    let made: Checkpoint = serde_json::from_str(&text).map_err(|problem| {
+        ControlError::new(
+            Fault::Request,
+            format!("{} cannot be understood: {problem}", description.display()),
+        )
+    })?;
+    if made.version != VERSION {
+        return Err(ControlError::new(
+            Fault::Request,
+            format!(
+                "{} has layout version {}, this build reads {VERSION}; use the version that made it",
+                checkpoint.display(),
+                made.version
+            ),
+        ));
+    }
+    if job.exists() && fs::read_dir(job).map_or(true, |mut entries| entries.next().is_some()) {
+        return Err(ControlError::new(
+            Fault::Request,
+            format!("{} is there already; name a new directory", job.display()),
+        ));
+    }
+    let failed = |(path, problem): (PathBuf, io::Error)| ControlError::file(&path, &problem);
+    fs::create_dir_all(job).map_err(|problem| ControlError::file(job, &problem))?;
+    copy_folder(&checkpoint.join("state"), &job.join("state")).map_err(failed)?;
+    copy_some(checkpoint, job, &COPIES).map_err(failed)?;
+    // Last, so that a job that was made halfway is no job yet.
+    copy(&checkpoint.join(JOB_COPY), &job.join("job.json")).map_err(failed)?;
+    Ok(made)
+}
+
+type FileError = (PathBuf, io::Error);
+
+fn warcs(folder: &Path) -> Result<Vec<WarcFile>, FileError> {
+    let at = |problem| (folder.to_owned(), problem);
+    let mut warcs = Vec::new();
+    for entry in fs::read_dir(folder).map_err(at)? {
+        let entry = entry.map_err(at)?;
+        let mut file = entry.file_name().to_string_lossy().into_owned();
+        let mut found = entry.metadata();
+        if let (Err(_), Some(finished)) = (&found, file.strip_suffix(".open")) {
+            // Finished meanwhile, and so renamed.
+            file = finished.to_owned();
+            found = fs::metadata(folder.join(&file));
+        }
+        let found = found.map_err(at)?;
+        if found.is_file() {
+            warcs.push(WarcFile {
+                file,
+                bytes: found.len(),
+            });
+        }
+    }
+    warcs.sort_by(|a, b| a.file.cmp(&b.file));
+    warcs.dedup_by(|a, b| a.file == b.file);
+    Ok(warcs)
+}
+
+fn copy_some(from: &Path, to: &Path, names: &[&str]) -> Result<(), FileError> {
+    for name in names {
+        if from.join(name).exists() {
+            copy(&from.join(name), &to.join(name))?;
+        }
+    }
+    Ok(())
+}
+
+/// Everything but the lock, which belongs to whoever holds it.
+fn copy_folder(from: &Path, to: &Path) -> Result<(), FileError> {
+    fs::create_dir_all(to).map_err(|problem| (to.to_owned(), problem))?;
+    let at = |problem| (from.to_owned(), problem);
+    for entry in fs::read_dir(from).map_err(at)? {
+        let entry = entry.map_err(at)?;
+        let (path, target) = (entry.path(), to.join(entry.file_name()));
+        if entry.file_type().map_err(at)?.is_dir() {
+            copy_folder(&path, &target)?;
+        } else if entry.file_name() != "lock" {
+            copy(&path, &target)?;
+        }
+    }
+    Ok(())
+}
+
+fn copy(from: &Path, to: &Path) -> Result<(), FileError> {
+    fs::copy(from, to).map_err(|problem| (from.to_owned(), problem))?;
+    File::open(to)
+        .and_then(|file| file.sync_all())
+        .map_err(|problem| (to.to_owned(), problem))
+}
