@@ -75,15 +75,16 @@ impl<'a> Chain<'a> {
     /// A URI as the frontier issued it.
     pub(crate) fn new(context: &'a Arc<Context>, issue: &'a Issue) -> Chain<'a> {
         let started = records::to_millisecond(Timestamp::now());
+        let settings = context.profile.effective_with(&opilio_profile::Context {
+            source: issue.record.source.as_deref(),
+            now: Some(started),
+            ..opilio_profile::Context::of(&issue.uri)
+        });
         Chain {
             context,
             issue,
-            settings: context.profile.effective_with(&opilio_profile::Context {
-                source: issue.record.source.as_deref(),
-                now: Some(started),
-                ..opilio_profile::Context::of(&issue.uri)
-            }),
-            stacks: context.stacks(),
+            stacks: context.stacks_of(&settings),
+            settings,
             started,
         }
     }
