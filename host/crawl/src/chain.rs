@@ -82,16 +82,17 @@ impl<'a> Chain<'a> {
         flight: &'a Flight,
     ) -> Chain<'a> {
         let started = records::to_millisecond(Timestamp::now());
+        let settings = context.profile.effective_with(&opilio_profile::Context {
+            source: issue.record.source.as_deref(),
+            now: Some(started),
+            ..opilio_profile::Context::of(&issue.uri)
+        });
         Chain {
             context,
             issue,
             flight,
-            settings: context.profile.effective_with(&opilio_profile::Context {
-                source: issue.record.source.as_deref(),
-                now: Some(started),
-                ..opilio_profile::Context::of(&issue.uri)
-            }),
-            stacks: context.stacks(),
+            stacks: context.stacks_of(&settings),
+            settings,
             started,
         }
     }

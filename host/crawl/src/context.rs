@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use opilio_archive::{Location, Record, Writers};
 use opilio_fetch::Fetcher;
 use opilio_frontier::Frontier;
-use opilio_profile::Profile;
+use opilio_profile::{Profile, Settings};
 use opilio_sandbox::Fault;
 use opilio_uri::{SurtPrefixSet, Uri};
 
@@ -64,6 +64,8 @@ pub(crate) struct Counters {
     pub lines: AtomicU64,
     pub faults: AtomicU64,
     pub out_of_scope: AtomicU64,
+    /// Milliseconds of this process that the frontier's statistics have.
+    pub run_time: AtomicU64,
 }
 
 impl Counters {
@@ -138,6 +140,11 @@ impl Context {
             .read()
             .unwrap_or_else(PoisonError::into_inner)
             .clone()
+    }
+
+    /// The plugins in force now for what these settings hold for.
+    pub(crate) fn stacks_of(&self, settings: &Settings) -> Arc<Stacks> {
+        self.stacks().selected(settings, self.profile.settings())
     }
 
     /// Writes the records of one capture. They have reached the operating system when this returns.

@@ -41,6 +41,12 @@ const SYNC_INTERVAL_MIN: Duration = Duration::from_secs(1);
 /// Longest pause before the frontier is asked again, so that a clock that is set back costs no more than this.
 const PAUSE_MAX: Duration = Duration::from_secs(60);
 
+/// How often the time is looked at.
+const TIME_INTERVAL: Duration = Duration::from_secs(30);
+
+/// Queues resolved at once.
+const QUEUES_RESOLVED: usize = 500;
+
 /// Seeds given to the frontier at once.
 const SEED_BATCH: usize = 10_000;
 
@@ -90,6 +96,14 @@ pub enum CrawlError {
     /// The frontier cannot be opened.
     #[error(transparent)]
     Frontier(#[from] opilio_frontier::Error),
+    /// The job's profile names URIs or queues in another way than when the job was made.
+    #[error(
+        "the job's profile says otherwise than when the job was made which URIs count as the same or how queues are named ([canonicalization], frontier.queue-key, frontier.parallel-queues, queue.name): put it back, or make a new job; then it said {then}"
+    )]
+    Identity {
+        /// What it said, as JSON.
+        then: String,
+    },
     /// The archive cannot be opened.
     #[error(transparent)]
     Archive(#[from] opilio_archive::Error),
@@ -359,7 +373,8 @@ impl Plan {
         job.add_seeds(&seeds)?;
         job.restore_seeds(&profile.seeds)?;
         let profile = Arc::new(profile);
-        let frontier = Frontier::open(&job.state(), policy::frontier_config(&profile))?;
+        let mut frontier = Frontier::open(&job.state(), policy::frontier_config(&profile))?;
+        keep_identity(&mut frontier, &profile)?;
         let baseline = frontier.statistics();
         let fetcher = Fetcher::new(fetch_config(&profile, &job))?;
         let (writers, repaired) = open_archive(&profile, &stacks, &job)?;
@@ -584,6 +599,7 @@ impl Crawl {
             false => "a new job",
         };
         self.log.crawl("begin", words);
+        let keeping = tokio::spawn(keep_time(self.context.clone(), self.began));
         let end = match self.dispatch().await {
             Ok(end) => end,
             Err(halt) => End::Halted(stacks::chain(&halt)),
@@ -591,7 +607,7 @@ impl Crawl {
         if let Some(server) = server {
             server.close().await;
         }
-        for task in timer.into_iter().chain(syncing) {
+        for task in timer.into_iter().chain(syncing).chain([keeping]) {
             task.abort();
         }
         self.close(end)
@@ -739,7 +755,8 @@ impl Crawl {
                 end = End::Halted(problem);
             }
         };
-        if let Err(problem) = self.context.frontier().persist() {
+        let kept = keep_run_time(&self.context, self.began);
+        if let Err(problem) = kept.and_then(|()| self.context.frontier().persist()) {
             halt(stacks::chain(&problem));
         }
         let warcs = match self.context.writers.finish() {
@@ -780,6 +797,65 @@ struct Since {
 fn novel(statistics: &Statistics) -> u64 {
     let revisits = statistics.revisits;
     statistics.visits - revisits.unchanged - revisits.not_modified - revisits.unknown
+}
+
+/// What fixes the identity of URIs and queues is fixed with the first start of a job.
+fn keep_identity(frontier: &mut Frontier, profile: &Profile) -> Result<(), CrawlError> {
+    let identity = profile.identity();
+    match frontier.identity()? {
+        Some(then) if then != identity.as_bytes() => Err(CrawlError::Identity {
+            then: String::from_utf8_lossy(&then).into_owned(),
+        }),
+        Some(_) => Ok(()),
+        None => Ok(frontier.set_identity(identity.as_bytes())?),
+    }
+}
+
+/// Keeps what depends on the passing of time: time spent crawling in the frontier's statistics, and the settings of queues
+/// where overrides hold at some times of day alone. Queues are resolved anew once at the beginning, since the profile may
+/// have changed, in parts that hold nobody up.
+async fn keep_time(context: Arc<Context>, began: Instant) {
+    let mut resolved = None;
+    loop {
+        let now = Timestamp::now();
+        let settings_hash = context.profile.settings_hash_at(now);
+        let is_changed = resolved != Some(settings_hash);
+        resolved = Some(settings_hash);
+        let context = context.clone();
+        let kept = tokio::task::spawn_blocking(move || -> Result<(), opilio_frontier::Error> {
+            keep_run_time(&context, began)?;
+            if !is_changed {
+                return Ok(());
+            }
+            context.frontier().set_settings_hash(settings_hash);
+            let mut after = None;
+            loop {
+                let part =
+                    context
+                        .frontier()
+                        .resolve_queues(after.as_deref(), QUEUES_RESOLVED, now)?;
+                match part {
+                    Some(last) => after = Some(last),
+                    None => return Ok(()),
+                }
+            }
+        });
+        if let Ok(Err(problem)) = kept.await {
+            tracing::error!("{}", stacks::chain(&problem));
+        }
+        tokio::time::sleep(TIME_INTERVAL).await;
+    }
+}
+
+/// Adds what has passed since it was last added.
+fn keep_run_time(context: &Context, began: Instant) -> Result<(), opilio_frontier::Error> {
+    let passed = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+    let before = context
+        .counters
+        .run_time
+        .fetch_max(passed, Ordering::Relaxed);
+    let since = Duration::from_millis(passed.saturating_sub(before));
+    context.frontier().add_run_time(since)
 }
 
 /// Forces the frontier's journal to the disk now and then, so that power loss costs no more than the interval.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use opilio_frontier::{
     Candidate, Config, GroupSettings, Politeness, PrecedencePolicy, QueueSettings, Quota, Resolver,
 };
@@ -32,8 +33,9 @@ pub(crate) fn frontier_config(profile: &Arc<Profile>) -> Config {
     let resolved = profile.clone();
     Config {
         queue: QueueSettings::default(),
+        // What depends on the time of day is resolved anew when the hash says so: `resolve_queues` in `crawl.rs`.
         resolver: Some(Resolver::new(move |queue| queue_settings(&resolved, queue))),
-        settings_hash: profile.settings_hash(),
+        settings_hash: profile.settings_hash_at(Timestamp::now()),
         group: GroupSettings {
             valence: small(profile.group.valence),
             min_delay: profile.group.min_delay,
@@ -59,7 +61,7 @@ pub(crate) fn frontier_config(profile: &Arc<Profile>) -> Config {
 
 /// What is set for a queue, from its name alone.
 fn queue_settings(profile: &Profile, name: &str) -> QueueSettings {
-    let settings = profile.queue_settings(name);
+    let settings = profile.queue_settings_at(name, Timestamp::now());
     let queue = &settings.queue;
     let politeness = &settings.politeness;
     let retry = &settings.retry;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use opilio_archive::{Digest, PluginInForce};
 use opilio_profile::{Component as ComponentOrigin, Fault, Faults, Instance, Profile, Stage};
@@ -62,6 +62,20 @@ pub(crate) struct Stacks {
     pub digest_hash: u64,
     /// Plugins that are given the prefixes of the seeds.
     seeded: Vec<Seeded>,
+    /// Every plugin that the profile names, those that stand in stacks of overrides alone among them.
+    plugins: BTreeMap<String, Plugin>,
+    /// Stacks of overrides, as far as they have been asked for.
+    variants: Variants,
+}
+
+/// Stacks by what a profile writes of them. A clone begins empty: it may hold other plugins.
+#[derive(Default)]
+struct Variants(Mutex<Vec<(opilio_profile::Stacks, Arc<Stacks>)>>);
+
+impl Clone for Variants {
+    fn clone(&self) -> Self {
+        Self::default()
+    }
 }
 
 /// A plugin that is given the prefixes of the seeds, and how to configure it with others: from the component that was
@@ -98,10 +112,14 @@ pub(crate) fn load(
             Err(more) => faults.append(more),
         }
     }
+    let default = &profile.settings().stacks;
     let stacks = Stacks {
         seeded,
-        ..stack(profile, &plugins, &mut faults)
+        ..stack(default, &plugins, &mut |stage, index, problem| {
+            faults.push(profile.fault_at(&format!("/stacks/{stage}/{index}"), problem));
+        })
     };
+    let stacks = Stacks { plugins, ..stacks };
     if faults.is_empty() {
         Ok(stacks)
     } else {
@@ -145,11 +163,37 @@ impl Stacks {
                     staged.plugin = plugin.clone();
                 }
             }
+            stacks.plugins.insert(seeded.name.clone(), plugin);
         }
         stacks.extract_hash = hash_of(&stacks.extract);
         stacks.scope_hash = hash_of(&stacks.scope);
         stacks.digest_hash = hash_of(&stacks.digest);
         Ok(stacks)
+    }
+
+    /// The stacks that a URI's settings name, of these plugins.
+    pub(crate) fn selected(
+        self: &Arc<Self>,
+        settings: &opilio_profile::Settings,
+        default: &opilio_profile::Settings,
+    ) -> Arc<Stacks> {
+        if settings.stacks == default.stacks {
+            return self.clone();
+        }
+        let Variants(variants) = &self.variants;
+        let mut variants = variants.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, stacks)) = variants
+            .iter()
+            .find(|(written, _)| *written == settings.stacks)
+        {
+            return stacks.clone();
+        }
+        let stacks = stack(&settings.stacks, &self.plugins, &mut |stage, _, problem| {
+            tracing::error!(%stage, "{problem}; it is left out");
+        });
+        let stacks = Arc::new(stacks);
+        variants.push((settings.stacks.clone(), stacks.clone()));
+        stacks
     }
 
     /// Every plugin once, in the order of a URI's way.
@@ -367,8 +411,12 @@ fn limits(instance: &Instance, profile: &Profile) -> Limits {
     }
 }
 
-fn stack(profile: &Profile, plugins: &BTreeMap<String, Plugin>, faults: &mut Faults) -> Stacks {
-    let written = &profile.settings().stacks;
+/// The plugins that stacks name; `refuse` is told of those that cannot stand at their stage.
+fn stack(
+    written: &opilio_profile::Stacks,
+    plugins: &BTreeMap<String, Plugin>,
+    refuse: &mut dyn FnMut(Stage, usize, String),
+) -> Stacks {
     let mut take = |stage: Stage, kind: Kind, what: &str| -> Vec<Staged> {
         let mut staged = Vec::new();
         for (index, name) in written.stage(stage).iter().enumerate() {
@@ -389,8 +437,7 @@ fn stack(profile: &Profile, plugins: &BTreeMap<String, Plugin>, faults: &mut Fau
                     last_resort,
                 });
             } else {
-                let problem = format!("plugin \"{name}\" is no {what}");
-                faults.push(profile.fault_at(&format!("/stacks/{stage}/{index}"), &problem));
+                refuse(stage, index, format!("plugin \"{name}\" is no {what}"));
             }
         }
         staged

@@ -105,6 +105,11 @@ impl Frontier {
         self.config.precedence_floor = floor;
     }
 
+    /// The resolver's answers have changed: queues resolve their settings anew with their next change.
+    pub fn set_settings_hash(&mut self, settings_hash: u64) {
+        self.config.settings_hash = settings_hash;
+    }
+
     /// Resolves the settings of up to `queues_max` queues anew, from the one behind `after` on: after the profile has
     /// changed, for those that nothing else touches. The last one looked at; none at the end.
     ///

@@ -327,6 +327,36 @@ impl Profile {
         &self.document
     }
 
+    /// All that says which URIs count as the same and which queue they stand in, as JSON: what must not change once a job
+    /// has been made.
+    pub fn identity(&self) -> String {
+        let written = |pointer: &str| self.written.pointer(pointer).cloned().unwrap_or_default();
+        let overrides = written("/override");
+        let naming: Vec<Value> = overrides
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(|one| {
+                let name = one.pointer("/queue/name").filter(|name| !name.is_null());
+                let canonicalization = one.get("canonicalization");
+                (name.is_some() || canonicalization.is_some()).then(|| {
+                    serde_json::json!({
+                        "match": one.get("match"),
+                        "queue": name,
+                        "canonicalization": canonicalization,
+                    })
+                })
+            })
+            .collect();
+        serde_json::json!({
+            "queue-key": written("/frontier/queue-key"),
+            "parallel-queues": written("/frontier/parallel-queues"),
+            "canonicalization": written("/canonicalization"),
+            "overrides": naming,
+        })
+        .to_string()
+    }
+
     /// The settings that hold where no override says otherwise: for what is done once for the whole job, such as loading
     /// the plugins of every stack.
     pub fn settings(&self) -> &Settings {

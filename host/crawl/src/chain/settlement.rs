@@ -19,10 +19,18 @@ use crate::lanes::Lane;
 use crate::policy;
 use crate::records::{self, About, Keep, Previous};
 use crate::scope;
+use crate::stacks::Stacks;
 use crate::{found, standing};
 
 use super::exchange::HeaderVerdict;
 use super::{Chain, Entry, Turn, disregarded, status, transfer};
+
+/// Links that the same scope is asked about, and the same as its filters see them.
+struct Alike {
+    stacks: Arc<Stacks>,
+    links: Vec<FoundLink>,
+    found: Vec<opilio_sandbox::Candidate>,
+}
 
 impl Chain<'_> {
     /// A response that counts: digest, state, links, archive, wait.
@@ -40,7 +48,23 @@ impl Chain<'_> {
         let bodyless = not_modified || by_header;
         let mut annotations = exchange.annotations.clone();
 
-        let reading = self.read(&exchange, &head, bodyless, &notes).await?;
+        // A 304 seldom names a type; it is that of the version it stands for.
+        let media_type = head
+            .media_type()
+            .unwrap_or_else(|| self.issue.record.media_type.clone());
+        let settings = self
+            .context
+            .profile
+            .effective_with(&opilio_profile::Context {
+                source: self.issue.record.source.as_deref(),
+                now: Some(self.started),
+                media_type: Some(&media_type),
+                uri: &self.issue.uri,
+            });
+        let stacks = self.context.stacks_of(&settings);
+        let reading = self
+            .read(&exchange, &head, stacks.clone(), bodyless, &notes)
+            .await?;
         annotations.extend(reading.annotations.iter().cloned());
         self.context.faults(&reading.faults)?;
         if let Some(reason) = reading.rejected {
@@ -92,16 +116,7 @@ impl Chain<'_> {
         let location = self.context.archive(records).await?.into_iter().next();
 
         let visit = self.to_remember(&exchange, &head, &reading, &keep, location);
-        let settings = self
-            .context
-            .profile
-            .effective_with(&opilio_profile::Context {
-                source: self.issue.record.source.as_deref(),
-                now: Some(self.started),
-                media_type: Some(&visit.media_type),
-                uri: &self.issue.uri,
-            });
-        let wait = self.wait(&visit, &settings).await?;
+        let wait = self.wait(&visit, &settings, stacks).await?;
         let entry = Entry {
             status: exchange.status(),
             size: Some(exchange.payload.length()),
@@ -134,11 +149,12 @@ impl Chain<'_> {
         &self,
         exchange: &Arc<Exchange>,
         head: &ResponseHead,
+        stacks: Arc<Stacks>,
         bodyless: bool,
         notes: &Notes,
     ) -> Result<found::Reading, Halt> {
         let task = found::Task {
-            stacks: self.stacks.clone(),
+            stacks,
             exchange: exchange.clone(),
             head: head.clone(),
             uri: self.issue.uri.as_str().to_owned(),
@@ -194,32 +210,69 @@ impl Chain<'_> {
             let seed = record.source.as_deref().unwrap_or(self.issue.uri.as_str());
             self.context.seed_moved(seed, &redirect.uri).await?;
         }
-        let stacks = self.context.stacks();
-        let scope = stacks.scope_hash;
-        let judged = self
-            .context
-            .lanes
-            .run(Lane::Document, move || {
-                scope::judge(&stacks.scope, &Stage::Scope, &found, false)
-            })
-            .await?;
-        self.context.scope_faults(&judged)?;
         let mut accepted = Vec::new();
         let mut refused = Vec::new();
-        for (link, decision) in links.into_iter().zip(&judged.decisions) {
-            if decision.accepted {
-                accepted.push(Candidate {
-                    scope,
-                    ..self.candidate(link)
-                });
-            } else {
-                refused.push(Refused {
-                    reason: decision.because(),
-                    uri: link.uri,
-                });
+        for group in self.by_scope(links, found) {
+            let Alike {
+                stacks,
+                links,
+                found,
+            } = group;
+            let scope = stacks.scope_hash;
+            let judged = self
+                .context
+                .lanes
+                .run(Lane::Document, move || {
+                    scope::judge(&stacks.scope, &Stage::Scope, &found, false)
+                })
+                .await?;
+            self.context.scope_faults(&judged)?;
+            for (link, decision) in links.into_iter().zip(&judged.decisions) {
+                if decision.accepted {
+                    accepted.push(Candidate {
+                        scope,
+                        ..self.candidate(link)
+                    });
+                } else {
+                    refused.push(Refused {
+                        reason: decision.because(),
+                        uri: link.uri,
+                    });
+                }
             }
         }
         Ok((accepted, refused))
+    }
+
+    /// Links by the scope that holds for them; nearly always one for all.
+    fn by_scope(&self, links: Vec<FoundLink>, found: Vec<opilio_sandbox::Candidate>) -> Vec<Alike> {
+        let mut groups: Vec<Alike> = Vec::new();
+        for (link, found) in links.into_iter().zip(found) {
+            let settings = self
+                .context
+                .profile
+                .effective_with(&opilio_profile::Context {
+                    source: self.issue.record.source.as_deref(),
+                    now: Some(self.started),
+                    ..opilio_profile::Context::of(&link.uri)
+                });
+            let stacks = self.context.stacks_of(&settings);
+            let same = groups
+                .iter_mut()
+                .find(|group| group.stacks.scope_hash == stacks.scope_hash);
+            match same {
+                Some(group) => {
+                    group.links.push(link);
+                    group.found.push(found);
+                }
+                None => groups.push(Alike {
+                    stacks,
+                    links: vec![link],
+                    found: vec![found],
+                }),
+            }
+        }
+        groups
     }
 
     pub(super) fn candidate(&self, link: FoundLink) -> Candidate {
@@ -340,6 +393,7 @@ impl Chain<'_> {
         &self,
         visit: &Visit,
         settings: &Settings,
+        stacks: Arc<Stacks>,
     ) -> Result<Option<Duration>, Halt> {
         let record = &self.issue.record;
         match settings.strategy {
@@ -350,7 +404,6 @@ impl Chain<'_> {
             Strategy::Revisit => {}
         }
         let asked = standing::after(self.issue, self.started, visit);
-        let stacks = self.stacks.clone();
         let media_type = visit.media_type.clone();
         let answer = self
             .context
