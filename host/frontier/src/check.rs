@@ -59,8 +59,6 @@ pub enum Fault {
     NeedlessTurn,
     /// The line has a place that is not its queue's. The repair removes it.
     StrayTurn,
-    /// A URI counts as in process that does not stand in the queue. The repair removes the note.
-    StrayInProcess,
     /// The index of canonical forms does not know a URI: in another form it would be found again. The repair enters it.
     NoCanonical,
     /// The index of canonical forms knows what has no record: it would never be found. The repair removes it. Of many
@@ -281,7 +279,6 @@ impl Fault {
             Self::NotInLine => "has URIs to give and no place in the line",
             Self::NeedlessTurn => "has no URI and stands in the line",
             Self::StrayTurn => "has a second place in the line",
-            Self::StrayInProcess => "counts as in process and is not queued",
             Self::NoCanonical => "is not in the index of canonical forms",
             Self::StrayCanonical => "is in the index of canonical forms and has no record",
             Self::StrayEmbed => "is embedded by a page and has no record",
@@ -297,7 +294,7 @@ impl Fault {
             Self::Malformed(_) => "removed",
             Self::NotInQueue => "put back into its queue",
             Self::InBothOrders => "left waiting",
-            Self::Stray | Self::StrayInProcess | Self::StrayEmbed => "note removed",
+            Self::Stray | Self::StrayEmbed => "note removed",
             Self::NoQueue => "made anew",
             Self::WrongQueueCounts | Self::WrongReferrers | Self::WrongStatistics => "counted anew",
             Self::NotInLine => "lined up",

@@ -192,7 +192,7 @@ impl Store {
         Self::open_known(dir, config, lock)
     }
 
-    /// Opens a store of this format, and no other, without making or rewriting one.
+    /// Opens a store of this format, and no other, without making or rewriting one, and reads its files through first.
     pub(crate) fn open_existing(dir: &Path, config: &Config) -> Result<Self, Error> {
         match version(dir)? {
             Version::Missing => {
@@ -210,6 +210,7 @@ impl Store {
         }
         let lock = lock(dir)?;
         migrate::conclude(dir)?;
+        manifest::check_tables(dir, &dir.join(DATABASE))?;
         Self::open_known(dir, config, lock)
     }
 

@@ -7,7 +7,9 @@ use fjall::Keyspace;
 use super::{Check, Fault, queue_of, readable};
 use crate::{
     Error,
+    candidate::is_queue_name,
     change::Issued,
+    frontier::uri_of,
     instant::Millis,
     keys,
     memory::BusyQueue,
@@ -32,17 +34,20 @@ impl Check<'_> {
     pub(super) fn in_process(&mut self) -> Result<(), Error> {
         for guard in self.store.issued.iter() {
             let (key, value) = guard.into_inner()?;
-            let Ok(issued) = decode::<Issued>("a URI in process", &key, &value) else {
+            let issued = decode::<Issued>("a URI in process", &key, &value)
+                .ok()
+                .filter(|issued| {
+                    is_queue_name(&issued.queue) && uri_of(issued.record_key.as_bytes()).is_ok()
+                });
+            let Some(issued) = issued else {
                 self.found(Fault::Malformed("issued"), &key);
                 self.mend("issued", &key, None)?;
                 continue;
             };
+            // One that has been deleted or forgotten meanwhile costs its queue a rest, no more.
             let record = self.queued(issued.record_key.as_bytes())?;
             if record.is_some_and(|record| record.queue == issued.queue) {
                 self.busy.insert(issued.queue);
-            } else {
-                self.found(Fault::StrayInProcess, issued.record_key.as_bytes());
-                self.mend("issued", &key, None)?;
             }
         }
         self.write()

@@ -379,12 +379,12 @@ fn places_in_the_line_that_are_nobodys() {
 }
 
 #[test]
-fn a_note_of_a_uri_in_process_that_is_not() {
+fn a_note_of_what_is_in_process_that_cannot_be_read() {
     check(
         |store| {
             let issued = Issued {
-                record_key: "org,gone,)/#http".to_owned(),
-                queue: "org,gone,".to_owned(),
+                record_key: "no URI".to_owned(),
+                queue: "org,a,".to_owned(),
                 slot: 0,
                 group: None,
                 at: 0,
@@ -394,7 +394,7 @@ fn a_note_of_a_uri_in_process_that_is_not() {
             store.issued.insert("short", "").unwrap();
         },
         &[
-            (Fault::StrayInProcess, "org,gone,)/#http"),
+            (Fault::Malformed("issued"), "0000000000000007"),
             (Fault::Malformed("issued"), "short"),
         ],
     );

@@ -3,48 +3,23 @@
 //! opened. Each keyspace has `current`, which names its list and holds that list's checksum.
 
 use std::{
-    fs, io,
+    fs,
+    io::{self, Read},
     path::{Path, PathBuf},
 };
 
-use xxhash_rust::xxh3::xxh3_128;
+use xxhash_rust::xxh3::{Xxh3Default, xxh3_128};
 
 use super::{Error, folder};
 
 /// Checks the lists of all keyspaces of the database in `path`, of which there must be so many, its own one left out.
 pub(crate) fn check(dir: &Path, path: &Path, keyspaces: usize) -> Result<(), Error> {
-    let torn = |file: PathBuf| Error::Torn {
-        dir: dir.to_owned(),
-        file: file.strip_prefix(dir).unwrap_or(&file).to_owned(),
-    };
     let version = path.join("version");
     if !version.exists() {
-        return Err(torn(version));
+        return Err(torn(dir, version));
     }
-    let all = path.join("keyspaces");
-    let entries = match fs::read_dir(&all) {
-        Ok(entries) => entries,
-        Err(source) if source.kind() == io::ErrorKind::NotFound => return Err(torn(all)),
-        Err(source) => return Err(folder(&all)(source)),
-    };
-    let mut found = 0;
-    for entry in entries {
-        let keyspace = entry.map_err(folder(&all))?.path();
-        if !keyspace.is_dir() {
-            continue;
-        }
-        let current = keyspace.join("current");
-        let Some((name, checksum)) = read(&current)?.as_deref().and_then(from_current) else {
-            return Err(torn(current));
-        };
-        let list = keyspace.join(name);
-        match read(&list)? {
-            Some(bytes) if xxh3_128(&bytes) == checksum => found += 1,
-            _ => return Err(torn(list)),
-        }
-    }
-    if found < keyspaces + 1 {
-        return Err(torn(all));
+    if lists(dir, path)?.len() < keyspaces + 1 {
+        return Err(torn(dir, path.join("keyspaces")));
     }
     // The database does not open without its own empty lock file, which those who copy stores tend to leave out.
     let lock = path.join("lock");
@@ -54,6 +29,101 @@ pub(crate) fn check(dir: &Path, path: &Path, keyspaces: usize) -> Result<(), Err
         .open(&lock)
         .map(drop)
         .map_err(folder(&lock))
+}
+
+/// Reads every table of the database in `path` through, and compares it with its checksum.
+pub(crate) fn check_tables(dir: &Path, path: &Path) -> Result<(), Error> {
+    for list in lists(dir, path)? {
+        let tables = tables(&list).map_err(|_| torn(dir, list.clone()))?;
+        for (name, expected) in tables {
+            let table = list.with_file_name("tables").join(name);
+            match checksum(&table) {
+                Ok(found) if found == expected => {}
+                Err(source) if source.kind() != io::ErrorKind::NotFound => {
+                    return Err(folder(&table)(source));
+                }
+                _ => return Err(torn(dir, table)),
+            }
+        }
+    }
+    Ok(())
+}
+
+fn torn(dir: &Path, file: PathBuf) -> Error {
+    Error::Torn {
+        dir: dir.to_owned(),
+        file: file.strip_prefix(dir).unwrap_or(&file).to_owned(),
+    }
+}
+
+/// The current list of each keyspace; an error where one is not what was written.
+fn lists(dir: &Path, path: &Path) -> Result<Vec<PathBuf>, Error> {
+    let all = path.join("keyspaces");
+    let entries = match fs::read_dir(&all) {
+        Ok(entries) => entries,
+        Err(source) if source.kind() == io::ErrorKind::NotFound => return Err(torn(dir, all)),
+        Err(source) => return Err(folder(&all)(source)),
+    };
+    let mut lists = Vec::new();
+    for entry in entries {
+        let keyspace = entry.map_err(folder(&all))?.path();
+        if !keyspace.is_dir() {
+            continue;
+        }
+        let current = keyspace.join("current");
+        let Some((name, checksum)) = read(&current)?.as_deref().and_then(from_current) else {
+            return Err(torn(dir, current));
+        };
+        let list = keyspace.join(name);
+        match read(&list)? {
+            Some(bytes) if xxh3_128(&bytes) == checksum => lists.push(list),
+            _ => return Err(torn(dir, list)),
+        }
+    }
+    Ok(lists)
+}
+
+/// Names and checksums of the tables in a list: for each level (1 byte says how many) for each run (1) for each table (4)
+/// its number (8), the kind of its checksum (1), the checksum (16), and a sequence number (8).
+fn tables(list: &Path) -> io::Result<Vec<(String, u128)>> {
+    let reader = sfa::Reader::new(list).map_err(io::Error::other)?;
+    let section = reader.toc().section(b"tables");
+    let mut section = section
+        .ok_or(io::ErrorKind::UnexpectedEof)?
+        .buf_reader(list)?;
+    let mut tables = Vec::new();
+    let [levels] = take(&mut section)?;
+    for _ in 0..levels {
+        let [runs] = take(&mut section)?;
+        for _ in 0..runs {
+            for _ in 0..u32::from_le_bytes(take(&mut section)?) {
+                let number = u64::from_le_bytes(take(&mut section)?);
+                let [_kind] = take(&mut section)?;
+                let checksum = u128::from_le_bytes(take(&mut section)?);
+                let _sequence_number: [u8; 8] = take(&mut section)?;
+                tables.push((number.to_string(), checksum));
+            }
+        }
+    }
+    Ok(tables)
+}
+
+fn take<const LENGTH: usize>(reader: &mut impl Read) -> io::Result<[u8; LENGTH]> {
+    let mut bytes = [0; LENGTH];
+    reader.read_exact(&mut bytes)?;
+    Ok(bytes)
+}
+
+fn checksum(path: &Path) -> io::Result<u128> {
+    let mut file = fs::File::open(path)?;
+    let mut hasher = Xxh3Default::new();
+    let mut buffer = vec![0; 256 * 1024];
+    loop {
+        match file.read(&mut buffer)? {
+            0 => return Ok(hasher.digest128()),
+            length => hasher.update(&buffer[..length]),
+        }
+    }
 }
 
 /// Name and checksum of a list: its number (8 bytes) and XXH3 (16), both little-endian, and the kind of checksum (0).

@@ -2,7 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+mod check;
+mod checkpoint;
 mod death;
+mod migration;
 mod model;
 mod naive;
 mod opening;

@@ -1,0 +1,225 @@
+//! Copies of a frontier taken while it goes on.
+
+use std::fs;
+
+use opilio_frontier::{
+    Config, Error, Frontier, Next, QueueReport, Statistics, Strategy, UriRecord,
+};
+
+use crate::site::{at, candidate, config, revisited, secs, success};
+
+/// Everything a frontier says of itself.
+type Said = (
+    Vec<UriRecord>,
+    Vec<QueueReport>,
+    Statistics,
+    Option<Vec<u8>>,
+);
+
+fn said(frontier: &Frontier) -> Said {
+    let records = frontier.records("").map(Result::unwrap).collect();
+    let mut queues = frontier.queues(None, usize::MAX, at(0)).unwrap();
+    for queue in &mut queues {
+        // What is in process there comes back with the next call that knows the time.
+        queue.in_process = 0;
+    }
+    let mut statistics = frontier.statistics();
+    statistics.queued += std::mem::take(&mut statistics.in_process);
+    (
+        records,
+        queues,
+        statistics,
+        frontier.server("dns:a.org").unwrap(),
+    )
+}
+
+/// Goes on for some steps from a second on: schedules, fetches, finishes, and leaves some in process.
+fn go_on(frontier: &mut Frontier, seconds: std::ops::Range<i64>) {
+    for second in seconds {
+        let text = format!("http://host{}.org/{second}", second % 7);
+        let strategy = [Strategy::Snapshot, Strategy::Revisit][usize::from(second % 2 == 0)];
+        let found = opilio_frontier::Candidate {
+            strategy,
+            ..candidate(&text, "L")
+        };
+        frontier.schedule(vec![found], at(second)).unwrap();
+        let Next::Issue(issue) = frontier.next(at(second)).unwrap() else {
+            continue;
+        };
+        if second % 50 == 0 {
+            continue;
+        }
+        let outlinks = vec![
+            revisited(&format!("{text}/outlink"), "LL"),
+            revisited(&format!("http://cdn{}.net/", second % 5), "LE"),
+        ];
+        let outcome = success(secs(1), Some(secs(100)), outlinks);
+        frontier
+            .finished(issue.ticket, outcome, at(second))
+            .unwrap();
+    }
+}
+
+fn open(dir: &std::path::Path) -> Frontier {
+    Frontier::open(dir, config()).unwrap()
+}
+
+#[test]
+fn a_checkpoint_is_the_frontier_at_its_moment_whatever_goes_on() {
+    let dir = tempfile::tempdir().unwrap();
+    let copy = dir.path().join("copy");
+    let mut frontier = open(&dir.path().join("frontier"));
+    frontier.put_server("dns:a.org", b"then").unwrap();
+    go_on(&mut frontier, 0..400);
+
+    let then = said(&frontier);
+    let checkpoint = frontier.checkpoint();
+    frontier.put_server("dns:a.org", b"later").unwrap();
+    go_on(&mut frontier, 400..500);
+    let writer = std::thread::spawn({
+        let copy = copy.clone();
+        move || checkpoint.write(&copy).unwrap()
+    });
+    go_on(&mut frontier, 500..800);
+    let summary = writer.join().unwrap();
+    assert_ne!(said(&frontier), then);
+
+    let mut restored = open(&copy);
+    let now = said(&restored);
+    assert_eq!(summary.uris, now.0.len() as u64);
+    assert_eq!(now.0, then.0);
+    for (now, then) in now.1.iter().zip(&then.1) {
+        // A queue of which a URI was in process shows its state anew.
+        assert_eq!(
+            QueueReport {
+                state: then.state,
+                ..now.clone()
+            },
+            *then
+        );
+    }
+    assert_eq!(now.1.len(), then.1.len());
+    assert_eq!((now.2, now.3), (then.2, then.3));
+    go_on(&mut restored, 10_000..10_400);
+    drop((restored, frontier));
+    for store in ["copy", "frontier"] {
+        let dir = dir.path().join(store);
+        Frontier::check(&dir, &config(), &mut |finding| panic!("{store}: {finding}")).unwrap();
+    }
+}
+
+#[test]
+fn both_go_on_alike() {
+    let dir = tempfile::tempdir().unwrap();
+    let copy = dir.path().join("copy");
+    let mut frontier = open(&dir.path().join("frontier"));
+    // Nothing is in process at its end.
+    go_on(&mut frontier, 1..49);
+    frontier.checkpoint().write(&copy).unwrap();
+    let mut restored = open(&copy);
+    for second in 50..400 {
+        let [one, other] = [&mut frontier, &mut restored].map(|frontier| {
+            match frontier.next(at(second)).unwrap() {
+                Next::Issue(issue) => {
+                    let outcome = success(secs(1), Some(secs(100)), vec![]);
+                    frontier
+                        .finished(issue.ticket, outcome, at(second))
+                        .unwrap();
+                    issue.uri.to_string()
+                }
+                other => format!("{other:?}"),
+            }
+        });
+        assert_eq!(one, other, "{second}");
+    }
+}
+
+#[test]
+fn what_was_in_process_is_back_in_the_copy() {
+    let dir = tempfile::tempdir().unwrap();
+    let copy = dir.path().join("copy");
+    let mut frontier = open(&dir.path().join("frontier"));
+    frontier
+        .schedule(vec![candidate("http://a.org/", "")], at(0))
+        .unwrap();
+    let Next::Issue(issue) = frontier.next(at(0)).unwrap() else {
+        panic!("it is ready");
+    };
+    frontier.checkpoint().write(&copy).unwrap();
+    frontier
+        .finished(issue.ticket, success(secs(0), None, vec![]), at(1))
+        .unwrap();
+    let mut restored = open(&copy);
+    // As after a crash, its queue rests first.
+    assert!(matches!(restored.next(at(5)).unwrap(), Next::WaitUntil(until) if until == at(15)));
+    assert!(matches!(restored.next(at(15)).unwrap(), Next::Issue(_)));
+}
+
+#[test]
+fn nothing_is_written_over() {
+    let dir = tempfile::tempdir().unwrap();
+    let frontier = open(&dir.path().join("frontier"));
+    for there in ["folder", "frontier"] {
+        let path = dir.path().join(there);
+        fs::create_dir_all(&path).unwrap();
+        let error = frontier.checkpoint().write(&path).unwrap_err();
+        assert!(matches!(error, Error::Exists { .. }), "{error:?}");
+    }
+    assert!(
+        fs::read_dir(dir.path().join("folder"))
+            .unwrap()
+            .next()
+            .is_none()
+    );
+}
+
+#[test]
+fn an_attempt_cut_short_is_gone_over_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let (copy, new) = (dir.path().join("copy"), dir.path().join("copy.new"));
+    let frontier = open(&dir.path().join("frontier"));
+    fs::create_dir_all(new.join("store/keyspaces/7")).unwrap();
+    fs::write(new.join("store/version"), "half").unwrap();
+    frontier.checkpoint().write(&copy).unwrap();
+    assert!(!new.exists());
+    open(&copy);
+}
+
+#[test]
+fn an_attempt_under_way_is_left_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let new = dir.path().join("copy.new");
+    let frontier = open(&dir.path().join("frontier"));
+    let under_way = open(&new);
+    let error = frontier
+        .checkpoint()
+        .write(&dir.path().join("copy"))
+        .unwrap_err();
+    assert!(matches!(error, Error::InUse { .. }), "{error:?}");
+    drop(under_way);
+    assert!(new.join("format").exists());
+}
+
+#[test]
+fn a_checkpoint_outlives_its_frontier() {
+    let dir = tempfile::tempdir().unwrap();
+    let copy = dir.path().join("copy");
+    let mut frontier = open(&dir.path().join("frontier"));
+    go_on(&mut frontier, 0..20);
+    let then = said(&frontier).0;
+    let checkpoint = frontier.checkpoint();
+    drop(frontier);
+    checkpoint.write(&copy).unwrap();
+    assert_eq!(said(&open(&copy)).0, then);
+}
+
+#[test]
+fn a_checkpoint_keeps_to_the_settings_it_is_opened_with() {
+    let dir = tempfile::tempdir().unwrap();
+    let copy = dir.path().join("copy");
+    open(&dir.path().join("frontier"))
+        .checkpoint()
+        .write(&copy)
+        .unwrap();
+    Frontier::open(&copy, Config::default()).map(drop).unwrap();
+}
