@@ -587,10 +587,13 @@ impl Crawl {
                 stop.end(End::TimeLimit);
             })
         });
+        // Whoever works beside the dispatcher ends when `running` is gone.
+        let (running, ended) = watch::channel(());
         let syncing = self.context.profile.archive.fsync.map(|interval| {
             tokio::spawn(sync_frontier(
                 self.context.clone(),
                 interval.max(SYNC_INTERVAL_MIN),
+                ended.clone(),
             ))
         });
         let server = self.take_commands();
@@ -599,7 +602,12 @@ impl Crawl {
             false => "a new job",
         };
         self.log.crawl("begin", words);
-        let keeping = tokio::spawn(keep_time(self.context.clone(), self.began));
+        let keeping = tokio::spawn(keep_time(
+            self.context.clone(),
+            self.live.clone(),
+            self.began,
+            ended,
+        ));
         let end = match self.dispatch().await {
             Ok(end) => end,
             Err(halt) => End::Halted(stacks::chain(&halt)),
@@ -607,8 +615,14 @@ impl Crawl {
         if let Some(server) = server {
             server.close().await;
         }
-        for task in timer.into_iter().chain(syncing).chain([keeping]) {
-            task.abort();
+        if let Some(timer) = timer {
+            timer.abort();
+        }
+        drop(running);
+        for task in syncing.into_iter().chain([keeping]) {
+            if let Err(panic) = task.await {
+                tracing::error!("{panic}");
+            }
         }
         self.close(end)
     }
@@ -649,6 +663,8 @@ impl Crawl {
             let holds = self.live.holds();
             paused = paused.then(holds, at_work.is_empty(), &self.log);
             let is_full = idle.is_empty() || !self.room_for_a_document(at_work.len());
+            // Asked first: what is resolved while the frontier is asked may be what it does not give yet.
+            let are_queues_resolved = self.live.are_queues_resolved();
             let next = match holds || is_full {
                 true => Next::InProcess,
                 false => self.context.frontier().next(Timestamp::now())?,
@@ -661,7 +677,8 @@ impl Crawl {
                     }
                     continue;
                 }
-                Next::Empty => break End::Finished,
+                Next::Empty if are_queues_resolved => break End::Finished,
+                Next::Empty => PAUSE_MAX,
                 Next::InProcess if at_work.is_empty() && !holds => break Err(Halt::NobodyAtWork)?,
                 Next::InProcess => PAUSE_MAX,
                 Next::WaitUntil(at) => {
@@ -814,14 +831,20 @@ fn keep_identity(frontier: &mut Frontier, profile: &Profile) -> Result<(), Crawl
 /// Keeps what depends on the passing of time: time spent crawling in the frontier's statistics, and the settings of queues
 /// where overrides hold at some times of day alone. Queues are resolved anew once at the beginning, since the profile may
 /// have changed, in parts that hold nobody up.
-async fn keep_time(context: Arc<Context>, began: Instant) {
+async fn keep_time(
+    context: Arc<Context>,
+    live: Arc<Live>,
+    began: Instant,
+    mut ended: watch::Receiver<()>,
+) {
     let mut resolved = None;
-    loop {
+    while ended.has_changed().is_ok() {
         let now = Timestamp::now();
         let settings_hash = context.profile.settings_hash_at(now);
         let is_changed = resolved != Some(settings_hash);
         resolved = Some(settings_hash);
         let context = context.clone();
+        let still = ended.clone();
         let kept = tokio::task::spawn_blocking(move || -> Result<(), opilio_frontier::Error> {
             keep_run_time(&context, began)?;
             if !is_changed {
@@ -829,21 +852,26 @@ async fn keep_time(context: Arc<Context>, began: Instant) {
             }
             context.frontier().set_settings_hash(settings_hash);
             let mut after = None;
-            loop {
+            while still.has_changed().is_ok() {
                 let part =
                     context
                         .frontier()
                         .resolve_queues(after.as_deref(), QUEUES_RESOLVED, now)?;
                 match part {
                     Some(last) => after = Some(last),
-                    None => return Ok(()),
+                    None => break,
                 }
             }
+            Ok(())
         });
         if let Ok(Err(problem)) = kept.await {
             tracing::error!("{}", stacks::chain(&problem));
         }
-        tokio::time::sleep(TIME_INTERVAL).await;
+        if is_changed {
+            live.queues_resolved();
+        }
+        // Which changes only by going away.
+        let _ = tokio::time::timeout(TIME_INTERVAL, ended.changed()).await;
     }
 }
 
@@ -859,9 +887,12 @@ fn keep_run_time(context: &Context, began: Instant) -> Result<(), opilio_frontie
 }
 
 /// Forces the frontier's journal to the disk now and then, so that power loss costs no more than the interval.
-async fn sync_frontier(context: Arc<Context>, interval: Duration) {
-    loop {
-        tokio::time::sleep(interval).await;
+async fn sync_frontier(context: Arc<Context>, interval: Duration, mut ended: watch::Receiver<()>) {
+    // Until it has ended, which comes before the interval is over.
+    while tokio::time::timeout(interval, ended.changed())
+        .await
+        .is_err()
+    {
         let context = context.clone();
         let synced = tokio::task::spawn_blocking(move || context.frontier().persist()).await;
         if let Ok(Err(problem)) = synced {

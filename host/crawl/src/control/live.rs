@@ -22,6 +22,8 @@ struct State {
     is_pause_asked: bool,
     /// The dispatcher has seen that it is to begin nothing.
     holds: bool,
+    /// Every queue has the settings that the profile gives it now.
+    are_queues_resolved: bool,
     in_flight: HashMap<Ticket, InFlight>,
 }
 
@@ -87,6 +89,17 @@ impl Live {
         let mut state = self.state();
         state.holds = state.is_pause_asked;
         state.holds
+    }
+
+    /// Every queue has been given the settings of the profile: some may be back that were retired.
+    pub(crate) fn queues_resolved(&self) {
+        self.state().are_queues_resolved = true;
+        self.nudge();
+    }
+
+    /// Whether every queue has the settings of the profile. Until then a frontier that gives nothing is not at its end.
+    pub(crate) fn are_queues_resolved(&self) -> bool {
+        self.state().are_queues_resolved
     }
 
     /// Something has changed that the dispatcher should look at.
