@@ -2,6 +2,8 @@
 
 mod crawl;
 mod demo;
+mod frontier;
+mod job;
 mod judge;
 mod live;
 mod profile;
@@ -52,6 +54,10 @@ enum Command {
     Selftest(DemoArgs),
     /// Show what Opilio makes of URIs: how they are normalised or why refused, what they count as, where they queue.
     Uri(uri::UriArgs),
+    /// Look after a job: status, pause, resume, stop, checkpoint, restore, log.
+    Job(job::JobArgs),
+    /// Look into a job's frontier, and change what is in it; while it runs, too.
+    Frontier(frontier::FrontierArgs),
     /// Check a profile, or show what it makes of a URI.
     Profile(profile::ProfileArgs),
 }
@@ -107,6 +113,8 @@ fn main() -> ExitCode {
             Command::Crawl(args) => crawl::run(args).await,
             Command::Demo(args) => demo::run(args).await,
             Command::Selftest(args) => demo::selftest(args).await,
+            Command::Job(args) => job::run(args),
+            Command::Frontier(args) => frontier::run(args),
             Command::Uri(args) => uri::run(&args),
             Command::Profile(args) => profile::run(&args),
         }

@@ -28,11 +28,11 @@ mod socket;
 pub use answer::{Answer, CheckedStore, FetchInFlight, Standing, Status, WhyAnswer};
 pub use command::{By, Command, DoneElsewhere, ExportFormat, QueueStateFilter, Request, Which};
 pub use desk::{ControlError, Fault};
-pub use reach::carry_out;
+pub use reach::{carry_out, log_file};
 pub use snapshot::{Checkpoint, restore};
 
-pub(crate) use desk::Running;
 use desk::Desk;
+pub(crate) use desk::Running;
 pub(crate) use job_log::JobLog;
 pub(crate) use live::{Flight, Live};
 pub(crate) use socket::Server;

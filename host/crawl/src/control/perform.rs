@@ -47,7 +47,7 @@ impl Desk<'_> {
         let Request { by, command } = request;
         let result = self.carry_out(command, say);
         let logged = self.log_action(by, command, &result);
-        let last = match result.and_then(|_| logged) {
+        let last = match result.and(logged) {
             Ok(()) => Answer::End,
             Err(ControlError { fault, message }) => Answer::Refused { fault, message },
         };
@@ -702,7 +702,7 @@ fn to_cursor(queue: &str, cursor: &[u8]) -> String {
 }
 
 fn from_cursor(queue: &str, text: &str) -> Result<Vec<u8>, ControlError> {
-    let bytes: Option<Vec<u8>> = (text.is_ascii() && text.len() % 2 == 0)
+    let bytes: Option<Vec<u8>> = (text.is_ascii() && text.len().is_multiple_of(2))
         .then(|| {
             text.as_bytes()
                 .chunks(2)

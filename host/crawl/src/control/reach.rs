@@ -1,6 +1,6 @@
 //! How a command reaches a job: through the socket of the process that runs it, or by opening the job for it.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use jiff::Timestamp;
@@ -24,12 +24,7 @@ pub fn carry_out(
     request: &Request,
     say: &mut dyn FnMut(Answer) -> bool,
 ) -> Result<(), ControlError> {
-    if !is_job(job) {
-        return Err(ControlError::new(
-            Fault::Request,
-            format!("{} is no job: it has no job.json", job.display()),
-        ));
-    }
+    must_be_job(job)?;
     if let Some(connection) = Connection::open(job)? {
         return connection.ask(request, say);
     }
@@ -41,6 +36,37 @@ pub fn carry_out(
     opened.desk().perform(request, say);
     opened.frontier().persist()?;
     Ok(())
+}
+
+/// Where the log of what was done to a job is.
+///
+/// # Errors
+/// [`ControlError`] where the directory is no job, or its profile cannot be read.
+pub fn log_file(job: &Path) -> Result<PathBuf, ControlError> {
+    must_be_job(job)?;
+    let profile = profile(job)?;
+    Ok(job.join(&profile.logs.directory).join("job.log"))
+}
+
+fn must_be_job(job: &Path) -> Result<(), ControlError> {
+    if is_job(job) {
+        return Ok(());
+    }
+    Err(ControlError::new(
+        Fault::Request,
+        format!("{} is no job: it has no job.json", job.display()),
+    ))
+}
+
+fn profile(job: &Path) -> Result<opilio_profile::Profile, ControlError> {
+    crate::crawl::frozen_profile(job).map_err(|problem| match problem {
+        CrawlError::Profile(faults) => ControlError::new(
+            Fault::State,
+            format!("the job's profile.toml has faults\n{faults}"),
+        ),
+        CrawlError::Job(problem) => problem.into(),
+        other => ControlError::failure(&other),
+    })
 }
 
 /// A job that this process holds for a command.
@@ -77,14 +103,7 @@ impl Held {
                 other => other.into(),
             }
         })?;
-        let profile = crate::crawl::frozen_profile(directory).map_err(|problem| match problem {
-            CrawlError::Profile(faults) => ControlError::new(
-                Fault::State,
-                format!("the job's profile.toml has faults\n{faults}"),
-            ),
-            other => ControlError::failure(&other),
-        })?;
-        let profile = Arc::new(profile);
+        let profile = Arc::new(profile(directory)?);
         let logs = directory.join(&profile.logs.directory);
         let log = JobLog::open(&logs).map_err(|problem| ControlError::file(&logs, &problem))?;
         Ok(Held { job, profile, log })

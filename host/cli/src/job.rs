@@ -1,0 +1,140 @@
+//! `opilio job`: what a job is doing, and the course of it.
+
+pub(crate) mod ask;
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use anyhow::{Context as _, Result};
+use clap::{Args, Subcommand};
+use opilio_crawl::control::{self, Command};
+
+use self::ask::ask;
+use crate::exit;
+
+/// The command line.
+#[derive(Debug, Args)]
+pub(crate) struct JobArgs {
+    #[command(subcommand)]
+    command: JobCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum JobCommand {
+    /// Show what the job is doing.
+    Status(Asked),
+    /// Begin nothing new; what is in flight finishes.
+    Pause(Asked),
+    /// Go on after a pause.
+    Resume(Asked),
+    /// End politely, as the first Ctrl-C does.
+    Stop(Asked),
+    /// Keep a copy of the job's state, from which `opilio job restore` makes a new job. The crawl goes on meanwhile.
+    Checkpoint(CheckpointArgs),
+    /// Make a new job of a checkpoint; `opilio crawl` goes on with it.
+    Restore(RestoreArgs),
+    /// Print the job's log: what operators did, and when the crawl began, paused and ended.
+    Log(LogArgs),
+}
+
+/// A job, and how it answers.
+#[derive(Debug, Args)]
+pub(crate) struct Asked {
+    /// The job's directory.
+    #[arg(value_name = "JOB")]
+    pub job: PathBuf,
+    /// Print JSON, one object a line.
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+struct CheckpointArgs {
+    #[command(flatten)]
+    asked: Asked,
+    /// Where [default: checkpoints/TIME in the job].
+    #[arg(long, value_name = "DIR")]
+    to: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+struct RestoreArgs {
+    /// What `opilio job checkpoint` has made.
+    #[arg(value_name = "CHECKPOINT")]
+    checkpoint: PathBuf,
+    /// The directory of the new job.
+    #[arg(value_name = "JOB")]
+    job: PathBuf,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Args)]
+struct LogArgs {
+    /// The job's directory.
+    #[arg(value_name = "JOB")]
+    job: PathBuf,
+}
+
+/// Runs the command.
+pub(crate) fn run(args: JobArgs) -> Result<u8> {
+    match args.command {
+        JobCommand::Status(asked) => ask(&asked, Command::Status),
+        JobCommand::Pause(asked) => ask(&asked, Command::Pause),
+        JobCommand::Resume(asked) => ask(&asked, Command::Resume),
+        JobCommand::Stop(asked) => ask(&asked, Command::Stop),
+        JobCommand::Checkpoint(args) => {
+            let to = args.to.as_deref().map(std::path::absolute).transpose()?;
+            ask(&args.asked, Command::Checkpoint { to })
+        }
+        JobCommand::Restore(args) => restore(&args),
+        JobCommand::Log(args) => log(&args),
+    }
+}
+
+#[expect(clippy::print_stdout, reason = "the result of the command")]
+fn restore(args: &RestoreArgs) -> Result<u8> {
+    let made = match control::restore(&args.checkpoint, &args.job) {
+        Ok(made) => made,
+        Err(problem) => return Ok(ask::refused(&problem)),
+    };
+    if args.json {
+        println!("{}", serde_json::to_string(&made)?);
+        return Ok(exit::OK);
+    }
+    let job = args.job.display();
+    println!(
+        "job {job} goes on from {}: {} URIs; its WARC files stay with {}\n\
+         go on with: opilio crawl {} --job {job}",
+        made.made.strftime("%Y-%m-%d %H:%M:%S UTC"),
+        made.uris,
+        made.job.display(),
+        args.job.join("profile.toml").display(),
+    );
+    Ok(exit::OK)
+}
+
+fn log(args: &LogArgs) -> Result<u8> {
+    let file = match control::log_file(&args.job) {
+        Ok(file) => file,
+        Err(problem) => return Ok(ask::refused(&problem)),
+    };
+    let read = std::fs::File::open(&file);
+    let mut log = match read {
+        Ok(log) => log,
+        // Nothing has been done to it.
+        Err(problem) if problem.kind() == std::io::ErrorKind::NotFound => return Ok(exit::OK),
+        Err(problem) => {
+            return Err(problem).with_context(|| format!("cannot read {}", file.display()));
+        }
+    };
+    let mut out = std::io::stdout().lock();
+    match std::io::copy(&mut log, &mut out).and_then(|_| out.flush()) {
+        // Whoever read it has seen enough.
+        Err(problem) if problem.kind() == std::io::ErrorKind::BrokenPipe => Ok(exit::OK),
+        other => other
+            .map(|()| exit::OK)
+            .context("cannot write standard output"),
+    }
+}

@@ -1,0 +1,151 @@
+//! A command on its way to a job, and its answers on their way to whoever asked.
+
+use std::io::{self, IsTerminal, Write};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use indicatif::{HumanCount, ProgressBar};
+use opilio_crawl::control::{Answer, By, Command, ControlError, Fault, Request, carry_out};
+
+use super::Asked;
+use crate::exit;
+use crate::frontier::show::Show;
+
+/// Asks a job and prints its answers on standard output.
+pub(crate) fn ask(asked: &Asked, command: Command) -> Result<u8> {
+    let mut out = io::stdout().lock();
+    ask_to(asked, command, &mut out)
+}
+
+/// Asks a job and writes its answers. Exit code.
+pub(crate) fn ask_to(asked: &Asked, command: Command, out: &mut dyn Write) -> Result<u8> {
+    let mut show = Show::new(&command, asked.json);
+    let mut asking = Asking::new(asked, command);
+    asking.each(|answer| show.answer(answer, out))?;
+    let written = show.finish(out).and_then(|()| out.flush());
+    match written {
+        Err(problem) if problem.kind() != io::ErrorKind::BrokenPipe => {
+            Err(problem).context("cannot write the answer")
+        }
+        _ => Ok(asking.code),
+    }
+}
+
+/// How many URIs a sweep would mean, and how many of these are in process; or the exit code where that cannot be said.
+pub(crate) fn count(
+    asked: &Asked,
+    command: Command,
+) -> Result<std::result::Result<(u64, u64), u8>> {
+    let mut counts = (0, 0);
+    let mut asking = Asking::new(asked, command);
+    asking.each(|answer| {
+        if let Answer::Swept {
+            meant, in_process, ..
+        } = answer
+        {
+            counts = (meant, in_process);
+        }
+        Ok(())
+    })?;
+    Ok(match asking.code {
+        exit::OK => Ok(counts),
+        code => Err(code),
+    })
+}
+
+/// A command and what has come of it so far.
+struct Asking<'a> {
+    asked: &'a Asked,
+    request: Request,
+    progress: Option<ProgressBar>,
+    code: u8,
+}
+
+impl<'a> Asking<'a> {
+    fn new(asked: &'a Asked, command: Command) -> Asking<'a> {
+        let user = ["USER", "LOGNAME", "USERNAME"]
+            .into_iter()
+            .find_map(|name| std::env::var(name).ok().filter(|name| !name.is_empty()));
+        let by = By {
+            user: user.unwrap_or_default(),
+            pid: std::process::id(),
+        };
+        Asking {
+            asked,
+            request: Request { by, command },
+            progress: None,
+            code: exit::OK,
+        }
+    }
+
+    /// Hands answers on, those left out that say how far it is or that it is done.
+    fn each(&mut self, mut hand: impl FnMut(Answer) -> io::Result<()>) -> Result<()> {
+        let mut failed = None;
+        let (progress, code) = (&mut self.progress, &mut self.code);
+        let mut say = |answer: Answer| match answer {
+            Answer::Progress { examined, meant } => {
+                show_progress(progress, examined, meant);
+                true
+            }
+            Answer::End => true,
+            Answer::Refused { fault, message } => {
+                *code = refused(&ControlError { fault, message });
+                true
+            }
+            other => {
+                if let Some(progress) = progress.take() {
+                    progress.finish_and_clear();
+                }
+                let result = hand(other);
+                let is_ok = result.is_ok();
+                failed = result.err();
+                is_ok
+            }
+        };
+        let reached = carry_out(&self.asked.job, &self.request, &mut say);
+        if let Some(progress) = self.progress.take() {
+            progress.finish_and_clear();
+        }
+        if let Err(problem) = reached {
+            self.code = refused(&problem);
+        }
+        match failed {
+            // Whoever read the answers has seen enough.
+            Some(problem) if problem.kind() == io::ErrorKind::BrokenPipe => {
+                self.code = exit::OK;
+                Ok(())
+            }
+            Some(problem) => Err(problem).context("cannot write the answer"),
+            None => Ok(()),
+        }
+    }
+}
+
+fn show_progress(progress: &mut Option<ProgressBar>, examined: u64, meant: u64) {
+    if !io::stderr().is_terminal() {
+        return;
+    }
+    let bar = progress.get_or_insert_with(|| {
+        let bar = ProgressBar::new_spinner();
+        bar.enable_steady_tick(Duration::from_millis(250));
+        bar
+    });
+    bar.set_message(format!(
+        "{} looked at, {} meant",
+        HumanCount(examined),
+        HumanCount(meant)
+    ));
+}
+
+/// Says why a command was not carried out. Exit code.
+#[expect(
+    clippy::print_stderr,
+    reason = "faults are for the person at the terminal"
+)]
+pub(crate) fn refused(problem: &ControlError) -> u8 {
+    eprintln!("opilio: {problem}");
+    match problem.fault {
+        Fault::Request => exit::USAGE,
+        Fault::State | Fault::Failure => exit::FAILED,
+    }
+}
