@@ -84,8 +84,8 @@ fn outcome(ending: u8, links: &[Link]) -> Outcome {
             let wait = (ending > 60).then(|| secs(ending.into()));
             let mut outcome = success(secs(1), wait, candidates(links));
             if let Outcome::Succeeded(success) = &mut outcome {
-                success.visit.outlinks = (ending % 5 > 0).then_some(links.len() as u64);
-                success.refresh_embeds = ending % 3 == 0;
+                success.visit.outlinks = (!ending.is_multiple_of(5)).then_some(links.len() as u64);
+                success.refresh_embeds = ending.is_multiple_of(3);
             }
             outcome
         }

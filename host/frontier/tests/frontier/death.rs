@@ -99,6 +99,7 @@ fn what_was_acknowledged_survives_sudden_death() {
 
 /// Everything acknowledged is there, and the store agrees with itself.
 fn check(dir: &Path, scheduled: &BTreeSet<String>, finished: &BTreeSet<String>) {
+    Frontier::check(dir, &hurried(), &mut |finding| panic!("{finding}")).unwrap();
     let frontier = Frontier::open(dir, hurried()).unwrap();
     let records: BTreeMap<_, _> = frontier
         .records("")
