@@ -61,6 +61,7 @@ pub(crate) fn admit(
         is_known[index] = memory.seen.contains(key) || change.canonical(key)?.is_some();
     }
 
+    change.reserve(is_known.iter().filter(|is_known| !**is_known).count());
     let mut answers = Vec::with_capacity(candidates.len());
     for (index, mut candidate) in candidates.into_iter().enumerate() {
         if let Origin::Prerequisites(queue) = origin {
@@ -121,8 +122,9 @@ fn admit_one(
         None
     };
     let Some(known_key) = known_key else {
-        create(change, &key, &candidate, canonical, is_known)?;
-        return Ok(if is_known && candidate.force {
+        let is_forced = candidate.force;
+        create(change, &key, candidate, canonical, is_known)?;
+        return Ok(if is_known && is_forced {
             Scheduled::Forced
         } else {
             Scheduled::New
@@ -202,7 +204,7 @@ fn raise(
             Rank {
                 directive: candidate.directive,
                 precedence: record.precedence,
-                due: signalled(candidate, now)
+                due: signalled(&candidate, now)
                     .filter(|_| is_faded)
                     .unwrap_or(now),
                 arrival,
@@ -241,23 +243,32 @@ fn raise(
 fn create(
     change: &mut Change<'_>,
     key: &str,
-    candidate: &Candidate,
+    candidate: Candidate,
     canonical: CanonicalKey,
     is_known: bool,
 ) -> Result<(), Error> {
     let rank = Rank {
         directive: candidate.directive,
         precedence: candidate.precedence,
-        due: signalled(candidate, instant::floor(change.now)).unwrap_or(instant::floor(change.now)),
+        due: signalled(&candidate, instant::floor(change.now))
+            .unwrap_or(instant::floor(change.now)),
         arrival: change.counters.arrival(),
     };
+    if !is_known {
+        let value = if candidate.canonical == candidate.uri.as_str() {
+            Vec::new()
+        } else {
+            keys::to_canonical_value(key, &key_of(&candidate.canonical))
+        };
+        change.put_canonical(canonical, value);
+    }
     let record = UriRecord {
         uri: String::new(),
-        queue: candidate.queue.clone(),
-        hop_path: candidate.hop_path.clone(),
-        via: candidate.via.clone(),
-        context: cut(&candidate.context).to_owned(),
-        source: candidate.source.clone(),
+        queue: candidate.queue,
+        hop_path: candidate.hop_path,
+        via: candidate.via,
+        context: cut(candidate.context),
+        source: candidate.source,
         seed: candidate.seed,
         strategy: candidate.strategy,
         precedence: candidate.precedence,
@@ -283,14 +294,6 @@ fn create(
         referrers: 0,
         canonical,
     };
-    if !is_known {
-        let value = if candidate.canonical == candidate.uri.as_str() {
-            Vec::new()
-        } else {
-            keys::to_canonical_value(key, &key_of(&candidate.canonical))
-        };
-        change.put_canonical(canonical, value);
-    }
     change.put_queued(&record.queue, rank, key)?;
     change.put(key, record);
     change.counters.statistics.discovered += 1;
@@ -336,6 +339,7 @@ fn key_of(canonical: &str) -> String {
 }
 
 /// At most [`CONTEXT_BYTES_MAX`] bytes, whole characters.
-fn cut(context: &str) -> &str {
-    &context[..context.floor_char_boundary(CONTEXT_BYTES_MAX)]
+fn cut(mut context: String) -> String {
+    context.truncate(context.floor_char_boundary(CONTEXT_BYTES_MAX));
+    context
 }

@@ -83,7 +83,7 @@ pub(crate) struct Change<'f> {
 
 /// A record that was read or changed.
 struct Slot {
-    record: Option<UriRecord>,
+    record: Option<Box<UriRecord>>,
     is_changed: bool,
 }
 
@@ -166,10 +166,16 @@ impl<'f> Change<'f> {
         self.busy_after = Some((busy.queue.clone(), self.memory.busy_without(busy)));
     }
 
+    /// Makes room for as many new URIs.
+    pub(crate) fn reserve(&mut self, candidates: usize) {
+        self.records.reserve(candidates);
+        self.canonicals.reserve(candidates);
+    }
+
     /// The record under a key, taken out; put it back with [`Change::put`] if it was changed.
     pub(crate) fn record(&mut self, key: &str) -> Result<Option<UriRecord>, Error> {
         if let Some(slot) = self.records.get(key) {
-            return Ok(slot.record.clone());
+            return Ok(slot.record.as_deref().cloned());
         }
         let Some(bytes) = self.store.uris.get(key)? else {
             return Ok(None);
@@ -194,7 +200,7 @@ impl<'f> Change<'f> {
         self.records.insert(
             key.to_owned(),
             Slot {
-                record: Some(record),
+                record: Some(Box::new(record)),
                 is_changed: true,
             },
         );
@@ -534,7 +540,9 @@ impl<'f> Change<'f> {
         records.sort_unstable_by_key(|(key, _)| *key);
         for (key, slot) in records {
             match &slot.record {
-                Some(record) => batch.insert(&self.store.uris, key.as_bytes(), encode(record)?),
+                Some(record) => {
+                    batch.insert(&self.store.uris, key.as_bytes(), encode(record.as_ref())?);
+                }
                 None => batch.remove(&self.store.uris, key.as_bytes()),
             }
         }
