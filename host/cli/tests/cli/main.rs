@@ -5,7 +5,11 @@
 mod bad_input;
 mod command;
 mod crawling;
+#[cfg(unix)]
+mod frontier;
 mod full_disk;
+#[cfg(unix)]
+mod job;
 mod killed;
 mod profile;
 mod selftest;

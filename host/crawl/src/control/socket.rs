@@ -16,7 +16,7 @@ use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::unix::OwnedWriteHalf;
 use tokio::net::{UnixListener, UnixStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::timeout;
 
@@ -34,6 +34,9 @@ const CLIENTS_MAX: u32 = 16;
 /// How long a client may be silent, or take for reading one answer.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// How long commands that are being carried out may take when the crawl ends; then they are left where they are.
+const GRACE: Duration = Duration::from_secs(5);
+
 /// Answers on their way to a client; past it the command waits for it.
 const ANSWERS_AHEAD: usize = 16;
 
@@ -45,6 +48,7 @@ pub(crate) struct Server {
     path: PathBuf,
     accepting: JoinHandle<()>,
     clients: Arc<Semaphore>,
+    ending: watch::Sender<bool>,
 }
 
 impl Server {
@@ -57,20 +61,27 @@ impl Server {
             .map_err(|problem| ControlError::file(&running.job, &problem))?
             .uid();
         let clients = Arc::new(Semaphore::new(CLIENTS_MAX as usize));
-        let accepting = tokio::spawn(accept(listener, owner, running, clients.clone()));
+        let (ending, is_ending) = watch::channel(false);
+        let accepting = accept(listener, owner, running, clients.clone(), is_ending);
         Ok(Server {
             path,
-            accepting,
+            accepting: tokio::spawn(accepting),
             clients,
+            ending,
         })
     }
 
-    /// Takes no more commands, and waits for those that are being carried out to come to the end of a part.
-    pub(crate) async fn close(self) {
+    /// Takes no more commands. Those that are being carried out are answered, as far as that takes no longer than
+    /// [`GRACE`], and in any case come to the end of a part.
+    pub(crate) async fn close(mut self) {
         // The name first, so that nobody comes in vain.
         let _ = fs::remove_file(&self.path);
-        self.accepting.abort();
-        let _ = self.accepting.await;
+        self.ending.send_replace(true);
+        if timeout(GRACE, &mut self.accepting).await.is_err() {
+            self.accepting.abort();
+            let _ = self.accepting.await;
+        }
+        // A command holds its client's place for as long as it works.
         let _ = self.clients.acquire_many(CLIENTS_MAX).await;
     }
 }
@@ -137,22 +148,38 @@ impl Reach {
     }
 }
 
-async fn accept(listener: UnixListener, owner: u32, running: Running, clients: Arc<Semaphore>) {
+async fn accept(
+    listener: UnixListener,
+    owner: u32,
+    running: Running,
+    clients: Arc<Semaphore>,
+    is_ending: watch::Receiver<bool>,
+) {
     // Dropped, and so ended, with this task.
     let mut conversations = JoinSet::new();
+    let mut ending = is_ending.clone();
+    let next = async || {
+        let permit = clients.clone().acquire_owned().await.ok()?;
+        Some((listener.accept().await, permit))
+    };
     loop {
         while conversations.try_join_next().is_some() {}
-        let Ok(permit) = clients.clone().acquire_owned().await else {
-            return;
+        let accepted = tokio::select! {
+            _ = ending.wait_for(|is_ending| *is_ending) => break,
+            accepted = next() => accepted,
         };
-        match listener.accept().await {
-            Ok((stream, _)) => {
-                conversations.spawn(converse(stream, owner, running.clone(), Arc::new(permit)));
+        match accepted {
+            Some((Ok((stream, _)), permit)) => {
+                let (running, is_ending) = (running.clone(), is_ending.clone());
+                let client = converse(stream, owner, running, Arc::new(permit), is_ending);
+                conversations.spawn(client);
             }
             // Too many open files, most likely; a moment later there may be fewer.
-            Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
+            Some((Err(_), _)) => tokio::time::sleep(Duration::from_millis(100)).await,
+            None => break,
         }
     }
+    while conversations.join_next().await.is_some() {}
 }
 
 /// Everything that one client asks.
@@ -161,6 +188,7 @@ async fn converse(
     owner: u32,
     running: Running,
     permit: Arc<OwnedSemaphorePermit>,
+    mut is_ending: watch::Receiver<bool>,
 ) {
     let Ok(peer) = stream.peer_cred() else {
         return;
@@ -174,9 +202,13 @@ async fn converse(
     loop {
         let mut line = Vec::new();
         let mut limited = (&mut read).take(REQUEST_BYTES_MAX + 1);
-        match timeout(PATIENCE, limited.read_until(b'\n', &mut line)).await {
-            Ok(Ok(length)) if length > 0 => {}
-            _ => return,
+        let asked = tokio::select! {
+            biased;
+            asked = timeout(PATIENCE, limited.read_until(b'\n', &mut line)) => asked,
+            _ = is_ending.wait_for(|is_ending| *is_ending) => return,
+        };
+        if !matches!(asked, Ok(Ok(length)) if length > 0) {
+            return;
         }
         let mut request = match read_request(&line) {
             Ok(request) => request,

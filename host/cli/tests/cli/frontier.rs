@@ -1,0 +1,340 @@
+//! `opilio frontier`: looking into the frontier of a crawl, and changing it while it runs and while it does not.
+
+use opilio_stories::{lines, sound, until};
+use serde_json::Value;
+
+use crate::command::{Home, Running};
+use crate::job::{Gate, job_log, paused};
+
+/// The queue of a gate.
+fn queue(gate: &Gate) -> String {
+    opilio_uri::Uri::parse(&gate.url("/"))
+        .unwrap()
+        .surt_authority()
+}
+
+fn resume(home: &Home, running: &mut Running) {
+    home.run(&["job", "resume", "job"]).code(0);
+    assert_eq!(running.wait(), 0);
+    sound(&home.job());
+}
+
+/// What `opilio frontier why` says.
+fn why(home: &Home, uri: &str) -> String {
+    home.run(&["frontier", "why", "job", uri]).code(0).out
+}
+
+fn objects(text: &str) -> Vec<Value> {
+    let lines = text.lines();
+    lines
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_deleted_stays_known_and_what_is_forgotten_may_be_found_again() {
+    let links =
+        "<a href='/drop/1'>1</a><a href='/drop/2'>2</a><a href='/again'>3</a><a href='/keep'>4</a>";
+    let found_again = "<a href='/drop/1'>1</a><a href='/again'>3</a>";
+    let (home, gate) = (
+        Home::new(),
+        Gate::serve(&[("/", links), ("/keep", found_again), ("/again", "")]),
+    );
+    let mut running = paused(&home, &gate, &[]).await;
+    let prefix = gate.surt("/drop/");
+    let dry = home
+        .run(&["frontier", "delete", "job", "--surt", &prefix])
+        .code(0);
+    assert!(
+        dry.out
+            .starts_with("2 URIs would be deleted; the same with --yes"),
+        "{dry:?}"
+    );
+    let done = home
+        .run(&["frontier", "delete", "job", "--surt", &prefix, "--yes"])
+        .code(0);
+    assert!(done.out.starts_with("2 URIs deleted; "), "{done:?}");
+    let done = home
+        .run(&["frontier", "forget", "job", "--regex", "/again$", "--yes"])
+        .code(0);
+    assert!(done.out.starts_with("1 URIs forgotten"), "{done:?}");
+    let list = home
+        .run(&["frontier", "list", "job", "--surt", &prefix, "--json"])
+        .code(0);
+    let states: Vec<Value> = objects(&list.out)
+        .into_iter()
+        .map(|uri| uri["state"].clone())
+        .collect();
+    assert_eq!(states, ["deleted", "deleted"]);
+    home.run(&["frontier", "delete", "job", "--yes"]).code(2);
+    let bad = home
+        .run(&["frontier", "count", "job", "--regex", "a(b"])
+        .code(2);
+    assert!(bad.err.contains("unclosed group"), "{bad:?}");
+
+    resume(&home, &mut running);
+    let mut asked = gate.asked();
+    asked.sort();
+    assert_eq!(asked, ["/", "/again", "/keep"]);
+    let said = why(&home, &gate.url("/drop/1"));
+    assert!(said.contains("deleted by the operator"), "{said}");
+    let log = job_log(&home);
+    assert!(
+        log.contains(&format!(
+            " delete --surt {prefix:?} => 2 deleted, 0 in process left alone"
+        )),
+        "{log}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_fetch_that_is_cancelled_counts_as_failed_with_minus_7000() {
+    let (home, gate) = (Home::new(), Gate::serve(&[("/", "")]));
+    home.profile("name = 'gate'");
+    let seed = gate.url("/");
+    let mut running = home.start(&["crawl", "p.toml", "--seed", &seed, "--job", "job"]);
+    until("the seed is asked for", || gate.was_asked("/") == 1).await;
+    let other = home
+        .run(&["frontier", "cancel", "job", &gate.url("/other")])
+        .code(1);
+    assert!(other.err.contains("is not being fetched"), "{other:?}");
+    home.run(&["frontier", "cancel", "job", &seed]).code(0);
+    assert_eq!(running.wait(), 0);
+    let log = lines(&home.job());
+    let line = log.iter().find(|line| line.uri == seed).unwrap();
+    assert_eq!(line.status, -7000, "{log:#?}");
+    assert_eq!(gate.asked(), ["/"]);
+    sound(&home.job());
+    let statistics = home.run(&["frontier", "statistics", "job"]).code(0);
+    assert!(statistics.out.contains("1 failed"), "{statistics:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_queue_is_retired_and_comes_back_and_why_tells() {
+    let (home, gate) = (
+        Home::new(),
+        Gate::serve(&[
+            (
+                "/",
+                "<a href='/a'>a</a><a href='http://elsewhere.org/x'>x</a>",
+            ),
+            ("/a", ""),
+        ]),
+    );
+    let mut running = paused(&home, &gate, &[]).await;
+    let queue = queue(&gate);
+    let said = why(&home, &gate.url("/a"));
+    assert!(said.contains("ready since"), "{said}");
+    let said = why(&home, &gate.url("/"));
+    assert!(
+        said.contains("done since") && said.contains("200"),
+        "{said}"
+    );
+    let said = why(&home, "http://elsewhere.org/x");
+    assert!(said.contains("refused by"), "{said}");
+    assert!(said.contains(&gate.url("/")), "{said}");
+    let said = why(&home, "http://never.org/");
+    assert!(said.contains("not known"), "{said}");
+
+    let done = home.run(&["frontier", "freeze", "job", &queue]).code(0);
+    assert!(done.out.contains("is frozen"), "{done:?}");
+    home.run(&["frontier", "thaw", "job", &queue]).code(0);
+    let done = home.run(&["frontier", "retire", "job", &queue]).code(0);
+    assert!(done.out.contains("is retired by operator"), "{done:?}");
+    let said = why(&home, &gate.url("/a"));
+    assert!(said.contains("retired by operator"), "{said}");
+    let unknown = home
+        .run(&["frontier", "retire", "job", "org,none,"])
+        .code(1);
+    assert!(unknown.err.contains("there is no queue"), "{unknown:?}");
+    let retired = home
+        .run(&["frontier", "queues", "job", "--state", "retired", "--json"])
+        .code(0);
+    assert_eq!(objects(&retired.out)[0]["queue"], queue.as_str());
+
+    resume(&home, &mut running);
+    assert_eq!(gate.asked(), ["/"]);
+    // The same commands work on a job that nobody runs.
+    let done = home.run(&["frontier", "unretire", "job", &queue]).code(0);
+    assert!(done.out.contains("is ready"), "{done:?}");
+    home.run(&["crawl", "p.toml", "--job", "job"]).code(0);
+    assert_eq!(gate.asked(), ["/", "/a"]);
+    let log = job_log(&home);
+    for wanted in [" freeze ", " thaw ", " retire ", " unretire "] {
+        assert!(log.contains(wanted), "{wanted} in {log}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_forced_is_fetched_whatever_is_known_of_it() {
+    let elsewhere = Gate::serve(&[("/far", "")]);
+    elsewhere.open();
+    let (home, gate) = (Home::new(), Gate::serve(&[("/", "")]));
+    let mut running = paused(&home, &gate, &[]).await;
+    home.run(&["frontier", "force", "job", &gate.url("/")])
+        .code(0);
+    home.run(&["frontier", "force", "job", &elsewhere.url("/far")])
+        .code(0);
+    let no = home
+        .run(&["frontier", "force", "job", "mailto:a@b.org"])
+        .code(2);
+    assert!(no.err.contains("mailto"), "{no:?}");
+    resume(&home, &mut running);
+    assert_eq!(gate.was_asked("/"), 2);
+    assert_eq!(elsewhere.was_asked("/far"), 1);
+    home.run(&["frontier", "force", "job", &gate.url("/")])
+        .code(0);
+    home.run(&["crawl", "p.toml", "--job", "job"]).code(0);
+    assert_eq!(gate.was_asked("/"), 3);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn precedence_decides_what_goes_first() {
+    let links = "<a href='/a'>a</a><a href='/b'>b</a><a href='/c'>c</a>";
+    let (home, gate) = (Home::new(), Gate::serve(&[("/", links)]));
+    let mut running = paused(&home, &gate, &[]).await;
+    let queue = queue(&gate);
+    home.run(&[
+        "frontier",
+        "precedence",
+        "job",
+        "--uri",
+        &gate.url("/c"),
+        "0",
+    ])
+    .code(0);
+    let uris = home
+        .run(&["frontier", "uris", "job", &queue, "--limit", "2", "--json"])
+        .code(0);
+    let page = objects(&uris.out);
+    assert_eq!(page[0]["uri"], gate.url("/c").as_str());
+    assert_eq!(page[1]["uri"], gate.url("/a").as_str());
+    let after = page[2]["after"].as_str().unwrap();
+    let uris = home
+        .run(&["frontier", "uris", "job", &queue, "--after", after])
+        .code(0);
+    assert!(uris.out.contains(&gate.url("/b")), "{uris:?}");
+    assert!(!uris.out.contains(&gate.url("/a")), "{uris:?}");
+
+    let done = home
+        .run(&["frontier", "precedence", "job", "--queue", &queue, "9"])
+        .code(0);
+    assert!(done.out.contains("precedence 9"), "{done:?}");
+    home.run(&["frontier", "floor", "job", "9"]).code(0);
+    let shown = home.run(&["frontier", "queue", "job", &queue]).code(0);
+    assert!(shown.out.contains("ineligible"), "{shown:?}");
+    home.run(&["frontier", "floor", "job", "none"]).code(0);
+    home.run(&[
+        "frontier",
+        "precedence",
+        "job",
+        "--queue",
+        &queue,
+        "default",
+    ])
+    .code(0);
+    home.run(&[
+        "frontier",
+        "precedence",
+        "job",
+        "--uri",
+        &gate.url("/a"),
+        "300",
+    ])
+    .code(2);
+    resume(&home, &mut running);
+    assert_eq!(gate.asked(), ["/", "/c", "/a", "/b"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_seed_is_removed_with_what_it_alone_brought_in() {
+    let other = Gate::serve(&[("/", "<a href='/o'>o</a>"), ("/o", "")]);
+    other.open();
+    let (home, gate) = (
+        Home::new(),
+        Gate::serve(&[
+            ("/", "<a href='/a'>a</a><a href='/b'>b</a>"),
+            ("/a", ""),
+            ("/b", ""),
+        ]),
+    );
+    let mut running = paused(&home, &gate, &["--seed", &other.url("/")]).await;
+    let no = home
+        .run(&["frontier", "remove-seed", "job", &gate.url("/a")])
+        .code(1);
+    assert!(no.err.contains("is no seed"), "{no:?}");
+    let done = home
+        .run(&["frontier", "remove-seed", "job", &gate.url("/")])
+        .code(0);
+    assert!(done.out.contains("2 waiting URIs"), "{done:?}");
+    let seeds = std::fs::read_to_string(home.job().join("seeds.txt")).unwrap();
+    assert!(
+        seeds.contains(&other.url("/")) && !seeds.contains(&gate.url("/")),
+        "{seeds}"
+    );
+    // What the scope says now: a page of the removed seed is not let in again.
+    resume(&home, &mut running);
+    home.run(&["crawl", "p.toml", "--job", "job"]).code(0);
+    assert_eq!(gate.asked(), ["/"]);
+    assert_eq!(other.was_asked("/o"), 1);
+    // Given again, it counts again.
+    home.run(&["crawl", "p.toml", "--job", "job", "--seed", &gate.url("/")])
+        .code(0);
+    let removed = std::fs::read_to_string(home.job().join("removed-seeds.txt")).unwrap();
+    assert_eq!(removed, "");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_leaves_one_job_comes_into_another() {
+    let links = "<a href='/a'>a</a><a href='/b'>b</a>";
+    let (home, gate) = (
+        Home::new(),
+        Gate::serve(&[("/", links), ("/a", ""), ("/b", "")]),
+    );
+    let mut running = paused(&home, &gate, &[]).await;
+    home.run(&["frontier", "export", "job", "-o", "uris.jsonl"])
+        .code(0);
+    let index = home.run(&["frontier", "export", "job", "--cdxj"]).code(0);
+    assert!(index.out.contains(&gate.url("/")), "{index:?}");
+    let exported = std::fs::read_to_string(home.path().join("uris.jsonl")).unwrap();
+    assert!(objects(&exported).len() >= 3, "{exported}");
+    resume(&home, &mut running);
+    assert_eq!(gate.asked().len(), 3);
+    let sound = home.run(&["frontier", "check", "job"]).code(0);
+    assert!(sound.out.contains("sound"), "{sound:?}");
+
+    // Another job, begun by another seed, takes over what was done and what was left.
+    let other = Gate::serve(&[("/", "")]);
+    other.open();
+    home.run(&["crawl", "p.toml", "--seed", &other.url("/"), "--job", "new"])
+        .code(0);
+    let taken = home
+        .run(&["frontier", "import", "new", "uris.jsonl"])
+        .code(0);
+    assert!(taken.out.contains("to be fetched"), "{taken:?}");
+    let new = home
+        .run(&[
+            "frontier",
+            "list",
+            "new",
+            "--surt",
+            &gate.surt("/"),
+            "--json",
+        ])
+        .code(0);
+    let mut states: Vec<String> = objects(&new.out)
+        .iter()
+        .map(|uri| format!("{} {}", uri["uri"].as_str().unwrap(), uri["state"]))
+        .collect();
+    states.sort();
+    assert_eq!(
+        states,
+        [
+            format!("{} \"done\"", gate.url("/")),
+            format!("{} \"queued\"", gate.url("/a")),
+            format!("{} \"queued\"", gate.url("/b")),
+        ]
+    );
+    let bad = home.run(&["frontier", "import", "new", "p.toml"]).code(2);
+    assert!(bad.err.contains("is no recovery journal"), "{bad:?}");
+}

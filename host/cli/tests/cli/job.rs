@@ -1,0 +1,326 @@
+//! `opilio job`: a crawl that is paused, ended, copied and asked about while it runs.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::sync::{Arc, Condvar, Mutex};
+
+use opilio_stories::{asked, captures, lines, sound, until};
+use serde_json::Value;
+
+use crate::command::{Home, Running, WWW, tree};
+
+/// The host of [`Gate`].
+const HOST: &str = "gate.localhost";
+
+/// A server that answers nothing but robots.txt until it is opened.
+pub(crate) struct Gate {
+    port: u16,
+    state: Arc<State>,
+}
+
+#[derive(Default)]
+struct State {
+    is_open: Mutex<bool>,
+    opened: Condvar,
+    asked: Mutex<Vec<String>>,
+}
+
+impl Gate {
+    /// Serves pages: a target and its body each.
+    pub(crate) fn serve(pages: &[(&str, &str)]) -> Gate {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let state = Arc::new(State::default());
+        let pages: Vec<(String, String)> = pages
+            .iter()
+            .map(|(target, body)| ((*target).to_owned(), (*body).to_owned()))
+            .collect();
+        let served = state.clone();
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let (state, pages) = (served.clone(), pages.clone());
+                std::thread::spawn(move || answer(stream.unwrap(), &state, &pages));
+            }
+        });
+        Gate { port, state }
+    }
+
+    pub(crate) fn url(&self, target: &str) -> String {
+        format!("http://{HOST}:{}{target}", self.port)
+    }
+
+    /// The SURT form of a target.
+    pub(crate) fn surt(&self, target: &str) -> String {
+        opilio_uri::Uri::parse(&self.url(target)).unwrap().surt()
+    }
+
+    pub(crate) fn open(&self) {
+        *self.state.is_open.lock().unwrap() = true;
+        self.state.opened.notify_all();
+    }
+
+    /// What was asked for so far, robots.txt left out.
+    pub(crate) fn asked(&self) -> Vec<String> {
+        self.state.asked.lock().unwrap().clone()
+    }
+
+    pub(crate) fn was_asked(&self, target: &str) -> usize {
+        let asked = self.asked();
+        asked.iter().filter(|one| *one == target).count()
+    }
+}
+
+fn answer(mut stream: TcpStream, state: &State, pages: &[(String, String)]) {
+    let mut head = String::new();
+    let mut reader = BufReader::new(stream.try_clone().unwrap());
+    while !head.ends_with("\r\n\r\n") {
+        if reader.read_line(&mut head).unwrap_or(0) == 0 {
+            return;
+        }
+    }
+    let target = head.split(' ').nth(1).unwrap_or_default();
+    let page = pages.iter().find(|(of, _)| of == target);
+    if target != "/robots.txt" {
+        state.asked.lock().unwrap().push(target.to_owned());
+        let mut is_open = state.is_open.lock().unwrap();
+        while !*is_open {
+            is_open = state.opened.wait(is_open).unwrap();
+        }
+    }
+    let (status, body) = page.map_or(("404 Not Found", ""), |(_, body)| ("200 OK", body));
+    // Who asked may have broken off.
+    let _ = write!(
+        stream,
+        "HTTP/1.1 {status}\r\nContent-Type: text/html\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
+        body.len()
+    );
+}
+
+/// The state that `opilio job status` tells; none where it cannot be asked.
+pub(crate) fn state(home: &Home) -> Option<String> {
+    let output = home
+        .opilio(&["job", "status", "job", "--json"])
+        .output()
+        .unwrap();
+    let status: Value = serde_json::from_slice(&output.stdout).ok()?;
+    Some(status["state"].as_str()?.to_owned())
+}
+
+/// A crawl of a gate's `/` that has been paused while that was in flight; then the gate was opened.
+pub(crate) async fn paused(home: &Home, gate: &Gate, more: &[&str]) -> Running {
+    home.profile("name = 'gate'");
+    let seed = gate.url("/");
+    let mut command = vec!["crawl", "p.toml", "--seed", &seed, "--job", "job"];
+    command.extend(more);
+    let running = home.start(&command);
+    until("the seed is asked for", || gate.was_asked("/") == 1).await;
+    home.run(&["job", "pause", "job"]).code(0);
+    assert_eq!(state(home).as_deref(), Some("pausing"));
+    gate.open();
+    until("it is paused", || state(home).as_deref() == Some("paused")).await;
+    running
+}
+
+pub(crate) fn job_log(home: &Home) -> String {
+    home.run(&["job", "log", "job"]).code(0).out
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_paused_crawl_fetches_nothing_until_it_is_resumed() {
+    const PAGES: usize = 300;
+    let (home, web) = (Home::new(), tree(PAGES, 0).await);
+    home.profile("name = 'tree'\nworkers = 2");
+    let seed = web.url(WWW, "/");
+    let mut running = home.start(&["crawl", "p.toml", "--seed", &seed, "--job", "job"]);
+    until("twenty pages are asked for", || asked(&web).len() >= 20).await;
+    let said = home.run(&["job", "pause", "job"]).code(0).out;
+    assert!(said.contains("nothing new begins"), "{said}");
+    until("it is paused", || state(&home).as_deref() == Some("paused")).await;
+
+    let before = asked(&web).len();
+    assert!(before < PAGES - 1, "paused too late to tell");
+    for _ in 0..3 {
+        home.run(&["frontier", "queues", "job"]).code(0);
+    }
+    assert_eq!(state(&home).as_deref(), Some("paused"));
+    assert_eq!(asked(&web).len(), before);
+
+    home.run(&["job", "resume", "job"]).code(0);
+    assert_eq!(running.wait(), 0);
+    assert_eq!(asked(&web).len(), PAGES - 1);
+    sound(&home.job());
+    assert!(!home.job().join("control").exists());
+
+    let log = job_log(&home);
+    let mut found = log.lines();
+    for wanted in [
+        "crawl begin => a new job",
+        "pause => pausing",
+        "crawl pause => nothing is in flight",
+        "resume => going on",
+        "crawl resume => goes on",
+        "crawl end => finished",
+    ] {
+        assert!(
+            found.any(|line| line.contains(wanted)),
+            "{wanted:?} in its order in\n{log}"
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_paused_crawl_ends_at_an_interrupt_and_goes_on_later() {
+    let (home, gate) = (
+        Home::new(),
+        Gate::serve(&[("/", "<a href='/a'>a</a>"), ("/a", "")]),
+    );
+    let mut running = paused(&home, &gate, &[]).await;
+    running.signal("INT");
+    assert_eq!(running.wait(), 0);
+    assert_eq!(gate.asked(), ["/"]);
+    home.run(&["crawl", "p.toml", "--job", "job"]).code(0);
+    assert_eq!(gate.asked(), ["/", "/a"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn stop_ends_politely() {
+    let (home, web) = (Home::new(), tree(300, 0).await);
+    home.profile("name = 'tree'\nworkers = 2");
+    let seed = web.url(WWW, "/");
+    let mut running = home.start(&["crawl", "p.toml", "--seed", &seed, "--job", "job"]);
+    until("twenty pages are asked for", || asked(&web).len() >= 20).await;
+    home.run(&["job", "stop", "job"]).code(0);
+    assert_eq!(running.wait(), 0);
+    assert!(asked(&web).len() < 299, "stopped too late to tell");
+    sound(&home.job());
+    assert_eq!(state(&home).as_deref(), Some("idle"));
+    let log = job_log(&home);
+    assert!(log.contains(" stop => ending politely"), "{log}");
+    assert!(log.contains(" crawl end => stopped"), "{log}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_checkpoint_of_a_running_crawl_makes_a_job_that_goes_on_from_there() {
+    let (home, gate) = (
+        Home::new(),
+        Gate::serve(&[
+            ("/", "<a href='/a'>a</a><a href='/b'>b</a>"),
+            ("/a", ""),
+            ("/b", ""),
+        ]),
+    );
+    let mut running = paused(&home, &gate, &[]).await;
+    let made = home
+        .run(&["job", "checkpoint", "job", "--to", "kept"])
+        .code(0);
+    assert!(made.out.contains("opilio job restore"), "{made:?}");
+    let again = home
+        .run(&["job", "checkpoint", "job", "--to", "kept"])
+        .code(2);
+    assert!(again.err.contains("is there already"), "{again:?}");
+    home.run(&["job", "checkpoint", "job"]).code(0);
+    let own = std::fs::read_dir(home.job().join("checkpoints")).unwrap();
+    assert_eq!(own.count(), 1);
+
+    home.run(&["job", "resume", "job"]).code(0);
+    assert_eq!(running.wait(), 0);
+    assert_eq!(gate.asked().len(), 3);
+
+    home.run(&["job", "restore", "kept", "job"]).code(2);
+    home.run(&["job", "restore", "p.toml", "other"]).code(1);
+    home.run(&["job", "restore", "kept", "new"]).code(0);
+    home.run(&["frontier", "check", "new"]).code(0);
+    home.run(&["crawl", "p.toml", "--job", "new"]).code(0);
+    let new = home.path().join("new");
+    sound(&new);
+    let mut archived: Vec<String> = captures(&new)
+        .into_iter()
+        .filter(|capture| capture.kind == "response")
+        .map(|capture| capture.uri)
+        .collect();
+    archived.sort();
+    assert_eq!(archived, [gate.url("/a"), gate.url("/b")]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_process_works_on_a_job_and_what_needs_a_running_one_says_so() {
+    let (home, gate) = (Home::new(), Gate::serve(&[("/", "")]));
+    let mut running = paused(&home, &gate, &[]).await;
+    let second = home.run(&["crawl", "p.toml", "--job", "job"]).code(1);
+    let pid = running.child.id();
+    assert!(
+        second.err.contains(&format!("in use by process {pid}")),
+        "{second:?}"
+    );
+    let check = home.run(&["frontier", "check", "job"]).code(1);
+    assert!(check.err.contains("stop the crawl first"), "{check:?}");
+    running.signal("KILL");
+    assert_eq!(running.wait(), -1);
+
+    // The socket of the dead process is still there.
+    assert!(home.job().join("control").exists());
+    assert_eq!(state(&home).as_deref(), Some("idle"));
+    for (command, reason) in [
+        (vec!["job", "pause", "job"], "nothing to pause"),
+        (vec!["job", "resume", "job"], "opilio crawl goes on"),
+        (vec!["job", "stop", "job"], "nothing to stop"),
+        (
+            vec!["frontier", "cancel", "job", "http://a.org/"],
+            "nothing is in flight",
+        ),
+        (
+            vec!["frontier", "floor", "job", "3"],
+            "frontier.precedence-floor",
+        ),
+    ] {
+        let ended = home.run(&command).code(1);
+        assert!(ended.err.contains(reason), "{ended:?}");
+    }
+    let none = home.run(&["job", "status", "nowhere"]).code(2);
+    assert!(none.err.contains("is no job"), "{none:?}");
+    home.run(&["crawl", "p.toml", "--job", "job"]).code(0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn garbage_on_the_socket_is_answered_and_harms_nothing() {
+    let (home, gate) = (
+        Home::new(),
+        Gate::serve(&[("/", "<a href='/a'>a</a>"), ("/a", "")]),
+    );
+    let mut running = paused(&home, &gate, &[]).await;
+    let socket = home.job().join("control");
+    let say = |bytes: &[u8]| {
+        let mut stream = UnixStream::connect(&socket).unwrap();
+        // It may be hung up on before it has said everything.
+        let _ = stream.write_all(bytes);
+        let _ = stream.shutdown(std::net::Shutdown::Write);
+        let mut answer = String::new();
+        let _ = stream.read_to_string(&mut answer);
+        answer
+    };
+    for garbage in [
+        &b"GET / HTTP/1.1\r\n\r\n"[..],
+        b"\xff\xfe\x00\n",
+        b"{}\n",
+        b"{\"command\":{\"do\":\"delete\",\"which\":{}}}\n",
+        b"{\"command\":{\"do\":\"why\",\"uri\":\"no uri\\u0000\"}}\n",
+        b"{\"command\":",
+    ] {
+        let answer = say(garbage);
+        assert!(answer.contains(r#""answer":"refused""#), "{answer:?}");
+        assert!(answer.contains(r#""fault":"request""#), "{answer:?}");
+    }
+    say(&vec![b'['; 4 << 20]);
+    // Those that connect and say nothing hold up nobody.
+    let silent: Vec<UnixStream> = (0..5)
+        .map(|_| UnixStream::connect(&socket).unwrap())
+        .collect();
+    let two = say(b"{\"command\":{\"do\":\"statistics\"}}\n{\"command\":{\"do\":\"status\"}}\n");
+    assert_eq!(two.lines().count(), 4, "{two}");
+    home.run(&["job", "resume", "job"]).code(0);
+    assert_eq!(running.wait(), 0);
+    drop(silent);
+    assert_eq!(gate.asked(), ["/", "/a"]);
+    assert!(lines(&home.job()).iter().all(|line| line.status > 0));
+}
