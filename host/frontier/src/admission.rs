@@ -38,6 +38,8 @@ pub(crate) enum Origin<'o> {
     },
     /// What must be fetched before another URI of this queue.
     Prerequisites(&'o str),
+    /// What another crawl knows: it moves nothing that is known here.
+    Elsewhere,
 }
 
 /// Schedules candidates; answers stand in the same order.
@@ -112,6 +114,9 @@ fn admit_one(
 
     // A record whose canonical form has been withdrawn is known all the same.
     let has_record = (is_known || change.counters.withdrawn > 0) && change.has_record(&key)?;
+    if matches!(origin, Origin::Elsewhere) && (is_known || has_record) {
+        return Ok(Scheduled::Known);
+    }
     let known_key = if has_record {
         Some(key.clone())
     } else if is_known && !candidate.force && !is_redirect_to_equal(&candidate, canonical, origin) {

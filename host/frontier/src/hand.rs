@@ -288,7 +288,7 @@ impl Frontier {
                         ..one.candidate.clone()
                     });
                 }
-                let answers = admit(change, candidates, Origin::Caller)?;
+                let answers = admit(change, candidates, Origin::Elsewhere)?;
                 for (one, answer) in known.into_iter().zip(&answers) {
                     if *answer == Scheduled::New {
                         include_one(change, one, max_wait)?;
