@@ -67,7 +67,8 @@ pub(crate) fn follow(change: &mut Change<'_>, page: &str, linked: Linked) -> Res
         };
         missing.retain(|new| *new != embed);
         let now_missed = if is_linked { 0 } else { misses + 1 };
-        if now_missed >= fade_after {
+        // What is being fetched just now stands in no order that it could be taken out of: it fades with the next visit.
+        if now_missed >= fade_after && !change.memory.is_record_busy(&embed) {
             change.embeds.insert(key, None);
             release(change, &embed)?;
         } else if now_missed != misses {
