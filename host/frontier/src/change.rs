@@ -635,10 +635,12 @@ impl<'f> Change<'f> {
             (LineUp::Stay, turn, _) => turn,
             _ if !is_ready && record.waiting == 0 => None,
             (_, turn, None) => turn,
-            // Who has been ready for long does not fall back for getting more.
+            // Who has been ready for long does not fall back for getting more. Where its settings let it issue only later,
+            // its place is later too.
             (LineUp::Revise, Some(turn), Some(earliest))
                 if turn.is_inactive == is_inactive
-                    && (turn.wake == earliest || is_ready && turn.wake <= earliest) =>
+                    && (turn.wake == earliest
+                        || is_ready && turn.wake <= earliest && earliest <= now) =>
             {
                 Some(turn)
             }

@@ -124,7 +124,7 @@ impl Frontier {
                     .first(&frontier.store, now_millis, ordering, |queue| {
                         busy_queues.get(queue).is_some_and(|busy| busy.is_full)
                     })?;
-                let woken = memory.groups.first_waking();
+                let woken = memory.groups.first_waking(ordering.floor);
                 let (queue, key) = match (first, woken) {
                     (First::Ready { queue, key }, _) => (Arc::<str>::from(queue), key),
                     (First::At(at), woken) => {

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use crate::{
     GroupSettings,
     instant::Millis,
+    queue::rested,
     store::{Error, Store, decode},
 };
 
@@ -18,6 +19,8 @@ pub(crate) struct Groups {
     held: HashMap<String, Group>,
     /// Groups that queues stand back for, by when they may issue again.
     waking: BTreeSet<(Millis, String)>,
+    /// The group of each queue that stands back, by its key in the line.
+    parked: HashMap<Vec<u8>, String>,
 }
 
 /// What is known of a group.
@@ -53,7 +56,8 @@ impl Groups {
     /// A queue stands back for its group until `at`, or until something of the group is finished.
     pub(crate) fn park(&mut self, name: &str, key: Vec<u8>, at: Option<Millis>) {
         if let Some(group) = self.held.get_mut(name) {
-            group.parked.insert(key);
+            group.parked.insert(key.clone());
+            self.parked.insert(key, name.to_owned());
             if let Some(at) = at {
                 self.waking.insert((at, name.to_owned()));
             }
@@ -71,12 +75,35 @@ impl Groups {
                 woken.extend(std::mem::take(&mut group.parked));
             }
         }
+        for key in &woken {
+            self.parked.remove(key);
+        }
         woken
     }
 
-    /// When the first group wakes that queues stand back for.
-    pub(crate) fn first_waking(&self) -> Option<Millis> {
-        self.waking.first().map(|(at, _)| *at)
+    /// A queue that stood back with this key does not any more, whatever its group says. False where it did not.
+    pub(crate) fn unpark(&mut self, key: &[u8]) -> bool {
+        let Some(name) = self.parked.remove(key) else {
+            return false;
+        };
+        if let Some(group) = self.held.get_mut(&name) {
+            group.parked.remove(key);
+            if group.parked.is_empty() {
+                self.waking.retain(|(_, waking)| *waking != name);
+            }
+        }
+        true
+    }
+
+    /// When the first group wakes that queues of a precedence above the floor stand back for.
+    pub(crate) fn first_waking(&self, floor: Option<u8>) -> Option<Millis> {
+        let counts = |name: &str| {
+            // The first in line has the best precedence, which its key begins with.
+            let first = self.held.get(name).and_then(|group| group.parked.first());
+            first.is_some_and(|key| floor.is_none_or(|floor| key.first() < Some(&floor)))
+        };
+        let mut waking = self.waking.iter();
+        waking.find(|(_, name)| counts(name)).map(|(at, _)| *at)
     }
 
     pub(crate) fn issue(&mut self, name: &str, slot: u16) {
@@ -155,10 +182,7 @@ impl Group {
         }
         (0..valence)
             .filter(|slot| !self.busy.contains(slot))
-            .map(|slot| {
-                let at = self.slots.get(usize::from(slot)).copied();
-                (slot, at.unwrap_or(Millis::MIN))
-            })
+            .map(|slot| (slot, rested(&self.slots, slot, valence)))
             .min_by_key(|(slot, at)| (*at, *slot))
     }
 }

@@ -249,7 +249,11 @@ impl Memory {
                 self.busy_queues.insert(name.clone(), busy);
             }
             let place = record.turn.map(|turn| (record.precedence, turn));
-            if place != place_before {
+            // Where it stood back for its group, it stands in line again: it may have another group now, or none.
+            let stood_back = place_before.is_some_and(|(precedence, turn)| {
+                self.groups.unpark(&keys::turn(precedence, turn, &name))
+            });
+            if place != place_before || stood_back {
                 if let Some((precedence, turn)) = place_before {
                     self.line.remove(precedence, turn, &name);
                 }

@@ -182,14 +182,15 @@ impl QueueRecord {
         }
         (0..self.settings(config).valence.max(1))
             .filter(|slot| !in_use.contains(slot))
-            .map(|slot| (slot, self.slot(slot)))
+            .map(|slot| (slot, self.slot(slot, config)))
             .min_by_key(|(slot, at)| (*at, *slot))
     }
 
-    /// When a slot may issue again, bandwidth included.
-    fn slot(&self, slot: u16) -> Millis {
-        let rested = self.slots.get(usize::from(slot)).copied();
-        rested.unwrap_or(Millis::MIN).max(self.paid_until)
+    /// When a slot may issue again, bandwidth included. Where the valence has been lowered, the slots that are left rest
+    /// for the others too.
+    fn slot(&self, slot: u16, config: &Config) -> Millis {
+        let valence = self.settings(config).valence.max(1);
+        rested(&self.slots, slot, valence).max(self.paid_until)
     }
 
     /// Lets a slot rest at least until then.
@@ -211,10 +212,21 @@ impl QueueRecord {
     /// When the first of its slots may issue, whatever is in process.
     pub(crate) fn next_ready(&self, config: &Config) -> Millis {
         (0..self.settings(config).valence.max(1))
-            .map(|slot| self.slot(slot))
+            .map(|slot| self.slot(slot, config))
             .min()
             .unwrap_or(Millis::MIN)
     }
+}
+
+/// When a slot of so many may issue again, those past them shared out.
+pub(crate) fn rested(slots: &[Millis], slot: u16, valence: u16) -> Millis {
+    slots
+        .iter()
+        .skip(slot.into())
+        .step_by(valence.into())
+        .copied()
+        .max()
+        .unwrap_or(Millis::MIN)
 }
 
 /// How many steps `count` has taken.
@@ -338,7 +350,8 @@ impl QueueReport {
             (Some(Held::Frozen), _) => QueueState::Frozen,
             (Some(Held::Retired(_)), _) => QueueState::Retired,
             (None, None) if busy.is_some() => QueueState::InProcess,
-            (None, None) => QueueState::Exhausted,
+            // What was in process when the store was closed is put back by the first call of `next`.
+            (None, None) => QueueState::Ready,
             (None, Some(_)) if is_ineligible => QueueState::Ineligible,
             (None, Some(turn)) if turn.wake > instant::floor(now) => QueueState::Snoozed,
             (None, Some(turn)) if turn.is_inactive => QueueState::Inactive,
