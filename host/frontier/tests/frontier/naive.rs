@@ -1,33 +1,73 @@
 //! The frontier as one would write it with no store, no size and no hurry: maps in memory, searched from end to end. Times
-//! are whole seconds. What `next`, `schedule` and `finished` answer must be the same.
+//! are whole seconds. What `next`, `schedule`, `finished` and the operator's calls answer must be the same.
+//!
+//! What can be counted is counted anew whenever it is asked; what is written down is what nothing else tells.
 
-use std::collections::BTreeMap;
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
-use opilio_frontier::{Candidate, Config, Directive, Scheduled, Strategy};
-use opilio_uri::Hop;
+use jiff::Timestamp;
+use opilio_frontier::{
+    Candidate, Config, ContentState, Directive, Disposition, Finished, Known as Elsewhere, Outcome,
+    OverQuota, PREREQUISITE_FAILED, PrecedencePolicy, QueueSettings, QueueState, Quota, Resolver,
+    Scheduled, Standing, Statistics, Strategy, Success, SweepAction, Tally, TallyKind, Transfer,
+};
+use opilio_uri::{Hop, HopPath, Uri};
 
-#[derive(Clone, Default)]
+use crate::site::{at, uri};
+
+/// Before everything: what has never rested.
+const LONG_AGO: i64 = i64::MIN;
+
 pub(crate) struct Naive {
+    config: Config,
+    overrides: BTreeMap<String, QueueSettings>,
+    floor: Option<u8>,
     /// By exact URI.
     pub(crate) uris: BTreeMap<String, Known>,
-    /// Canonical form to the first URI that had it.
-    canonicals: BTreeMap<String, String>,
+    /// Canonical form to the URI that has it.
+    pub(crate) canonicals: BTreeMap<String, String>,
     pub(crate) queues: BTreeMap<String, Queue>,
+    /// When each slot of a server group may issue again.
+    groups: BTreeMap<String, Vec<i64>>,
+    tallies: BTreeMap<(TallyKind, String), Tally>,
+    /// Page and embed, both by record key, to visits of the page without it in a row.
+    embeds: BTreeMap<(String, String), u32>,
+    pub(crate) refusals: BTreeMap<String, String>,
+    busy: Vec<Busy>,
+    /// In process when the store was closed.
+    recovered: Vec<Busy>,
+    paid_until: i64,
+    /// Of these, what cannot be counted anew.
+    counted: Statistics,
     clock: u64,
+    /// Queues that something was done to, in that order; true where their turn has ended.
+    touched: Vec<(String, bool)>,
 }
 
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub(crate) struct Known {
     pub(crate) queue: String,
-    canonical: String,
-    strategy: Strategy,
-    precedence: u8,
+    pub(crate) canonical: String,
+    pub(crate) hop_path: HopPath,
+    pub(crate) source: Option<String>,
+    pub(crate) strategy: Strategy,
+    pub(crate) precedence: u8,
+    pub(crate) cost: u8,
     pub(crate) seed: bool,
     pub(crate) place: Place,
     pub(crate) attempts: u32,
     pub(crate) deferrals: u32,
     pub(crate) visits: u64,
-    pub(crate) standing: Option<&'static str>,
+    pub(crate) versions: u64,
+    pub(crate) status: i32,
+    pub(crate) standing: Standing,
+    pub(crate) wait: Option<Duration>,
+    /// Pages that showed it since it was found.
+    pub(crate) referrers: u32,
 }
 
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -36,6 +76,7 @@ pub(crate) enum Place {
     Waiting(Rank),
     Done,
     Deleted,
+    Faded,
 }
 
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -45,14 +86,61 @@ pub(crate) struct Rank {
     arrival: u64,
 }
 
-#[derive(Clone, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Queue {
-    pub(crate) next_ready: i64,
-    failures: u32,
+    pub(crate) settings: QueueSettings,
+    /// When each slot of its valence may issue again.
+    slots: Vec<i64>,
+    paid_until: i64,
+    pub(crate) failures: u32,
     pub(crate) crawl_delay: u64,
-    /// Able to give a URI from this time on; and who came first.
-    pub(crate) turn: Option<(i64, u64)>,
-    pub(crate) busy: Option<String>,
+    address: Option<String>,
+    own_precedence: Option<u8>,
+    pub(crate) precedence: u8,
+    pub(crate) finished: u64,
+    pub(crate) tally: Tally,
+    pub(crate) spent: u64,
+    balance: u64,
+    is_retired: bool,
+    is_frozen: bool,
+    turn: Option<Turn>,
+}
+
+/// Its place in the line, within its precedence.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+struct Turn {
+    is_inactive: bool,
+    wake: i64,
+    arrival: u64,
+}
+
+#[derive(Clone, Debug)]
+struct Busy {
+    text: String,
+    queue: String,
+    slot: usize,
+    group: Option<(String, usize)>,
+    /// What it will count in.
+    tallies: Vec<(TallyKind, String)>,
+    issued: i64,
+    overdue: u64,
+}
+
+/// What a queue could give.
+enum Gives {
+    Nothing,
+    /// Nothing more until something of it is finished.
+    Full,
+    /// From this time on: something that is ready, or not.
+    At(i64, bool),
+}
+
+/// Where candidates come from.
+#[derive(Clone, Copy)]
+pub(crate) enum Origin<'o> {
+    Caller,
+    Page { canonical: &'o str, refreshes: bool },
+    NeededBy(&'o str),
 }
 
 #[derive(Debug, PartialEq)]
@@ -64,84 +152,192 @@ pub(crate) enum NaiveNext {
         overdue: u64,
         attempts: u32,
         visits: u64,
+        over_quota: Option<OverQuota>,
     },
     WaitUntil(i64),
     InProcess,
     Empty,
 }
 
-pub(crate) enum NaiveOutcome {
-    Succeeded {
-        wait: Option<u64>,
-        outlinks: Vec<Candidate>,
-        fetch: u64,
-    },
-    Deferred(Vec<Candidate>),
-    Retry {
-        after: Option<u64>,
-        fetch: Option<u64>,
-    },
-    Disregarded {
-        fetch: Option<u64>,
-    },
-    Failed {
-        fetch: Option<u64>,
-    },
-}
-
-#[derive(Debug, PartialEq)]
-pub(crate) enum NaiveDisposition {
-    Done,
-    Waiting(i64),
-    Forgotten,
-    Deferred,
-    Retrying(u32),
-    GivenUp(u32, Option<i64>),
-}
-
 impl Naive {
+    pub(crate) fn new(config: Config, overrides: BTreeMap<String, QueueSettings>) -> Self {
+        Self {
+            floor: config.precedence_floor,
+            config,
+            overrides,
+            uris: BTreeMap::new(),
+            canonicals: BTreeMap::new(),
+            queues: BTreeMap::new(),
+            groups: BTreeMap::new(),
+            tallies: BTreeMap::new(),
+            embeds: BTreeMap::new(),
+            refusals: BTreeMap::new(),
+            busy: Vec::new(),
+            recovered: Vec::new(),
+            paid_until: LONG_AGO,
+            counted: Statistics::default(),
+            clock: 0,
+            touched: Vec::new(),
+        }
+    }
+
     fn tick(&mut self) -> u64 {
         self.clock += 1;
         self.clock
     }
 
-    pub(crate) fn schedule(
-        &mut self,
-        config: &Config,
-        candidates: &[Candidate],
-        now: i64,
-        source: Option<&str>,
-        needed_by: Option<&str>,
-    ) -> Vec<Scheduled> {
-        let mut touched = Vec::new();
-        let answers = candidates
+    // ---- what is asked
+
+    /// All statistics, most of them counted anew.
+    pub(crate) fn statistics(&self) -> Statistics {
+        let standing = |standing| {
+            let all = self.uris.values();
+            all.filter(|uri| uri.standing == standing).count() as u64
+        };
+        let queued = self
+            .uris
+            .values()
+            .filter(|uri| uri.rank().is_some())
+            .count() as u64;
+        Statistics {
+            discovered: self.uris.len() as u64,
+            queued: queued - self.busy.len() as u64,
+            in_process: self.busy.len() as u64,
+            succeeded: standing(Standing::Succeeded),
+            failed: standing(Standing::Failed),
+            disregarded: standing(Standing::Disregarded),
+            ..self.counted
+        }
+    }
+
+    pub(crate) fn is_busy(&self, text: &str) -> bool {
+        self.busy.iter().any(|busy| busy.text == text)
+    }
+
+    pub(crate) fn busy_of(&self, queue: &str) -> usize {
+        self.busy.iter().filter(|busy| busy.queue == queue).count()
+    }
+
+    /// In the order in which they would go: the ready ones, then those that wait.
+    pub(crate) fn in_order(&self, queue: &str) -> Vec<String> {
+        let mut uris: Vec<_> = self
+            .uris
             .iter()
-            .map(|candidate| {
-                let mut candidate = candidate.clone();
-                if let Some(queue) = needed_by {
-                    candidate.queue = queue.to_owned();
-                    candidate.directive = Directive::Highest;
-                    candidate.precedence = 0;
-                } else {
-                    candidate.directive = directive(&candidate, config);
-                }
-                self.schedule_one(&candidate, now, source, needed_by, &mut touched)
+            .filter(|(_, uri)| uri.queue == queue)
+            .filter_map(|(text, uri)| {
+                let order = match uri.place {
+                    Place::Ready(rank) => (
+                        false,
+                        Reverse(rank.directive),
+                        uri.precedence,
+                        rank.due,
+                        rank.arrival,
+                    ),
+                    Place::Waiting(rank) => {
+                        (true, Reverse(Directive::Normal), 0, rank.due, rank.arrival)
+                    }
+                    _ => return None,
+                };
+                Some((order, text.clone()))
             })
             .collect();
-        for queue in touched {
-            self.revise(&queue, now);
+        uris.sort();
+        uris.into_iter().map(|(_, text)| text).collect()
+    }
+
+    pub(crate) fn counts(&self, queue: &str) -> (u64, u64) {
+        let of = |is_counted: fn(&Place) -> bool| {
+            self.uris
+                .values()
+                .filter(|uri| uri.queue == queue && is_counted(&uri.place))
+                .count() as u64
+        };
+        (
+            of(|place| matches!(place, Place::Ready(_))),
+            of(|place| matches!(place, Place::Waiting(_))),
+        )
+    }
+
+    pub(crate) fn state(&self, name: &str, now: i64) -> QueueState {
+        let queue = &self.queues[name];
+        let busy = self.busy_of(name);
+        let (ready, waiting) = self.counts(name);
+        if busy > 0 && self.is_full(name) {
+            QueueState::InProcess
+        } else if ready + waiting == 0 {
+            QueueState::Exhausted
+        } else if queue.is_frozen {
+            QueueState::Frozen
+        } else if self.retired_by(name).is_some() {
+            QueueState::Retired
+        } else if (ready + waiting) as usize == busy {
+            QueueState::InProcess
+        } else if self.is_past_floor(name) {
+            QueueState::Ineligible
+        } else if queue.turn.is_some_and(|turn| turn.wake > now) {
+            QueueState::Snoozed
+        } else if queue.turn.is_some_and(|turn| turn.is_inactive) {
+            QueueState::Inactive
+        } else {
+            QueueState::Ready
         }
+    }
+
+    /// By its name in reports.
+    pub(crate) fn retired_by(&self, name: &str) -> Option<&'static str> {
+        let queue = &self.queues[name];
+        if queue.is_frozen {
+            None
+        } else if queue.is_retired {
+            Some("operator")
+        } else if queue
+            .settings
+            .budget
+            .is_some_and(|budget| queue.spent >= budget)
+        {
+            Some("budget")
+        } else {
+            over(&queue.settings.quota, &queue.tally, 0)
+        }
+    }
+
+    pub(crate) fn group(&self, name: &str) -> Option<String> {
+        let queue = &self.queues[name];
+        queue
+            .settings
+            .group
+            .clone()
+            .or_else(|| queue.address.clone())
+    }
+
+    // ---- schedule
+
+    pub(crate) fn schedule(&mut self, candidates: &[Candidate], now: i64) -> Vec<Scheduled> {
+        let answers = self.admit(candidates, now, Origin::Caller);
+        self.line_up(now);
         answers
     }
 
-    fn schedule_one(
-        &mut self,
-        candidate: &Candidate,
-        now: i64,
-        source: Option<&str>,
-        needed_by: Option<&str>,
-        touched: &mut Vec<String>,
-    ) -> Scheduled {
+    fn admit(&mut self, candidates: &[Candidate], now: i64, origin: Origin<'_>) -> Vec<Scheduled> {
+        let one = |candidate: &Candidate| {
+            let mut candidate = candidate.clone();
+            if let Origin::NeededBy(queue) = origin {
+                candidate.queue = queue.to_owned();
+                candidate.directive = Directive::Highest;
+                candidate.precedence = 0;
+            } else {
+                candidate.directive = directive(&candidate, &self.config);
+            }
+            candidate
+        };
+        let candidates: Vec<_> = candidates.iter().map(one).collect();
+        candidates
+            .iter()
+            .map(|candidate| self.admit_one(candidate, now, origin))
+            .collect()
+    }
+
+    fn admit_one(&mut self, candidate: &Candidate, now: i64, origin: Origin<'_>) -> Scheduled {
         let exact = candidate.uri.to_string();
         let redirects = candidate
             .hop_path
@@ -149,177 +345,254 @@ impl Naive {
             .rev()
             .take_while(|hop| *hop == Hop::Redirect)
             .count();
-        let follows = source == Some(&candidate.canonical) && (1..=5).contains(&redirects);
-        let first = self.canonicals.get(&candidate.canonical).cloned();
-        let known = match (self.uris.contains_key(&exact), &first) {
-            (true, _) => Some(exact.clone()),
-            (false, Some(_)) if candidate.force || follows => None,
-            (false, first) => first.clone(),
-        };
-        let Some(known) = known.filter(|known| self.uris.contains_key(known)) else {
-            if first.is_some() && !candidate.force && !follows {
-                return Scheduled::Known;
+        let refreshes = matches!(
+            origin,
+            Origin::Page {
+                refreshes: true,
+                ..
             }
-            let rank = Rank {
-                directive: candidate.directive,
-                due: now,
-                arrival: self.tick(),
-            };
-            self.uris.insert(
-                exact.clone(),
-                Known {
-                    queue: candidate.queue.clone(),
-                    canonical: candidate.canonical.clone(),
-                    strategy: candidate.strategy,
-                    precedence: candidate.precedence,
-                    seed: candidate.seed,
-                    place: Place::Ready(rank),
-                    attempts: 0,
-                    deferrals: 0,
-                    visits: 0,
-                    standing: None,
-                },
-            );
-            let was_known = first.is_some();
+        ) && candidate.hop_path.last() == Some(Hop::Embed);
+        let follows = matches!(origin, Origin::Page { canonical, .. } if canonical == candidate.canonical)
+            && (1..=5).contains(&redirects);
+        let holder = self.canonicals.get(&candidate.canonical).cloned();
+        let has_reason = candidate.force
+            || candidate.seed
+            || candidate.due.is_some()
+            || candidate.directive > Directive::Normal
+            || refreshes;
+        // Equal canonical forms are one document, whatever became of its other forms.
+        if holder.is_some() && !has_reason {
+            return Scheduled::Known;
+        }
+        let known = if self.uris.contains_key(&exact) {
+            Some(exact.clone())
+        } else if candidate.force || follows {
+            None
+        } else {
+            holder.clone()
+        };
+        let Some(known) = known else {
+            self.create(candidate, now);
             self.canonicals
                 .entry(candidate.canonical.clone())
                 .or_insert(exact);
-            self.touch(&candidate.queue, touched);
-            return if was_known && candidate.force {
+            return if holder.is_some() && candidate.force {
                 Scheduled::Forced
             } else {
                 Scheduled::New
             };
         };
-
-        let mut uri = self.uris[&known].clone();
+        let Some(mut uri) = self.uris.get(&known).cloned() else {
+            return Scheduled::Known;
+        };
         uri.seed |= candidate.seed;
         self.uris.insert(known.clone(), uri.clone());
-        if self
-            .queues
-            .values()
-            .any(|queue| queue.busy.as_ref() == Some(&known))
+        if self.is_busy(&known) {
+            if let Origin::NeededBy(queue) = origin
+                && queue != uri.queue
+            {
+                self.rest_all(queue, now + 1);
+            }
+            return Scheduled::Known;
+        }
+
+        let moves =
+            uri.rank().is_some() && matches!(origin, Origin::NeededBy(queue) if queue != uri.queue);
+        let signal = candidate.due.map(|due| seconds(due).max(now));
+        let (rank, directive, due) = match uri.place {
+            Place::Ready(rank) => {
+                let directive = rank.directive.max(candidate.directive);
+                (Some(rank), directive, rank.due)
+            }
+            Place::Waiting(rank) => {
+                // Waiting ends for what is asked for by name, and for embeds of a page that has changed.
+                let asks =
+                    candidate.directive > rank.directive && candidate.directive >= Directive::High;
+                let directive = if asks || moves || candidate.force {
+                    rank.directive.max(candidate.directive)
+                } else {
+                    rank.directive
+                };
+                let due = if asks || moves || candidate.force || refreshes {
+                    rank.due.min(now)
+                } else {
+                    rank.due.min(signal.unwrap_or(i64::MAX))
+                };
+                (Some(rank), directive, due)
+            }
+            Place::Faded => (None, candidate.directive, signal.unwrap_or(now)),
+            Place::Done if candidate.force || candidate.directive == Directive::Highest => {
+                (None, candidate.directive, now)
+            }
+            Place::Deleted if candidate.force => (None, candidate.directive, now),
+            Place::Done | Place::Deleted => return Scheduled::Known,
+        };
+        if let Some(rank) = rank
+            && (rank.directive, rank.due) == (directive, due)
+            && !moves
+            && !candidate.force
         {
-            if let Some(queue) = needed_by.filter(|queue| *queue != uri.queue) {
-                let queue = self.queues.entry(queue.to_owned()).or_default();
-                queue.next_ready = queue.next_ready.max(now + 1);
-            }
             return Scheduled::Known;
         }
-        let (old, wants) = match uri.place {
-            Place::Ready(rank) => (Some(rank), candidate.directive > rank.directive),
-            Place::Waiting(rank) => (
-                Some(rank),
-                candidate.directive > rank.directive && candidate.directive >= Directive::High,
-            ),
-            Place::Done => (None, candidate.directive == Directive::Highest),
-            Place::Deleted => (None, false),
-        };
-        let changes_queue = old.is_some() && needed_by.is_some_and(|queue| queue != uri.queue);
-        if !(wants || candidate.force || changes_queue) {
-            return Scheduled::Known;
+        if rank.is_some() {
+            self.touch(&uri.queue, false);
         }
-        let rank = match old {
-            Some(rank) => {
-                self.touch(&uri.queue, touched);
-                Rank {
-                    directive: rank.directive.max(candidate.directive),
-                    due: rank.due.min(now),
-                    ..rank
-                }
-            }
-            None => Rank {
-                directive: candidate.directive,
-                due: now,
-                arrival: self.tick(),
-            },
+        let arrival = match rank {
+            Some(rank) => rank.arrival,
+            None => self.tick(),
         };
+        if uri.place == Place::Faded {
+            self.canonicals.insert(uri.canonical.clone(), known.clone());
+        }
         if candidate.directive == Directive::Highest {
             uri.precedence = 0;
         }
-        if let Some(queue) = needed_by {
+        if let Origin::NeededBy(queue) = origin {
             uri.queue = queue.to_owned();
         }
         uri.attempts = 0;
         uri.deferrals = 0;
-        uri.place = Place::Ready(rank);
-        self.touch(&uri.queue, touched);
+        uri.place = place(
+            Rank {
+                directive,
+                due,
+                arrival,
+            },
+            now,
+        );
+        self.touch(&uri.queue, false);
         self.uris.insert(known, uri);
         if candidate.force {
             Scheduled::Forced
         } else {
-            Scheduled::Raised(rank.directive)
+            Scheduled::Raised(directive)
         }
     }
 
-    fn touch(&mut self, queue: &str, touched: &mut Vec<String>) {
-        self.queues.entry(queue.to_owned()).or_default();
-        if !touched.iter().any(|one| one == queue) {
-            touched.push(queue.to_owned());
-        }
-    }
-
-    /// When a queue could give a URI: now, later, or never.
-    fn earliest(&self, queue: &str, now: i64) -> Option<(i64, bool)> {
-        let next_ready = self.queues[queue].next_ready;
-        let places = || {
-            self.uris
-                .values()
-                .filter(|uri| uri.queue == queue)
-                .map(|uri| uri.place)
+    fn create(&mut self, candidate: &Candidate, now: i64) {
+        let rank = Rank {
+            directive: candidate.directive,
+            due: candidate.due.map_or(now, |due| seconds(due).max(now)),
+            arrival: self.tick(),
         };
-        if places().any(|place| matches!(place, Place::Ready(_))) {
-            return Some((next_ready.max(now), true));
-        }
-        let due = places()
-            .filter_map(|place| {
-                if let Place::Waiting(rank) = place {
-                    Some(rank.due)
-                } else {
-                    None
-                }
-            })
-            .min();
-        due.map(|due| (due.max(next_ready), false))
+        self.uris.insert(
+            candidate.uri.to_string(),
+            Known {
+                queue: candidate.queue.clone(),
+                canonical: candidate.canonical.clone(),
+                hop_path: candidate.hop_path.clone(),
+                source: candidate.source.clone(),
+                strategy: candidate.strategy,
+                precedence: candidate.precedence,
+                cost: candidate.cost,
+                seed: candidate.seed,
+                place: place(rank, now),
+                attempts: 0,
+                deferrals: 0,
+                visits: 0,
+                versions: 0,
+                status: 0,
+                standing: Standing::Open,
+                wait: None,
+                referrers: 0,
+            },
+        );
+        self.touch(&candidate.queue, false);
     }
 
-    /// What a queue can give has changed; it is not its turn that ended.
-    fn revise(&mut self, name: &str, now: i64) {
-        let earliest = self.earliest(name, now);
-        if self.queues[name].busy.is_some() {
-            return;
+    /// What another crawl knows.
+    pub(crate) fn include(&mut self, known: &[Elsewhere], now: i64) -> Vec<Scheduled> {
+        let mut answers = Vec::new();
+        for one in known {
+            let candidate = Candidate {
+                due: None,
+                ..one.candidate.clone()
+            };
+            let exact = candidate.uri.to_string();
+            if self.uris.contains_key(&exact) || self.canonicals.contains_key(&candidate.canonical)
+            {
+                answers.push(Scheduled::Known);
+                continue;
+            }
+            self.create(&candidate, now);
+            self.canonicals
+                .insert(candidate.canonical.clone(), exact.clone());
+            let arrival = self.tick();
+            let max_wait = self.config.max_wait.as_secs().cast_signed();
+            let uri = self.uris.get_mut(&exact).unwrap();
+            uri.status = one.status;
+            uri.standing = one.standing;
+            uri.place = if uri.strategy.revisits() {
+                let rank = Rank {
+                    directive: Directive::Normal,
+                    due: (seconds(one.at) + max_wait).max(now),
+                    arrival,
+                };
+                place(rank, now)
+            } else {
+                Place::Done
+            };
+            answers.push(Scheduled::New);
         }
-        let turn = match (earliest, self.queues[name].turn) {
-            (None, _) => None,
-            (Some((wake, true)), Some(turn)) if turn.0 <= wake => Some(turn),
-            (Some((wake, false)), Some(turn)) if turn.0 == wake => Some(turn),
-            (Some((wake, _)), _) => Some((wake, self.tick())),
-        };
-        self.queues.get_mut(name).unwrap().turn = turn;
+        self.line_up(now);
+        answers
     }
 
-    fn line_up(&mut self, name: &str, now: i64) {
-        let tick = self.tick();
-        let turn = self.earliest(name, now).map(|(wake, _)| (wake, tick));
-        self.queues.get_mut(name).unwrap().turn = turn;
-    }
+    // ---- next
 
     pub(crate) fn next(&mut self, now: i64) -> NaiveNext {
-        let idle = self.queues.iter().filter(|(_, queue)| queue.busy.is_none());
-        let Some((turn, name)) = idle
-            .filter_map(|(name, queue)| Some((queue.turn?, name.clone())))
-            .min()
-        else {
-            let is_busy = self.queues.values().any(|queue| queue.busy.is_some());
-            return if is_busy {
-                NaiveNext::InProcess
-            } else {
-                NaiveNext::Empty
-            };
-        };
-        if turn.0 > now {
-            return NaiveNext::WaitUntil(turn.0);
+        self.put_back(now);
+        if self.paid_until > now {
+            return NaiveNext::WaitUntil(self.paid_until);
         }
+        loop {
+            let mut soonest = i64::MAX;
+            let mut best: Option<((u8, u8, Turn), String)> = None;
+            for (name, queue) in &self.queues {
+                let Some(turn) = queue.turn else { continue };
+                if self.is_full(name) || self.is_past_floor(name) {
+                    continue;
+                }
+                if turn.wake > now {
+                    soonest = soonest.min(turn.wake);
+                    continue;
+                }
+                let group_at = match self.group(name) {
+                    Some(group) => match self.group_slot(&group) {
+                        Some((at, _)) => at,
+                        None => continue,
+                    },
+                    None => LONG_AGO,
+                };
+                if group_at > now {
+                    soonest = soonest.min(group_at);
+                    continue;
+                }
+                let aged = self.config.ageing.map_or(0, |step| {
+                    (now - turn.wake).cast_unsigned() / step.as_secs().max(1)
+                });
+                let aged = u64::from(queue.precedence).saturating_sub(aged);
+                let order = (u8::try_from(aged).unwrap(), queue.precedence, turn);
+                if best.as_ref().is_none_or(|(first, _)| order < *first) {
+                    best = Some((order, name.clone()));
+                }
+            }
+            let Some((_, name)) = best else {
+                return match (soonest, self.busy.is_empty()) {
+                    (i64::MAX, true) => NaiveNext::Empty,
+                    (i64::MAX, false) => NaiveNext::InProcess,
+                    (soonest, _) => NaiveNext::WaitUntil(soonest),
+                };
+            };
+            if let Some(issue) = self.issue_from(&name, now) {
+                return issue;
+            }
+        }
+    }
+
+    /// None where the queue stands elsewhere in the line after all.
+    fn issue_from(&mut self, name: &str, now: i64) -> Option<NaiveNext> {
+        let before = (self.queues[name].precedence, self.queues[name].turn);
         for uri in self.uris.values_mut().filter(|uri| uri.queue == name) {
             if let Place::Waiting(rank) = uri.place
                 && rank.due <= now
@@ -327,194 +600,923 @@ impl Naive {
                 uri.place = Place::Ready(rank);
             }
         }
-        let ready = self
-            .uris
-            .iter()
-            .filter(|(_, uri)| uri.queue == name)
-            .filter_map(|(text, uri)| match uri.place {
-                Place::Ready(rank) => Some((
-                    std::cmp::Reverse(rank.directive),
-                    uri.precedence,
-                    rank.due,
-                    rank.arrival,
-                    text.clone(),
-                )),
-                _ => None,
-            });
-        let (_, _, due, _, text) = ready.min().unwrap();
-        self.queues.get_mut(&name).unwrap().busy = Some(text.clone());
-        let uri = &self.uris[&text];
-        NaiveNext::Issue {
-            queue: name,
-            due,
-            overdue: u64::try_from(now - due).unwrap_or(0),
+        self.touch(name, false);
+        self.line_up(now);
+        if before != (self.queues[name].precedence, self.queues[name].turn) {
+            return None;
+        }
+        let text = self
+            .in_order(name)
+            .into_iter()
+            .find(|text| !self.is_busy(text))
+            .unwrap();
+        let uri = self.uris[&text].clone();
+        let Place::Ready(rank) = uri.place else {
+            panic!("{text} is not ready, and {name} has its turn")
+        };
+        let (tallies, over_quota) = match self.admittance(name, &text) {
+            Some(admittance) => admittance,
+            None => {
+                // It depends on what is in process whether the next one exceeds a quota.
+                self.rest_all(name, now + 1);
+                self.touch(name, true);
+                self.line_up(now);
+                return None;
+            }
+        };
+        let (_, slot) = self.slot(name).unwrap();
+        let group = self.group(name).map(|group| {
+            let (_, slot) = self.group_slot(&group).unwrap();
+            (group, slot)
+        });
+        let overdue = u64::try_from(now - rank.due).unwrap_or(0);
+        self.busy.push(Busy {
+            text: text.clone(),
+            queue: name.to_owned(),
+            slot,
+            group,
+            tallies,
+            issued: now,
+            overdue,
+        });
+        if let Some(budget) = self.config.session_budget {
+            let queue = self.queues.get_mut(name).unwrap();
+            if queue.balance == 0 {
+                queue.balance = budget.into();
+            }
+        }
+        self.touch(name, true);
+        self.line_up(now);
+        Some(NaiveNext::Issue {
+            queue: name.to_owned(),
+            due: rank.due,
+            overdue,
             attempts: uri.attempts,
             visits: uri.visits,
+            over_quota,
             uri: text,
-        }
+        })
     }
 
-    pub(crate) fn finished(
-        &mut self,
-        config: &Config,
+    /// What it will count in, or what it exceeds; none where neither is certain.
+    #[expect(clippy::type_complexity, reason = "the only such value")]
+    fn admittance(
+        &self,
+        queue: &str,
         text: &str,
-        outcome: NaiveOutcome,
-        now: i64,
-    ) -> (NaiveDisposition, Vec<Scheduled>, i64) {
+    ) -> Option<(Vec<(TallyKind, String)>, Option<OverQuota>)> {
+        let known = &self.uris[text];
+        if is_prerequisite(text, known) {
+            return Some((Vec::new(), None));
+        }
+        let uri = uri(text);
+        let settings = &self.queues[queue].settings;
+        let host = uri.host().map(str::to_owned);
+        let domain = uri.registrable_domain().map(str::to_owned);
+        let limits = [
+            (TallyKind::Host, host.clone(), settings.host_quota),
+            (TallyKind::Domain, domain.or(host), settings.domain_quota),
+            (
+                TallyKind::Source,
+                known.source.clone(),
+                self.config.source_quota,
+            ),
+        ];
+        let mut keys = Vec::new();
+        let mut is_certain = true;
+        for (kind, name, quota) in limits {
+            let Some(name) = name.filter(|_| quota != Quota::default()) else {
+                continue;
+            };
+            let key = (kind, name);
+            let tally = self.tallies.get(&key).copied().unwrap_or_default();
+            if let Some(limit) = over(&quota, &tally, 0) {
+                let (kind, name) = key;
+                return Some((Vec::new(), Some(OverQuota { kind, name, limit })));
+            }
+            let reserved = self
+                .busy
+                .iter()
+                .filter(|busy| busy.tallies.contains(&key))
+                .count();
+            is_certain &= over(&quota, &tally, reserved).is_none();
+            keys.push(key);
+        }
+        is_certain.then_some((keys, None))
+    }
+
+    // ---- finished
+
+    pub(crate) fn finished(&mut self, text: &str, outcome: &Outcome, now: i64) -> Finished {
+        let position = self.busy.iter().position(|busy| busy.text == text).unwrap();
+        let busy = self.busy[position].clone();
+        let name = busy.queue.clone();
+        self.touch(&name, true);
+        self.pay(&busy, outcome, now);
         let mut uri = self.uris[text].clone();
-        let name = uri.queue.clone();
         let Place::Ready(rank) = uri.place else {
             panic!("{text} was not ready")
         };
-        let fetch = match &outcome {
-            NaiveOutcome::Succeeded { fetch, .. } => Some(*fetch),
-            NaiveOutcome::Deferred(_) => None,
-            NaiveOutcome::Retry { fetch, .. }
-            | NaiveOutcome::Disregarded { fetch }
-            | NaiveOutcome::Failed { fetch } => *fetch,
-        };
-        if let Some(fetch) = fetch.filter(|_| !text.starts_with("dns:")) {
-            let queue = self.queues.get_mut(&name).unwrap();
-            let rest = (2 * fetch).clamp(2, 10).max(queue.crawl_delay.min(60));
-            queue.next_ready = queue.next_ready.max(now + rest.cast_signed());
-        }
-        let probe = (uri.strategy == Strategy::Revisit).then_some(config.max_wait.as_secs());
         let mut scheduled = Vec::new();
-        // The wait after the turn, if the turn ended; and how it did.
-        let (ended, disposition) = match &outcome {
-            NaiveOutcome::Succeeded { wait, .. } => {
-                self.queues.get_mut(&name).unwrap().failures = 0;
-                uri.visits += 1;
-                (Some((*wait, "succeeded")), None)
+        let disposition = match outcome {
+            Outcome::Succeeded(success) => {
+                let (disposition, answers) = self.succeed(&busy, success, now);
+                scheduled = answers;
+                disposition
             }
-            NaiveOutcome::Deferred(_) if uri.deferrals == config.max_deferrals => (
-                Some((probe, "failed")),
-                Some(NaiveDisposition::GivenUp(uri.deferrals + 1, None)),
-            ),
-            NaiveOutcome::Deferred(_) => (None, Some(NaiveDisposition::Deferred)),
-            NaiveOutcome::Retry { after, .. } => {
+            Outcome::Deferred { prerequisites } => {
+                uri.deferrals += 1;
+                let tries = uri.deferrals;
+                self.uris.insert(text.to_owned(), uri);
+                if tries > self.config.max_deferrals {
+                    let again = self.fail(&busy, PREREQUISITE_FAILED, now);
+                    Disposition::GivenUp {
+                        status: PREREQUISITE_FAILED,
+                        tries,
+                        again,
+                    }
+                } else {
+                    self.counted.deferrals += 1;
+                    scheduled = self.admit(prerequisites, now, Origin::NeededBy(&name));
+                    // A prerequisite lets its own go before it; other URIs come behind prerequisites anyway.
+                    if rank.directive == Directive::Highest {
+                        self.put_behind(text, now);
+                    }
+                    Disposition::Deferred
+                }
+            }
+            Outcome::Retry { status, after, .. } => {
                 let queue = self.queues.get_mut(&name).unwrap();
                 queue.failures += 1;
-                let back_off = (20 << (queue.failures - 1).min(10)).min(60);
-                let rest = back_off.max(after.unwrap_or(0).min(300));
-                queue.next_ready = queue.next_ready.max(now + rest.cast_signed());
-                uri.attempts += 1;
-                if uri.attempts > config.queue.max_retries {
-                    (
-                        Some((probe, "failed")),
-                        Some(NaiveDisposition::GivenUp(uri.attempts, None)),
-                    )
-                } else {
-                    (None, Some(NaiveDisposition::Retrying(uri.attempts)))
-                }
-            }
-            NaiveOutcome::Disregarded { .. } => (Some((probe, "disregarded")), None),
-            NaiveOutcome::Failed { .. } => (Some((probe, "failed")), None),
-        };
-        let canonical = uri.canonical.clone();
-        let disposition = match ended {
-            Some((wait, standing)) => {
-                uri.attempts = 0;
+                let settings = queue.settings.clone();
+                let doubled = settings.retry_delay.as_secs() << (queue.failures - 1).min(20);
+                let asked = after
+                    .unwrap_or_default()
+                    .min(settings.politeness.retry_after_max);
+                let rest = doubled
+                    .min(settings.retry_delay_max.as_secs())
+                    .max(asked.as_secs());
+                self.rest_all(&name, now + rest.cast_signed());
                 uri.deferrals = 0;
-                uri.standing = Some(standing);
-                let again = wait.map(|wait| now + wait.cast_signed());
-                uri.place = match again {
-                    Some(due) => Place::Waiting(Rank {
-                        directive: Directive::Normal,
-                        due,
-                        arrival: self.tick(),
-                    }),
-                    None => Place::Done,
-                };
+                uri.attempts += 1;
+                uri.status = *status;
+                let tries = uri.attempts;
                 self.uris.insert(text.to_owned(), uri);
-                match (disposition, again) {
-                    (Some(NaiveDisposition::GivenUp(tries, _)), again) => {
-                        NaiveDisposition::GivenUp(tries, again)
+                if tries > settings.max_retries {
+                    let again = self.fail(&busy, *status, now);
+                    Disposition::GivenUp {
+                        status: *status,
+                        tries,
+                        again,
                     }
-                    (_, Some(due)) => NaiveDisposition::Waiting(due),
-                    (_, None) => NaiveDisposition::Done,
+                } else {
+                    self.counted.retries += 1;
+                    if rank.directive != Directive::Highest {
+                        self.put_behind(text, now);
+                    }
+                    Disposition::Retrying { attempts: tries }
                 }
             }
-            None => {
-                let mut behind = None;
-                match &outcome {
-                    NaiveOutcome::Deferred(prerequisites) => {
-                        uri.deferrals += 1;
-                        self.uris.insert(text.to_owned(), uri.clone());
-                        scheduled = self.schedule(config, prerequisites, now, None, Some(&name));
-                        if rank.directive == Directive::Highest {
-                            behind = Some(self.tick());
-                        }
-                    }
-                    _ => {
-                        uri.deferrals = 0;
-                        if rank.directive != Directive::Highest {
-                            behind = Some(self.tick());
-                        }
-                    }
-                }
-                let seed = self.uris[text].seed;
-                if let Some(arrival) = behind {
-                    uri.place = Place::Ready(Rank {
-                        due: rank.due.max(now),
-                        arrival,
-                        ..rank
-                    });
-                }
-                self.uris.insert(text.to_owned(), Known { seed, ..uri });
-                disposition.unwrap()
+            Outcome::Failed { status, .. } => waiting(self.fail(&busy, *status, now)),
+            Outcome::OutOfScope { .. } if !uri.seed => {
+                self.queues.get_mut(&name).unwrap().finished += 1;
+                self.forget(text);
+                Disposition::Forgotten
+            }
+            Outcome::OutOfScope { status } | Outcome::Disregarded { status, .. } => {
+                uri.status = *status;
+                uri.standing = Standing::Disregarded;
+                self.uris.insert(text.to_owned(), uri);
+                let wait = self.probe_wait(text);
+                waiting(self.complete(&busy, wait, 0, now))
             }
         };
-        if let NaiveOutcome::Succeeded { outlinks, .. } = outcome {
-            scheduled = self.schedule(config, &outlinks, now, Some(&canonical), None);
+        self.busy.remove(position);
+        self.line_up(now);
+        let queue = &self.queues[&name];
+        let ready = (0..usize::from(queue.settings.valence))
+            .map(|slot| queue.slot(slot))
+            .min();
+        Finished {
+            disposition,
+            scheduled,
+            queue_ready: at(ready.unwrap().max(now)),
         }
-        self.queues.get_mut(&name).unwrap().busy = None;
-        self.line_up(&name, now);
-        let ready = self.queues[&name].next_ready.max(now);
-        (disposition, scheduled, ready)
     }
 
-    /// A new process: what was in process is back, and its queue rests from now on.
-    pub(crate) fn reopened(&mut self, names: &[String], now: i64) {
-        for name in names {
-            let queue = self.queues.get_mut(name).unwrap();
-            let Some(text) = queue.busy.take() else {
-                continue;
+    /// The rest of its queue and group, and the bandwidth that is used up.
+    fn pay(&mut self, busy: &Busy, outcome: &Outcome, now: i64) {
+        let transfer = match outcome {
+            Outcome::Succeeded(success) => Some(success.transfer),
+            Outcome::Retry { transfer, .. }
+            | Outcome::Disregarded { transfer, .. }
+            | Outcome::Failed { transfer, .. } => *transfer,
+            Outcome::Deferred { .. } | Outcome::OutOfScope { .. } => None,
+        };
+        let Some(Transfer { duration, bytes }) = transfer.filter(|_| !is_dns(&busy.text)) else {
+            return;
+        };
+        let (fetch, bytes) = (duration.as_secs().cast_signed(), bytes.cast_signed());
+        let used = |until: i64, rate: Option<u64>| match rate {
+            Some(rate) => until.max(now - fetch) + bytes / rate.cast_signed(),
+            None => LONG_AGO,
+        };
+        self.paid_until = used(self.paid_until, self.config.bandwidth);
+        let queue = self.queues.get_mut(&busy.queue).unwrap();
+        let politeness = queue.settings.politeness;
+        #[expect(clippy::cast_possible_truncation, reason = "whole seconds")]
+        let adaptive = (fetch as f64 * politeness.delay_factor) as i64;
+        let rest = adaptive
+            .min(whole(politeness.max_delay))
+            .max(whole(politeness.min_delay))
+            .max(
+                queue
+                    .crawl_delay
+                    .cast_signed()
+                    .min(whole(politeness.crawl_delay_max)),
+            );
+        queue.rest(busy.slot, now + rest);
+        queue.paid_until = used(queue.paid_until, queue.settings.bandwidth);
+        self.rest_group(busy, now);
+    }
+
+    fn rest_group(&mut self, busy: &Busy, from: i64) {
+        if let Some((group, slot)) = &busy.group {
+            let until = from + whole(self.config.group.min_delay);
+            let slots = self.groups.entry(group.clone()).or_default();
+            rest(slots, *slot, until);
+        }
+    }
+
+    fn succeed(
+        &mut self,
+        busy: &Busy,
+        success: &Success,
+        now: i64,
+    ) -> (Disposition, Vec<Scheduled>) {
+        let text = &busy.text;
+        let visit = &success.visit;
+        let bytes = visit.size.unwrap_or(0);
+        let is_novel = matches!(visit.state, ContentState::New | ContentState::Changed);
+        let mut uri = self.uris[text].clone();
+        let counts = !is_prerequisite(text, &uri);
+        let is_first = uri.visits == 0 && uri.standing != Standing::Succeeded;
+        let queue = self.queues.get_mut(&busy.queue).unwrap();
+        queue.failures = 0;
+        if counts {
+            let add = |tally: &mut Tally| {
+                tally.fetched += 1;
+                tally.bytes += bytes;
+                if is_first {
+                    tally.succeeded += 1;
+                }
+                if is_novel {
+                    tally.novel += 1;
+                    tally.novel_bytes += bytes;
+                }
             };
-            if !text.starts_with("dns:") {
-                let rest = queue.crawl_delay.clamp(10, 60);
-                queue.next_ready = queue.next_ready.max(now + rest.cast_signed());
+            add(&mut queue.tally);
+            for key in &busy.tallies {
+                add(self.tallies.entry(key.clone()).or_default());
             }
-            self.line_up(name, now);
+        }
+        let is_revisit = uri.visits > 0;
+        let counted = &mut self.counted;
+        if is_revisit {
+            let bounds = [1, 60, 600, 3_600, 21_600, 86_400, 604_800, 2_419_200];
+            let class = bounds
+                .iter()
+                .take_while(|bound| **bound < busy.overdue)
+                .count();
+            counted.overdue.counts[class] += 1;
+        }
+        counted.visits += 1;
+        let revisits = &mut counted.revisits;
+        let (revisits, volume) = match (visit.state, visit.status) {
+            (ContentState::New | ContentState::Changed, _) => {
+                (&mut revisits.changed, &mut counted.bytes.novel)
+            }
+            (ContentState::Unchanged, 304) => {
+                (&mut revisits.not_modified, &mut counted.bytes.unchanged)
+            }
+            (ContentState::Unchanged, _) => (&mut revisits.unchanged, &mut counted.bytes.unchanged),
+            (ContentState::Unknown, _) => (&mut revisits.unknown, &mut counted.bytes.unknown),
+        };
+        *revisits += u64::from(is_revisit);
+        *volume += bytes;
+
+        uri.visits += 1;
+        uri.versions += u64::from(is_novel);
+        uri.status = visit.status;
+        uri.standing = Standing::Succeeded;
+        uri.deferrals = 0;
+        uri.wait = success.wait.or(uri.wait);
+        uri.strategy = success.strategy.unwrap_or(uri.strategy);
+        let (canonical, strategy, cost) = (uri.canonical.clone(), uri.strategy, uri.cost);
+        self.uris.insert(text.clone(), uri);
+        let cost = if counts { cost.into() } else { 0 };
+        let disposition = waiting(self.complete(busy, success.wait, cost, now));
+        self.counted.refused += success.refused.len() as u64;
+        for refused in &success.refused {
+            self.refusals
+                .insert(refused.uri.to_string(), refused.reason.clone());
+        }
+        let origin = Origin::Page {
+            canonical: &canonical,
+            refreshes: success.refresh_embeds,
+        };
+        let scheduled = self.admit(&success.outlinks, now, origin);
+        if strategy.revisits() && self.config.fade_after > 0 {
+            let is_extracted = visit.outlinks.is_some();
+            self.show(text, is_extracted.then_some(&success.outlinks[..]));
+        }
+        (disposition, scheduled)
+    }
+
+    /// The embeds of other sites that a page shows now; none: those that it showed when it was last extracted.
+    fn show(&mut self, page: &str, outlinks: Option<&[Candidate]>) {
+        let page_uri = uri(page);
+        let page_key = page_uri.key();
+        let shown: Option<BTreeSet<String>> = outlinks.map(|outlinks| {
+            outlinks
+                .iter()
+                .filter(|link| link.hop_path.last() == Some(Hop::Embed))
+                .filter(|link| site(&link.uri) != site(&page_uri))
+                .map(|link| link.uri.key())
+                .collect()
+        });
+        let before: Vec<_> = self
+            .embeds
+            .iter()
+            .filter(|((page, _), _)| *page == page_key)
+            .map(|((_, embed), misses)| (embed.clone(), *misses))
+            .collect();
+        for (embed, misses) in &before {
+            let is_shown = match &shown {
+                Some(shown) => shown.contains(embed),
+                None => *misses == 0,
+            };
+            let misses = if is_shown { 0 } else { misses + 1 };
+            let entry = (page_key.clone(), embed.clone());
+            // What is being fetched just now fades with the next visit.
+            if misses >= self.config.fade_after && !self.is_busy(&text_of(embed)) {
+                self.embeds.remove(&entry);
+                self.hide(embed);
+            } else {
+                self.embeds.insert(entry, misses);
+            }
+        }
+        for embed in shown.unwrap_or_default() {
+            let is_new = before.iter().all(|(known, _)| *known != embed);
+            if is_new && let Some(uri) = self.uris.get_mut(&text_of(&embed)) {
+                uri.referrers += 1;
+                self.embeds.insert((page_key.clone(), embed), 0);
+            }
         }
     }
 
-    pub(crate) fn withdraw(&mut self, text: &str, is_kept: bool, now: i64) -> bool {
-        if !self.uris.contains_key(text)
-            || self
-                .queues
-                .values()
-                .any(|queue| queue.busy.as_deref() == Some(text))
-        {
+    /// A page shows an embed no more.
+    fn hide(&mut self, embed: &str) {
+        let text = text_of(embed);
+        let is_busy = self.is_busy(&text);
+        let Some(uri) = self.uris.get_mut(&text) else {
+            return;
+        };
+        uri.referrers = uri.referrers.saturating_sub(1);
+        let is_embed = uri.hop_path.last() == Some(Hop::Embed) && !uri.seed;
+        if uri.referrers == 0 && is_embed && !is_busy && uri.rank().is_some() {
+            uri.place = Place::Faded;
+            let (canonical, queue) = (uri.canonical.clone(), uri.queue.clone());
+            self.canonicals.remove(&canonical);
+            self.counted.faded += 1;
+            self.touch(&queue, false);
+        }
+    }
+
+    fn fail(&mut self, busy: &Busy, status: i32, now: i64) -> Option<Timestamp> {
+        let uri = self.uris.get_mut(&busy.text).unwrap();
+        uri.status = status;
+        uri.standing = Standing::Failed;
+        uri.deferrals = 0;
+        let cost = match is_prerequisite(&busy.text, uri) {
+            true => 0,
+            false => u64::from(uri.cost) + u64::from(self.config.error_penalty),
+        };
+        let wait = self.probe_wait(&busy.text);
+        self.complete(busy, wait, cost, now)
+    }
+
+    fn probe_wait(&self, text: &str) -> Option<Duration> {
+        let revisits = self.uris[text].strategy.revisits();
+        revisits.then_some(self.config.max_wait)
+    }
+
+    fn complete(
+        &mut self,
+        busy: &Busy,
+        wait: Option<Duration>,
+        cost: u64,
+        now: i64,
+    ) -> Option<Timestamp> {
+        let queue = self.queues.get_mut(&busy.queue).unwrap();
+        queue.finished += 1;
+        queue.spent += cost;
+        queue.balance = queue.balance.saturating_sub(cost);
+        let due = wait.map(|wait| now + whole(wait));
+        let arrival = self.tick();
+        let uri = self.uris.get_mut(&busy.text).unwrap();
+        uri.attempts = 0;
+        uri.deferrals = 0;
+        uri.place = due.map_or(Place::Done, |due| {
+            Place::Waiting(Rank {
+                directive: Directive::Normal,
+                due,
+                arrival,
+            })
+        });
+        due.map(at)
+    }
+
+    fn put_behind(&mut self, text: &str, now: i64) {
+        let arrival = self.tick();
+        let uri = self.uris.get_mut(text).unwrap();
+        if let Place::Ready(rank) = uri.place {
+            uri.place = Place::Ready(Rank {
+                due: rank.due.max(now),
+                arrival,
+                ..rank
+            });
+        }
+    }
+
+    // ---- opening again
+
+    /// A new process: nothing is in process, and nobody knows since when.
+    pub(crate) fn reopen(&mut self) {
+        self.recovered.append(&mut self.busy);
+        self.floor = self.config.precedence_floor;
+    }
+
+    /// The same, with other settings, and all queues resolved anew.
+    pub(crate) fn reopen_with(
+        &mut self,
+        config: Config,
+        overrides: BTreeMap<String, QueueSettings>,
+        now: i64,
+    ) {
+        self.config = config;
+        self.reopen();
+        self.overrides = overrides;
+        let names: Vec<_> = self.queues.keys().cloned().collect();
+        for name in names {
+            self.queues.get_mut(&name).unwrap().settings = self.resolve(&name);
+            self.touch(&name, false);
+        }
+        self.line_up(now);
+    }
+
+    /// What was in process is back, and its slots rest as after the longest fetch.
+    fn put_back(&mut self, now: i64) {
+        for busy in std::mem::take(&mut self.recovered) {
+            if !is_dns(&busy.text) {
+                let queue = self.queues.get_mut(&busy.queue).unwrap();
+                let politeness = queue.settings.politeness;
+                let rest = whole(politeness.max_delay)
+                    .max(whole(politeness.min_delay))
+                    .max(
+                        queue
+                            .crawl_delay
+                            .cast_signed()
+                            .min(whole(politeness.crawl_delay_max)),
+                    );
+                queue.rest(busy.slot, busy.issued.max(now) + rest);
+                self.rest_group(&busy, busy.issued.max(now));
+            }
+            self.touch(&busy.queue, true);
+        }
+        self.line_up(now);
+    }
+
+    // ---- the operator's hand
+
+    pub(crate) fn withdraw(&mut self, text: &str, action: SweepAction, now: i64) -> bool {
+        if !self.uris.contains_key(text) || self.is_busy(text) {
             return false;
         }
-        let uri = self.uris[text].clone();
-        if is_kept {
-            self.uris.insert(
-                text.to_owned(),
-                Known {
-                    place: Place::Deleted,
-                    ..uri.clone()
-                },
-            );
-        } else {
-            self.uris.remove(text);
-            self.canonicals.remove(&uri.canonical);
+        self.remove(text, action);
+        self.line_up(now);
+        true
+    }
+
+    /// Those that are meant, and those of them in process.
+    pub(crate) fn sweep(
+        &mut self,
+        action: SweepAction,
+        key_prefix: &str,
+        is_meant: impl Fn(&Known) -> bool,
+        part: usize,
+        now: i64,
+    ) -> (u64, u64, u64) {
+        let keys: BTreeSet<_> = self.uris.keys().map(|text| uri(text).key()).collect();
+        let (mut examined, mut meant, mut in_process) = (0, 0, 0);
+        let keys: Vec<_> = keys
+            .into_iter()
+            .filter(|key| key.starts_with(key_prefix))
+            .collect();
+        for part in keys.chunks(part) {
+            examined += part.len() as u64;
+            let all: Vec<_> = part
+                .iter()
+                .map(|key| text_of(key))
+                .filter(|text| is_meant(&self.uris[text]))
+                .collect();
+            for text in all {
+                if self.is_busy(&text) {
+                    in_process += 1;
+                } else {
+                    meant += 1;
+                    if action != SweepAction::Count {
+                        self.remove(&text, action);
+                    }
+                }
+            }
+            self.line_up(now);
         }
-        if matches!(uri.place, Place::Ready(_) | Place::Waiting(_)) {
-            self.revise(&uri.queue, now);
+        (examined, meant, in_process)
+    }
+
+    fn remove(&mut self, text: &str, action: SweepAction) {
+        let uri = self.uris[text].clone();
+        if uri.rank().is_some() {
+            self.touch(&uri.queue, false);
+        }
+        if action == SweepAction::Delete {
+            self.uris.get_mut(text).unwrap().place = Place::Deleted;
+        } else {
+            self.forget(text);
+        }
+    }
+
+    /// It may be found again, and shows nothing any more.
+    fn forget(&mut self, text: &str) {
+        let key = uri(text).key();
+        let forgotten = self.uris.remove(text).unwrap();
+        let shown: Vec<_> = self
+            .embeds
+            .keys()
+            .filter(|(page, _)| *page == key)
+            .cloned()
+            .collect();
+        for entry in shown {
+            self.embeds.remove(&entry);
+            self.hide(&entry.1);
+        }
+        self.canonicals.remove(&forgotten.canonical);
+    }
+
+    pub(crate) fn set_precedence(&mut self, text: &str, precedence: u8, now: i64) -> bool {
+        if self.is_busy(text) {
+            return false;
+        }
+        let Some(uri) = self.uris.get_mut(text) else {
+            return false;
+        };
+        uri.precedence = precedence;
+        let queue = uri.queue.clone();
+        if uri.rank().is_some() {
+            self.touch(&queue, false);
+            self.line_up(now);
         }
         true
+    }
+
+    pub(crate) fn unseed(&mut self, text: &str) -> bool {
+        if self.is_busy(text) {
+            return false;
+        }
+        let uri = self.uris.get_mut(text);
+        uri.map(|uri| uri.seed = false).is_some()
+    }
+
+    pub(crate) fn set_floor(&mut self, floor: Option<u8>) {
+        self.floor = floor;
+    }
+
+    pub(crate) fn set_crawl_delay(&mut self, queue: &str, crawl_delay: u64) {
+        self.known_queue(queue).crawl_delay = crawl_delay;
+    }
+
+    pub(crate) fn set_address(&mut self, queue: &str, address: Option<&str>) {
+        self.known_queue(queue).address = address.map(str::to_owned);
+    }
+
+    pub(crate) fn retire(&mut self, queue: &str, is_retired: bool, now: i64) -> bool {
+        self.alter(queue, now, |queue| queue.is_retired = is_retired)
+    }
+
+    pub(crate) fn freeze(&mut self, queue: &str, is_frozen: bool, now: i64) -> bool {
+        self.alter(queue, now, |queue| queue.is_frozen = is_frozen)
+    }
+
+    pub(crate) fn wake(&mut self, queue: &str, now: i64) -> bool {
+        self.alter(queue, now, |queue| {
+            queue.slots.clear();
+            queue.paid_until = LONG_AGO;
+            queue.failures = 0;
+        })
+    }
+
+    pub(crate) fn set_queue_precedence(
+        &mut self,
+        queue: &str,
+        precedence: Option<u8>,
+        now: i64,
+    ) -> bool {
+        self.alter(queue, now, |queue| queue.own_precedence = precedence)
+    }
+
+    fn alter(&mut self, name: &str, now: i64, alter: impl FnOnce(&mut Queue)) -> bool {
+        let Some(queue) = self.queues.get_mut(name) else {
+            return false;
+        };
+        alter(queue);
+        self.touch(name, true);
+        self.line_up(now);
+        true
+    }
+
+    // ---- queues
+
+    fn resolve(&self, name: &str) -> QueueSettings {
+        self.overrides
+            .get(name)
+            .unwrap_or(&self.config.queue)
+            .clone()
+    }
+
+    fn known_queue(&mut self, name: &str) -> &mut Queue {
+        if !self.queues.contains_key(name) {
+            let settings = self.resolve(name);
+            let queue = Queue {
+                precedence: settings.precedence,
+                settings,
+                slots: Vec::new(),
+                paid_until: LONG_AGO,
+                failures: 0,
+                crawl_delay: 0,
+                address: None,
+                own_precedence: None,
+                finished: 0,
+                tally: Tally::default(),
+                spent: 0,
+                balance: 0,
+                is_retired: false,
+                is_frozen: false,
+                turn: None,
+            };
+            self.queues.insert(name.to_owned(), queue);
+        }
+        self.queues.get_mut(name).unwrap()
+    }
+
+    fn touch(&mut self, name: &str, has_had_its_turn: bool) {
+        self.known_queue(name);
+        match self.touched.iter_mut().find(|(touched, _)| touched == name) {
+            Some((_, had)) => *had |= has_had_its_turn,
+            None => self.touched.push((name.to_owned(), has_had_its_turn)),
+        }
+    }
+
+    /// Queues that something was done to take their places: who has had its turn behind whom it woke.
+    fn line_up(&mut self, now: i64) {
+        let mut touched = std::mem::take(&mut self.touched);
+        touched.sort_by_key(|(_, has_had_its_turn)| *has_had_its_turn);
+        for (name, has_had_its_turn) in touched {
+            let precedence = self.precedence_of(&name);
+            let is_held = self.queues[&name].is_frozen || self.retired_by(&name).is_some();
+            let gives = self.gives(&name, now);
+            let queue = &self.queues[&name];
+            let is_inactive = self.config.session_budget.is_some() && queue.balance == 0;
+            let turn = match (gives, queue.turn) {
+                _ if is_held => None,
+                (Gives::Nothing, _) => None,
+                (Gives::Full, turn) => turn,
+                // Who has been ready for long does not fall back for getting more.
+                (Gives::At(wake, is_ready), Some(turn))
+                    if !has_had_its_turn
+                        && turn.is_inactive == is_inactive
+                        && (turn.wake == wake || is_ready && wake == now && turn.wake < now) =>
+                {
+                    Some(turn)
+                }
+                (Gives::At(wake, _), _) => Some(Turn {
+                    is_inactive,
+                    wake,
+                    arrival: self.tick(),
+                }),
+            };
+            let queue = self.queues.get_mut(&name).unwrap();
+            queue.turn = turn;
+            queue.precedence = precedence;
+        }
+    }
+
+    fn gives(&self, name: &str, now: i64) -> Gives {
+        if self.is_full(name) {
+            return Gives::Full;
+        }
+        let (ready, waiting) = self.counts(name);
+        let Some((at, _)) = self.slot(name) else {
+            return Gives::Full;
+        };
+        if ready > self.busy_of(name) as u64 {
+            return Gives::At(at.max(now), true);
+        }
+        if waiting == 0 {
+            return Gives::Nothing;
+        }
+        let due = self
+            .uris
+            .values()
+            .filter(|uri| uri.queue == name)
+            .filter_map(|uri| match uri.place {
+                Place::Waiting(rank) => Some(rank.due),
+                _ => None,
+            })
+            .min();
+        Gives::At(at.max(due.unwrap()), false)
+    }
+
+    fn precedence_of(&self, name: &str) -> u8 {
+        let queue = &self.queues[name];
+        if let Some(own) = queue.own_precedence {
+            return own;
+        }
+        let added = match &queue.settings.precedence_policy {
+            PrecedencePolicy::Base => 0,
+            PrecedencePolicy::HighestUri => self
+                .uris
+                .values()
+                .filter(|uri| uri.queue == name && matches!(uri.place, Place::Ready(_)))
+                .map(|uri| u64::from(uri.precedence))
+                .min()
+                .unwrap_or(0),
+            PrecedencePolicy::SuccessCounts(steps) => {
+                let mut ranks = 0;
+                let mut left = queue.tally.succeeded;
+                let mut step = 0;
+                while left >= steps[step.min(steps.len() - 1)] {
+                    left -= steps[step.min(steps.len() - 1)];
+                    step += 1;
+                    ranks += 1;
+                }
+                ranks
+            }
+        };
+        u8::try_from(u64::from(queue.settings.precedence) + added).unwrap_or(u8::MAX)
+    }
+
+    fn valence(&self, name: &str) -> usize {
+        let queue = &self.queues[name];
+        match queue.failures {
+            0 => queue.settings.valence.into(),
+            _ => 1,
+        }
+    }
+
+    /// No more of it may be in process.
+    fn is_full(&self, name: &str) -> bool {
+        let mut busy = self.busy.iter().filter(|busy| busy.queue == name);
+        let count = busy.clone().count();
+        let queue = &self.queues[name];
+        count >= self.valence(name)
+            || over(&queue.settings.quota, &queue.tally, count).is_some()
+            || busy.any(|busy| {
+                let rank = self.uris[&busy.text].rank();
+                rank.is_some_and(|rank| rank.directive == Directive::Highest)
+            })
+    }
+
+    fn is_past_floor(&self, name: &str) -> bool {
+        self.floor
+            .is_some_and(|floor| self.queues[name].precedence >= floor)
+    }
+
+    /// The slot that may issue first, and when.
+    fn slot(&self, name: &str) -> Option<(i64, usize)> {
+        if self.busy_of(name) >= self.valence(name) {
+            return None;
+        }
+        let queue = &self.queues[name];
+        let in_use = self.busy.iter().filter(|busy| busy.queue == name);
+        (0..usize::from(queue.settings.valence))
+            .filter(|slot| in_use.clone().all(|busy| busy.slot != *slot))
+            .map(|slot| (queue.slot(slot), slot))
+            .min()
+    }
+
+    /// The same of a group.
+    fn group_slot(&self, group: &str) -> Option<(i64, usize)> {
+        let slots = self.groups.get(group).cloned().unwrap_or_default();
+        let in_use: Vec<_> = self
+            .busy
+            .iter()
+            .filter_map(|busy| busy.group.as_ref())
+            .filter(|(name, _)| name == group)
+            .map(|(_, slot)| *slot)
+            .collect();
+        let valence = usize::from(self.config.group.valence);
+        if in_use.len() >= valence {
+            return None;
+        }
+        (0..valence)
+            .filter(|slot| !in_use.contains(slot))
+            .map(|slot| (rested(&slots, slot, valence), slot))
+            .min()
+    }
+
+    fn rest_all(&mut self, name: &str, until: i64) {
+        let queue = self.known_queue(name);
+        for slot in 0..usize::from(queue.settings.valence) {
+            queue.rest(slot, until);
+        }
+    }
+}
+
+impl Queue {
+    fn slot(&self, slot: usize) -> i64 {
+        rested(&self.slots, slot, self.settings.valence.into()).max(self.paid_until)
+    }
+
+    fn rest(&mut self, slot: usize, until: i64) {
+        rest(&mut self.slots, slot, until);
+    }
+}
+
+impl Known {
+    pub(crate) fn rank(&self) -> Option<Rank> {
+        match self.place {
+            Place::Ready(rank) | Place::Waiting(rank) => Some(rank),
+            Place::Done | Place::Deleted | Place::Faded => None,
+        }
+    }
+}
+
+/// Settings of queues, as the profile would have them.
+pub(crate) fn resolver(config: &Config, overrides: BTreeMap<String, QueueSettings>) -> Resolver {
+    let others = config.queue.clone();
+    Resolver::new(move |name| overrides.get(name).unwrap_or(&others).clone())
+}
+
+fn rest(slots: &mut Vec<i64>, slot: usize, until: i64) {
+    if slots.len() <= slot {
+        slots.resize(slot + 1, LONG_AGO);
+    }
+    slots[slot] = slots[slot].max(until);
+}
+
+/// Where there are fewer slots than there were, those that are left rest for the others too.
+fn rested(slots: &[i64], slot: usize, valence: usize) -> i64 {
+    let shared = slots.iter().skip(slot).step_by(valence);
+    shared.copied().max().unwrap_or(LONG_AGO)
+}
+
+fn place(rank: Rank, now: i64) -> Place {
+    if rank.due > now {
+        Place::Waiting(rank)
+    } else {
+        Place::Ready(rank)
+    }
+}
+
+fn waiting(again: Option<Timestamp>) -> Disposition {
+    again.map_or(Disposition::Done, Disposition::Waiting)
+}
+
+fn is_dns(text: &str) -> bool {
+    text.starts_with("dns:")
+}
+
+fn is_prerequisite(text: &str, known: &Known) -> bool {
+    is_dns(text) || known.hop_path.last() == Some(Hop::Prerequisite)
+}
+
+/// The first limit that is reached, with so many more documents to come.
+fn over(quota: &Quota, tally: &Tally, to_come: usize) -> Option<&'static str> {
+    let to_come = to_come as u64;
+    let reached = |limit: Option<u64>, count| limit.is_some_and(|limit| limit <= count);
+    if reached(quota.fetched, tally.fetched + to_come) {
+        Some("fetched")
+    } else if reached(quota.succeeded, tally.succeeded + to_come) {
+        Some("succeeded")
+    } else if reached(quota.novel, tally.novel) {
+        Some("novel")
+    } else if reached(quota.bytes, tally.bytes) {
+        Some("bytes")
+    } else if reached(quota.novel_bytes, tally.novel_bytes) {
+        Some("novel-bytes")
+    } else {
+        None
     }
 }
 
@@ -536,4 +1538,21 @@ fn directive(candidate: &Candidate, config: &Config) -> Directive {
         Directive::Highest if !hops.ends_with('P') => Directive::High,
         asked => asked.max(found),
     }
+}
+
+fn site(uri: &Uri) -> Option<&str> {
+    uri.registrable_domain().or_else(|| uri.host())
+}
+
+fn text_of(key: &str) -> String {
+    Uri::from_key(key).unwrap().to_string()
+}
+
+fn whole(duration: Duration) -> i64 {
+    duration.as_secs().cast_signed()
+}
+
+/// Since the beginning of the test.
+pub(crate) fn seconds(time: Timestamp) -> i64 {
+    time.as_second() - at(0).as_second()
 }
