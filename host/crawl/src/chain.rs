@@ -251,6 +251,21 @@ impl<'a> Chain<'a> {
         }
     }
 
+    /// Settings and plugins for a response of this type.
+    fn for_response(&self, media_type: &str) -> (Arc<Settings>, Arc<Stacks>) {
+        let settings = self
+            .context
+            .profile
+            .effective_with(&opilio_profile::Context {
+                source: self.issue.record.source.as_deref(),
+                now: Some(self.started),
+                media_type: Some(media_type),
+                uri: &self.issue.uri,
+            });
+        let stacks = self.context.stacks_of(&settings);
+        (settings, stacks)
+    }
+
     fn is_prerequisite(&self) -> bool {
         self.issue.record.hop_path.last() == Some(Hop::Prerequisite)
     }

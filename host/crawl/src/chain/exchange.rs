@@ -29,7 +29,8 @@ impl Chain<'_> {
         let record = &self.issue.record;
         let same = uri == &self.issue.uri;
         // A page that is to be extracted again, because extractors have changed or failed, must come with its body.
-        let extracted = record.extractor == Some(self.stacks.extract_hash);
+        let (_, stacks) = self.for_response(&record.media_type);
+        let extracted = record.extractor == Some(stacks.extract_hash);
         let conditional = same && settings.conditional && record.archived.is_some() && extracted;
         // Nobody follows a link to robots.txt.
         let followed = same && !self.is_prerequisite();

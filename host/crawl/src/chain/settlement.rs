@@ -52,16 +52,7 @@ impl Chain<'_> {
         let media_type = head
             .media_type()
             .unwrap_or_else(|| self.issue.record.media_type.clone());
-        let settings = self
-            .context
-            .profile
-            .effective_with(&opilio_profile::Context {
-                source: self.issue.record.source.as_deref(),
-                now: Some(self.started),
-                media_type: Some(&media_type),
-                uri: &self.issue.uri,
-            });
-        let stacks = self.context.stacks_of(&settings);
+        let (settings, stacks) = self.for_response(&media_type);
         let reading = self
             .read(&exchange, &head, stacks.clone(), bodyless, &notes)
             .await?;
