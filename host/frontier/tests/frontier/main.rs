@@ -9,5 +9,8 @@ mod migration;
 mod model;
 mod naive;
 mod opening;
+mod operator;
+mod queues;
+mod revisiting;
 mod site;
 mod stories;

@@ -1,0 +1,242 @@
+//! The operator's hand and eye: why, precedence, retiring and freezing, sweeps, what other crawls know.
+
+use std::time::Duration;
+
+use opilio_frontier::{
+    Known, Next, Outcome, Place, QueueState, Refused, Scheduled, Standing, Success, SweepAction,
+};
+
+use crate::site::{Site, at, candidate, config, revisited, secs, success, uri, with_queue};
+
+const ZERO: Duration = Duration::ZERO;
+
+fn why(site: &mut Site, text: &str, seconds: i64) -> String {
+    let canonical = candidate(text, "").canonical;
+    let why = site.frontier().why(&uri(text), &canonical, at(seconds));
+    why.unwrap().to_string()
+}
+
+#[test]
+fn why_says_which_filter_which_limit_which_state() {
+    let mut site = Site::new(with_queue(|queue| queue.budget = Some(2)));
+    site.schedule(
+        vec![
+            candidate("http://a.org/1", ""),
+            candidate("http://a.org/2", "L"),
+            candidate("http://a.org/3", "L"),
+        ],
+        0,
+    );
+    let check = |site: &mut Site, text: &str, seconds, part: &str| {
+        let why = why(site, text, seconds);
+        assert!(why.contains(part), "{text}: {why:?}, not {part:?}");
+    };
+    check(&mut site, "http://a.org/2", 0, "is ready: its turn comes");
+    check(&mut site, "http://b.org/", 0, "not known");
+    let page = site.issue(0, "http://a.org/1");
+    check(&mut site, "http://a.org/1", 0, "being fetched");
+    let refused = Refused {
+        uri: uri("http://b.org/"),
+        reason: "surt-scope: no prefix matches".to_owned(),
+    };
+    let success = Success {
+        refused: vec![refused],
+        ..Success::default()
+    };
+    site.finish(&page, Outcome::Succeeded(Box::new(success)), 0);
+    check(
+        &mut site,
+        "http://b.org/",
+        1,
+        "surt-scope: no prefix matches",
+    );
+    check(&mut site, "http://b.org/", 1, "http://a.org/1");
+    check(&mut site, "http://a.org/1", 1, "done since");
+    check(
+        &mut site,
+        "http://a.org/1?sid=5",
+        1,
+        "counts as http://a.org/1",
+    );
+    check(&mut site, "http://a.org/2", 1, "rests until");
+    site.frontier().freeze("org,a,", true, at(1)).unwrap();
+    check(&mut site, "http://a.org/2", 5, "frozen");
+    site.frontier().freeze("org,a,", false, at(5)).unwrap();
+    let down = Outcome::Retry {
+        status: -2,
+        after: None,
+        transfer: None,
+    };
+    let page = site.issue(5, "http://a.org/2");
+    site.finish(&page, down, 5);
+    check(&mut site, "http://a.org/2", 6, "backs off until");
+    site.visit(25, "http://a.org/3");
+    check(&mut site, "http://a.org/2", 26, "retired by budget");
+    site.frontier().set_precedence_floor(Some(3));
+    site.frontier()
+        .delete(&uri("http://a.org/2"), at(27))
+        .unwrap();
+    check(&mut site, "http://a.org/2", 27, "deleted by the operator");
+}
+
+#[test]
+fn precedence_may_change_while_it_waits() {
+    let mut site = Site::new(config());
+    site.schedule(
+        vec![
+            revisited("http://a.org/1", ""),
+            candidate("http://a.org/2", "L"),
+            candidate("http://b.org/1", "L"),
+        ],
+        0,
+    );
+    assert!(
+        site.frontier()
+            .set_precedence(&uri("http://a.org/2"), 0, at(0))
+            .unwrap()
+    );
+    assert!(
+        site.frontier()
+            .set_queue_precedence("org,b,", Some(1), at(0))
+            .unwrap()
+    );
+    site.reopen();
+    site.visit(0, "http://b.org/1");
+    site.visit(0, "http://a.org/2");
+    let page = site.issue(2, "http://a.org/1");
+    site.finish(&page, success(ZERO, Some(secs(100)), vec![]), 2);
+    // Its due time stays where it is.
+    assert!(
+        site.frontier()
+            .set_precedence(&uri("http://a.org/1"), 9, at(5))
+            .unwrap()
+    );
+    site.waits(5, 102);
+    let page = site.issue(102, "http://a.org/1");
+    assert_eq!(page.record.precedence, 9);
+    assert!(
+        !site
+            .frontier()
+            .set_precedence(&uri("http://a.org/1"), 1, at(5))
+            .unwrap()
+    );
+}
+
+#[test]
+fn a_frozen_or_retired_queue_takes_uris_and_gives_none_until_it_is_let_go() {
+    let mut site = Site::new(config());
+    site.schedule(vec![candidate("http://a.org/1", "")], 0);
+    assert!(site.frontier().freeze("org,a,", true, at(0)).unwrap());
+    assert!(site.frontier().retire("org,a,", true, at(0)).unwrap());
+    assert!(!site.frontier().retire("org,b,", true, at(0)).unwrap());
+    site.reopen();
+    let added = site.schedule(vec![candidate("http://a.org/2", "")], 0);
+    assert_eq!(added, [Scheduled::New]);
+    for (state, is_frozen) in [(QueueState::Frozen, true), (QueueState::Retired, false)] {
+        site.frontier().freeze("org,a,", is_frozen, at(0)).unwrap();
+        let report = site.frontier().queue("org,a,", at(0)).unwrap().unwrap();
+        assert_eq!((report.state, report.ready), (state, 2));
+        assert!(matches!(site.next(0), Next::Empty));
+    }
+    site.frontier().retire("org,a,", false, at(0)).unwrap();
+    site.issue(0, "http://a.org/1");
+}
+
+#[test]
+fn waking_a_queue_ends_its_back_off() {
+    let mut site = Site::new(config());
+    site.schedule(vec![candidate("http://a.org/1", "")], 0);
+    let page = site.issue(0, "http://a.org/1");
+    let down = Outcome::Retry {
+        status: -2,
+        after: Some(secs(300)),
+        transfer: None,
+    };
+    site.finish(&page, down.clone(), 0);
+    site.waits(1, 300);
+    assert!(site.frontier().wake("org,a,", at(1)).unwrap());
+    let page = site.issue(1, "http://a.org/1");
+    // Its next failure counts as its first.
+    site.finish(&page, down, 1);
+    let report = site.frontier().queue("org,a,", at(1)).unwrap().unwrap();
+    assert_eq!(report.failures, 1);
+}
+
+#[test]
+fn a_sweep_goes_through_a_site_in_parts_and_leaves_what_is_in_process() {
+    let mut site = Site::new(config());
+    let texts = [
+        "http://a.org/1",
+        "http://a.org/2",
+        "http://www.a.org/3",
+        "http://b.org/1",
+    ];
+    site.schedule(texts.map(|text| candidate(text, "L")).to_vec(), 0);
+    site.issue(0, "http://a.org/1");
+    let mut after = None;
+    let mut counts = (0, 0);
+    loop {
+        let swept = site
+            .frontier()
+            .sweep(
+                SweepAction::Forget,
+                "org,a,",
+                after.as_deref(),
+                1,
+                &|_| true,
+                at(0),
+            )
+            .unwrap();
+        counts = (counts.0 + swept.meant, counts.1 + swept.in_process);
+        after = swept.after;
+        if after.is_none() {
+            break;
+        }
+    }
+    assert_eq!(counts, (2, 1));
+    assert_eq!(site.frontier().statistics().discovered, 2);
+    let again = site.schedule(vec![candidate("http://a.org/2", "L")], 1);
+    assert_eq!(again, [Scheduled::New]);
+}
+
+#[test]
+fn what_another_crawl_knows_is_not_fetched_again_and_moves_nothing_here() {
+    let mut site = Site::new(config());
+    site.schedule(
+        vec![
+            candidate("http://b.org/1", "L"),
+            candidate("http://b.org/2", "L"),
+        ],
+        0,
+    );
+    let known = |candidate| Known {
+        candidate,
+        standing: Standing::Succeeded,
+        status: 200,
+        at: at(-400),
+        media_type: "text/html".to_owned(),
+        payload_digest: Some([7; 20]),
+        size: Some(5),
+    };
+    let answers = site.frontier().include(
+        vec![
+            known(candidate("http://a.org/once", "L")),
+            known(revisited("http://a.org/again", "L")),
+            // Known here, and not raised for being an embed there.
+            known(candidate("http://b.org/2", "LE")),
+        ],
+        at(0),
+    );
+    assert_eq!(
+        answers.unwrap(),
+        [Scheduled::New, Scheduled::New, Scheduled::Known]
+    );
+    let record = site.frontier().record(&uri("http://a.org/once")).unwrap();
+    let record = record.unwrap();
+    assert_eq!((record.place, record.status), (Place::Done, 200));
+    assert_eq!(record.digests.payload, Some([7; 20]));
+    site.visit(0, "http://b.org/1");
+    site.visit(2, "http://b.org/2");
+    // The maximum wait since its last visit.
+    site.waits(3, 600);
+}

@@ -1,0 +1,159 @@
+//! What visiting again promises: strategies by URI, embeds that fade and are refreshed, signals, scope that changes.
+
+use std::time::Duration;
+
+use opilio_frontier::{
+    Candidate, Disposition, Next, Outcome, Place, Scheduled, Strategy, Success, Visit,
+};
+
+use crate::site::{Site, at, candidate, config, revisited, secs, success, took, uri};
+
+const ZERO: Duration = Duration::ZERO;
+const EMBED: &str = "http://cdn.net/logo";
+
+#[test]
+fn the_front_page_is_continuous_and_the_archive_once() {
+    let mut site = Site::new(config());
+    site.schedule(
+        vec![
+            revisited("http://a.org/", ""),
+            candidate("http://a.org/archive", "L"),
+        ],
+        0,
+    );
+    let front = site.issue(0, "http://a.org/");
+    site.finish(&front, success(ZERO, Some(secs(100)), vec![]), 0);
+    site.visit(2, "http://a.org/archive");
+    for visit in 1..4 {
+        let front = site.issue(visit * 100, "http://a.org/");
+        site.finish(&front, success(ZERO, Some(secs(100)), vec![]), visit * 100);
+    }
+    // An override makes it fixed, then once.
+    let front = site.issue(400, "http://a.org/");
+    let once = Success {
+        strategy: Some(Strategy::Snapshot),
+        transfer: took(ZERO),
+        ..Success::default()
+    };
+    site.finish(&front, Outcome::Succeeded(Box::new(once)), 400);
+    let record = site.frontier().record(&uri("http://a.org/")).unwrap();
+    assert_eq!(record.unwrap().strategy, Strategy::Snapshot);
+    site.is_empty(10_000);
+}
+
+/// Visits the page, which shows these.
+fn show(site: &mut Site, seconds: i64, embeds: &[&str]) -> Vec<Scheduled> {
+    let page = site.issue(seconds, "http://a.org/");
+    let outlinks = embeds.iter().map(|text| revisited(text, "E")).collect();
+    let success = Success {
+        visit: Visit {
+            status: 200,
+            outlinks: Some(embeds.len() as u64),
+            ..Visit::default()
+        },
+        wait: Some(secs(100)),
+        outlinks,
+        refresh_embeds: true,
+        ..Success::default()
+    };
+    let outcome = Outcome::Succeeded(Box::new(success));
+    site.finish(&page, outcome, seconds).scheduled
+}
+
+#[test]
+fn an_off_site_embed_fades_and_is_back_when_it_is_linked_again() {
+    let mut site = Site::new(config());
+    site.schedule(vec![revisited("http://a.org/", "")], 0);
+    show(&mut site, 0, &[EMBED, "http://www.a.org/own"]);
+    for text in [EMBED, "http://www.a.org/own"] {
+        let embed = site.issue(1, text);
+        site.finish(&embed, success(ZERO, Some(secs(100_000)), vec![]), 1);
+    }
+    let place = |site: &mut Site, text| {
+        let record = site.frontier().record(&uri(text)).unwrap();
+        record.unwrap().place
+    };
+    // One visit with it starts the count anew.
+    for (round, embeds) in [&[][..], &[], &[EMBED], &[], &[]].into_iter().enumerate() {
+        let second = 100 * (i64::try_from(round).unwrap() + 1);
+        show(&mut site, second, embeds);
+        if !embeds.is_empty() {
+            // Refreshed with its page: due now.
+            let embed = site.issue(second, EMBED);
+            site.finish(&embed, success(ZERO, Some(secs(100_000)), vec![]), second);
+        }
+        assert_ne!(place(&mut site, EMBED), Place::Faded, "{second}");
+    }
+    show(&mut site, 600, &[]);
+    assert_eq!(place(&mut site, EMBED), Place::Faded);
+    assert_eq!(site.frontier().statistics().faded, 1);
+    // Those of its own site are the page's own business.
+    assert_ne!(place(&mut site, "http://www.a.org/own"), Place::Faded);
+    let scheduled = show(&mut site, 700, &[EMBED]);
+    assert!(
+        matches!(scheduled[..], [Scheduled::Raised(_)]),
+        "{scheduled:?}"
+    );
+    site.issue(700, EMBED);
+}
+
+#[test]
+fn an_embed_that_is_being_fetched_when_it_is_dropped_fades_with_the_next_visit() {
+    let mut site = Site::new(config());
+    site.schedule(vec![revisited("http://a.org/", "")], 0);
+    show(&mut site, 0, &[EMBED]);
+    let embed = site.issue(0, EMBED);
+    site.finish(&embed, success(ZERO, Some(secs(290)), vec![]), 0);
+    show(&mut site, 100, &[]);
+    show(&mut site, 200, &[]);
+    let embed = site.issue(300, EMBED);
+    show(&mut site, 300, &[]);
+    site.finish(&embed, success(ZERO, Some(secs(10_000)), vec![]), 301);
+    show(&mut site, 400, &[]);
+    let record = site.frontier().record(&uri(EMBED)).unwrap().unwrap();
+    assert_eq!(record.place, Place::Faded);
+}
+
+#[test]
+fn a_signal_lets_it_come_sooner_and_never_later() {
+    let mut site = Site::new(config());
+    let text = "http://a.org/";
+    let due = |second| Candidate {
+        due: Some(at(second)),
+        ..revisited(text, "L")
+    };
+    // Not before its time, where it is new.
+    site.schedule(vec![due(50)], 0);
+    site.waits(0, 50);
+    let page = site.issue(50, text);
+    site.finish(&page, success(ZERO, Some(secs(1_000)), vec![]), 50);
+    assert_eq!(site.schedule(vec![due(2_000)], 60), [Scheduled::Known]);
+    site.waits(60, 1_050);
+    site.schedule(vec![due(500)], 60);
+    site.waits(60, 500);
+    site.schedule(vec![due(0)], 70);
+    let page = site.issue(75, text);
+    assert_eq!(page.overdue, secs(5));
+}
+
+#[test]
+fn what_falls_out_of_scope_is_forgotten_and_a_seed_never_is() {
+    let mut site = Site::new(config());
+    let seed = Candidate {
+        seed: true,
+        ..revisited("http://a.org/", "")
+    };
+    site.schedule(vec![seed, revisited("http://a.org/link", "L")], 0);
+    let out = || Outcome::OutOfScope { status: -5_000 };
+    let page = site.issue(0, "http://a.org/");
+    let finished = site.finish(&page, out(), 0);
+    assert_eq!(finished.disposition, Disposition::Waiting(at(1_000)));
+    let link = site.issue(0, "http://a.org/link");
+    let finished = site.finish(&link, out(), 0);
+    assert_eq!(finished.disposition, Disposition::Forgotten);
+    let statistics = site.frontier().statistics();
+    assert_eq!((statistics.discovered, statistics.disregarded), (1, 1));
+    let again = site.schedule(vec![revisited("http://a.org/link", "L")], 1);
+    assert_eq!(again, [Scheduled::New]);
+    assert!(matches!(site.next(1), Next::Issue(_)));
+}
