@@ -580,3 +580,23 @@ fn queues_of_more_than_one_slot_are_sound_whatever_is_in_process() {
         }
     }
 }
+
+#[test]
+fn a_queue_all_of_whose_uris_are_in_process_need_not_stand_in_the_line() {
+    let mut config = config();
+    config.queue.valence = 3;
+    let dir = tempfile::tempdir().unwrap();
+    let mut frontier = Frontier::open(dir.path(), config.clone()).unwrap();
+    frontier
+        .schedule(vec![candidate(READY, "L")], at(0))
+        .unwrap();
+    assert!(matches!(frontier.next(at(0)).unwrap(), Next::Issue(_)));
+    drop(frontier);
+    let store = Store::open_existing(dir.path(), &config).unwrap();
+    let queue = read_queue(&store, "org,a,").unwrap().unwrap();
+    assert_eq!((queue.turn, queue.ready_count()), (None, 1));
+    drop(store);
+    let mut found = Vec::new();
+    Frontier::check(dir.path(), &config, &mut |finding| found.push(finding)).unwrap();
+    assert_eq!(found, []);
+}
