@@ -2,7 +2,7 @@
 //! Beside them what the store alone costs in the same minute: the same number of bytes put into one keyspace of fjall.
 //!
 //! `cargo run --release -p opilio-frontier --example throughput -- [--uris N] [--queues N] [--visits N] [--batch N]
-//! [--revisits N] [--dir DIR] [--json]`
+//! [--revisits N] [--idle N] [--dir DIR] [--json]`
 #![expect(clippy::print_stdout, reason = "a table is what it is for")]
 #![allow(clippy::unwrap_used, reason = "an example: where it fails, it fails")]
 
@@ -31,11 +31,15 @@ struct Options {
     visits: u64,
     batch: u64,
     revisits: u64,
+    idle: u64,
     dir: Option<String>,
     json: bool,
 }
 
 fn main() {
+    if is_task() {
+        return;
+    }
     let options = options();
     let temporary = tempfile::tempdir().unwrap();
     let dir = options
@@ -46,12 +50,87 @@ fn main() {
         json: options.json,
         entries: Vec::new(),
     };
-    bare_store(&dir.join("bare"), options.uris.min(1_000_000), &mut report);
-    whole(&dir.join("frontier"), &options, &mut report);
+    if options.uris > 0 {
+        bare_store(&dir.join("bare"), options.uris.min(1_000_000), &mut report);
+        whole(&dir.join("frontier"), &options, &mut report);
+    }
     if options.revisits > 0 {
         visited_often(&dir.join("revisits"), options.revisits, &mut report);
     }
+    if options.idle > 0 {
+        idle_queues(&dir, options.idle, &mut report);
+    }
     report.end();
+}
+
+/// What a process holds that crawls 1,000 queues, alone and beside `idle` others that wait. Each store is made by one
+/// process and crawled by another, so that nothing is counted that making it took.
+fn idle_queues(dir: &Path, idle: u64, report: &mut Report) {
+    let run = |task: &str, dir: &Path, queues: u64| -> u64 {
+        let output = std::process::Command::new(std::env::current_exe().unwrap())
+            .args([task, dir.to_str().unwrap(), &queues.to_string()])
+            .output()
+            .unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        text.trim().parse().unwrap()
+    };
+    let mut resident = Vec::new();
+    for queues in [0, idle] {
+        let dir = dir.join(format!("idle-{queues}"));
+        run("make-idle", &dir, queues);
+        let mib = run("crawl-beside-idle", &dir, queues);
+        report.value(
+            &format!("resident, 1,000 queues and {queues} idle"),
+            "MiB",
+            mib,
+        );
+        resident.push(mib);
+        let _ = std::fs::remove_dir_all(&dir);
+    }
+    let more = (resident[1] * 100 / resident[0].max(1)).saturating_sub(100);
+    report.value("so much more", "%", more);
+}
+
+/// The tasks of `idle_queues`, in processes of their own. True where there was one.
+fn is_task() -> bool {
+    let arguments: Vec<String> = std::env::args().collect();
+    let [_, task, dir, queues] = &arguments[..] else {
+        return false;
+    };
+    let queues: u64 = match task.as_str() {
+        "make-idle" | "crawl-beside-idle" => queues.parse().unwrap(),
+        _ => return false,
+    };
+    let mut config = Config::default();
+    config.queue.politeness.min_delay = Duration::ZERO;
+    config.queue.politeness.max_delay = Duration::ZERO;
+    let mut frontier = Frontier::open(Path::new(dir), config).unwrap();
+    let mut now = 1_700_000_000_000;
+    if task == "make-idle" {
+        let year = time(now + 365 * 24 * 3600 * 1000);
+        for start in (0..queues).step_by(50_000) {
+            let candidates = (start..(start + 50_000).min(queues)).map(|number| Candidate {
+                due: Some(year),
+                queue: format!("idle-{number}"),
+                ..candidate(10_000_000 + number, 1_000_000, "L")
+            });
+            frontier.schedule(candidates.collect(), time(now)).unwrap();
+        }
+        let active = (0..200_000).map(|number| candidate(number, 1_000, "L"));
+        frontier.schedule(active.collect(), time(now)).unwrap();
+        println!("0");
+        return true;
+    }
+    for _ in 0..150_000 {
+        now += 1;
+        let Next::Issue(issue) = frontier.next(time(now)).unwrap() else {
+            panic!("nothing to issue")
+        };
+        let outcome = visited(&issue, Vec::new(), None);
+        frontier.finished(issue.ticket, outcome, time(now)).unwrap();
+    }
+    println!("{}", resident_mib());
+    true
 }
 
 fn options() -> Options {
@@ -61,6 +140,7 @@ fn options() -> Options {
         visits: 200_000,
         batch: 100_000,
         revisits: 100_000,
+        idle: 0,
         dir: None,
         json: false,
     };
@@ -75,6 +155,7 @@ fn options() -> Options {
             "--visits" => options.visits = number(&mut arguments),
             "--batch" => options.batch = number(&mut arguments),
             "--revisits" => options.revisits = number(&mut arguments),
+            "--idle" => options.idle = number(&mut arguments),
             "--dir" => options.dir = arguments.next(),
             "--json" => options.json = true,
             other => panic!("unknown option {other}"),

@@ -47,6 +47,9 @@ const JOURNAL_BYTES_MAX: u64 = 64 * 1024 * 1024;
 /// Name of the database's folder in the store's.
 pub(crate) const DATABASE: &str = "store";
 
+/// Bytes that a journal may bring into memory at an opening without being written out at once.
+const JOURNAL_KEPT_MAX: u64 = 8 * 1024 * 1024;
+
 /// Why the frontier cannot go on. After any but [`Error::UnknownTicket`] and [`Error::Name`], drop the frontier and open it again: what had
 /// been acknowledged is still there.
 #[derive(Debug, thiserror::Error)]
@@ -252,7 +255,28 @@ impl Store {
     fn open_known(dir: &Path, config: &Config, lock: File) -> Result<Self, Error> {
         let path = dir.join(DATABASE);
         check_manifests(dir, &path, Self::KEYSPACES)?;
-        Self::open_database(dir, &path, config.cache_bytes, Some(lock))
+        let store = Self::open_database(dir, &path, config.cache_bytes, Some(lock))?;
+        store.write_out_journal()?;
+        Ok(store)
+    }
+
+    /// Has what the journal brought into memory written out in order, in the background: memory is for what happens now,
+    /// and the next opening need not read it again.
+    fn write_out_journal(&self) -> Result<(), Error> {
+        if self.database.write_buffer_size() < JOURNAL_KEPT_MAX {
+            return Ok(());
+        }
+        for keyspace in [
+            &self.uris,
+            &self.canon,
+            &self.ready,
+            &self.waiting,
+            &self.queues,
+            &self.turns,
+        ] {
+            keyspace.rotate_memtable()?;
+        }
+        Ok(())
     }
 
     /// Opens the database in `path`, or makes it, for the store in `dir`.
