@@ -22,6 +22,7 @@ mod guests;
 mod raw;
 mod site;
 mod story;
+mod timing;
 
 pub use captures::{Capture, captures, sound};
 pub use crawl_log::{Line, lines};
@@ -29,3 +30,4 @@ pub use guests::{Misdeed, asks_for_the_clock, extractor, scope_filter, stripper,
 pub use raw::{Exchanged, Raw, raw};
 pub use site::{Sites, html, site};
 pub use story::{Story, Told, asked, component_cache, crawl, until};
+pub use timing::{at_once, rests};

@@ -107,6 +107,21 @@ impl Story {
         self
     }
 
+    /// Writes a file of the story's, for the profile to name.
+    pub fn file(&self, name: &str, text: &str) -> PathBuf {
+        let file = self.home.path().join(name);
+        std::fs::write(&file, text).unwrap();
+        file
+    }
+
+    /// Changes the job's own copy of the profile, as an operator does between two runs; key by key, lists are replaced.
+    pub fn amend(&self, toml: &str) {
+        let copy = self.job().join("profile.toml");
+        let mut profile: toml::Table = std::fs::read_to_string(&copy).unwrap().parse().unwrap();
+        overlay(&mut profile, toml.parse().unwrap());
+        std::fs::write(&copy, toml::to_string(&profile).unwrap()).unwrap();
+    }
+
     /// The job's directory.
     pub fn job(&self) -> PathBuf {
         self.home.path().join("job")

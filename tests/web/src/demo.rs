@@ -257,8 +257,7 @@ fn news(site: &mut Site) {
             return Reply {
                 status: 304,
                 headers: vec![("etag", "\"story-1\"".to_owned())],
-                body: Bytes::new(),
-                chunks: None,
+                ..Reply::ok("", Bytes::new())
             };
         }
         page("Story one", "<p>Nothing new.</p>").with("etag", "\"story-1\"")

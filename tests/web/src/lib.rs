@@ -5,11 +5,13 @@
 
 pub mod demo;
 pub mod directory;
+mod gate;
 
 use std::collections::HashMap;
 use std::convert::Infallible;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request, Response, StatusCode, header};
@@ -20,6 +22,8 @@ use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
+
+pub use gate::Gate;
 
 /// A running web. Dropping it stops the listener.
 pub struct Web {
@@ -58,6 +62,10 @@ pub struct Seen {
     pub method: Method,
     /// Status that was answered.
     pub status: u16,
+    /// When it came.
+    pub came: Instant,
+    /// When its answer was on its way, or the client went away; none while it is held back.
+    pub left: Option<Instant>,
 }
 
 /// Every request so far, and how many there were of each.
@@ -78,6 +86,10 @@ pub struct Reply {
     pub body: Bytes,
     /// Send the body in chunks of this many bytes, without a Content-Length.
     pub chunks: Option<usize>,
+    /// Send it only when this gate lets it through.
+    pub gate: Option<Gate>,
+    /// Send it only after so long, as a slow server would.
+    pub takes: Duration,
 }
 
 impl Reply {
@@ -88,6 +100,8 @@ impl Reply {
             headers: vec![("content-type", media_type.to_owned())],
             body: body.into(),
             chunks: None,
+            gate: None,
+            takes: Duration::ZERO,
         }
     }
 
@@ -101,8 +115,7 @@ impl Reply {
         Reply {
             status,
             headers: vec![("location", location.to_owned())],
-            body: Bytes::new(),
-            chunks: None,
+            ..Reply::ok("", Bytes::new())
         }
     }
 
@@ -124,6 +137,18 @@ impl Reply {
     /// Sends the body in chunks of `size` bytes.
     pub fn chunked(mut self, size: usize) -> Reply {
         self.chunks = Some(size);
+        self
+    }
+
+    /// Sends it when the gate lets it through.
+    pub fn behind(mut self, gate: &Gate) -> Reply {
+        self.gate = Some(gate.clone());
+        self
+    }
+
+    /// Sends it after so long.
+    pub fn taking(mut self, time: Duration) -> Reply {
+        self.takes = time;
         self
     }
 }
@@ -192,8 +217,12 @@ impl WebBuilder {
                 let (sites, record) = (sites.clone(), record.clone());
                 tokio::spawn(async move {
                     let service = service_fn(move |request| {
-                        let reply = answer(&sites, &record, &request);
-                        async move { Ok::<_, Infallible>(reply) }
+                        let (reply, leaving) = answer(&sites, &record, &request);
+                        async move {
+                            let response = held(reply).await;
+                            drop(leaving);
+                            Ok::<_, Infallible>(response)
+                        }
                     });
                     // A client that goes away is the client's business.
                     let _ = hyper::server::conn::http1::Builder::new()
@@ -226,7 +255,7 @@ impl Web {
         format!("http://{host}:{}{target}", self.address.port())
     }
 
-    /// Every request so far, in the order answered.
+    /// Every request so far, in the order in which they came.
     pub fn requests(&self) -> Vec<Seen> {
         self.requests
             .lock()
@@ -242,11 +271,27 @@ impl Drop for Web {
     }
 }
 
+/// Notes when a request leaves: its answer is on its way, or nobody waits for it any more.
+struct Leaving {
+    record: Arc<Mutex<Requests>>,
+    place: usize,
+}
+
+impl Drop for Leaving {
+    fn drop(&mut self) {
+        let mut requests = self.record.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(seen) = requests.seen.get_mut(self.place) {
+            seen.left = Some(Instant::now());
+        }
+    }
+}
+
 fn answer(
     sites: &HashMap<String, Site>,
-    record: &Mutex<Requests>,
+    record: &Arc<Mutex<Requests>>,
     request: &Request<Incoming>,
-) -> Response<BoxBody<Bytes, Infallible>> {
+) -> (Reply, Leaving) {
+    let came = Instant::now();
     let host = request
         .headers()
         .get(header::HOST)
@@ -276,6 +321,8 @@ fn answer(
         headers,
         method: request.method().clone(),
         status: 0,
+        came,
+        left: None,
     };
     let reply = match sites.get(&seen.host) {
         Some(site) => site.reply(&seen),
@@ -283,7 +330,20 @@ fn answer(
     };
     seen.status = reply.status;
     requests.seen.push(seen);
-    drop(requests);
+    let leaving = Leaving {
+        record: record.clone(),
+        place: requests.seen.len() - 1,
+    };
+    (reply, leaving)
+}
+
+async fn held(reply: Reply) -> Response<BoxBody<Bytes, Infallible>> {
+    if let Some(gate) = &reply.gate {
+        gate.pass().await;
+    }
+    if !reply.takes.is_zero() {
+        tokio::time::sleep(reply.takes).await;
+    }
     respond(reply)
 }
 

@@ -5,7 +5,7 @@ use opilio_test_web::{Reply, Web};
 
 const WWW: &str = "www.story.localhost";
 
-fn revisiting() -> Story {
+pub(crate) fn revisiting() -> Story {
     crawl().profile(
         r#"
         strategy = "revisit"
@@ -21,7 +21,7 @@ fn revisiting() -> Story {
 }
 
 /// Requests for a target so far.
-fn visits(web: &Web, target: &str) -> usize {
+pub(crate) fn visits(web: &Web, target: &str) -> usize {
     web.requests()
         .iter()
         .filter(|seen| seen.target == target)

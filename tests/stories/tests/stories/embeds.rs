@@ -1,0 +1,129 @@
+//! What pages embed, when they are visited again.
+
+use opilio_stories::{html, site};
+use opilio_test_web::{Gate, Reply, Seen, Web};
+
+use crate::many::{A, hosts};
+use crate::revisits::{revisiting, visits};
+
+const WWW: &str = "www.story.localhost";
+const ELSEWHERE: &str = "elsewhere.localhost";
+
+/// Pictures never change, so wait evaluators alone would not look at them again within this story.
+const PICTURES_WAIT: &str = r#"
+    revisit = { refresh-embeds = true, max-wait = "4w" }
+    [[override]]
+    match.media-type = ["image/*"]
+    revisit = { min-wait = "1h", default-wait = "1h" }
+"#;
+
+#[tokio::test]
+async fn a_page_that_has_changed_brings_its_embeds_along_and_one_that_has_not_does_not() {
+    let web = hosts(&[A], 0, &Reply::ok("image/png", "a picture"))
+        .answer("/", |seen| {
+            html(&format!(
+                "{} <img src='/changing.png'> <a href='/same.html'>s</a>",
+                seen.visit
+            ))
+        })
+        .page("/same.html", html("<img src='/same.png'>"))
+        .serve()
+        .await;
+    revisiting()
+        .profile(PICTURES_WAIT)
+        .seed(web.url(A, "/"))
+        .run_until("visits of both pages", || {
+            visits(&web, "/changing.png") >= 3 && visits(&web, "/same.html") >= 3
+        })
+        .await;
+    assert!(visits(&web, "/changing.png") <= visits(&web, "/"));
+    assert_eq!(visits(&web, "/same.png"), 1);
+}
+
+/// The page shows the picture twice, then no more.
+async fn web_that_drops_a_picture(
+    page: impl Fn(usize, Reply) -> Reply + Send + Sync + 'static,
+    picture: impl Fn(usize, Reply) -> Reply + Send + Sync + 'static,
+) -> Web {
+    let shown = |seen: &Seen| {
+        let port = seen.headers["host"]
+            .to_str()
+            .unwrap()
+            .rsplit_once(':')
+            .unwrap()
+            .1;
+        format!("<img src='http://{ELSEWHERE}:{port}/picture.png'>")
+    };
+    site(WWW)
+        .answer("/", move |seen| {
+            let body = match seen.visit {
+                1 | 2 => shown(seen),
+                visit => format!("version {visit}"),
+            };
+            page(seen.visit, html(&body))
+        })
+        .and(ELSEWHERE)
+        .answer("/picture.png", move |seen| {
+            picture(seen.visit, Reply::ok("image/png", "a picture"))
+        })
+        .serve()
+        .await
+}
+
+#[tokio::test]
+async fn an_embed_of_another_site_that_no_page_shows_any_more_is_not_visited_again() {
+    let as_it_is = |_, reply| reply;
+    let web = web_that_drops_a_picture(as_it_is, as_it_is).await;
+    let told = revisiting()
+        .profile("revisit.fade-after = 2")
+        .seed(web.url(WWW, "/"))
+        .run_until("many visits", || visits(&web, "/") >= 12)
+        .await;
+    let last = last_of_the_picture(&web);
+    assert!(
+        (1..=5).contains(&last),
+        "seen before visit {last} of the page"
+    );
+    assert_eq!(told.summary.progress.statistics.faded, 1);
+}
+
+/// The picture is being fetched while the page is visited without it as often as lets it fade.
+#[tokio::test]
+async fn an_embed_that_is_in_process_when_it_should_fade_fades_afterwards() {
+    let (asked_again, enough) = (Gate::of(2), Gate::of(2));
+    let (of_page, of_picture) = ((asked_again.clone(), enough.clone()), (asked_again, enough));
+    let web = web_that_drops_a_picture(
+        move |visit, reply| match visit {
+            3 => reply.behind(&of_page.0),
+            6 => reply.behind(&of_page.1),
+            _ => reply,
+        },
+        move |visit, reply| match visit {
+            2 => {
+                of_picture.0.come();
+                reply.behind(&of_picture.1)
+            }
+            _ => reply,
+        },
+    )
+    .await;
+    let told = revisiting()
+        .profile("revisit.fade-after = 2")
+        .seed(web.url(WWW, "/"))
+        .run_until("many visits", || visits(&web, "/") >= 16)
+        .await;
+    assert_eq!(told.summary.progress.statistics.faded, 1);
+}
+
+/// How often the page had been asked for when the picture was asked for last.
+fn last_of_the_picture(web: &Web) -> usize {
+    let requests = web.requests();
+    let last = requests
+        .iter()
+        .rposition(|seen| seen.target == "/picture.png")
+        .unwrap();
+    requests[..last]
+        .iter()
+        .filter(|seen| seen.target == "/")
+        .count()
+}

@@ -1,0 +1,139 @@
+//! Rests: how long, whose, and that a restart does not shorten them.
+
+use std::time::Duration;
+
+use opilio_stories::{at_once, crawl, html, rests};
+use opilio_test_web::Reply;
+
+use crate::many::{A, B, hosts, in_order, ms};
+
+#[tokio::test]
+async fn one_host_rests_and_another_does_not() {
+    let web = hosts(&[A, B], 5, &html("a page")).serve().await;
+    crawl()
+        .profile(
+            r#"
+            [[override]]
+            match.host = ["a.localhost"]
+            politeness = { min-delay = "100ms", max-delay = "100ms" }
+            "#,
+        )
+        .seed(web.url(A, "/"))
+        .seed(web.url(B, "/"))
+        .run()
+        .await
+        .finished();
+    let rests = rests(&web, |seen| seen.host == A);
+    assert_eq!(rests.len(), 6);
+    assert!(rests.iter().all(|rest| *rest >= ms(100)), "{rests:?}");
+    let hosts: Vec<_> = web
+        .requests()
+        .iter()
+        .map(|seen| seen.host.clone())
+        .collect();
+    let last_of_b = hosts.iter().rposition(|host| host == B);
+    let last_of_a = hosts.iter().rposition(|host| host == A);
+    assert!(last_of_b < last_of_a, "{hosts:?}");
+}
+
+#[tokio::test]
+async fn a_crawl_delay_is_kept_and_a_long_one_counts_as_the_most_that_the_profile_allows() {
+    let asks = |delay: &str| {
+        Reply::ok(
+            "text/plain",
+            format!("User-agent: *\nCrawl-delay: {delay}\n"),
+        )
+    };
+    let web = hosts(&[A, B], 3, &html("a page"))
+        .and(A)
+        .page("/robots.txt", asks("0.06"))
+        .and(B)
+        .page("/robots.txt", asks("3600"))
+        .serve()
+        .await;
+    crawl()
+        .profile("[politeness]\ncrawl-delay-max = \"120ms\"")
+        .seed(web.url(A, "/"))
+        .seed(web.url(B, "/"))
+        .run()
+        .await
+        .finished();
+    for (host, delay) in [(A, ms(60)), (B, ms(120))] {
+        let rests = rests(&web, |seen| seen.host == host);
+        assert_eq!(rests.len(), 4);
+        assert!(rests.iter().all(|rest| *rest >= delay), "{host}: {rests:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_retry_after_holds_for_the_whole_host_and_over_a_stop() {
+    let web = hosts(&[A], 3, &html("a page"))
+        .answer("/1.html", |seen| match seen.visit {
+            1 => Reply::status(429).with("retry-after", "1"),
+            _ => html("a page"),
+        })
+        .serve()
+        .await;
+    let story = crawl().profile("workers = 1").seed(web.url(A, "/"));
+    story
+        .run_until("the refusal", || in_order(&web).len() >= 2)
+        .await;
+    assert_eq!(
+        in_order(&web).len(),
+        2,
+        "nothing more is asked for after it"
+    );
+    let told = story.run().await.finished();
+    assert_eq!(told.sole(&web.url(A, "/1.html")).status, 200);
+    let rests = rests(&web, |seen| seen.target != "/robots.txt");
+    assert!(rests[1] >= Duration::from_secs(1), "{rests:?}");
+    assert_eq!(rests.len(), 4);
+}
+
+/// Every request to the host that is down hangs until the crawler gives up.
+#[tokio::test]
+async fn a_host_that_is_down_costs_one_probe_at_a_time_and_holds_nobody_up() {
+    let never = html("never").taking(Duration::from_secs(3600));
+    let web = hosts(&[B], 10, &html("a page"))
+        .and(A)
+        .rest(move |_| never.clone())
+        .serve()
+        .await;
+    let links = [1, 2, 3].map(|n| web.url(A, &format!("/{n}.html")));
+    let mut story = crawl()
+        .profile(
+            r#"
+            workers = 4
+            queue.valence = 3
+            fetch.response-timeout = "400ms"
+            retry = { max-retries = 2, delay = "200ms" }
+            "#,
+        )
+        .seed(web.url(B, "/"));
+    for link in &links {
+        story = story.seed(link.clone());
+    }
+    let told = story.run().await.finished();
+    assert_eq!(at_once(&web, |seen| seen.host == A), 1);
+    let requests = web.requests();
+    let probes: Vec<_> = requests.iter().filter(|seen| seen.host == A).collect();
+    let targets: Vec<_> = probes.iter().map(|seen| seen.target.as_str()).collect();
+    assert_eq!(targets, ["/robots.txt"; 3], "once and two retries");
+    // Until the crawler gives up, and the rest, which is twice as long the second time.
+    assert!(
+        probes[1].came - probes[0].came >= ms(400 + 200),
+        "{probes:?}"
+    );
+    assert!(
+        probes[2].came - probes[1].came >= ms(400 + 400),
+        "{probes:?}"
+    );
+    for link in &links {
+        assert_eq!(told.sole(link).status, -61);
+    }
+    let others = requests.iter().filter(|seen| seen.host == B);
+    assert!(others.clone().count() > 10);
+    for other in others {
+        assert!(other.came < probes[1].came, "{requests:?}");
+    }
+}
