@@ -15,6 +15,10 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 
+/// Most of what a crawl does is to make and drop small things on many threads. Measured in docs/PERFORMANCE.md.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Exit codes, as `opilio --help` documents them.
 mod exit {
     /// All went well.
