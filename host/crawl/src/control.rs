@@ -15,6 +15,7 @@ mod command;
 mod desk;
 mod job_log;
 mod live;
+mod look;
 mod perform;
 mod reach;
 mod seed;
@@ -24,6 +25,8 @@ mod socket;
 #[cfg(not(unix))]
 #[path = "control/no_socket.rs"]
 mod socket;
+mod sweep;
+mod transfers;
 
 pub use answer::{Answer, CheckedStore, FetchInFlight, Standing, Status, WhyAnswer};
 pub use command::{By, Command, DoneElsewhere, ExportFormat, QueueStateFilter, Request, Which};

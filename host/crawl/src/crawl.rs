@@ -634,7 +634,9 @@ impl Crawl {
             live: self.live.clone(),
             stop: self.stop.clone(),
             view: self.view(),
-            job: self.job.directory().to_owned(),
+            // Who asks may stand elsewhere.
+            job: std::path::absolute(self.job.directory())
+                .unwrap_or_else(|_| self.job.directory().to_owned()),
             log: self.log.clone(),
         });
         server

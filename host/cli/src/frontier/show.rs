@@ -14,6 +14,9 @@ const NAME_WIDTH: usize = 14;
 /// Rows whose columns are made equally wide. Later ones keep to these widths as far as they can.
 const ROWS_ALIGNED: usize = 1_000;
 
+/// Fetches in flight that people are shown, the oldest first.
+const IN_FLIGHT_SHOWN: usize = 10;
+
 /// Shows the answers to one command.
 pub(crate) struct Show {
     json: bool,
@@ -281,7 +284,7 @@ const QUEUE_COLUMNS: [&str; 9] = [
     "waiting",
     "in process",
     "precedence",
-    "wakes",
+    "gives from",
     "fetched",
     "received",
 ];
@@ -353,11 +356,11 @@ fn queue_lines(queue: &Value) -> String {
         ),
     );
     lines += &line("precedence", &text(queue, "precedence"));
-    lines += &line("wakes", &time(queue, "wake"));
+    lines += &line("gives from", &time(queue, "wake"));
     lines += &line("rests until", &time(queue, "next_ready"));
     let failures = queue["failures"].as_u64().unwrap_or(0);
     if failures > 0 {
-        lines += &line("failing", &format!("{failures} times in a row"));
+        lines += &line("failures", &format!("{failures} in a row"));
     }
     if let Some(delay) = queue["crawl_delay_ms"].as_u64() {
         lines += &line(
@@ -427,10 +430,13 @@ fn status_lines(status: &Status) -> String {
         );
         lines += &line("received", &received);
     }
-    for (index, flight) in status.in_flight.iter().enumerate() {
+    for (index, flight) in status.in_flight.iter().take(IN_FLIGHT_SHOWN).enumerate() {
         let name = if index == 0 { "in flight" } else { "" };
         let since = flight.since.strftime("%H:%M:%S");
         lines += &line(name, &format!("since {since}  {}", flight.uri));
+    }
+    if status.in_flight.len() > IN_FLIGHT_SHOWN {
+        lines += &line("", "and others; --json names up to 100");
     }
     lines
 }

@@ -131,7 +131,7 @@ async fn a_queue_is_retired_and_comes_back_and_why_tells() {
         "{said}"
     );
     let said = why(&home, "http://elsewhere.org/x");
-    assert!(said.contains("refused by"), "{said}");
+    assert!(said.contains("no scope filter let it in"), "{said}");
     assert!(said.contains(&gate.url("/")), "{said}");
     let said = why(&home, "http://never.org/");
     assert!(said.contains("not known"), "{said}");

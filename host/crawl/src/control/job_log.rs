@@ -5,7 +5,7 @@ use std::fmt::Display;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
 
@@ -14,6 +14,9 @@ const CRAWL: &str = "crawl";
 
 /// The open log.
 pub(crate) struct JobLog(Mutex<File>);
+
+/// The log, held by one who writes.
+pub(super) struct Held<'l>(MutexGuard<'l, File>);
 
 impl JobLog {
     /// Opens it for appending.
@@ -26,25 +29,31 @@ impl JobLog {
         Ok(JobLog(Mutex::new(file)))
     }
 
+    /// Nobody else's lines come before the next one of whoever holds it.
+    pub(super) fn hold(&self) -> Held<'_> {
+        Held(self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// A turn in the life of the crawl. A log that cannot be written is no reason not to crawl: the crawl's own logs
+    /// find that out.
+    pub(crate) fn crawl(&self, what: &str, result: &str) {
+        if let Err(problem) = self.hold().action(&CRAWL, &what, result) {
+            tracing::error!("job.log cannot be written: {problem}");
+        }
+    }
+}
+
+impl Held<'_> {
     /// What somebody did, and what came of it.
     pub(super) fn action(
-        &self,
+        &mut self,
         by: &dyn Display,
         command: &dyn Display,
         result: &str,
     ) -> io::Result<()> {
         let result = result.replace(['\n', '\r'], " ");
         let line = format!("{:.3} {by} {command} => {result}\n", Timestamp::now());
-        let mut file = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        file.write_all(line.as_bytes())
-    }
-
-    /// A turn in the life of the crawl. A log that cannot be written is no reason not to crawl: the crawl's own logs
-    /// find that out.
-    pub(crate) fn crawl(&self, what: &str, result: &str) {
-        if let Err(problem) = self.action(&CRAWL, &what, result) {
-            tracing::error!("job.log cannot be written: {problem}");
-        }
+        self.0.write_all(line.as_bytes())
     }
 }
 
@@ -59,7 +68,8 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let log = JobLog::open(&home.path().join("logs")).unwrap();
         log.crawl("begin", "12 URIs\nknown");
-        log.action(&"lena:7", &"pause", "pausing").unwrap();
+        let mut held = log.hold();
+        held.action(&"lena:7", &"pause", "pausing").unwrap();
         let text = fs::read_to_string(home.path().join("logs/job.log")).unwrap();
         let lines: Vec<&str> = text.lines().map(|line| &line[25..]).collect();
         assert_eq!(

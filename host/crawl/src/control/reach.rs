@@ -144,7 +144,10 @@ impl Held {
             Err(problem) => format!("refused: {}", crate::stacks::chain(problem)),
         };
         if repair {
-            let logged = self.log.action(&request.by, &request.command, &words);
+            let logged = self
+                .log
+                .hold()
+                .action(&request.by, &request.command, &words);
             logged.map_err(|problem| ControlError::file(&self.job.logs(), &problem))?;
         }
         let found = result?;

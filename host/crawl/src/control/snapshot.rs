@@ -70,10 +70,12 @@ impl Desk<'_> {
         say: Say<'_>,
     ) -> Result<String, ControlError> {
         let made = Timestamp::now();
+        let job = std::path::absolute(self.job)
+            .map_err(|problem| ControlError::file(self.job, &problem))?;
         let directory = match to {
             Some(to) => to.to_owned(),
             None => {
-                let parent = self.job.join("checkpoints");
+                let parent = job.join("checkpoints");
                 fs::create_dir_all(&parent)
                     .map_err(|problem| ControlError::file(&parent, &problem))?;
                 parent.join(made.strftime("%Y%m%d%H%M%S%3f").to_string())
@@ -100,7 +102,7 @@ impl Desk<'_> {
         let checkpoint = Checkpoint {
             version: VERSION,
             directory: directory.clone(),
-            job: self.job.to_owned(),
+            job,
             made,
             uris: summary.uris,
             bytes: summary.bytes,

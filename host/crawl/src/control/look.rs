@@ -1,0 +1,229 @@
+//! What an operator may look at: queues, their URIs, all URIs, and why one was or was not fetched.
+
+use jiff::Timestamp;
+use opilio_frontier::Why;
+use opilio_uri::Uri;
+use serde_json::json;
+
+use super::perform::{BREATH, Say, listened};
+use super::{Answer, ControlError, Desk, Fault, QueueStateFilter, Which, WhyAnswer};
+use crate::transfer::{queue_as_json, uri_as_json};
+
+/// Queues or URIs of a queue that are read while the frontier is held.
+const LIST_PART: usize = 500;
+
+impl Desk<'_> {
+    pub(super) fn queues(
+        &self,
+        state: Option<QueueStateFilter>,
+        mut after: Option<String>,
+        limit: u64,
+        say: Say<'_>,
+    ) -> Result<String, ControlError> {
+        let mut left = limit;
+        while left > 0 {
+            let now = Timestamp::now();
+            let part = self.frontier().queues(after.as_deref(), LIST_PART, now)?;
+            let is_last = part.len() < LIST_PART;
+            for report in part {
+                after = Some(report.queue.clone());
+                if state.is_some_and(|state| state.name() != report.state.name()) {
+                    continue;
+                }
+                if left == 0 {
+                    return Ok(String::new());
+                }
+                left -= 1;
+                listened(say(Answer::Queue {
+                    queue: queue_as_json(report),
+                }))?;
+                if left == 0 {
+                    break;
+                }
+            }
+            if is_last && left > 0 {
+                return Ok(String::new());
+            }
+            std::thread::sleep(BREATH);
+        }
+        let behind = self
+            .frontier()
+            .queues(after.as_deref(), 1, Timestamp::now())?;
+        if let Some(after) = after.filter(|_| !behind.is_empty()) {
+            say(Answer::More { after });
+        }
+        Ok(String::new())
+    }
+
+    pub(super) fn uris(
+        &self,
+        queue: &str,
+        after: Option<&str>,
+        limit: u64,
+        say: Say<'_>,
+    ) -> Result<String, ControlError> {
+        self.report(queue)?;
+        let mut after = after.map(|text| from_cursor(queue, text)).transpose()?;
+        let mut left = limit;
+        while left > 0 {
+            let most = LIST_PART.min(usize::try_from(left).unwrap_or(LIST_PART));
+            let part = self.frontier().queue_uris(queue, after.as_deref(), most)?;
+            if part.is_empty() {
+                return Ok(String::new());
+            }
+            left -= part.len() as u64;
+            for queued in part {
+                after = Some(queued.cursor);
+                listened(say(Answer::Uri {
+                    uri: uri_as_json(queued.record),
+                    is_ready: Some(queued.is_ready),
+                    in_process: Some(queued.in_process),
+                }))?;
+            }
+            std::thread::sleep(BREATH);
+        }
+        let behind = self.frontier().queue_uris(queue, after.as_deref(), 1)?;
+        if let Some(after) = after.filter(|_| !behind.is_empty()) {
+            say(Answer::More {
+                after: to_cursor(queue, &after),
+            });
+        }
+        Ok(String::new())
+    }
+
+    pub(super) fn list(
+        &self,
+        which: &Which,
+        limit: u64,
+        say: Say<'_>,
+    ) -> Result<String, ControlError> {
+        let selection = which.selection()?;
+        // Reads a state of the store as it is now, without holding the frontier.
+        let records = self.frontier().records(selection.key_prefix());
+        let mut left = limit;
+        for record in records {
+            let record = record?;
+            if !selection.takes(&record) {
+                continue;
+            }
+            if left == 0 {
+                say(Answer::More {
+                    after: String::new(),
+                });
+                break;
+            }
+            left -= 1;
+            listened(say(Answer::Uri {
+                uri: uri_as_json(record),
+                is_ready: None,
+                in_process: None,
+            }))?;
+        }
+        Ok(String::new())
+    }
+
+    pub(super) fn why(&self, uri: &Uri, say: Say<'_>) -> Result<String, ControlError> {
+        let canonical = self.profile.canonical(uri);
+        let why = self.frontier().why(uri, &canonical, Timestamp::now())?;
+        let sentence = why.to_string();
+        let mut answer = WhyAnswer {
+            asked: uri.as_str().to_owned(),
+            canonical,
+            known: String::new(),
+            sentence,
+            uri: None,
+            queue: None,
+            is_ready: None,
+            in_process: None,
+            refused: None,
+        };
+        let (known, reason) = match why {
+            Why::Unknown => ("unknown", None),
+            Why::Refused(rejection) => {
+                if rejection.reason.is_empty() {
+                    // No filter said anything, and what none lets in is out.
+                    answer.sentence = format!(
+                        "refused, since no scope filter let it in, when it was found on {} at {}",
+                        rejection.via, rejection.at
+                    );
+                }
+                answer.refused = Some(json!({
+                    "reason": rejection.reason,
+                    "via": rejection.via,
+                    "at": rejection.at,
+                }));
+                ("refused", None)
+            }
+            Why::SameAs(reason) => ("same-as", Some(reason)),
+            Why::Known(reason) => ("known", Some(reason)),
+        };
+        known.clone_into(&mut answer.known);
+        if let Some(reason) = reason {
+            answer.is_ready = Some(reason.is_ready);
+            answer.in_process = Some(reason.in_process);
+            answer.queue = reason.queue.map(queue_as_json);
+            answer.uri = Some(uri_as_json(reason.record));
+        }
+        say(Answer::Why(Box::new(answer)));
+        Ok(String::new())
+    }
+}
+
+/// A queue's cursors begin with its name, which whoever asks knows.
+fn to_cursor(queue: &str, cursor: &[u8]) -> String {
+    let (order, key) = cursor.split_first().map_or((0, cursor), |(o, k)| (*o, k));
+    let key = key.get(queue.len() + 1..).unwrap_or_default();
+    std::iter::once(order)
+        .chain(key.iter().copied())
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
+}
+
+fn from_cursor(queue: &str, text: &str) -> Result<Vec<u8>, ControlError> {
+    let bytes: Option<Vec<u8>> = (text.is_ascii() && text.len().is_multiple_of(2))
+        .then(|| {
+            text.as_bytes()
+                .chunks(2)
+                .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok())
+                .collect()
+        })
+        .flatten();
+    match bytes.as_deref().and_then(<[u8]>::split_first) {
+        Some((order @ (0 | 1), key)) => {
+            let mut cursor = vec![*order];
+            cursor.extend(queue.as_bytes());
+            cursor.push(0);
+            cursor.extend(key);
+            Ok(cursor)
+        }
+        _ => Err(ControlError::new(
+            Fault::Request,
+            format!("{text:?} is no cursor: take the one that an earlier page ended with"),
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+
+    #[test]
+    fn cursors_come_back_as_they_went() {
+        for (queue, cursor) in [
+            ("org,a,", &b"\x00org,a,\0\x03\x01\xff"[..]),
+            ("q", b"\x01q\0\x00"),
+        ] {
+            let text = to_cursor(queue, cursor);
+            assert_eq!(from_cursor(queue, &text).unwrap(), cursor, "{text}");
+        }
+        for bad in ["", "0", "zz", "07aa", "é0", "00é"] {
+            assert_eq!(
+                from_cursor("q", bad).unwrap_err().fault,
+                Fault::Request,
+                "{bad}"
+            );
+        }
+    }
+}

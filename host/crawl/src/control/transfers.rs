@@ -1,0 +1,184 @@
+//! URIs in from files and out to whoever asked, while the crawl goes on.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use jiff::Timestamp;
+
+use super::perform::{BREATH, Say, done, listened};
+use super::{Answer, ControlError, Desk, DoneElsewhere, ExportFormat, Fault, Which};
+use crate::policy;
+use crate::transfer::{
+    self, DoneUris, Import, ImportProgress, ImportReport, Imported, SourceReport, TransferError,
+};
+
+/// URIs of an import that go to the frontier at once.
+const IMPORT_PART: usize = 2_000;
+
+/// Pieces of an export, in bytes.
+const TEXT_BYTES: usize = 64 * 1024;
+
+impl Desk<'_> {
+    pub(super) fn export(
+        &self,
+        format: ExportFormat,
+        which: &Which,
+        say: Say<'_>,
+    ) -> Result<String, ControlError> {
+        let selection = which.selection()?;
+        let records = self.frontier().records(selection.key_prefix());
+        let mut out = Pieces {
+            text: Vec::with_capacity(TEXT_BYTES),
+            say,
+        };
+        let written = match format {
+            ExportFormat::JsonLines => transfer::write_json_lines(records, &selection, &mut out),
+            ExportFormat::Cdxj => {
+                transfer::write_cdxj(records, &selection, &self.job.join("scratch"), &mut out)
+            }
+        };
+        let count = written.map_err(|problem| transfer_error(&problem))?;
+        Ok(done(&format!("{count} URIs"), say))
+    }
+
+    pub(super) fn import(
+        &self,
+        file: &Path,
+        elsewhere: DoneElsewhere,
+        say: Say<'_>,
+    ) -> Result<String, ControlError> {
+        let import = Import {
+            sources: vec![(file.to_owned(), None)],
+            folder: self.job.join("scratch"),
+        };
+        let mut gathered = import
+            .gather(|progress| {
+                if let ImportProgress::Read(_, lines) = progress {
+                    say(Answer::Progress {
+                        examined: lines,
+                        meant: 0,
+                    });
+                }
+            })
+            .map_err(|problem| transfer_error(&problem))?;
+        for source in &gathered.sources {
+            say(source_answer(source));
+        }
+        let elsewhere = match elsewhere {
+            DoneElsewhere::Known => DoneUris::Included,
+            DoneElsewhere::Fetched => DoneUris::Scheduled,
+            DoneElsewhere::LeftOut => DoneUris::LeftOut,
+        };
+        let mut total = ImportReport::default();
+        let mut brought = 0;
+        loop {
+            // Read before the frontier is held.
+            let part: Vec<Result<Imported, TransferError>> =
+                gathered.by_ref().take(IMPORT_PART).collect();
+            if part.is_empty() {
+                break;
+            }
+            brought += part.len() as u64;
+            let report = transfer::import(
+                part,
+                elsewhere,
+                &mut self.frontier(),
+                |uri, hops| Some(policy::candidate(self.profile, uri, hops, None, None)),
+                Timestamp::now(),
+                |_| {},
+            )
+            .map_err(|problem| transfer_error(&problem))?;
+            add(&mut total, report);
+            self.nudge();
+            listened(say(Answer::Progress {
+                examined: brought,
+                meant: total.scheduled + total.included,
+            }))?;
+            std::thread::sleep(BREATH);
+        }
+        say(Answer::Imported {
+            scheduled: total.scheduled,
+            included: total.included,
+            known: total.known,
+            prerequisites: total.prerequisites,
+            left_out: total.left_out,
+            refused: total.refused,
+            refusals: total
+                .refusals
+                .iter()
+                .map(|(uri, why)| format!("{uri}: {why}"))
+                .collect(),
+        });
+        Ok(format!(
+            "{} scheduled, {} included, {} known before, {} left out, {} refused",
+            total.scheduled,
+            total.included,
+            total.known,
+            total.left_out + total.prerequisites,
+            total.refused
+        ))
+    }
+}
+
+fn transfer_error(problem: &TransferError) -> ControlError {
+    let fault = match problem {
+        TransferError::Unrecognised { .. } => Fault::Request,
+        TransferError::Write(source) if source.kind() == io::ErrorKind::BrokenPipe => Fault::State,
+        _ => Fault::Failure,
+    };
+    ControlError::new(fault, crate::stacks::chain(problem))
+}
+
+fn source_answer(source: &SourceReport) -> Answer {
+    let bad = source
+        .shown
+        .iter()
+        .map(|bad| format!("line {}: {}", bad.line, bad.problem));
+    let damages = source.extent.damages.iter().map(ToString::to_string);
+    Answer::Source {
+        file: source.path.clone(),
+        format: source.format.name().to_owned(),
+        lines: source.extent.lines,
+        bad_lines: source.bad_lines,
+        problems: bad.chain(damages).collect(),
+    }
+}
+
+fn add(total: &mut ImportReport, part: ImportReport) {
+    total.scheduled += part.scheduled;
+    total.included += part.included;
+    total.known += part.known;
+    total.prerequisites += part.prerequisites;
+    total.left_out += part.left_out;
+    total.refused += part.refused;
+    let room = transfer::BAD_LINES_SHOWN.saturating_sub(total.refusals.len());
+    total.refusals.extend(part.refusals.into_iter().take(room));
+}
+
+/// An export on its way, in pieces of whole lines.
+struct Pieces<'s> {
+    text: Vec<u8>,
+    say: Say<'s>,
+}
+
+impl Write for Pieces<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.text.extend_from_slice(bytes);
+        if self.text.len() >= TEXT_BYTES && self.text.ends_with(b"\n") {
+            self.flush()?;
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        if self.text.is_empty() {
+            return Ok(());
+        }
+        let text = String::from_utf8_lossy(&self.text).into_owned();
+        self.text.clear();
+        match (self.say)(Answer::Text { text }) {
+            true => Ok(()),
+            false => Err(io::ErrorKind::BrokenPipe.into()),
+        }
+    }
+}
