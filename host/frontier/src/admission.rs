@@ -209,7 +209,7 @@ fn raise(
             Rank {
                 directive: candidate.directive,
                 precedence: record.precedence,
-                due: signalled(&candidate, now)
+                due: signalled(candidate, now)
                     .filter(|_| is_faded)
                     .unwrap_or(now),
                 arrival,

@@ -399,8 +399,15 @@ impl Frontier {
             self.memory.line.remove_key(&key);
             return Ok(None);
         }
-        let first_due = record.first_due;
         let record = record.clone();
+        if record.held(&self.config).is_some() {
+            // A budget was lowered, or a settings' hash came with a new process.
+            return self.applied(now, |change| {
+                change.line_up_again(queue)?;
+                Ok(None)
+            });
+        }
+        let first_due = record.first_due;
         let mut group = None;
         if let Some(name) = record.group(&self.config) {
             let settings = self.config.group;

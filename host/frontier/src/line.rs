@@ -86,12 +86,9 @@ impl Line {
                 break;
             }
             let end = class.end();
-            loop {
-                let Some((key, _)) =
-                    window.head(|from| read(&store.turns, from, &end, TURNS_READ))?
-                else {
-                    break;
-                };
+            while let Some((key, _)) =
+                window.head(|from| read(&store.turns, from, &end, TURNS_READ))?
+            {
                 let (wake, queue) =
                     keys::from_turn(key).ok_or_else(|| damaged("a malformed turn", key))?;
                 if is_full(queue) {
