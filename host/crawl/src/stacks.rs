@@ -119,6 +119,14 @@ pub(crate) fn load(
             faults.push(profile.fault_at(&format!("/stacks/{stage}/{index}"), problem));
         })
     };
+    for (stage, name, pointer) in profile.named_by_overrides() {
+        if let Some(problem) = plugins
+            .get(name)
+            .and_then(|plugin| misplaced(name, plugin, stage))
+        {
+            faults.push(profile.fault_at(pointer, problem));
+        }
+    }
     let stacks = Stacks { plugins, ..stacks };
     if faults.is_empty() {
         Ok(stacks)
@@ -417,47 +425,58 @@ fn stack(
     plugins: &BTreeMap<String, Plugin>,
     refuse: &mut dyn FnMut(Stage, usize, String),
 ) -> Stacks {
-    let mut take = |stage: Stage, kind: Kind, what: &str| -> Vec<Staged> {
+    let mut take = |stage: Stage| -> Vec<Staged> {
         let mut staged = Vec::new();
         for (index, name) in written.stage(stage).iter().enumerate() {
             // One that is missing has its fault already.
             let Some(plugin) = plugins.get(name) else {
                 continue;
             };
-            if plugin
-                .description()
-                .kinds
-                .iter()
-                .any(|found| same_kind(found, &kind))
-            {
-                let last_resort = written.last_resort.contains(name);
-                staged.push(Staged {
+            match misplaced(name, plugin, stage) {
+                Some(problem) => refuse(stage, index, problem),
+                None => staged.push(Staged {
                     name: name.as_str().into(),
                     plugin: plugin.clone(),
-                    last_resort,
-                });
-            } else {
-                refuse(stage, index, format!("plugin \"{name}\" is no {what}"));
+                    last_resort: written.last_resort.contains(name),
+                }),
             }
         }
         staged
     };
     let mut stacks = Stacks {
-        scope: take(Stage::Scope, Kind::Filter, "filter"),
-        pre_fetch: take(Stage::PreFetch, Kind::Filter, "filter"),
-        mid_fetch: take(Stage::MidFetch, Kind::Filter, "filter"),
-        post_fetch: take(Stage::PostFetch, Kind::Filter, "filter"),
-        digest: take(Stage::Digest, Kind::DigestStripper, "digest stripper"),
-        pre_extract: take(Stage::PreExtract, Kind::Filter, "filter"),
-        extract: take(Stage::Extract, Kind::Extractor, "extractor"),
-        archive: take(Stage::Archive, Kind::Filter, "filter"),
-        wait: take(Stage::Wait, Kind::WaitEvaluator, "wait evaluator"),
+        scope: take(Stage::Scope),
+        pre_fetch: take(Stage::PreFetch),
+        mid_fetch: take(Stage::MidFetch),
+        post_fetch: take(Stage::PostFetch),
+        digest: take(Stage::Digest),
+        pre_extract: take(Stage::PreExtract),
+        extract: take(Stage::Extract),
+        archive: take(Stage::Archive),
+        wait: take(Stage::Wait),
         ..Stacks::default()
     };
     stacks.scope_hash = hash_of(&stacks.scope);
     stacks.extract_hash = hash_of(&stacks.extract);
     stacks.digest_hash = hash_of(&stacks.digest);
     stacks
+}
+
+/// Why a plugin cannot stand at a stage; none where it can.
+fn misplaced(name: &str, plugin: &Plugin, stage: Stage) -> Option<String> {
+    let (kind, what) = match stage {
+        Stage::Digest => (Kind::DigestStripper, "digest stripper"),
+        Stage::Extract => (Kind::Extractor, "extractor"),
+        Stage::Wait => (Kind::WaitEvaluator, "wait evaluator"),
+        Stage::Scope
+        | Stage::PreFetch
+        | Stage::MidFetch
+        | Stage::PostFetch
+        | Stage::PreExtract
+        | Stage::Archive => (Kind::Filter, "filter"),
+    };
+    let kinds = &plugin.description().kinds;
+    let is_one = kinds.iter().any(|found| same_kind(found, &kind));
+    (!is_one).then(|| format!("plugin \"{name}\" is no {what}"))
 }
 
 fn same_kind(a: &Kind, b: &Kind) -> bool {

@@ -67,7 +67,7 @@ pub(crate) struct Overrides {
     of_forms: MatchIndex,
     forced: HashSet<String>,
     /// Names of plugins in their stacks, and where.
-    named: HashMap<String, String>,
+    named: Vec<(String, String)>,
     /// What holds where none matches.
     base: Value,
     folder: PathBuf,
@@ -130,7 +130,16 @@ impl Overrides {
 
     /// Where a stack of an override names a plugin.
     pub(crate) fn pointer_to(&self, plugin: &str) -> Option<&str> {
-        self.named.get(plugin).map(String::as_str)
+        let mut named = self.named.iter();
+        let (_, pointer) = named.find(|(name, _)| name == plugin)?;
+        Some(pointer)
+    }
+
+    /// Every plugin that a stack of an override names, and where.
+    pub(crate) fn named(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.named
+            .iter()
+            .map(|(name, pointer)| (name.as_str(), pointer.as_str()))
     }
 
     /// The numbers of those that say something of a queue.
@@ -299,7 +308,7 @@ pub(crate) fn check(
         let problem = format!("more than {OVERRIDES_MAX} overrides: {}", written.len());
         check.report(AT, Spot::Key, Level::Error, problem, None);
     }
-    let mut named = HashMap::new();
+    let mut named = Vec::new();
     let list: Vec<Override> = written
         .iter()
         .take(OVERRIDES_MAX)
@@ -346,7 +355,7 @@ impl OverrideFile {
         number: usize,
         check: &mut Check<'_>,
         around: &mut Surroundings<'_>,
-        named: &mut HashMap<String, String>,
+        named: &mut Vec<(String, String)>,
     ) -> Override {
         let key = number.to_string();
         let matching: MatchFile = self.table("match");
@@ -359,9 +368,7 @@ impl OverrideFile {
         }
         self.check_values(&mut part, around);
         let stacks: StacksOverrideFile = self.table("stacks");
-        for (name, pointer) in stacks.check(part.part("stacks"), around) {
-            named.entry(name).or_insert(pointer);
-        }
+        named.extend(stacks.check(part.part("stacks"), around));
         let queue: QueueFile = self.table("queue");
         queue.check_name(part.part("queue"));
         let canonicaliser = self.says.contains_key("canonicalization").then(|| {

@@ -31,6 +31,7 @@ use crate::ready;
 use crate::relations;
 use crate::seeds::{self, Seeds};
 use crate::shape::{Shape, broken_schema};
+use crate::stacks::Stage;
 
 /// Largest profile. Seeds in greater numbers have a file of their own.
 const PROFILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
@@ -419,6 +420,17 @@ impl Profile {
             .fault(&present, Spot::Value, Level::Error, problem.into());
         pointer.clone_into(&mut fault.pointer);
         fault
+    }
+
+    /// Every plugin that a stack of an override names: the stage, the name, and a pointer to where, for
+    /// [`Profile::fault_at`].
+    pub fn named_by_overrides(&self) -> impl Iterator<Item = (Stage, &str, &str)> {
+        self.overrides.named().filter_map(|(name, pointer)| {
+            // /override/NUMBER/stacks/STAGE
+            let key = pointer.split('/').nth(4)?;
+            let stage = Stage::ALL.into_iter().find(|stage| stage.key() == key)?;
+            Some((stage, name, pointer))
+        })
     }
 
     /// The pointer itself, or for an instance without a table where a stack names it.
