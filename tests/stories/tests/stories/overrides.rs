@@ -197,3 +197,22 @@ async fn extractors_by_media_type_do_not_cost_a_server_whole_bodies() {
         .unwrap();
     assert_eq!(second.headers.get("if-none-match").unwrap(), "\"v1\"");
 }
+
+#[tokio::test]
+async fn a_filter_among_the_extractors_of_an_override_is_a_fault_and_nothing_is_created() {
+    let story = crawl()
+        .profile(
+            r#"
+            [[override]]
+            match.host = ["a.localhost"]
+            stacks.extract = { before = ["hops"] }
+            "#,
+        )
+        .seed("http://a.localhost/");
+    let refused = story.begin().err().map(|error| error.to_string());
+    assert!(
+        refused.as_ref().is_some_and(|why| why.contains("hops")),
+        "{refused:?}"
+    );
+    assert!(!story.job().exists());
+}

@@ -90,7 +90,7 @@ async fn a_domains_quota_counts_its_hosts_together() {
     let (one, other) = ("one.story.localhost", "other.story.localhost");
     let web = hosts(&[one, other, A], 5, &html("a page")).serve().await;
     let told = crawl()
-        .profile("workers = 8\nqueue.valence = 2\nquotas.domain.fetched = 7")
+        .profile("workers = 8\nqueue.valence = 4\nquotas.domain.fetched = 7")
         .seed(web.url(one, "/"))
         .seed(web.url(other, "/"))
         .seed(web.url(A, "/"))
@@ -123,7 +123,7 @@ async fn a_sources_quota_counts_what_was_found_from_its_seed() {
         .serve()
         .await;
     let told = crawl()
-        .profile("workers = 8\nqueue.valence = 2\nquotas.source.fetched = 6")
+        .profile("workers = 8\nqueue.valence = 4\nquotas.source.fetched = 6")
         .seed(web.url(A, "/"))
         .seed(format!("+{}", web.url(B, "/")))
         .seed(web.url(C, "/"))
