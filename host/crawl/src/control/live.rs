@@ -187,3 +187,64 @@ impl Drop for Flight {
         self.live.state().in_flight.remove(&self.ticket);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use opilio_frontier::{Candidate, Config, Frontier, Next};
+    use opilio_uri::{HopPath, Uri};
+
+    use super::*;
+
+    /// A ticket, which frontiers alone make.
+    fn ticket() -> Ticket {
+        let home = tempfile::tempdir().unwrap();
+        let mut frontier = Frontier::open(home.path(), Config::default()).unwrap();
+        let uri = Uri::parse("http://a.org/").unwrap();
+        let candidate = Candidate::new(uri, HopPath::new(), opilio_frontier::Strategy::Snapshot);
+        let now = Timestamp::now();
+        frontier.schedule(vec![candidate], now).unwrap();
+        match frontier.next(now).unwrap() {
+            Next::Issue(issue) => issue.ticket,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[tokio::test]
+    async fn a_fetch_is_cancelled_before_its_answer_has_come_and_not_after() {
+        let live = Arc::new(Live::default());
+        let uri = "http://a.org/";
+        assert_eq!(live.cancel(uri), Cancelled::NotInProcess);
+        let ticket = ticket();
+
+        let flight = live.begin(ticket, uri);
+        assert_eq!(live.cancel("http://b.org/"), Cancelled::NotInProcess);
+        assert_eq!(flight.unless_cancelled(async { 7 }).await, Some(7));
+        assert_eq!(live.cancel(uri), Cancelled::TooLate);
+        drop(flight);
+        assert_eq!(live.cancel(uri), Cancelled::NotInProcess);
+
+        let flight = live.begin(ticket, uri);
+        assert_eq!(live.cancel(uri), Cancelled::Asked);
+        let never = std::future::pending::<()>();
+        assert_eq!(flight.unless_cancelled(never).await, None);
+    }
+
+    #[test]
+    fn a_crawl_is_paused_when_the_dispatcher_holds_and_nothing_is_in_flight() {
+        let live = Arc::new(Live::default());
+        let flight = live.begin(ticket(), "http://a.org/");
+        assert!(!live.holds());
+        assert!(live.pause(true));
+        assert!(!live.pause(true));
+        assert_eq!(live.standing(), Standing::Pausing);
+        drop(flight);
+        // It may just be issuing another one.
+        assert_eq!(live.standing(), Standing::Pausing);
+        assert!(live.holds());
+        assert_eq!(live.standing(), Standing::Paused);
+        assert!(live.pause(false));
+        assert_eq!(live.standing(), Standing::Running);
+    }
+}
