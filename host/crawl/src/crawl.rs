@@ -679,7 +679,8 @@ impl Crawl {
                     }
                     continue;
                 }
-                Next::Empty if are_queues_resolved => break End::Finished,
+                // What the operator has frozen is to go on some time; what is retired is done with.
+                Next::Empty if are_queues_resolved && !self.holds_frozen()? => break End::Finished,
                 Next::Empty => PAUSE_MAX,
                 Next::InProcess if at_work.is_empty() && !holds => break Err(Halt::NobodyAtWork)?,
                 Next::InProcess => PAUSE_MAX,
@@ -699,6 +700,12 @@ impl Crawl {
             halted = halted.or(returned(done, &mut idle));
         }
         halted.map_or(Ok(end), Err)
+    }
+
+    /// Whether a frozen queue keeps the crawl from being finished.
+    fn holds_frozen(&self) -> Result<bool, Halt> {
+        let frontier = self.context.frontier();
+        Ok(frontier.statistics().queued > 0 && frontier.has_frozen()?)
     }
 
     /// Whether one more document may be begun, were all that is at work to succeed: the limit is never exceeded.

@@ -24,7 +24,8 @@ pub enum Next {
     WaitUntil(Timestamp),
     /// Nothing until something in process is finished.
     InProcess,
-    /// Nothing is queued and nothing in process.
+    /// Nothing is in process, and no queue has a URI to give: none is queued, or those that hold some are frozen, retired
+    /// or at the precedence floor.
     Empty,
 }
 

@@ -11,6 +11,7 @@ use crate::{
     change::{self, read_tally},
     frontier::uri_of,
     instant, keys,
+    queue::QueueRecord,
     store::{damaged, decode},
 };
 
@@ -160,6 +161,21 @@ impl Frontier {
             &self.config,
             now,
         )))
+    }
+
+    /// Whether a queue that the operator has frozen holds URIs. Reads all queues.
+    ///
+    /// # Errors
+    /// Where the store fails.
+    pub fn has_frozen(&self) -> Result<bool, Error> {
+        for guard in self.store.queues.iter() {
+            let (key, bytes) = guard.into_inner()?;
+            let record: QueueRecord = decode("a queue's record", &key, &bytes)?;
+            if record.is_frozen && !(record.ready.is_empty() && record.waiting == 0) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Up to `uris_max` URIs of a queue in the order in which they would go: those that are ready, then those that are

@@ -136,6 +136,7 @@ fn a_frozen_or_retired_queue_takes_uris_and_gives_none_until_it_is_let_go() {
         site.frontier().freeze("org,a,", is_frozen, at(0)).unwrap();
         let report = site.frontier().queue("org,a,", at(0)).unwrap().unwrap();
         assert_eq!((report.state, report.ready), (state, 2));
+        assert_eq!(site.frontier().has_frozen().unwrap(), is_frozen);
         assert!(matches!(site.next(0), Next::Empty));
     }
     site.frontier().retire("org,a,", false, at(0)).unwrap();
