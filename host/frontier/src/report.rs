@@ -308,7 +308,7 @@ impl fmt::Display for Why {
             ),
             Self::Refused(rejection) => write!(
                 formatter,
-                "refused by {} when it was found on {} at {}",
+                "refused by {} when it was found on {} at {:.0}",
                 rejection.reason, rejection.via, rejection.at
             ),
             Self::SameAs(reason) => {
@@ -330,14 +330,14 @@ impl fmt::Display for Reason {
         match record.place {
             _ if self.in_process => write!(formatter, "being fetched")?,
             Place::Queued { due, .. } if !self.is_ready => {
-                write!(formatter, "not due before {due}")?;
+                write!(formatter, "not due before {due:.0}")?;
             }
             Place::Queued { due, .. } => {
-                write!(formatter, "ready since {due} in queue {}", record.queue)?;
+                write!(formatter, "ready since {due:.0} in queue {}", record.queue)?;
                 self.queue_reason(formatter)?;
             }
             Place::Done => match last {
-                Some(last) => write!(formatter, "done since {last}")?,
+                Some(last) => write!(formatter, "done since {last:.0}")?,
                 None => write!(formatter, "done")?,
             },
             Place::Deleted => formatter.write_str("deleted by the operator")?,
@@ -349,10 +349,10 @@ impl fmt::Display for Reason {
             write!(formatter, "; last status {}", record.status)?;
         }
         if record.attempts > 0 {
-            write!(formatter, " after {} attempts", record.attempts)?;
+            write!(formatter, " after {}", counted(record.attempts, "attempt"))?;
         }
         let via = record.via.as_deref().unwrap_or("a seed");
-        write!(formatter, "; found {} by {via}", record.discovered)
+        write!(formatter, "; found {:.0} by {via}", record.discovered)
     }
 }
 
@@ -367,10 +367,10 @@ impl Reason {
             QueueState::Snoozed => match queue.wake {
                 Some(wake) if queue.failures > 0 => write!(
                     formatter,
-                    ", which backs off until {wake} after {} failures in a row",
-                    queue.failures
+                    ", which backs off until {wake:.0} after {} in a row",
+                    counted(queue.failures, "failure")
                 ),
-                Some(wake) => write!(formatter, ", which rests until {wake}"),
+                Some(wake) => write!(formatter, ", which rests until {wake:.0}"),
                 None => formatter.write_str(", which rests"),
             },
             QueueState::Inactive => {
@@ -390,6 +390,12 @@ impl Reason {
             QueueState::Exhausted => Ok(()),
         }
     }
+}
+
+/// A number of things, in words.
+fn counted(count: u32, thing: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} {thing}{plural}")
 }
 
 fn keep_largest(queues: &mut Vec<QueueReport>, queues_max: usize) {
