@@ -73,7 +73,7 @@ impl Line {
         is_full: impl Fn(&str) -> bool,
     ) -> Result<First, Error> {
         let mut earliest = None;
-        let mut best: Option<(u8, Class, Vec<u8>)> = None;
+        let mut best: Option<(i64, Class, Vec<u8>)> = None;
         for (&class, window) in &mut self.classes {
             if ordering
                 .floor
@@ -152,13 +152,15 @@ impl Line {
 }
 
 impl Ordering {
-    /// A queue's precedence for having been ready since `wake`.
-    fn aged(self, precedence: u8, wake: Millis, now: Millis) -> u8 {
-        let Some(step) = self.ageing.map(|ageing| ageing.as_millis().max(1)) else {
+    /// A queue's precedence for having been ready since `wake`. It goes on below 0, so that even queues of precedence 0
+    /// keep nobody waiting for ever.
+    fn aged(self, precedence: u8, wake: Millis, now: Millis) -> i64 {
+        let precedence = i64::from(precedence);
+        let Some(ageing) = self.ageing else {
             return precedence;
         };
-        let ready = u128::try_from(now.saturating_sub(wake)).unwrap_or(0);
-        precedence.saturating_sub(u8::try_from(ready / step).unwrap_or(u8::MAX))
+        let step = Millis::try_from(ageing.as_millis().max(1)).unwrap_or(Millis::MAX);
+        precedence.saturating_sub(now.saturating_sub(wake).max(0) / step)
     }
 }
 

@@ -547,7 +547,7 @@ impl Naive {
         }
         loop {
             let mut soonest = i64::MAX;
-            let mut best: Option<((u8, u8, Turn), String)> = None;
+            let mut best: Option<((i64, u8, Turn), String)> = None;
             for (name, queue) in &self.queues {
                 let Some(turn) = queue.turn else { continue };
                 if self.is_full(name) || self.is_past_floor(name) {
@@ -569,10 +569,10 @@ impl Naive {
                     continue;
                 }
                 let aged = self.config.ageing.map_or(0, |step| {
-                    (now - turn.wake).cast_unsigned() / step.as_secs().max(1)
+                    (now - turn.wake) / i64::try_from(step.as_secs().max(1)).unwrap()
                 });
-                let aged = u64::from(queue.precedence).saturating_sub(aged);
-                let order = (u8::try_from(aged).unwrap(), queue.precedence, turn);
+                let aged = i64::from(queue.precedence) - aged;
+                let order = (aged, queue.precedence, turn);
                 if best.as_ref().is_none_or(|(first, _)| order < *first) {
                     best = Some((order, name.clone()));
                 }

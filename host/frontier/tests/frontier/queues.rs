@@ -179,11 +179,11 @@ fn a_queue_has_a_bandwidth_of_its_own() {
 
 #[test]
 fn low_precedence_does_not_starve() {
-    let by_name = |name: &str| QueueSettings {
-        precedence: if name == "org,low," { 5 } else { 3 },
-        ..with_queue(|queue| queue.politeness.min_delay = ZERO).queue
-    };
-    let issued_at = |ageing| {
+    let issued_at = |high, ageing| {
+        let by_name = move |name: &str| QueueSettings {
+            precedence: if name == "org,low," { 5 } else { high },
+            ..with_queue(|queue| queue.politeness.min_delay = ZERO).queue
+        };
         let mut site = Site::new(Config {
             resolver: Some(Resolver::new(by_name)),
             ageing,
@@ -199,9 +199,11 @@ fn low_precedence_does_not_starve() {
             issue.queue == "org,low,"
         })
     };
-    assert_eq!(issued_at(None), None);
+    assert_eq!(issued_at(3, None), None);
     // Two precedences in twenty seconds; then it has been ready longer.
-    assert_eq!(issued_at(Some(secs(10))), Some(30));
+    assert_eq!(issued_at(3, Some(secs(10))), Some(30));
+    // Behind the best precedence there is, too.
+    assert_eq!(issued_at(0, Some(secs(10))), Some(60));
 }
 
 #[test]
