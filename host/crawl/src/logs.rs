@@ -10,6 +10,7 @@ use opilio_sandbox::Fault;
 
 use crate::crawl_log::LogLine;
 use crate::extraction::RefusedLink;
+use crate::stacks::chain;
 
 /// The open logs of a job.
 pub(crate) struct Logs {
@@ -55,7 +56,8 @@ impl Logs {
                 .take(500)
                 .flat_map(char::escape_default)
                 .collect();
-            format!("{now:.3} {page} {} {reference:?}\n", link.problem)
+            let problem = one_line(&chain(&link.problem));
+            format!("{now:.3} {page} {problem} \"{reference}\"\n")
         });
         self.uri_errors.write(&lines.collect::<String>())
     }
@@ -75,8 +77,6 @@ impl Logs {
 
     /// A plugin's fault: what, where, the guest's frames and what it had to say.
     pub(crate) fn fault(&self, fault: &Fault) -> io::Result<()> {
-        // What a guest says may hold line ends, which would pass for lines of ours.
-        let one_line = |text: &str| text.replace(['\n', '\r'], " ");
         let mut text = format!(
             "{:.3} {} {} {}: {}\n",
             Timestamp::now(),
@@ -93,6 +93,11 @@ impl Logs {
         }
         self.runtime_errors.write(&text)
     }
+}
+
+/// What a guest or a page says may hold line ends, which would pass for lines of ours.
+fn one_line(text: &str) -> String {
+    text.replace(['\n', '\r'], " ")
 }
 
 struct Log(Mutex<File>);
@@ -112,5 +117,57 @@ impl Log {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .write_all(text.as_bytes())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use opilio_uri::Uri;
+
+    use super::*;
+
+    #[test]
+    fn a_reference_that_is_no_uri_is_logged_with_its_reason() {
+        let long = format!("http://a.org/{}", "x".repeat(70_000));
+        let labels = format!("http://{}org/", "a.".repeat(10_000));
+        let references = [
+            "http://a..org/",
+            "http://a\u{1} \nb.org/",
+            "http://a.org:99999/",
+            &long,
+            &labels,
+        ];
+        let refused = references.map(|reference| RefusedLink {
+            reference: reference.to_owned(),
+            problem: Uri::parse(reference).unwrap_err(),
+        });
+        let home = tempfile::tempdir().unwrap();
+        let logs = Logs::open(home.path()).unwrap();
+        logs.uri_errors("http://p.org/", &refused).unwrap();
+        let text = fs::read_to_string(home.path().join("uri-errors.log")).unwrap();
+        let lines: Vec<&str> = text.lines().map(|line| &line[25..]).collect();
+        assert_eq!(lines.len(), references.len(), "{text}");
+        assert_eq!(
+            lines[0],
+            r#"http://p.org/ host "a..org" cannot exist: an empty label "http://a..org/""#
+        );
+        assert!(
+            lines[1].ends_with(r#"invalid international domain name "http://a\u{1} \nb.org/""#),
+            "{}",
+            lines[1]
+        );
+        assert!(
+            lines[2].contains("is no URI: invalid port number"),
+            "{}",
+            lines[2]
+        );
+        assert!(
+            lines[3].contains(" 70013 bytes, more than 65536 "),
+            "{}",
+            lines[3]
+        );
+        assert!(lines[4].contains(" bytes, more than 253 "), "{}", lines[4]);
     }
 }
