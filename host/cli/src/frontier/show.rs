@@ -253,9 +253,10 @@ impl Show {
         Ok(())
     }
 
-    pub(crate) fn finish(&mut self, out: &mut dyn Write) -> io::Result<()> {
+    /// Prints what has been held back. Only where the answer is whole does an empty one mean that there is nothing.
+    pub(crate) fn finish(&mut self, is_whole: bool, out: &mut dyn Write) -> io::Result<()> {
         let is_table = matches!(self.kind, Kind::Queues | Kind::Uris | Kind::List);
-        if is_table && !self.json && self.rows.is_empty() && self.widths.is_empty() {
+        if is_whole && is_table && !self.json && self.rows.is_empty() && self.widths.is_empty() {
             return writeln!(out, "none");
         }
         self.write_rows(out)?;

@@ -22,7 +22,8 @@ pub(crate) fn ask_to(asked: &Asked, command: Command, out: &mut dyn Write) -> Re
     let mut show = Show::new(&command, asked.json);
     let mut asking = Asking::new(asked, command);
     asking.each(|answer| show.answer(answer, out))?;
-    let written = show.finish(out).and_then(|()| out.flush());
+    let is_whole = asking.code == exit::OK;
+    let written = show.finish(is_whole, out).and_then(|()| out.flush());
     match written {
         Err(problem) if problem.kind() != io::ErrorKind::BrokenPipe => {
             Err(problem).context("cannot write the answer")

@@ -279,6 +279,8 @@ async fn one_process_works_on_a_job_and_what_needs_a_running_one_says_so() {
     }
     let none = home.run(&["job", "status", "nowhere"]).code(2);
     assert!(none.err.contains("is no job"), "{none:?}");
+    let none = home.run(&["frontier", "queues", "nowhere"]).code(2);
+    assert_eq!(none.out, "", "what is not there is not empty");
     home.run(&["crawl", "p.toml", "--job", "job"]).code(0);
 }
 
