@@ -13,7 +13,7 @@ use jiff::Timestamp;
 use opilio_archive::{Compression, Durability, Repaired, WarcInfo, WriterConfig, Writers};
 use opilio_fetch::{AddressPolicy, Config as FetchConfig, Fetcher, HostTable, Trust};
 use opilio_frontier::{
-    Candidate, Directive, Frontier, Issue, Next, Statistics, UriRecord, WarcLocation,
+    Candidate, Directive, Frontier, Issue, Next, Statistics, Tally, UriRecord, WarcLocation,
 };
 use opilio_profile::{Faults, Given, HostPattern, Profile, Seed, Seeds, TlsTrust};
 use opilio_sandbox::{Engine, EngineConfig};
@@ -725,14 +725,16 @@ impl Crawl {
         room(limits.fetched, since.fetched) && room(limits.succeeded, since.succeeded)
     }
 
-    fn since_begin(&self) -> Since {
-        let now = self.context.frontier().statistics();
-        let before = &self.baseline;
-        Since {
-            fetched: now.visits - before.visits,
-            succeeded: now.succeeded.saturating_sub(before.succeeded),
-            novel: novel(&now) - novel(before),
-            novel_bytes: now.bytes.novel - before.bytes.novel,
+    /// What this process has brought in.
+    fn since_begin(&self) -> Tally {
+        let now = self.context.frontier().statistics().tally;
+        let before = self.baseline.tally;
+        Tally {
+            fetched: now.fetched - before.fetched,
+            succeeded: now.succeeded - before.succeeded,
+            novel: now.novel - before.novel,
+            bytes: now.bytes - before.bytes,
+            novel_bytes: now.novel_bytes - before.novel_bytes,
         }
     }
 
@@ -809,20 +811,6 @@ impl Crawl {
             plugins,
         }
     }
-}
-
-/// What this process has brought in.
-struct Since {
-    fetched: u64,
-    succeeded: u64,
-    novel: u64,
-    novel_bytes: u64,
-}
-
-/// Visits that found something new or changed.
-fn novel(statistics: &Statistics) -> u64 {
-    let revisits = statistics.revisits;
-    statistics.visits - revisits.unchanged - revisits.not_modified - revisits.unknown
 }
 
 /// What fixes the identity of URIs and queues is fixed with the first start of a job.

@@ -250,6 +250,13 @@ fn the_counters() {
         refused: 25,
         faded: 26,
         run_time: Duration::from_secs(27),
+        tally: Tally {
+            fetched: 33,
+            succeeded: 34,
+            novel: 35,
+            bytes: 36,
+            novel_bytes: 37,
+        },
     };
     check(
         &Counters {
@@ -260,7 +267,7 @@ fn the_counters() {
             refusals: 31,
             withdrawn: 32,
         },
-        "01010200030405060708090a0b0c0d0e0f101112131415161718191a1b001c1d3c1f20",
+        "01010200030405060708090a0b0c0d0e0f101112131415161718191a1b0021222324251c1d3c1f20",
     );
 }
 

@@ -136,6 +136,8 @@ impl Turn<'_, '_> {
         queue.failures = 0;
         if is_counted {
             queue.tally.succeed(is_first, state, bytes);
+            let statistics = &mut self.change.counters.statistics;
+            statistics.tally.succeed(is_first, state, bytes);
             for key in &self.busy.tallies {
                 self.change.tally(key)?.succeed(is_first, state, bytes);
             }

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::Tally;
+
 /// Counters of one frontier, over all its processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Statistics {
@@ -38,6 +40,8 @@ pub struct Statistics {
     pub faded: u64,
     /// Time spent crawling, as the caller tells it, over all processes.
     pub run_time: Duration,
+    /// What the crawl has brought in. Unlike [`Statistics::visits`] and [`Statistics::succeeded`] without prerequisites.
+    pub tally: Tally,
 }
 
 /// How many revisits were how late.

@@ -876,6 +876,7 @@ impl Naive {
                 }
             };
             add(&mut queue.tally);
+            add(&mut self.counted.tally);
             for key in &busy.tallies {
                 add(self.tallies.entry(key.clone()).or_default());
             }
