@@ -9,7 +9,7 @@ use crate::{
     candidate::is_queue_name,
     change::{self, Change},
     frontier::uri_of,
-    keys::Rank,
+    keys::{self, Rank},
     queue::QueueRecord,
     store::{damaged, decode},
 };
@@ -354,6 +354,11 @@ fn remove(
     match action {
         SweepAction::Forget => change.forget(key, record)?,
         SweepAction::Delete => {
+            if record.place == Place::Faded && change.canonical(&record.canonical)?.is_none() {
+                // What has faded is unknown to the seen test; what is deleted stays known.
+                let value = keys::whole_canonical_value(key.as_bytes());
+                change.put_canonical(record.canonical, value);
+            }
             record.place = Place::Deleted;
             change.put(key, record);
         }

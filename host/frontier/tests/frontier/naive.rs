@@ -1152,7 +1152,12 @@ impl Naive {
             self.touch(&uri.queue, false);
         }
         if action == SweepAction::Delete {
-            self.uris.get_mut(text).unwrap().place = Place::Deleted;
+            let uri = self.uris.get_mut(text).unwrap();
+            if uri.place == Place::Faded {
+                let canonical = self.canonicals.entry(uri.canonical.clone());
+                canonical.or_insert_with(|| text.to_owned());
+            }
+            uri.place = Place::Deleted;
         } else {
             self.forget(text);
         }

@@ -99,6 +99,28 @@ fn an_off_site_embed_fades_and_is_back_when_it_is_linked_again() {
 }
 
 #[test]
+fn an_embed_that_has_faded_and_is_deleted_stays_known() {
+    let mut site = Site::new(config());
+    site.schedule(vec![revisited("http://a.org/", "")], 0);
+    show(&mut site, 0, &[EMBED]);
+    let embed = site.issue(1, EMBED);
+    site.finish(&embed, success(ZERO, Some(secs(100_000)), vec![]), 1);
+    for second in [100, 200, 300] {
+        show(&mut site, second, &[]);
+    }
+    let place = |site: &mut Site| {
+        let record = site.frontier().record(&uri(EMBED)).unwrap();
+        record.unwrap().place
+    };
+    assert_eq!(place(&mut site), Place::Faded);
+    assert!(site.frontier().delete(&uri(EMBED), at(310)).unwrap());
+    assert_eq!(place(&mut site), Place::Deleted);
+    let equal = format!("{EMBED}?sid=5");
+    let scheduled = site.schedule(vec![revisited(EMBED, "L"), revisited(&equal, "L")], 320);
+    assert_eq!(scheduled, [Scheduled::Known, Scheduled::Known]);
+}
+
+#[test]
 fn an_embed_that_is_being_fetched_when_it_is_dropped_fades_with_the_next_visit() {
     let mut site = Site::new(config());
     site.schedule(vec![revisited("http://a.org/", "")], 0);
