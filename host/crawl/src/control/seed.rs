@@ -19,9 +19,11 @@ impl Desk<'_> {
     pub(super) fn remove_seed(&self, seed: &Uri, say: Say<'_>) -> Result<String, ControlError> {
         let record = self.frontier().record(seed)?;
         let is_seed = record.as_ref().is_some_and(|record| record.seed);
+        // Whoever runs it again wants the rest of what it brought in, which was being fetched the first time.
+        let was_struck = job::removed_seeds(self.job).contains(seed.as_str());
         let is_struck = strike(self.job, seed)
             .map_err(|(path, problem)| ControlError::file(&path, &problem))?;
-        if !is_seed && !is_struck {
+        if !is_seed && !is_struck && !was_struck {
             return Err(ControlError::new(
                 Fault::State,
                 format!("{seed} is no seed of the job; seeds.txt there lists them"),
