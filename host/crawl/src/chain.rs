@@ -330,7 +330,7 @@ impl Turn {
     /// Not to be fetched, and no request was sent.
     fn disregarded(status: i32, annotation: String) -> Turn {
         Turn {
-            outcome: disregarded(status, None),
+            outcome: disregarded(status, annotation.clone(), None),
             entry: Entry::of(status, annotation),
         }
     }
@@ -370,6 +370,10 @@ fn transfer(exchange: &Exchange) -> Transfer {
     }
 }
 
-fn disregarded(status: i32, transfer: Option<Transfer>) -> Outcome {
-    Outcome::Disregarded { status, transfer }
+fn disregarded(status: i32, reason: String, transfer: Option<Transfer>) -> Outcome {
+    Outcome::Disregarded {
+        status,
+        reason,
+        transfer,
+    }
 }

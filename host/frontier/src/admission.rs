@@ -57,13 +57,16 @@ pub(crate) fn admit(
     // Looked up in the order of the keys: neighbours share blocks.
     let mut order: Vec<_> = (0..candidates.len()).collect();
     order.sort_unstable_by_key(|&index| canonicals[index]);
-    let mut is_known = vec![false; candidates.len()];
+    let mut finders = vec![None; candidates.len()];
     for index in order {
         let key = &canonicals[index];
-        is_known[index] = memory.seen.contains(key) || change.canonical(key)?.is_some();
+        finders[index] = match memory.seen.finder(key) {
+            Some(finder) => Some(finder),
+            None => change.canonical(key)?.map(|value| keys::finder_of(&value)),
+        };
     }
 
-    change.reserve(is_known.iter().filter(|is_known| !**is_known).count());
+    change.reserve(finders.iter().filter(|finder| finder.is_none()).count());
     let mut answers = Vec::with_capacity(candidates.len());
     for (index, mut candidate) in candidates.into_iter().enumerate() {
         if let Origin::Prerequisites(queue) = origin {
@@ -79,7 +82,14 @@ pub(crate) fn admit(
             );
         }
         let canonical = canonicals[index];
-        let is_known = is_known[index] || change.is_canonical_put(&canonical);
+        let finder = change.finder_put(&canonical).or(finders[index]);
+        let is_known = finder.is_some();
+        if let Some(finder) = finder
+            && finder != keys::SHARED
+            && finder != keys::finder(candidate.source.as_deref())
+        {
+            change.share(canonical)?;
+        }
         answers.push(admit_one(
             change, memory, candidate, canonical, is_known, origin,
         )?);
@@ -233,8 +243,11 @@ fn raise(
     record.deferrals = 0;
     record.place = change::place(rank);
     if is_faded {
-        let value = keys::to_canonical_value(key, &key_of(&candidate.canonical));
-        change.put_canonical(record.canonical, value);
+        if change.canonical(&record.canonical)?.is_none() {
+            let value = keys::whole_canonical_value(key.as_bytes());
+            change.put_canonical(record.canonical, value);
+            record.owns_canonical = true;
+        }
     }
     change.put_queued(&record.queue, rank, key)?;
     change.put(key, record);
@@ -260,10 +273,11 @@ fn create(
         arrival: change.counters.arrival(),
     };
     if !is_known {
+        let finder = keys::finder(candidate.source.as_deref());
         let value = if candidate.canonical == candidate.uri.as_str() {
-            Vec::new()
+            keys::to_canonical_value(finder, key, key)
         } else {
-            keys::to_canonical_value(key, &key_of(&candidate.canonical))
+            keys::to_canonical_value(finder, key, &key_of(&candidate.canonical))
         };
         change.put_canonical(canonical, value);
     }
@@ -297,7 +311,9 @@ fn create(
         attributes: Vec::new(),
         scope: candidate.scope,
         referrers: 0,
+        reason: String::new(),
         canonical,
+        owns_canonical: !is_known,
     };
     change.put_queued(&record.queue, rank, key)?;
     change.put(key, record);

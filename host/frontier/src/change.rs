@@ -12,7 +12,7 @@ use crate::{
     Config, Directive, Place, Standing, Statistics, Strategy, Tally, UriRecord,
     groups::GroupSlots,
     instant::{self, Millis},
-    keys::{self, Rank},
+    keys::{self, Finder, Rank},
     memory::{Busy, BusyQueue, Memory},
     politeness,
     queue::{QueueRecord, Turn},
@@ -206,8 +206,8 @@ impl<'f> Change<'f> {
         );
     }
 
-    /// Removes a record and its canonical form.
-    pub(crate) fn remove(&mut self, key: &str, canonical: CanonicalKey) {
+    /// Removes a record, and its canonical form where the index leads to it.
+    pub(crate) fn remove(&mut self, key: &str, record: &UriRecord) {
         self.records.insert(
             key.to_owned(),
             Slot {
@@ -215,7 +215,9 @@ impl<'f> Change<'f> {
                 is_changed: true,
             },
         );
-        self.remove_canonical(canonical);
+        if record.owns_canonical {
+            self.remove_canonical(record.canonical);
+        }
     }
 
     /// What the index of canonical forms has under a key.
@@ -226,9 +228,18 @@ impl<'f> Change<'f> {
         }
     }
 
-    /// The same, without looking into the store.
-    pub(crate) fn is_canonical_put(&self, key: &CanonicalKey) -> bool {
-        matches!(self.canonicals.get(key), Some(Some(_)))
+    /// Who found what has this canonical form, where this change puts it.
+    pub(crate) fn finder_put(&self, key: &CanonicalKey) -> Option<Finder> {
+        let value = self.canonicals.get(key)?.as_ref()?;
+        Some(keys::finder_of(value))
+    }
+
+    /// Another source has found what has this canonical form as well.
+    pub(crate) fn share(&mut self, key: CanonicalKey) -> Result<(), Error> {
+        if let Some(value) = self.canonical(&key)? {
+            self.put_canonical(key, keys::shared(&value));
+        }
+        Ok(())
     }
 
     /// What has this canonical form counts as unknown from now on.

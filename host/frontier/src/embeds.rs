@@ -123,7 +123,9 @@ fn release(change: &mut Change<'_>, embed: &str) -> Result<(), Error> {
         change.leave_queue();
         record.place = Place::Faded;
         // Unknown to the seen test, so that finding it again brings it back.
-        change.remove_canonical(record.canonical);
+        if std::mem::take(&mut record.owns_canonical) {
+            change.remove_canonical(record.canonical);
+        }
         change.counters.statistics.faded += 1;
     }
     change.put(embed, record);

@@ -23,6 +23,8 @@ pub enum SweepAction {
     Delete,
     /// Removes them, so that they may be found again.
     Forget,
+    /// The same, of those alone that one source seed has found and no other.
+    ForgetSole,
 }
 
 /// What one part of a sweep did.
@@ -34,6 +36,8 @@ pub struct Swept {
     pub meant: u64,
     /// URIs that were meant and are in process: they stay.
     pub in_process: u64,
+    /// URIs that were meant and that other sources have found as well: they stay, see [`SweepAction::ForgetSole`].
+    pub shared: u64,
     /// Record key to go on behind; none at the end.
     pub after: Option<String>,
 }
@@ -254,8 +258,20 @@ impl Frontier {
             let in_process = |key: &str| frontier.memory.is_record_busy(key);
             let all = meant.len() as u64;
             meant.retain(|(key, _)| !in_process(key));
+            swept.in_process = all - meant.len() as u64;
+            if action == SweepAction::ForgetSole {
+                let idle = meant.len();
+                let mut sole = Vec::with_capacity(idle);
+                for (key, record) in meant {
+                    let value = frontier.store.canon.get(record.canonical)?;
+                    if value.is_none_or(|value| keys::finder_of(&value) != keys::SHARED) {
+                        sole.push((key, record));
+                    }
+                }
+                meant = sole;
+                swept.shared = (idle - meant.len()) as u64;
+            }
             swept.meant = meant.len() as u64;
-            swept.in_process = all - swept.meant;
             if action != SweepAction::Count {
                 frontier.applied(now, |change| {
                     for (key, _) in meant {
@@ -352,12 +368,13 @@ fn remove(
         change.leave_queue();
     }
     match action {
-        SweepAction::Forget => change.forget(key, record)?,
+        SweepAction::Forget | SweepAction::ForgetSole => change.forget(key, record)?,
         SweepAction::Delete => {
             if record.place == Place::Faded && change.canonical(&record.canonical)?.is_none() {
                 // What has faded is unknown to the seen test; what is deleted stays known.
                 let value = keys::whole_canonical_value(key.as_bytes());
                 change.put_canonical(record.canonical, value);
+                record.owns_canonical = true;
             }
             record.place = Place::Deleted;
             change.put(key, record);

@@ -125,11 +125,37 @@ pub(crate) fn queue_end(queue: &str) -> Vec<u8> {
     key
 }
 
-/// A record key as the index of canonical forms keeps it: nothing where it is the canonical form's own key; otherwise how
-/// many bytes it shares with that at its start and at its end, and what it has between them.
-pub(crate) fn to_canonical_value(record_key: &str, canonical_key: &str) -> Vec<u8> {
+/// Who has found a URI: the hash of a source seed, or [`SHARED`].
+pub(crate) type Finder = u32;
+
+/// Several sources, or nobody knows which.
+pub(crate) const SHARED: Finder = Finder::MAX;
+
+/// A source as the index of canonical forms keeps it. Two sources are taken for one with a chance of 1 to 2³².
+pub(crate) fn finder(source: Option<&str>) -> Finder {
+    let digest = Sha1::digest(source.unwrap_or_default().as_bytes());
+    let hash = digest.first_chunk::<4>().copied().unwrap_or_default();
+    Finder::from_be_bytes(hash).min(SHARED - 1)
+}
+
+/// Who has found what a value of the index stands for.
+pub(crate) fn finder_of(value: &[u8]) -> Finder {
+    value
+        .first_chunk::<4>()
+        .map_or(SHARED, |finder| Finder::from_be_bytes(*finder))
+}
+
+/// The same value, found by several sources.
+pub(crate) fn shared(value: &[u8]) -> Vec<u8> {
+    [&SHARED.to_be_bytes(), value.get(4..).unwrap_or_default()].concat()
+}
+
+/// Who found a URI, and its record key, as the index of canonical forms keeps them. Of the key nothing where it is the
+/// canonical form's own key; otherwise how many bytes it shares with that at its start and at its end, and what it has
+/// between them.
+pub(crate) fn to_canonical_value(finder: Finder, record_key: &str, canonical_key: &str) -> Vec<u8> {
     if record_key == canonical_key {
-        return Vec::new();
+        return finder.to_be_bytes().to_vec();
     }
     let (own, other) = (record_key.as_bytes(), canonical_key.as_bytes());
     let shortest = own.len().min(other.len());
@@ -141,7 +167,8 @@ pub(crate) fn to_canonical_value(record_key: &str, canonical_key: &str) -> Vec<u
         .take(shortest - start)
         .take_while(|(a, b)| a == b)
         .count();
-    let mut value = Vec::with_capacity(own.len() - start - end + 4);
+    let mut value = Vec::with_capacity(own.len() - start - end + 8);
+    value.extend(finder.to_be_bytes());
     for count in [start, end] {
         // Record keys are shorter than 64 KiB.
         value.extend(u16::try_from(count).unwrap_or(u16::MAX).to_be_bytes());
@@ -152,11 +179,12 @@ pub(crate) fn to_canonical_value(record_key: &str, canonical_key: &str) -> Vec<u
 
 /// The same, where the canonical form is not known: nothing is shared with it.
 pub(crate) fn whole_canonical_value(record_key: &[u8]) -> Vec<u8> {
-    [&[0; 4], record_key].concat()
+    [&SHARED.to_be_bytes(), &[0; 4], record_key].concat()
 }
 
 /// The record key that [`to_canonical_value`] made the value of; none where they do not fit together.
 pub(crate) fn from_canonical_value(value: &[u8], canonical_key: &str) -> Option<String> {
+    let (_, value) = value.split_first_chunk::<4>()?;
     if value.is_empty() {
         return Some(canonical_key.to_owned());
     }
@@ -297,7 +325,7 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn a_canonical_value_gives_the_record_key_back(record in "[ab]{0,12}", canonical in "[ab]{0,12}") {
-            let value = to_canonical_value(&record, &canonical);
+            let value = to_canonical_value(7, &record, &canonical);
             proptest::prop_assert_eq!(from_canonical_value(&value, &canonical), Some(record.clone()));
             let value = whole_canonical_value(record.as_bytes());
             proptest::prop_assert_eq!(from_canonical_value(&value, &canonical), Some(record));
@@ -306,9 +334,14 @@ mod tests {
 
     #[test]
     fn what_differs_by_a_prefix_costs_a_few_bytes() {
-        let value = to_canonical_value("org,a,www,)/page#http", "org,a,)/page#http");
-        assert_eq!(value, b"\0\x06\0\x0bwww,");
-        assert_eq!(from_canonical_value(b"\0\x63\0\0x", "short"), None);
+        let value = to_canonical_value(7, "org,a,www,)/page#http", "org,a,)/page#http");
+        assert_eq!(value, b"\0\0\0\x07\0\x06\0\x0bwww,");
+        assert_eq!((finder_of(&value), finder_of(&shared(&value))), (7, SHARED));
+        assert_eq!(
+            from_canonical_value(&shared(&value), "org,a,)/page#http").as_deref(),
+            Some("org,a,www,)/page#http")
+        );
+        assert_eq!(from_canonical_value(b"\0\0\0\0\0\x63\0\0x", "short"), None);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use crate::{
     change::{Counters, Issued, Written, WrittenQueue},
     groups::Groups,
     instant::Millis,
-    keys,
+    keys::{self, Finder},
     line::Line,
     queue::QueueRecord,
     record::CanonicalKey,
@@ -229,7 +229,7 @@ impl Memory {
         }
         for (key, value) in written.canonicals {
             match value {
-                Some(_) => self.seen.insert(key),
+                Some(value) => self.seen.insert(key, keys::finder_of(&value)),
                 None => self.seen.remove(&key),
             }
         }
@@ -303,33 +303,35 @@ fn halve<K, V>(cache: &mut HashMap<K, V>) {
 /// is asked.
 #[derive(Debug)]
 pub(crate) struct Seen {
-    slots: Vec<CanonicalKey>,
+    slots: Vec<(CanonicalKey, Finder)>,
 }
 
-/// Two megabytes.
+/// Two and a half megabytes.
 const SEEN_SLOTS: usize = 1 << 17;
 
 impl Default for Seen {
     fn default() -> Self {
         Self {
-            slots: vec![CanonicalKey::default(); SEEN_SLOTS],
+            slots: vec![(CanonicalKey::default(), 0); SEEN_SLOTS],
         }
     }
 }
 
 impl Seen {
-    pub(crate) fn contains(&self, key: &CanonicalKey) -> bool {
-        self.slots[Self::slot(key)] == *key
+    /// Who found it, where it is here.
+    pub(crate) fn finder(&self, key: &CanonicalKey) -> Option<Finder> {
+        let (held, finder) = &self.slots[Self::slot(key)];
+        (held == key).then_some(*finder)
     }
 
-    pub(crate) fn insert(&mut self, key: CanonicalKey) {
+    pub(crate) fn insert(&mut self, key: CanonicalKey, finder: Finder) {
         let slot = Self::slot(&key);
-        self.slots[slot] = key;
+        self.slots[slot] = (key, finder);
     }
 
     pub(crate) fn remove(&mut self, key: &CanonicalKey) {
-        if self.contains(key) {
-            self.slots[Self::slot(key)] = CanonicalKey::default();
+        if self.finder(key).is_some() {
+            self.slots[Self::slot(key)] = (CanonicalKey::default(), 0);
         }
     }
 

@@ -77,6 +77,8 @@ pub enum Outcome {
     Disregarded {
         /// Fetch status.
         status: i32,
+        /// The filter or the limit that decided, for [`Frontier::why`](crate::Frontier::why).
+        reason: String,
         /// None where no request was sent, which costs no politeness delay.
         transfer: Option<Transfer>,
     },
@@ -92,6 +94,8 @@ pub enum Outcome {
     OutOfScope {
         /// Fetch status, where it is a seed.
         status: i32,
+        /// The filter that decided, for [`Frontier::why`](crate::Frontier::why).
+        reason: String,
     },
 }
 

@@ -71,8 +71,12 @@ pub struct UriRecord {
     pub scope: u64,
     /// Pages of other domains that embed it, as far as they are visited again.
     pub referrers: u32,
+    /// Why its last turn ended without a fetch: the filter, the limit; empty where it did not.
+    pub reason: String,
     /// Key of the canonical form in the index of known ones.
     pub(crate) canonical: CanonicalKey,
+    /// The index leads to this record. Others of the same form may have been forced, or redirected to.
+    pub(crate) owns_canonical: bool,
 }
 
 /// See [`crate::keys::canonical`].

@@ -1,7 +1,6 @@
 //! What the scope refused, and why: kept for a bounded number of URIs, so that an operator can be told.
 
 use jiff::Timestamp;
-use opilio_uri::Uri;
 use serde::{Deserialize, Serialize};
 
 use crate::{Error, Refused, change::Change, instant, keys, store::encode};
@@ -24,7 +23,7 @@ pub struct Rejection {
 /// Remembers what was refused of a page's links.
 pub(crate) fn remember(
     change: &mut Change<'_>,
-    page: &Uri,
+    page: &str,
     refused: Vec<Refused>,
 ) -> Result<(), Error> {
     change.counters.statistics.refused += refused.len() as u64;
@@ -39,11 +38,16 @@ pub(crate) fn remember(
             change.counters.refusals += 1;
         }
         let rejection = Rejection {
-            reason: reason[..reason.floor_char_boundary(REASON_BYTES_MAX)].to_owned(),
-            via: page.as_str().to_owned(),
+            reason: cut(&reason).to_owned(),
+            via: page.to_owned(),
             at: change.now,
         };
         change.refused.insert(key, Some(encode(&rejection)?));
     }
     Ok(())
+}
+
+/// At most [`REASON_BYTES_MAX`] bytes, whole characters.
+pub(crate) fn cut(reason: &str) -> &str {
+    &reason[..reason.floor_char_boundary(REASON_BYTES_MAX)]
 }

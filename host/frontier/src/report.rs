@@ -348,6 +348,9 @@ impl fmt::Display for Reason {
         if record.status != 0 {
             write!(formatter, "; last status {}", record.status)?;
         }
+        if !record.reason.is_empty() {
+            write!(formatter, " ({})", record.reason)?;
+        }
         if record.attempts > 0 {
             write!(formatter, " after {}", counted(record.attempts, "attempt"))?;
         }

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use crate::{
     Candidate, ContentState, Directive, Disposition, Error, Frontier, Outcome, PREREQUISITE_FAILED,
-    PastVisit, Place, Scheduled, Standing, Strategy, Success, Transfer, UriRecord,
+    PastVisit, Place, Refused, Scheduled, Standing, Strategy, Success, Transfer, UriRecord,
     admission::{Origin, admit},
     change::{self, Change},
     embeds,
@@ -51,9 +51,10 @@ impl Frontier {
                     Outcome::Succeeded(success) => turn.succeed(*success),
                     Outcome::Retry { status, after, .. } => turn.retry(status, after),
                     Outcome::Failed { status, .. } => turn.fail(status).map(turned),
-                    Outcome::OutOfScope { .. } if !turn.record.seed => turn.forget(),
-                    Outcome::OutOfScope { status } | Outcome::Disregarded { status, .. } => {
-                        turn.disregard(status)
+                    Outcome::OutOfScope { reason, .. } if !turn.record.seed => turn.forget(reason),
+                    Outcome::OutOfScope { status, reason }
+                    | Outcome::Disregarded { status, reason, .. } => {
+                        turn.disregard(status, &reason)
                     }
                     Outcome::Deferred { .. } => Err(damaged(
                         "a deferral settled twice",
@@ -154,6 +155,7 @@ impl Turn<'_, '_> {
             self.change.config.history_length,
         );
         self.change.stand(&mut self.record, Standing::Succeeded);
+        self.record.reason.clear();
         self.record.wait = wait.or(self.record.wait);
         self.record.scope = scope.unwrap_or(self.record.scope);
         self.record.strategy = strategy.unwrap_or(self.record.strategy);
@@ -169,7 +171,7 @@ impl Turn<'_, '_> {
         };
         let cost = self.record.cost.into();
         let disposition = self.complete(wait, if is_counted { cost } else { 0 })?;
-        rejection::remember(self.change, &uri, refused)?;
+        rejection::remember(self.change, uri.as_str(), refused)?;
         let scheduled = admit(self.change, outlinks, origin)?;
         if keeps_embeds {
             let state = if was_extracted {
@@ -216,8 +218,9 @@ impl Turn<'_, '_> {
         Ok((Disposition::Retrying { attempts }, Vec::new()))
     }
 
-    fn disregard(mut self, status: i32) -> Result<Settled, Error> {
+    fn disregard(mut self, status: i32, reason: &str) -> Result<Settled, Error> {
         self.record.status = status;
+        rejection::cut(reason).clone_into(&mut self.record.reason);
         self.change.stand(&mut self.record, Standing::Disregarded);
         let wait = self.probe_wait();
         self.complete(wait, 0).map(turned)
@@ -277,6 +280,7 @@ impl Turn<'_, '_> {
         };
         visit::remember(&mut self.record, past, self.change.config.history_length);
         self.change.stand(&mut self.record, Standing::Failed);
+        self.record.reason.clear();
         let wait = self.probe_wait();
         let uri = uri_of(self.busy.record_key.as_bytes())?;
         let cost = match is_prerequisite(&uri, &self.record) {
@@ -331,10 +335,13 @@ impl Turn<'_, '_> {
         }))
     }
 
-    fn forget(self) -> Result<Settled, Error> {
+    fn forget(self, reason: String) -> Result<Settled, Error> {
         let Busy {
             record_key, queue, ..
         } = self.busy;
+        let uri = uri_of(record_key.as_bytes())?;
+        let via = self.record.via.clone().unwrap_or_default();
+        rejection::remember(self.change, &via, vec![Refused { uri, reason }])?;
         self.change.take_ready(queue, self.rank)?;
         self.change.queue(queue)?.finished += 1;
         self.change.leave_queue();
@@ -370,7 +377,7 @@ impl Change<'_> {
         let discovered = &mut self.counters.statistics.discovered;
         *discovered = discovered.saturating_sub(1);
         embeds::forget(self, record_key)?;
-        self.remove(record_key, record.canonical);
+        self.remove(record_key, &record);
         Ok(())
     }
 }

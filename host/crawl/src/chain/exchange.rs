@@ -141,7 +141,7 @@ impl Chain<'_> {
         };
         if let Some(HeaderVerdict::Rejected(reason)) = verdict {
             let mut turn = Turn {
-                outcome: disregarded(status::BLOCKED, Some(transfer(exchange))),
+                outcome: disregarded(status::BLOCKED, reason.clone(), Some(transfer(exchange))),
                 entry: entry(),
             };
             turn.entry.status = status::BLOCKED;
@@ -155,7 +155,7 @@ impl Chain<'_> {
             entry.annotations.push(format!("err={words}"));
             let outcome = match failure {
                 FetchFailure::Scratch(_) => return Err(Halt::Scratch(words)),
-                FetchFailure::AddressRefused { .. } => disregarded(status, None),
+                FetchFailure::AddressRefused { .. } => disregarded(status, words, None),
                 FetchFailure::Unfetchable { .. } => Outcome::Failed {
                     status,
                     transfer: None,

@@ -120,7 +120,10 @@ impl Chain<'_> {
                 RobotsVerdict::Allowed(_) => Precondition::Met(known.addresses),
                 // An address that may not be connected to, for robots.txt as for anything else of its host.
                 RobotsVerdict::Refused(Reason::Unreachable(status::BLOCKED)) => {
-                    Precondition::Settled(Turn::disregarded(status::BLOCKED, String::new()))
+                    Precondition::Settled(Turn::disregarded(
+                        status::BLOCKED,
+                        "robots.txt leads to a refused address".to_owned(),
+                    ))
                 }
                 RobotsVerdict::Refused(Reason::Unreachable(_)) => {
                     Precondition::Settled(Turn::failed(status::ROBOTS_FAILED, String::new()))
@@ -179,7 +182,10 @@ impl Chain<'_> {
             .map(|decision| {
                 let status = status::OUT_OF_SCOPE;
                 Turn {
-                    outcome: Outcome::OutOfScope { status },
+                    outcome: Outcome::OutOfScope {
+                        status,
+                        reason: decision.because(),
+                    },
                     entry: Entry::of(status, decision.because()),
                 }
             }))

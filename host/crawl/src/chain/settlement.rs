@@ -59,7 +59,7 @@ impl Chain<'_> {
         annotations.extend(reading.annotations.iter().cloned());
         self.context.faults(&reading.faults)?;
         if let Some(reason) = reading.rejected {
-            annotations.push(reason);
+            annotations.push(reason.clone());
             let entry = Entry {
                 status: status::BLOCKED,
                 size: Some(exchange.payload.length()),
@@ -68,7 +68,7 @@ impl Chain<'_> {
                 digest: None,
                 annotations,
             };
-            let outcome = disregarded(status::BLOCKED, Some(transfer(&exchange)));
+            let outcome = disregarded(status::BLOCKED, reason, Some(transfer(&exchange)));
             return Ok(Turn { outcome, entry });
         }
         if let Some(after) = reading.retry {

@@ -43,11 +43,17 @@ impl Desk<'_> {
             let is_its_own = record.source.as_deref() == Some(source) || record.uri == source;
             is_its_own && matches!(record.place, Place::Queued { .. })
         };
-        let swept = self.sweep_where(SweepAction::Forget, "", &is_meant, say)?;
+        let swept = self.sweep_where(SweepAction::ForgetSole, "", &is_meant, say)?;
         let mut result = format!(
-            "removed from seeds and scope; {} waiting URIs that it brought in are forgotten",
+            "removed from seeds and scope; {} waiting URIs that it alone brought in are forgotten",
             swept.meant
         );
+        if swept.shared > 0 {
+            result.push_str(&format!(
+                ", {} that other seeds brought in as well stay",
+                swept.shared
+            ));
+        }
         if swept.in_process > 0 || !is_unseeded {
             result.push_str(&format!(
                 ", {} are being fetched and stay: run the command again when they are done",

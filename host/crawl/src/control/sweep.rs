@@ -26,12 +26,12 @@ impl Desk<'_> {
         let name = match action {
             SweepAction::Count => "count",
             SweepAction::Delete => "delete",
-            SweepAction::Forget => "forget",
+            SweepAction::Forget | SweepAction::ForgetSole => "forget",
         };
         let done = match action {
             SweepAction::Count => "counted",
             SweepAction::Delete => "deleted",
-            SweepAction::Forget => "forgotten",
+            SweepAction::Forget | SweepAction::ForgetSole => "forgotten",
         };
         let swept = self.sweep_where(
             action,
@@ -72,6 +72,7 @@ impl Desk<'_> {
             total.examined += part.examined;
             total.meant += part.meant;
             total.in_process += part.in_process;
+            total.shared += part.shared;
             total.after = part.after;
             if total.after.is_none() {
                 return Ok(total);

@@ -5,8 +5,8 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::{Check, Fault};
 use crate::{
-    Error, Place, Standing, UriRecord, candidate::is_queue_name, change::rank, frontier::uri_of,
-    keys, record::CanonicalKey, store::decode,
+    Error, Standing, UriRecord, candidate::is_queue_name, change::rank, frontier::uri_of, keys,
+    record::CanonicalKey, store::decode,
 };
 
 /// What a pass over the records leaves for those after it.
@@ -92,7 +92,7 @@ impl Check<'_> {
             Standing::Failed => self.counted.failed += 1,
             Standing::Disregarded => self.counted.disregarded += 1,
         }
-        if record.place != Place::Faded {
+        if record.owns_canonical {
             self.canonical(key, record.canonical)?;
         }
         seen.canonicals.put(&record.canonical);

@@ -419,6 +419,7 @@ fn a_faded_uri_needs_no_canonical_form() {
         |store| {
             let faded = UriRecord {
                 place: Place::Faded,
+                owns_canonical: false,
                 ..record(store, READY)
             };
             let ready = ready_key(store, READY);

@@ -243,7 +243,7 @@ impl Brought {
 /// is it did not keep: so nothing is shared with it.
 fn canonical(value: &[u8]) -> Vec<u8> {
     match value {
-        [] => Vec::new(),
+        [] => keys::SHARED.to_be_bytes().to_vec(),
         record_key => keys::whole_canonical_value(record_key),
     }
 }
@@ -393,7 +393,9 @@ impl OldRecord {
             media_type: self.media_type,
             attributes: self.attributes,
             referrers: 0,
+            reason: String::new(),
             canonical: self.canonical,
+            owns_canonical: true,
         }
     }
 }

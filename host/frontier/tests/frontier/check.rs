@@ -98,6 +98,7 @@ fn outcome(ending: u8, links: &[Link]) -> Outcome {
             transfer,
         },
         6 => Outcome::Disregarded {
+            reason: "filter".to_owned(),
             status: -9998,
             transfer,
         },

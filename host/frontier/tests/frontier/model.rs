@@ -513,6 +513,7 @@ impl Pair {
                         examined: all.examined + swept.examined,
                         meant: all.meant + swept.meant,
                         in_process: all.in_process + swept.in_process,
+                        shared: all.shared + swept.shared,
                         after: swept.after,
                     };
                     if all.after.is_none() {
@@ -701,6 +702,7 @@ impl Pair {
                 transfer: transfer(sent),
             },
             Ending::Disregarded(sent) => Outcome::Disregarded {
+                reason: "filter".to_owned(),
                 status: -9998,
                 transfer: transfer(sent),
             },
@@ -708,7 +710,10 @@ impl Pair {
                 status: -1,
                 transfer: transfer(sent),
             },
-            Ending::OutOfScope => Outcome::OutOfScope { status: -5000 },
+            Ending::OutOfScope => Outcome::OutOfScope {
+                status: -5000,
+                reason: "far".to_owned(),
+            },
         };
         let expected = self.naive.finished(issue.uri.as_str(), &outcome, self.now);
         let finished = self.site.finish(&issue, outcome, self.now);

@@ -442,7 +442,8 @@ impl Naive {
             None => self.tick(),
         };
         if uri.place == Place::Faded {
-            self.canonicals.insert(uri.canonical.clone(), known.clone());
+            let holder = self.canonicals.entry(uri.canonical.clone());
+            holder.or_insert_with(|| known.clone());
         }
         if candidate.directive == Directive::Highest {
             uri.precedence = 0;
@@ -778,12 +779,14 @@ impl Naive {
                 }
             }
             Outcome::Failed { status, .. } => waiting(self.fail(&busy, *status, now)),
-            Outcome::OutOfScope { .. } if !uri.seed => {
+            Outcome::OutOfScope { reason, .. } if !uri.seed => {
+                self.counted.refused += 1;
+                self.refusals.insert(text.to_owned(), reason.clone());
                 self.queues.get_mut(&name).unwrap().finished += 1;
                 self.forget(text);
                 Disposition::Forgotten
             }
-            Outcome::OutOfScope { status } | Outcome::Disregarded { status, .. } => {
+            Outcome::OutOfScope { status, .. } | Outcome::Disregarded { status, .. } => {
                 uri.status = *status;
                 uri.standing = Standing::Disregarded;
                 self.uris.insert(text.to_owned(), uri);
@@ -988,7 +991,7 @@ impl Naive {
         if uri.referrers == 0 && is_embed && !is_busy && uri.rank().is_some() {
             uri.place = Place::Faded;
             let (canonical, queue) = (uri.canonical.clone(), uri.queue.clone());
-            self.canonicals.remove(&canonical);
+            self.withdraw_form(&canonical, &text);
             self.counted.faded += 1;
             self.touch(&queue, false);
         }
@@ -1177,7 +1180,18 @@ impl Naive {
             self.embeds.remove(&entry);
             self.hide(&entry.1);
         }
-        self.canonicals.remove(&forgotten.canonical);
+        self.withdraw_form(&forgotten.canonical, text);
+    }
+
+    /// A canonical form is unknown once the URI that stands for it has gone.
+    fn withdraw_form(&mut self, canonical: &str, text: &str) {
+        if self
+            .canonicals
+            .get(canonical)
+            .is_some_and(|holder| holder == text)
+        {
+            self.canonicals.remove(canonical);
+        }
     }
 
     pub(crate) fn set_precedence(&mut self, text: &str, precedence: u8, now: i64) -> bool {

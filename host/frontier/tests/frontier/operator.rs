@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use opilio_frontier::{
-    Known, Next, Outcome, Place, QueueState, Refused, Scheduled, Standing, Success, SweepAction,
+    Candidate, Known, Next, Outcome, Place, QueueState, Refused, Scheduled, Standing, Success,
+    SweepAction,
 };
 
 use crate::site::{Site, at, candidate, config, revisited, secs, success, uri, with_queue};
@@ -240,4 +241,58 @@ fn what_another_crawl_knows_is_not_fetched_again_and_moves_nothing_here() {
     site.visit(2, "http://b.org/2");
     // The maximum wait since its last visit.
     site.waits(3, 600);
+}
+
+#[test]
+fn of_what_a_seed_brought_in_only_what_no_other_has_found_is_forgotten() {
+    let mut site = Site::new(config());
+    let from = |seed: &str, text: &str| Candidate {
+        source: Some(seed.to_owned()),
+        ..candidate(text, "L")
+    };
+    let (one, other) = ("http://one.org/", "http://other.org/");
+    site.schedule(
+        vec![
+            from(one, "http://a.org/sole"),
+            from(one, "http://a.org/shared"),
+            from(one, "http://a.org/later"),
+        ],
+        0,
+    );
+    // In one batch, in another, and after the store has been closed.
+    site.schedule(vec![from(other, "http://a.org/shared")], 0);
+    site.reopen();
+    site.schedule(vec![from(other, "http://a.org/later?form=2")], 0);
+    site.schedule(vec![from(one, "http://a.org/sole")], 0);
+    let swept = site
+        .frontier()
+        .sweep(
+            SweepAction::ForgetSole,
+            "",
+            None,
+            100,
+            &|record| record.source.as_deref() == Some(one),
+            at(0),
+        )
+        .unwrap();
+    assert_eq!((swept.meant, swept.shared), (1, 2));
+    let is_known = |site: &mut Site, text| site.frontier().record(&uri(text)).unwrap().is_some();
+    assert!(!is_known(&mut site, "http://a.org/sole"));
+    assert!(is_known(&mut site, "http://a.org/shared"));
+    assert!(is_known(&mut site, "http://a.org/later"));
+}
+
+#[test]
+fn forgetting_one_of_two_forms_leaves_the_other_known() {
+    let mut site = Site::new(config());
+    site.schedule(vec![candidate("http://a.org/1", "L")], 0);
+    let forced = Candidate {
+        force: true,
+        ..candidate("http://a.org/1?form=2", "L")
+    };
+    assert_eq!(site.schedule(vec![forced], 0), [Scheduled::Forced]);
+    let form = uri("http://a.org/1?form=2");
+    assert!(site.frontier().forget(&form, at(0)).unwrap());
+    let again = candidate("http://a.org/1?form=3", "L");
+    assert_eq!(site.schedule(vec![again], 0), [Scheduled::Known]);
 }

@@ -167,7 +167,10 @@ fn what_falls_out_of_scope_is_forgotten_and_a_seed_never_is() {
         ..revisited("http://a.org/", "")
     };
     site.schedule(vec![seed, revisited("http://a.org/link", "L")], 0);
-    let out = || Outcome::OutOfScope { status: -5_000 };
+    let out = || Outcome::OutOfScope {
+        status: -5_000,
+        reason: "hops:21".to_owned(),
+    };
     let page = site.issue(0, "http://a.org/");
     let finished = site.finish(&page, out(), 0);
     assert_eq!(finished.disposition, Disposition::Waiting(at(1_000)));

@@ -623,6 +623,7 @@ fn what_failed_or_was_disregarded_is_probed_again_under_revisit_alone() {
     );
     let issue = site.issue(0, "http://a.org/2");
     let disregarded = Outcome::Disregarded {
+        reason: "robots".to_owned(),
         status: -9998,
         transfer: None,
     };
