@@ -97,6 +97,11 @@ impl<'a> Asking<'a> {
                 if let Some(progress) = progress.take() {
                     progress.finish_and_clear();
                 }
+                if let Answer::Checked(found) = &other
+                    && found.problems > found.repaired
+                {
+                    *code = exit::FAILED;
+                }
                 let result = hand(other);
                 let is_ok = result.is_ok();
                 failed = result.err();
