@@ -62,7 +62,11 @@ pub(crate) fn admit(
         let key = &canonicals[index];
         finders[index] = match memory.seen.finder(key) {
             Some(finder) => Some(finder),
-            None => change.canonical(key)?.map(|value| keys::finder_of(&value)),
+            None => {
+                let finder = change.canonical(key)?.map(|value| keys::finder_of(&value));
+                change.seen.extend(finder.map(|finder| (*key, finder)));
+                finder
+            }
         };
     }
 

@@ -66,6 +66,8 @@ pub(crate) struct Change<'f> {
     pub(crate) now: Timestamp,
     pub(crate) counters: Counters,
     pub(crate) issued: Entries,
+    /// Canonical forms found in the store, and who found them first.
+    pub(crate) seen: Vec<(CanonicalKey, Finder)>,
     records: HashMap<String, Slot>,
     canonicals: HashMap<CanonicalKey, Option<Vec<u8>>>,
     /// In the order in which they were touched, which is the order in which they line up.
@@ -112,6 +114,7 @@ enum LineUp {
 /// What has been written, for memory to follow.
 pub(crate) struct Written {
     pub(crate) counters: Counters,
+    pub(crate) seen: Vec<(CanonicalKey, Finder)>,
     pub(crate) ready: Entries,
     pub(crate) canonicals: HashMap<CanonicalKey, Option<Vec<u8>>>,
     pub(crate) queues: Vec<WrittenQueue>,
@@ -142,6 +145,7 @@ impl<'f> Change<'f> {
             now,
             counters: memory.counters,
             issued: Entries::new(),
+            seen: Vec::new(),
             records: HashMap::new(),
             canonicals: HashMap::new(),
             queues: Vec::new(),
@@ -600,6 +604,7 @@ impl<'f> Change<'f> {
 
         Ok(Written {
             counters: self.counters,
+            seen: self.seen,
             ready: self.ready,
             canonicals: self.canonicals,
             queues: self

@@ -21,8 +21,8 @@ use crate::{
 /// Queues whose records are held; some 50 MB.
 const QUEUES_HELD_MAX: usize = 128 * 1024;
 
-/// Queues whose next URIs are held; some 100 MB.
-const HEADS_HELD_MAX: usize = 64 * 1024;
+/// Queues whose next URIs are held; at most some 200 MB.
+const HEADS_HELD_MAX: usize = 128 * 1024;
 
 /// URIs read ahead from a queue.
 const HEAD_READ: usize = 8;
@@ -227,6 +227,9 @@ impl Memory {
             }
             window.shrink(HEAD_READ * 4);
         }
+        for (key, finder) in written.seen {
+            self.seen.insert(key, finder);
+        }
         for (key, value) in written.canonicals {
             match value {
                 Some(value) => self.seen.insert(key, keys::finder_of(&value)),
@@ -303,16 +306,18 @@ fn halve<K, V>(cache: &mut HashMap<K, V>) {
 /// is asked.
 #[derive(Debug)]
 pub(crate) struct Seen {
-    slots: Vec<(CanonicalKey, Finder)>,
+    keys: Vec<CanonicalKey>,
+    finders: Vec<Finder>,
 }
 
-/// Two and a half megabytes.
-const SEEN_SLOTS: usize = 1 << 17;
+/// Forty megabytes, once as many have been seen.
+const SEEN_SLOTS: usize = 1 << 21;
 
 impl Default for Seen {
     fn default() -> Self {
         Self {
-            slots: vec![(CanonicalKey::default(), 0); SEEN_SLOTS],
+            keys: vec![CanonicalKey::default(); SEEN_SLOTS],
+            finders: vec![0; SEEN_SLOTS],
         }
     }
 }
@@ -320,18 +325,19 @@ impl Default for Seen {
 impl Seen {
     /// Who found it, where it is here.
     pub(crate) fn finder(&self, key: &CanonicalKey) -> Option<Finder> {
-        let (held, finder) = &self.slots[Self::slot(key)];
-        (held == key).then_some(*finder)
+        let slot = Self::slot(key);
+        (self.keys[slot] == *key).then(|| self.finders[slot])
     }
 
     pub(crate) fn insert(&mut self, key: CanonicalKey, finder: Finder) {
         let slot = Self::slot(&key);
-        self.slots[slot] = (key, finder);
+        self.keys[slot] = key;
+        self.finders[slot] = finder;
     }
 
     pub(crate) fn remove(&mut self, key: &CanonicalKey) {
         if self.finder(key).is_some() {
-            self.slots[Self::slot(key)] = (CanonicalKey::default(), 0);
+            self.keys[Self::slot(key)] = CanonicalKey::default();
         }
     }
 
