@@ -6,7 +6,10 @@
 
 use std::collections::BTreeMap;
 
-use opilio_sandbox::{Document, Extraction, Fault, Fragment, Hop as PluginHop, Link, NamedValue};
+use jiff::Timestamp;
+use opilio_sandbox::{
+    DateSignal, Document, Extraction, Fault, Fragment, Hop as PluginHop, Link, NamedValue,
+};
 use opilio_uri::{Hop, Uri, UriError};
 
 use crate::stacks::Staged;
@@ -46,6 +49,8 @@ pub(crate) struct FoundLink {
     pub hop: Hop,
     pub context: String,
     pub attributes: Vec<NamedValue>,
+    /// When it changed, as the document says: a feed's item, a sitemap's lastmod.
+    pub modified: Option<Timestamp>,
 }
 
 /// A reference that is no URI.
@@ -219,15 +224,16 @@ impl Gathered {
                 }
                 let mut context = link.context;
                 context.truncate(context.floor_char_boundary(CONTEXT_BYTES_MAX));
-                let attributes = link
-                    .details
-                    .map(|details| details.attributes)
-                    .unwrap_or_default();
+                let (attributes, modified) = match link.details {
+                    Some(details) => (details.attributes, details.dates.and_then(changed)),
+                    None => (Vec::new(), None),
+                };
                 self.extracted.links.push(FoundLink {
                     uri,
                     hop,
                     context,
                     attributes,
+                    modified,
                 });
             }
             // A scheme that is not crawled is no fault of anybody's: mailto:, tel:, javascript:.
@@ -275,5 +281,30 @@ fn hop_of(hop: &PluginHop) -> Hop {
         PluginHop::Submit => Hop::Submit,
         // A hop type of a later contract is treated as speculative, as the contract says.
         PluginHop::Speculative | PluginHop::Other(_) => Hop::Speculative,
+    }
+}
+/// When a resource changed, as what links to it says; none where the date is out of range.
+fn changed(dates: DateSignal) -> Option<Timestamp> {
+    let millis = i64::try_from(dates.modified.or(dates.published)?).ok()?;
+    Timestamp::from_millisecond(millis).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_date_of_change_goes_before_one_of_publication() {
+        let changed = |published, modified| {
+            changed(DateSignal {
+                published,
+                modified,
+            })
+            .map(|at| at.as_millisecond())
+        };
+        assert_eq!(changed(Some(5), None), Some(5));
+        assert_eq!(changed(Some(5), Some(7)), Some(7));
+        assert_eq!(changed(None, None), None);
+        assert_eq!(changed(None, Some(u64::MAX)), None);
     }
 }

@@ -185,7 +185,7 @@ impl Stacks {
         settings: &opilio_profile::Settings,
         default: &opilio_profile::Settings,
     ) -> Arc<Stacks> {
-        if settings.stacks == default.stacks {
+        if std::ptr::eq(settings, default) || settings.stacks == default.stacks {
             return self.clone();
         }
         let Variants(variants) = &self.variants;

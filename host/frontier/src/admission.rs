@@ -1,5 +1,6 @@
 //! The seen test, and what it decides: candidates become records, or leave known ones as they are.
 
+use jiff::Timestamp;
 use opilio_uri::{Hop, Uri};
 
 use crate::{
@@ -117,6 +118,7 @@ fn admit_one(
         || candidate.directive > Directive::Normal
         || candidate.seed
         || candidate.due.is_some()
+        || candidate.modified.is_some()
         || is_refreshed(&candidate, origin);
     if is_known && !may_move {
         return Ok(Scheduled::Known);
@@ -196,6 +198,7 @@ fn raise(
             let due = if candidate.force
                 || moves_here
                 || is_refreshed(candidate, origin)
+                || is_news(candidate, &record, change.now)
                 || if is_ready { is_higher } else { is_pulled }
             {
                 rank.due.min(now)
@@ -351,6 +354,14 @@ fn is_refreshed(candidate: &Candidate, origin: Origin<'_>) -> bool {
             ..
         }
     ) && candidate.hop_path.last() == Some(Hop::Embed)
+}
+
+/// Whether the page that links to it knows of a change since its last visit.
+fn is_news(candidate: &Candidate, record: &UriRecord, now: Timestamp) -> bool {
+    match (candidate.modified, record.history.first()) {
+        (Some(modified), Some(last)) => last.at < modified.min(now),
+        _ => false,
+    }
 }
 
 /// When the candidate's signal says that it is due.

@@ -32,9 +32,12 @@ pub struct Candidate {
     pub precedence: u8,
     /// What its queue's budgets are charged for it.
     pub cost: u8,
-    /// Not before this time, where it is new; where it is known and waits for longer, no longer than this (the signal of
-    /// a feed or a sitemap). None: now, where it is new.
+    /// Not before this time, where it is new; where it is known and waits for longer, no longer than this. None: now, where
+    /// it is new.
     pub due: Option<Timestamp>,
+    /// When it changed, as a feed or a sitemap says: where it is known, waits, and was last visited before then, it is due
+    /// now. A date in the future counts as now.
+    pub modified: Option<Timestamp>,
     /// Hash of the scope that let it in, for the record.
     pub scope: u64,
     /// Fetch it now even if it is known, waits, or is done.
@@ -66,6 +69,7 @@ impl Candidate {
             precedence: 1,
             cost: 1,
             due: None,
+            modified: None,
             scope: 0,
             force: false,
             strategy,

@@ -301,6 +301,7 @@ impl Frontier {
                         directive: crate::Directive::Normal,
                         force: false,
                         due: None,
+                        modified: None,
                         ..one.candidate.clone()
                     });
                 }

@@ -270,6 +270,7 @@ impl Chain<'_> {
         let record = &self.issue.record;
         Candidate {
             context: link.context,
+            modified: link.modified,
             seed: record.seed && link.hop == Hop::Redirect,
             ..policy::candidate(
                 &self.context.profile,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use opilio_frontier::{
-    Candidate, Disposition, Next, Outcome, Place, Scheduled, Strategy, Success, Visit,
+    Candidate, Directive, Disposition, Next, Outcome, Place, Scheduled, Strategy, Success, Visit,
 };
 
 use crate::site::{Site, at, candidate, config, revisited, secs, success, took, uri};
@@ -182,4 +182,27 @@ fn what_falls_out_of_scope_is_forgotten_and_a_seed_never_is() {
     let again = site.schedule(vec![revisited("http://a.org/link", "L")], 1);
     assert_eq!(again, [Scheduled::New]);
     assert!(matches!(site.next(1), Next::Issue(_)));
+}
+
+#[test]
+fn what_a_feed_says_has_changed_since_is_due_now_and_older_news_moves_nothing() {
+    let mut site = Site::new(config());
+    site.schedule(vec![revisited("http://a.org/1", "L")], 0);
+    let page = site.issue(0, "http://a.org/1");
+    site.finish(&page, success(ZERO, Some(secs(500)), vec![]), 10);
+    let news = |modified| Candidate {
+        modified: Some(at(modified)),
+        ..revisited("http://a.org/1", "LL")
+    };
+    for old in [0, 10] {
+        assert_eq!(site.schedule(vec![news(old)], 100), [Scheduled::Known]);
+        site.waits(100, 510);
+    }
+    let raised = [Scheduled::Raised(Directive::Normal)];
+    assert_eq!(site.schedule(vec![news(60)], 100), raised);
+    let page = site.issue(100, "http://a.org/1");
+    site.finish(&page, success(ZERO, Some(secs(500)), vec![]), 100);
+    // A clock that goes before is believed no further than now.
+    assert_eq!(site.schedule(vec![news(9_000)], 100), [Scheduled::Known]);
+    assert_eq!(site.schedule(vec![news(9_000)], 200), raised);
 }
