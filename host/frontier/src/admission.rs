@@ -249,12 +249,10 @@ fn raise(
     record.attempts = 0;
     record.deferrals = 0;
     record.place = change::place(rank);
-    if is_faded {
-        if change.canonical(&record.canonical)?.is_none() {
-            let value = keys::whole_canonical_value(key.as_bytes());
-            change.put_canonical(record.canonical, value);
-            record.owns_canonical = true;
-        }
+    if is_faded && change.canonical(&record.canonical)?.is_none() {
+        let value = keys::whole_canonical_value(key.as_bytes());
+        change.put_canonical(record.canonical, value);
+        record.owns_canonical = true;
     }
     change.put_queued(&record.queue, rank, key)?;
     change.put(key, record);

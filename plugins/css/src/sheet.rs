@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use memchr::memmem;
 
 /// Longest reference reported.
-pub const REFERENCE_BYTES_MAX: usize = 16 * 1024;
+pub const REFERENCE_BYTES_MAX: usize = 128 * 1024;
 
 /// Deepest nesting of brackets that is followed. Deeper down `image-set` with bare strings goes unseen.
 const DEPTH_MAX: usize = 1_000;

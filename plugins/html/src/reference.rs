@@ -1,7 +1,8 @@
 //! URI references as attributes hold them: what is worth reporting, and what never is.
 
-/// Longest reference reported. Longer ones are no addresses; servers refuse far shorter ones.
-pub(crate) const REFERENCE_BYTES_MAX: usize = 16 * 1024;
+/// Longest reference reported, in bytes. The host refuses what is longer than 64 KiB and says so in its log; what is longer
+/// than this is no address that anybody meant.
+pub(crate) const REFERENCE_BYTES_MAX: usize = 128 * 1024;
 
 /// What a reference turned out to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
