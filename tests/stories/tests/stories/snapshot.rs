@@ -108,3 +108,24 @@ async fn a_private_address_is_refused_unless_the_profile_allows_it() {
     assert_eq!(told.sole(&web.url(WWW, "/")).status, -5001);
     assert_eq!(told.sole(&web.url(WWW, "/robots.txt")).status, -5001);
 }
+
+/// Nothing is cut to fit, and nothing vanishes: a long link is followed, one that is too long is in the log with the reason.
+#[tokio::test]
+async fn links_that_are_too_long_are_logged_and_long_ones_are_followed() {
+    let (long, too_long) = ("x".repeat(30_000), "y".repeat(70_000));
+    let page = format!("<a href='/{long}'>long</a> <a href='/{too_long}'>too long</a>");
+    let web = site(WWW)
+        .page("/", html(&page))
+        .rest(|_| Reply::status(404))
+        .serve()
+        .await;
+    let told = crawl().seed(web.url(WWW, "/")).run().await.finished();
+    assert!(
+        told.log.iter().any(|line| line.uri.contains(&long)),
+        "{:?}",
+        told.statuses()
+    );
+    let errors = told.log_file("uri-errors.log");
+    assert!(errors.contains("yyyyy"), "{errors}");
+    assert_eq!(errors.lines().count(), 1, "{errors}");
+}
