@@ -1,7 +1,7 @@
 //! The seen test, and what it decides: candidates become records, or leave known ones as they are.
 
 use jiff::Timestamp;
-use opilio_uri::{Hop, Uri};
+use opilio_uri::Hop;
 
 use crate::{
     Candidate, Digests, Directive, Place, RECORD_KEY_BYTES_MAX, Refusal, Scheduled, Standing,
@@ -136,9 +136,8 @@ fn admit_one(
     let known_key = if has_record {
         Some(key.clone())
     } else if is_known && !candidate.force && !is_redirect_to_equal(&candidate, canonical, origin) {
-        let canonical_key = key_of(&candidate.canonical);
         let value = change.canonical(&canonical)?.unwrap_or_default();
-        Some(keys::from_canonical_value(&value, &canonical_key).unwrap_or_default())
+        Some(keys::from_canonical_value(&value, &candidate.canonical).unwrap_or_default())
     } else {
         None
     };
@@ -279,11 +278,7 @@ fn create(
     };
     if !is_known {
         let finder = keys::finder(candidate.source.as_deref());
-        let value = if candidate.canonical == candidate.uri.as_str() {
-            keys::to_canonical_value(finder, key, key)
-        } else {
-            keys::to_canonical_value(finder, key, &key_of(&candidate.canonical))
-        };
+        let value = keys::to_canonical_value(finder, candidate.uri.as_str(), &candidate.canonical);
         change.put_canonical(canonical, value);
     }
     let record = UriRecord {
@@ -365,11 +360,6 @@ fn is_news(candidate: &Candidate, record: &UriRecord, now: Timestamp) -> bool {
 /// When the candidate's signal says that it is due.
 fn signalled(candidate: &Candidate, now: Millis) -> Option<Millis> {
     candidate.due.map(|due| instant::floor(due).max(now))
-}
-
-/// The record key of a canonical form, or what stands in its place where it is no URI.
-fn key_of(canonical: &str) -> String {
-    Uri::parse(canonical).map_or_else(|_| canonical.to_owned(), |uri| uri.key())
 }
 
 /// At most [`CONTEXT_BYTES_MAX`] bytes, whole characters.

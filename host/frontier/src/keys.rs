@@ -20,6 +20,7 @@
 //! A URI that waits moves to `ready` without its record being touched: the keys of both places follow from
 //! [`Place::Queued`](crate::Place::Queued). A URI in process stays in `ready` until it is finished.
 
+use opilio_uri::Uri;
 use sha1::{Digest as _, Sha1};
 
 use crate::{
@@ -150,14 +151,13 @@ pub(crate) fn shared(value: &[u8]) -> Vec<u8> {
     [&SHARED.to_be_bytes(), value.get(4..).unwrap_or_default()].concat()
 }
 
-/// Who found a URI, and its record key, as the index of canonical forms keeps them. Of the key nothing where it is the
-/// canonical form's own key; otherwise how many bytes it shares with that at its start and at its end, and what it has
-/// between them.
-pub(crate) fn to_canonical_value(finder: Finder, record_key: &str, canonical_key: &str) -> Vec<u8> {
-    if record_key == canonical_key {
+/// Who found a URI, and the URI, as the index of canonical forms keeps them. Of the URI nothing where it is its own
+/// canonical form; otherwise how many bytes it shares with that at its start and at its end, and what it has between them.
+pub(crate) fn to_canonical_value(finder: Finder, uri: &str, canonical: &str) -> Vec<u8> {
+    if uri == canonical {
         return finder.to_be_bytes().to_vec();
     }
-    let (own, other) = (record_key.as_bytes(), canonical_key.as_bytes());
+    let (own, other) = (uri.as_bytes(), canonical.as_bytes());
     let shortest = own.len().min(other.len());
     let start = own.iter().zip(other).take_while(|(a, b)| a == b).count();
     let end = own
@@ -170,33 +170,43 @@ pub(crate) fn to_canonical_value(finder: Finder, record_key: &str, canonical_key
     let mut value = Vec::with_capacity(own.len() - start - end + 8);
     value.extend(finder.to_be_bytes());
     for count in [start, end] {
-        // Record keys are shorter than 64 KiB.
+        // URIs have at most 64 KiB, and these two differ.
         value.extend(u16::try_from(count).unwrap_or(u16::MAX).to_be_bytes());
     }
     value.extend(&own[start..own.len() - end]);
     value
 }
 
-/// The same, where the canonical form is not known: nothing is shared with it.
+/// The same, where the canonical form is not known: nothing is shared with it, and the record key stands for the URI. No
+/// record key reads as a URI, so the two are told apart.
 pub(crate) fn whole_canonical_value(record_key: &[u8]) -> Vec<u8> {
     [&SHARED.to_be_bytes(), &[0; 4], record_key].concat()
 }
 
-/// The record key that [`to_canonical_value`] made the value of; none where they do not fit together.
-pub(crate) fn from_canonical_value(value: &[u8], canonical_key: &str) -> Option<String> {
+/// The record key of the URI that [`to_canonical_value`] made the value of; none where they do not fit together.
+pub(crate) fn from_canonical_value(value: &[u8], canonical: &str) -> Option<String> {
+    let text = canonical_text(value, canonical)?;
+    Some(match Uri::parse(&text) {
+        Ok(uri) => uri.key(),
+        Err(_) => text,
+    })
+}
+
+/// What a value of the index says with its canonical form: a URI, or a record key.
+fn canonical_text(value: &[u8], canonical: &str) -> Option<String> {
     let (_, value) = value.split_first_chunk::<4>()?;
     if value.is_empty() {
-        return Some(canonical_key.to_owned());
+        return Some(canonical.to_owned());
     }
-    let other = canonical_key.as_bytes();
+    let other = canonical.as_bytes();
     let (start, rest) = value.split_first_chunk::<2>()?;
     let (end, between) = rest.split_first_chunk::<2>()?;
     let start = usize::from(u16::from_be_bytes(*start));
     let end = usize::from(u16::from_be_bytes(*end));
-    let mut key = other.get(..start)?.to_vec();
-    key.extend(between);
-    key.extend(other.get(other.len().checked_sub(end)?..)?);
-    String::from_utf8(key).ok()
+    let mut text = other.get(..start)?.to_vec();
+    text.extend(between);
+    text.extend(other.get(other.len().checked_sub(end)?..)?);
+    String::from_utf8(text).ok()
 }
 
 /// The hash that a page's embeds stand under.
@@ -324,24 +334,48 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn a_canonical_value_gives_the_record_key_back(record in "[ab]{0,12}", canonical in "[ab]{0,12}") {
-            let value = to_canonical_value(7, &record, &canonical);
-            proptest::prop_assert_eq!(from_canonical_value(&value, &canonical), Some(record.clone()));
-            let value = whole_canonical_value(record.as_bytes());
-            proptest::prop_assert_eq!(from_canonical_value(&value, &canonical), Some(record));
+        fn a_canonical_value_gives_the_text_back(uri in "[ab]{0,12}", canonical in "[ab]{0,12}") {
+            let value = to_canonical_value(7, &uri, &canonical);
+            proptest::prop_assert_eq!(canonical_text(&value, &canonical), Some(uri));
         }
     }
 
     #[test]
     fn what_differs_by_a_prefix_costs_a_few_bytes() {
-        let value = to_canonical_value(7, "org,a,www,)/page#http", "org,a,)/page#http");
-        assert_eq!(value, b"\0\0\0\x07\0\x06\0\x0bwww,");
+        let (uri, canonical) = ("http://www.a.org/page", "http://a.org/page");
+        let value = to_canonical_value(7, uri, canonical);
+        assert_eq!(value, b"\0\0\0\x07\0\x07\0\x0awww.");
         assert_eq!((finder_of(&value), finder_of(&shared(&value))), (7, SHARED));
+        let key = Some("org,a,www,)/page#http");
         assert_eq!(
-            from_canonical_value(&shared(&value), "org,a,)/page#http").as_deref(),
-            Some("org,a,www,)/page#http")
+            from_canonical_value(&shared(&value), canonical).as_deref(),
+            key
         );
+        let whole = whole_canonical_value(b"org,a,www,)/page#http");
+        assert_eq!(from_canonical_value(&whole, canonical).as_deref(), key);
+        let own = to_canonical_value(7, canonical, canonical);
+        let own = from_canonical_value(&own, canonical);
+        assert_eq!(own.as_deref(), Some("org,a,)/page#http"));
         assert_eq!(from_canonical_value(b"\0\0\0\0\0\x63\0\0x", "short"), None);
+    }
+
+    #[test]
+    fn no_record_key_reads_as_a_uri() {
+        for text in [
+            "http://a.org/b:c?d",
+            "https://user@a.org:8443/",
+            "dns:a.org",
+            "http://127.0.0.1:80/",
+            "http://[::1]:8080/x",
+            "http://localhost/",
+            "ftp://x/",
+            "whois://whois.net/a",
+        ] {
+            let Ok(uri) = Uri::parse(text) else {
+                panic!("{text}");
+            };
+            assert!(Uri::parse(&uri.key()).is_err(), "{}", uri.key());
+        }
     }
 
     #[test]

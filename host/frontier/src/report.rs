@@ -252,9 +252,7 @@ impl Frontier {
             return Ok(Why::Known(Box::new(self.reason(record, now)?)));
         }
         if let Some(value) = self.store.canon.get(keys::canonical(canonical))? {
-            let canonical_key =
-                Uri::parse(canonical).map_or_else(|_| canonical.to_owned(), |uri| uri.key());
-            let key = keys::from_canonical_value(&value, &canonical_key).unwrap_or_default();
+            let key = keys::from_canonical_value(&value, canonical).unwrap_or_default();
             if let Ok(same) = uri_of(key.as_bytes())
                 && let Some(record) = self.record(&same)?
             {
