@@ -9,7 +9,7 @@ use crate::{
     candidate::is_queue_name,
     change::{self, Change},
     instant::{self, Millis},
-    keys::{self, Rank},
+    keys::{self, Finder, Rank},
     memory::Memory,
     record::CanonicalKey,
     store::Error,
@@ -73,6 +73,8 @@ pub(crate) fn admit(
 
     change.reserve(finders.iter().filter(|finder| finder.is_none()).count());
     let mut answers = Vec::with_capacity(candidates.len());
+    // Candidates of one source come together.
+    let mut last: Option<(Option<String>, Finder)> = None;
     for (index, mut candidate) in candidates.into_iter().enumerate() {
         if let Origin::Prerequisites(queue) = origin {
             queue.clone_into(&mut candidate.queue);
@@ -87,12 +89,17 @@ pub(crate) fn admit(
             );
         }
         let canonical = canonicals[index];
-        let finder = change.finder_put(&canonical).or(finders[index]);
-        let is_known = finder.is_some();
-        if let Some(finder) = finder
-            && finder != keys::SHARED
-            && finder != keys::finder(candidate.source.as_deref())
-        {
+        let finder = match &last {
+            Some((source, finder)) if *source == candidate.source => *finder,
+            _ => {
+                let finder = keys::finder(candidate.source.as_deref());
+                last = Some((candidate.source.clone(), finder));
+                finder
+            }
+        };
+        let found_by = change.finder_put(&canonical).or(finders[index]);
+        let is_known = found_by.is_some();
+        if found_by.is_some_and(|other| other != keys::SHARED && other != finder) {
             change.share(canonical)?;
         }
         answers.push(admit_one(
