@@ -99,11 +99,14 @@ impl<'a> Chain<'a> {
 
     /// Takes the URI all the way and hands it back to the frontier.
     pub(crate) async fn run(&self, worker: usize) -> Result<(), Halt> {
-        let turn = match self.issue.uri.scheme() {
-            _ if self.issue.over_quota.is_some() => self.over_quota(),
-            "dns" => self.look_up().await?,
-            "http" | "https" => self.visit().await?,
-            scheme => Turn::failed(status::UNFETCHABLE, format!("scheme:{scheme}")),
+        let turn = match (&self.issue.over_quota, self.issue.uri.scheme()) {
+            (Some(over), _) => {
+                let annotation = format!("quota:{}:{}", over.kind.name(), over.limit);
+                Turn::disregarded(status::QUOTA, annotation)
+            }
+            (None, "dns") => self.look_up().await?,
+            (None, "http" | "https") => self.visit().await?,
+            (None, scheme) => Turn::failed(status::UNFETCHABLE, format!("scheme:{scheme}")),
         };
         self.conclude(worker, turn)
     }
@@ -146,7 +149,6 @@ impl<'a> Chain<'a> {
             }
             Disposition::Retrying { attempts } => self.context.logs.nonfatal(&line, attempts)?,
             Disposition::Deferred => {}
-            Disposition::Forgotten => self.context.logs.crawl(&line)?,
             _ if !succeeded && !retried && !deferred => self.context.logs.crawl(&line)?,
             _ => {}
         }
@@ -196,15 +198,6 @@ impl<'a> Chain<'a> {
             source: record.source.clone(),
             annotations: entry.annotations,
         }
-    }
-
-    /// A limit of its host, domain or source has been reached.
-    fn over_quota(&self) -> Turn {
-        let annotation = match &self.issue.over_quota {
-            Some(over) => format!("quota:{}:{}", over.kind.name(), over.limit),
-            None => String::new(),
-        };
-        Turn::disregarded(status::QUOTA, annotation)
     }
 
     async fn visit(&self) -> Result<Turn, Halt> {
