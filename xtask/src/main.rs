@@ -8,6 +8,7 @@ use clap::Parser;
 #[cfg(unix)]
 mod bench;
 mod command;
+mod contract;
 mod docs;
 mod documentation;
 mod judges;
@@ -20,8 +21,8 @@ mod repository;
 enum Task {
     /// Build and check the plugins that ship.
     Plugins(plugins::Options),
-    /// Build a plugin crate anywhere on this machine into a component.
-    Component(plugins::outside::Options),
+    /// Hold the plugin contract against its published versions.
+    Contract(contract::Options),
     /// Write the tables in docs/PROFILE.md from the code.
     Docs(docs::Options),
     /// Have other people's tools judge what Opilio writes; installs them from package registries into target/judges.
@@ -46,7 +47,7 @@ fn main() -> ExitCode {
 fn run(task: Task) -> Result<()> {
     match task {
         Task::Plugins(options) => plugins::run(&options),
-        Task::Component(options) => plugins::outside::run(&options),
+        Task::Contract(options) => contract::run(&options),
         Task::Docs(options) => docs::run(&options),
         Task::Judges => judges::run(),
         #[cfg(unix)]

@@ -9,19 +9,15 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use anyhow::{Context, Result, bail, ensure};
+use opilio_build::{Remap, TARGET, Toolchain, cargo, encode, plugin_names};
 use serde::Deserialize;
 
 use self::manifest::{Entry, Manifest};
-use self::toolchain::Toolchain;
 
-mod component;
 mod manifest;
-pub(crate) mod outside;
 mod sources;
-mod toolchain;
 
 /// Options of `cargo xtask plugins`.
 #[derive(clap::Args)]
@@ -208,13 +204,13 @@ fn build(root: &Path, shelf: &Path, plugins: &[Plugin], force: bool) -> Result<(
             None => toolchain.insert(Toolchain::detect()?),
         };
         let module = build_module(root, toolchain, plugin)?;
-        let component = component::encode(&module)
+        let component = encode(&module)
             .with_context(|| format!("making a component of plugins/{}", plugin.name))?;
         let entry = Entry::write(
             shelf,
             &plugin.name,
             &component,
-            component::plugin_names(&module)?,
+            plugin_names(&module)?,
             sources_sha256,
             toolchain.to_string(),
         )?;
@@ -241,12 +237,16 @@ fn build_module(root: &Path, toolchain: &Toolchain, plugin: &Plugin) -> Result<V
         "--profile",
         "plugin",
         "--target",
-        toolchain::TARGET,
+        TARGET,
         "--package",
         &plugin.package,
     ]);
     command.arg("--target-dir").arg(&target);
-    toolchain.prepare(&mut command, root)?;
+    let here = Remap {
+        from: root.to_owned(),
+        to: "opilio".to_owned(),
+    };
+    toolchain.prepare(&mut command, &[here]);
     if let Some(level) = &plugin.opt_level {
         command.env("CARGO_PROFILE_PLUGIN_OPT_LEVEL", level);
     }
@@ -255,10 +255,10 @@ fn build_module(root: &Path, toolchain: &Toolchain, plugin: &Plugin) -> Result<V
         status.success(),
         "plugins/{} does not build for {}",
         plugin.name,
-        toolchain::TARGET
+        TARGET
     );
     let file = target
-        .join(toolchain::TARGET)
+        .join(TARGET)
         .join("plugin")
         .join(plugin.package.replace('-', "_"))
         .with_extension("wasm");
@@ -282,11 +282,6 @@ fn drop_orphans(shelf: &Path, plugins: &[Plugin]) -> Result<()> {
     } else {
         manifest.write(shelf)
     }
-}
-
-/// The cargo that runs us.
-fn cargo() -> Command {
-    Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
 }
 
 #[expect(clippy::print_stdout, reason = "a command's answer")]

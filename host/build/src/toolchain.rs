@@ -8,10 +8,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result, bail};
-
 /// Components need no WASI, so the target has none.
-pub(super) const TARGET: &str = "wasm32-unknown-unknown";
+pub const TARGET: &str = "wasm32-unknown-unknown";
 
 /// Where Debian puts its compiler; rustup's usually hides it in PATH.
 const DEBIAN_RUSTC: &str = "/usr/bin/rustc";
@@ -22,8 +20,25 @@ const LLVM_VERSION_MAX: u32 = 30;
 /// Oldest one; older linkers lack what rustc emits today.
 const LLVM_VERSION_MIN: u32 = 19;
 
-/// A way to compile for [`TARGET`].
-pub(super) struct Toolchain {
+/// No compiler for [`TARGET`].
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "no compiler for {TARGET}: run `rustup target add {TARGET}`, or on Debian install rustc-web, rust-web-src and lld-22"
+)]
+pub struct NoToolchain;
+
+/// A folder on this machine, and what the component calls it: panic messages name source files.
+#[derive(Clone, Debug)]
+pub struct Remap {
+    /// The folder.
+    pub from: PathBuf,
+    /// Its name.
+    pub to: String,
+}
+
+/// A way to compile for [`TARGET`]; shown, it says which.
+#[derive(Clone, Debug)]
+pub struct Toolchain {
     rustc: PathBuf,
     sysroot: PathBuf,
     version: String,
@@ -31,6 +46,7 @@ pub(super) struct Toolchain {
 }
 
 /// Where the target's standard library comes from.
+#[derive(Clone, Debug)]
 enum StandardLibrary {
     /// Installed with the compiler.
     Installed,
@@ -51,7 +67,10 @@ impl fmt::Display for Toolchain {
 
 impl Toolchain {
     /// The first that serves: the compiler in use with the target installed, then Debian's, then either from source.
-    pub(super) fn detect() -> Result<Self> {
+    ///
+    /// # Errors
+    /// None is installed.
+    pub fn detect() -> Result<Self, NoToolchain> {
         let in_use = env::var_os("RUSTC").map_or_else(|| PathBuf::from("rustc"), PathBuf::from);
         let compilers: Vec<Self> = [in_use, PathBuf::from(DEBIAN_RUSTC)]
             .into_iter()
@@ -69,12 +88,7 @@ impl Toolchain {
                 });
             }
         }
-        match from_source {
-            Some(toolchain) => Ok(toolchain),
-            None => bail!(
-                "no compiler for {TARGET}: run `rustup target add {TARGET}`, or on Debian install rustc-web, rust-web-src and lld-22"
-            ),
-        }
+        from_source.ok_or(NoToolchain)
     }
 
     /// A compiler that answers.
@@ -106,17 +120,19 @@ impl Toolchain {
         self.sources().join("library/Cargo.toml").exists()
     }
 
-    /// Makes `command`, a `cargo build`, use this toolchain.
-    pub(super) fn prepare(&self, command: &mut Command, root: &Path) -> Result<()> {
-        // Panic messages name source files: say which, and not where they lie on this machine.
+    /// Makes `command`, a `cargo build`, use this toolchain, and the component name its sources by these names rather
+    /// than by where they lie on this machine.
+    pub fn prepare(&self, command: &mut Command, remaps: &[Remap]) {
         let mut flags = vec![
             "-Ctarget-feature=+simd128".into(),
-            remap(root, "opilio"),
             remap(&self.sources(), "rust"),
         ];
-        for registry in registries()? {
-            flags.push(remap(&registry, "crates"));
-        }
+        flags.extend(remaps.iter().map(|Remap { from, to }| remap(from, to)));
+        flags.extend(
+            registries()
+                .iter()
+                .map(|registry| remap(registry, "crates")),
+        );
         command.env("RUSTC", &self.rustc).env(
             "CARGO_ENCODED_RUSTFLAGS",
             flags.join(&OsString::from("\u{1f}")),
@@ -127,7 +143,6 @@ impl Toolchain {
                 .env("RUSTC_BOOTSTRAP", "1")
                 .env("CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_LINKER", linker);
         }
-        Ok(())
     }
 }
 
@@ -145,19 +160,17 @@ fn remap(from: &Path, to: &str) -> OsString {
     flag
 }
 
-/// Folders in which cargo keeps the sources of dependencies, one per registry.
-fn registries() -> Result<Vec<PathBuf>> {
+/// Folders in which cargo keeps the sources of dependencies, one per registry. None where they are vendored.
+fn registries() -> Vec<PathBuf> {
     let home = env::var_os("CARGO_HOME")
         .map(PathBuf::from)
         .or_else(|| Some(env::home_dir()?.join(".cargo")));
-    let sources = home
-        .context("neither CARGO_HOME nor a home directory")?
-        .join("registry/src");
-    match fs::read_dir(sources) {
-        Ok(folders) => folders.map(|folder| Ok(folder?.path())).collect(),
-        // Vendored dependencies stand in no registry.
-        Err(_) => Ok(Vec::new()),
-    }
+    let Some(Ok(folders)) = home.map(|home| fs::read_dir(home.join("registry/src"))) else {
+        return Vec::new();
+    };
+    folders
+        .filter_map(|folder| Some(folder.ok()?.path()))
+        .collect()
 }
 
 /// LLVM's linker for Wasm, by its plain name or with a version.

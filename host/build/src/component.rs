@@ -1,31 +1,49 @@
 //! From a core module to a component.
 
-use anyhow::{Context, Result, ensure};
 use wit_component::ComponentEncoder;
 
 /// Custom section in which the SDK's `export!` names the component's plugins, one per line.
 const NAMES_SECTION: &[u8] = b"opilio:plugins";
 
+/// Why a module is no plugin.
+#[derive(Debug, thiserror::Error)]
+pub enum ModuleProblem {
+    /// Its interfaces are not described, or not those of a component.
+    #[error("no component can be made of the module: {0}")]
+    Encode(String),
+    /// It was linked without the SDK's macro.
+    #[error("the module names no plugins: does the crate say opilio_plugin::export!(…)?")]
+    NoNames,
+}
+
 /// Makes a component of a module whose custom sections (wit-bindgen's) describe its interfaces.
-pub(super) fn encode(module: &[u8]) -> Result<Vec<u8>> {
+///
+/// # Errors
+/// They do not.
+pub fn encode(module: &[u8]) -> Result<Vec<u8>, ModuleProblem> {
     ComponentEncoder::default()
         .validate(true)
-        .module(module)?
-        .encode()
+        .module(module)
+        .and_then(|encoder| encoder.encode())
+        .map_err(|problem| ModuleProblem::Encode(format!("{problem:#}")))
 }
 
 /// The plugins that `export!` put into the module, in their order.
-pub(super) fn plugin_names(module: &[u8]) -> Result<Vec<String>> {
+///
+/// # Errors
+/// There are none.
+pub fn plugin_names(module: &[u8]) -> Result<Vec<String>, ModuleProblem> {
     let mut names: Vec<String> = Vec::new();
-    let section = custom_section(module, NAMES_SECTION)
-        .context("no plugin names in the module: does it use opilio_plugin::export!?")?;
+    let section = custom_section(module, NAMES_SECTION).unwrap_or_default();
     // A plugin of several kinds stands in it several times.
-    for name in std::str::from_utf8(section)?.lines() {
+    for name in String::from_utf8_lossy(section).lines() {
         if !names.iter().any(|known| known == name) {
             names.push(name.to_owned());
         }
     }
-    ensure!(!names.is_empty(), "the component has no plugins");
+    if names.is_empty() {
+        return Err(ModuleProblem::NoNames);
+    }
     Ok(names)
 }
 

@@ -1,0 +1,172 @@
+//! A plugin crate, anywhere on this machine, compiled and encoded. Its `Cargo.toml` says how it is optimised; it is
+//! built as `release`.
+
+use std::ffi::OsStr;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+use crate::component::{self, ModuleProblem};
+use crate::toolchain::{NoToolchain, Remap, TARGET, Toolchain};
+
+/// Why there is no component.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BuildError {
+    /// Nothing to compile with.
+    #[error(transparent)]
+    Toolchain(#[from] NoToolchain),
+    /// No crate here.
+    #[error("{} is no plugin crate: it has no Cargo.toml", folder.display())]
+    NoCrate {
+        /// The folder.
+        folder: PathBuf,
+    },
+    /// cargo is not installed, or cannot be started.
+    #[error("cannot run cargo; it comes with Rust, from https://rustup.rs or as the package cargo")]
+    Cargo(#[source] io::Error),
+    /// The compiler has said why on standard error.
+    #[error("{} does not build for {TARGET}", folder.display())]
+    Compile {
+        /// The folder.
+        folder: PathBuf,
+    },
+    /// It builds, and no module comes of it.
+    #[error(
+        "{} makes no WebAssembly module: its Cargo.toml needs [lib] crate-type = [\"cdylib\", \"rlib\"]",
+        folder.display()
+    )]
+    NoModule {
+        /// The folder.
+        folder: PathBuf,
+    },
+    /// The module that cargo made cannot be read.
+    #[error("cannot read {}", file.display())]
+    Read {
+        /// The module.
+        file: PathBuf,
+        /// What the system says.
+        #[source]
+        source: io::Error,
+    },
+    /// The module is no plugin.
+    #[error("{}", folder.display())]
+    Module {
+        /// The folder.
+        folder: PathBuf,
+        /// Why not.
+        #[source]
+        problem: ModuleProblem,
+    },
+}
+
+/// What came of a crate.
+#[derive(Clone, Debug)]
+pub struct Built {
+    /// The crate's name, hyphens and all.
+    pub name: String,
+    /// The component.
+    pub component: Vec<u8>,
+    /// The plugins in it, as `export!` names them.
+    pub plugins: Vec<String>,
+}
+
+/// Builds the crate in `folder`. The compiler speaks on standard error.
+///
+/// # Errors
+/// No crate, no compiler, or what the compiler says.
+pub fn build(folder: &Path) -> Result<Built, BuildError> {
+    let here = || folder.to_owned();
+    if !folder.join("Cargo.toml").is_file() {
+        return Err(BuildError::NoCrate { folder: here() });
+    }
+    let toolchain = Toolchain::detect()?;
+    let file = compile(folder, &toolchain)?;
+    let module = std::fs::read(&file).map_err(|source| BuildError::Read {
+        file: file.clone(),
+        source,
+    })?;
+    let of_module = |problem| BuildError::Module {
+        folder: here(),
+        problem,
+    };
+    let stem = file.file_stem().unwrap_or_default();
+    Ok(Built {
+        name: stem.to_string_lossy().replace('_', "-"),
+        component: component::encode(&module).map_err(of_module)?,
+        plugins: component::plugin_names(&module).map_err(of_module)?,
+    })
+}
+
+/// Compiles the crate, and says where cargo put the module.
+fn compile(folder: &Path, toolchain: &Toolchain) -> Result<PathBuf, BuildError> {
+    let mut command = cargo();
+    command.current_dir(folder);
+    command.args(["build", "--lib", "--release", "--target", TARGET]);
+    command.args(["--message-format", "json-render-diagnostics"]);
+    toolchain.prepare(&mut command, &remaps(folder));
+    let output = command.stderr(Stdio::inherit()).output();
+    let output = output.map_err(BuildError::Cargo)?;
+    if !output.status.success() {
+        return Err(BuildError::Compile {
+            folder: folder.to_owned(),
+        });
+    }
+    // Dependencies come first, the crate itself last.
+    String::from_utf8_lossy(&output.stdout)
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Value>(line).ok())
+        .flat_map(|message| message["filenames"].as_array().cloned().unwrap_or_default())
+        .filter_map(|file| file.as_str().map(PathBuf::from))
+        .rfind(|file| file.extension() == Some(OsStr::new("wasm")))
+        .ok_or_else(|| BuildError::NoModule {
+            folder: folder.to_owned(),
+        })
+}
+
+/// The crate, and what it depends on by a path, by the names of their packages. Where cargo cannot tell, the build that
+/// follows says why.
+fn remaps(folder: &Path) -> Vec<Remap> {
+    let output = cargo()
+        .current_dir(folder)
+        .args(["metadata", "--format-version", "1"])
+        .stderr(Stdio::null())
+        .output();
+    let metadata = output
+        .ok()
+        .and_then(|output| serde_json::from_slice::<Value>(&output.stdout).ok())
+        .unwrap_or_default();
+    let packages = metadata["packages"].as_array().cloned().unwrap_or_default();
+    packages
+        .iter()
+        .filter(|package| package["source"].is_null())
+        .filter_map(|package| {
+            let manifest = Path::new(package["manifest_path"].as_str()?);
+            Some(Remap {
+                from: manifest.parent()?.to_owned(),
+                to: package["name"].as_str()?.to_owned(),
+            })
+        })
+        .collect()
+}
+
+/// The cargo that runs us, or the one in `PATH`.
+pub fn cargo() -> Command {
+    Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+
+    #[test]
+    fn a_folder_without_a_crate_is_said_to_be_none() {
+        let folder = std::env::temp_dir().join("opilio-build-no-such-folder");
+        let problem = build(&folder).unwrap_err();
+        assert!(matches!(problem, BuildError::NoCrate { .. }), "{problem}");
+    }
+}
