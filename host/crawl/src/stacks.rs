@@ -283,6 +283,9 @@ fn load_instance(
             ComponentKey::File(path.display().to_string()),
             plugin.clone(),
         ),
+        ComponentOrigin::Image { image, plugin } => {
+            (ComponentKey::File(image.to_string()), plugin.clone())
+        }
     };
     let component = match components.get(&key) {
         Some(component) => component.clone(),
@@ -368,6 +371,7 @@ fn load_component(engine: &Engine, instance: &Instance) -> Result<Component, Str
                 .load(&bytes, &path.display().to_string())
                 .map_err(|problem| chain(&problem))
         }
+        ComponentOrigin::Image { image, .. } => Err(format!("{image} cannot be pulled yet")),
     }
 }
 

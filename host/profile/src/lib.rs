@@ -11,6 +11,7 @@ mod ready;
 
 mod archive;
 mod canonicalization;
+mod component;
 mod dns;
 mod fetch;
 mod frontier;
@@ -54,6 +55,7 @@ mod shape;
 pub use archive::{Archive, ArchiveFile};
 pub use byte_size::{ByteSize, SizeProblem, SizeWritten};
 pub use canonicalization::{CanonicalizationFile, RegexRuleFile, RuleFile, RuleName};
+pub use component::{Component, ComponentProblem, Image};
 pub use count::CountWritten;
 pub use dns::{Dns, DnsFile, HostPattern, Hosts};
 pub use duration::{
@@ -71,7 +73,7 @@ pub use logs::{Logs, LogsFile};
 pub use matching::MatchFile;
 pub use operator::{Operator, OperatorFile};
 pub use overrides::OverrideFile;
-pub use plugins::{Component, Instance, PluginFile, PluginLimits, PluginLimitsFile};
+pub use plugins::{Instance, PluginFile, PluginLimits, PluginLimitsFile};
 pub use politeness::{Politeness, PolitenessFile};
 pub use precedence_file::PrecedenceList;
 pub use profile::{Given, Profile, Strategy};

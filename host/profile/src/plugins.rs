@@ -1,7 +1,7 @@
 //! Instances of plugins: which component, with what settings, within what limits.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use schemars::JsonSchema;
@@ -10,25 +10,30 @@ use serde_json::{Map, Value};
 
 use crate::byte_size::{ByteSize, SizeWritten};
 use crate::check::{Part, nearest, quote};
+use crate::component::{Component, is_plugin_name};
 use crate::duration::DurationWritten;
 use crate::fault::Level;
-
-/// What a component that is embedded in the binary is called by.
-const BUILTIN: &str = "builtin:";
 
 /// An instance of a plugin. Its table's name is what stacks, logs and reports call it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct PluginFile {
-    /// The component: `builtin:NAME` for one that ships, or the path of a `.wasm` file, relative to the profile. Where a
-    /// file holds several plugins, `#NAME` after it says which.
-    #[schemars(extend("examples" = ["builtin:html", "./my-plugin.wasm#name"]))]
+    /// The component: `builtin:NAME` for one that ships; the path of a `.wasm` file, relative to the profile; a folder of
+    /// such files; or `oci://registry/repository:tag` or `…@sha256:DIGEST` for an image in a registry, as `opilio plugin
+    /// push` and `wkg` write them. Where there are several plugins, `#NAME` after it says which.
+    #[schemars(extend("examples" = ["builtin:html", "./my-plugin.wasm#name", "./plugins#name", "oci://registry.example.org/plugins/stories:1.0"]))]
     pub component: String,
 
     /// SHA-256 of the component's file, in hexadecimal. It is refused when it differs. No default: any contents will do,
-    /// which is right while a plugin is being written and wrong afterwards.
+    /// which is right while a plugin is being written and wrong afterwards. (The digest in the name of an image is that
+    /// of its manifest, not this one; either pins it.)
     #[serde(default)]
     pub sha256: Option<String>,
+
+    /// Whether the registry may be asked over plain HTTP. Default `false`: over HTTPS alone, save registries on this
+    /// machine. Nothing over plain HTTP proves who answers, and credentials go in the clear: pin the component.
+    #[serde(default)]
+    pub insecure: bool,
 
     /// The plugin's own settings, as its schema says. Default `{}`: its defaults.
     #[serde(default)]
@@ -65,24 +70,12 @@ pub struct Instance {
     pub component: Component,
     /// SHA-256 that the component's file must have.
     pub sha256: Option<[u8; 32]>,
+    /// Whether its registry may be asked over plain HTTP.
+    pub insecure: bool,
     /// Its settings as written, an object; [`crate::Profile::check_settings`] checks them and fills in defaults.
     pub settings: Value,
     /// What one call may use.
     pub limits: PluginLimits,
-}
-
-/// Where a component comes from.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Component {
-    /// Embedded in the binary, by the plugin's name.
-    Builtin(String),
-    /// A file.
-    File {
-        /// Absolute, or relative to the current folder.
-        path: PathBuf,
-        /// Which of its plugins; none where there should be only one.
-        plugin: Option<String>,
-    },
 }
 
 /// What one call of a plugin may use.
@@ -129,7 +122,7 @@ pub(crate) fn check_all(
 ) -> BTreeMap<String, Instance> {
     let mut instances = BTreeMap::new();
     for (name, file) in files {
-        if !is_instance_name(name) {
+        if !is_plugin_name(name) {
             let problem = format!("not a plugin name: {}", quote(name));
             part.refuse_key(
                 name,
@@ -166,7 +159,12 @@ impl PluginFile {
             }
             digest
         });
-        if matches!(component, Component::File { .. }) && self.sha256.is_none() {
+        let pinned = match &component {
+            Component::Builtin(_) => true,
+            Component::File { .. } => self.sha256.is_some(),
+            Component::Image { image, .. } => self.sha256.is_some() || image.digest().is_some(),
+        };
+        if !pinned {
             let problem = format!("component of {} is not pinned", quote(name));
             part.note(
                 "component",
@@ -175,10 +173,18 @@ impl PluginFile {
                 "add sha256 = \"…\" once it is finished",
             );
         }
+        if self.insecure && !matches!(component, Component::Image { .. }) {
+            part.refuse(
+                "insecure",
+                "the component comes from no registry".to_owned(),
+                "leave this out: it is for components whose name begins with oci://",
+            );
+        }
         Instance {
             name: name.to_owned(),
             component,
             sha256,
+            insecure: self.insecure,
             settings: Value::Object(self.settings.clone()),
             limits: self.limits.check(part.part("limits")),
         }
@@ -190,44 +196,28 @@ impl PluginFile {
         base: &Path,
         builtins: &[String],
     ) -> Component {
-        let written = self.component.trim();
-        if let Some(name) = written.strip_prefix(BUILTIN) {
-            if !builtins.iter().any(|builtin| builtin == name) {
-                let problem = format!("no built-in plugin {}", quote(name));
-                let suggestion = match nearest(name, builtins.iter().map(String::as_str)) {
-                    Some(builtin) => format!("did you mean \"{BUILTIN}{builtin}\"?"),
-                    None => format!("there are: {}", builtins.join(", ")),
-                };
-                part.refuse("component", problem, &suggestion);
+        match Component::parse(&self.component, base) {
+            Ok(component) => {
+                if let Component::Builtin(name) = &component
+                    && !builtins.contains(name)
+                {
+                    let problem = format!("no built-in plugin {}", quote(name));
+                    let suggestion = match nearest(name, builtins.iter().map(String::as_str)) {
+                        Some(builtin) => format!("did you mean \"builtin:{builtin}\"?"),
+                        None => format!("there are: {}", builtins.join(", ")),
+                    };
+                    part.refuse("component", problem, &suggestion);
+                }
+                component
             }
-            return Component::Builtin(name.to_owned());
-        }
-        let (path, plugin) = match written.rsplit_once('#') {
-            Some((path, plugin)) => (path, Some(plugin.to_owned())),
-            None => (written, None),
-        };
-        if path.is_empty() || path.contains("://") || path.contains('\0') {
-            let problem = format!("not a component: {}", quote(&self.component));
-            part.refuse(
-                "component",
-                problem,
-                "write \"builtin:NAME\" or a path such as \"./my-plugin.wasm\"",
-            );
-        }
-        if plugin
-            .as_deref()
-            .is_some_and(|plugin| !is_instance_name(plugin))
-        {
-            let problem = format!("not a plugin name after #: {}", quote(&self.component));
-            part.refuse(
-                "component",
-                problem,
-                "write it as the component describes it: \"./my-plugin.wasm#name\"",
-            );
-        }
-        Component::File {
-            path: base.join(path),
-            plugin,
+            Err(found) => {
+                part.refuse("component", found.problem, &found.remedy);
+                // Stands in until the fault is reported: a profile with a fault is never used.
+                Component::File {
+                    path: base.join(&self.component),
+                    plugin: None,
+                }
+            }
         }
     }
 }
@@ -239,6 +229,7 @@ impl Instance {
             name: name.to_owned(),
             component: Component::Builtin(name.to_owned()),
             sha256: None,
+            insecure: false,
             settings: Value::Object(Map::new()),
             limits,
         }
@@ -248,16 +239,6 @@ impl Instance {
 /// The limits of an instance without a table of its own.
 pub(crate) fn default_limits(part: Part<'_, '_>) -> PluginLimits {
     PluginLimitsFile::default().check(part)
-}
-
-fn is_instance_name(name: &str) -> bool {
-    let word = |word: &str| {
-        !word.is_empty()
-            && word
-                .chars()
-                .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit())
-    };
-    name.len() <= 64 && name.split('-').all(word)
 }
 
 fn parse_sha256(text: &str) -> Option<[u8; 32]> {
