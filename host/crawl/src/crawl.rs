@@ -13,7 +13,7 @@ use jiff::Timestamp;
 use opilio_archive::{Compression, Durability, Repaired, WarcInfo, WriterConfig, Writers};
 use opilio_fetch::{AddressPolicy, Config as FetchConfig, Fetcher, HostTable, Trust};
 use opilio_frontier::{
-    Candidate, Directive, Frontier, Issue, Next, Statistics, Tally, UriRecord, WarcLocation,
+    Candidate, Directive, Frontier, Issue, Next, Quota, Statistics, Tally, UriRecord, WarcLocation,
 };
 use opilio_profile::{Faults, Given, HostPattern, Profile, Seed, Seeds, TlsTrust};
 use opilio_sandbox::{Engine, EngineConfig};
@@ -715,7 +715,7 @@ impl Crawl {
         let documents = self.context.counters.documents.load(Ordering::Relaxed);
         let room =
             |limit: Option<u64>, count: u64| limit.is_none_or(|limit| count + at_work < limit);
-        if !room(limits.documents, documents) {
+        if !room(limits.documents, documents) || self.quota_reached(at_work).is_some() {
             return false;
         }
         if limits.fetched.is_none() && limits.succeeded.is_none() {
@@ -723,6 +723,21 @@ impl Crawl {
         }
         let since = self.since_begin();
         room(limits.fetched, since.fetched) && room(limits.succeeded, since.succeeded)
+    }
+
+    /// Which quota of the whole crawl has been reached, were so many more documents to come in: over all its processes,
+    /// and of time that for which they ran.
+    fn quota_reached(&self, at_work: u64) -> Option<&'static str> {
+        let quota = policy::quota(&self.context.profile.settings().quotas.crawl);
+        if quota == Quota::default() {
+            return None;
+        }
+        let statistics = self.context.frontier().statistics();
+        let ran = Tally {
+            run_time: statistics.run_time,
+            ..statistics.tally
+        };
+        quota.reached(&ran, at_work)
     }
 
     /// What this process has brought in.
@@ -735,6 +750,7 @@ impl Crawl {
             novel: now.novel - before.novel,
             bytes: now.bytes - before.bytes,
             novel_bytes: now.novel_bytes - before.novel_bytes,
+            run_time: now.run_time.saturating_sub(before.run_time),
         }
     }
 
@@ -748,6 +764,9 @@ impl Crawl {
         let bytes = counters.bytes.load(Ordering::Relaxed);
         if limits.bytes.is_some_and(|limit| bytes >= limit.bytes()) {
             return Some(End::ByteLimit);
+        }
+        if let Some(quota) = self.quota_reached(0) {
+            return Some(End::Quota(quota));
         }
         let counted = [limits.fetched, limits.succeeded, limits.novel_documents];
         if counted.iter().all(Option::is_none) && limits.novel_bytes.is_none() {

@@ -101,7 +101,7 @@ fn small(number: u32) -> u16 {
     u16::try_from(number).unwrap_or(u16::MAX)
 }
 
-fn quota(quota: &opilio_profile::Quota) -> Quota {
+pub(crate) fn quota(quota: &opilio_profile::Quota) -> Quota {
     let bytes = |size: Option<ByteSize>| size.map(|size| size.bytes());
     Quota {
         fetched: quota.fetched,
@@ -109,6 +109,7 @@ fn quota(quota: &opilio_profile::Quota) -> Quota {
         novel: quota.novel,
         bytes: bytes(quota.bytes),
         novel_bytes: bytes(quota.novel_bytes),
+        run_time: quota.run_time,
     }
 }
 

@@ -47,6 +47,8 @@ pub enum End {
     DocumentLimit,
     /// The profile's limit on bytes was reached.
     ByteLimit,
+    /// A quota of the whole crawl was reached, by its name in the profile.
+    Quota(&'static str),
     /// The profile's limit on time was reached.
     TimeLimit,
     /// It cannot go on: why, and the remedy.
@@ -90,6 +92,9 @@ impl std::fmt::Display for End {
             End::Stopped => "stopped; the same command goes on from here",
             End::DocumentLimit => "limit of documents reached; the same command goes on from here",
             End::ByteLimit => "limit of bytes reached; the same command goes on from here",
+            End::Quota(which) => {
+                return write!(f, "quota of the crawl reached: {which}; raised, the same command goes on from here");
+            }
             End::TimeLimit => "limit of time reached; the same command goes on from here",
             End::Halted(why) => return write!(f, "halted: {why}"),
         })

@@ -351,7 +351,8 @@ fn visited(issue: &Issue, outlinks: Vec<Candidate>, wait: Option<Duration>) -> O
         }),
         extractor: Some(77),
         outlinks: Some(outlinks.len() as u64),
-        attributes: None,
+        fingerprint: None,
+        kept: Vec::new(),
     };
     Outcome::Succeeded(Box::new(Success {
         visit,

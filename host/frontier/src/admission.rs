@@ -4,8 +4,8 @@ use jiff::Timestamp;
 use opilio_uri::Hop;
 
 use crate::{
-    Candidate, Digests, Directive, Place, RECORD_KEY_BYTES_MAX, Refusal, Scheduled, Standing,
-    UriRecord, Validators,
+    Candidate, Digests, Directive, KeptValues, Place, RECORD_KEY_BYTES_MAX, Refusal, Scheduled,
+    Standing, UriRecord, Validators,
     candidate::is_queue_name,
     change::{self, Change},
     instant::{self, Millis},
@@ -315,7 +315,8 @@ fn create(
         extractor: None,
         outlinks: 0,
         media_type: String::new(),
-        attributes: Vec::new(),
+        fingerprint: None,
+        kept: KeptValues::default(),
         scope: candidate.scope,
         referrers: 0,
         reason: String::new(),

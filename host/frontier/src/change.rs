@@ -1,7 +1,11 @@
 //! What one call does to the store: read through, gathered in memory, written as one atomic batch. Nothing in memory
 //! follows before the batch has been written.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use foldhash::{HashMap, HashMapExt as _};
 
@@ -17,7 +21,7 @@ use crate::{
     politeness,
     queue::{QueueRecord, Turn},
     record::CanonicalKey,
-    store::{Entry, Error, Store, damaged, decode, encode},
+    store::{Entry, Error, Store, damaged, decode, encode, read},
 };
 
 /// Numbers that outlive a process.
@@ -81,6 +85,9 @@ pub(crate) struct Change<'f> {
     tallies: HashMap<Vec<u8>, Tally>,
     pub(crate) embeds: Entries,
     pub(crate) refused: Entries,
+    pub(crate) sites: Entries,
+    /// Sites of which a URI is forgotten, by their range in `uris` and `sites`.
+    pub(crate) left_sites: BTreeSet<(Vec<u8>, Vec<u8>)>,
 }
 
 /// A record that was read or changed.
@@ -157,6 +164,8 @@ impl<'f> Change<'f> {
             tallies: HashMap::new(),
             embeds: Entries::new(),
             refused: Entries::new(),
+            sites: Entries::new(),
+            left_sites: BTreeSet::new(),
         }
     }
 
@@ -526,6 +535,7 @@ impl<'f> Change<'f> {
 
     /// Writes it all in one batch and hands it to the operating system.
     pub(crate) fn write(mut self) -> Result<Written, Error> {
+        self.leave_sites()?;
         let mut turns = Entries::new();
         // Who has just had a turn lines up behind whom it woke.
         let (again, others): (Vec<_>, Vec<_>) = (0..self.queues.len())
@@ -576,6 +586,7 @@ impl<'f> Change<'f> {
             (&self.store.turns, &turns),
             (&self.store.embeds, &self.embeds),
             (&self.store.refused, &self.refused),
+            (&self.store.sites, &self.sites),
         ] {
             for (key, value) in entries {
                 match value {
@@ -619,6 +630,38 @@ impl<'f> Change<'f> {
                 .collect(),
             groups: self.groups,
         })
+    }
+
+    /// What is kept for a site goes with the last URI that is known of it.
+    fn leave_sites(&mut self) -> Result<(), Error> {
+        for (start, end) in std::mem::take(&mut self.left_sites) {
+            let (kept, _) = read(&self.store.sites, &start, &end, usize::MAX)?;
+            if !kept.is_empty() && !self.knows_any(&start, &end)? {
+                self.sites
+                    .extend(kept.into_iter().map(|(key, _)| (key, None)));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether there is a record from `start` on, up to and without `end`, once this is written.
+    fn knows_any(&self, start: &[u8], end: &[u8]) -> Result<bool, Error> {
+        let is_put = self
+            .records
+            .iter()
+            .any(|(key, slot)| slot.record.is_some() && (start..end).contains(&key.as_bytes()));
+        if is_put {
+            return Ok(true);
+        }
+        for guard in self.store.uris.range(start..end) {
+            let key = guard.key()?;
+            let is_removed =
+                std::str::from_utf8(&key).is_ok_and(|key| self.records.contains_key(key));
+            if !is_removed {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Gives a touched queue its place in the line.

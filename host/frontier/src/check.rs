@@ -66,6 +66,8 @@ pub enum Fault {
     StrayCanonical,
     /// A page shows an embed that has no record. The repair removes the note.
     StrayEmbed,
+    /// A value is kept for a site of which no URI is known. The repair removes it.
+    StraySite,
     /// A URI counts other pages that embed it than there are. The repair counts them.
     WrongReferrers,
     /// A number of the statistics is not that of what it counts. The repair counts anew.
@@ -282,6 +284,7 @@ impl Fault {
             Self::NoCanonical => "is not in the index of canonical forms",
             Self::StrayCanonical => "is in the index of canonical forms and has no record",
             Self::StrayEmbed => "is embedded by a page and has no record",
+            Self::StraySite => "is kept for a site of which no URI is known",
             Self::WrongReferrers => "counts other pages that embed it than there are",
             Self::WrongStatistics => "is not the number of what it counts",
         }
@@ -291,7 +294,7 @@ impl Fault {
     #[must_use]
     pub fn remedy(self) -> &'static str {
         match self {
-            Self::Malformed(_) => "removed",
+            Self::Malformed(_) | Self::StraySite => "removed",
             Self::NotInQueue => "put back into its queue",
             Self::InBothOrders => "left waiting",
             Self::Stray | Self::StrayEmbed => "note removed",

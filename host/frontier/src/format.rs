@@ -1,4 +1,4 @@
-//! Format 2 as it lies on the disk, byte for byte. A store outlives the code that wrote it: where one of these fails, the
+//! Format 3 as it lies on the disk, byte for byte. A store outlives the code that wrote it: where one of these fails, the
 //! shape of a stored value has changed, and needs either a new `FORMAT_VERSION` with a migration, or a second `ENCODING`
 //! that `decode` tells from the first.
 
@@ -11,9 +11,10 @@ use opilio_uri::HopPath;
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
-    BytesByNovelty, ContentState, Digests, Directive, Overdue, PastVisit, Place, Politeness,
-    PrecedencePolicy, QueueSettings, Quota, Rejection, Revisits, Standing, Statistics, Strategy,
-    StrippedDigest, Tally, UriRecord, Validators, WarcLocation,
+    BytesByNovelty, ContentState, Digests, Directive, Fingerprint, KeptChange, KeptValue,
+    KeptValues, Overdue, PastVisit, Place, Politeness, PrecedencePolicy, QueueSettings, Quota,
+    Rejection, Revisits, Standing, Statistics, Strategy, StrippedDigest, Tally, UriRecord,
+    Validators, WarcLocation,
     change::{Counters, Issued},
     keys::{self, Rank},
     queue::{QueueRecord, Turn},
@@ -42,6 +43,15 @@ fn second(second: i64) -> Timestamp {
 
 #[test]
 fn a_record_of_a_uri() {
+    let mut kept = KeptValues::default();
+    kept.apply(KeptChange {
+        plugin: "plugin".to_owned(),
+        name: "name".to_owned(),
+        value: Some(KeptValue {
+            version: 17,
+            value: "value".to_owned(),
+        }),
+    });
     let record = UriRecord {
         uri: String::new(),
         queue: "org,a,".to_owned(),
@@ -92,7 +102,11 @@ fn a_record_of_a_uri() {
         extractor: Some(11),
         outlinks: 12,
         media_type: "image/png".to_owned(),
-        attributes: vec![("name".to_owned(), "value".to_owned())],
+        fingerprint: Some(Fingerprint {
+            bytes: vec![4, 5],
+            evaluator: 16,
+        }),
+        kept,
         scope: 13,
         referrers: 14,
         reason: "far".to_owned(),
@@ -101,7 +115,7 @@ fn a_record_of_a_uri() {
     };
     check(
         &record,
-        "01066f72672c612c024c45010d687474703a2f2f612e6f72672f08696d672f40737263010d687474703a2f2f612e6f72672f01010708d00f0001a01fac0201a7060102010300040301904e900301010601010101010101010101010101010101010101010101020202020202020202020202020202020202020208010322652201047468656e0109612e776172632e677a090a75726e3a757569643a31a09c01010b0c09696d6167652f706e6701046e616d650576616c75650d0e036661720303030303030303030303030303030301",
+        "01066f72672c612c024c45010d687474703a2f2f612e6f72672f08696d672f40737263010d687474703a2f2f612e6f72672f01010708d00f0001a01fac0201a7060102010300040301904e900301010601010101010101010101010101010101010101010101020202020202020202020202020202020202020208010322652201047468656e0109612e776172632e677a090a75726e3a757569643a31a09c01010b0c09696d6167652f706e6701020405100106706c7567696e01046e616d65110576616c75650d0e036661720303030303030303030303030303030301",
     );
 }
 
@@ -149,10 +163,12 @@ fn a_queue() {
         balance: -19,
         is_retired: true,
         is_frozen: false,
+        ranked_precedence: Some(20),
+        failed: 21,
     };
     check(
         &record,
-        "010201020304050c0701011009021416180d010e00000f011001093139322e302e322e311101020390030512250100",
+        "010201020304050c0701011009021416180d010e00000f011001093139322e302e322e3111010203900305060012250100011415",
     );
 }
 
@@ -181,13 +197,14 @@ fn the_settings_of_a_queue() {
             novel: Some(16),
             bytes: Some(17),
             novel_bytes: Some(18),
+            run_time: Some(Duration::from_secs(19)),
         },
         host_quota: Quota::default(),
         domain_quota: Quota::default(),
     };
     check(
         &settings,
-        "01000000000000f83f010002000300040005060007000801090a02020b0c010d010167010e010f01100111011200000000000000000000",
+        "01000000000000f83f010002000300040005060007000801090a02020b0c010d010167010e010f011001110112011300000000000000000000000000",
     );
     check(&PrecedencePolicy::Base, "0100");
     check(&PrecedencePolicy::HighestUri, "0101");
@@ -195,7 +212,7 @@ fn the_settings_of_a_queue() {
 
 #[test]
 fn a_tally() {
-    check(&tally(), "01010203900305");
+    check(&tally(), "010102039003050600");
 }
 
 fn tally() -> Tally {
@@ -205,6 +222,7 @@ fn tally() -> Tally {
         novel: 3,
         bytes: 400,
         novel_bytes: 5,
+        run_time: Duration::from_secs(6),
     }
 }
 
@@ -258,6 +276,7 @@ fn the_counters() {
             novel: 35,
             bytes: 36,
             novel_bytes: 37,
+            run_time: Duration::from_secs(38),
         },
     };
     check(
@@ -269,7 +288,7 @@ fn the_counters() {
             refusals: 31,
             withdrawn: 32,
         },
-        "01010200030405060708090a0b0c0d0e0f101112131415161718191a1b0021222324251c1d3c1f20",
+        "01010200030405060708090a0b0c0d0e0f101112131415161718191a1b00212223242526001c1d3c1f20",
     );
 }
 
@@ -321,6 +340,10 @@ fn keys_of_the_orders() {
         (
             keys::embed(&[9; 16], "k"),
             "090909090909090909090909090909096b",
+        ),
+        (
+            keys::site_value("org,a,#8080)/1#http", "p", "n"),
+            "6f72672c612c23383038302970006e",
         ),
         (
             keys::to_canonical_value(1, "abxyc", "abc"),

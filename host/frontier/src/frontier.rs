@@ -13,7 +13,7 @@ use crate::{
     candidate::is_queue_name,
     change::{self, Change, Issued, Written},
     instant::{self, Millis},
-    keys,
+    kept, keys,
     line::{First, Ordering},
     memory::{Busy, Memory},
     politeness,
@@ -147,7 +147,8 @@ impl Frontier {
     /// Takes an issued URI back, with all that its fetch brought, in one batch.
     ///
     /// # Errors
-    /// [`Error::UnknownTicket`], which changes nothing. Where the store fails; then the URI is back in its queue when
+    /// [`Error::UnknownTicket`], and [`Error::Name`] where nothing can be kept under a name: both change nothing. Where the
+    /// store fails; then the URI is back in its queue when
     /// the store is opened again.
     pub fn finished(
         &mut self,
@@ -162,6 +163,10 @@ impl Frontier {
             .get(&number)
             .cloned()
             .ok_or(Error::UnknownTicket(number))?;
+        if let Outcome::Succeeded(success) = &outcome {
+            kept::check_names(&success.visit.kept)?;
+            kept::check_names(&success.kept_for_site)?;
+        }
         self.attempt(|frontier| {
             let (written, finished) = {
                 let mut change = frontier.change(now);

@@ -104,6 +104,35 @@ impl Frontier {
         self.alter_queue(queue, now, |record| record.own_precedence = precedence)
     }
 
+    /// Gives a queue a precedence in place of what its settings and policy say, unless the operator has given it one; none
+    /// takes it away again.
+    ///
+    /// # Errors
+    /// [`Error::Name`] where no queue can have this name. Where the store fails.
+    pub fn rank_queue(
+        &mut self,
+        queue: &str,
+        precedence: Option<u8>,
+        now: Timestamp,
+    ) -> Result<bool, Error> {
+        if !is_queue_name(queue) {
+            return Err(Error::Name { bytes: queue.len() });
+        }
+        self.attempt(|frontier| {
+            let Some(record) = change::read_queue(&frontier.store, queue)? else {
+                return Ok(false);
+            };
+            if record.ranked_precedence != precedence {
+                frontier.applied(now, |change| {
+                    change.queue(queue)?.ranked_precedence = precedence;
+                    // It has not had a turn: among those of its precedence it stays where it is.
+                    change.revise(queue)
+                })?;
+            }
+            Ok(true)
+        })
+    }
+
     /// Queues of this precedence or a higher number give no URI from now on, in this process; none: all give.
     pub fn set_precedence_floor(&mut self, floor: Option<u8>) {
         self.config.precedence_floor = floor;

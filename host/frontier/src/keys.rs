@@ -14,6 +14,7 @@
 //! | `embeds`  | hash of a page (16), record key of an embed           | visits without it              |
 //! | `refused` | hash of a URI (16)                                    | `Rejection`                    |
 //! | `issued`  | ticket                                                | `Issued`                       |
+//! | `sites`   | record key up to `)`, plugin, NUL, name               | `KeptValue`                    |
 //! | `servers` | the caller's names                                    | the caller's bytes             |
 //! | `meta`    | `format`, `counters`, `identity`                      | version, `Counters`, the caller's bytes |
 //!
@@ -232,6 +233,28 @@ pub(crate) fn tally(kind: TallyKind, name: &str) -> Vec<u8> {
     key.push(0);
     key.extend(name.as_bytes());
     key
+}
+
+/// What lies under a record's site, in `sites` as in `uris`: the first key, and the first past all.
+pub(crate) fn site_range(record_key: &str) -> (Vec<u8>, Vec<u8>) {
+    let site = record_key.split(')').next().unwrap_or_default().as_bytes();
+    // `*` comes right after `)`.
+    ([site, b")"].concat(), [site, b"*"].concat())
+}
+
+pub(crate) fn site_value(record_key: &str, plugin: &str, name: &str) -> Vec<u8> {
+    let (mut key, _) = site_range(record_key);
+    key.extend(plugin.as_bytes());
+    key.push(0);
+    key.extend(name.as_bytes());
+    key
+}
+
+/// Plugin and name in a key of `sites`; none where it is malformed.
+pub(crate) fn from_site_value(key: &[u8]) -> Option<(&str, &str)> {
+    let (_, names) = std::str::from_utf8(key).ok()?.split_once(')')?;
+    let (plugin, name) = names.split_once('\0')?;
+    (!plugin.is_empty() && !name.is_empty() && !name.contains('\0')).then_some((plugin, name))
 }
 
 /// Half of it from the authority, so that the links of a page, most of which stay on their site, are looked up side by

@@ -26,6 +26,7 @@ mod frontier;
 mod groups;
 mod hand;
 mod instant;
+mod kept;
 mod keys;
 mod line;
 mod memory;
@@ -55,6 +56,7 @@ pub use checkpoint::{Checkpoint, CheckpointSummary};
 pub use config::Config;
 pub use frontier::Frontier;
 pub use hand::{Known, SweepAction, Swept};
+pub use kept::{Fingerprint, KeptChange, KeptValue, KeptValues};
 pub use outcome::{
     Disposition, Finished, Issue, Next, Outcome, PREREQUISITE_FAILED, Refused, Success, Ticket,
     Transfer,

@@ -2,18 +2,19 @@
 //!
 //! ```text
 //! format   store   store.new   store.old
-//! 1        1       -           -           as it was
-//! 1        1       in part     -           a death here: begun anew
-//! 2        1       2           -           from now on it is the new one
-//! 2        -       2           1
-//! 2        2       -           1           in part: being removed
-//! 2        2       -           -           done
+//! old      old     -           -           as it was
+//! old      old     in part     -           a death here: begun anew
+//! new      old     new         -           from now on it is the new one
+//! new      -       new         old
+//! new      new     -           old         in part: being removed
+//! new      new     -           -           done
 //! ```
 //!
 //! The one step that counts is the format file, which appears whole. Before it the old version of this code still opens the
 //! store; after it no version opens the old database, and [`conclude`] goes on wherever a process has died.
 
 mod format_1;
+mod format_2;
 
 use std::{fs, path::Path};
 
@@ -21,23 +22,30 @@ use fjall::Keyspace;
 
 use crate::{
     Config, Error, FORMAT_VERSION,
-    store::{DATABASE, Store, folder, sync, write_version},
+    store::{DATABASE, Entry, Format, Store, folder, sync, write_version},
 };
 
 const NEW: &str = "store.new";
 const OLD: &str = "store.old";
 
-/// Rewrites a store of format 1, whose lock the caller holds. [`conclude`] is to follow.
-pub(crate) fn migrate(dir: &Path, config: &Config) -> Result<(), Error> {
+/// URIs between two messages of progress.
+const PROGRESS: u64 = 1_000_000;
+
+/// The name of what plugins kept when it had none.
+const NAMELESS: &str = "value";
+
+/// Rewrites a store of an older format, whose lock the caller holds. [`conclude`] is to follow.
+pub(crate) fn migrate(dir: &Path, format: Format, config: &Config) -> Result<(), Error> {
     let path = dir.join(NEW);
     remove(&path)?;
     tracing::info!(
-        "rewriting the frontier's store {} from format 1 to format {FORMAT_VERSION}",
-        dir.display()
+        "rewriting the frontier's store {} from format {} to format {FORMAT_VERSION}",
+        dir.display(),
+        format.number()
     );
-    let old = format_1::Old::open(dir, &dir.join(DATABASE), config.cache_bytes)?;
+    let old = Old::open(dir, format, config.cache_bytes)?;
     let new = Store::open_database(dir, &path, config.cache_bytes, None)?;
-    format_1::rewrite(&old, &new, config)?;
+    old.rewrite(&new, config)?;
     new.persist()?;
     drop(new);
 
@@ -53,6 +61,37 @@ pub(crate) fn migrate(dir: &Path, config: &Config) -> Result<(), Error> {
     drop((old, new));
     sync(dir)?;
     write_version(dir)
+}
+
+/// A database of an older format.
+enum Old {
+    One(format_1::Old),
+    Two(format_2::Old),
+}
+
+impl Old {
+    fn open(dir: &Path, format: Format, cache_bytes: u64) -> Result<Self, Error> {
+        let path = dir.join(DATABASE);
+        Ok(match format {
+            Format::One => Self::One(format_1::Old::open(dir, &path, cache_bytes)?),
+            Format::Two => Self::Two(format_2::Old::open(dir, &path, cache_bytes)?),
+        })
+    }
+
+    fn rewrite(&self, new: &Store, config: &Config) -> Result<(), Error> {
+        match self {
+            Self::One(old) => format_1::rewrite(old, new, config),
+            Self::Two(old) => format_2::rewrite(old, new),
+        }
+    }
+
+    /// Keyspaces that must have as many entries after rewriting as before.
+    fn counterparts<'s>(&'s self, new: &'s Store) -> Vec<(&'s Keyspace, &'s Keyspace)> {
+        match self {
+            Self::One(old) => old.counterparts(new),
+            Self::Two(old) => old.counterparts(new),
+        }
+    }
 }
 
 /// Puts the rewritten database in the place of the old one, as far as that has not been done.
@@ -71,6 +110,13 @@ pub(crate) fn conclude(dir: &Path) -> Result<(), Error> {
         );
     }
     remove(&old)
+}
+
+fn entries(keyspace: &Keyspace) -> impl Iterator<Item = Result<Entry, Error>> {
+    keyspace.iter().map(|guard| {
+        let (key, value) = guard.into_inner()?;
+        Ok((key.to_vec(), value.to_vec()))
+    })
 }
 
 /// Reads a keyspace to its end, and with it every block's checksum.

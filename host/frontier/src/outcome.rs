@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use opilio_uri::Uri;
 
-use crate::{Candidate, OverQuota, Scheduled, Strategy, UriRecord, Visit};
+use crate::{Candidate, KeptChange, OverQuota, Scheduled, Strategy, UriRecord, Visit};
 
 /// Fetch status of a URI that was put back for its prerequisites more often than
 /// [`Config::max_deferrals`](crate::Config::max_deferrals) allows.
@@ -134,6 +134,8 @@ pub struct Success {
     pub refresh_embeds: bool,
     /// What the scope refused of the page's links.
     pub refused: Vec<Refused>,
+    /// What plugins keep for the URI's site from now on. What others finish later stands over it.
+    pub kept_for_site: Vec<KeptChange>,
     /// What was sent and received.
     pub transfer: Transfer,
 }

@@ -50,6 +50,10 @@ pub(crate) struct QueueRecord {
     pub(crate) is_retired: bool,
     /// By the operator's hand, for a while.
     pub(crate) is_frozen: bool,
+    /// What the caller's ranking last gave it, in place of what settings and policy say.
+    pub(crate) ranked_precedence: Option<u8>,
+    /// URIs it has issued that could not be fetched, prerequisites left out.
+    pub(crate) failed: u64,
 }
 
 /// A queue's place in the line of queues.
@@ -134,8 +138,8 @@ impl QueueRecord {
 
     /// The precedence that settings, policy and operator give it now.
     pub(crate) fn computed_precedence(&self, config: &Config) -> u8 {
-        if let Some(own) = self.own_precedence {
-            return own;
+        if let Some(given) = self.own_precedence.or(self.ranked_precedence) {
+            return given;
         }
         let settings = self.settings(config);
         let added = match &settings.precedence_policy {
@@ -262,6 +266,8 @@ pub struct QueueReport {
     pub in_process: u64,
     /// Queues of a lower number go first.
     pub precedence: u8,
+    /// Of the best of its URIs that are ready; none where none is.
+    pub best: Option<u8>,
     /// Politeness, back-off and bandwidth let it issue again then; none before its first fetch.
     pub next_ready: Option<Timestamp>,
     /// When it can give a URI; none when it has none to give.
@@ -274,6 +280,8 @@ pub struct QueueReport {
     pub group: Option<String>,
     /// Turns completed, however they ended.
     pub finished: u64,
+    /// Of these, URIs that could not be fetched, prerequisites left out.
+    pub failed: u64,
     /// What it brought in.
     pub tally: Tally,
     /// Cost so far.
@@ -369,12 +377,14 @@ impl QueueReport {
             waiting: record.waiting,
             in_process: busy.map_or(0, |busy| busy.slots.len() as u64),
             precedence: record.precedence,
+            best: record.ready.first().map(|(precedence, _)| *precedence),
             next_ready: (next_ready != Millis::MIN).then(|| instant::timestamp(next_ready)),
             wake: record.turn.map(|turn| instant::timestamp(turn.wake)),
             failures: record.failures,
             crawl_delay: record.crawl_delay,
             group: record.group(config).map(str::to_owned),
             finished: record.finished,
+            failed: record.failed,
             tally: record.tally,
             spent: record.spent,
             settings: record.settings(config).clone(),
@@ -418,8 +428,11 @@ mod tests {
         assert_eq!(record.computed_precedence(&config), 7);
         record.remove_ready(4);
         assert_eq!(record.computed_precedence(&config), 10);
+        record.ranked_precedence = Some(2);
+        assert_eq!(record.computed_precedence(&config), 2);
         record.own_precedence = Some(1);
         assert_eq!(record.computed_precedence(&config), 1);
+        record.ranked_precedence = None;
         config.queue.precedence = 250;
         record.own_precedence = None;
         assert_eq!(record.computed_precedence(&config), u8::MAX);

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use opilio_uri::HopPath;
 use serde::{Deserialize, Serialize};
 
-use crate::{Directive, Strategy, instant};
+use crate::{Directive, Fingerprint, KeptChange, KeptValues, Strategy, instant};
 
 /// One URI's record. Times are kept to the millisecond.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -65,8 +65,10 @@ pub struct UriRecord {
     pub outlinks: u64,
     /// Lower-case, without parameters; empty before the first success.
     pub media_type: String,
-    /// What plugins keep with the URI, under their names.
-    pub attributes: Vec<(String, String)>,
+    /// Of the last version that came with digests, where a change evaluator made one.
+    pub fingerprint: Option<Fingerprint>,
+    /// What plugins keep with the URI.
+    pub kept: KeptValues,
     /// Hash of the scope that let it in, as the caller has it; 0 where none did.
     pub scope: u64,
     /// Pages of other domains that embed it, as far as they are visited again.
@@ -153,8 +155,10 @@ pub struct Visit {
     pub extractor: Option<u64>,
     /// Links found, where it was extracted.
     pub outlinks: Option<u64>,
-    /// Replaces the attributes; none leaves what is known.
-    pub attributes: Option<Vec<(String, String)>>,
+    /// Of a version that comes with digests; where these come without one, the one before is gone too.
+    pub fingerprint: Option<Fingerprint>,
+    /// What plugins keep with the URI from now on.
+    pub kept: Vec<KeptChange>,
 }
 
 /// A completed turn of the past.

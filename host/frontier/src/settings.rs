@@ -75,8 +75,9 @@ pub enum PrecedencePolicy {
     SuccessCounts(Vec<u64>),
 }
 
-/// Limits of documents and bytes; none is no limit. Prerequisites do not count. Numbers of documents are kept before the
-/// fetch that would exceed them; bytes and novelty are known after it, so the document that crosses the line is the last.
+/// Limits of documents, bytes and time; none is no limit. Prerequisites do not count. Numbers of documents are kept before
+/// the fetch that would exceed them; bytes, novelty and time are known after it, so the document that crosses the line is
+/// the last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Quota {
     /// Responses of any status, those that are tried again left out.
@@ -89,11 +90,14 @@ pub struct Quota {
     pub bytes: Option<u64>,
     /// Bytes of content found new or changed.
     pub novel_bytes: Option<u64>,
+    /// What exchanges may take, added up, those included that failed or are tried again.
+    pub run_time: Option<Duration>,
 }
 
 impl Quota {
     /// Which limit `tally` has reached, were `in_process` more documents to come in, each a new success.
-    pub(crate) fn reached(&self, tally: &Tally, in_process: u64) -> Option<&'static str> {
+    #[must_use]
+    pub fn reached(&self, tally: &Tally, in_process: u64) -> Option<&'static str> {
         let is_reached = |limit: Option<u64>, count: u64| limit.is_some_and(|limit| count >= limit);
         [
             ("fetched", self.fetched, tally.fetched + in_process),
@@ -105,6 +109,10 @@ impl Quota {
         .into_iter()
         .find(|(_, limit, count)| is_reached(*limit, *count))
         .map(|(name, ..)| name)
+        .or_else(|| {
+            let is_spent = |limit: Duration| tally.run_time >= limit;
+            self.run_time.is_some_and(is_spent).then_some("run-time")
+        })
     }
 
     pub(crate) fn is_none(&self) -> bool {

@@ -3,16 +3,17 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
+use opilio_uri::Uri;
 
 use crate::{
     Candidate, ContentState, Directive, Disposition, Error, Frontier, Outcome, PREREQUISITE_FAILED,
-    PastVisit, Place, Refused, Scheduled, Standing, Strategy, Success, Transfer, UriRecord,
+    PastVisit, Place, Refused, Scheduled, Standing, Strategy, Success, Tally, Transfer, UriRecord,
     admission::{Origin, admit},
     change::{self, Change},
     embeds,
     frontier::{is_prerequisite, uri_of},
     instant::{self, Millis},
-    keys::Rank,
+    keys::{self, Rank},
     memory::Busy,
     politeness, rejection,
     store::damaged,
@@ -37,6 +38,7 @@ impl Frontier {
             )
         })?;
         let mut turn = Turn {
+            uri: uri_of(busy.record_key.as_bytes())?,
             change,
             busy,
             record,
@@ -70,6 +72,7 @@ impl Frontier {
 struct Turn<'t, 'f> {
     change: &'t mut Change<'f>,
     busy: &'t Busy,
+    uri: Uri,
     record: UriRecord,
     /// Where it stands in `ready`.
     rank: Rank,
@@ -85,12 +88,14 @@ impl Turn<'_, '_> {
             | Outcome::Failed { transfer, .. } => *transfer,
             Outcome::Deferred { .. } | Outcome::OutOfScope { .. } => None,
         };
-        let key = self.busy.record_key.as_bytes();
         let Some(Transfer { duration, bytes }) = transfer else {
             return Ok(());
         };
-        if politeness::is_free(uri_of(key)?.as_str()) {
+        if politeness::is_free(self.uri.as_str()) {
             return Ok(());
+        }
+        if !is_prerequisite(&self.uri, &self.record) {
+            self.count_time(duration)?;
         }
         let Busy {
             queue, slot, group, ..
@@ -117,6 +122,18 @@ impl Turn<'_, '_> {
         Ok(())
     }
 
+    /// Adds to the run time of what the URI counts for.
+    fn count_time(&mut self, duration: Duration) -> Result<(), Error> {
+        let change = &mut *self.change;
+        let add = |tally: &mut Tally| tally.run_time = tally.run_time.saturating_add(duration);
+        add(&mut change.queue(&self.busy.queue)?.tally);
+        add(&mut change.counters.statistics.tally);
+        for key in &self.busy.tallies {
+            add(change.tally(key)?);
+        }
+        Ok(())
+    }
+
     fn succeed(mut self, success: Success) -> Result<Settled, Error> {
         let Success {
             visit,
@@ -126,11 +143,11 @@ impl Turn<'_, '_> {
             outlinks,
             refresh_embeds,
             refused,
+            kept_for_site,
             transfer: _,
         } = success;
-        let uri = uri_of(self.busy.record_key.as_bytes())?;
         let is_first = self.record.standing != Standing::Succeeded && self.record.visits == 0;
-        let is_counted = !is_prerequisite(&uri, &self.record);
+        let is_counted = !is_prerequisite(&self.uri, &self.record);
         let (state, bytes) = (visit.state, visit.size.unwrap_or(0));
         let was_extracted = visit.outlinks.is_some();
         let queue = self.change.queue(&self.busy.queue)?;
@@ -165,13 +182,15 @@ impl Turn<'_, '_> {
         };
         let keeps_embeds = self.record.strategy.revisits() && self.change.config.fade_after > 0;
         let embeds = if keeps_embeds && was_extracted {
-            embeds::foreign(&uri, &outlinks)
+            embeds::foreign(&self.uri, &outlinks)
         } else {
             Vec::new()
         };
         let cost = self.record.cost.into();
         let disposition = self.complete(wait, if is_counted { cost } else { 0 })?;
-        rejection::remember(self.change, uri.as_str(), refused)?;
+        self.change
+            .keep_for_site(&self.busy.record_key, kept_for_site)?;
+        rejection::remember(self.change, self.uri.as_str(), refused)?;
         let scheduled = admit(self.change, outlinks, origin)?;
         if keeps_embeds {
             let state = if was_extracted {
@@ -282,10 +301,12 @@ impl Turn<'_, '_> {
         self.change.stand(&mut self.record, Standing::Failed);
         self.record.reason.clear();
         let wait = self.probe_wait();
-        let uri = uri_of(self.busy.record_key.as_bytes())?;
-        let cost = match is_prerequisite(&uri, &self.record) {
+        let cost = match is_prerequisite(&self.uri, &self.record) {
             true => 0,
-            false => u64::from(self.record.cost) + u64::from(self.change.config.error_penalty),
+            false => {
+                self.change.queue(&self.busy.queue)?.failed += 1;
+                u64::from(self.record.cost) + u64::from(self.change.config.error_penalty)
+            }
         };
         self.complete(wait, cost)
     }
@@ -339,8 +360,8 @@ impl Turn<'_, '_> {
         let Busy {
             record_key, queue, ..
         } = self.busy;
-        let uri = uri_of(record_key.as_bytes())?;
         let via = self.record.via.clone().unwrap_or_default();
+        let uri = self.uri;
         rejection::remember(self.change, &via, vec![Refused { uri, reason }])?;
         self.change.take_ready(queue, self.rank)?;
         self.change.queue(queue)?.finished += 1;
@@ -377,6 +398,7 @@ impl Change<'_> {
         let discovered = &mut self.counters.statistics.discovered;
         *discovered = discovered.saturating_sub(1);
         embeds::forget(self, record_key)?;
+        self.left_sites.insert(keys::site_range(record_key));
         self.remove(record_key, &record);
         Ok(())
     }

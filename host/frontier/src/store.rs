@@ -1,4 +1,4 @@
-//! The store: a folder with a lock, a format version in plain text, and a fjall database of thirteen keyspaces. It knows
+//! The store: a folder with a lock, a format version in plain text, and a fjall database of fourteen keyspaces. It knows
 //! bytes, not meanings; `keys.rs` has the layout.
 //!
 //! ```text
@@ -32,7 +32,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use crate::{Config, migrate};
 
 /// The format this code reads and writes.
-pub const FORMAT_VERSION: u32 = 2;
+pub const FORMAT_VERSION: u32 = 3;
 
 /// First byte of every value that `postcard` encodes, so that a value can change its shape without its neighbours.
 const ENCODING: u8 = 1;
@@ -161,6 +161,7 @@ pub(crate) struct Store {
     pub(crate) tallies: Keyspace,
     pub(crate) embeds: Keyspace,
     pub(crate) refused: Keyspace,
+    pub(crate) sites: Keyspace,
     pub(crate) servers: Keyspace,
     pub(crate) meta: Keyspace,
     pub(crate) database: Database,
@@ -173,10 +174,27 @@ pub(crate) struct Store {
 pub(crate) enum Version {
     /// There is none, or one that was never finished.
     Missing,
-    /// Format 1, which is rewritten on opening.
-    One,
+    /// An older format, which is rewritten on opening.
+    Older(Format),
     /// The format of this code.
     Current,
+}
+
+/// Older formats.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Format {
+    One,
+    Two,
+}
+
+impl Format {
+    /// What the format file says.
+    pub(crate) fn number(self) -> u32 {
+        match self {
+            Self::One => 1,
+            Self::Two => 2,
+        }
+    }
 }
 
 impl Store {
@@ -188,7 +206,7 @@ impl Store {
         let lock = lock(dir)?;
         match version(dir)? {
             Version::Missing => return Self::finish(dir, Self::begin(dir, config, lock)?),
-            Version::One => migrate::migrate(dir, config)?,
+            Version::Older(format) => migrate::migrate(dir, format, config)?,
             Version::Current => {}
         }
         migrate::conclude(dir)?;
@@ -203,10 +221,10 @@ impl Store {
                     dir: dir.to_owned(),
                 });
             }
-            Version::One => {
+            Version::Older(format) => {
                 return Err(Error::OtherVersion {
                     dir: dir.to_owned(),
-                    written: "1".to_owned(),
+                    written: format.number().to_string(),
                 });
             }
             Version::Current => {}
@@ -223,7 +241,7 @@ impl Store {
         let lock = lock(dir)?;
         match version(dir)? {
             Version::Missing => Self::begin(dir, config, lock),
-            Version::One | Version::Current => Err(Error::Exists {
+            Version::Older(_) | Version::Current => Err(Error::Exists {
                 dir: dir.to_owned(),
             }),
         }
@@ -303,6 +321,7 @@ impl Store {
                 tallies: database.keyspace("tallies", || looked_up(4 * 1024))?,
                 embeds: database.keyspace("embeds", scanned)?,
                 refused: database.keyspace("refused", || looked_up(4 * 1024))?,
+                sites: database.keyspace("sites", scanned)?,
                 servers: database.keyspace("servers", || looked_up(4 * 1024))?,
                 meta: database.keyspace("meta", || looked_up(4 * 1024))?,
                 database,
@@ -325,7 +344,7 @@ impl Store {
     }
 
     /// How many keyspaces a database of this format has.
-    const KEYSPACES: usize = 13;
+    const KEYSPACES: usize = 14;
 
     /// All keyspaces.
     pub(crate) fn keyspaces(&self) -> [&Keyspace; Self::KEYSPACES] {
@@ -341,6 +360,7 @@ impl Store {
             &self.tallies,
             &self.embeds,
             &self.refused,
+            &self.sites,
             &self.servers,
             &self.meta,
         ]
@@ -495,8 +515,13 @@ pub(crate) fn version(dir: &Path) -> Result<Version, Error> {
         Ok(written) => {
             let written = String::from_utf8_lossy(&written).trim().to_owned();
             match written.as_str() {
-                "1" => Ok(Version::One),
+                "1" => Ok(Version::Older(Format::One)),
+                "2" => Ok(Version::Older(Format::Two)),
                 written if written == FORMAT_VERSION.to_string() => Ok(Version::Current),
+                "" => Err(Error::Torn {
+                    dir: dir.to_owned(),
+                    file: "format".into(),
+                }),
                 _ => Err(Error::OtherVersion {
                     dir: dir.to_owned(),
                     written,

@@ -1,10 +1,12 @@
 //! What queues, hosts, domains and sources have brought in: what quotas are held against.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 
 use crate::ContentState;
 
-/// Documents and bytes so far. Prerequisites do not count.
+/// Documents, bytes and time so far. Prerequisites do not count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Tally {
     /// Responses of any status, those that are tried again left out.
@@ -17,6 +19,8 @@ pub struct Tally {
     pub bytes: u64,
     /// Bytes of content found new or changed.
     pub novel_bytes: u64,
+    /// What exchanges took, added up, those included that failed or are tried again.
+    pub run_time: Duration,
 }
 
 impl Tally {

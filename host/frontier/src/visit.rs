@@ -24,7 +24,8 @@ pub(crate) fn note(
         archived,
         extractor,
         outlinks,
-        attributes,
+        fingerprint,
+        kept,
     } = visit;
 
     record.visits += 1;
@@ -59,15 +60,18 @@ pub(crate) fn note(
     if !media_type.is_empty() {
         record.media_type = media_type;
     }
-    record.digests = digests.unwrap_or(record.digests);
+    if let Some(digests) = digests {
+        record.digests = digests;
+        record.fingerprint = fingerprint;
+    }
     if let Some(validators) = validators {
         record.validators = validators;
     }
     record.archived = archived.or_else(|| record.archived.take());
     record.extractor = extractor.or(record.extractor);
     record.outlinks = outlinks.unwrap_or(record.outlinks);
-    if let Some(attributes) = attributes {
-        record.attributes = attributes;
+    for change in kept {
+        record.kept.apply(change);
     }
 }
 

@@ -1,14 +1,18 @@
 //! How much is fetched of one queue, host, domain or seed.
 
+use std::time::Duration;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::byte_size::{ByteSize, SizeWritten};
 use crate::check::Part;
 use crate::count::CountWritten;
+use crate::duration::DurationWritten;
 
-/// How much is fetched of each queue, host, domain or source seed; robots.txt and DNS do not count. Numbers are looked at
-/// before a fetch that would exceed them, bytes and novelty with the document that crosses them. For the crawl as a whole see `[limits]`.
+/// How much is fetched of each queue, host, domain or source seed, and in all; robots.txt and DNS do not count. Numbers are looked at
+/// before a fetch that would exceed them, bytes, novelty and time with the document that crosses
+/// them. `[limits]` count for one process of a crawl alone.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct QuotasFile {
@@ -20,6 +24,8 @@ pub struct QuotasFile {
     pub domain: QuotaFile,
     /// Of each seed, with all that was found from it.
     pub source: QuotaFile,
+    /// Of the crawl as a whole, counted over all its processes; its time is that for which it ran.
+    pub crawl: QuotaFile,
 }
 
 /// How much is fetched.
@@ -36,9 +42,11 @@ pub struct QuotaFile {
     pub bytes: SizeWritten,
     /// Bytes of documents whose content was new or changed. Default `"none"`: no limit; a site is fetched whole.
     pub novel_bytes: SizeWritten,
+    /// What fetches took, added up, those included that failed. Default `"none"`: no limit; a site is fetched whole.
+    pub run_time: DurationWritten,
 }
 
-/// How much is fetched of each queue, host, domain or source seed.
+/// How much is fetched of each queue, host, domain or source seed, and in all.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Quotas {
     /// Of each queue.
@@ -49,6 +57,8 @@ pub struct Quotas {
     pub domain: Quota,
     /// Of each seed, with all that was found from it. The same for every queue.
     pub source: Quota,
+    /// Of the crawl as a whole, over all its processes.
+    pub crawl: Quota,
 }
 
 /// How much is fetched; none means no limit.
@@ -64,6 +74,8 @@ pub struct Quota {
     pub bytes: Option<ByteSize>,
     /// Bytes of documents whose content was new or changed.
     pub novel_bytes: Option<ByteSize>,
+    /// What fetches took, added up, those included that failed.
+    pub run_time: Option<Duration>,
 }
 
 impl Default for QuotaFile {
@@ -74,6 +86,7 @@ impl Default for QuotaFile {
             novel: "none".into(),
             bytes: "none".into(),
             novel_bytes: "none".into(),
+            run_time: "none".into(),
         }
     }
 }
@@ -85,6 +98,7 @@ impl QuotasFile {
             host: self.host.check(part.part("host")),
             domain: self.domain.check(part.part("domain")),
             source: self.source.check(part.part("source")),
+            crawl: self.crawl.check(part.part("crawl")),
         }
     }
 }
@@ -97,6 +111,7 @@ impl QuotaFile {
             novel: part.count_limit("novel", &self.novel),
             bytes: part.size_limit("bytes", &self.bytes),
             novel_bytes: part.size_limit("novel-bytes", &self.novel_bytes),
+            run_time: part.duration_limit("run-time", &self.run_time),
         }
     }
 }

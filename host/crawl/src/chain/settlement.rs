@@ -375,7 +375,8 @@ impl Chain<'_> {
                 .extracted_by
                 .filter(|by| *by != found::NOT_EXTRACTED)
                 .map(|_| reading.extracted.links.len() as u64),
-            attributes: None,
+            fingerprint: None,
+            kept: Vec::new(),
         }
     }
 

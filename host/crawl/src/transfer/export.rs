@@ -135,7 +135,7 @@ mod tests {
                 r#""etag":"\"e\"","archived":{"file":"a.warc.gz","offset":9,"record_id":"urn:uuid:1","#,
                 r#""date":"2026-11-20T12:34:56.789Z"},"extractor":"0000000000000def","outlinks":3,"referrers":0,"#,
                 r#""history":[{"at":"2026-11-21T12:00:00Z","status":200,"content":"new","size":1234}],"#,
-                r#""attributes":{"plugin":"value"}}"#,
+                r#""attributes":{"plugin":{"name":"value"}}}"#,
             )]
         );
     }
@@ -168,7 +168,7 @@ mod tests {
             concat!(
                 r#"{"queue":"org,example,","state":"ready","ready":1,"waiting":0,"in_process":0,"precedence":3,"#,
                 r#""wake":"2026-11-20T12:00:00Z","failures":0,"finished":0,"#,
-                r#""fetched":0,"succeeded":0,"novel":0,"bytes":0,"novel_bytes":0,"spent":0}"#,
+                r#""fetched":0,"succeeded":0,"novel":0,"bytes":0,"novel_bytes":0,"run_time_ms":0,"spent":0}"#,
                 "\n"
             )
         );

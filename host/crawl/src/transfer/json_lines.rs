@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use opilio_archive::Digest;
 use opilio_frontier::{
-    ContentState, Directive, PastVisit, Place, QueueReport, Standing, Strategy, UriRecord,
-    WarcLocation,
+    ContentState, Directive, KeptValues, PastVisit, Place, QueueReport, Standing, Strategy,
+    UriRecord, WarcLocation,
 };
 use opilio_uri::HopPath;
 use serde::{Deserialize, Serialize};
@@ -72,7 +72,7 @@ pub(super) struct UriLine {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     history: Vec<VisitLine>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    attributes: BTreeMap<String, String>,
+    attributes: BTreeMap<String, BTreeMap<String, String>>,
 }
 
 #[derive(Debug, Serialize)]
@@ -147,9 +147,21 @@ impl From<UriRecord> for UriLine {
             outlinks: record.outlinks,
             referrers: record.referrers,
             history: record.history.iter().map(VisitLine::from).collect(),
-            attributes: record.attributes.into_iter().collect(),
+            attributes: attributes(&record.kept),
         }
     }
+}
+
+/// By plugin and name.
+fn attributes(kept: &KeptValues) -> BTreeMap<String, BTreeMap<String, String>> {
+    let mut attributes = BTreeMap::<_, BTreeMap<_, _>>::new();
+    for (plugin, name, kept) in kept.iter() {
+        attributes
+            .entry(plugin.to_owned())
+            .or_default()
+            .insert(name.to_owned(), kept.value.clone());
+    }
+    attributes
 }
 
 impl From<WarcLocation> for ArchivedLine {
@@ -219,6 +231,7 @@ pub(super) struct QueueLine {
     novel: u64,
     bytes: u64,
     novel_bytes: u64,
+    run_time_ms: u64,
     spent: u64,
 }
 
@@ -245,6 +258,7 @@ impl From<QueueReport> for QueueLine {
             novel: report.tally.novel,
             bytes: report.tally.bytes,
             novel_bytes: report.tally.novel_bytes,
+            run_time_ms: u64::try_from(report.tally.run_time.as_millis()).unwrap_or(u64::MAX),
             spent: report.spent,
         }
     }

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use opilio_frontier::{
-    Candidate, Config, ContentState, Digests, Frontier, Next, Outcome, Strategy, StrippedDigest,
-    Success, Transfer, Validators, Visit, WarcLocation,
+    Candidate, Config, ContentState, Digests, Frontier, KeptChange, KeptValue, Next, Outcome,
+    Strategy, StrippedDigest, Success, Transfer, Validators, Visit, WarcLocation,
 };
 use opilio_uri::{HopPath, Uri};
 use tempfile::TempDir;
@@ -154,6 +154,14 @@ pub(super) fn archived(status: i32, media_type: &str) -> Visit {
         }),
         extractor: Some(0xdef),
         outlinks: Some(3),
-        attributes: Some(vec![("plugin".to_owned(), "value".to_owned())]),
+        fingerprint: None,
+        kept: vec![KeptChange {
+            plugin: "plugin".to_owned(),
+            name: "name".to_owned(),
+            value: Some(KeptValue {
+                version: 1,
+                value: "value".to_owned(),
+            }),
+        }],
     }
 }

@@ -2,8 +2,9 @@
 
 use super::{Check, Fault, records::CanonicalSet};
 use crate::{
-    Error, Rejection, Tally,
+    Error, KeptValue, Rejection, Tally,
     instant::Millis,
+    keys,
     store::{Entry, decode},
 };
 
@@ -31,7 +32,38 @@ impl Check<'_> {
         self.counted.refused = self.readable("refused", |(key, value)| {
             decode::<Rejection>("a refusal", key, value).is_ok()
         })?;
+        self.sites()?;
         self.write()
+    }
+
+    /// Looks for what is kept for sites of which nothing is known.
+    fn sites(&mut self) -> Result<(), Error> {
+        let mut last: Option<(String, bool)> = None;
+        for guard in self.store.sites.iter() {
+            let (key, value) = guard.into_inner()?;
+            let is_readable = keys::from_site_value(&key).is_some()
+                && decode::<KeptValue>("a value kept for a site", &key, &value).is_ok();
+            if !is_readable {
+                self.found(Fault::Malformed("sites"), &key);
+                self.mend("sites", &key, None)?;
+                continue;
+            }
+            let text = String::from_utf8_lossy(&key);
+            let site = text.split(')').next().unwrap_or_default();
+            let is_known = match &last {
+                Some((other, is_known)) if other == site => *is_known,
+                _ => {
+                    let (start, end) = keys::site_range(site);
+                    self.store.uris.range(start..end).next().is_some()
+                }
+            };
+            last = Some((site.to_owned(), is_known));
+            if !is_known {
+                self.found(Fault::StraySite, &key);
+                self.mend("sites", &key, None)?;
+            }
+        }
+        Ok(())
     }
 
     /// How many entries of a keyspace can be read.

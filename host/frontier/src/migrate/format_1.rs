@@ -12,10 +12,11 @@ use jiff::Timestamp;
 use opilio_uri::HopPath;
 use serde::{Deserialize, Serialize};
 
+use super::{NAMELESS, PROGRESS, entries};
 use crate::{
-    BytesByNovelty, Config, ContentState, Digests, Directive, Error, PastVisit, Place, Politeness,
-    QueueSettings, Revisits, Standing, Statistics, Strategy, Tally, UriRecord, Validators,
-    WarcLocation,
+    BytesByNovelty, Config, ContentState, Digests, Directive, Error, KeptChange, KeptValue,
+    KeptValues, PastVisit, Place, Politeness, QueueSettings, Revisits, Standing, Statistics,
+    Strategy, Tally, UriRecord, Validators, WarcLocation,
     change::{Counters, Issued},
     frontier::{is_prerequisite, uri_of},
     instant::{self, Millis},
@@ -27,9 +28,6 @@ use crate::{
 
 /// How many keyspaces a database of format 1 has.
 const KEYSPACES: usize = 9;
-
-/// URIs between two messages of progress.
-const PROGRESS: u64 = 1_000_000;
 
 /// Cost that format 1 would have charged a URI, had it charged any.
 const COST: u8 = 1;
@@ -74,8 +72,8 @@ impl Old {
     }
 
     /// Keyspaces that must have as many entries after rewriting as before.
-    pub(super) fn counterparts<'s>(&'s self, new: &'s Store) -> [(&'s Keyspace, &'s Keyspace); 9] {
-        [
+    pub(super) fn counterparts<'s>(&'s self, new: &'s Store) -> Vec<(&'s Keyspace, &'s Keyspace)> {
+        vec![
             (&self.uris, &new.uris),
             (&self.canon, &new.canon),
             (&self.ready, &new.ready),
@@ -89,7 +87,7 @@ impl Old {
     }
 }
 
-/// Fills an empty database of format 2 from one of format 1.
+/// Fills an empty database of this format from one of format 1.
 pub(super) fn rewrite(old: &Old, new: &Store, config: &Config) -> Result<(), Error> {
     for (from, to) in [
         (&old.ready, &new.ready),
@@ -135,13 +133,6 @@ pub(super) fn rewrite(old: &Old, new: &Store, config: &Config) -> Result<(), Err
         }),
     )?;
     Ok(())
-}
-
-fn entries(keyspace: &Keyspace) -> impl Iterator<Item = Result<Entry, Error>> {
-    keyspace.iter().map(|guard| {
-        let (key, value) = guard.into_inner()?;
-        Ok((key.to_vec(), value.to_vec()))
-    })
 }
 
 /// The queues, with what is ready in each counted by precedence. Both keyspaces have the queues in the same order.
@@ -351,6 +342,14 @@ struct OldIssued {
 
 impl OldRecord {
     fn renewed(self) -> UriRecord {
+        let mut kept = KeptValues::default();
+        for (plugin, value) in self.attributes {
+            kept.apply(KeptChange {
+                plugin,
+                name: NAMELESS.to_owned(),
+                value: Some(KeptValue { version: 0, value }),
+            });
+        }
         UriRecord {
             uri: String::new(),
             queue: self.queue,
@@ -391,7 +390,8 @@ impl OldRecord {
             extractor: self.extractor,
             outlinks: self.outlinks,
             media_type: self.media_type,
-            attributes: self.attributes,
+            fingerprint: None,
+            kept,
             referrers: 0,
             reason: String::new(),
             canonical: self.canonical,

@@ -4,14 +4,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use opilio_frontier::{
-    Candidate, Config, ContentState, Directive, Issue, Known as Elsewhere, Next, Outcome,
-    Place as RealPlace, PrecedencePolicy, QueueSettings, Quota, Refused, Standing, Strategy,
-    Success, SweepAction, Swept, Transfer, Visit, Why,
+    Candidate, Config, ContentState, Directive, Issue, KeptChange, KeptValue, Known as Elsewhere,
+    Next, Outcome, Place as RealPlace, PrecedencePolicy, QueueSettings, Quota, Refused, Standing,
+    Strategy, Success, SweepAction, Swept, Transfer, Visit, Why,
 };
 use proptest::{prelude::*, sample::select, strategy::Strategy as _};
 
 use crate::{
-    naive::{Naive, NaiveNext, Place, resolver, seconds},
+    naive::{Naive, NaiveNext, Place, resolver, seconds, server},
     site::{Site, at, candidate, config, secs, uri},
 };
 
@@ -116,6 +116,8 @@ enum Ending {
         state: ContentState,
         is_extracted: bool,
         refresh_embeds: bool,
+        /// With the URI or its site, and what; nothing removes it.
+        keeps: Option<(bool, Option<u8>)>,
     },
     Deferred(Vec<Link>),
     Retry {
@@ -158,7 +160,7 @@ fn rarely<T: std::fmt::Debug + Clone + 'static>(
 }
 
 fn quota() -> BoxedStrategy<Quota> {
-    rarely((0..5, 1u64..8))
+    rarely((0..6, 1u64..8))
         .prop_map(|limit| {
             let mut quota = Quota::default();
             match limit {
@@ -166,7 +168,8 @@ fn quota() -> BoxedStrategy<Quota> {
                 Some((1, count)) => quota.succeeded = Some(count),
                 Some((2, count)) => quota.novel = Some(count),
                 Some((3, count)) => quota.bytes = Some(count * 150),
-                Some((_, count)) => quota.novel_bytes = Some(count * 150),
+                Some((4, count)) => quota.novel_bytes = Some(count * 150),
+                Some((_, count)) => quota.run_time = Some(secs(count * 3)),
                 None => {}
             }
             quota
@@ -297,10 +300,17 @@ fn ending() -> BoxedStrategy<Ending> {
         state,
         prop::bool::weighted(0.7),
         any::<bool>(),
+        prop::option::weighted(
+            0.3,
+            (
+                any::<bool>(),
+                rarely(0u8..3).prop_map(|one| one.or(Some(9)).filter(|one| *one != 0)),
+            ),
+        ),
     );
     prop_oneof![
-        8 => success.prop_map(|(wait, strategy, outlinks, refused, sent, state, is_extracted, refresh_embeds)| Ending::Success {
-            wait, strategy, outlinks, refused, sent, state, is_extracted, refresh_embeds,
+        8 => success.prop_map(|(wait, strategy, outlinks, refused, sent, state, is_extracted, refresh_embeds, keeps)| Ending::Success {
+            wait, strategy, outlinks, refused, sent, state, is_extracted, refresh_embeds, keeps,
         }),
         3 => links().prop_map(Ending::Deferred),
         3 => (prop::option::of(0u64..400), maybe_sent()).prop_map(|(after, sent)| Ending::Retry { after, sent }),
@@ -671,12 +681,14 @@ impl Pair {
                 state,
                 is_extracted,
                 refresh_embeds,
+                keeps,
             } => Outcome::Succeeded(Box::new(Success {
                 visit: Visit {
                     status: if sent.seconds == 0 { 304 } else { 200 },
                     state,
                     size: (sent.hundreds > 0).then_some(sent.hundreds * 100),
                     outlinks: is_extracted.then_some(outlinks.len() as u64),
+                    kept: kept(keeps, false),
                     ..Visit::default()
                 },
                 wait: wait.map(secs),
@@ -690,6 +702,7 @@ impl Pair {
                     })
                     .into_iter()
                     .collect(),
+                kept_for_site: kept(keeps, true),
                 transfer: transfer(Some(sent)).unwrap(),
                 ..Success::default()
             })),
@@ -730,6 +743,9 @@ impl Pair {
     }
 
     fn compare_record(&mut self, text: &str) {
+        let site = self.site.frontier().site_values(&uri(text)).unwrap();
+        let expected = self.naive.sites.get(&server(text));
+        assert_eq!(site, expected.cloned().unwrap_or_default(), "{text}");
         let record = self.site.frontier().record(&uri(text)).unwrap();
         let Some(known) = self.naive.uris.get(text) else {
             assert!(record.is_none(), "{text}");
@@ -753,6 +769,7 @@ impl Pair {
             ),
             "{text}"
         );
+        assert_eq!(record.kept, known.kept, "{text}");
         match (record.place, known.place) {
             (
                 RealPlace::Queued { directive, due, .. },
@@ -854,6 +871,20 @@ impl Pair {
             assert_eq!(listed, naive.in_order(name), "{name}");
         }
     }
+}
+
+/// What a visit has kept with its URI or with the URI's site.
+fn kept(keeps: Option<(bool, Option<u8>)>, for_site: bool) -> Vec<KeptChange> {
+    let mine = keeps.filter(|(is_site, _)| *is_site == for_site);
+    let change = mine.map(|(_, number)| KeptChange {
+        plugin: "plugin".to_owned(),
+        name: "name".to_owned(),
+        value: number.map(|number| KeptValue {
+            version: number.into(),
+            value: number.to_string(),
+        }),
+    });
+    change.into_iter().collect()
 }
 
 proptest! {

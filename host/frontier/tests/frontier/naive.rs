@@ -11,9 +11,10 @@ use std::{
 
 use jiff::Timestamp;
 use opilio_frontier::{
-    Candidate, Config, ContentState, Directive, Disposition, Finished, Known as Elsewhere, Outcome,
-    OverQuota, PREREQUISITE_FAILED, PrecedencePolicy, QueueSettings, QueueState, Quota, Resolver,
-    Scheduled, Standing, Statistics, Strategy, Success, SweepAction, Tally, TallyKind, Transfer,
+    Candidate, Config, ContentState, Directive, Disposition, Finished, KeptValues,
+    Known as Elsewhere, Outcome, OverQuota, PREREQUISITE_FAILED, PrecedencePolicy, QueueSettings,
+    QueueState, Quota, Resolver, Scheduled, Standing, Statistics, Strategy, Success, SweepAction,
+    Tally, TallyKind, Transfer,
 };
 use opilio_uri::{Hop, HopPath, Uri};
 
@@ -37,6 +38,8 @@ pub(crate) struct Naive {
     /// Page and embed, both by record key, to visits of the page without it in a row.
     embeds: BTreeMap<(String, String), u32>,
     pub(crate) refusals: BTreeMap<String, String>,
+    /// By host and port.
+    pub(crate) sites: BTreeMap<String, KeptValues>,
     busy: Vec<Busy>,
     /// In process when the store was closed.
     recovered: Vec<Busy>,
@@ -68,6 +71,7 @@ pub(crate) struct Known {
     pub(crate) wait: Option<Duration>,
     /// Pages that showed it since it was found.
     pub(crate) referrers: u32,
+    pub(crate) kept: KeptValues,
 }
 
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -172,6 +176,7 @@ impl Naive {
             tallies: BTreeMap::new(),
             embeds: BTreeMap::new(),
             refusals: BTreeMap::new(),
+            sites: BTreeMap::new(),
             busy: Vec::new(),
             recovered: Vec::new(),
             paid_until: LONG_AGO,
@@ -496,6 +501,7 @@ impl Naive {
                 standing: Standing::Open,
                 wait: None,
                 referrers: 0,
+                kept: KeptValues::default(),
             },
         );
         self.touch(&candidate.queue, false);
@@ -819,6 +825,14 @@ impl Naive {
         let Some(Transfer { duration, bytes }) = transfer.filter(|_| !is_dns(&busy.text)) else {
             return;
         };
+        if !is_prerequisite(&busy.text, &self.uris[&busy.text]) {
+            let queue = self.queues.get_mut(&busy.queue).unwrap();
+            queue.tally.run_time += duration;
+            self.counted.tally.run_time += duration;
+            for key in &busy.tallies {
+                self.tallies.entry(key.clone()).or_default().run_time += duration;
+            }
+        }
         let (fetch, bytes) = (duration.as_secs().cast_signed(), bytes.cast_signed());
         let used = |until: i64, rate: Option<u64>| match rate {
             Some(rate) => until.max(now - fetch) + bytes / rate.cast_signed(),
@@ -916,6 +930,13 @@ impl Naive {
         uri.deferrals = 0;
         uri.wait = success.wait.or(uri.wait);
         uri.strategy = success.strategy.unwrap_or(uri.strategy);
+        for change in &visit.kept {
+            uri.kept.apply(change.clone());
+        }
+        let site = self.sites.entry(server(text)).or_default();
+        for change in &success.kept_for_site {
+            site.apply(change.clone());
+        }
         let (canonical, strategy, cost) = (uri.canonical.clone(), uri.strategy, uri.cost);
         self.uris.insert(text.clone(), uri);
         let cost = if counts { cost.into() } else { 0 };
@@ -1181,6 +1202,9 @@ impl Naive {
             self.hide(&entry.1);
         }
         self.withdraw_form(&forgotten.canonical, text);
+        if self.uris.keys().all(|other| server(other) != server(text)) {
+            self.sites.remove(&server(text));
+        }
     }
 
     /// A canonical form is unknown once the URI that stands for it has gone.
@@ -1513,6 +1537,12 @@ fn waiting(again: Option<Timestamp>) -> Disposition {
     again.map_or(Disposition::Done, Disposition::Waiting)
 }
 
+/// Host and port.
+pub(crate) fn server(text: &str) -> String {
+    let uri = uri(text);
+    format!("{:?} {:?}", uri.host(), uri.port())
+}
+
 fn is_dns(text: &str) -> bool {
     text.starts_with("dns:")
 }
@@ -1535,6 +1565,8 @@ fn over(quota: &Quota, tally: &Tally, to_come: usize) -> Option<&'static str> {
         Some("bytes")
     } else if reached(quota.novel_bytes, tally.novel_bytes) {
         Some("novel-bytes")
+    } else if quota.run_time.is_some_and(|limit| limit <= tally.run_time) {
+        Some("run-time")
     } else {
         None
     }

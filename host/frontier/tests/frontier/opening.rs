@@ -38,7 +38,7 @@ pub(crate) fn content(dir: &std::path::Path) -> Vec<(std::path::PathBuf, Vec<u8>
 #[test]
 fn a_store_of_another_version_is_refused_and_not_touched() {
     let dir = store();
-    for written in ["3", "0", "", "yesterday", "1.5"] {
+    for written in ["4", "0", "yesterday", "1.5"] {
         fs::write(dir.path().join("format"), written).unwrap();
         let before = content(dir.path());
         let error = open(&dir).map(drop).unwrap_err();
@@ -56,6 +56,19 @@ fn a_store_of_another_version_is_refused_and_not_touched() {
     }
     fs::write(dir.path().join("format"), format!("{FORMAT_VERSION}\n")).unwrap();
     open(&dir).map(drop).unwrap();
+}
+
+#[test]
+fn an_empty_format_file_is_a_torn_one() {
+    let dir = store();
+    fs::write(dir.path().join("format"), "\n").unwrap();
+    let before = content(dir.path());
+    let error = open(&dir).map(drop).unwrap_err();
+    assert!(
+        matches!(&error, Error::Torn { file, .. } if file.to_str() == Some("format")),
+        "{error:?}"
+    );
+    assert!(content(dir.path()) == before, "a file has changed");
 }
 
 #[test]

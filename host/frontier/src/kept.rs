@@ -1,0 +1,146 @@
+//! What plugins keep from visit to visit: with a URI, in its record, or with a site, in entries of its own. The frontier
+//! stores it and gives it back; what it means, and how much of it there may be, is the caller's to say.
+
+use std::collections::BTreeMap;
+
+use opilio_uri::Uri;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    Error, Frontier, RECORD_KEY_BYTES_MAX,
+    change::Change,
+    keys,
+    store::{damaged, decode, encode, read},
+};
+
+/// Longest name of a plugin and of a value, in bytes.
+const NAME_BYTES_MAX: usize = 255;
+
+/// A value that a plugin keeps.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeptValue {
+    /// Of the value's form, as the plugin declared it when it kept it.
+    pub version: u32,
+    /// The value.
+    pub value: String,
+}
+
+/// Values by plugin and name.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct KeptValues(BTreeMap<String, BTreeMap<String, KeptValue>>);
+
+/// A value that a plugin keeps from now on, or does not keep any more.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeptChange {
+    /// The plugin's name in the profile.
+    pub plugin: String,
+    /// The value's name.
+    pub name: String,
+    /// None removes it.
+    pub value: Option<KeptValue>,
+}
+
+/// What a change evaluator made of the last archived version, to compare the next one with.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fingerprint {
+    /// As the evaluator made it.
+    pub bytes: Vec<u8>,
+    /// Hash of the evaluator and its settings. What another one made means nothing to it.
+    pub evaluator: u64,
+}
+
+impl KeptValues {
+    /// Whether nothing is kept.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// A plugin's value of this name.
+    #[must_use]
+    pub fn get(&self, plugin: &str, name: &str) -> Option<&KeptValue> {
+        self.0.get(plugin)?.get(name)
+    }
+
+    /// All of them: plugin, name, value, sorted.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str, &KeptValue)> {
+        self.0.iter().flat_map(|(plugin, values)| {
+            let values = values.iter();
+            values.map(move |(name, value)| (plugin.as_str(), name.as_str(), value))
+        })
+    }
+
+    /// Makes the change.
+    pub fn apply(&mut self, change: KeptChange) {
+        let KeptChange {
+            plugin,
+            name,
+            value,
+        } = change;
+        match value {
+            Some(value) => {
+                self.0.entry(plugin).or_default().insert(name, value);
+            }
+            None => {
+                if let Some(values) = self.0.get_mut(&plugin) {
+                    values.remove(&name);
+                    if values.is_empty() {
+                        self.0.remove(&plugin);
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl Frontier {
+    /// What plugins keep for the site of a URI: its host, with the port where that is not the scheme's own.
+    ///
+    /// # Errors
+    /// Where the store fails.
+    pub fn site_values(&self, uri: &Uri) -> Result<KeptValues, Error> {
+        let key = uri.key();
+        let mut kept = KeptValues::default();
+        if key.len() > RECORD_KEY_BYTES_MAX {
+            return Ok(kept);
+        }
+        let (start, end) = keys::site_range(&key);
+        let (entries, _) = read(&self.store.sites, &start, &end, usize::MAX)?;
+        for (key, value) in entries {
+            let (plugin, name) =
+                keys::from_site_value(&key).ok_or_else(|| damaged("a malformed name", &key))?;
+            kept.apply(KeptChange {
+                plugin: plugin.to_owned(),
+                name: name.to_owned(),
+                value: Some(decode("a value kept for a site", &key, &value)?),
+            });
+        }
+        Ok(kept)
+    }
+}
+
+impl Change<'_> {
+    /// Makes these changes to what is kept for the site of a record.
+    pub(crate) fn keep_for_site(
+        &mut self,
+        record_key: &str,
+        changes: Vec<KeptChange>,
+    ) -> Result<(), Error> {
+        for change in changes {
+            let key = keys::site_value(record_key, &change.plugin, &change.name);
+            let value = change.value.as_ref().map(encode).transpose()?;
+            self.sites.insert(key, value);
+        }
+        Ok(())
+    }
+}
+
+/// Looks whether keys can be made of these names.
+pub(crate) fn check_names(changes: &[KeptChange]) -> Result<(), Error> {
+    for name in changes.iter().flat_map(|one| [&one.plugin, &one.name]) {
+        if name.is_empty() || name.len() > NAME_BYTES_MAX || name.contains('\0') {
+            return Err(Error::Name { bytes: name.len() });
+        }
+    }
+    Ok(())
+}
