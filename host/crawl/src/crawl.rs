@@ -142,6 +142,8 @@ pub struct Crawl {
     began: Instant,
     /// The frontier's statistics when it began: limits count from there.
     baseline: Statistics,
+    /// Of the whole crawl, over all its processes.
+    quota: Quota,
 }
 
 /// Asks a crawl to stop. Clones ask the same crawl.
@@ -376,6 +378,7 @@ impl Plan {
         let mut frontier = Frontier::open(&job.state(), policy::frontier_config(&profile))?;
         keep_identity(&mut frontier, &profile)?;
         let baseline = frontier.statistics();
+        let quota = policy::quota(&profile.queue_settings("").quotas.crawl);
         let fetcher = Fetcher::new(fetch_config(&profile, &job))?;
         let (writers, repaired) = open_archive(&profile, &stacks, &job)?;
         let logs_directory = job.directory().join(&profile.logs.directory);
@@ -413,6 +416,7 @@ impl Plan {
             log,
             began: Instant::now(),
             baseline,
+            quota,
         };
         crawl.schedule_lost()?;
         crawl.schedule_seeds()?;
@@ -728,8 +732,7 @@ impl Crawl {
     /// Which quota of the whole crawl has been reached, were so many more documents to come in: over all its processes,
     /// and of time that for which they ran.
     fn quota_reached(&self, at_work: u64) -> Option<&'static str> {
-        let quota = policy::quota(&self.context.profile.settings().quotas.crawl);
-        if quota == Quota::default() {
+        if self.quota == Quota::default() {
             return None;
         }
         let statistics = self.context.frontier().statistics();
@@ -737,7 +740,7 @@ impl Crawl {
             run_time: statistics.run_time,
             ..statistics.tally
         };
-        quota.reached(&ran, at_work)
+        self.quota.reached(&ran, at_work)
     }
 
     /// What this process has brought in.

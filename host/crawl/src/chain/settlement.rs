@@ -123,6 +123,7 @@ impl Chain<'_> {
             // Asked again before the fetch, where it had changed.
             scope: Some(self.stacks.scope_hash),
             outlinks: candidates,
+            kept_for_site: Vec::new(),
             refresh_embeds: settings.revisit.refresh_embeds
                 && reading.state == ContentState::Changed,
             refused,
