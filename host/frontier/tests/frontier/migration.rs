@@ -5,7 +5,7 @@ use std::{fs, path::Path};
 use flate2::read::GzDecoder;
 use opilio_frontier::{
     Candidate, Config, ContentState, Directive, Error, FORMAT_VERSION, Finding, Frontier, Next,
-    PastVisit, Place, Scheduled, Standing, Strategy, UriRecord,
+    PastVisit, Place, Quota, Scheduled, Standing, Strategy, TallyKind, UriRecord, Why,
 };
 
 use crate::{
@@ -13,22 +13,23 @@ use crate::{
     site::{at, candidate, revisited, secs, success, uri},
 };
 
-/// A store of format 1: what the first version of the frontier wrote when a process of it died with a URI in process.
+/// A store of an older format: what the frontier wrote when a process of it died with a URI in process.
 struct Old {
     _dir: tempfile::TempDir,
     store: std::path::PathBuf,
 }
 
-fn old() -> Old {
+/// Older formats, and how many URIs the store of each has.
+const OLDER: [(u32, usize); 2] = [(1, URIS.len()), (2, URIS_OF_2.len())];
+
+fn old(format: u32) -> Old {
     let dir = tempfile::tempdir().unwrap();
-    let packed = fs::File::open(concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/tests/fixtures/format-1.tar.gz"
-    ));
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
+    let packed = fs::File::open(fixtures.join(format!("format-{format}.tar.gz")));
     tar::Archive::new(GzDecoder::new(packed.unwrap()))
         .unpack(dir.path())
         .unwrap();
-    let store = dir.path().join("format-1");
+    let store = dir.path().join(format!("format-{format}"));
     Old { _dir: dir, store }
 }
 
@@ -38,11 +39,11 @@ fn open(dir: &Path) -> Frontier {
 
 /// Makes the store look as a migration leaves it that was cut short, and opens it.
 #[track_caller]
-fn check_cut_short(cut: impl FnOnce(&Path)) {
-    let old = old();
+fn check_cut_short((format, uris): (u32, usize), cut: impl FnOnce(&Path)) {
+    let old = old(format);
     cut(&old.store);
     let frontier = open(&old.store);
-    assert_eq!(frontier.records("").count(), URIS.len());
+    assert_eq!(frontier.records("").count(), uris);
     drop(frontier);
     assert_eq!(names(&old.store), ["format", "lock", "store"]);
     assert_eq!(fs::read_to_string(old.store.join("format")).unwrap(), "3\n");
@@ -87,7 +88,7 @@ const URIS: [(&str, Standing, Option<i64>); 10] = [
 
 #[test]
 fn every_record_of_format_1_is_there() {
-    let old = old();
+    let old = old(1);
     let frontier = open(&old.store);
     let records: Vec<UriRecord> = frontier.records("").map(Result::unwrap).collect();
     let found: Vec<_> = records
@@ -127,7 +128,7 @@ fn old_closed(frontier: Frontier, old: &Old) -> std::path::PathBuf {
 
 #[test]
 fn a_visit_of_format_1_is_there_in_full() {
-    let old = old();
+    let old = old(1);
     let record = open(&old.store).record(&uri(URIS[0].0)).unwrap().unwrap();
     assert_eq!(
         record.history,
@@ -160,7 +161,7 @@ fn a_visit_of_format_1_is_there_in_full() {
 
 #[test]
 fn queues_statistics_and_the_rest_of_format_1_are_there() {
-    let old = old();
+    let old = old(1);
     let frontier = open(&old.store);
     let queues: Vec<_> = frontier
         .queues(None, 100, at(10))
@@ -216,7 +217,7 @@ fn queues_statistics_and_the_rest_of_format_1_are_there() {
 
 #[test]
 fn the_crawl_of_format_1_goes_on() {
-    let old = old();
+    let old = old(1);
     let mut frontier = open(&old.store);
     let mut issued = Vec::new();
     let mut now = 10;
@@ -247,7 +248,7 @@ fn the_crawl_of_format_1_goes_on() {
 
 #[test]
 fn what_format_1_knows_is_found_again_by_its_canonical_form() {
-    let old = old();
+    let old = old(1);
     let mut frontier = open(&old.store);
     let again = |directive| Candidate {
         directive,
@@ -283,32 +284,36 @@ fn what_format_1_knows_is_found_again_by_its_canonical_form() {
 
 #[test]
 fn a_migrated_store_is_opened_again_as_any_other() {
-    let old = old();
-    drop(open(&old.store));
-    assert_eq!(names(&old.store), ["format", "lock", "store"]);
-    let frontier = open(&old.store);
-    assert_eq!(frontier.records("").count(), URIS.len());
+    for (format, uris) in OLDER {
+        let old = old(format);
+        drop(open(&old.store));
+        assert_eq!(names(&old.store), ["format", "lock", "store"]);
+        let frontier = open(&old.store);
+        assert_eq!(frontier.records("").count(), uris);
+    }
 }
 
 #[test]
 fn a_migration_cut_short_before_the_format_file_is_begun_anew() {
-    check_cut_short(|dir| {
-        for file in ["store.new/version", "store.new/keyspaces/1/x"] {
-            let file = dir.join(file);
-            fs::create_dir_all(file.parent().unwrap()).unwrap();
-            fs::write(file, "torn").unwrap();
-        }
-    });
+    for older in OLDER {
+        check_cut_short(older, |dir| {
+            for file in ["store.new/version", "store.new/keyspaces/1/x"] {
+                let file = dir.join(file);
+                fs::create_dir_all(file.parent().unwrap()).unwrap();
+                fs::write(file, "torn").unwrap();
+            }
+        });
+    }
 }
 
 #[test]
 fn a_migration_cut_short_after_the_format_file_is_gone_on_with() {
     /// Takes the files of a store from before and after, and puts them together.
     #[track_caller]
-    fn check(store: Option<bool>, new: bool, old_one: Option<&str>) {
-        let migrated = old();
+    fn check(older: (u32, usize), store: Option<bool>, new: bool, old_one: Option<&str>) {
+        let migrated = old(older.0);
         drop(open(&migrated.store));
-        check_cut_short(|dir| {
+        check_cut_short(older, |dir| {
             fs::write(dir.join("format"), "3\n").unwrap();
             match store {
                 Some(true) => {
@@ -328,20 +333,25 @@ fn a_migration_cut_short_after_the_format_file_is_gone_on_with() {
             }
         });
     }
-    check(Some(false), true, None);
-    check(None, true, None);
-    check(Some(true), false, Some("0.jnl"));
-    check(Some(true), false, None);
+    for older in OLDER {
+        check(older, Some(false), true, None);
+        check(older, None, true, None);
+        check(older, Some(true), false, Some("0.jnl"));
+        check(older, Some(true), false, None);
+    }
 }
 
 #[test]
-fn a_torn_store_of_format_1_is_not_touched() {
-    for (file, bytes) in [
-        ("store/version", &b"FJL\x09"[..]),
-        ("store/keyspaces/0/current", b""),
-        ("store/keyspaces/3/v0", b"x"),
+fn a_torn_store_of_an_older_format_is_not_touched() {
+    for (format, file, bytes) in [
+        (1, "store/version", &b"FJL\x09"[..]),
+        (1, "store/keyspaces/0/current", b""),
+        (1, "store/keyspaces/3/v0", b"x"),
+        (2, "store/version", b"FJL\x09"),
+        (2, "store/keyspaces/0/current", b""),
+        (2, "store/keyspaces/13/v0", b"x"),
     ] {
-        let old = old();
+        let old = old(format);
         let lock = old.store.join("lock");
         fs::write(&lock, "").unwrap();
         fs::write(old.store.join("store/lock"), "").unwrap();
@@ -359,14 +369,156 @@ fn a_torn_store_of_format_1_is_not_touched() {
 }
 
 #[test]
-fn a_check_does_not_rewrite_a_store_of_format_1() {
-    let old = old();
-    let before = content(&old.store);
-    let error = Frontier::check(&old.store, &Config::default(), &mut |_| {}).unwrap_err();
-    assert!(
-        matches!(&error, Error::OtherVersion { written, .. } if written == "1"),
-        "{error:?}"
+fn a_check_does_not_rewrite_a_store_of_an_older_format() {
+    for (format, _) in OLDER {
+        let old = old(format);
+        let before = content(&old.store);
+        let error = Frontier::check(&old.store, &Config::default(), &mut |_| {}).unwrap_err();
+        assert!(
+            matches!(&error, Error::OtherVersion { written, .. } if *written == format.to_string()),
+            "{error:?}"
+        );
+        assert!(content(&old.store) == before, "a file has changed");
+    }
+    let formats = OLDER.len() as u32;
+    assert_eq!(
+        FORMAT_VERSION,
+        formats + 1,
+        "keep a store of each format, see above"
     );
-    assert!(content(&old.store) == before, "a file has changed");
-    assert_eq!(FORMAT_VERSION, 3, "keep a store of each format, see above");
+}
+
+/// Every URI of the store of format 2 and where it stands, as above.
+const URIS_OF_2: [(&str, Standing, Option<i64>); 7] = [
+    ("http://www.a.org/", Standing::Succeeded, Some(11_221)),
+    ("http://www.a.org/page", Standing::Failed, Some(2_423_210)),
+    (
+        "http://cdn.org/image.png",
+        Standing::Succeeded,
+        Some(60_020),
+    ),
+    ("http://d.org/once", Standing::Succeeded, None),
+    ("http://e.org/deleted", Standing::Succeeded, None),
+    ("http://f.org/in-process", Standing::Failed, Some(4030)),
+    ("http://old.org/image.png", Standing::Succeeded, None),
+];
+
+#[test]
+fn every_record_of_format_2_is_there() {
+    let old = old(2);
+    let frontier = open(&old.store);
+    let records: Vec<UriRecord> = frontier.records("").map(Result::unwrap).collect();
+    let found: Vec<_> = records
+        .iter()
+        .map(|record| {
+            let due = match record.place {
+                Place::Queued { due, .. } => Some(due.as_second() - at(0).as_second()),
+                _ => None,
+            };
+            (record.uri.as_str(), record.standing, due)
+        })
+        .collect();
+    assert_eq!(found, URIS_OF_2);
+    assert_eq!(
+        [3, 4, 6].map(|index| records[index].place),
+        [Place::Done, Place::Deleted, Place::Faded]
+    );
+    assert_eq!(records[2].referrers, 1);
+    let page = &records[0];
+    assert_eq!((page.visits, page.versions, page.history.len()), (2, 2, 2));
+    assert_eq!(page.digests.payload, Some([7; 20]));
+    assert_eq!(page.archived.as_ref().unwrap().offset, 1024);
+    let kept = page.kept.get("plugin", "value").unwrap();
+    assert_eq!((kept.version, kept.value.as_str()), (0, "value"));
+    assert_eq!(page.fingerprint, None);
+    assert_eq!(findings(&old_closed(frontier, &old)), []);
+}
+
+#[test]
+fn queues_statistics_and_the_rest_of_format_2_are_there() {
+    let old = old(2);
+    let frontier = open(&old.store);
+    let a = frontier.queue("org,a,www,", at(4040)).unwrap().unwrap();
+    assert_eq!((a.ready, a.waiting, a.finished, a.spent), (0, 2, 3, 103));
+    assert_eq!(a.group.as_deref(), Some("servers"));
+    assert_eq!((a.tally.fetched, a.tally.bytes), (2, 2534));
+    assert_eq!(a.tally.run_time, secs(0));
+    let host = frontier.tally(TallyKind::Host, "www.a.org").unwrap();
+    assert_eq!((host.fetched, host.novel_bytes), (2, 2534));
+    let settings = &a.settings;
+    assert_eq!((settings.valence, settings.bandwidth), (2, Some(1_000_000)));
+    let quota = |count| Quota {
+        fetched: Some(count),
+        succeeded: Some(count + 1),
+        novel: Some(count + 2),
+        bytes: Some(count + 3_000_000),
+        novel_bytes: Some(count + 4_000_000),
+        run_time: None,
+    };
+    assert_eq!(
+        (settings.quota, settings.host_quota, settings.domain_quota),
+        (quota(100), quota(200), quota(300))
+    );
+
+    let statistics = frontier.statistics();
+    assert_eq!(
+        (statistics.discovered, statistics.queued, statistics.visits),
+        (7, 4, 6)
+    );
+    assert_eq!((statistics.succeeded, statistics.failed), (5, 2));
+    assert_eq!((statistics.refused, statistics.faded), (1, 1));
+    assert_eq!(
+        (statistics.run_time, statistics.tally.bytes),
+        (secs(77), 2841)
+    );
+    assert_eq!(frontier.identity().unwrap().unwrap(), b"the job");
+    let server = frontier.server("dns:a.org").unwrap();
+    assert_eq!(server.unwrap(), b"127.0.0.1");
+    let far = uri("http://far.org/");
+    let why = frontier.why(&far, far.as_str(), at(4040)).unwrap();
+    assert!(
+        matches!(&why, Why::Refused(refused) if refused.reason == "hops"),
+        "{why:?}"
+    );
+}
+
+#[test]
+fn the_crawl_of_format_2_goes_on() {
+    let old = old(2);
+    let mut frontier = Frontier::open(
+        &old.store,
+        Config {
+            settings_hash: 5,
+            ..Config::default()
+        },
+    )
+    .unwrap();
+    let mut issued = Vec::new();
+    let mut now = 4200;
+    while issued.len() < 2 {
+        match frontier.next(at(now)).unwrap() {
+            Next::Issue(issue) => {
+                issued.push((now, issue.uri.to_string()));
+                let outcome = success(secs(0), None, vec![]);
+                frontier.finished(issue.ticket, outcome, at(now)).unwrap();
+            }
+            Next::WaitUntil(until) => now = until.as_second() - at(0).as_second(),
+            other => panic!("{other:?}"),
+        }
+    }
+    // What was in process rests first.
+    let expected = [
+        (4205, "http://f.org/in-process"),
+        (11_221, "http://www.a.org/"),
+    ];
+    let issued: Vec<_> = issued
+        .iter()
+        .map(|(now, text)| (*now, text.as_str()))
+        .collect();
+    assert_eq!(issued, expected);
+    // What has faded is back when it is found again.
+    let again = frontier
+        .schedule(vec![revisited("http://old.org/image.png", "E")], at(now))
+        .unwrap();
+    assert_eq!(again, [Scheduled::Raised(Directive::Normal)]);
 }
