@@ -1,0 +1,160 @@
+//! What a component says of itself without being run: its imports and exports, and the metadata in its standard custom
+//! sections (name, version, authors …), which `wasm-tools metadata` writes. Registries and `plugin list` show it.
+
+use wasmparser::{Encoding, KnownCustom, Parser, Payload};
+
+/// Longest text of a custom section that is taken over, in bytes: these are names, addresses and a sentence.
+const TEXT_BYTES_MAX: usize = 4096;
+
+/// What a component says of itself.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct About {
+    /// Names of what it imports, such as `opilio:plugin/documents@0.2.0`.
+    pub imports: Vec<String>,
+    /// Names of what it exports.
+    pub exports: Vec<String>,
+    /// Its name.
+    pub name: Option<String>,
+    /// Its version.
+    pub version: Option<String>,
+    /// What it is for.
+    pub description: Option<String>,
+    /// Who made it.
+    pub authors: Option<String>,
+    /// Its licence, an SPDX expression.
+    pub licenses: Option<String>,
+    /// Where its source is.
+    pub source: Option<String>,
+    /// Where there is more about it.
+    pub homepage: Option<String>,
+    /// Which state of the source it was built from.
+    pub revision: Option<String>,
+}
+
+/// Bytes that are no component.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AboutProblem {
+    /// Not WebAssembly at all, or cut short.
+    #[error("not a whole WebAssembly file: {0}")]
+    Malformed(String),
+    /// A core module; its author has left out a step.
+    #[error("a core module, not a component: make one of it with `wasm-tools component new`")]
+    CoreModule,
+}
+
+impl About {
+    /// Reads what stands in the file. Nothing is validated beyond what reading needs.
+    ///
+    /// # Errors
+    /// If this is no component.
+    pub fn read(component: &[u8]) -> Result<Self, AboutProblem> {
+        let malformed =
+            |problem: wasmparser::BinaryReaderError| AboutProblem::Malformed(problem.to_string());
+        let mut about = About::default();
+        // Components hold modules and components of their own; what those say is not said of this one.
+        let mut depth = 0_usize;
+        for payload in Parser::new(0).parse_all(component) {
+            match payload.map_err(malformed)? {
+                Payload::Version { encoding, .. } => {
+                    depth += 1;
+                    if depth == 1 && encoding == Encoding::Module {
+                        return Err(AboutProblem::CoreModule);
+                    }
+                }
+                Payload::End(_) => depth -= 1,
+                Payload::ComponentImportSection(imports) if depth == 1 => {
+                    for import in imports {
+                        let name = import.map_err(malformed)?.name.full_name().into_owned();
+                        about.imports.push(name);
+                    }
+                }
+                Payload::ComponentExportSection(exports) if depth == 1 => {
+                    for export in exports {
+                        let name = export.map_err(malformed)?.name.full_name().into_owned();
+                        about.exports.push(name);
+                    }
+                }
+                Payload::CustomSection(section) if depth == 1 => about.note(&section),
+                _ => {}
+            }
+        }
+        Ok(about)
+    }
+
+    fn note(&mut self, section: &wasmparser::CustomSectionReader<'_>) {
+        if let KnownCustom::ComponentName(names) = section.as_known() {
+            for name in names {
+                if let Ok(wasmparser::ComponentName::Component { name, .. }) = name {
+                    self.name = Some(name.to_owned());
+                }
+            }
+            return;
+        }
+        let field = match section.name() {
+            "version" => &mut self.version,
+            "description" => &mut self.description,
+            "authors" => &mut self.authors,
+            "licenses" => &mut self.licenses,
+            "source" => &mut self.source,
+            "homepage" => &mut self.homepage,
+            "revision" => &mut self.revision,
+            _ => return,
+        };
+        // Whoever writes no text there says nothing.
+        *field = std::str::from_utf8(section.data())
+            .ok()
+            .filter(|text| !text.is_empty() && text.len() <= TEXT_BYTES_MAX)
+            .map(str::to_owned);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_shipped_component_imports_and_exports_is_read_without_running_it() {
+        let html = opilio_builtin::find("html").unwrap();
+        let about = About::read(html.component).unwrap();
+        let has = |names: &[String], name: &str| names.iter().any(|found| found.starts_with(name));
+        assert!(has(&about.exports, "opilio:plugin/setup@"), "{about:?}");
+        assert!(has(&about.exports, "opilio:plugin/extractor@"), "{about:?}");
+        assert!(has(&about.imports, "opilio:plugin/documents@"), "{about:?}");
+    }
+
+    #[test]
+    fn metadata_is_that_of_the_component_itself() {
+        let section = |name: &str, text: &str| {
+            let mut data = vec![u8::try_from(name.len()).unwrap()];
+            data.extend(name.bytes());
+            data.extend(text.bytes());
+            let mut section = vec![0, u8::try_from(data.len()).unwrap()];
+            section.extend(data);
+            section
+        };
+        let inner = [b"\0asm\x01\0\0\0".to_vec(), section("version", "9.9.9")].concat();
+        let mut component = b"\0asm\x0d\0\x01\0".to_vec();
+        component.extend(section("version", "1.2.3"));
+        component.extend(section("description", "finds stories"));
+        component.extend([1, u8::try_from(inner.len()).unwrap()]);
+        component.extend(inner);
+        let about = About::read(&component).unwrap();
+        assert_eq!(about.version.as_deref(), Some("1.2.3"));
+        assert_eq!(about.description.as_deref(), Some("finds stories"));
+    }
+
+    #[test]
+    fn what_is_no_component_is_told_apart() {
+        let html = opilio_builtin::find("html").unwrap().component;
+        let problem = |bytes: &[u8]| About::read(bytes).unwrap_err();
+        assert!(matches!(
+            problem(b"\0asm\x01\0\0\0"),
+            AboutProblem::CoreModule
+        ));
+        for bytes in [b"<!doctype html>".as_slice(), b"", &html[..html.len() / 2]] {
+            let problem = problem(bytes);
+            assert!(matches!(problem, AboutProblem::Malformed(_)), "{problem}");
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! A folder of components that somebody keeps by hand: every file in it with the extension `wasm`.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::sha256::Sha256;
+
+/// Most components in one folder. Nobody has so many plugins; whoever points at a folder of something else is told.
+pub const FILES_MAX: usize = 256;
+
+/// Why no component can be chosen from a folder.
+#[derive(Debug, thiserror::Error)]
+pub enum FolderError {
+    /// The file system refuses.
+    #[error("cannot read folder {path}")]
+    Io {
+        /// The folder.
+        path: PathBuf,
+        /// Why not.
+        #[source]
+        problem: io::Error,
+    },
+    /// Not a single file of the kind.
+    #[error(
+        "folder {path} holds no .wasm file; a component is one file, such as `opilio plugin build` makes"
+    )]
+    Empty {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// More than [`FILES_MAX`].
+    #[error("folder {path} holds more than {FILES_MAX} .wasm files; name the file itself")]
+    TooMany {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// Several, and nothing says which.
+    #[error("folder {path} holds {count} components; add #NAME to say which plugin is meant")]
+    Unnamed {
+        /// The folder.
+        path: PathBuf,
+        /// How many.
+        count: usize,
+    },
+    /// None has the plugin.
+    #[error("no component in folder {path} holds a plugin \"{plugin}\"; {held}")]
+    NoPlugin {
+        /// The folder.
+        path: PathBuf,
+        /// The plugin.
+        plugin: String,
+        /// What they hold, and which cannot be used.
+        held: String,
+    },
+    /// Several have it.
+    #[error(
+        "plugin \"{plugin}\" is in several components of folder {path}: {}; pin one by its sha256, or name the file itself",
+        files.join(", ")
+    )]
+    Several {
+        /// The folder.
+        path: PathBuf,
+        /// The plugin.
+        plugin: String,
+        /// Names of the files.
+        files: Vec<String>,
+    },
+    /// None has the digest that is asked for.
+    #[error("no component in folder {path} has the pinned sha256 {pinned}")]
+    NoPin {
+        /// The folder.
+        path: PathBuf,
+        /// The digest.
+        pinned: Sha256,
+    },
+}
+
+/// Every component file of a folder, by name.
+pub(crate) fn files(folder: &Path) -> Result<Vec<PathBuf>, FolderError> {
+    let unreadable = |problem| FolderError::Io {
+        path: folder.to_owned(),
+        problem,
+    };
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder).map_err(unreadable)? {
+        let path = entry.map_err(unreadable)?.path();
+        let is_wasm = path.extension().is_some_and(|found| found == "wasm");
+        if is_wasm && path.is_file() {
+            files.push(path);
+        }
+        if files.len() > FILES_MAX {
+            let path = folder.to_owned();
+            return Err(FolderError::TooMany { path });
+        }
+    }
+    if files.is_empty() {
+        let path = folder.to_owned();
+        return Err(FolderError::Empty { path });
+    }
+    files.sort_unstable();
+    Ok(files)
+}

@@ -1,0 +1,225 @@
+//! Who we are to a registry: nobody, a name and a password, or a token that is got with either.
+
+use std::fs::File;
+use std::io::{BufReader, ErrorKind};
+use std::path::Path;
+
+use data_encoding::BASE64;
+use docker_credential::{CredentialRetrievalError, DockerCredential};
+use http_auth::ChallengeRef;
+use http_auth::parser::ChallengeParser;
+use reqwest::StatusCode;
+use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, WWW_AUTHENTICATE};
+use serde::Deserialize;
+use url::Url;
+
+use super::RegistryError;
+use super::http::Connection;
+
+/// Longest answer with a token. Clouds make tokens of several kilobytes.
+const TOKEN_BYTES_MAX: usize = 1 << 20;
+/// What we are called where a name of the client is asked for.
+const CLIENT: &str = "opilio";
+
+/// The value of the header `Authorization`.
+pub(super) struct Authorization(String);
+
+/// What a token is asked for with.
+struct Bearer {
+    realm: Url,
+    service: Option<String>,
+    scope: String,
+}
+
+#[derive(Deserialize)]
+struct TokenAnswer {
+    token: Option<String>,
+    access_token: Option<String>,
+}
+
+impl Authorization {
+    /// What a registry's challenge is answered with; none where it makes none that can be answered.
+    pub(super) async fn answering(
+        connection: &Connection<'_>,
+        headers: &HeaderMap,
+        credentials: Option<&DockerCredential>,
+        pushes: bool,
+    ) -> Result<Option<Self>, RegistryError> {
+        let written = headers.get_all(WWW_AUTHENTICATE);
+        let written: Vec<&str> = written.iter().filter_map(|h| h.to_str().ok()).collect();
+        let challenges: Vec<ChallengeRef<'_>> = written
+            .iter()
+            .flat_map(|text| ChallengeParser::new(text).map_while(Result::ok))
+            .collect();
+        let of = |scheme: &str| {
+            challenges
+                .iter()
+                .find(|challenge| challenge.scheme.eq_ignore_ascii_case(scheme))
+        };
+        if let Some(challenge) = of("Bearer") {
+            let bearer = Bearer::read(connection, challenge, pushes);
+            return match bearer {
+                Some(bearer) => bearer
+                    .token(connection, credentials, pushes)
+                    .await
+                    .map(Some),
+                None => Ok(None),
+            };
+        }
+        match (of("Basic"), credentials) {
+            (Some(_), Some(DockerCredential::UsernamePassword(name, password))) => {
+                Ok(Some(Self::basic(name, password)))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    fn basic(name: &str, password: &str) -> Self {
+        let pair = BASE64.encode(format!("{name}:{password}").as_bytes());
+        Self(format!("Basic {pair}"))
+    }
+
+    /// Marked as secret, so that nobody logs it.
+    pub(super) fn value(&self) -> Result<HeaderValue, RegistryError> {
+        let mut value = HeaderValue::from_str(&self.0).map_err(|_| RegistryError::Setup {
+            problem: "a token or password holds what no header can".to_owned(),
+        })?;
+        value.set_sensitive(true);
+        Ok(value)
+    }
+}
+
+impl Bearer {
+    fn read(
+        connection: &Connection<'_>,
+        challenge: &ChallengeRef<'_>,
+        pushes: bool,
+    ) -> Option<Self> {
+        let param = |name: &str| {
+            let found = challenge.params.iter();
+            let mut found = found.filter(|(key, _)| key.eq_ignore_ascii_case(name));
+            found.next().map(|(_, value)| value.to_unescaped())
+        };
+        let scope = param("scope").filter(|scope| !scope.is_empty());
+        Some(Self {
+            realm: Url::parse(&param("realm")?).ok()?,
+            service: param("service"),
+            scope: scope.unwrap_or_else(|| {
+                let action = if pushes { "pull,push" } else { "pull" };
+                format!("repository:{}:{action}", connection.image().repository())
+            }),
+        })
+    }
+
+    /// A token, as the realm gives it to those credentials or to anybody.
+    async fn token(
+        self,
+        connection: &Connection<'_>,
+        credentials: Option<&DockerCredential>,
+        pushes: bool,
+    ) -> Result<Authorization, RegistryError> {
+        let denied = |told: String, remedy: String| RegistryError::Denied {
+            image: connection.image().clone(),
+            told,
+            remedy,
+        };
+        if !connection.may_have_secrets(&self.realm) {
+            let realm = self.realm.origin().ascii_serialization();
+            return Err(denied(
+                format!("the registry sends to {realm} for a token, without HTTPS"),
+                "ask whoever runs the registry".to_owned(),
+            ));
+        }
+        let client = connection.client();
+        let mut pairs = vec![("scope", self.scope.as_str())];
+        if let Some(service) = &self.service {
+            pairs.push(("service", service));
+        }
+        let request = if let Some(DockerCredential::IdentityToken(token)) = credentials {
+            pairs.extend([
+                ("grant_type", "refresh_token"),
+                ("client_id", CLIENT),
+                ("refresh_token", token),
+            ]);
+            let mut form = url::form_urlencoded::Serializer::new(String::new());
+            let form = form.extend_pairs(pairs).finish();
+            client
+                .post(self.realm)
+                .header(CONTENT_TYPE, "application/x-www-form-urlencoded")
+                .body(form)
+        } else {
+            let mut url = self.realm;
+            url.query_pairs_mut().extend_pairs(pairs);
+            let request = client.get(url);
+            match credentials {
+                Some(DockerCredential::UsernamePassword(name, password)) => {
+                    request.header(AUTHORIZATION, Authorization::basic(name, password).value()?)
+                }
+                _ => request,
+            }
+        };
+        let response = request
+            .send()
+            .await
+            .map_err(|problem| connection.unreachable(problem))?;
+        if response.status() != StatusCode::OK {
+            let status = response.status();
+            let told = format!("no token: {}", connection.told(response).await);
+            if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS {
+                let image = connection.image().clone();
+                return Err(RegistryError::Trouble { image, told });
+            }
+            return Err(denied(told, connection.remedy(pushes)));
+        }
+        let body = connection
+            .body(response, "a token", TOKEN_BYTES_MAX)
+            .await?;
+        let answer = serde_json::from_slice::<TokenAnswer>(&body).ok();
+        match answer.and_then(|answer| answer.token.or(answer.access_token)) {
+            Some(token) => Ok(Authorization(format!("Bearer {token}"))),
+            None => Err(RegistryError::Unexpected {
+                image: connection.image().clone(),
+                request: "a token",
+                told: "without one".to_owned(),
+            }),
+        }
+    }
+}
+
+/// What the file has for a registry; none where there is no such file or nothing in it.
+pub(super) fn credentials(
+    path: Option<&Path>,
+    registry: &str,
+) -> Result<Option<DockerCredential>, RegistryError> {
+    let Some(path) = path else {
+        return Ok(None);
+    };
+    let refuse = |problem: String| RegistryError::Credentials {
+        registry: registry.to_owned(),
+        problem,
+    };
+    let file = match File::open(path) {
+        Ok(file) => file,
+        Err(problem) if problem.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(problem) => return Err(refuse(format!("cannot read {}: {problem}", path.display()))),
+    };
+    use CredentialRetrievalError as Problem;
+    match docker_credential::get_credential_from_reader(BufReader::new(file), registry) {
+        Ok(credential) => Ok(Some(credential)),
+        Err(Problem::NoCredentialConfigured) => Ok(None),
+        Err(Problem::HelperFailure { helper, stderr, .. }) => {
+            let said = stderr.lines().next().unwrap_or_default();
+            Err(refuse(format!("{helper} fails ({said}); log in again")))
+        }
+        Err(Problem::HelperCommunicationError | Problem::MalformedHelperResponse) => {
+            Err(refuse(format!(
+                "the credential helper that {} names cannot be run; install it, or log in without it",
+                path.display()
+            )))
+        }
+        Err(_) => Err(refuse(format!(
+            "{} is not as `docker login` writes it; log in again",
+            path.display()
+        ))),
+    }
+}

@@ -1,0 +1,524 @@
+//! [`Sources`]: from what a profile or a command line names to the bytes of a component.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
+use jiff::Timestamp;
+use opilio_profile::{Component, Image, Instance};
+use serde::{Deserialize, Serialize};
+
+use crate::blobs::read_bounded;
+use crate::folder::{self, FolderError};
+use crate::registry::{self, Access, Pushed, RegistryError};
+use crate::sha256::Sha256;
+use crate::store::{Store, StoreError};
+
+/// Whence components are got: this machine, the store, registries. Clones are the same.
+#[derive(Debug, Clone)]
+pub struct Sources {
+    store: Store,
+    credentials: Option<PathBuf>,
+    now: fn() -> Timestamp,
+}
+
+/// What [`Sources`] go by.
+#[derive(Debug, Clone)]
+pub struct SourcesConfig {
+    /// The folder of the store; made when something is pulled.
+    pub store: PathBuf,
+    /// The file with credentials for registries, as `docker login` and `podman login` write it. It need not be there;
+    /// where none is named, everybody is anonymous.
+    pub credentials: Option<PathBuf>,
+    /// The clock.
+    pub now: fn() -> Timestamp,
+}
+
+/// On what terms a component is taken.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Terms {
+    /// What its SHA-256 must be.
+    pub sha256: Option<Sha256>,
+    /// Whether its registry is asked over plain HTTP. On this machine it always is.
+    pub insecure: bool,
+}
+
+/// A component: its bytes, and what is known of them.
+#[derive(Debug, Clone)]
+pub struct Found {
+    /// The component.
+    pub bytes: Bytes,
+    /// Of its bytes, computed.
+    pub sha256: Sha256,
+    /// Whence it comes, for people: `builtin:html`, a path, an image.
+    pub origin: String,
+    /// The image it was pulled as, bound to its manifest.
+    pub image: Option<Image>,
+    /// Which of its plugins is meant, where that is said.
+    pub plugin: Option<String>,
+    /// What the operator should know: that a registry could not be asked, for one.
+    pub note: Option<String>,
+}
+
+/// What a reference came to when a job began, to be kept with the job: a tag that moves and a file that changes do not
+/// change a job that has begun.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Frozen {
+    /// As it was written, relative paths resolved.
+    pub component: String,
+    /// The component's SHA-256.
+    pub sha256: Sha256,
+    /// The image bound to its manifest, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub image: Option<Image>,
+}
+
+/// Why a component cannot be had. Each is one sentence that begins with what was wanted.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SourceError {
+    /// No such plugin ships.
+    #[error("no built-in plugin \"{0}\"; `opilio plugin list` shows those there are")]
+    Builtin(String),
+    /// A file cannot be read.
+    #[error("cannot read component {path}")]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        #[source]
+        problem: io::Error,
+    },
+    /// Not the component that was pinned.
+    #[error(
+        "{origin} has sha256 {found}, not the pinned {pinned}; bring back the one that was pinned, or check this one and pin it"
+    )]
+    Pin {
+        /// The component.
+        origin: String,
+        /// What its digest must be.
+        pinned: Sha256,
+        /// What it is.
+        found: Sha256,
+    },
+    /// A folder of components.
+    #[error(transparent)]
+    Folder(#[from] FolderError),
+    /// A registry.
+    #[error(transparent)]
+    Registry(#[from] RegistryError),
+    /// The store.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// What a job began with is not to be had any more.
+    #[error(
+        "{component} with sha256 {sha256}, with which the job began, is neither in the job nor in the store {}; bring it back there",
+        store.display()
+    )]
+    Gone {
+        /// As it was written.
+        component: String,
+        /// Its digest.
+        sha256: Sha256,
+        /// Where it was looked for.
+        store: PathBuf,
+    },
+}
+
+impl SourcesConfig {
+    /// The user's store, the credentials of `docker login`, the system's clock.
+    ///
+    /// # Errors
+    /// Where there is no home directory.
+    pub fn standard() -> Result<Self, StoreError> {
+        let home = etcetera::home_dir().map_err(|_| StoreError::NoHome)?;
+        Ok(Self {
+            store: Store::default_folder()?,
+            credentials: Some(home.join(".docker").join("config.json")),
+            now: Timestamp::now,
+        })
+    }
+}
+
+impl Terms {
+    /// Those that an instance in a profile names.
+    #[must_use]
+    pub fn of(instance: &Instance) -> Self {
+        Self {
+            sha256: instance.sha256.map(Sha256),
+            insecure: instance.insecure,
+        }
+    }
+}
+
+impl Found {
+    /// What to keep with a job that begins with this, so that it goes on with this.
+    #[must_use]
+    pub fn frozen(&self, component: &Component) -> Frozen {
+        Frozen {
+            component: component.to_string(),
+            sha256: self.sha256,
+            image: self.image.clone(),
+        }
+    }
+
+    fn new(bytes: impl Into<Bytes>, origin: String, component: &Component) -> Self {
+        let bytes = bytes.into();
+        Self {
+            sha256: Sha256::of(&bytes),
+            bytes,
+            origin,
+            image: None,
+            plugin: component.plugin().map(str::to_owned),
+            note: None,
+        }
+    }
+
+    fn pinned(self, terms: &Terms) -> Result<Self, SourceError> {
+        match terms.sha256 {
+            Some(pinned) if pinned != self.sha256 => Err(SourceError::Pin {
+                origin: self.origin,
+                pinned,
+                found: self.sha256,
+            }),
+            _ => Ok(self),
+        }
+    }
+}
+
+impl Sources {
+    /// Sources by this. Nothing is opened or made yet.
+    #[must_use]
+    pub fn new(config: SourcesConfig) -> Self {
+        Self {
+            store: Store::at(config.store),
+            credentials: config.credentials,
+            now: config.now,
+        }
+    }
+
+    /// The store of what was pulled.
+    #[must_use]
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// The component that is meant, on these terms. Blocks, for as long as a registry takes.
+    ///
+    /// Only for a folder of several components `plugins_of` is asked, which plugins one holds; what it says of a file that
+    /// is none is part of the error where no other has the plugin.
+    ///
+    /// # Errors
+    /// Why it cannot be had.
+    pub fn resolve(
+        &self,
+        component: &Component,
+        terms: &Terms,
+        plugins_of: &mut dyn FnMut(&Found) -> Result<Vec<String>, String>,
+    ) -> Result<Found, SourceError> {
+        match component {
+            Component::Builtin(name) => {
+                let builtin =
+                    opilio_builtin::find(name).ok_or_else(|| SourceError::Builtin(name.clone()))?;
+                let bytes = Bytes::from_static(builtin.component);
+                let origin = component.to_string();
+                Found::new(bytes, origin, component).pinned(terms)
+            }
+            Component::File { path, .. } if path.is_dir() => {
+                self.from_folder(path, component, terms, plugins_of)
+            }
+            Component::File { path, .. } => read(path, component)?.pinned(terms),
+            Component::Image { image, .. } => self.image(image, component, terms),
+        }
+    }
+
+    /// Every component that is meant: one, or all of a folder.
+    ///
+    /// # Errors
+    /// Why one cannot be had.
+    pub fn resolve_all(
+        &self,
+        component: &Component,
+        terms: &Terms,
+    ) -> Result<Vec<Found>, SourceError> {
+        match component {
+            Component::File { path, plugin: None } if path.is_dir() => folder::files(path)?
+                .iter()
+                .map(|file| read(file, component))
+                .collect(),
+            _ => {
+                // Whoever names a plugin wants one component; which of a folder's holds it is asked by `resolve` alone.
+                let mut unasked = |_: &Found| Ok(Vec::new());
+                self.resolve(component, terms, &mut unasked)
+                    .map(|found| vec![found])
+            }
+        }
+    }
+
+    /// What a job began with. The store is asked first, then the registry by digest; files are not, since a job keeps
+    /// those of its own. Blocks.
+    ///
+    /// # Errors
+    /// Why it cannot be had.
+    pub fn thaw(&self, frozen: &Frozen, insecure: bool) -> Result<Found, SourceError> {
+        let found = |bytes: Bytes| Found {
+            bytes,
+            sha256: frozen.sha256,
+            origin: frozen.component.clone(),
+            image: frozen.image.clone(),
+            plugin: frozen
+                .component
+                .rsplit_once('#')
+                .map(|(_, plugin)| plugin.to_owned()),
+            note: None,
+        };
+        let sha256 = frozen.sha256;
+        let mut shipped = opilio_builtin::all();
+        if let Some(builtin) = shipped.find(|builtin| builtin.sha256 == sha256.to_string()) {
+            return Ok(found(Bytes::from_static(builtin.component)));
+        }
+        if let Some(bytes) = self.stored(sha256)? {
+            return Ok(found(bytes));
+        }
+        let Some(image) = &frozen.image else {
+            return Err(SourceError::Gone {
+                component: frozen.component.clone(),
+                sha256,
+                store: self.store.folder().to_owned(),
+            });
+        };
+        let (bytes, _) = self.fetch(image, Some(sha256), insecure)?;
+        Ok(found(bytes))
+    }
+
+    /// Asks the registry what an image is now, and keeps it in the store. Whether it was there already.
+    ///
+    /// # Errors
+    /// Why it cannot be had.
+    pub fn pull(&self, image: &Image, terms: &Terms) -> Result<(Found, bool), SourceError> {
+        let (bytes, bound) = self.fetch(image, terms.sha256, terms.insecure)?;
+        let component = Component::Image {
+            image: image.clone(),
+            plugin: None,
+        };
+        let found = Found::new(bytes, image.to_string(), &component);
+        let was_there = bound.was_there;
+        let image = Some(bound.image);
+        Ok((Found { image, ..found }, was_there))
+    }
+
+    /// Pushes a component's file under an image's tag.
+    ///
+    /// # Errors
+    /// If it is no component, or the registry does not take it.
+    pub fn push(&self, path: &Path, image: &Image, insecure: bool) -> Result<Pushed, SourceError> {
+        let bytes = read_file(path)?;
+        let access = self.access(insecure);
+        Ok(registry::push(path, &bytes, image, &access, (self.now)())?)
+    }
+
+    /// Notes in the store that a job began with these, so that they are not pruned while the job is there.
+    ///
+    /// # Errors
+    /// If the store cannot be written.
+    pub fn begun<'a>(
+        &self,
+        job: &Path,
+        components: impl IntoIterator<Item = &'a Frozen>,
+    ) -> Result<(), SourceError> {
+        for frozen in components
+            .into_iter()
+            .filter(|frozen| frozen.image.is_some())
+        {
+            self.store.used(frozen.sha256, Some(job), (self.now)())?;
+        }
+        Ok(())
+    }
+
+    fn from_folder(
+        &self,
+        path: &Path,
+        component: &Component,
+        terms: &Terms,
+        plugins_of: &mut dyn FnMut(&Found) -> Result<Vec<String>, String>,
+    ) -> Result<Found, SourceError> {
+        let folder = path.to_owned();
+        let files = folder::files(path)?;
+        if let Some(pinned) = terms.sha256 {
+            for file in &files {
+                let found = read(file, component)?;
+                if found.sha256 == pinned {
+                    return Ok(found);
+                }
+            }
+            let path = folder;
+            return Err(FolderError::NoPin { path, pinned }.into());
+        }
+        if let [file] = files.as_slice() {
+            return read(file, component);
+        }
+        let Some(plugin) = component.plugin() else {
+            let (path, count) = (folder, files.len());
+            return Err(FolderError::Unnamed { path, count }.into());
+        };
+        let plugin = plugin.to_owned();
+        let mut matching = Vec::new();
+        let mut held = Vec::new();
+        for file in &files {
+            let found = read(file, component)?;
+            let name = file_name(file);
+            match plugins_of(&found) {
+                Ok(plugins) if plugins.contains(&plugin) => matching.push((name, found)),
+                Ok(plugins) => held.push(format!("{name} holds {}", plugins.join(", "))),
+                Err(problem) => held.push(format!("{name} cannot be used ({problem})")),
+            }
+        }
+        match matching.len() {
+            0 => Err(FolderError::NoPlugin {
+                path: folder,
+                plugin,
+                held: held.join("; "),
+            }
+            .into()),
+            1 => Ok(matching.remove(0).1),
+            _ => Err(FolderError::Several {
+                path: folder,
+                plugin,
+                files: matching.into_iter().map(|(name, _)| name).collect(),
+            }
+            .into()),
+        }
+    }
+
+    fn image(
+        &self,
+        image: &Image,
+        component: &Component,
+        terms: &Terms,
+    ) -> Result<Found, SourceError> {
+        let origin = image.to_string();
+        let known = self.store.image(image)?;
+        // What is pinned, by either digest, needs nobody's word.
+        let bound = known.as_ref().filter(|_| image.digest().is_some());
+        let certain = terms.sha256.or(bound.map(|entry| entry.sha256));
+        if let Some(sha256) = certain
+            && let Some(bytes) = self.stored(sha256)?
+        {
+            let manifest = known.filter(|entry| entry.sha256 == sha256);
+            let found = Found::new(bytes, origin, component);
+            let image = manifest.map(|entry| image.at(&entry.manifest.to_string()));
+            return Found { image, ..found }.pinned(terms);
+        }
+        match self.fetch(image, terms.sha256, terms.insecure) {
+            Ok((bytes, bound)) => {
+                let found = Found::new(bytes, origin, component);
+                let image = Some(bound.image);
+                Ok(Found { image, ..found })
+            }
+            Err(SourceError::Registry(problem)) if problem.is_passing() => {
+                let stored = match &known {
+                    Some(entry) => self.stored(entry.sha256)?.map(|bytes| (entry, bytes)),
+                    None => None,
+                };
+                let Some((entry, bytes)) = stored else {
+                    return Err(problem.into());
+                };
+                let found = Found {
+                    image: Some(image.at(&entry.manifest.to_string())),
+                    note: Some(format!(
+                        "{problem}; taken from the store as it was on {}",
+                        entry.asked.strftime("%Y-%m-%d %H:%M")
+                    )),
+                    ..Found::new(bytes, origin, component)
+                };
+                found.pinned(terms)
+            }
+            Err(problem) => Err(problem),
+        }
+    }
+
+    /// Asks the registry what an image is now; takes it from the store where it is there, and keeps it there otherwise.
+    /// What is pinned to another digest is neither downloaded nor kept.
+    fn fetch(
+        &self,
+        image: &Image,
+        pinned: Option<Sha256>,
+        insecure: bool,
+    ) -> Result<(Bytes, Bound), SourceError> {
+        let access = self.access(insecure);
+        let meaning = registry::look_up(image, &access)?;
+        let sha256 = meaning.layer.sha256;
+        if let Some(pinned) = pinned.filter(|pinned| *pinned != sha256) {
+            return Err(SourceError::Pin {
+                origin: image.to_string(),
+                pinned,
+                found: sha256,
+            });
+        }
+        let stored = self.stored(sha256)?;
+        let was_there = stored.is_some();
+        let bytes = match stored {
+            Some(bytes) => bytes,
+            None => registry::pull(image, &meaning, &access)?.into(),
+        };
+        self.store
+            .keep(image, meaning.manifest, &bytes, (self.now)())?;
+        let image = image.at(&meaning.manifest.to_string());
+        Ok((bytes, Bound { image, was_there }))
+    }
+
+    /// A component of the store. A damaged one counts as missing: it is pulled again and put right.
+    fn stored(&self, sha256: Sha256) -> Result<Option<Bytes>, SourceError> {
+        let bytes = match self.store.get(sha256) {
+            Err(StoreError::Blob(problem @ crate::BlobError::Damaged { .. })) => {
+                tracing::warn!("{problem}");
+                None
+            }
+            other => other?,
+        };
+        if bytes.is_some()
+            && let Err(problem) = self.store.used(sha256, None, (self.now)())
+        {
+            // Somebody else's store may be read and not written; it then does not know what is used.
+            tracing::debug!(%problem, "the store is not told that a component is used");
+        }
+        Ok(bytes.map(Bytes::from))
+    }
+
+    fn access(&self, insecure: bool) -> Access {
+        Access {
+            credentials: self.credentials.clone(),
+            insecure,
+        }
+    }
+}
+
+/// What an image turned out to be.
+struct Bound {
+    image: Image,
+    was_there: bool,
+}
+
+fn read(path: &Path, component: &Component) -> Result<Found, SourceError> {
+    let bytes = read_file(path)?;
+    Ok(Found::new(bytes, path.display().to_string(), component))
+}
+
+fn read_file(path: &Path) -> Result<Vec<u8>, SourceError> {
+    let is_file = fs::metadata(path).map(|metadata| metadata.is_file());
+    let bytes = match is_file {
+        Ok(true) => read_bounded(path),
+        Ok(false) => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no file")),
+        Err(problem) => Err(problem),
+    };
+    bytes.map_err(|problem| SourceError::File {
+        path: path.to_owned(),
+        problem,
+    })
+}
+
+fn file_name(path: &Path) -> String {
+    let name = path.file_name().unwrap_or_default();
+    name.to_string_lossy().into_owned()
+}

@@ -1,0 +1,370 @@
+//! The store: what was pulled from registries, kept so that nobody need be asked twice, and so that a job goes on when
+//! nobody can be asked. Components lie by SHA-256; an index says which image means which, since when, and who uses it.
+//!
+//! Any number of processes may use it at once: what changes it holds a lock, what reads it needs none, since every file
+//! is written aside and renamed.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use jiff::{SignedDuration, Timestamp};
+use opilio_profile::Image;
+use serde::{Deserialize, Serialize};
+
+use crate::blobs::{BlobError, Blobs, write_whole};
+use crate::sha256::Sha256;
+
+/// The version of the index that is written and understood.
+const FORMAT: u32 = 1;
+
+/// A store of components.
+#[derive(Debug, Clone)]
+pub struct Store {
+    folder: PathBuf,
+    blobs: Blobs,
+}
+
+/// A component of a store, and what is known of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Kept {
+    /// Its digest.
+    pub sha256: Sha256,
+    /// Its size.
+    pub bytes: u64,
+    /// The images that mean it now. None where tags have moved on and nobody names it by digest.
+    pub images: Vec<Image>,
+    /// When it was pulled first.
+    pub added: Timestamp,
+    /// When it was wanted last.
+    pub used: Timestamp,
+    /// Folders of the jobs that began with it and are still there.
+    pub jobs: Vec<PathBuf>,
+}
+
+/// What to remove.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Prune {
+    /// Forget images whose components nobody has wanted for so long, too.
+    pub unused_for: Option<SignedDuration>,
+    /// Only say what would go.
+    pub dry_run: bool,
+}
+
+/// What was, or would be, removed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Pruned {
+    /// Components.
+    pub components: Vec<Kept>,
+    /// Files that somebody began to write and did not finish.
+    pub partial: Vec<PathBuf>,
+}
+
+/// Why the store cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The file system refuses.
+    #[error("cannot {what} {path}")]
+    Io {
+        /// What was tried.
+        what: &'static str,
+        /// On which file.
+        path: PathBuf,
+        /// Why not.
+        #[source]
+        problem: io::Error,
+    },
+    /// A component cannot be read or written.
+    #[error(transparent)]
+    Blob(#[from] BlobError),
+    /// The index is damaged.
+    #[error("{path} cannot be read ({problem}); move it away, what it names can be pulled again")]
+    Index {
+        /// The index.
+        path: PathBuf,
+        /// What is wrong.
+        problem: String,
+    },
+    /// The index was written by a version that we do not know.
+    #[error(
+        "{path} has format {found}, this version of Opilio understands {FORMAT}; use a newer one, or another --store"
+    )]
+    Format {
+        /// The index.
+        path: PathBuf,
+        /// Its format.
+        found: u32,
+    },
+    /// No home directory, and nothing said where else.
+    #[error("there is no home directory for a store of components; say where with --store")]
+    NoHome,
+}
+
+/// The file that says what there is.
+#[derive(Debug, Serialize, Deserialize)]
+struct Index {
+    format: u32,
+    /// By image as it was asked for.
+    images: BTreeMap<Image, ImageEntry>,
+    components: BTreeMap<Sha256, ComponentEntry>,
+}
+
+/// What an image meant last.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct ImageEntry {
+    /// Its component.
+    pub(crate) sha256: Sha256,
+    /// Its manifest.
+    pub(crate) manifest: Sha256,
+    /// When the registry said so last.
+    pub(crate) asked: Timestamp,
+}
+
+/// What is known of a component.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct ComponentEntry {
+    bytes: u64,
+    added: Timestamp,
+    used: Timestamp,
+    /// Folders of jobs.
+    #[serde(default)]
+    jobs: BTreeSet<PathBuf>,
+}
+
+impl Default for Index {
+    fn default() -> Self {
+        Self {
+            format: FORMAT,
+            images: BTreeMap::new(),
+            components: BTreeMap::new(),
+        }
+    }
+}
+
+impl Store {
+    /// The store in this folder, which need not be there yet.
+    #[must_use]
+    pub fn at(folder: impl Into<PathBuf>) -> Self {
+        let folder = folder.into();
+        let blobs = Blobs::at(folder.join("components"));
+        Self { folder, blobs }
+    }
+
+    /// Where the store is when nothing else is said: among the user's data, on Linux `~/.local/share/opilio/plugins`.
+    ///
+    /// # Errors
+    /// Where there is no home directory.
+    pub fn default_folder() -> Result<PathBuf, StoreError> {
+        use etcetera::BaseStrategy;
+        let strategy = etcetera::choose_base_strategy().map_err(|_| StoreError::NoHome)?;
+        Ok(strategy.data_dir().join("opilio").join("plugins"))
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The component of this digest, if it is there and whole.
+    ///
+    /// # Errors
+    /// Where it cannot be read, or is another than its name says.
+    pub fn get(&self, sha256: Sha256) -> Result<Option<Vec<u8>>, StoreError> {
+        Ok(self.blobs.get(sha256)?)
+    }
+
+    /// Everything that is there, by digest.
+    ///
+    /// # Errors
+    /// Where the store cannot be read.
+    pub fn list(&self) -> Result<Vec<Kept>, StoreError> {
+        let index = self.read()?;
+        let mut all = Vec::new();
+        for (sha256, bytes) in self.blobs.all()? {
+            all.push(kept(&index, sha256, bytes));
+        }
+        Ok(all)
+    }
+
+    /// What an image meant last: as it was asked for, or by the same manifest.
+    pub(crate) fn image(&self, image: &Image) -> Result<Option<ImageEntry>, StoreError> {
+        let index = self.read()?;
+        let same = |(known, entry): &(&Image, &ImageEntry)| {
+            known.registry() == image.registry()
+                && known.repository() == image.repository()
+                && image.digest() == Some(&format!("sha256:{}", entry.manifest))
+        };
+        let exact = index.images.get(image);
+        let found = exact.or_else(|| index.images.iter().find(same).map(|(_, entry)| entry));
+        Ok(found.cloned())
+    }
+
+    /// Keeps a component, and that this image means it.
+    pub(crate) fn keep(
+        &self,
+        image: &Image,
+        manifest: Sha256,
+        component: &[u8],
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        self.change(|index| {
+            let sha256 = self.blobs.put(component)?;
+            index.wanted(sha256, component.len() as u64, now);
+            let entry = ImageEntry {
+                sha256,
+                manifest,
+                asked: now,
+            };
+            index.images.insert(image.clone(), entry);
+            Ok(())
+        })
+    }
+
+    /// Notes that a component was wanted, and by which job, so that it is not pruned meanwhile.
+    pub(crate) fn used(
+        &self,
+        sha256: Sha256,
+        job: Option<&Path>,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        self.change(|index| {
+            if let Some(entry) = index.components.get_mut(&sha256) {
+                entry.used = entry.used.max(now);
+                entry.jobs.extend(job.map(Path::to_owned));
+            }
+            Ok(())
+        })
+    }
+
+    /// Removes what no image names and no job that is still there began with; what nobody has wanted for long, if asked.
+    ///
+    /// # Errors
+    /// Where the store cannot be read or written. What was removed until then is gone.
+    pub fn prune(&self, prune: Prune, now: Timestamp) -> Result<Pruned, StoreError> {
+        self.change(|index| {
+            let since = prune.unused_for.map(|time| now - time);
+            let is_old = |sha256: &Sha256, components: &BTreeMap<Sha256, ComponentEntry>| {
+                let used = components.get(sha256).map(|entry| entry.used);
+                since.is_some_and(|since| used.is_none_or(|used| used < since))
+            };
+            // Nobody but us writes here now.
+            let mut pruned = Pruned {
+                partial: [Blobs::at(&self.folder).partial()?, self.blobs.partial()?].concat(),
+                ..Pruned::default()
+            };
+            for (sha256, bytes) in self.blobs.all()? {
+                let kept = kept(index, sha256, bytes);
+                let named = !kept.images.is_empty() && !is_old(&sha256, &index.components);
+                if !named && kept.jobs.is_empty() {
+                    pruned.components.push(kept);
+                }
+            }
+            if prune.dry_run {
+                return Ok(pruned);
+            }
+            for gone in &pruned.components {
+                self.blobs.remove(gone.sha256)?;
+                index.components.remove(&gone.sha256);
+                index.images.retain(|_, entry| entry.sha256 != gone.sha256);
+            }
+            for path in &pruned.partial {
+                fs::remove_file(path).map_err(refused("remove", path))?;
+            }
+            for entry in index.components.values_mut() {
+                entry.jobs.retain(|job| job.is_dir());
+            }
+            Ok(pruned)
+        })
+    }
+
+    fn read(&self) -> Result<Index, StoreError> {
+        let path = self.folder.join("index.json");
+        let text = match fs::read(&path) {
+            Ok(text) => text,
+            Err(problem) if problem.kind() == io::ErrorKind::NotFound => {
+                return Ok(Index::default());
+            }
+            Err(problem) => return Err(refused("read", &path)(problem)),
+        };
+        let damaged = |problem: serde_json::Error| StoreError::Index {
+            path: path.clone(),
+            problem: problem.to_string(),
+        };
+        let value: serde_json::Value = serde_json::from_slice(&text).map_err(damaged)?;
+        let format = value.get("format").and_then(serde_json::Value::as_u64);
+        match format.map(u32::try_from) {
+            Some(Ok(found)) if found != FORMAT => Err(StoreError::Format {
+                path: path.clone(),
+                found,
+            }),
+            _ => serde_json::from_value(value).map_err(damaged),
+        }
+    }
+
+    /// Reads, changes and writes the index, alone among all processes.
+    fn change<T>(
+        &self,
+        change: impl FnOnce(&mut Index) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        fs::create_dir_all(&self.folder).map_err(refused("create", &self.folder))?;
+        let path = self.folder.join("lock");
+        let lock = File::create(&path).map_err(refused("open", &path))?;
+        lock.lock().map_err(refused("lock", &path))?;
+        let mut index = self.read()?;
+        let before = serde_json::to_vec(&index).ok();
+        let answer = change(&mut index);
+        let path = self.folder.join("index.json");
+        let text = serde_json::to_vec_pretty(&index).map_err(|problem| StoreError::Index {
+            path: path.clone(),
+            problem: problem.to_string(),
+        })?;
+        if serde_json::to_vec(&index).ok() != before {
+            write_whole(&path, &text)?;
+        }
+        // The lock goes with the file.
+        drop(lock);
+        answer
+    }
+}
+
+impl Index {
+    fn wanted(&mut self, sha256: Sha256, bytes: u64, now: Timestamp) {
+        let entry = self
+            .components
+            .entry(sha256)
+            .or_insert_with(|| ComponentEntry {
+                bytes,
+                added: now,
+                used: now,
+                jobs: BTreeSet::new(),
+            });
+        entry.used = entry.used.max(now);
+    }
+}
+
+/// What the index knows of a component that is there.
+fn kept(index: &Index, sha256: Sha256, bytes: u64) -> Kept {
+    let entry = index.components.get(&sha256);
+    let images = index.images.iter();
+    let images = images.filter(|(_, entry)| entry.sha256 == sha256);
+    let jobs = entry.map(|entry| entry.jobs.iter().filter(|job| job.is_dir()).cloned());
+    Kept {
+        sha256,
+        bytes,
+        images: images.map(|(image, _)| image.clone()).collect(),
+        added: entry.map_or(Timestamp::UNIX_EPOCH, |entry| entry.added),
+        used: entry.map_or(Timestamp::UNIX_EPOCH, |entry| entry.used),
+        jobs: jobs.into_iter().flatten().collect(),
+    }
+}
+
+fn refused(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> StoreError {
+    let path = path.to_owned();
+    move |problem| StoreError::Io {
+        what,
+        path,
+        problem,
+    }
+}
