@@ -95,7 +95,7 @@ fn plugins(summary: &Summary) -> Vec<String> {
         .max("plugin".len());
     let line = |plugin: &PluginReport| {
         let statistics = &plugin.statistics;
-        let per_call = statistics.time.as_secs_f64() * 1e6 / statistics.calls as f64;
+        let per_call = statistics.times.total().as_secs_f64() * 1e6 / statistics.calls as f64;
         let mut faults: Vec<String> = statistics
             .faults
             .iter()
@@ -133,7 +133,7 @@ fn as_json(summary: &Summary) -> serde_json::Value {
                 "name": plugin.name,
                 "version": plugin.version,
                 "calls": plugin.statistics.calls,
-                "seconds": plugin.statistics.time.as_secs_f64(),
+                "seconds": plugin.statistics.times.total().as_secs_f64(),
                 "faults": plugin.statistics.faults,
             })
         })

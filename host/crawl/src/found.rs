@@ -7,7 +7,7 @@ use bytes::Bytes;
 use encoding_rs::Encoding;
 use opilio_fetch::{Exchange, ResponseHead, charset};
 use opilio_frontier::{ContentState, Digests, StrippedDigest};
-use opilio_sandbox::{Document, DocumentParts, Fault, Header, Notes, Stage, Verdict, Visit};
+use opilio_sandbox::{Document, DocumentParts, Fault, Header, Kept, Notes, Stage, Verdict, Visit};
 
 use opilio_uri::Uri;
 
@@ -271,6 +271,7 @@ pub(crate) fn document(
         fragment: None,
         content,
         notes: notes.clone(),
+        kept: Kept::default(),
     })
 }
 

@@ -4,7 +4,7 @@
 //! which a filter cannot be asked is not crawled, and a filter that keeps failing stops the crawl, since what it would
 //! have let in cannot be known later.
 
-use opilio_sandbox::{Candidate, Fault, Stage, Verdict};
+use opilio_sandbox::{Candidate, Candidates, Fault, Stage, Verdict};
 
 use crate::stacks::Staged;
 
@@ -50,6 +50,8 @@ pub(crate) fn judge(
     candidates: &[Candidate],
     accepts: bool,
 ) -> Judged {
+    // One batch for the whole stack, so that its columns are put together once.
+    let candidates = Candidates::new(candidates.to_vec());
     let unasked = Decision {
         accepted: accepts,
         by: None,
@@ -62,14 +64,18 @@ pub(crate) fn judge(
     };
     for staged in stack {
         let handled: Vec<usize> = (0..candidates.len())
-            .filter(|&place| staged.plugin.handles_uri(&candidates[place].uri))
+            .filter(|&place| {
+                candidates
+                    .get(place)
+                    .is_some_and(|candidate| staged.plugin.handles_uri(&candidate.uri))
+            })
             .collect();
         if handled.len() == candidates.len() {
-            judged.ask(staged, stage, &handled, candidates);
+            judged.ask(staged, stage, &handled, &candidates);
         } else if !handled.is_empty() {
-            let some: Vec<Candidate> = handled
+            let some: Candidates = handled
                 .iter()
-                .map(|&place| candidates[place].clone())
+                .filter_map(|&place| candidates.get(place).cloned())
                 .collect();
             judged.ask(staged, stage, &handled, &some);
         }
@@ -80,7 +86,7 @@ pub(crate) fn judge(
 impl Judged {
     /// Asks one filter about `candidates`, which stand at `places`. Where it fails on all of them together, it is asked
     /// about each alone: one bad link must not cost a page all its links.
-    fn ask(&mut self, staged: &Staged, stage: &Stage, places: &[usize], candidates: &[Candidate]) {
+    fn ask(&mut self, staged: &Staged, stage: &Stage, places: &[usize], candidates: &Candidates) {
         let fault = match staged.plugin.judge_candidates(stage.clone(), candidates) {
             Ok(rulings) => {
                 for (&place, ruling) in places.iter().zip(rulings) {
@@ -107,7 +113,7 @@ impl Judged {
             }
             match staged
                 .plugin
-                .judge_candidates(stage.clone(), std::slice::from_ref(candidate))
+                .judge_candidates(stage.clone(), &Candidates::new(vec![candidate.clone()]))
             {
                 Ok(mut rulings) => {
                     answered = true;

@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use opilio_archive::{Digest, PluginInForce};
 use opilio_profile::{Component as ComponentOrigin, Fault, Faults, Instance, Profile, Stage};
-use opilio_sandbox::{Component, ConfigureError, Description, Engine, Kind, Limits, Plugin};
+use opilio_sandbox::{
+    Component, ConfigureError, Description, Engine, Kind, Limits, Plugin, PluginConfig, Tables,
+};
 use serde_json::Value;
 use sha2::Digest as _;
 
@@ -160,11 +162,13 @@ impl Stacks {
         for seeded in &self.seeded {
             let mut settings = seeded.settings.clone();
             put_seeds(&mut settings, seed_prefixes);
-            let configured = seeded.component.configure(
-                seeded.plugin.as_deref(),
+            let configured = seeded.component.configure(PluginConfig {
+                plugin: seeded.plugin.clone(),
+                instance: Some(seeded.name.clone()),
                 settings,
-                seeded.limits.clone(),
-            );
+                limits: seeded.limits.clone(),
+                tables: Tables::default(),
+            });
             let plugin = configured.map_err(|problem| chain(&problem))?;
             for staged in stacks.stages_mut().into_iter().flatten() {
                 if *staged.name == *seeded.name {
@@ -323,7 +327,13 @@ fn load_instance(
         put_seeds(&mut settings, seed_prefixes);
     }
     let plugin = component
-        .configure(plugin_name.as_deref(), settings, limits)
+        .configure(PluginConfig {
+            plugin: plugin_name,
+            instance: Some(instance.name.clone()),
+            settings,
+            limits,
+            tables: Tables::default(),
+        })
         .map_err(|problem| configure_faults(profile, instance, &problem))?;
     Ok((plugin, seeded))
 }

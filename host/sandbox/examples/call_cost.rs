@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use jiff::Timestamp;
 use opilio_sandbox::{
-    Candidate, Document, DocumentParts, Engine, EngineConfig, Kind, Limits, Notes, Plugin, Stage,
-    Visit, spawn_lane,
+    Candidate, Candidates, Document, DocumentParts, Engine, EngineConfig, Kept, Kind, Notes,
+    Plugin, PluginConfig, Stage, Visit, spawn_lane,
 };
 
 const ROUNDS: usize = 20_000;
@@ -34,15 +34,19 @@ fn main() -> Result<(), Failure> {
     let began = Instant::now();
     let component = engine.load(&component, "component")?;
     println!("load, compile included: {:?}", began.elapsed());
-    let name = arguments.get(1).map(String::as_str);
+    let config = PluginConfig {
+        plugin: arguments.get(1).cloned(),
+        settings,
+        ..PluginConfig::default()
+    };
     let began = Instant::now();
-    let snapshotted = component.configure(name, settings.clone(), Limits::default())?;
+    let snapshotted = component.configure(config.clone())?;
     println!(
         "configure, compile included: {:?}, {:?}",
         began.elapsed(),
         snapshotted.start()
     );
-    let each_call = component.configure_each_call(name, settings, Limits::default())?;
+    let each_call = component.configure_each_call(config)?;
 
     for (how, plugin) in [
         ("from a snapshot", snapshotted),
@@ -54,7 +58,8 @@ fn main() -> Result<(), Failure> {
 }
 
 fn measure(how: &str, plugin: &Plugin) -> Result<(), Failure> {
-    let candidates = vec![candidate(); 100];
+    let candidates = |n: usize| Candidates::new(vec![candidate(); n]);
+    let (sole, hundred) = (candidates(1), candidates(100));
     let documents: Vec<_> = (0..2)
         .map(|n| document(&vec![b'a'; n * 40 * 1024]))
         .collect();
@@ -74,14 +79,10 @@ fn measure(how: &str, plugin: &Plugin) -> Result<(), Failure> {
     }
     if plugin.is(&Kind::Filter) {
         one("judge 1 candidate", &|| {
-            Ok(plugin
-                .judge_candidates(Stage::Scope, &candidates[..1])
-                .map(drop)?)
+            Ok(plugin.judge_candidates(Stage::Scope, &sole).map(drop)?)
         })?;
         one("judge 100 candidates", &|| {
-            Ok(plugin
-                .judge_candidates(Stage::Scope, &candidates)
-                .map(drop)?)
+            Ok(plugin.judge_candidates(Stage::Scope, &hundred).map(drop)?)
         })?;
     }
     if plugin.is(&Kind::DigestStripper) {
@@ -145,7 +146,7 @@ fn empty_component() -> Result<Vec<u8>, Failure> {
     resolve.push_dir(contract)?;
     let package = resolve.push_str(
         "empty.wit",
-        "package opilio:empty; world both { include opilio:plugin/extractor-plugin@0.1.0; export opilio:plugin/filter@0.1.0; }",
+        "package opilio:empty; world both { include opilio:plugin/extractor-plugin@0.2.0; export opilio:plugin/filter@0.2.0; }",
     )?;
     let world = resolve.select_world(&[package], Some("both"))?;
     let mut module = wat::parse_file(
@@ -169,6 +170,7 @@ fn document(content: &[u8]) -> Document {
         fragment: None,
         content: Bytes::copy_from_slice(content),
         notes: Notes::new(),
+        kept: Kept::default(),
     })
 }
 

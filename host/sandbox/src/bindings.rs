@@ -7,17 +7,22 @@ wasmtime::component::bindgen!({
         package opilio:sandbox;
 
         world every-kind {
-            include opilio:plugin/plugin@0.1.0;
-            export opilio:plugin/extractor@0.1.0;
-            export opilio:plugin/filter@0.1.0;
-            export opilio:plugin/digest-stripper@0.1.0;
-            export opilio:plugin/wait-evaluator@0.1.0;
+            include opilio:plugin/plugin@0.2.0;
+            export opilio:plugin/extractor@0.2.0;
+            export opilio:plugin/filter@0.2.0;
+            export opilio:plugin/digest-stripper@0.2.0;
+            export opilio:plugin/change-evaluator@0.2.0;
+            export opilio:plugin/wait-evaluator@0.2.0;
+            export opilio:plugin/precedence@0.2.0;
+            export opilio:plugin/observer@0.2.0;
         }
     ",
     world: "opilio:sandbox/every-kind",
     imports: { default: trappable },
     with: {
         "opilio:plugin/documents.document": crate::document::Document,
+        "opilio:plugin/documents.candidates": crate::candidates::Candidates,
+        "opilio:plugin/documents.queue": crate::queue::Queue,
         "opilio:plugin/documents.visit": crate::visit::Visit,
     },
     additional_derives: [PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize],

@@ -8,11 +8,12 @@ use wasmtime::component::InstancePre;
 
 use crate::Description;
 use crate::bindings::exports::opilio::plugin::{
-    digest_stripper, extractor, filter, setup, wait_evaluator,
+    change_evaluator, digest_stripper, extractor, filter, observer, precedence, setup,
+    wait_evaluator,
 };
 use crate::cache::{Cache, Entry, Key, hex};
-use crate::call::{CallState, Occasion, Problem, call};
-use crate::configure::{self, ConfigureError};
+use crate::call::{CallState, Callee, Occasion, Problem, call};
+use crate::configure::{self, ConfigureError, PluginConfig};
 use crate::describe::{self, Callable, DescriptionProblem};
 use crate::engine::Shared;
 use crate::fault::Fault;
@@ -23,12 +24,12 @@ use crate::snapshot;
 /// Largest component, in bytes. Python's, the largest in sight, have 18 MB.
 pub const COMPONENT_BYTES_MAX: usize = 64 << 20;
 
-/// The contract that this version speaks. Components made for any 0.1.x are understood: what a newer one lacks here
+/// The contract that this version speaks. Components made for any 0.2.x are understood: what a newer one lacks here
 /// shows as an import that is not given.
 const PACKAGE: &str = "opilio:plugin/";
-const CONTRACT: &str = "0.1.0";
+const CONTRACT: &str = "0.2.0";
 /// Interfaces that a plugin may import.
-const IMPORTS: [&str; 4] = ["counters", "documents", "log", "types"];
+const IMPORTS: [&str; 5] = ["counters", "documents", "log", "tables", "types"];
 
 /// Why a component cannot be loaded. Each is one sentence that begins with the component's origin.
 #[derive(Debug, thiserror::Error)]
@@ -181,28 +182,16 @@ impl Component {
     }
 
     /// Makes a plugin of it: `configure` is called once, and its memory kept as it is then, compiled and cached.
-    /// `plugin` may be left out where the component holds one alone. `settings` is a JSON object, checked against
-    /// the plugin's schema and filled up with its defaults already. `limits` hold for `configure` and every call.
     ///
     /// A component that cannot be snapshotted works all the same: `configure` then runs in every fresh instance.
-    pub fn configure(
-        &self,
-        plugin: Option<&str>,
-        settings: serde_json::Value,
-        limits: Limits,
-    ) -> Result<Plugin, ConfigureError> {
-        configure::snapshotted(&self.0, plugin, &settings, limits)
+    pub fn configure(&self, config: PluginConfig) -> Result<Plugin, ConfigureError> {
+        configure::snapshotted(&self.0, config)
     }
 
     /// Makes a plugin whose every instance runs `configure` before the call: nothing is compiled or kept, so that
     /// many variants of settings start at once. It is still tried once here, for the faults it may find.
-    pub fn configure_each_call(
-        &self,
-        plugin: Option<&str>,
-        settings: serde_json::Value,
-        limits: Limits,
-    ) -> Result<Plugin, ConfigureError> {
-        configure::each_call(&self.0, plugin, &settings, limits, "by choice".to_owned())
+    pub fn configure_each_call(&self, config: PluginConfig) -> Result<Plugin, ConfigureError> {
+        configure::each_call(&self.0, config, "by choice".to_owned())
     }
 }
 
@@ -350,7 +339,8 @@ fn advice_for(import: &str) -> String {
                 (in Rust for wasm32-unknown-unknown)"
             .to_owned();
     }
-    let given = format!("plugins may import documents, log and counters of {PACKAGE}…@{CONTRACT}");
+    let given =
+        format!("plugins may import documents, tables, log and counters of {PACKAGE}…@{CONTRACT}");
     match import
         .strip_prefix(PACKAGE)
         .and_then(|interface| interface.split_once('@'))
@@ -363,10 +353,10 @@ fn advice_for(import: &str) -> String {
     }
 }
 
-/// A contract of the same 0.1 line, whichever its last number.
+/// A contract of the same 0.2 line, whichever its last number.
 fn is_compatible(version: &str) -> bool {
     version
-        .strip_prefix("0.1.")
+        .strip_prefix("0.2.")
         .is_some_and(|patch| !patch.is_empty() && patch.bytes().all(|b| b.is_ascii_digit()))
 }
 
@@ -376,11 +366,9 @@ fn describe(
     program: &Program,
     origin: &str,
 ) -> Result<Vec<Description>, LoadError> {
-    let limits = Limits::default();
     let occasion = Occasion {
-        plugin: origin.into(),
+        callee: Callee::unready(origin, Limits::default()),
         uri: "describe".into(),
-        limits: &limits,
     };
     let (answer, _) = call(shared, &program.instance, &occasion, |store, instance| {
         if let Err(error) = program.check_types(store, &instance) {
@@ -410,7 +398,10 @@ pub(crate) struct Program {
     pub(crate) extractor: Option<extractor::GuestIndices>,
     pub(crate) filter: Option<filter::GuestIndices>,
     pub(crate) digest_stripper: Option<digest_stripper::GuestIndices>,
+    pub(crate) change_evaluator: Option<change_evaluator::GuestIndices>,
     pub(crate) wait_evaluator: Option<wait_evaluator::GuestIndices>,
+    pub(crate) precedence: Option<precedence::GuestIndices>,
+    pub(crate) observer: Option<observer::GuestIndices>,
 }
 
 impl Program {
@@ -428,21 +419,22 @@ impl Program {
         if !exports("setup") {
             return Ok(None);
         }
-        let has = |kind: Callable| exports(kind.name()).then_some(());
+        macro_rules! found {
+            ($kind:ident, $interface:ident) => {
+                exports(Callable::$kind.name())
+                    .then(|| $interface::GuestIndices::new(&instance))
+                    .transpose()?
+            };
+        }
         Ok(Some(Self {
             setup: setup::GuestIndices::new(&instance)?,
-            extractor: has(Callable::Extractor)
-                .map(|()| extractor::GuestIndices::new(&instance))
-                .transpose()?,
-            filter: has(Callable::Filter)
-                .map(|()| filter::GuestIndices::new(&instance))
-                .transpose()?,
-            digest_stripper: has(Callable::DigestStripper)
-                .map(|()| digest_stripper::GuestIndices::new(&instance))
-                .transpose()?,
-            wait_evaluator: has(Callable::WaitEvaluator)
-                .map(|()| wait_evaluator::GuestIndices::new(&instance))
-                .transpose()?,
+            extractor: found!(Extractor, extractor),
+            filter: found!(Filter, filter),
+            digest_stripper: found!(DigestStripper, digest_stripper),
+            change_evaluator: found!(ChangeEvaluator, change_evaluator),
+            wait_evaluator: found!(WaitEvaluator, wait_evaluator),
+            precedence: found!(Precedence, precedence),
+            observer: found!(Observer, observer),
             instance,
         }))
     }
@@ -453,7 +445,10 @@ impl Program {
             Callable::Extractor => self.extractor.is_some(),
             Callable::Filter => self.filter.is_some(),
             Callable::DigestStripper => self.digest_stripper.is_some(),
+            Callable::ChangeEvaluator => self.change_evaluator.is_some(),
             Callable::WaitEvaluator => self.wait_evaluator.is_some(),
+            Callable::Precedence => self.precedence.is_some(),
+            Callable::Observer => self.observer.is_some(),
         };
         Callable::ALL.into_iter().filter(has).collect()
     }
@@ -465,18 +460,22 @@ impl Program {
         instance: &wasmtime::component::Instance,
     ) -> wasmtime::Result<()> {
         self.setup.load(&mut *store, instance)?;
-        if let Some(indices) = &self.extractor {
-            indices.load(&mut *store, instance)?;
+        macro_rules! check {
+            ($($interface:ident),+) => {
+                $(if let Some(indices) = &self.$interface {
+                    indices.load(&mut *store, instance)?;
+                })+
+            };
         }
-        if let Some(indices) = &self.filter {
-            indices.load(&mut *store, instance)?;
-        }
-        if let Some(indices) = &self.digest_stripper {
-            indices.load(&mut *store, instance)?;
-        }
-        if let Some(indices) = &self.wait_evaluator {
-            indices.load(&mut *store, instance)?;
-        }
+        check!(
+            extractor,
+            filter,
+            digest_stripper,
+            change_evaluator,
+            wait_evaluator,
+            precedence,
+            observer
+        );
         Ok(())
     }
 }

@@ -6,18 +6,47 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::cache::{Key, hex};
-use crate::call::{Occasion, Problem, call};
+use crate::call::{Callee, Occasion, Problem, call};
 use crate::component::{Loaded, Program, cached, compile};
 use crate::fault::Fault;
 use crate::limits::Limits;
 use crate::plugin::{Plugin, Start};
 use crate::settings::canonical;
+use crate::table::Tables;
 use crate::{Description, SettingsFault, snapshot};
 
 /// What a guest may hand over while its state is read, in bytes: all of a memory.
 const SNAPSHOT_BYTES_MAX: usize = 4 << 30;
 /// Time to read the state of a guest that is not expected to take any.
 const SNAPSHOT_TICKS_MAX: u64 = 6_000;
+
+/// How a component becomes a plugin.
+#[derive(Clone, Debug)]
+pub struct PluginConfig {
+    /// The plugin's name within the component; may be left out where it holds one alone.
+    pub plugin: Option<String>,
+    /// What faults, log lines and kept values call it, since a plugin may be used several times with different settings.
+    /// None: its own name.
+    pub instance: Option<String>,
+    /// A JSON object, checked against the plugin's schema and filled up with its defaults already.
+    pub settings: Value,
+    /// They hold for `configure` and every call.
+    pub limits: Limits,
+    /// Lists that it may look things up in, once configured: what `configure` found in them would be kept for good.
+    pub tables: Tables,
+}
+
+impl Default for PluginConfig {
+    fn default() -> Self {
+        Self {
+            plugin: None,
+            instance: None,
+            settings: Value::Object(serde_json::Map::new()),
+            limits: Limits::default(),
+            tables: Tables::default(),
+        }
+    }
+}
 
 /// Why a component with these settings is no plugin.
 #[derive(Debug, thiserror::Error)]
@@ -80,21 +109,19 @@ fn listed(faults: &[SettingsFault]) -> String {
 #[derive(Clone)]
 pub(crate) struct Configuration {
     pub(crate) description: Description,
+    pub(crate) callee: Arc<Callee>,
     pub(crate) settings: String,
     pub(crate) settings_sha256: String,
-    pub(crate) limits: Limits,
 }
 
 pub(crate) fn snapshotted(
     component: &Arc<Loaded>,
-    plugin: Option<&str>,
-    settings: &Value,
-    limits: Limits,
+    config: PluginConfig,
 ) -> Result<Plugin, ConfigureError> {
     if let Some(refusal) = &component.refusal {
-        return each_call(component, plugin, settings, limits, refusal.clone());
+        return each_call(component, config, refusal.clone());
     }
-    let configuration = configuration(component, plugin, settings, limits)?;
+    let configuration = configuration(component, config)?;
     let name = configuration.description.name.clone();
     let shared = &component.shared;
     let key = Key::of(&[
@@ -158,12 +185,10 @@ fn first(
 
 pub(crate) fn each_call(
     component: &Arc<Loaded>,
-    plugin: Option<&str>,
-    settings: &Value,
-    limits: Limits,
+    config: PluginConfig,
     why: String,
 ) -> Result<Plugin, ConfigureError> {
-    let configuration = configuration(component, plugin, settings, limits)?;
+    let configuration = configuration(component, config)?;
     try_configure(component, &configuration, |_, _| ())?;
     Ok(Plugin::new(
         component,
@@ -175,23 +200,35 @@ pub(crate) fn each_call(
 
 fn configuration(
     component: &Loaded,
-    plugin: Option<&str>,
-    settings: &Value,
-    limits: Limits,
+    config: PluginConfig,
 ) -> Result<Configuration, ConfigureError> {
-    let description = choose(component, plugin)?.clone();
+    let PluginConfig {
+        plugin,
+        instance,
+        settings,
+        limits,
+        tables,
+    } = config;
+    let description = choose(component, plugin.as_deref())?.clone();
     if !settings.is_object() {
         return Err(ConfigureError::NoObject {
             plugin: description.name,
         });
     }
-    let settings = canonical(settings);
+    let settings = canonical(&settings);
     let settings_sha256 = hex(&Sha256::digest(&settings));
+    let name = instance.as_deref().unwrap_or(&description.name);
+    let callee = Arc::new(Callee {
+        name: name.into(),
+        limits,
+        keeps: description.keeps.clone(),
+        tables,
+    });
     Ok(Configuration {
         description,
+        callee,
         settings,
         settings_sha256,
-        limits,
     })
 }
 
@@ -231,10 +268,10 @@ fn try_configure<R>(
     then: impl FnOnce(&mut wasmtime::Store<crate::call::CallState>, wasmtime::component::Instance) -> R,
 ) -> Result<R, ConfigureError> {
     let name = &configuration.description.name;
+    let callee = &configuration.callee;
     let occasion = Occasion {
-        plugin: name.as_str().into(),
+        callee: Callee::unready(&callee.name, callee.limits.clone()),
         uri: "configure".into(),
-        limits: &configuration.limits,
     };
     let program = &component.program;
     let (answer, _) = call(

@@ -3,12 +3,14 @@
 use std::collections::BTreeSet;
 
 use crate::handles::{HandlesProblem, Matcher};
-use crate::{Description, Kind};
+use crate::{Description, Keep, Keeper, Kind};
 
 /// Plugins that one component may hold.
 const PLUGINS_MAX: usize = 64;
 /// Longest name of a plugin, in bytes.
 const NAME_BYTES_MAX: usize = 64;
+/// Values that one plugin may declare to keep.
+const KEEPS_MAX: usize = 32;
 
 /// The kinds that this version calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -16,15 +18,21 @@ pub(crate) enum Callable {
     Extractor,
     Filter,
     DigestStripper,
+    ChangeEvaluator,
     WaitEvaluator,
+    Precedence,
+    Observer,
 }
 
 impl Callable {
-    pub(crate) const ALL: [Self; 4] = [
+    pub(crate) const ALL: [Self; 7] = [
         Self::Extractor,
         Self::Filter,
         Self::DigestStripper,
+        Self::ChangeEvaluator,
         Self::WaitEvaluator,
+        Self::Precedence,
+        Self::Observer,
     ];
 
     /// The name of its interface, which is that of its kind.
@@ -33,18 +41,25 @@ impl Callable {
             Self::Extractor => "extractor",
             Self::Filter => "filter",
             Self::DigestStripper => "digest-stripper",
+            Self::ChangeEvaluator => "change-evaluator",
             Self::WaitEvaluator => "wait-evaluator",
+            Self::Precedence => "precedence",
+            Self::Observer => "observer",
         }
     }
 
-    pub(crate) fn of(kind: &Kind) -> Option<Self> {
-        match kind {
-            Kind::Extractor => Some(Self::Extractor),
-            Kind::Filter => Some(Self::Filter),
-            Kind::DigestStripper => Some(Self::DigestStripper),
-            Kind::WaitEvaluator => Some(Self::WaitEvaluator),
-            Kind::ChangeEvaluator | Kind::Precedence | Kind::Observer | Kind::Other(_) => None,
-        }
+    /// The name of a kind that this version does not call is the error.
+    pub(crate) fn of(kind: &Kind) -> Result<Self, &str> {
+        Ok(match kind {
+            Kind::Extractor => Self::Extractor,
+            Kind::Filter => Self::Filter,
+            Kind::DigestStripper => Self::DigestStripper,
+            Kind::ChangeEvaluator => Self::ChangeEvaluator,
+            Kind::WaitEvaluator => Self::WaitEvaluator,
+            Kind::Precedence => Self::Precedence,
+            Kind::Observer => Self::Observer,
+            Kind::Other(name) => return Err(name),
+        })
     }
 }
 
@@ -109,6 +124,14 @@ pub enum DescriptionProblem {
         /// What the JSON parser says.
         problem: String,
     },
+    /// Values that it wants kept.
+    #[error("plugin `{plugin}` {problem}")]
+    Keeps {
+        /// The plugin.
+        plugin: String,
+        /// What is wrong with them.
+        problem: String,
+    },
     /// Patterns of what it handles.
     #[error("plugin `{plugin}`: {problem}")]
     Handles {
@@ -164,12 +187,10 @@ fn check_one(
         return Err(DescriptionProblem::NoKind(plugin));
     }
     for kind in &description.kinds {
-        let Some(callable) = Callable::of(kind) else {
-            return Err(DescriptionProblem::Kind {
-                plugin,
-                kind: kind_name(kind).to_owned(),
-            });
-        };
+        let callable = Callable::of(kind).map_err(|name| DescriptionProblem::Kind {
+            plugin: plugin.clone(),
+            kind: crate::notes::clip(name, NAME_BYTES_MAX).to_owned(),
+        })?;
         if !exported.contains(&callable) {
             return Err(DescriptionProblem::NotExported {
                 plugin,
@@ -186,23 +207,43 @@ fn check_one(
             problem: problem.to_string(),
         });
     }
+    check_keeps(&plugin, &description.keeps)?;
     match Matcher::new(&description.handles) {
         Ok(_) => Ok(()),
         Err(problem) => Err(DescriptionProblem::Handles { plugin, problem }),
     }
 }
 
-fn kind_name(kind: &Kind) -> &str {
-    match kind {
-        Kind::Extractor => "extractor",
-        Kind::Filter => "filter",
-        Kind::DigestStripper => "digest-stripper",
-        Kind::ChangeEvaluator => "change-evaluator",
-        Kind::WaitEvaluator => "wait-evaluator",
-        Kind::Precedence => "precedence",
-        Kind::Observer => "observer",
-        Kind::Other(name) => crate::notes::clip(name, NAME_BYTES_MAX),
+fn check_keeps(plugin: &str, keeps: &[Keep]) -> Result<(), DescriptionProblem> {
+    let faulty = |problem: String| DescriptionProblem::Keeps {
+        plugin: plugin.to_owned(),
+        problem,
+    };
+    if keeps.len() > KEEPS_MAX {
+        let all = keeps.len();
+        return Err(faulty(format!(
+            "declares {all} values to keep; {KEEPS_MAX} are allowed"
+        )));
     }
+    for (at, keep) in keeps.iter().enumerate() {
+        let name = crate::notes::clip(&keep.name, NAME_BYTES_MAX);
+        if name.len() < keep.name.len() || !is_name(name) {
+            return Err(faulty(format!(
+                "keeps `{name}`; names are lower-case words joined by hyphens, at most {NAME_BYTES_MAX} bytes"
+            )));
+        }
+        if let Keeper::Other(keeper) = &keep.keeper {
+            let keeper = crate::notes::clip(keeper, NAME_BYTES_MAX);
+            return Err(faulty(format!(
+                "keeps `{name}` with a {keeper}; this version of opilio keeps values with a uri or a site"
+            )));
+        }
+        let alike = |other: &Keep| other.name == keep.name && other.keeper == keep.keeper;
+        if keeps[..at].iter().any(alike) {
+            return Err(faulty(format!("declares twice that it keeps `{name}`")));
+        }
+    }
+    Ok(())
 }
 
 /// Lower-case words joined by hyphens; a word begins with a letter or digit.
@@ -248,6 +289,7 @@ mod tests {
                 uris: Vec::new(),
             },
             settings_schema: "{}".to_owned(),
+            keeps: Vec::new(),
             attributes: Vec::new(),
         }
     }
@@ -316,7 +358,7 @@ mod tests {
                 ..plugin("a")
             }],
             &[],
-            "as observer",
+            "does not export the interface opilio:plugin/observer",
         );
         check_refused(
             &[Description {
@@ -348,6 +390,37 @@ mod tests {
             &[Filter],
             "media type pattern",
         );
+        let keep = |name: &str, keeper: Keeper| Keep {
+            name: name.to_owned(),
+            keeper,
+            version: 1,
+        };
+        for (keeps, expected) in [
+            (vec![keep("a b", Keeper::Uri)], "keeps `a b`; names are"),
+            (
+                vec![keep("a", Keeper::Other("crawl".into()))],
+                "keeps `a` with a crawl",
+            ),
+            (
+                vec![keep("a", Keeper::Uri), keep("a", Keeper::Uri)],
+                "twice that it keeps `a`",
+            ),
+            (
+                (0..33)
+                    .map(|n| keep(&format!("a{n}"), Keeper::Site))
+                    .collect(),
+                "33 values to keep",
+            ),
+        ] {
+            check_refused(
+                &[Description {
+                    keeps,
+                    ..plugin("a")
+                }],
+                &[Filter],
+                expected,
+            );
+        }
         for name in ["", "A", "a_b", "-a", "a-", "a--b", "ä"] {
             check_refused(&[plugin(name)], &[Filter], "lower-case words");
         }

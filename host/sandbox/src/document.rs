@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use bytes::Bytes;
 use encoding_rs::{Encoding, UTF_8};
 
+use crate::kept::Kept;
 use crate::notes::Notes;
 use crate::{Fragment, FragmentContent, Header, Span};
 
@@ -29,6 +30,8 @@ pub struct DocumentParts {
     pub content: Bytes,
     /// Shared by all documents of the visit: clone it into each.
     pub notes: Notes,
+    /// Shared by all documents of the visit as well.
+    pub kept: Kept,
 }
 
 /// A response, or a fragment of one. Clones are the same document.
@@ -121,6 +124,7 @@ impl Document {
             fragment: Some(fragment.context.clone()),
             content,
             notes: self.0.parts.notes.clone(),
+            kept: self.0.parts.kept.clone(),
         }))
     }
 
@@ -194,6 +198,11 @@ impl Document {
         &self.0.parts.notes
     }
 
+    /// What plugins keep with the URI and its site.
+    pub fn kept(&self) -> &Kept {
+        &self.0.parts.kept
+    }
+
     fn text_range(&self, span: &Span) -> Result<std::ops::Range<usize>, FragmentProblem> {
         let text = self.text();
         let range = range(span, text.len(), "text")?;
@@ -258,6 +267,7 @@ mod tests {
             fragment: None,
             content: Bytes::copy_from_slice(content),
             notes: Notes::new(),
+            kept: Kept::default(),
         })
     }
 

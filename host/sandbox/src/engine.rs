@@ -15,6 +15,7 @@ use wasmtime::{
 use crate::cache::Cache;
 use crate::call::CallState;
 use crate::component::{Component, LoadError};
+use crate::imports;
 use crate::lane::WASM_STACK_BYTES_MAX;
 use crate::log_line::{LogSink, to_tracing};
 use crate::permits::Permits;
@@ -144,7 +145,7 @@ impl Engine {
         let engine =
             wasmtime::Engine::new(&wasmtime_config(&config)).map_err(EngineError::Engine)?;
         let mut linker = Linker::new(&engine);
-        CallState::link(&mut linker).map_err(EngineError::Engine)?;
+        imports::link(&mut linker).map_err(EngineError::Engine)?;
         let mut hasher = DefaultHasher::new();
         engine.precompile_compatibility_hash().hash(&mut hasher);
         let compatibility = format!("{CACHE_GENERATION} {:016x}", hasher.finish());

@@ -2,7 +2,7 @@
 //! contract in `wit/`. The crawl and the tools use it; it knows nothing of frontiers, sockets or profiles.
 //!
 //! ```text
-//! Engine ── load(bytes) ──► Component ── configure(name, settings) ──► Plugin ── extract, judge, strip, evaluate
+//! Engine ── load(bytes) ──► Component ── configure(settings, limits) ──► Plugin ── extract, judge, strip, compare …
 //! one per process           checked, described                          a fresh instance for every call
 //! ```
 //!
@@ -15,6 +15,7 @@
 //!   recursion kills the process instead of trapping. [`spawn_lane`] starts such threads.
 //! - A trap, a timeout or an answer that makes no sense is a [`Fault`]: returned, and counted in [`Statistics`].
 
+mod answers;
 #[expect(
     missing_docs,
     reason = "generated: the contract documents what needs it"
@@ -22,6 +23,7 @@
 mod bindings;
 mod cache;
 mod call;
+mod candidates;
 mod component;
 mod configure;
 mod describe;
@@ -29,36 +31,48 @@ mod document;
 mod engine;
 mod fault;
 mod handles;
+mod imports;
+mod kept;
 mod lane;
 mod limits;
 mod log_line;
 mod notes;
 mod permits;
 mod plugin;
+mod queue;
 mod settings;
 mod snapshot;
 mod statistics;
+mod table;
 mod ticker;
+mod times;
 mod visit;
 
+pub use bindings::exports::opilio::plugin::change_evaluator::{Comparison, Difference};
 pub use bindings::exports::opilio::plugin::digest_stripper::StripProblem;
 pub use bindings::exports::opilio::plugin::filter::{Ruling, Stage, Verdict};
+pub use bindings::exports::opilio::plugin::observer::{Finished, Line, Observation, ReportFile as Report};
 pub use bindings::exports::opilio::plugin::setup::{Description, Handles, Kind, SettingsFault};
 pub use bindings::opilio::plugin::types::{
     Candidate, ContentState, DateSignal, Fragment, FragmentContent, Header, Hop, Link, LinkDetails,
     NamedValue, Neighbourhood, PastVisit, Signal, Span, Submission,
 };
+pub use candidates::Candidates;
 pub use component::{COMPONENT_BYTES_MAX, Component, LoadError};
-pub use configure::ConfigureError;
+pub use configure::{ConfigureError, PluginConfig};
 pub use describe::DescriptionProblem;
 pub use document::{Document, DocumentParts, FragmentProblem};
 pub use engine::{Engine, EngineConfig, EngineError};
 pub use fault::{Fault, FaultKind};
 pub use handles::HandlesProblem;
+pub use kept::{Keep, Keeper, Kept, KeptChange, KeptChanges, KeptValue, KeptValues};
 pub use lane::{LANE_STACK_BYTES, WASM_STACK_BYTES_MAX, spawn_lane};
 pub use limits::Limits;
 pub use log_line::{LogLevel, LogLine, LogSink};
 pub use notes::Notes;
 pub use plugin::{Extraction, Plugin, Start, Wait};
+pub use queue::Queue;
 pub use statistics::Statistics;
+pub use table::{Row, Table, TableKind, TableProblem, Tables};
+pub use times::Times;
 pub use visit::Visit;

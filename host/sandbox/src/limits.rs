@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-/// Limits of one call. Hitting `memory`, `time` or `output_bytes` is a fault; the others cut and count.
+/// Limits of one call. Hitting `memory`, `time`, `output_bytes`, `fingerprint_bytes`, `observer_memory_bytes` or `files`
+/// is a fault; the others cut and count, but for `instances`, where calls wait.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Bytes of linear memory, all memories of the instance together. Asking for more is a fault of kind `Memory`.
@@ -30,6 +31,21 @@ pub struct Limits {
     pub annotations: usize,
     /// Names of a plugin's own counters; what is counted under further names goes to `other`. Default 64.
     pub counters: usize,
+    /// Bytes of a value that a plugin keeps with a URI; a longer one is dropped and counted. Default 1 KiB.
+    pub kept_uri_bytes: usize,
+    /// Bytes of a value that a plugin keeps for a site; a longer one is dropped and counted. Default 4 KiB.
+    pub kept_site_bytes: usize,
+    /// Values that a plugin keeps with one URI, and as many for one site; more are dropped and counted. Default 16.
+    pub kept_values: usize,
+    /// Bytes of a change evaluator's fingerprint; more are a fault of kind `Output`. Default 4 KiB.
+    pub fingerprint_bytes: usize,
+    /// Bytes of what an observer is handed with the next batch; more are a fault of kind `Output`. Default 1 MiB.
+    pub observer_memory_bytes: usize,
+    /// Files that an observer's lines or reports of one answer name; more are a fault of kind `Output`. Default 16.
+    pub files: usize,
+    /// Calls of this plugin at once, all threads together; further ones wait. Default: as many as the engine has
+    /// room for, [`EngineConfig::instances_max`](crate::EngineConfig::instances_max).
+    pub instances: usize,
 }
 
 impl Default for Limits {
@@ -45,6 +61,13 @@ impl Default for Limits {
             note_bytes: 4 << 10,
             annotations: 32,
             counters: 64,
+            kept_uri_bytes: 1 << 10,
+            kept_site_bytes: 4 << 10,
+            kept_values: 16,
+            fingerprint_bytes: 4 << 10,
+            observer_memory_bytes: 1 << 20,
+            files: 16,
+            instances: usize::MAX,
         }
     }
 }

@@ -11,10 +11,10 @@ const ANNOTATION_BYTES_MAX: usize = 256;
 /// The notes and annotations of one visit. Clones are the same notes; every document and fragment of the visit
 /// carries them, and the host reads them afterwards.
 #[derive(Clone, Debug, Default)]
-pub struct Notes(Arc<Mutex<Kept>>);
+pub struct Notes(Arc<Mutex<Left>>);
 
 #[derive(Debug, Default)]
-struct Kept {
+struct Left {
     notes: BTreeMap<String, String>,
     annotations: Vec<String>,
     dropped: u64,
@@ -28,33 +28,33 @@ impl Notes {
 
     /// The note under this name, if one was left.
     pub fn get(&self, name: &str) -> Option<String> {
-        self.kept().notes.get(name).cloned()
+        self.left().notes.get(name).cloned()
     }
 
     /// All notes, by name.
     pub fn all(&self) -> BTreeMap<String, String> {
-        self.kept().notes.clone()
+        self.left().notes.clone()
     }
 
     /// All annotations, in the order made, each once.
     pub fn annotations(&self) -> Vec<String> {
-        self.kept().annotations.clone()
+        self.left().annotations.clone()
     }
 
     /// Notes and annotations that exceeded their limits and are lost.
     pub fn dropped(&self) -> u64 {
-        self.kept().dropped
+        self.left().dropped
     }
 
     /// Leaves a note; the last value under a name holds. Dropped and counted past `limits`.
     pub fn set(&self, name: String, value: String, limits: &Limits) {
-        let mut kept = self.kept();
-        let is_new = !kept.notes.contains_key(&name);
-        let full = is_new && kept.notes.len() >= limits.notes;
+        let mut left = self.left();
+        let is_new = !left.notes.contains_key(&name);
+        let full = is_new && left.notes.len() >= limits.notes;
         if full || name.len().saturating_add(value.len()) > limits.note_bytes {
-            kept.dropped += 1;
+            left.dropped += 1;
         } else {
-            kept.notes.insert(name, value);
+            left.notes.insert(name, value);
         }
     }
 
@@ -71,18 +71,18 @@ impl Notes {
                 }
             })
             .collect();
-        let mut kept = self.kept();
-        if clean.is_empty() || kept.annotations.contains(&clean) {
+        let mut left = self.left();
+        if clean.is_empty() || left.annotations.contains(&clean) {
             return;
         }
-        if kept.annotations.len() >= limits.annotations {
-            kept.dropped += 1;
+        if left.annotations.len() >= limits.annotations {
+            left.dropped += 1;
         } else {
-            kept.annotations.push(clean);
+            left.annotations.push(clean);
         }
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
+    fn left(&self) -> MutexGuard<'_, Left> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -3,30 +3,33 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use jiff::Timestamp;
 use wasmtime::Store;
 use wasmtime::component::{Instance, Resource};
 
-use crate::bindings::exports::opilio::plugin::extractor;
+use crate::answers::{
+    check_aligned, checked, fitting, joined, kept_small, observed, ranked, reported,
+};
 use crate::call::{CallState, Occasion, Problem, call};
+use crate::candidates::Candidates;
 use crate::component::{Loaded, Program};
 use crate::configure::Configuration;
 use crate::describe::Callable;
 use crate::document::Document;
 use crate::engine::Shared;
 use crate::fault::{Fault, FaultKind};
-use crate::handles::{Matcher, is_media_type};
-use crate::notes::clip;
+use crate::handles::Matcher;
+use crate::permits::Permits;
+use crate::queue::Queue;
 use crate::statistics::Statistics;
-use crate::visit::Visit;
+use crate::visit::{Visit, instant};
 use crate::{
-    Candidate, Description, Fragment, Kind, Limits, Link, NamedValue, Ruling, Span, Stage,
-    StripProblem, Verdict,
+    Comparison, Description, Difference, Finished, Fragment, Kind, Limits, Link, Observation,
+    Report, Ruling, Span, Stage, StripProblem, Verdict,
 };
 
-/// Bytes kept of a link's or fragment's context, as the contract says.
-const CONTEXT_BYTES_MAX: usize = 200;
-/// Bytes kept of a ruling's reason and of an extraction's problem.
-const REASON_BYTES_MAX: usize = 500;
+/// Under which answers without an opinion are counted.
+const PASS: &str = "pass";
 
 /// A plugin, ready to be called from any thread. Clones are the same plugin and share their statistics.
 #[derive(Clone)]
@@ -35,7 +38,8 @@ pub struct Plugin(Arc<Ready>);
 struct Ready {
     shared: Arc<Shared>,
     program: Program,
-    name: Arc<str>,
+    /// How many calls there may be at once, where that is limited.
+    permits: Option<Permits>,
     configuration: Configuration,
     matcher: Matcher,
     component_sha256: String,
@@ -48,6 +52,7 @@ impl std::fmt::Debug for Plugin {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Plugin")
             .field("name", &self.name())
+            .field("instance", &self.instance())
             .field("origin", &self.origin())
             .field("start", self.start())
             .finish_non_exhaustive()
@@ -108,7 +113,8 @@ impl Plugin {
         Self(Arc::new(Ready {
             shared: component.shared.clone(),
             program,
-            name: configuration.description.name.as_str().into(),
+            permits: (configuration.callee.limits.instances < usize::MAX)
+                .then(|| Permits::new(configuration.callee.limits.instances.max(1))),
             // Checked when the component was loaded.
             matcher: Matcher::new(handles).unwrap_or_else(|_| Matcher::nothing()),
             configuration,
@@ -121,7 +127,12 @@ impl Plugin {
 
     /// Its name, as its component describes it.
     pub fn name(&self) -> &str {
-        &self.0.name
+        &self.0.configuration.description.name
+    }
+
+    /// What its faults, log lines and kept values call it.
+    pub fn instance(&self) -> &str {
+        &self.0.configuration.callee.name
     }
 
     /// Its semantic version.
@@ -156,7 +167,7 @@ impl Plugin {
 
     /// The limits of each of its calls.
     pub fn limits(&self) -> &Limits {
-        &self.0.configuration.limits
+        &self.0.configuration.callee.limits
     }
 
     /// How its calls begin.
@@ -203,7 +214,7 @@ impl Plugin {
             return Err(self.no_such_kind(Callable::Extractor, uri));
         };
         let limits = self.limits();
-        self.call(uri, |store, instance| {
+        let extractions = self.call(uri, |store, instance| {
             let guest = indices.load(&mut *store, &instance)?;
             let handles = documents
                 .iter()
@@ -221,36 +232,46 @@ impl Plugin {
                 .into_iter()
                 .zip(&documents)
                 .map(|(answer, document)| checked(answer, document, limits))
-                .collect()
-        })
+                .collect::<Result<Vec<Extraction>, _>>()
+        })?;
+        self.note(|statistics| {
+            for extraction in &extractions {
+                statistics.output("links", extraction.links.len());
+                statistics.output("fragments", extraction.fragments.len());
+            }
+        });
+        Ok(extractions)
     }
 
-    /// Rules on candidates, all in one call, at stages scope and pre-fetch. Answers stand in the same order. Of no
-    /// candidates, no call is made.
+    /// Rules on candidates, all in one call, at stages scope, pre-fetch and plugin. Answers stand in the same order. Of
+    /// no candidates, no call is made.
     pub fn judge_candidates(
         &self,
         stage: Stage,
-        candidates: &[Candidate],
+        candidates: &Candidates,
     ) -> Result<Vec<Ruling>, Fault> {
-        // The page they stand on says more than the first of them.
-        let Some(uri) = candidates
-            .first()
-            .map(|first| Arc::from(first.via.as_ref().unwrap_or(&first.uri).as_str()))
-        else {
+        let Some(uri) = occasion_of(candidates) else {
             return Ok(Vec::new());
         };
         let Some(indices) = &self.0.program.filter else {
             return Err(self.no_such_kind(Callable::Filter, uri));
         };
-        self.call(uri, |store, instance| {
+        let rulings = self.call(uri, |store, instance| {
             let guest = indices.load(&mut *store, &instance)?;
-            let rulings = guest.call_judge_candidates(store, &stage, candidates)?;
+            let lent = lend(store, candidates.clone())?;
+            let rulings = guest.call_judge_candidates(store, &stage, lent)?;
             check_aligned(rulings.len(), candidates.len())?;
             rulings
                 .into_iter()
                 .map(|ruling| fitting(ruling, &stage))
-                .collect()
-        })
+                .collect::<Result<Vec<Ruling>, _>>()
+        })?;
+        self.note(|statistics| {
+            for ruling in &rulings {
+                statistics.output(verdict_name(&ruling.verdict), 1);
+            }
+        });
+        Ok(rulings)
     }
 
     /// Rules on a response, at the other stages. At mid-fetch the document has headers and no content.
@@ -264,12 +285,14 @@ impl Plugin {
         let Some(indices) = &self.0.program.filter else {
             return Err(self.no_such_kind(Callable::Filter, uri));
         };
-        self.call(uri, |store, instance| {
+        let ruling = self.call(uri, |store, instance| {
             let guest = indices.load(&mut *store, &instance)?;
             let (document, visit) = (lend(store, document.clone())?, lend(store, visit.clone())?);
             let ruling = guest.call_judge_document(store, &stage, document, visit)?;
             fitting(ruling, &stage)
-        })
+        })?;
+        self.note(|statistics| statistics.output(verdict_name(&ruling.verdict), 1));
+        Ok(ruling)
     }
 
     /// The spans of a document's bytes that do not count as content: in order, empty ones left out, overlapping ones
@@ -280,14 +303,48 @@ impl Plugin {
             return Err(self.no_such_kind(Callable::DigestStripper, uri));
         };
         let length = document.content().len() as u64;
-        self.call(uri, |store, instance| {
+        let stripped = self.call(uri, |store, instance| {
             let guest = indices.load(&mut *store, &instance)?;
             let document = lend(store, document.clone())?;
             match guest.call_strip(store, document)? {
                 Ok(spans) => joined(spans, length).map(Ok),
                 Err(problem) => Ok(Err(problem)),
             }
-        })
+        })?;
+        self.note(|statistics| match &stripped {
+            Ok(spans) => statistics.output("spans", spans.len()),
+            Err(_) => statistics.output(PASS, 1),
+        });
+        Ok(stripped)
+    }
+
+    /// Whether a document differs from its last archived version, and what is to be kept of it for the next
+    /// comparison. `last` is the fingerprint of that version, where this plugin with these settings made it.
+    pub fn compare(
+        &self,
+        document: &Document,
+        visit: &Visit,
+        last: Option<&[u8]>,
+    ) -> Result<Comparison, Fault> {
+        let uri = Arc::from(document.uri());
+        let Some(indices) = &self.0.program.change_evaluator else {
+            return Err(self.no_such_kind(Callable::ChangeEvaluator, uri));
+        };
+        let comparison = self.call(uri, |store, instance| {
+            let guest = indices.load(&mut *store, &instance)?;
+            let (document, visit) = (lend(store, document.clone())?, lend(store, visit.clone())?);
+            kept_small(
+                guest.call_compare(store, document, visit, last)?,
+                self.limits(),
+            )
+        })?;
+        let what = match comparison.difference {
+            Some(Difference::Changed) => "changed",
+            Some(Difference::Unchanged) => "unchanged",
+            None => PASS,
+        };
+        self.note(|statistics| statistics.output(what, 1));
+        Ok(comparison)
     }
 
     /// How long to wait before the next visit; none leaves that to the next evaluator.
@@ -296,20 +353,108 @@ impl Plugin {
         let Some(indices) = &self.0.program.wait_evaluator else {
             return Err(self.no_such_kind(Callable::WaitEvaluator, uri));
         };
-        self.call(uri, |store, instance| {
+        let wait = self.call(uri, |store, instance| {
             let guest = indices.load(&mut *store, &instance)?;
             let visit = lend(store, visit.clone())?;
-            let wait = guest.call_evaluate(store, visit)?;
-            Ok(wait.map(|wait| {
-                let ask_again = wait
-                    .ask_again
-                    .filter(|ask_again| *ask_again < wait.next_visit);
-                Wait {
-                    next_visit: Duration::from_millis(wait.next_visit),
-                    ask_again: ask_again.map(Duration::from_millis),
-                }
-            }))
-        })
+            Ok(guest.call_evaluate(store, visit)?)
+        })?;
+        self.note(|statistics| statistics.output(wait.map_or(PASS, |_| "waits"), 1));
+        Ok(wait.map(|wait| {
+            let ask_again = wait
+                .ask_again
+                .filter(|ask_again| *ask_again < wait.next_visit);
+            Wait {
+                next_visit: Duration::from_millis(wait.next_visit),
+                ask_again: ask_again.map(Duration::from_millis),
+            }
+        }))
+    }
+
+    /// Precedences of candidates, 1 being the highest, all in one call; none leaves one to the next plugin. `document`
+    /// is the page that they were found on; none for seeds. Of no candidates, no call is made.
+    pub fn rank_candidates(
+        &self,
+        candidates: &Candidates,
+        document: Option<&Document>,
+    ) -> Result<Vec<Option<u8>>, Fault> {
+        let Some(uri) = occasion_of(candidates) else {
+            return Ok(Vec::new());
+        };
+        let Some(indices) = &self.0.program.precedence else {
+            return Err(self.no_such_kind(Callable::Precedence, uri));
+        };
+        let ranks = self.call(uri, |store, instance| {
+            let guest = indices.load(&mut *store, &instance)?;
+            let lent = lend(store, candidates.clone())?;
+            let document = match document {
+                Some(document) => Some(lend(store, document.clone())?),
+                None => None,
+            };
+            let ranks = guest.call_rank_candidates(store, lent, document)?;
+            check_aligned(ranks.len(), candidates.len())?;
+            ranks
+                .into_iter()
+                .map(ranked)
+                .collect::<Result<Vec<Option<u8>>, _>>()
+        })?;
+        self.note(|statistics| {
+            let answered = ranks.iter().flatten().count();
+            statistics.output("ranks", answered);
+            statistics.output(PASS, ranks.len() - answered);
+        });
+        Ok(ranks)
+    }
+
+    /// The precedence of a queue, 1 being the highest; none leaves that to the next plugin.
+    pub fn rank_queue(&self, queue: &Queue) -> Result<Option<u8>, Fault> {
+        let about = Arc::from(queue.name.as_str());
+        let Some(indices) = &self.0.program.precedence else {
+            return Err(self.no_such_kind(Callable::Precedence, about));
+        };
+        let rank = self.call(about, |store, instance| {
+            let guest = indices.load(&mut *store, &instance)?;
+            let queue = lend(store, queue.clone())?;
+            ranked(guest.call_rank_queue(store, queue)?)
+        })?;
+        self.note(|statistics| statistics.output(rank.map_or(PASS, |_| "ranks"), 1));
+        Ok(rank)
+    }
+
+    /// Hands a batch of events over, in the order finished. `memory` is that of the last observation, empty at the
+    /// first. Of no events, no call is made and the memory stays.
+    pub fn observe(&self, memory: &[u8], events: &[Finished]) -> Result<Observation, Fault> {
+        let Some(about) = events.first().map(|first| Arc::from(first.uri.as_str())) else {
+            return Ok(Observation {
+                memory: memory.to_vec(),
+                lines: Vec::new(),
+            });
+        };
+        let Some(indices) = &self.0.program.observer else {
+            return Err(self.no_such_kind(Callable::Observer, about));
+        };
+        let observation = self.call(about, |store, instance| {
+            let guest = indices.load(&mut *store, &instance)?;
+            observed(guest.call_observe(store, memory, events)?, self.limits())
+        })?;
+        self.note(|statistics| statistics.output("lines", observation.lines.len()));
+        Ok(observation)
+    }
+
+    /// Reports on what has been observed so far.
+    pub fn report(&self, memory: &[u8], now: Timestamp) -> Result<Vec<Report>, Fault> {
+        let about = Arc::from("report");
+        let Some(indices) = &self.0.program.observer else {
+            return Err(self.no_such_kind(Callable::Observer, about));
+        };
+        let reports = self.call(about, |store, instance| {
+            let guest = indices.load(&mut *store, &instance)?;
+            reported(
+                guest.call_report(store, memory, instant(now))?,
+                self.limits(),
+            )
+        })?;
+        self.note(|statistics| statistics.output("reports", reports.len()));
+        Ok(reports)
     }
 
     fn call<R>(
@@ -324,33 +469,39 @@ impl Plugin {
             ..
         } = &*self.0;
         let occasion = Occasion {
-            plugin: self.0.name.clone(),
+            callee: configuration.callee.clone(),
             uri,
-            limits: &configuration.limits,
         };
+        let _permit = self.0.permits.as_ref().map(Permits::acquire);
         let (answer, used) = call(shared, &program.instance, &occasion, |store, instance| {
             if !self.snapshotted() {
                 self.configure(store, instance)?;
             }
             work(store, instance)
         });
+        self.note(|statistics| {
+            if let Err(fault) = &answer {
+                *statistics.faults.entry(fault.kind).or_default() += 1;
+            }
+            statistics.calls += 1;
+            statistics.times.add(used.time);
+            statistics.memory_max = statistics.memory_max.max(used.memory as u64);
+            statistics.log_bytes_dropped += used.log_bytes_dropped;
+            statistics.kept_dropped += used.kept_dropped;
+            for (name, n) in used.counts {
+                statistics.count(&name, n, self.limits().counters);
+            }
+        });
+        answer
+    }
+
+    fn note(&self, work: impl FnOnce(&mut Statistics)) {
         let mut statistics = self
             .0
             .statistics
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        statistics.calls += 1;
-        if let Err(fault) = &answer {
-            *statistics.faults.entry(fault.kind).or_default() += 1;
-        }
-        statistics.time += used.time;
-        statistics.time_max = statistics.time_max.max(used.time);
-        statistics.memory_max = statistics.memory_max.max(used.memory as u64);
-        statistics.log_bytes_dropped += used.log_bytes_dropped;
-        for (name, n) in used.counts {
-            statistics.count(&name, n, configuration.limits.counters);
-        }
-        answer
+        work(&mut statistics);
     }
 
     fn configure(&self, store: &mut Store<CallState>, instance: Instance) -> Result<(), Problem> {
@@ -372,13 +523,30 @@ impl Plugin {
     /// The caller's mistake rather than the plugin's, so it is not counted.
     fn no_such_kind(&self, kind: Callable, uri: Arc<str>) -> Fault {
         Fault {
-            plugin: self.0.name.clone(),
+            plugin: self.0.configuration.callee.name.clone(),
             uri,
             kind: FaultKind::Nonsense,
             message: format!("its component does not export {}", kind.name()),
             backtrace: Vec::new(),
             log: Vec::new(),
         }
+    }
+}
+
+/// What a fault says a batch was about: the page they stand on says more than the first of them.
+fn occasion_of(candidates: &Candidates) -> Option<Arc<str>> {
+    let first = candidates.get(0)?;
+    Some(Arc::from(first.via.as_ref().unwrap_or(&first.uri).as_str()))
+}
+
+fn verdict_name(verdict: &Verdict) -> &'static str {
+    match verdict {
+        Verdict::Accept => "accept",
+        Verdict::Reject => "reject",
+        Verdict::Pass => PASS,
+        Verdict::Unchanged => "unchanged",
+        Verdict::Retry(_) => "retry",
+        Verdict::Other(_) => "other",
     }
 }
 
@@ -390,188 +558,4 @@ fn lend<T: Send + 'static>(store: &mut Store<CallState>, value: T) -> Result<Res
         .push(value)
         .map_err(wasmtime::Error::from)?;
     Ok(Resource::new_borrow(owned.rep()))
-}
-
-fn check_aligned(answers: usize, questions: usize) -> Result<(), Problem> {
-    if answers == questions {
-        Ok(())
-    } else {
-        Err(Problem::Nonsense(format!(
-            "answered {answers} times to {questions} questions"
-        )))
-    }
-}
-
-fn checked(
-    answer: extractor::Extraction,
-    document: &Document,
-    limits: &Limits,
-) -> Result<Extraction, Problem> {
-    let extractor::Extraction {
-        mut links,
-        mut fragments,
-        base,
-        finished,
-        mut problem,
-    } = answer;
-    let links_dropped = cut(&mut links, limits.links);
-    let fragments_dropped = cut(&mut fragments, limits.fragments);
-    for link in &mut links {
-        truncate(&mut link.context, CONTEXT_BYTES_MAX);
-    }
-    for fragment in &mut fragments {
-        truncate(&mut fragment.context, CONTEXT_BYTES_MAX);
-        if !is_media_type(&fragment.media_type) {
-            let media_type = clip(&fragment.media_type, CONTEXT_BYTES_MAX);
-            return Err(Problem::Nonsense(format!(
-                "a fragment's media type is `{media_type}`"
-            )));
-        }
-        document
-            .check_fragment(fragment)
-            .map_err(|problem| Problem::Nonsense(problem.to_string()))?;
-    }
-    if let Some(problem) = &mut problem {
-        truncate(problem, REASON_BYTES_MAX);
-    }
-    Ok(Extraction {
-        links,
-        links_dropped,
-        fragments,
-        fragments_dropped,
-        base,
-        finished,
-        problem,
-    })
-}
-
-/// A ruling that its stage knows, with a reason of bounded length.
-fn fitting(mut ruling: Ruling, stage: &Stage) -> Result<Ruling, Problem> {
-    truncate(&mut ruling.reason, REASON_BYTES_MAX);
-    let problem = match (&ruling.verdict, stage) {
-        (Verdict::Accept | Verdict::Reject | Verdict::Pass, _)
-        | (Verdict::Unchanged, Stage::MidFetch)
-        | (Verdict::Retry(_), Stage::PostFetch) => return Ok(ruling),
-        (Verdict::Unchanged, _) => "ruled `unchanged`, which belongs to mid-fetch".to_owned(),
-        (Verdict::Retry(_), _) => "ruled `retry`, which belongs to post-fetch".to_owned(),
-        (Verdict::Other(name), _) => {
-            format!(
-                "ruled `{}`, a verdict that this version does not know",
-                clip(name, CONTEXT_BYTES_MAX)
-            )
-        }
-    };
-    Err(Problem::Nonsense(problem))
-}
-
-/// Spans in order, empty ones left out, overlapping ones joined; touching ones stay two, as each stands for a blank.
-fn joined(mut spans: Vec<Span>, length: u64) -> Result<Vec<Span>, Problem> {
-    for Span {
-        offset,
-        length: bytes,
-    } in &spans
-    {
-        if offset.checked_add(*bytes).is_none_or(|end| end > length) {
-            return Err(Problem::Nonsense(format!(
-                "span {offset}+{bytes} reaches past the document's {length} bytes"
-            )));
-        }
-    }
-    spans.retain(|span| span.length > 0);
-    spans.sort_unstable_by_key(|span| span.offset);
-    let mut joined: Vec<Span> = Vec::with_capacity(spans.len());
-    for span in spans {
-        match joined.last_mut() {
-            Some(last) if span.offset < last.offset + last.length => {
-                last.length = last.length.max(span.offset + span.length - last.offset);
-            }
-            _ => joined.push(span),
-        }
-    }
-    Ok(joined)
-}
-
-/// Cuts a list and says how much was cut off.
-fn cut<T>(list: &mut Vec<T>, max: usize) -> u64 {
-    let dropped = list.len().saturating_sub(max);
-    list.truncate(max);
-    dropped as u64
-}
-
-fn truncate(text: &mut String, bytes_max: usize) {
-    text.truncate(clip(text, bytes_max).len());
-}
-
-/// A value under its name, as the contract has them.
-impl NamedValue {
-    /// `name` = `value`.
-    pub fn new(name: impl Into<String>, value: impl Into<String>) -> Self {
-        Self {
-            name: name.into(),
-            value: value.into(),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn spans_come_in_order_with_overlaps_joined() {
-        #[track_caller]
-        fn check(spans: &[(u64, u64)], expected: &[(u64, u64)]) {
-            let spans = spans
-                .iter()
-                .map(|&(offset, length)| Span { offset, length })
-                .collect();
-            let joined = joined(spans, 100).map(|spans| {
-                spans
-                    .iter()
-                    .map(|s| (s.offset, s.length))
-                    .collect::<Vec<_>>()
-            });
-            assert!(
-                joined.as_ref().is_ok_and(|joined| joined == expected),
-                "{joined:?}"
-            );
-        }
-        check(&[], &[]);
-        check(&[(50, 10), (10, 10)], &[(10, 10), (50, 10)]);
-        check(&[(10, 10), (15, 10)], &[(10, 15)]);
-        check(&[(10, 20), (15, 5), (29, 2)], &[(10, 21)]);
-        check(&[(10, 10), (20, 10)], &[(10, 10), (20, 10)]);
-        check(&[(10, 10), (10, 10)], &[(10, 10)]);
-        check(&[(10, 0), (100, 0), (99, 1)], &[(99, 1)]);
-    }
-
-    #[test]
-    fn spans_past_the_end_are_nonsense() {
-        for (offset, length) in [(0, 101), (100, 1), (101, 0), (u64::MAX, 1), (1, u64::MAX)] {
-            let joined = joined(vec![Span { offset, length }], 100);
-            assert!(
-                matches!(joined, Err(Problem::Nonsense(_))),
-                "{offset}+{length}: {joined:?}"
-            );
-        }
-    }
-
-    #[test]
-    fn verdicts_belong_to_stages() {
-        #[track_caller]
-        fn check(verdict: Verdict, stage: Stage, fits: bool) {
-            let ruling = Ruling {
-                verdict,
-                reason: String::new(),
-            };
-            let fitted = fitting(ruling, &stage);
-            assert_eq!(fitted.is_ok(), fits, "{fitted:?}");
-        }
-        check(Verdict::Pass, Stage::Scope, true);
-        check(Verdict::Unchanged, Stage::MidFetch, true);
-        check(Verdict::Unchanged, Stage::PostFetch, false);
-        check(Verdict::Retry(1), Stage::PostFetch, true);
-        check(Verdict::Retry(1), Stage::Archive, false);
-        check(Verdict::Other("maybe".into()), Stage::Scope, false);
-    }
 }

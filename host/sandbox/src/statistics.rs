@@ -1,9 +1,9 @@
 //! What the host has seen of a plugin since it was configured.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use crate::FaultKind;
+use crate::times::Times;
 
 /// Name under which counts go that came under too many or unfit names.
 pub(crate) const OTHER_COUNTER: &str = "other";
@@ -17,22 +17,31 @@ pub struct Statistics {
     pub calls: u64,
     /// Faults by kind; kinds that did not occur are absent.
     pub faults: BTreeMap<FaultKind, u64>,
-    /// Wall-clock time in calls, instantiation included, waiting for a free instance not.
-    pub time: Duration,
-    /// The longest call.
-    pub time_max: Duration,
+    /// Wall-clock times of calls, instantiation included, waiting for a free instance not.
+    pub times: Times,
     /// Most linear memory that a call had, in bytes.
     pub memory_max: u64,
     /// The plugin's own counters, by name.
     pub counters: BTreeMap<String, u64>,
+    /// What it answered, by what an answer is: `links`, `fragments`, `spans`, `waits`, `lines`, `reports`, `ranks`, and
+    /// verdicts and differences under their names (`accept`, `unchanged`). What it had no opinion on is under `pass`.
+    pub outputs: BTreeMap<&'static str, u64>,
     /// Bytes of log messages past the limit.
     pub log_bytes_dropped: u64,
+    /// Values to be kept that were past a limit or not declared.
+    pub kept_dropped: u64,
 }
 
 impl Statistics {
     /// Faults of all kinds.
     pub fn faults_all(&self) -> u64 {
         self.faults.values().sum()
+    }
+
+    pub(crate) fn output(&mut self, what: &'static str, n: usize) {
+        if n > 0 {
+            *self.outputs.entry(what).or_default() += n as u64;
+        }
     }
 
     pub(crate) fn count(&mut self, name: &str, n: u64, names_max: usize) {

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
+use crate::kept::Kept;
+use crate::notes::Notes;
 use crate::{Candidate, ContentState, Neighbourhood, PastVisit, Signal};
 
 /// One visit of a URI. [`Visit::of`] gives a first visit of which nothing more is known; set what is.
@@ -44,6 +46,10 @@ pub struct Visit {
     pub neighbourhood: Vec<Neighbourhood>,
     /// Values the host computes, under their names, such as `budget-price`.
     pub measures: BTreeMap<String, f64>,
+    /// Shared with the documents of the visit.
+    pub notes: Notes,
+    /// Shared with the documents of the visit as well.
+    pub kept: Kept,
 }
 
 impl Visit {
@@ -67,6 +73,8 @@ impl Visit {
             signals: Vec::new(),
             neighbourhood: Vec::new(),
             measures: BTreeMap::new(),
+            notes: Notes::new(),
+            kept: Kept::default(),
         }
     }
 }

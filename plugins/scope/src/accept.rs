@@ -16,7 +16,7 @@ impl Plugin for Accept {
 }
 
 impl Filter for Accept {
-    fn judge_candidate(&self, _: &Stage, _: &Candidate) -> Ruling {
+    fn judge_candidate(&self, _: &Stage, _: CandidateView<'_>) -> Ruling {
         Ruling::accept("")
     }
 }

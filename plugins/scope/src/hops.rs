@@ -33,8 +33,8 @@ impl Plugin for Hops {
 }
 
 impl Filter for Hops {
-    fn judge_candidate(&self, _: &Stage, candidate: &Candidate) -> Ruling {
-        if hop_count(&candidate.hop_path) > u64::from(self.settings.max) {
+    fn judge_candidate(&self, _: &Stage, candidate: CandidateView<'_>) -> Ruling {
+        if hop_count(candidate.hop_path()) > u64::from(self.settings.max) {
             Ruling::reject(format!("more than {} hops", self.settings.max))
         } else {
             Ruling::pass()

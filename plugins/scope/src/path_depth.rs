@@ -33,8 +33,8 @@ impl Plugin for PathDepth {
 }
 
 impl Filter for PathDepth {
-    fn judge_candidate(&self, _: &Stage, candidate: &Candidate) -> Ruling {
-        if segments(&candidate.uri) > u64::from(self.settings.max) {
+    fn judge_candidate(&self, _: &Stage, candidate: CandidateView<'_>) -> Ruling {
+        if segments(candidate.uri()) > u64::from(self.settings.max) {
             Ruling::reject(format!("more than {} path segments", self.settings.max))
         } else {
             Ruling::pass()

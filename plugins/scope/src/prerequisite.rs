@@ -17,8 +17,8 @@ impl Plugin for Prerequisite {
 }
 
 impl Filter for Prerequisite {
-    fn judge_candidate(&self, _: &Stage, candidate: &Candidate) -> Ruling {
-        if candidate.hop_path.ends_with('P') {
+    fn judge_candidate(&self, _: &Stage, candidate: CandidateView<'_>) -> Ruling {
+        if candidate.hop_path().ends_with('P') {
             Ruling::accept("prerequisite")
         } else {
             Ruling::pass()

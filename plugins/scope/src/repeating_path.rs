@@ -45,9 +45,9 @@ impl Plugin for RepeatingPath {
 }
 
 impl Filter for RepeatingPath {
-    fn judge_candidate(&self, _: &Stage, candidate: &Candidate) -> Ruling {
+    fn judge_candidate(&self, _: &Stage, candidate: CandidateView<'_>) -> Ruling {
         let times = self.settings.max_repetitions as usize + 1;
-        if has_run(&pieces(&candidate.uri, times), times) {
+        if has_run(&pieces(candidate.uri(), times), times) {
             Ruling::reject(format!(
                 "path segments repeat {} times",
                 self.settings.max_repetitions

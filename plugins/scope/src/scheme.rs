@@ -48,8 +48,8 @@ fn is_scheme(text: &str) -> bool {
 }
 
 impl Filter for Scheme {
-    fn judge_candidate(&self, _: &Stage, candidate: &Candidate) -> Ruling {
-        let scheme = candidate.uri.split(':').next().unwrap_or_default();
+    fn judge_candidate(&self, _: &Stage, candidate: CandidateView<'_>) -> Ruling {
+        let scheme = candidate.uri().split(':').next().unwrap_or_default();
         if self
             .settings
             .schemes

@@ -7,6 +7,7 @@ use crate::prefixes::{Prefixes, prefix_from};
 /// Decides on what lies under one of its SURT prefixes.
 pub struct SurtScope {
     prefixes: Prefixes,
+    tables: Vec<String>,
     also_check_via: bool,
     decision: Decision,
 }
@@ -19,6 +20,10 @@ pub struct Settings {
     /// `http://example.org` for the domain and all below it, `http://example.org/` for that host alone.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub prefixes: Vec<String>,
+    /// Names of the profile's tables of SURT prefixes that count too: for lists that are long, or change while the crawl
+    /// runs.
+    #[schemars(extend("x-opilio-overridable" = true))]
+    pub tables: Vec<String>,
     /// Whether the prefixes that the seeds imply count too.
     pub from_seeds: bool,
     /// Prefixes that the job's seeds imply: filled in and kept current by the crawl where `from-seeds` is set.
@@ -35,6 +40,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             prefixes: Vec::new(),
+            tables: Vec::new(),
             from_seeds: true,
             seed_prefixes: Vec::new(),
             also_check_via: false,
@@ -85,6 +91,7 @@ impl Plugin for SurtScope {
             faults,
             Self {
                 prefixes: prefixes.into_iter().collect(),
+                tables: settings.tables,
                 also_check_via: settings.also_check_via,
                 decision: settings.decision,
             },
@@ -93,22 +100,36 @@ impl Plugin for SurtScope {
 }
 
 impl Filter for SurtScope {
-    fn judge_candidate(&self, _: &Stage, candidate: &Candidate) -> Ruling {
-        let via = candidate
-            .via_surt
-            .as_deref()
-            .filter(|_| self.also_check_via);
-        let reason = match (
-            self.prefixes.of(&candidate.surt),
-            via.and_then(|via| self.prefixes.of(via)),
-        ) {
-            (Some(prefix), _) => format!("under {prefix}"),
-            (None, Some(prefix)) => format!("found under {prefix}"),
-            (None, None) => return Ruling::pass(),
+    fn judge_candidate(&self, _: &Stage, candidate: CandidateView<'_>) -> Ruling {
+        let Some(reason) = self.match_of(candidate) else {
+            return Ruling::pass();
         };
         match self.decision {
             Decision::Accept => Ruling::accept(reason),
             Decision::Reject => Ruling::reject(reason),
         }
+    }
+}
+
+impl SurtScope {
+    /// Why the candidate is one that is decided on: its own place first, then that of its page.
+    fn match_of(&self, candidate: CandidateView<'_>) -> Option<String> {
+        if let Some(prefix) = self.prefixes.of(candidate.surt()) {
+            return Some(format!("under {prefix}"));
+        }
+        let mut tables = self.tables.iter();
+        if let Some(name) = tables.find(|name| candidate.is_in_table(name)) {
+            return Some(format!("in table {name}"));
+        }
+        if !self.also_check_via {
+            return None;
+        }
+        let via = candidate.via_surt()?;
+        if let Some(prefix) = self.prefixes.of(via) {
+            return Some(format!("found under {prefix}"));
+        }
+        let mut tables = self.tables.iter();
+        let name = tables.find(|name| table(name).find(via).is_some())?;
+        Some(format!("found on a page in table {name}"))
     }
 }

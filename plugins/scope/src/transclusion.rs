@@ -40,8 +40,8 @@ impl Plugin for Transclusion {
 }
 
 impl Filter for Transclusion {
-    fn judge_candidate(&self, _: &Stage, candidate: &Candidate) -> Ruling {
-        let (hops, speculative) = trailing_hops(&candidate.hop_path);
+    fn judge_candidate(&self, _: &Stage, candidate: CandidateView<'_>) -> Ruling {
+        let (hops, speculative) = trailing_hops(candidate.hop_path());
         if (1..=self.settings.max_trans_hops).contains(&hops)
             && speculative <= self.settings.max_speculative_hops
         {

@@ -90,6 +90,15 @@ macro_rules! __add {
     ($plugins:ident, digest_strippers, $plugin:ty) => {
         $plugins.digest_stripper::<$plugin>()
     };
+    ($plugins:ident, change_evaluators, $plugin:ty) => {
+        $plugins.change_evaluator::<$plugin>()
+    };
+    ($plugins:ident, precedences, $plugin:ty) => {
+        $plugins.precedence::<$plugin>()
+    };
+    ($plugins:ident, observers, $plugin:ty) => {
+        $plugins.observer::<$plugin>()
+    };
     ($plugins:ident, wait_evaluators, $plugin:ty) => {
         $plugins.wait_evaluator::<$plugin>()
     };
@@ -107,6 +116,15 @@ macro_rules! __export_kind {
     (digest_strippers) => {
         $crate::bindings::digest_stripper::export!(OpilioComponent with_types_in $crate::bindings::digest_stripper);
     };
+    (change_evaluators) => {
+        $crate::bindings::change_evaluator::export!(OpilioComponent with_types_in $crate::bindings::change_evaluator);
+    };
+    (precedences) => {
+        $crate::bindings::precedence::export!(OpilioComponent with_types_in $crate::bindings::precedence);
+    };
+    (observers) => {
+        $crate::bindings::observer::export!(OpilioComponent with_types_in $crate::bindings::observer);
+    };
     (wait_evaluators) => {
         $crate::bindings::wait_evaluator::export!(OpilioComponent with_types_in $crate::bindings::wait_evaluator);
     };
@@ -116,10 +134,14 @@ macro_rules! __export_kind {
 mod component {
     use std::cell::OnceCell;
 
-    use crate::bindings::{digest_stripper, extractor, filter, setup, wait_evaluator};
+    use crate::bindings::{
+        change_evaluator, digest_stripper, extractor, filter, observer, precedence, setup,
+        wait_evaluator,
+    };
     use crate::{
-        Candidate, Component, Configured, Description, Document, Extraction, Ruling, SettingsFault,
-        Span, Stage, StripProblem, Visit, Wait,
+        CandidatesHandle, Comparison, Component, Configured, Description, Document, Extraction,
+        Finished, Observation, Queue, Report, Ruling, SettingsFault, Span, Stage, StripProblem,
+        Visit, Wait,
     };
 
     thread_local! {
@@ -159,8 +181,8 @@ mod component {
     }
 
     impl<C: Component> filter::exports::opilio::plugin::filter::Guest for C {
-        fn judge_candidates(stage: Stage, candidates: Vec<Candidate>) -> Vec<Ruling> {
-            configured(|plugin| plugin.judge_candidates(&stage, &candidates))
+        fn judge_candidates(stage: Stage, candidates: &CandidatesHandle) -> Vec<Ruling> {
+            configured(|plugin| plugin.judge_candidates(&stage, candidates))
         }
 
         fn judge_document(stage: Stage, document: &Document, visit: &Visit) -> Ruling {
@@ -171,6 +193,35 @@ mod component {
     impl<C: Component> digest_stripper::exports::opilio::plugin::digest_stripper::Guest for C {
         fn strip(document: &Document) -> Result<Vec<Span>, StripProblem> {
             configured(|plugin| plugin.strip(document))
+        }
+    }
+
+    impl<C: Component> change_evaluator::exports::opilio::plugin::change_evaluator::Guest for C {
+        fn compare(document: &Document, visit: &Visit, last: Option<Vec<u8>>) -> Comparison {
+            configured(|plugin| plugin.compare(document, visit, last.as_deref()))
+        }
+    }
+
+    impl<C: Component> precedence::exports::opilio::plugin::precedence::Guest for C {
+        fn rank_candidates(
+            candidates: &CandidatesHandle,
+            document: Option<&Document>,
+        ) -> Vec<Option<u8>> {
+            configured(|plugin| plugin.rank_candidates(candidates, document))
+        }
+
+        fn rank_queue(queue: &Queue) -> Option<u8> {
+            configured(|plugin| plugin.rank_queue(queue))
+        }
+    }
+
+    impl<C: Component> observer::exports::opilio::plugin::observer::Guest for C {
+        fn observe(memory: Vec<u8>, events: Vec<Finished>) -> Observation {
+            configured(|plugin| plugin.observe(&memory, &events))
+        }
+
+        fn report(memory: Vec<u8>, now: u64) -> Vec<Report> {
+            configured(|plugin| plugin.report(&memory, now))
         }
     }
 

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use crate::{
-    Description, Extraction, Fragment, FragmentContent, Handles, Hop, Kind, Link, LinkDetails,
-    NamedValue, Ruling, Span, Verdict, Wait,
+    Comparison, Description, Difference, Extraction, Fragment, FragmentContent, Handles, Hop, Keep,
+    Keeper, Kind, Line, Link, LinkDetails, NamedValue, Report, Ruling, Span, Verdict, Wait,
 };
 
 impl Ruling {
@@ -124,6 +124,79 @@ impl Wait {
         Self {
             next_visit: u64::try_from(wait.as_millis()).unwrap_or(u64::MAX),
             ask_again: None,
+        }
+    }
+}
+
+impl Comparison {
+    /// A new version, and why.
+    pub fn changed(reason: impl Into<String>) -> Self {
+        Self::of(Some(Difference::Changed), reason.into())
+    }
+
+    /// Different bytes and all the same no new version, and why.
+    pub fn unchanged(reason: impl Into<String>) -> Self {
+        Self::of(Some(Difference::Unchanged), reason.into())
+    }
+
+    /// No opinion: the next evaluator is asked.
+    #[must_use]
+    pub fn pass() -> Self {
+        Self::of(None, String::new())
+    }
+
+    fn of(difference: Option<Difference>, reason: String) -> Self {
+        Self {
+            difference,
+            fingerprint: None,
+            reason,
+        }
+    }
+
+    /// What the host is to hand over when the next version is compared with this one.
+    #[must_use]
+    pub fn fingerprint(mut self, fingerprint: impl Into<Vec<u8>>) -> Self {
+        self.fingerprint = Some(fingerprint.into());
+        self
+    }
+}
+
+impl Keep {
+    /// A value kept with the URI. The version is that of the value's form.
+    pub fn with_uri(name: impl Into<String>, version: u32) -> Self {
+        Self {
+            name: name.into(),
+            keeper: Keeper::Uri,
+            version,
+        }
+    }
+
+    /// A value kept with the site, the URI's host and port. The version is that of the value's form.
+    pub fn with_site(name: impl Into<String>, version: u32) -> Self {
+        Self {
+            name: name.into(),
+            keeper: Keeper::Site,
+            version,
+        }
+    }
+}
+
+impl Line {
+    /// A line for one of the observer's own files, such as `titles.csv`.
+    pub fn new(file: impl Into<String>, text: impl Into<String>) -> Self {
+        Self {
+            file: file.into(),
+            text: text.into(),
+        }
+    }
+}
+
+impl Report {
+    /// A report that replaces the one of before in the observer's file of that name.
+    pub fn new(file: impl Into<String>, content: impl Into<String>) -> Self {
+        Self {
+            file: file.into(),
+            content: content.into(),
         }
     }
 }

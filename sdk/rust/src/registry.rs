@@ -7,8 +7,10 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::{
-    Candidate, Description, DigestStripper, Document, Extraction, Extractor, Filter, Kind, Plugin,
-    Ruling, SettingsFault, Span, Stage, StripProblem, Visit, Wait, WaitEvaluator,
+    Candidates, CandidatesHandle, ChangeEvaluator, Comparison, Description, DigestStripper,
+    Document, Extraction, Extractor, Filter, Finished, Kind, Observation, Observer, Plugin,
+    Precedence, Queue, Report, Ruling, SettingsFault, Span, Stage, StripProblem, Visit, Wait,
+    WaitEvaluator,
 };
 
 /// For plugins that have nothing to set.
@@ -43,15 +45,25 @@ struct Calls {
     judge_candidates: Option<JudgeCandidates>,
     judge_document: Option<JudgeDocument>,
     strip: Option<Strip>,
+    compare: Option<Compare>,
     evaluate: Option<Evaluate>,
+    rank_candidates: Option<RankCandidates>,
+    rank_queue: Option<RankQueue>,
+    observe: Option<Observe>,
+    report: Option<MakeReport>,
 }
 
 type Configure = fn(&str) -> Result<Box<dyn Any>, Vec<SettingsFault>>;
 type Extract = fn(&dyn Any, &[Document]) -> Vec<Extraction>;
-type JudgeCandidates = fn(&dyn Any, &Stage, &[Candidate]) -> Vec<Ruling>;
+type JudgeCandidates = fn(&dyn Any, &Stage, &Candidates<'_>) -> Vec<Ruling>;
 type JudgeDocument = fn(&dyn Any, &Stage, &Document, &Visit) -> Ruling;
 type Strip = fn(&dyn Any, &Document) -> Result<Vec<Span>, StripProblem>;
+type Compare = fn(&dyn Any, &Document, &Visit, Option<&[u8]>) -> Comparison;
 type Evaluate = fn(&dyn Any, &Visit) -> Option<Wait>;
+type RankCandidates = fn(&dyn Any, &Candidates<'_>, Option<&Document>) -> Vec<Option<u8>>;
+type RankQueue = fn(&dyn Any, &Queue) -> Option<u8>;
+type Observe = fn(&dyn Any, &[u8], &[Finished]) -> Observation;
+type MakeReport = fn(&dyn Any, &[u8], u64) -> Vec<Report>;
 
 impl Calls {
     fn kinds(&self) -> Vec<Kind> {
@@ -65,8 +77,17 @@ impl Calls {
         if self.strip.is_some() {
             kinds.push(Kind::DigestStripper);
         }
+        if self.compare.is_some() {
+            kinds.push(Kind::ChangeEvaluator);
+        }
         if self.evaluate.is_some() {
             kinds.push(Kind::WaitEvaluator);
+        }
+        if self.rank_queue.is_some() {
+            kinds.push(Kind::Precedence);
+        }
+        if self.observe.is_some() {
+            kinds.push(Kind::Observer);
         }
         kinds
     }
@@ -107,6 +128,36 @@ impl Plugins {
     #[must_use]
     pub fn digest_stripper<P: DigestStripper>(mut self) -> Self {
         self.calls::<P>().strip = Some(|plugin, document| plugin_of::<P>(plugin).strip(document));
+        self
+    }
+
+    /// Adds a change evaluator.
+    #[must_use]
+    pub fn change_evaluator<P: ChangeEvaluator>(mut self) -> Self {
+        self.calls::<P>().compare = Some(|plugin, document, visit, last| {
+            plugin_of::<P>(plugin).compare(document, visit, last)
+        });
+        self
+    }
+
+    /// Adds a plugin that says what comes first.
+    #[must_use]
+    pub fn precedence<P: Precedence>(mut self) -> Self {
+        let calls = self.calls::<P>();
+        calls.rank_candidates = Some(|plugin, candidates, document| {
+            plugin_of::<P>(plugin).rank_candidates(candidates, document)
+        });
+        calls.rank_queue = Some(|plugin, queue| plugin_of::<P>(plugin).rank_queue(queue));
+        self
+    }
+
+    /// Adds an observer.
+    #[must_use]
+    pub fn observer<P: Observer>(mut self) -> Self {
+        let calls = self.calls::<P>();
+        calls.observe =
+            Some(|plugin, memory, events| plugin_of::<P>(plugin).observe(memory, events));
+        calls.report = Some(|plugin, memory, now| plugin_of::<P>(plugin).report(memory, now));
         self
     }
 
@@ -186,8 +237,9 @@ impl Configured {
 
     /// `filter.judge-candidates`.
     #[must_use]
-    pub fn judge_candidates(&self, stage: &Stage, candidates: &[Candidate]) -> Vec<Ruling> {
-        asked(self.calls.judge_candidates, "filter")(&*self.plugin, stage, candidates)
+    pub fn judge_candidates(&self, stage: &Stage, candidates: &CandidatesHandle) -> Vec<Ruling> {
+        let candidates = Candidates::new(candidates);
+        asked(self.calls.judge_candidates, "filter")(&*self.plugin, stage, &candidates)
     }
 
     /// `filter.judge-document`.
@@ -199,6 +251,41 @@ impl Configured {
     /// `digest-stripper.strip`.
     pub fn strip(&self, document: &Document) -> Result<Vec<Span>, StripProblem> {
         asked(self.calls.strip, "digest-stripper")(&*self.plugin, document)
+    }
+
+    /// `change-evaluator.compare`.
+    #[must_use]
+    pub fn compare(&self, document: &Document, visit: &Visit, last: Option<&[u8]>) -> Comparison {
+        asked(self.calls.compare, "change-evaluator")(&*self.plugin, document, visit, last)
+    }
+
+    /// `precedence.rank-candidates`.
+    #[must_use]
+    pub fn rank_candidates(
+        &self,
+        candidates: &CandidatesHandle,
+        document: Option<&Document>,
+    ) -> Vec<Option<u8>> {
+        let candidates = Candidates::new(candidates);
+        asked(self.calls.rank_candidates, "precedence")(&*self.plugin, &candidates, document)
+    }
+
+    /// `precedence.rank-queue`.
+    #[must_use]
+    pub fn rank_queue(&self, queue: &Queue) -> Option<u8> {
+        asked(self.calls.rank_queue, "precedence")(&*self.plugin, queue)
+    }
+
+    /// `observer.observe`.
+    #[must_use]
+    pub fn observe(&self, memory: &[u8], events: &[Finished]) -> Observation {
+        asked(self.calls.observe, "observer")(&*self.plugin, memory, events)
+    }
+
+    /// `observer.report`.
+    #[must_use]
+    pub fn report(&self, memory: &[u8], now: u64) -> Vec<Report> {
+        asked(self.calls.report, "observer")(&*self.plugin, memory, now)
     }
 
     /// `wait-evaluator.evaluate`.
@@ -230,6 +317,7 @@ fn describe<P: Plugin>(crate_version: &'static str) -> Description {
         kinds: Vec::new(),
         handles: P::handles(),
         settings_schema: schemars::schema_for!(P::Settings).as_value().to_string(),
+        keeps: P::keeps(),
         attributes: P::attributes(),
     }
 }

@@ -8,7 +8,7 @@ use opilio_sandbox::{
 use serde_json::json;
 
 use crate::guest::{Described, EXTRACTOR, Guest};
-use crate::support::{candidates, document, limits, load, plugin, visit};
+use crate::support::{candidates, config, document, limits, load, plugin, visit};
 
 /// Words of one link: `hop` is the number of its case.
 fn link(guest: &mut Guest, uri: &str, hop: u32, context: &str) -> Vec<u32> {
@@ -88,7 +88,7 @@ fn links_and_fragments_past_their_limits_are_dropped_and_counted() {
         fragments: 3,
         ..limits()
     };
-    let plugin = load(guest).configure(None, json!({}), limits).unwrap();
+    let plugin = load(guest).configure(config(json!({}), limits)).unwrap();
     let found = &plugin.extract(vec![document("x")]).unwrap()[0];
     assert_eq!((found.links.len(), found.links_dropped), (2, 3));
     assert_eq!((found.fragments.len(), found.fragments_dropped), (3, 1));
@@ -154,7 +154,12 @@ fn of_nothing_no_call_is_made() {
     assert_eq!(extractor.extract(Vec::new()).unwrap(), []);
     assert_eq!(extractor.statistics().calls, 0);
     let filter = plugin(Guest::filter("(unreachable)"));
-    assert_eq!(filter.judge_candidates(Stage::Scope, &[]).unwrap(), []);
+    assert_eq!(
+        filter
+            .judge_candidates(Stage::Scope, &candidates(0))
+            .unwrap(),
+        []
+    );
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use opilio_sandbox::{Component, ConfigureError, Limits};
 use serde_json::json;
 
-use crate::support::engine;
+use crate::support::{config_of, engine};
 
 /// Every component that ships, loaded, under the name of the folder in `plugins/` that it was made from.
 #[track_caller]
@@ -33,7 +33,7 @@ pub(crate) fn components() -> &'static BTreeMap<&'static str, Component> {
 fn every_component_that_ships_is_snapshotted() {
     for (name, component) in components() {
         for description in component.plugins() {
-            match component.configure(Some(&description.name), json!({}), Limits::default()) {
+            match component.configure(config_of(&description.name, json!({}), Limits::default())) {
                 Ok(plugin) => assert!(plugin.snapshotted(), "{name}: {:?}", plugin.start()),
                 // Some settings have no default.
                 Err(error) => assert!(matches!(error, ConfigureError::Settings { .. }), "{error}"),

@@ -6,7 +6,7 @@ use opilio_sandbox::{Engine, EngineConfig, Plugin, Stage, Start};
 use serde_json::{Value, json};
 
 use crate::configure::remembering;
-use crate::support::{candidates, limits};
+use crate::support::{self, candidates, limits};
 
 fn start(cache: &Path, settings: Value) -> Plugin {
     let config = EngineConfig {
@@ -18,7 +18,9 @@ fn start(cache: &Path, settings: Value) -> Plugin {
         .unwrap()
         .load(&remembering().build(), "guest")
         .unwrap();
-    component.configure(None, settings, limits()).unwrap()
+    component
+        .configure(support::config(settings, limits()))
+        .unwrap()
 }
 
 #[track_caller]
@@ -86,7 +88,9 @@ fn without_a_directory_nothing_is_kept_and_all_works() {
     for _ in 0..2 {
         let component = engine.load(&remembering().build(), "guest").unwrap();
         check(
-            &component.configure(None, json!({}), limits()).unwrap(),
+            &component
+                .configure(support::config(json!({}), limits()))
+                .unwrap(),
             false,
             "{}",
         );

@@ -14,6 +14,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::builtin::components;
+use crate::support::config_of;
 
 /// Plugins configured so far. Many cases share their settings, and each snapshot is compiled.
 #[derive(Default)]
@@ -32,7 +33,7 @@ impl Bench {
             return Ok(ready.clone());
         }
         let component = &components()[folder];
-        let ready = component.configure(Some(plugin), settings.clone(), Limits::default())?;
+        let ready = component.configure(config_of(plugin, settings.clone(), Limits::default()))?;
         self.0.insert(key, ready.clone());
         Ok(ready)
     }

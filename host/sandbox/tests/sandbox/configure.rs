@@ -4,7 +4,7 @@ use opilio_sandbox::{ConfigureError, FaultKind, Stage, Start};
 use serde_json::json;
 
 use crate::guest::{Described, Guest};
-use crate::support::{candidates, limits, load};
+use crate::support::{candidates, config, config_of, limits, load};
 
 /// Refuses all settings with two faults.
 fn refusing() -> Guest {
@@ -41,10 +41,10 @@ fn faults_of_settings_come_with_their_pointers() {
     let component = load(refusing());
     for error in [
         component
-            .configure(None, json!({"patterns": ["("]}), limits())
+            .configure(config(json!({"patterns": ["("]}), limits()))
             .unwrap_err(),
         component
-            .configure_each_call(None, json!({"patterns": ["("]}), limits())
+            .configure_each_call(config(json!({"patterns": ["("]}), limits()))
             .unwrap_err(),
     ] {
         let said = error.to_string();
@@ -65,11 +65,11 @@ fn every_instance_has_what_configure_left() {
     let component = load(remembering());
     let settings = json!({"b": 1, "a": [true]});
     let from_snapshot = component
-        .configure(None, settings.clone(), limits())
+        .configure(config(settings.clone(), limits()))
         .unwrap();
     assert_eq!(from_snapshot.start(), &Start::Snapshot { cached: false });
     let each_call = component
-        .configure_each_call(None, settings, limits())
+        .configure_each_call(config(settings, limits()))
         .unwrap();
     assert!(!each_call.snapshotted());
     for plugin in [from_snapshot, each_call] {
@@ -91,21 +91,19 @@ fn every_instance_has_what_configure_left() {
 fn settings_written_in_another_order_are_the_same() {
     let component = load(remembering());
     let a = component
-        .configure(
-            None,
+        .configure(config(
             serde_json::from_str(r#"{"a":1,"b":2}"#).unwrap(),
             limits(),
-        )
+        ))
         .unwrap();
     let b = component
-        .configure(
-            None,
+        .configure(config(
             serde_json::from_str(r#"{"b":2,"a":1}"#).unwrap(),
             limits(),
-        )
+        ))
         .unwrap();
     let c = component
-        .configure(None, json!({"a": 1, "b": 3}), limits())
+        .configure(config(json!({"a": 1, "b": 3}), limits()))
         .unwrap();
     assert_eq!(a.settings_sha256(), b.settings_sha256());
     assert_ne!(a.settings_sha256(), c.settings_sha256());
@@ -119,7 +117,7 @@ fn a_component_that_cannot_be_snapshotted_is_configured_in_every_instance() {
         ..remembering()
     };
     let plugin = load(guest)
-        .configure(None, json!({"a": 1}), limits())
+        .configure(config(json!({"a": 1}), limits()))
         .unwrap();
     let Start::EachCall { why } = plugin.start() else {
         panic!("{plugin:?}")
@@ -140,7 +138,9 @@ fn a_trap_in_configure_is_an_error_and_nothing_more() {
         ..Guest::filter("(i32.const 0)")
     });
     for _ in 0..2 {
-        let error = component.configure(None, json!({}), limits()).unwrap_err();
+        let error = component
+            .configure(config(json!({}), limits()))
+            .unwrap_err();
         let ConfigureError::Fault(fault) = error else {
             panic!("{error:?}")
         };
@@ -162,7 +162,7 @@ fn an_endless_configure_is_stopped() {
         time: std::time::Duration::from_millis(30),
         ..limits()
     };
-    let error = component.configure(None, json!({}), limits).unwrap_err();
+    let error = component.configure(config(json!({}), limits)).unwrap_err();
     assert!(
         matches!(&error, ConfigureError::Fault(fault) if fault.kind == FaultKind::Timeout),
         "{error:?}"
@@ -184,13 +184,15 @@ fn one_of_several_plugins_must_be_named() {
         ],
         ..remembering()
     });
-    let error = component.configure(None, json!({}), limits()).unwrap_err();
+    let error = component
+        .configure(config(json!({}), limits()))
+        .unwrap_err();
     assert_eq!(
         error.to_string(),
         "guest holds several plugins; name one of one, two"
     );
     let error = component
-        .configure(Some("three"), json!({}), limits())
+        .configure(config_of("three", json!({}), limits()))
         .unwrap_err();
     assert_eq!(
         error.to_string(),
@@ -198,7 +200,7 @@ fn one_of_several_plugins_must_be_named() {
     );
     assert_eq!(
         component
-            .configure(Some("two"), json!({}), limits())
+            .configure(config_of("two", json!({}), limits()))
             .unwrap()
             .name(),
         "two"
@@ -208,7 +210,7 @@ fn one_of_several_plugins_must_be_named() {
 #[test]
 fn settings_are_an_object() {
     let error = load(remembering())
-        .configure(None, json!([]), limits())
+        .configure(config(json!([]), limits()))
         .unwrap_err();
     assert!(
         matches!(error, ConfigureError::NoObject { .. }),

@@ -6,7 +6,7 @@ use opilio_sandbox::{Fault, FaultKind, Limits, Plugin, Stage, spawn_lane};
 use serde_json::json;
 
 use crate::guest::Guest;
-use crate::support::{URI, candidates, document, limits, load, plugin};
+use crate::support::{URI, candidates, config, document, limits, load, plugin};
 
 #[track_caller]
 fn fault(plugin: &Plugin) -> Fault {
@@ -71,13 +71,13 @@ fn an_endless_loop_is_stopped_in_time() {
         ..limits()
     };
     let plugin = load(Guest::filter("(loop $l (br $l)) (i32.const 0)"))
-        .configure(None, json!({}), limits)
+        .configure(config(json!({}), limits))
         .unwrap();
     let began = Instant::now();
     assert_eq!(fault(&plugin).kind, FaultKind::Timeout);
     let took = began.elapsed();
     assert!(took >= Duration::from_millis(50), "{took:?}");
-    assert!(plugin.statistics().time_max >= Duration::from_millis(50));
+    assert!(plugin.statistics().times.max() >= Duration::from_millis(50));
 }
 
 #[test]
@@ -113,7 +113,7 @@ fn a_memory_that_is_too_large_from_the_start_is_no_instance() {
         ..Guest::filter("(i32.const 0)")
     };
     let error = load(guest)
-        .configure(None, json!({}), limits())
+        .configure(config(json!({}), limits()))
         .unwrap_err()
         .to_string();
     assert!(
@@ -225,7 +225,7 @@ fn a_huge_answer_is_stopped_before_it_is_read() {
         ..limits()
     };
     let guest = Guest::filter("(call $rulings (i32.const 1500000) (i32.const 2))");
-    let plugin = load(guest).configure(None, json!({}), limits).unwrap();
+    let plugin = load(guest).configure(config(json!({}), limits)).unwrap();
     let fault = fault(&plugin);
     assert_eq!(fault.kind, FaultKind::Output, "{fault:?}");
     assert_eq!(
@@ -241,10 +241,10 @@ fn a_huge_argument_of_an_import_is_stopped() {
         ..limits()
     };
     let guest = Guest {
-        imports: r#"(import "opilio:plugin/log@0.1.0" "write" (func $write (param i32 i32 i32)))"#,
+        imports: r#"(import "opilio:plugin/log@0.2.0" "write" (func $write (param i32 i32 i32)))"#,
         ..Guest::filter("(call $write (i32.const 1) (i32.const 0) (i32.const 65536)) (i32.const 0)")
     };
-    let fault = fault(&load(guest).configure(None, json!({}), limits).unwrap());
+    let fault = fault(&load(guest).configure(config(json!({}), limits)).unwrap());
     assert_eq!(fault.kind, FaultKind::Output, "{fault:?}");
 }
 
@@ -253,7 +253,7 @@ fn a_trap_tells_what_was_logged_before_it() {
     let mut guest = Guest::filter("");
     let [at, length] = guest.data.text("about to fall\u{7}");
     let guest = Guest {
-        imports: r#"(import "opilio:plugin/log@0.1.0" "write" (func $write (param i32 i32 i32)))"#,
+        imports: r#"(import "opilio:plugin/log@0.2.0" "write" (func $write (param i32 i32 i32)))"#,
         data: guest.data,
         ..Guest::filter(&format!(
             "(call $write (i32.const 2) (i32.const {at}) (i32.const {length})) (unreachable)"
@@ -270,7 +270,7 @@ fn a_trap_tells_what_was_logged_before_it() {
 #[test]
 fn a_handle_of_nothing_is_a_trap() {
     let guest = Guest {
-        imports: r#"(import "opilio:plugin/documents@0.1.0" "[method]document.status" (func $status (param i32) (result i32)))"#,
+        imports: r#"(import "opilio:plugin/documents@0.2.0" "[method]document.status" (func $status (param i32) (result i32)))"#,
         ..Guest::filter("(call $status (i32.const 99))")
     };
     check(guest, FaultKind::Trap, "handle");

@@ -102,7 +102,8 @@ impl Default for Guest {
 }
 
 impl Guest {
-    /// A filter; `candidates` and `document` are the bodies of its functions. `candidates` may use `$rulings`, which
+    /// A filter; `candidates` is the body of its function, with the stage in locals 0 to 2, the handle in 3 and the number
+    /// of candidates in 4. `candidates` may use `$rulings`, which
     /// gives the address of as many rulings as there are candidates, the verdict of each given.
     pub(crate) fn filter(candidates: &str) -> Self {
         Self {
@@ -128,7 +129,7 @@ impl Guest {
                 ..Described::default()
             }],
             functions: format!(
-                r#"(func (export "opilio:plugin/extractor@0.1.0#extract") (param i32 i32) (result i32) {extract})"#
+                r#"(func (export "opilio:plugin/extractor@0.2.0#extract") (param i32 i32) (result i32) {extract})"#
             ),
             ..Self::default()
         }
@@ -144,7 +145,7 @@ impl Guest {
             }],
             functions: format!(
                 r#"(func $strip (param i32) (result i32) {strip})
-                (func (export "opilio:plugin/digest-stripper@0.1.0#strip") (param i32) (result i32)
+                (func (export "opilio:plugin/digest-stripper@0.2.0#strip") (param i32) (result i32)
                     (call $strip (local.get 0)) (call $drop-document (local.get 0)))"#
             ),
             ..Self::default()
@@ -161,7 +162,7 @@ impl Guest {
             }],
             functions: format!(
                 r#"(func $evaluate (param i32) (result i32) {evaluate})
-                (func (export "opilio:plugin/wait-evaluator@0.1.0#evaluate") (param i32) (result i32)
+                (func (export "opilio:plugin/wait-evaluator@0.2.0#evaluate") (param i32) (result i32)
                     (call $evaluate (local.get 0)) (call $drop-visit (local.get 0)))"#
             ),
             ..Self::default()
@@ -224,8 +225,10 @@ impl Guest {
         let wat = format!(
             r#"(module
                 {imports}
-                (import "opilio:plugin/documents@0.1.0" "[resource-drop]document" (func $drop-document (param i32)))
-                (import "opilio:plugin/documents@0.1.0" "[resource-drop]visit" (func $drop-visit (param i32)))
+                (import "opilio:plugin/documents@0.2.0" "[resource-drop]document" (func $drop-document (param i32)))
+                (import "opilio:plugin/documents@0.2.0" "[resource-drop]visit" (func $drop-visit (param i32)))
+                (import "opilio:plugin/documents@0.2.0" "[resource-drop]candidates" (func $drop-candidates (param i32)))
+                (import "opilio:plugin/documents@0.2.0" "[method]candidates.length" (func $candidates-length (param i32) (result i32)))
                 (memory (export "memory") 1)
                 (global $free (mut i32) (i32.const {HEAP}))
                 (func $realloc (export "cabi_realloc") (param i32 i32 i32 i32) (result i32)
@@ -253,8 +256,8 @@ impl Guest {
                         (local.set $i (i32.add (local.get $i) (i32.const 1)))
                         (br $next)))
                     (local.get $answer))
-                (func (export "opilio:plugin/setup@0.1.0#describe") (result i32) {describe})
-                (func (export "opilio:plugin/setup@0.1.0#configure") (param i32 i32 i32 i32) (result i32) {configure})
+                (func (export "opilio:plugin/setup@0.2.0#describe") (result i32) {describe})
+                (func (export "opilio:plugin/setup@0.2.0#configure") (param i32 i32 i32 i32) (result i32) {configure})
                 {functions}
                 {fields}
                 (data (i32.const {DATA}) "{data}"))"#,
@@ -264,7 +267,7 @@ impl Guest {
             fields = self.fields,
             data = self.data.escaped(),
         );
-        wat::parse_str(wat.replace("@0.1.0", &format!("@{version}"))).unwrap()
+        wat::parse_str(wat.replace("@0.2.0", &format!("@{version}"))).unwrap()
     }
 
     fn lay_out_description(&mut self) -> u32 {
@@ -284,7 +287,7 @@ impl Guest {
             records.extend([data.words(&media_types), plugin.media_types.len() as u32]);
             records.extend([0, 0]);
             records.extend(data.text(plugin.schema));
-            records.extend([0, 0]);
+            records.extend([0, 0, 0, 0]);
         }
         let list = data.words(&records);
         data.words(&[list, self.described.len() as u32])
@@ -293,11 +296,16 @@ impl Guest {
 
 fn filter_functions(candidates: &str, document: &str) -> String {
     format!(
-        r#"(func (export "opilio:plugin/filter@0.1.0#judge-candidates") (param i32 i32 i32 i32 i32) (result i32)
+        r#"(func $judge-candidates (param i32 i32 i32 i32 i32) (result i32)
                 {candidates})
+            (func (export "opilio:plugin/filter@0.2.0#judge-candidates") (param i32 i32 i32 i32) (result i32)
+                (call $judge-candidates
+                    (local.get 0) (local.get 1) (local.get 2) (local.get 3)
+                    (call $candidates-length (local.get 3)))
+                (call $drop-candidates (local.get 3)))
             (func $judge-document (param i32 i32 i32 i32 i32) (result i32)
                 {document})
-            (func (export "opilio:plugin/filter@0.1.0#judge-document") (param i32 i32 i32 i32 i32) (result i32)
+            (func (export "opilio:plugin/filter@0.2.0#judge-document") (param i32 i32 i32 i32 i32) (result i32)
                 (call $judge-document
                     (local.get 0) (local.get 1) (local.get 2) (local.get 3) (local.get 4))
                 (call $drop-document (local.get 3))

@@ -6,21 +6,21 @@ use opilio_sandbox::{Engine, EngineConfig, Limits, LogLine, Stage};
 use serde_json::json;
 
 use crate::guest::Guest;
-use crate::support::{candidates, document, limits, load, plugin, visit};
+use crate::support::{candidates, config, document, limits, load, plugin, visit};
 
 const DOCUMENTS: &str = r#"
-    (import "opilio:plugin/documents@0.1.0" "[method]document.length" (func $length (param i32) (result i64)))
-    (import "opilio:plugin/documents@0.1.0" "[method]document.read" (func $read (param i32 i64 i32 i32)))
-    (import "opilio:plugin/documents@0.1.0" "[method]document.text" (func $text (param i32 i32)))
-    (import "opilio:plugin/documents@0.1.0" "[method]document.header" (func $header (param i32 i32 i32 i32)))
-    (import "opilio:plugin/documents@0.1.0" "[method]document.charset" (func $charset (param i32 i32)))
-    (import "opilio:plugin/documents@0.1.0" "[method]document.set-note" (func $set-note (param i32 i32 i32 i32 i32)))
-    (import "opilio:plugin/documents@0.1.0" "[method]document.annotate" (func $annotate (param i32 i32 i32)))
-    (import "opilio:plugin/documents@0.1.0" "[method]visit.now" (func $now (param i32) (result i64)))"#;
+    (import "opilio:plugin/documents@0.2.0" "[method]document.length" (func $length (param i32) (result i64)))
+    (import "opilio:plugin/documents@0.2.0" "[method]document.read" (func $read (param i32 i64 i32 i32)))
+    (import "opilio:plugin/documents@0.2.0" "[method]document.text" (func $text (param i32 i32)))
+    (import "opilio:plugin/documents@0.2.0" "[method]document.header" (func $header (param i32 i32 i32 i32)))
+    (import "opilio:plugin/documents@0.2.0" "[method]document.charset" (func $charset (param i32 i32)))
+    (import "opilio:plugin/documents@0.2.0" "[method]document.set-note" (func $set-note (param i32 i32 i32 i32 i32)))
+    (import "opilio:plugin/documents@0.2.0" "[method]document.annotate" (func $annotate (param i32 i32 i32)))
+    (import "opilio:plugin/documents@0.2.0" "[method]visit.now" (func $now (param i32) (result i64)))"#;
 
 const LOG_AND_COUNTERS: &str = r#"
-    (import "opilio:plugin/log@0.1.0" "write" (func $write (param i32 i32 i32)))
-    (import "opilio:plugin/counters@0.1.0" "count" (func $count (param i32 i32 i64)))"#;
+    (import "opilio:plugin/log@0.2.0" "write" (func $write (param i32 i32 i32)))
+    (import "opilio:plugin/counters@0.2.0" "count" (func $count (param i32 i32 i64)))"#;
 
 /// What a document filter gives as its reason, which `read` leaves as address and length at 80.
 #[track_caller]
@@ -168,7 +168,7 @@ fn lines_go_to_the_sink_with_plugin_and_uri() {
             "x",
         )
         .unwrap();
-    let plugin = component.configure(None, json!({}), limits()).unwrap();
+    let plugin = component.configure(config(json!({}), limits())).unwrap();
     plugin
         .judge_candidates(Stage::Scope, &candidates(1))
         .unwrap();
@@ -200,7 +200,7 @@ fn log_lines_past_the_limit_are_dropped_and_counted() {
         imports: LOG_AND_COUNTERS,
         ..guest
     })
-    .configure(None, json!({}), limits)
+    .configure(config(json!({}), limits))
     .unwrap();
     let fault = plugin
         .judge_candidates(Stage::Scope, &candidates(1))

@@ -60,7 +60,7 @@ fn a_component_tells_what_it_holds() {
 #[test]
 fn a_core_module_is_refused() {
     check_refused(
-        &Guest::filter("(i32.const 0)").module("0.1.0"),
+        &Guest::filter("(i32.const 0)").module("0.2.0"),
         "is a core module, not a component",
     );
 }
@@ -106,7 +106,7 @@ fn wasi_is_refused_by_name_with_what_would_serve() {
         imports: WASI,
         ..Guest::filter("(drop (call $now)) (i32.const 0)")
     };
-    let wasi = "package opilio:plugin@0.1.0;
+    let wasi = "package opilio:plugin@0.2.0;
         world with-clock { include filter-plugin; import wasi:clocks/monotonic-clock@0.2.0; }
         package wasi:clocks@0.2.0 { interface monotonic-clock { now: func() -> u64; } }";
     let component = guest.build_with_contract(str::to_owned, wasi);
@@ -118,47 +118,47 @@ fn wasi_is_refused_by_name_with_what_would_serve() {
 fn an_interface_of_a_later_contract_is_refused_by_name() {
     let guest = Guest {
         world: "with-tables",
-        imports: r#"(import "opilio:plugin/tables@0.1.0" "count" (func $count (result i64)))"#,
+        imports: r#"(import "opilio:plugin/tables@0.2.0" "count" (func $count (result i64)))"#,
         ..Guest::filter("(drop (call $count)) (i32.const 0)")
     };
-    let tables = "package opilio:plugin@0.1.0;
+    let tables = "package opilio:plugin@0.2.0;
         interface tables { count: func() -> u64; }
         world with-tables { include filter-plugin; import tables; }";
     let component = guest.build_with_contract(str::to_owned, tables);
-    check_refused(&component, "`opilio:plugin/tables@0.1.0`");
+    check_refused(&component, "`opilio:plugin/tables@0.2.0`");
     check_refused(&component, "a newer version of opilio may have it");
 }
 
 #[test]
 fn a_function_that_an_interface_does_not_have_is_refused_by_name() {
     let guest = Guest {
-        imports: r#"(import "opilio:plugin/log@0.1.0" "flush" (func $flush))"#,
+        imports: r#"(import "opilio:plugin/log@0.2.0" "flush" (func $flush))"#,
         ..Guest::filter("(call $flush) (i32.const 0)")
     };
     let edit = |file: &str| file.replace("interface log {", "interface log { flush: func();");
     check_refused(
         &guest.build_with_contract(edit, ""),
-        "asks for `flush` of `opilio:plugin/log@0.1.0`, which plugins are not given",
+        "asks for `flush` of `opilio:plugin/log@0.2.0`, which plugins are not given",
     );
 }
 
 #[test]
 fn a_plugin_for_another_contract_is_refused_with_both_versions() {
     let component = Guest::filter("(i32.const 0)")
-        .build_with_contract(|file| file.replace("@0.1.0", "@0.2.0"), "");
+        .build_with_contract(|file| file.replace("@0.2.0", "@0.3.0"), "");
     check_refused(
         &component,
-        "made for contract 0.2.0, this version of opilio speaks 0.1.0",
+        "made for contract 0.3.0, this version of opilio speaks 0.2.0",
     );
 }
 
 #[test]
 fn a_plugin_for_another_patch_of_the_contract_is_taken() {
     let guest = Guest {
-        imports: r#"(import "opilio:plugin/counters@0.1.0" "count" (func $count (param i32 i32 i64)))"#,
+        imports: r#"(import "opilio:plugin/counters@0.2.0" "count" (func $count (param i32 i32 i64)))"#,
         ..Guest::filter("(call $count (i32.const 0) (i32.const 0) (i64.const 1)) (i32.const 0)")
     };
-    let edit = |file: &str| file.replace("@0.1.0", "@0.1.7");
+    let edit = |file: &str| file.replace("@0.2.0", "@0.2.7");
     let component = engine()
         .load(&guest.build_with_contract(edit, ""), "x")
         .unwrap();
@@ -174,15 +174,15 @@ fn a_component_that_is_no_plugin_is_refused() {
 fn an_interface_with_other_types_is_refused() {
     let guest = Guest {
         functions: r#"
-            (func (export "opilio:plugin/filter@0.1.0#judge-candidates") (param i32 i32) (result i32) (i32.const 0))
-            (func (export "opilio:plugin/filter@0.1.0#judge-document") (param i32 i32) (result i32) (i32.const 0))"#
+            (func (export "opilio:plugin/filter@0.2.0#judge-candidates") (param i32) (result i32) (i32.const 0))
+            (func (export "opilio:plugin/filter@0.2.0#judge-document") (param i32 i32) (result i32) (i32.const 0))"#
             .to_owned(),
         ..Guest::default()
     };
     let edit = |file: &str| {
         file.replace(
-            "judge-candidates: func(stage: stage, candidates: list<candidate>)",
-            "judge-candidates: func(candidates: list<candidate>)",
+            "judge-candidates: func(stage: stage, candidates: borrow<candidates>)",
+            "judge-candidates: func(candidates: borrow<candidates>)",
         )
         .replace(
             "judge-document: func(stage: stage, document: borrow<document>, visit: borrow<visit>)",
@@ -210,7 +210,7 @@ fn kinds_must_agree_with_exports() {
     );
     check_refused(
         &described(&[OBSERVER]).build(),
-        "as observer, a kind that this version of opilio does not call",
+        "does not export the interface opilio:plugin/observer",
     );
     check_refused(&described(&[]).build(), "without any kind");
     assert_eq!(load(described(&[FILTER])).plugins().len(), 1);

@@ -8,10 +8,10 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use crate::guest::Guest;
-use crate::support::{document, document_of, limits, load, visit};
+use crate::support::{config, document, document_of, limits, load, visit};
 
 const READ: &str = r#"
-    (import "opilio:plugin/documents@0.1.0" "[method]document.read" (func $read (param i32 i64 i32 i32)))"#;
+    (import "opilio:plugin/documents@0.2.0" "[method]document.read" (func $read (param i32 i64 i32 i32)))"#;
 
 /// Answers with what stands in the document: its bytes are the memory at which the answer is.
 fn parroting(guest: fn(&str) -> Guest, handle: &str) -> Plugin {
@@ -26,7 +26,7 @@ fn parroting(guest: fn(&str) -> Guest, handle: &str) -> Plugin {
         imports: READ,
         ..guest(&body)
     })
-    .configure(None, json!({}), limits)
+    .configure(config(json!({}), limits))
     .unwrap()
 }
 

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::configure::remembering;
 use crate::guest::Guest;
-use crate::support::{candidates, limits, plugin};
+use crate::support::{candidates, config, limits, plugin};
 
 /// Accepts at the first call, rejects at every later one: in memory, and in a global.
 fn counting() -> Guest {
@@ -85,7 +85,7 @@ fn many_threads_may_call_while_instances_are_few() {
     .unwrap();
     let component = engine.load(&remembering().build(), "guest").unwrap();
     let plugin = component
-        .configure(None, json!({"a": 1}), limits())
+        .configure(config(json!({"a": 1}), limits()))
         .unwrap();
     let lanes: Vec<_> = (0..4)
         .map(|n| {

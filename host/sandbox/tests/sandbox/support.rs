@@ -6,8 +6,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use jiff::Timestamp;
 use opilio_sandbox::{
-    Candidate, Component, Document, DocumentParts, Engine, EngineConfig, Header, Limits, Notes,
-    Plugin, Visit,
+    Candidate, Candidates, Component, Document, DocumentParts, Engine, EngineConfig, Header, Kept,
+    Limits, Notes, Plugin, PluginConfig, Visit,
 };
 use serde_json::json;
 
@@ -36,6 +36,21 @@ pub(crate) fn limits() -> Limits {
     }
 }
 
+pub(crate) fn config(settings: serde_json::Value, limits: Limits) -> PluginConfig {
+    PluginConfig {
+        settings,
+        limits,
+        ..PluginConfig::default()
+    }
+}
+
+pub(crate) fn config_of(plugin: &str, settings: serde_json::Value, limits: Limits) -> PluginConfig {
+    PluginConfig {
+        plugin: Some(plugin.to_owned()),
+        ..config(settings, limits)
+    }
+}
+
 #[track_caller]
 pub(crate) fn load(guest: Guest) -> Component {
     engine().load(&guest.build(), "guest").unwrap()
@@ -43,7 +58,7 @@ pub(crate) fn load(guest: Guest) -> Component {
 
 #[track_caller]
 pub(crate) fn plugin(guest: Guest) -> Plugin {
-    load(guest).configure(None, json!({}), limits()).unwrap()
+    load(guest).configure(config(json!({}), limits())).unwrap()
 }
 
 pub(crate) fn candidate(uri: &str) -> Candidate {
@@ -61,7 +76,7 @@ pub(crate) fn candidate(uri: &str) -> Candidate {
     }
 }
 
-pub(crate) fn candidates(n: usize) -> Vec<Candidate> {
+pub(crate) fn candidates(n: usize) -> Candidates {
     (0..n).map(|i| candidate(&format!("{URI}{i}"))).collect()
 }
 
@@ -83,6 +98,7 @@ pub(crate) fn document_of(content: Bytes) -> Document {
         fragment: None,
         content,
         notes: Notes::new(),
+        kept: Kept::default(),
     })
 }
 

@@ -9,10 +9,11 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::double::{DocumentFacts, VisitFacts};
+use super::double::{self, DocumentFacts, QueueFacts, TableFacts, VisitFacts};
 use crate::{
-    Candidate, Configured, Document, Extraction, Plugins, Ruling, SettingsFault, Span, Stage,
-    StripProblem, Verdict, Visit, Wait,
+    Candidate, CandidatesHandle, Comparison, Configured, Difference, Document, Extraction,
+    Finished, Observation, Plugins, Report, Ruling, SettingsFault, Span, Stage, StripProblem,
+    Verdict, Visit, Wait,
 };
 
 /// One case of a file, which is a list of them.
@@ -26,6 +27,9 @@ pub struct Case {
     /// What it is configured with; what is left out has its default.
     #[serde(default = "no_settings")]
     pub settings: Value,
+    /// The host's tables at the call; not at `configure`.
+    #[serde(default)]
+    pub tables: BTreeMap<String, TableFacts>,
     /// What is asked.
     pub call: Call,
     /// What must be answered: the call's result as JSON, under the contract's names.
@@ -73,6 +77,48 @@ pub enum Call {
         /// The response.
         document: Box<DocumentFacts>,
     },
+    /// `change-evaluator.compare`: expects a comparison.
+    Compare {
+        /// The response.
+        #[serde(default)]
+        document: Box<DocumentFacts>,
+        /// Its visit.
+        #[serde(default)]
+        visit: Box<VisitFacts>,
+        /// Fingerprint of the last archived version.
+        #[serde(default)]
+        last: Option<Vec<u8>>,
+    },
+    /// `precedence.rank-candidates`: expects a list of precedences or nulls.
+    RankCandidates {
+        /// The candidates.
+        candidates: Vec<Candidate>,
+        /// The page they were found on.
+        #[serde(default)]
+        document: Option<Box<DocumentFacts>>,
+    },
+    /// `precedence.rank-queue`: expects a precedence or null.
+    RankQueue {
+        /// The queue.
+        queue: Box<QueueFacts>,
+    },
+    /// `observer.observe`: expects an observation.
+    Observe {
+        /// That of the last observation.
+        #[serde(default)]
+        memory: Vec<u8>,
+        /// What has become of URIs.
+        events: Vec<Finished>,
+    },
+    /// `observer.report`: expects a list of reports.
+    Report {
+        /// That of the last observation.
+        #[serde(default)]
+        memory: Vec<u8>,
+        /// The time, in milliseconds since 1970.
+        #[serde(default)]
+        now: u64,
+    },
     /// `wait-evaluator.evaluate`: expects a wait or null.
     Evaluate {
         /// The visit.
@@ -94,6 +140,28 @@ enum Stripped {
 struct ExpectedRuling {
     verdict: Verdict,
     reason: Option<String>,
+}
+
+/// A comparison as a case expects it: the reason counts only where one is given.
+#[derive(Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+struct ExpectedComparison {
+    #[serde(default)]
+    difference: Option<Difference>,
+    #[serde(default)]
+    fingerprint: Option<Vec<u8>>,
+    reason: Option<String>,
+}
+
+impl PartialEq<Comparison> for ExpectedComparison {
+    fn eq(&self, comparison: &Comparison) -> bool {
+        self.difference == comparison.difference
+            && self.fingerprint == comparison.fingerprint
+            && self
+                .reason
+                .as_ref()
+                .is_none_or(|reason| *reason == comparison.reason)
+    }
 }
 
 /// A fault as a case expects it: the problem's words count only where they are given.
@@ -136,7 +204,10 @@ impl Case {
             (Ok(configured), _) => configured,
             (Err(faults), _) => return Err(format!("the settings are refused: {faults:?}")),
         };
-        self.call.ask(&configured)
+        double::tables::set(self.tables.clone());
+        let answer = self.call.ask(&configured);
+        double::tables::set(BTreeMap::new());
+        answer
     }
 
     /// Is this JSON the expected answer? If not: what differs.
@@ -149,7 +220,14 @@ impl Case {
             }
             Call::JudgeDocument { .. } => self.compare_as::<ExpectedRuling, Ruling>(answer),
             Call::Strip { .. } => self.compare_as::<Stripped, Stripped>(answer),
+            Call::Compare { .. } => self.compare_as::<ExpectedComparison, Comparison>(answer),
             Call::Evaluate { .. } => self.compare_as::<Option<Wait>, Option<Wait>>(answer),
+            Call::RankCandidates { .. } => {
+                self.compare_as::<Vec<Option<u8>>, Vec<Option<u8>>>(answer)
+            }
+            Call::RankQueue { .. } => self.compare_as::<Option<u8>, Option<u8>>(answer),
+            Call::Observe { .. } => self.compare_as::<Observation, Observation>(answer),
+            Call::Report { .. } => self.compare_as::<Vec<Report>, Vec<Report>>(answer),
         }
     }
 
@@ -183,7 +261,8 @@ impl Call {
                 json(&plugin.extract(&documents))
             }
             Self::JudgeCandidates { stage, candidates } => {
-                json(&plugin.judge_candidates(stage, candidates))
+                let candidates = CandidatesHandle::from(candidates.clone());
+                json(&plugin.judge_candidates(stage, &candidates))
             }
             Self::JudgeDocument {
                 stage,
@@ -200,15 +279,47 @@ impl Call {
                 Ok(spans) => Stripped::Ok(spans),
                 Err(problem) => Stripped::Error(problem),
             }),
+            Self::Compare {
+                document,
+                visit,
+                last,
+            } => {
+                let (document, visit) = (
+                    Document::from((**document).clone()),
+                    Visit::from((**visit).clone()),
+                );
+                json(&plugin.compare(&document, &visit, last.as_deref()))
+            }
             Self::Evaluate { visit } => json(&plugin.evaluate(&(**visit).clone().into())),
+            Self::RankCandidates {
+                candidates,
+                document,
+            } => {
+                let candidates = CandidatesHandle::from(candidates.clone());
+                let document = document
+                    .as_ref()
+                    .map(|document| Document::from((**document).clone()));
+                json(&plugin.rank_candidates(&candidates, document.as_ref()))
+            }
+            Self::RankQueue { queue } => json(&plugin.rank_queue(&(**queue).clone().into())),
+            Self::Observe { memory, events } => json(&plugin.observe(memory, events)),
+            Self::Report { memory, now } => json(&plugin.report(memory, *now)),
         }
     }
 
     fn documents(&mut self) -> Vec<&mut DocumentFacts> {
         match self {
             Self::Extract { documents } => documents.iter_mut().collect(),
-            Self::JudgeDocument { document, .. } | Self::Strip { document } => vec![document],
-            Self::Configure {} | Self::JudgeCandidates { .. } | Self::Evaluate { .. } => Vec::new(),
+            Self::JudgeDocument { document, .. }
+            | Self::Compare { document, .. }
+            | Self::Strip { document } => vec![document],
+            Self::RankCandidates { document, .. } => document.as_deref_mut().into_iter().collect(),
+            Self::Configure {}
+            | Self::JudgeCandidates { .. }
+            | Self::Evaluate { .. }
+            | Self::RankQueue { .. }
+            | Self::Observe { .. }
+            | Self::Report { .. } => Vec::new(),
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Natively there is no host: documents and visits that tests fill, with the methods that the imported resources have
-//! in a component, and a log and counters that are captured per thread.
+//! Natively there is no host: documents, visits, candidates and queues that tests fill, with the methods that the
+//! imported resources have in a component; tables, a log and counters are those of the thread.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -8,7 +8,10 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Candidate, ContentState, Header, NamedValue, Neighbourhood, PastVisit, Signal};
+use crate::{
+    Candidate, ContentState, Header, KeptValue, NamedValue, Neighbourhood, PastVisit, Row, Signal,
+    TableKind,
+};
 
 /// What a document double answers. In cases: JSON under these names, each may be left out; `text` or `bytes` (not both).
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
@@ -36,6 +39,8 @@ pub struct DocumentFacts {
     pub file: Option<String>,
     /// Notes of earlier plugins.
     pub notes: Vec<NamedValue>,
+    /// What the plugin has kept.
+    pub kept: KeptFacts,
 }
 
 impl Default for DocumentFacts {
@@ -52,6 +57,32 @@ impl Default for DocumentFacts {
             bytes: None,
             file: None,
             notes: Vec::new(),
+            kept: KeptFacts::default(),
+        }
+    }
+}
+
+/// What a plugin has kept with a URI and with its site, by name. A value that it sets is kept with version 0: only the
+/// host knows what the description declares.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct KeptFacts {
+    /// With the URI.
+    pub uri: BTreeMap<String, KeptValue>,
+    /// With the site.
+    pub site: BTreeMap<String, KeptValue>,
+}
+
+impl KeptFacts {
+    fn set(values: &mut BTreeMap<String, KeptValue>, name: &str, value: &str) {
+        if value.is_empty() {
+            values.remove(name);
+        } else {
+            let kept = KeptValue {
+                version: 0,
+                value: value.to_owned(),
+            };
+            values.insert(name.to_owned(), kept);
         }
     }
 }
@@ -79,6 +110,7 @@ pub struct Document {
     facts: DocumentFacts,
     notes: RefCell<BTreeMap<String, String>>,
     annotations: RefCell<Vec<String>>,
+    kept: RefCell<KeptFacts>,
 }
 
 impl From<DocumentFacts> for Document {
@@ -89,6 +121,7 @@ impl From<DocumentFacts> for Document {
             .map(|note| (note.name.clone(), note.value.clone()))
             .collect();
         Self {
+            kept: RefCell::new(facts.kept.clone()),
             facts,
             notes: RefCell::new(notes),
             annotations: RefCell::default(),
@@ -202,6 +235,34 @@ impl Document {
         self.annotations.borrow_mut().push(annotation.to_owned());
     }
 
+    /// What the plugin last kept with the URI.
+    #[must_use]
+    pub fn attribute(&self, name: &str) -> Option<KeptValue> {
+        self.kept.borrow().uri.get(name).cloned()
+    }
+
+    /// Keeps a value with the URI; an empty one removes it.
+    pub fn set_attribute(&self, name: &str, value: &str) {
+        KeptFacts::set(&mut self.kept.borrow_mut().uri, name, value);
+    }
+
+    /// What the plugin last kept for the site.
+    #[must_use]
+    pub fn site_value(&self, name: &str) -> Option<KeptValue> {
+        self.kept.borrow().site.get(name).cloned()
+    }
+
+    /// Keeps a value for the site; an empty one removes it.
+    pub fn set_site_value(&self, name: &str, value: &str) {
+        KeptFacts::set(&mut self.kept.borrow_mut().site, name, value);
+    }
+
+    /// Test double alone: what is kept by now.
+    #[must_use]
+    pub fn kept(&self) -> KeptFacts {
+        self.kept.borrow().clone()
+    }
+
     /// Test double alone: the annotations added so far.
     #[must_use]
     pub fn annotations(&self) -> Vec<String> {
@@ -248,6 +309,10 @@ pub struct VisitFacts {
     pub neighbourhood: Vec<Neighbourhood>,
     /// Values the host computes for whole queues or crawls.
     pub measures: BTreeMap<String, f64>,
+    /// Notes of plugins of this visit.
+    pub notes: Vec<NamedValue>,
+    /// What the plugin has kept.
+    pub kept: KeptFacts,
 }
 
 /// A visit outside the host: made by [`testing::visit`](crate::testing::visit). Methods are those of the contract's
@@ -255,17 +320,21 @@ pub struct VisitFacts {
 #[derive(Debug)]
 pub struct Visit {
     facts: VisitFacts,
+    kept: RefCell<KeptFacts>,
 }
 
 impl From<VisitFacts> for Visit {
     fn from(facts: VisitFacts) -> Self {
-        Self { facts }
+        Self {
+            kept: RefCell::new(facts.kept.clone()),
+            facts,
+        }
     }
 }
 
 macro_rules! answers {
-    ($($(#[$doc:meta])* $name:ident: $type:ty;)+) => {
-        impl Visit {
+    ($of:ident, $($(#[$doc:meta])* $name:ident: $type:ty;)+) => {
+        impl $of {
             $($(#[$doc])* #[must_use] pub fn $name(&self) -> $type {
                 self.facts.$name.clone()
             })+
@@ -273,7 +342,7 @@ macro_rules! answers {
     };
 }
 
-answers! {
+answers! { Visit,
     /// What was asked for, as filters saw it at discovery.
     candidate: Candidate;
     /// The time of this visit, in milliseconds since 1970.
@@ -323,11 +392,209 @@ impl Visit {
     pub fn measure(&self, name: &str) -> Option<f64> {
         self.facts.measures.get(name).copied()
     }
+
+    /// A note that a plugin of this visit left.
+    #[must_use]
+    pub fn note(&self, name: &str) -> Option<String> {
+        let mut notes = self.facts.notes.iter();
+        notes
+            .find(|note| note.name == name)
+            .map(|note| note.value.clone())
+    }
+
+    /// What the plugin last kept with the URI.
+    #[must_use]
+    pub fn attribute(&self, name: &str) -> Option<KeptValue> {
+        self.kept.borrow().uri.get(name).cloned()
+    }
+
+    /// Keeps a value with the URI; an empty one removes it.
+    pub fn set_attribute(&self, name: &str, value: &str) {
+        KeptFacts::set(&mut self.kept.borrow_mut().uri, name, value);
+    }
+
+    /// What the plugin last kept for the site.
+    #[must_use]
+    pub fn site_value(&self, name: &str) -> Option<KeptValue> {
+        self.kept.borrow().site.get(name).cloned()
+    }
+
+    /// Keeps a value for the site; an empty one removes it.
+    pub fn set_site_value(&self, name: &str, value: &str) {
+        KeptFacts::set(&mut self.kept.borrow_mut().site, name, value);
+    }
+
+    /// Test double alone: what is kept by now.
+    #[must_use]
+    pub fn kept(&self) -> KeptFacts {
+        self.kept.borrow().clone()
+    }
+}
+
+/// Candidates outside the host: made by [`testing::candidates`](crate::testing::candidates). Methods are those of the
+/// contract's resource `candidates`.
+#[derive(Debug)]
+pub struct Candidates(Vec<Candidate>);
+
+impl From<Vec<Candidate>> for Candidates {
+    fn from(list: Vec<Candidate>) -> Self {
+        Self(list)
+    }
+}
+
+macro_rules! columns {
+    ($($name:ident: $value:expr;)+) => {
+        impl Candidates {
+            $(pub(crate) fn $name(&self) -> String {
+                let value: fn(&Candidate) -> &str = $value;
+                self.0.iter().flat_map(|candidate| [value(candidate), "\n"]).collect()
+            })+
+        }
+    };
+}
+
+columns! {
+    uris: |candidate| &candidate.uri;
+    surts: |candidate| &candidate.surt;
+    hop_paths: |candidate| &candidate.hop_path;
+    contexts: |candidate| &candidate.context;
+    vias: |candidate| candidate.via.as_deref().unwrap_or_default();
+    via_surts: |candidate| candidate.via_surt.as_deref().unwrap_or_default();
+    sources: |candidate| candidate.source.as_deref().unwrap_or_default();
+    addresses: |candidate| candidate.address.as_deref().unwrap_or_default();
+}
+
+impl Candidates {
+    pub(crate) fn length(&self) -> u32 {
+        self.0.len() as u32
+    }
+
+    pub(crate) fn seeds(&self) -> Vec<bool> {
+        self.0.iter().map(|candidate| candidate.seed).collect()
+    }
+
+    pub(crate) fn get(&self, index: u32) -> Candidate {
+        self.0[index as usize].clone()
+    }
+}
+
+/// What a queue double answers. In cases: JSON under these names, each may be left out.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct QueueFacts {
+    /// Its name.
+    pub name: String,
+    /// URIs that wait in it.
+    pub queued: u64,
+    /// Completed fetches that were successes.
+    pub succeeded: u64,
+    /// Completed fetches that failed.
+    pub failed: u64,
+    /// Bytes fetched.
+    pub bytes: u64,
+    /// Precedence of its best waiting URI.
+    pub best: Option<u8>,
+    /// The precedence that the profile gives it.
+    pub base: u8,
+    /// The time at which this is asked, in milliseconds since 1970.
+    pub now: u64,
+}
+
+/// A queue outside the host: made by [`testing::queue`](crate::testing::queue). Methods are those of the contract's
+/// resource `queue`.
+#[derive(Debug)]
+pub struct Queue {
+    facts: QueueFacts,
+}
+
+impl From<QueueFacts> for Queue {
+    fn from(facts: QueueFacts) -> Self {
+        Self { facts }
+    }
+}
+
+answers! { Queue,
+    /// Its name, such as `org,example,www,`.
+    name: String;
+    /// URIs that wait in it.
+    queued: u64;
+    /// Completed fetches that were successes; a revisit is not a new one.
+    succeeded: u64;
+    /// Completed fetches that failed.
+    failed: u64;
+    /// Bytes fetched.
+    bytes: u64;
+    /// Precedence of its best waiting URI; none where none waits.
+    best: Option<u8>;
+    /// The precedence that the profile gives it.
+    base: u8;
+    /// The time at which this is asked, in milliseconds since 1970.
+    now: u64;
+}
+
+/// A table of a test's. In cases: JSON under these names.
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct TableFacts {
+    /// What sort of table it is.
+    pub kind: TableKind,
+    /// Its rows; values may be left out.
+    pub rows: Vec<Row>,
 }
 
 thread_local! {
+    static TABLES: RefCell<BTreeMap<String, TableFacts>> = const { RefCell::new(BTreeMap::new()) };
     static LOGGED: RefCell<Vec<(crate::Level, String)>> = const { RefCell::new(Vec::new()) };
     static COUNTED: RefCell<BTreeMap<String, u64>> = const { RefCell::new(BTreeMap::new()) };
+}
+
+pub(crate) mod tables {
+    use std::collections::BTreeMap;
+
+    use super::{Candidates, TABLES, TableFacts};
+    use crate::{Candidate, Row, TableKind};
+
+    pub(crate) fn set(tables: BTreeMap<String, TableFacts>) {
+        TABLES.set(tables);
+    }
+
+    pub(crate) fn kind_of(table: &str) -> Option<TableKind> {
+        TABLES.with_borrow(|tables| Some(tables.get(table)?.kind.clone()))
+    }
+
+    pub(crate) fn find(table: &str, key: &str) -> Option<Row> {
+        TABLES.with_borrow(|tables| tables.get(table)?.find(key))
+    }
+
+    pub(crate) fn find_candidates(table: &str, candidates: &Candidates) -> Vec<bool> {
+        let found = |candidate: &Candidate| {
+            let key = match kind_of(table)? {
+                TableKind::SurtPrefixes => &candidate.surt,
+                _ => &candidate.uri,
+            };
+            find(table, key)
+        };
+        let candidates = candidates.0.iter();
+        candidates
+            .map(|candidate| found(candidate).is_some())
+            .collect()
+    }
+
+    impl TableFacts {
+        fn find(&self, key: &str) -> Option<Row> {
+            let rows = || self.rows.iter();
+            match &self.kind {
+                TableKind::SurtPrefixes => rows()
+                    .filter(|row| key.starts_with(&row.key))
+                    .max_by_key(|row| row.key.len()),
+                TableKind::KeyValues => rows().rfind(|row| row.key == key),
+                kind => panic!(
+                    "a test has no tables of {kind:?}: ask the component, through the sandbox"
+                ),
+            }
+            .cloned()
+        }
+    }
 }
 
 pub(crate) mod log {

@@ -1,11 +1,12 @@
-//! Plugins without a host: documents and visits to call them with, and what they logged and counted. Native alone.
+//! Plugins without a host: documents, visits, candidates and queues to call them with, tables to look things up in, and
+//! what they logged and counted. Native alone.
 
 use std::collections::BTreeMap;
 
 pub use super::cases::{Call, Case, check_cases, read_cases};
 use super::double;
-pub use super::double::{DocumentFacts, VisitFacts};
-use crate::{Document, Header, Level, Visit};
+pub use super::double::{DocumentFacts, KeptFacts, QueueFacts, TableFacts, VisitFacts};
+use crate::{Candidate, CandidatesHandle, Document, Header, Level, Queue, Row, TableKind, Visit};
 
 /// A document from `uri`, finished by [`text`](DocumentDraft::text) or [`bytes`](DocumentDraft::bytes):
 /// `document("http://example.com/").media_type("text/html").text("<p>…")`.
@@ -86,6 +87,35 @@ impl DocumentDraft {
 #[must_use]
 pub fn visit(facts: VisitFacts) -> Visit {
     facts.into()
+}
+
+/// Candidates to be asked about together: `Candidates::new(&candidates(vec![…]))` is what plugins are called with.
+#[must_use]
+pub fn candidates(list: Vec<Candidate>) -> CandidatesHandle {
+    list.into()
+}
+
+/// A queue of which these facts hold.
+#[must_use]
+pub fn queue(facts: QueueFacts) -> Queue {
+    facts.into()
+}
+
+/// Gives this thread the tables that plugins find, in place of those it had. Rows are keys with values, in the form that
+/// the host keeps them in: SURT prefixes, not the URIs that imply them. Tables of expressions are the host's alone.
+pub fn set_tables(tables: &[(&str, TableKind, &[(&str, &str)])]) {
+    let table = |(name, kind, rows): &(&str, TableKind, &[(&str, &str)])| {
+        let rows = rows.iter().map(|(key, value)| Row {
+            key: (*key).to_owned(),
+            value: (*value).to_owned(),
+        });
+        let facts = TableFacts {
+            kind: kind.clone(),
+            rows: rows.collect(),
+        };
+        ((*name).to_owned(), facts)
+    };
+    double::tables::set(tables.iter().map(table).collect());
 }
 
 /// Lines logged on this thread since the last call.

@@ -12,8 +12,8 @@ use bytes::Bytes;
 use jiff::Timestamp;
 use opilio_sandbox::{
     Candidate, ConfigureError, ContentState, Document, DocumentParts, Extraction, Fragment,
-    FragmentContent, Header, Hop, Link, LinkDetails, NamedValue, Neighbourhood, Notes, PastVisit,
-    Ruling, Signal, Span, Stage, StripProblem, Verdict, Visit,
+    FragmentContent, Header, Hop, Kept, Link, LinkDetails, NamedValue, Neighbourhood, Notes,
+    PastVisit, Ruling, Signal, Span, Stage, StripProblem, Verdict, Visit,
 };
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -208,8 +208,7 @@ impl Case {
                     .map(|answers| answers.iter().map(of_extraction).collect())
             }
             Call::JudgeCandidates { stage, candidates } => {
-                let candidates: Vec<Candidate> =
-                    candidates.iter().map(CandidateFacts::candidate).collect();
+                let candidates = candidates.iter().map(CandidateFacts::candidate).collect();
                 plugin
                     .judge_candidates(stage_named(stage)?, &candidates)
                     .map(|answers| answers.iter().map(of_ruling).collect())
@@ -296,6 +295,7 @@ impl DocumentFacts {
             fragment: self.fragment.clone(),
             content: Bytes::from(content),
             notes,
+            kept: Kept::default(),
         }))
     }
 }

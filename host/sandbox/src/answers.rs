@@ -1,0 +1,365 @@
+//! What plugins answer, held against what they were asked and what they may answer: policy for every kind, below all
+//! contract versions.
+
+use crate::bindings::exports::opilio::plugin::extractor;
+use crate::call::Problem;
+use crate::document::Document;
+use crate::handles::is_media_type;
+use crate::notes::clip;
+use crate::plugin::Extraction;
+use crate::{Comparison, Limits, NamedValue, Observation, Report, Ruling, Span, Stage, Verdict};
+
+/// Bytes kept of a link's or fragment's context, as the contract says.
+const CONTEXT_BYTES_MAX: usize = 200;
+/// Bytes kept of the reason of a ruling or comparison and of an extraction's problem.
+const REASON_BYTES_MAX: usize = 500;
+/// Longest name of an observer's file, in bytes.
+const FILE_NAME_BYTES_MAX: usize = 64;
+/// Longest ending of such a name, as the contract says.
+const FILE_ENDING_BYTES_MAX: usize = 8;
+
+pub(crate) fn check_aligned(answers: usize, questions: usize) -> Result<(), Problem> {
+    if answers == questions {
+        Ok(())
+    } else {
+        Err(Problem::Nonsense(format!(
+            "answered {answers} times to {questions} questions"
+        )))
+    }
+}
+
+pub(crate) fn checked(
+    answer: extractor::Extraction,
+    document: &Document,
+    limits: &Limits,
+) -> Result<Extraction, Problem> {
+    let extractor::Extraction {
+        mut links,
+        mut fragments,
+        base,
+        finished,
+        mut problem,
+    } = answer;
+    let links_dropped = cut(&mut links, limits.links);
+    let fragments_dropped = cut(&mut fragments, limits.fragments);
+    for link in &mut links {
+        truncate(&mut link.context, CONTEXT_BYTES_MAX);
+    }
+    for fragment in &mut fragments {
+        truncate(&mut fragment.context, CONTEXT_BYTES_MAX);
+        if !is_media_type(&fragment.media_type) {
+            let media_type = clip(&fragment.media_type, CONTEXT_BYTES_MAX);
+            return Err(Problem::Nonsense(format!(
+                "a fragment's media type is `{media_type}`"
+            )));
+        }
+        document
+            .check_fragment(fragment)
+            .map_err(|problem| Problem::Nonsense(problem.to_string()))?;
+    }
+    if let Some(problem) = &mut problem {
+        truncate(problem, REASON_BYTES_MAX);
+    }
+    Ok(Extraction {
+        links,
+        links_dropped,
+        fragments,
+        fragments_dropped,
+        base,
+        finished,
+        problem,
+    })
+}
+
+/// A ruling that its stage knows, with a reason of bounded length.
+pub(crate) fn fitting(mut ruling: Ruling, stage: &Stage) -> Result<Ruling, Problem> {
+    truncate(&mut ruling.reason, REASON_BYTES_MAX);
+    let problem = match (&ruling.verdict, stage) {
+        (Verdict::Accept | Verdict::Reject | Verdict::Pass, _)
+        | (Verdict::Unchanged, Stage::MidFetch)
+        | (Verdict::Retry(_), Stage::PostFetch) => return Ok(ruling),
+        (Verdict::Unchanged, _) => "ruled `unchanged`, which belongs to mid-fetch".to_owned(),
+        (Verdict::Retry(_), _) => "ruled `retry`, which belongs to post-fetch".to_owned(),
+        (Verdict::Other(name), _) => {
+            format!(
+                "ruled `{}`, a verdict that this version does not know",
+                clip(name, CONTEXT_BYTES_MAX)
+            )
+        }
+    };
+    Err(Problem::Nonsense(problem))
+}
+
+/// Spans in order, empty ones left out, overlapping ones joined; touching ones stay two, as each stands for a blank.
+pub(crate) fn joined(mut spans: Vec<Span>, length: u64) -> Result<Vec<Span>, Problem> {
+    for Span {
+        offset,
+        length: bytes,
+    } in &spans
+    {
+        if offset.checked_add(*bytes).is_none_or(|end| end > length) {
+            return Err(Problem::Nonsense(format!(
+                "span {offset}+{bytes} reaches past the document's {length} bytes"
+            )));
+        }
+    }
+    spans.retain(|span| span.length > 0);
+    spans.sort_unstable_by_key(|span| span.offset);
+    let mut joined: Vec<Span> = Vec::with_capacity(spans.len());
+    for span in spans {
+        match joined.last_mut() {
+            Some(last) if span.offset < last.offset + last.length => {
+                last.length = last.length.max(span.offset + span.length - last.offset);
+            }
+            _ => joined.push(span),
+        }
+    }
+    Ok(joined)
+}
+
+/// Cuts a list and says how much was cut off.
+fn cut<T>(list: &mut Vec<T>, max: usize) -> u64 {
+    let dropped = list.len().saturating_sub(max);
+    list.truncate(max);
+    dropped as u64
+}
+
+fn truncate(text: &mut String, bytes_max: usize) {
+    text.truncate(clip(text, bytes_max).len());
+}
+
+/// A comparison whose fingerprint the host can keep.
+pub(crate) fn kept_small(
+    mut comparison: Comparison,
+    limits: &Limits,
+) -> Result<Comparison, Problem> {
+    truncate(&mut comparison.reason, REASON_BYTES_MAX);
+    match &comparison.fingerprint {
+        Some(fingerprint) if fingerprint.len() > limits.fingerprint_bytes => {
+            Err(Problem::Excess(format!(
+                "made a fingerprint of {} bytes; {} are allowed",
+                fingerprint.len(),
+                limits.fingerprint_bytes
+            )))
+        }
+        _ => Ok(comparison),
+    }
+}
+
+/// Precedences as there are: 0 is none.
+pub(crate) fn ranked(rank: Option<u8>) -> Result<Option<u8>, Problem> {
+    match rank {
+        Some(0) => Err(Problem::Nonsense(
+            "ranked 0; precedences go from 1, the highest, to 255".to_owned(),
+        )),
+        _ => Ok(rank),
+    }
+}
+
+/// An observation whose memory and files the host can keep.
+pub(crate) fn observed(observation: Observation, limits: &Limits) -> Result<Observation, Problem> {
+    let bytes = observation.memory.len();
+    if bytes > limits.observer_memory_bytes {
+        return Err(Problem::Excess(format!(
+            "wants {bytes} bytes remembered; {} are allowed",
+            limits.observer_memory_bytes
+        )));
+    }
+    let files = observation.lines.iter().map(|line| line.file.as_str());
+    check_files(files, limits)?;
+    Ok(observation)
+}
+
+/// Reports that the host can keep, each under a name of its own.
+pub(crate) fn reported(reports: Vec<Report>, limits: &Limits) -> Result<Vec<Report>, Problem> {
+    let files = || reports.iter().map(|report| report.file.as_str());
+    check_files(files(), limits)?;
+    for (at, file) in files().enumerate() {
+        if files().take(at).any(|other| other == file) {
+            return Err(Problem::Nonsense(format!("reports `{file}` twice")));
+        }
+    }
+    Ok(reports)
+}
+
+fn check_files<'a>(files: impl Iterator<Item = &'a str>, limits: &Limits) -> Result<(), Problem> {
+    let mut known: Vec<&str> = Vec::new();
+    for file in files {
+        if known.contains(&file) {
+            continue;
+        }
+        if !is_file_name(file) {
+            return Err(Problem::Nonsense(format!(
+                "names a file `{}`; names are lower-case words joined by hyphens, with an ending such as `.csv`",
+                clip(file, CONTEXT_BYTES_MAX)
+            )));
+        }
+        if known.len() >= limits.files {
+            return Err(Problem::Excess(format!(
+                "names more than {} files",
+                limits.files
+            )));
+        }
+        known.push(file);
+    }
+    Ok(())
+}
+
+/// Lower-case words joined by hyphens, a full stop, and an ending of letters and digits.
+fn is_file_name(text: &str) -> bool {
+    let is_ending = |ending: &str| {
+        (1..=FILE_ENDING_BYTES_MAX).contains(&ending.len())
+            && ending
+                .bytes()
+                .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit())
+    };
+    text.len() <= FILE_NAME_BYTES_MAX
+        && text
+            .split_once('.')
+            .is_some_and(|(name, ending)| crate::describe::is_name(name) && is_ending(ending))
+}
+
+/// A value under its name, as the contract has them.
+impl NamedValue {
+    /// `name` = `value`.
+    pub fn new(name: impl Into<String>, value: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            value: value.into(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_come_in_order_with_overlaps_joined() {
+        #[track_caller]
+        fn check(spans: &[(u64, u64)], expected: &[(u64, u64)]) {
+            let spans = spans
+                .iter()
+                .map(|&(offset, length)| Span { offset, length })
+                .collect();
+            let joined = joined(spans, 100).map(|spans| {
+                spans
+                    .iter()
+                    .map(|s| (s.offset, s.length))
+                    .collect::<Vec<_>>()
+            });
+            assert!(
+                joined.as_ref().is_ok_and(|joined| joined == expected),
+                "{joined:?}"
+            );
+        }
+        check(&[], &[]);
+        check(&[(50, 10), (10, 10)], &[(10, 10), (50, 10)]);
+        check(&[(10, 10), (15, 10)], &[(10, 15)]);
+        check(&[(10, 20), (15, 5), (29, 2)], &[(10, 21)]);
+        check(&[(10, 10), (20, 10)], &[(10, 10), (20, 10)]);
+        check(&[(10, 10), (10, 10)], &[(10, 10)]);
+        check(&[(10, 0), (100, 0), (99, 1)], &[(99, 1)]);
+    }
+
+    #[test]
+    fn spans_past_the_end_are_nonsense() {
+        for (offset, length) in [(0, 101), (100, 1), (101, 0), (u64::MAX, 1), (1, u64::MAX)] {
+            let joined = joined(vec![Span { offset, length }], 100);
+            assert!(
+                matches!(joined, Err(Problem::Nonsense(_))),
+                "{offset}+{length}: {joined:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn verdicts_belong_to_stages() {
+        #[track_caller]
+        fn check(verdict: Verdict, stage: Stage, fits: bool) {
+            let ruling = Ruling {
+                verdict,
+                reason: String::new(),
+            };
+            let fitted = fitting(ruling, &stage);
+            assert_eq!(fitted.is_ok(), fits, "{fitted:?}");
+        }
+        check(Verdict::Pass, Stage::Scope, true);
+        check(Verdict::Unchanged, Stage::MidFetch, true);
+        check(Verdict::Unchanged, Stage::PostFetch, false);
+        check(Verdict::Retry(1), Stage::PostFetch, true);
+        check(Verdict::Retry(1), Stage::Archive, false);
+        check(Verdict::Other("maybe".into()), Stage::Scope, false);
+    }
+
+    #[test]
+    fn files_have_plain_names() {
+        #[track_caller]
+        fn check(name: &str, fits: bool) {
+            assert_eq!(is_file_name(name), fits, "{name}");
+        }
+        check("titles.csv", true);
+        check("by-host.jsonl", true);
+        check("titles", false);
+        check("titles.", false);
+        check(".csv", false);
+        check("../titles.csv", false);
+        check("a/b.csv", false);
+        check("Titles.csv", false);
+        check("titles.tar.gz", false);
+        check("titles.ninecharz", false);
+        check(&format!("{}.csv", "a".repeat(61)), false);
+    }
+
+    #[test]
+    fn ranks_go_from_1() {
+        assert!(matches!(ranked(Some(0)), Err(Problem::Nonsense(_))));
+        assert!(matches!(ranked(Some(1)), Ok(Some(1))));
+        assert!(matches!(ranked(None), Ok(None)));
+    }
+
+    #[test]
+    fn what_the_host_cannot_keep_is_refused() {
+        let limits = Limits {
+            fingerprint_bytes: 2,
+            observer_memory_bytes: 2,
+            files: 1,
+            ..Limits::default()
+        };
+        let comparison = |bytes: usize| Comparison {
+            difference: None,
+            fingerprint: Some(vec![0; bytes]),
+            reason: String::new(),
+        };
+        assert!(kept_small(comparison(2), &limits).is_ok());
+        assert!(matches!(
+            kept_small(comparison(3), &limits),
+            Err(Problem::Excess(_))
+        ));
+        let observation = |bytes: usize, files: &[&str]| Observation {
+            memory: vec![0; bytes],
+            lines: files
+                .iter()
+                .map(|file| crate::Line {
+                    file: (*file).to_owned(),
+                    text: String::new(),
+                })
+                .collect(),
+        };
+        assert!(observed(observation(2, &["a.csv", "a.csv"]), &limits).is_ok());
+        for (bytes, files) in [(3, &["a.csv"][..]), (0, &["a.csv", "b.csv"])] {
+            let refused = observed(observation(bytes, files), &limits);
+            assert!(matches!(refused, Err(Problem::Excess(_))), "{refused:?}");
+        }
+        let report = |file: &str| Report {
+            file: file.to_owned(),
+            content: String::new(),
+        };
+        assert!(reported(vec![report("a.txt")], &limits).is_ok());
+        for files in [&["a.txt", "a.txt"][..], &["a"]] {
+            let reports = files.iter().map(|file| report(file)).collect();
+            let refused = reported(reports, &limits);
+            assert!(matches!(refused, Err(Problem::Nonsense(_))), "{refused:?}");
+        }
+    }
+}

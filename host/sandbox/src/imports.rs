@@ -1,0 +1,502 @@
+//! The imports of the contract, as one call has them: what it was handed, tables, its log, its counters. Nothing here
+//! reaches outside.
+
+use wasmtime::component::{HasSelf, Linker, Resource};
+
+use crate::bindings::opilio::plugin::{counters, documents, log, tables, types};
+use crate::call::CallState;
+use crate::candidates::{Candidates, Column};
+use crate::document::Document;
+use crate::kept::{Kept, Owner, Place};
+use crate::log_line::{LogLevel, LogLine};
+use crate::notes::clip;
+use crate::queue::Queue;
+use crate::visit::{Visit, instant, millis};
+
+/// Different counters that are summed up within a call before they reach the statistics.
+const COUNTS_MAX: usize = 256;
+
+/// Defines the imports.
+pub(crate) fn link(linker: &mut Linker<CallState>) -> wasmtime::Result<()> {
+    type Own = HasSelf<CallState>;
+    types::add_to_linker::<_, Own>(linker, |state| state)?;
+    documents::add_to_linker::<_, Own>(linker, |state| state)?;
+    tables::add_to_linker::<_, Own>(linker, |state| state)?;
+    log::add_to_linker::<_, Own>(linker, |state| state)?;
+    counters::add_to_linker::<_, Own>(linker, |state| state)
+}
+
+impl CallState {
+    fn owner(&self) -> Owner<'_> {
+        Owner {
+            plugin: &self.callee.name,
+            keeps: &self.callee.keeps,
+            limits: &self.callee.limits,
+        }
+    }
+
+    fn keep(&mut self, kept: &Kept, place: Place, name: String, value: String) {
+        if kept.set(self.owner(), place, name, value).is_err() {
+            self.kept_dropped += 1;
+        }
+    }
+}
+
+impl types::Host for CallState {}
+impl documents::Host for CallState {}
+
+impl documents::HostDocument for CallState {
+    fn uri(&mut self, document: Resource<Document>) -> wasmtime::Result<String> {
+        Ok(self.table.get(&document)?.uri().to_owned())
+    }
+
+    fn base(&mut self, document: Resource<Document>) -> wasmtime::Result<String> {
+        Ok(self.table.get(&document)?.base())
+    }
+
+    fn status(&mut self, document: Resource<Document>) -> wasmtime::Result<i32> {
+        Ok(self.table.get(&document)?.status())
+    }
+
+    fn headers(&mut self, document: Resource<Document>) -> wasmtime::Result<Vec<types::Header>> {
+        Ok(self.table.get(&document)?.headers().to_vec())
+    }
+
+    fn header(
+        &mut self,
+        document: Resource<Document>,
+        name: String,
+    ) -> wasmtime::Result<Vec<String>> {
+        let headers = self.table.get(&document)?.headers().iter();
+        Ok(headers
+            .filter(|header| header.name.eq_ignore_ascii_case(&name))
+            .map(|header| header.value.clone())
+            .collect())
+    }
+
+    fn media_type(&mut self, document: Resource<Document>) -> wasmtime::Result<String> {
+        Ok(self.table.get(&document)?.media_type().to_owned())
+    }
+
+    fn charset(&mut self, document: Resource<Document>) -> wasmtime::Result<Option<String>> {
+        Ok(self
+            .table
+            .get(&document)?
+            .charset()
+            .map(|charset| charset.name().to_ascii_lowercase()))
+    }
+
+    fn fragment(&mut self, document: Resource<Document>) -> wasmtime::Result<Option<String>> {
+        Ok(self.table.get(&document)?.fragment().map(str::to_owned))
+    }
+
+    fn length(&mut self, document: Resource<Document>) -> wasmtime::Result<u64> {
+        Ok(self.table.get(&document)?.content().len() as u64)
+    }
+
+    fn read(
+        &mut self,
+        document: Resource<Document>,
+        offset: u64,
+        length: u32,
+    ) -> wasmtime::Result<Vec<u8>> {
+        let content = self.table.get(&document)?.content();
+        let start = usize::try_from(offset)
+            .unwrap_or(usize::MAX)
+            .min(content.len());
+        let end = start.saturating_add(length as usize).min(content.len());
+        Ok(content[start..end].to_vec())
+    }
+
+    fn text(&mut self, document: Resource<Document>) -> wasmtime::Result<String> {
+        Ok(self.table.get(&document)?.text().to_owned())
+    }
+
+    fn note(
+        &mut self,
+        document: Resource<Document>,
+        name: String,
+    ) -> wasmtime::Result<Option<String>> {
+        Ok(self.table.get(&document)?.notes().get(&name))
+    }
+
+    fn set_note(
+        &mut self,
+        document: Resource<Document>,
+        name: String,
+        value: String,
+    ) -> wasmtime::Result<()> {
+        self.table
+            .get(&document)?
+            .notes()
+            .set(name, value, &self.callee.limits);
+        Ok(())
+    }
+
+    fn annotate(
+        &mut self,
+        document: Resource<Document>,
+        annotation: String,
+    ) -> wasmtime::Result<()> {
+        self.table
+            .get(&document)?
+            .notes()
+            .annotate(&annotation, &self.callee.limits);
+        Ok(())
+    }
+
+    fn attribute(
+        &mut self,
+        document: Resource<Document>,
+        name: String,
+    ) -> wasmtime::Result<Option<types::KeptValue>> {
+        let kept = self.table.get(&document)?.kept();
+        Ok(kept.get(self.owner(), Place::Uri, &name))
+    }
+
+    fn set_attribute(
+        &mut self,
+        document: Resource<Document>,
+        name: String,
+        value: String,
+    ) -> wasmtime::Result<()> {
+        let kept = self.table.get(&document)?.kept().clone();
+        self.keep(&kept, Place::Uri, name, value);
+        Ok(())
+    }
+
+    fn site_value(
+        &mut self,
+        document: Resource<Document>,
+        name: String,
+    ) -> wasmtime::Result<Option<types::KeptValue>> {
+        let kept = self.table.get(&document)?.kept();
+        Ok(kept.get(self.owner(), Place::Site, &name))
+    }
+
+    fn set_site_value(
+        &mut self,
+        document: Resource<Document>,
+        name: String,
+        value: String,
+    ) -> wasmtime::Result<()> {
+        let kept = self.table.get(&document)?.kept().clone();
+        self.keep(&kept, Place::Site, name, value);
+        Ok(())
+    }
+
+    fn drop(&mut self, document: Resource<Document>) -> wasmtime::Result<()> {
+        self.table.delete(document)?;
+        Ok(())
+    }
+}
+
+impl documents::HostVisit for CallState {
+    fn candidate(&mut self, visit: Resource<Visit>) -> wasmtime::Result<types::Candidate> {
+        Ok(self.table.get(&visit)?.candidate.clone())
+    }
+
+    fn now(&mut self, visit: Resource<Visit>) -> wasmtime::Result<u64> {
+        Ok(instant(self.table.get(&visit)?.now))
+    }
+
+    fn status(&mut self, visit: Resource<Visit>) -> wasmtime::Result<i32> {
+        Ok(self.table.get(&visit)?.status)
+    }
+
+    fn media_type(&mut self, visit: Resource<Visit>) -> wasmtime::Result<String> {
+        Ok(self.table.get(&visit)?.media_type.clone())
+    }
+
+    fn state(&mut self, visit: Resource<Visit>) -> wasmtime::Result<types::ContentState> {
+        Ok(self.table.get(&visit)?.state)
+    }
+
+    fn size(&mut self, visit: Resource<Visit>) -> wasmtime::Result<Option<u64>> {
+        Ok(self.table.get(&visit)?.size)
+    }
+
+    fn last_wait(&mut self, visit: Resource<Visit>) -> wasmtime::Result<Option<u64>> {
+        Ok(self.table.get(&visit)?.last_wait.map(millis))
+    }
+
+    fn overdue(&mut self, visit: Resource<Visit>) -> wasmtime::Result<u64> {
+        Ok(millis(self.table.get(&visit)?.overdue))
+    }
+
+    fn visits(&mut self, visit: Resource<Visit>) -> wasmtime::Result<u64> {
+        Ok(self.table.get(&visit)?.visits)
+    }
+
+    fn versions(&mut self, visit: Resource<Visit>) -> wasmtime::Result<u64> {
+        Ok(self.table.get(&visit)?.versions)
+    }
+
+    fn history(&mut self, visit: Resource<Visit>) -> wasmtime::Result<Vec<types::PastVisit>> {
+        Ok(self.table.get(&visit)?.history.clone())
+    }
+
+    fn validator(
+        &mut self,
+        visit: Resource<Visit>,
+        name: String,
+    ) -> wasmtime::Result<Option<String>> {
+        Ok(self
+            .table
+            .get(&visit)?
+            .validators
+            .get(&name.to_ascii_lowercase())
+            .cloned())
+    }
+
+    fn outlinks(&mut self, visit: Resource<Visit>) -> wasmtime::Result<u64> {
+        Ok(self.table.get(&visit)?.outlinks)
+    }
+
+    fn inlinks(&mut self, visit: Resource<Visit>) -> wasmtime::Result<u64> {
+        Ok(self.table.get(&visit)?.inlinks)
+    }
+
+    fn signals(&mut self, visit: Resource<Visit>) -> wasmtime::Result<Vec<types::Signal>> {
+        Ok(self.table.get(&visit)?.signals.clone())
+    }
+
+    fn neighbourhood(
+        &mut self,
+        visit: Resource<Visit>,
+    ) -> wasmtime::Result<Vec<types::Neighbourhood>> {
+        Ok(self.table.get(&visit)?.neighbourhood.clone())
+    }
+
+    fn measure(&mut self, visit: Resource<Visit>, name: String) -> wasmtime::Result<Option<f64>> {
+        Ok(self.table.get(&visit)?.measures.get(&name).copied())
+    }
+
+    fn attribute(
+        &mut self,
+        visit: Resource<Visit>,
+        name: String,
+    ) -> wasmtime::Result<Option<types::KeptValue>> {
+        let kept = &self.table.get(&visit)?.kept;
+        Ok(kept.get(self.owner(), Place::Uri, &name))
+    }
+
+    fn set_attribute(
+        &mut self,
+        visit: Resource<Visit>,
+        name: String,
+        value: String,
+    ) -> wasmtime::Result<()> {
+        let kept = self.table.get(&visit)?.kept.clone();
+        self.keep(&kept, Place::Uri, name, value);
+        Ok(())
+    }
+
+    fn site_value(
+        &mut self,
+        visit: Resource<Visit>,
+        name: String,
+    ) -> wasmtime::Result<Option<types::KeptValue>> {
+        let kept = &self.table.get(&visit)?.kept;
+        Ok(kept.get(self.owner(), Place::Site, &name))
+    }
+
+    fn set_site_value(
+        &mut self,
+        visit: Resource<Visit>,
+        name: String,
+        value: String,
+    ) -> wasmtime::Result<()> {
+        let kept = self.table.get(&visit)?.kept.clone();
+        self.keep(&kept, Place::Site, name, value);
+        Ok(())
+    }
+
+    fn note(&mut self, visit: Resource<Visit>, name: String) -> wasmtime::Result<Option<String>> {
+        Ok(self.table.get(&visit)?.notes.get(&name))
+    }
+
+    fn drop(&mut self, visit: Resource<Visit>) -> wasmtime::Result<()> {
+        self.table.delete(visit)?;
+        Ok(())
+    }
+}
+
+impl CallState {
+    fn column(
+        &self,
+        candidates: &Resource<Candidates>,
+        column: Column,
+    ) -> wasmtime::Result<String> {
+        Ok(self.table.get(candidates)?.column(column).to_owned())
+    }
+}
+
+impl documents::HostCandidates for CallState {
+    fn length(&mut self, candidates: Resource<Candidates>) -> wasmtime::Result<u32> {
+        Ok(u32::try_from(self.table.get(&candidates)?.len())?)
+    }
+
+    fn uris(&mut self, candidates: Resource<Candidates>) -> wasmtime::Result<String> {
+        self.column(&candidates, Column::Uris)
+    }
+
+    fn surts(&mut self, candidates: Resource<Candidates>) -> wasmtime::Result<String> {
+        self.column(&candidates, Column::Surts)
+    }
+
+    fn hop_paths(&mut self, candidates: Resource<Candidates>) -> wasmtime::Result<String> {
+        self.column(&candidates, Column::HopPaths)
+    }
+
+    fn contexts(&mut self, candidates: Resource<Candidates>) -> wasmtime::Result<String> {
+        self.column(&candidates, Column::Contexts)
+    }
+
+    fn vias(&mut self, candidates: Resource<Candidates>) -> wasmtime::Result<String> {
+        self.column(&candidates, Column::Vias)
+    }
+
+    fn via_surts(&mut self, candidates: Resource<Candidates>) -> wasmtime::Result<String> {
+        self.column(&candidates, Column::ViaSurts)
+    }
+
+    fn sources(&mut self, candidates: Resource<Candidates>) -> wasmtime::Result<String> {
+        self.column(&candidates, Column::Sources)
+    }
+
+    fn addresses(&mut self, candidates: Resource<Candidates>) -> wasmtime::Result<String> {
+        self.column(&candidates, Column::Addresses)
+    }
+
+    fn seeds(&mut self, candidates: Resource<Candidates>) -> wasmtime::Result<Vec<bool>> {
+        let candidates = self.table.get(&candidates)?;
+        Ok(candidates.iter().map(|candidate| candidate.seed).collect())
+    }
+
+    fn get(
+        &mut self,
+        candidates: Resource<Candidates>,
+        index: u32,
+    ) -> wasmtime::Result<types::Candidate> {
+        let candidates = self.table.get(&candidates)?;
+        match candidates.get(index as usize) {
+            Some(candidate) => Ok(candidate.clone()),
+            None => Err(wasmtime::Error::msg(format!(
+                "asked for candidate {index} of {}, the first being 0",
+                candidates.len()
+            ))),
+        }
+    }
+
+    fn drop(&mut self, candidates: Resource<Candidates>) -> wasmtime::Result<()> {
+        self.table.delete(candidates)?;
+        Ok(())
+    }
+}
+
+impl documents::HostQueue for CallState {
+    fn name(&mut self, queue: Resource<Queue>) -> wasmtime::Result<String> {
+        Ok(self.table.get(&queue)?.name.clone())
+    }
+
+    fn queued(&mut self, queue: Resource<Queue>) -> wasmtime::Result<u64> {
+        Ok(self.table.get(&queue)?.queued)
+    }
+
+    fn succeeded(&mut self, queue: Resource<Queue>) -> wasmtime::Result<u64> {
+        Ok(self.table.get(&queue)?.succeeded)
+    }
+
+    fn failed(&mut self, queue: Resource<Queue>) -> wasmtime::Result<u64> {
+        Ok(self.table.get(&queue)?.failed)
+    }
+
+    fn bytes(&mut self, queue: Resource<Queue>) -> wasmtime::Result<u64> {
+        Ok(self.table.get(&queue)?.bytes)
+    }
+
+    fn best(&mut self, queue: Resource<Queue>) -> wasmtime::Result<Option<u8>> {
+        Ok(self.table.get(&queue)?.best)
+    }
+
+    fn base(&mut self, queue: Resource<Queue>) -> wasmtime::Result<u8> {
+        Ok(self.table.get(&queue)?.base)
+    }
+
+    fn now(&mut self, queue: Resource<Queue>) -> wasmtime::Result<u64> {
+        Ok(instant(self.table.get(&queue)?.now))
+    }
+
+    fn drop(&mut self, queue: Resource<Queue>) -> wasmtime::Result<()> {
+        self.table.delete(queue)?;
+        Ok(())
+    }
+}
+
+impl tables::Host for CallState {
+    fn kind_of(&mut self, table: String) -> wasmtime::Result<Option<tables::Kind>> {
+        Ok(self.tables().get(&table).map(crate::Table::kind))
+    }
+
+    fn find(&mut self, table: String, key: String) -> wasmtime::Result<Option<tables::Row>> {
+        Ok(self.tables().get(&table).and_then(|table| table.find(&key)))
+    }
+
+    fn find_candidates(
+        &mut self,
+        table: String,
+        candidates: Resource<Candidates>,
+    ) -> wasmtime::Result<Vec<bool>> {
+        let candidates = self.table.get(&candidates)?.clone();
+        Ok(match self.tables().get(&table) {
+            Some(table) => table.find_candidates(&candidates),
+            None => vec![false; candidates.len()],
+        })
+    }
+}
+
+impl log::Host for CallState {
+    fn write(&mut self, level: LogLevel, message: String) -> wasmtime::Result<()> {
+        // A line costs at least one byte of the limit, or empty ones would cost nothing and be kept by the million.
+        let room = self.callee.limits.log_bytes - self.log_bytes;
+        let kept = clip(&message, room);
+        self.log_bytes_dropped += (message.len() - kept.len()) as u64;
+        if room == 0 || (kept.is_empty() && !message.is_empty()) {
+            self.log_bytes = self.callee.limits.log_bytes;
+            return Ok(());
+        }
+        self.log_bytes += kept.len().max(1);
+        let printable = |c: char| {
+            if c.is_control() && c != '\n' && c != '\t' {
+                char::REPLACEMENT_CHARACTER
+            } else {
+                c
+            }
+        };
+        let line = LogLine {
+            plugin: self.callee.name.clone(),
+            uri: self.uri.clone(),
+            level,
+            message: kept.chars().map(printable).collect(),
+        };
+        (self.sink)(&line);
+        self.log.push(line);
+        Ok(())
+    }
+}
+
+impl counters::Host for CallState {
+    fn count(&mut self, name: String, n: u64) -> wasmtime::Result<()> {
+        if let Some((_, sum)) = self.counts.iter_mut().find(|(known, _)| *known == name) {
+            *sum = sum.saturating_add(n);
+        } else if self.counts.len() < COUNTS_MAX {
+            self.counts.push((name, n));
+        } else if let Some((last, sum)) = self.counts.last_mut() {
+            last.clear();
+            last.push_str(crate::statistics::OTHER_COUNTER);
+            *sum = sum.saturating_add(n);
+        }
+        Ok(())
+    }
+}

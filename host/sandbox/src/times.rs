@@ -1,0 +1,145 @@
+//! How long calls took, in buckets: enough for quantiles of months in two kilobytes.
+
+use std::time::Duration;
+
+/// Buckets per doubling; a bucket's ends differ by a tenth or so.
+const PER_DOUBLING: u32 = 8;
+/// Times up to 2^10 ns share the first bucket, those from 2^37 ns (137 s) on the last.
+const FIRST_DOUBLING: u32 = 10;
+const LAST_DOUBLING: u32 = 37;
+const BUCKETS: usize = ((LAST_DOUBLING - FIRST_DOUBLING) * PER_DOUBLING) as usize + 2;
+
+/// Durations, counted by size.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Times {
+    buckets: [u64; BUCKETS],
+    count: u64,
+    total: Duration,
+    max: Duration,
+}
+
+impl Default for Times {
+    fn default() -> Self {
+        Self {
+            buckets: [0; BUCKETS],
+            count: 0,
+            total: Duration::ZERO,
+            max: Duration::ZERO,
+        }
+    }
+}
+
+impl Times {
+    /// How many there are.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// All together.
+    pub fn total(&self) -> Duration {
+        self.total
+    }
+
+    /// The longest.
+    pub fn max(&self) -> Duration {
+        self.max
+    }
+
+    /// What this part of them, from 0 to 1, did not exceed: 0.5 gives the median. At most a tenth too much, never too
+    /// little; zero where there are none.
+    pub fn quantile(&self, part: f64) -> Duration {
+        let rank = (part.clamp(0.0, 1.0) * self.count as f64).ceil().max(1.0) as u64;
+        let mut seen = 0;
+        for (bucket, count) in self.buckets.iter().enumerate() {
+            seen += count;
+            if seen >= rank {
+                return end_of(bucket).map_or(self.max, |end| end.min(self.max));
+            }
+        }
+        Duration::ZERO
+    }
+
+    pub(crate) fn add(&mut self, time: Duration) {
+        self.buckets[bucket_of(time)] += 1;
+        self.count += 1;
+        self.total = self.total.saturating_add(time);
+        self.max = self.max.max(time);
+    }
+}
+
+fn bucket_of(time: Duration) -> usize {
+    let nanoseconds = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+    let Some(doubling) = nanoseconds
+        .checked_ilog2()
+        .filter(|doubling| *doubling >= FIRST_DOUBLING)
+    else {
+        return 0;
+    };
+    if doubling >= LAST_DOUBLING {
+        return BUCKETS - 1;
+    }
+    let within = (nanoseconds >> (doubling - PER_DOUBLING.ilog2())) as u32 - PER_DOUBLING;
+    ((doubling - FIRST_DOUBLING) * PER_DOUBLING + within) as usize + 1
+}
+
+/// What all in a bucket are less than; none for the last.
+fn end_of(bucket: usize) -> Option<Duration> {
+    if bucket + 1 >= BUCKETS {
+        return None;
+    }
+    let bucket = bucket as u32;
+    let (doubling, within) = (bucket / PER_DOUBLING, bucket % PER_DOUBLING);
+    let start = 1_u64 << (FIRST_DOUBLING + doubling);
+    Some(Duration::from_nanos(
+        start + u64::from(within) * (start / u64::from(PER_DOUBLING)),
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_time_lies_below_the_end_of_its_bucket_and_not_far_below() {
+        let mut nanoseconds = 1_u64;
+        while nanoseconds < 1 << LAST_DOUBLING {
+            for near in [nanoseconds - 1, nanoseconds, nanoseconds + 1] {
+                let time = Duration::from_nanos(near);
+                let bucket = bucket_of(time);
+                if let Some(end) = end_of(bucket) {
+                    assert!(
+                        time < end,
+                        "{near} in bucket {bucket}, which ends at {end:?}"
+                    );
+                    let tenth = time.mul_f64(1.126).max(Duration::from_nanos(1024));
+                    assert!(end <= tenth, "{near} in bucket {bucket}, ends at {end:?}");
+                }
+            }
+            nanoseconds += nanoseconds / 13 + 1;
+        }
+        assert_eq!(bucket_of(Duration::MAX), BUCKETS - 1);
+        assert_eq!(bucket_of(Duration::from_secs(138)), BUCKETS - 1);
+        assert_eq!(end_of(BUCKETS - 1), None);
+    }
+
+    #[test]
+    fn quantiles_are_near_what_they_stand_for_and_never_past_the_longest() {
+        let mut times = Times::default();
+        assert_eq!(times.quantile(0.5), Duration::ZERO);
+        for milliseconds in 1..=1000 {
+            times.add(Duration::from_millis(milliseconds));
+        }
+        for (part, exact) in [(0.5, 500), (0.9, 900), (0.99, 990)] {
+            let (quantile, exact) = (times.quantile(part), Duration::from_millis(exact));
+            assert!(
+                exact <= quantile && quantile <= exact.mul_f64(1.13),
+                "{part}: {quantile:?}"
+            );
+        }
+        assert_eq!(times.quantile(1.0), Duration::from_secs(1));
+        assert_eq!(times.max(), Duration::from_secs(1));
+        assert_eq!(times.count(), 1000);
+        times.add(Duration::from_secs(1000));
+        assert_eq!(times.quantile(1.0), Duration::from_secs(1000));
+    }
+}

@@ -1,0 +1,210 @@
+//! Candidates as filters and precedence plugins read them: one by one, while the host hands them over by column, each
+//! column when a value of it is first asked for.
+
+use std::cell::{OnceCell, RefCell};
+
+use crate::{Candidate, CandidatesHandle, Visit, table};
+
+/// All candidates of a call, in the order found.
+pub struct Candidates<'a> {
+    handle: &'a CandidatesHandle,
+    length: usize,
+    uris: OnceCell<Lines>,
+    surts: OnceCell<Lines>,
+    hop_paths: OnceCell<Lines>,
+    contexts: OnceCell<Lines>,
+    vias: OnceCell<Lines>,
+    via_surts: OnceCell<Lines>,
+    sources: OnceCell<Lines>,
+    addresses: OnceCell<Lines>,
+    seeds: OnceCell<Vec<bool>>,
+    /// Answers of tables that were asked about all of them, by name.
+    found: RefCell<Vec<(String, Vec<bool>)>>,
+}
+
+/// A column: a line for each candidate.
+struct Lines {
+    text: String,
+    /// Where each line ends, its line feed excluded.
+    ends: Vec<u32>,
+}
+
+impl Lines {
+    fn new(text: String) -> Self {
+        let feeds = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
+        let ends = feeds.map(|(at, _)| at as u32).collect();
+        Self { text, ends }
+    }
+
+    fn get(&self, index: usize) -> &str {
+        let start = match index {
+            0 => 0,
+            _ => self.ends[index - 1] as usize + 1,
+        };
+        &self.text[start..self.ends[index] as usize]
+    }
+}
+
+impl<'a> Candidates<'a> {
+    /// What the host handed over.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn new(handle: &'a CandidatesHandle) -> Self {
+        Self {
+            length: handle.length() as usize,
+            handle,
+            uris: OnceCell::new(),
+            surts: OnceCell::new(),
+            hop_paths: OnceCell::new(),
+            contexts: OnceCell::new(),
+            vias: OnceCell::new(),
+            via_surts: OnceCell::new(),
+            sources: OnceCell::new(),
+            addresses: OnceCell::new(),
+            seeds: OnceCell::new(),
+            found: RefCell::default(),
+        }
+    }
+
+    /// How many there are; at least one.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.length
+    }
+
+    /// Never so in a call of the host's.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.length == 0
+    }
+
+    /// Each of them, in the order found.
+    pub fn iter(&self) -> impl Iterator<Item = CandidateView<'_>> {
+        (0..self.length).map(|index| CandidateView(View::Row(self, index)))
+    }
+
+    /// Which of them have a row in a table; none where there is no such table.
+    #[must_use]
+    pub fn in_table(&self, name: &str) -> Vec<bool> {
+        table(name).find_candidates(self.handle)
+    }
+
+    fn is_in_table(&self, name: &str, index: usize) -> bool {
+        let mut found = self.found.borrow_mut();
+        if let Some((_, answers)) = found.iter().find(|(known, _)| known == name) {
+            return answers[index];
+        }
+        let answers = self.in_table(name);
+        let answer = answers[index];
+        found.push((name.to_owned(), answers));
+        answer
+    }
+}
+
+/// One candidate. What is asked of it comes from the host when it is first asked of any candidate of the call.
+#[derive(Clone, Copy)]
+pub struct CandidateView<'a>(View<'a>);
+
+#[derive(Clone, Copy)]
+enum View<'a> {
+    Row(&'a Candidates<'a>, usize),
+    /// The candidate of a visit, which the host hands over whole.
+    Whole(&'a Candidate),
+}
+
+impl<'a> From<&'a Candidate> for CandidateView<'a> {
+    fn from(candidate: &'a Candidate) -> Self {
+        Self(View::Whole(candidate))
+    }
+}
+
+macro_rules! texts {
+    ($($(#[$doc:meta])* $name:ident in $column:ident;)+) => {
+        impl<'a> CandidateView<'a> {
+            $($(#[$doc])* #[must_use] pub fn $name(&self) -> &'a str {
+                match self.0 {
+                    View::Row(all, index) => all
+                        .$column
+                        .get_or_init(|| Lines::new(all.handle.$column()))
+                        .get(index),
+                    View::Whole(candidate) => &candidate.$name,
+                }
+            })+
+        }
+    };
+}
+
+texts! {
+    /// Normalised URI, as it would be fetched.
+    uri in uris;
+    /// Its SURT form, as scope prefixes are compared with: `http://(org,example,www,)/path`; https reads http.
+    surt in surts;
+    /// Hop path from the seed, the hop that found it included; empty for a seed. Longer than 50 hops it reads `N+` and
+    /// the last 50.
+    hop_path in hop_paths;
+    /// Where on the page it was found, such as `a/@href`; empty for a seed.
+    context in contexts;
+}
+
+macro_rules! optional_texts {
+    ($($(#[$doc:meta])* $name:ident in $column:ident;)+) => {
+        impl<'a> CandidateView<'a> {
+            $($(#[$doc])* #[must_use] pub fn $name(&self) -> Option<&'a str> {
+                match self.0 {
+                    View::Row(all, index) => Some(all
+                        .$column
+                        .get_or_init(|| Lines::new(all.handle.$column()))
+                        .get(index))
+                        .filter(|text| !text.is_empty()),
+                    View::Whole(candidate) => candidate.$name.as_deref(),
+                }
+            })+
+        }
+    };
+}
+
+optional_texts! {
+    /// The page it was found on; none for a seed.
+    via in vias;
+    /// SURT form of `via`.
+    via_surt in via_surts;
+    /// The seed it descends from, where the profile keeps that.
+    source in sources;
+    /// The server's address, where it is known at this stage.
+    address in addresses;
+}
+
+impl CandidateView<'_> {
+    /// It is a seed, or a redirect from one that the profile counts as a seed.
+    #[must_use]
+    pub fn seed(&self) -> bool {
+        match self.0 {
+            View::Row(all, index) => all.seeds.get_or_init(|| all.handle.seeds())[index],
+            View::Whole(candidate) => candidate.seed,
+        }
+    }
+
+    /// It has a row in this table: by its SURT form in a table of SURT prefixes, by its URI in others. All candidates of
+    /// the call are looked up at once.
+    #[must_use]
+    pub fn is_in_table(&self, name: &str) -> bool {
+        match self.0 {
+            View::Row(all, index) => all.is_in_table(name, index),
+            View::Whole(candidate) => table(name).find_candidate(candidate).is_some(),
+        }
+    }
+
+    /// All there is of it, its attributes included.
+    #[must_use]
+    pub fn whole(&self) -> Candidate {
+        match self.0 {
+            View::Row(all, index) => all.handle.get(index as u32),
+            View::Whole(candidate) => candidate.clone(),
+        }
+    }
+}
+
+/// What was asked for at a visit, judged like one found: for filters of URIs that are asked about a response.
+pub(crate) fn with_candidate<T>(visit: &Visit, work: impl FnOnce(CandidateView<'_>) -> T) -> T {
+    work(CandidateView::from(&visit.candidate()))
+}
