@@ -84,6 +84,7 @@ pub(crate) struct Change<'f> {
     groups: GroupSlots,
     tallies: HashMap<Vec<u8>, Tally>,
     pub(crate) embeds: Entries,
+    pub(crate) shown: Entries,
     pub(crate) refused: Entries,
     pub(crate) sites: Entries,
     /// Sites of which a URI is forgotten, by their range in `uris` and `sites`.
@@ -163,6 +164,7 @@ impl<'f> Change<'f> {
             groups: GroupSlots::new(),
             tallies: HashMap::new(),
             embeds: Entries::new(),
+            shown: Entries::new(),
             refused: Entries::new(),
             sites: Entries::new(),
             left_sites: BTreeSet::new(),
@@ -585,6 +587,7 @@ impl<'f> Change<'f> {
             (&self.store.issued, &self.issued),
             (&self.store.turns, &turns),
             (&self.store.embeds, &self.embeds),
+            (&self.store.shown, &self.shown),
             (&self.store.refused, &self.refused),
             (&self.store.sites, &self.sites),
         ] {

@@ -15,6 +15,8 @@ use std::{
     path::Path,
 };
 
+pub(crate) use embeds::PAGE_BYTES;
+
 use crate::{
     Config, Error, Frontier, Statistics,
     change::Counters,
@@ -68,6 +70,9 @@ pub enum Fault {
     StrayEmbed,
     /// A value is kept for a site of which no URI is known. The repair removes it.
     StraySite,
+    /// A page shows an embed, and the list of the embed's pages does not have it, or the other way round. The repair puts
+    /// the list right.
+    OneSidedEmbed,
     /// A URI counts other pages that embed it than there are. The repair counts them.
     WrongReferrers,
     /// A number of the statistics is not that of what it counts. The repair counts anew.
@@ -284,6 +289,7 @@ impl Fault {
             Self::NoCanonical => "is not in the index of canonical forms",
             Self::StrayCanonical => "is in the index of canonical forms and has no record",
             Self::StrayEmbed => "is embedded by a page and has no record",
+            Self::OneSidedEmbed => "is embedded by a page in one direction alone",
             Self::StraySite => "is kept for a site of which no URI is known",
             Self::WrongReferrers => "counts other pages that embed it than there are",
             Self::WrongStatistics => "is not the number of what it counts",
@@ -300,6 +306,7 @@ impl Fault {
             Self::Stray | Self::StrayEmbed => "note removed",
             Self::NoQueue => "made anew",
             Self::WrongQueueCounts | Self::WrongReferrers | Self::WrongStatistics => "counted anew",
+            Self::OneSidedEmbed => "list put right",
             Self::NotInLine => "lined up",
             Self::NeedlessTurn | Self::StrayTurn => "taken out of the line",
             Self::NoCanonical => "entered",

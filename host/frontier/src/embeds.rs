@@ -69,6 +69,7 @@ pub(crate) fn follow(change: &mut Change<'_>, page: &str, linked: Linked) -> Res
         let now_missed = if is_linked { 0 } else { misses + 1 };
         // What is being fetched just now stands in no order that it could be taken out of: it fades with the next visit.
         if now_missed >= fade_after && !change.memory.is_record_busy(&embed) {
+            change.shown.insert(keys::shown(&embed, &hash), None);
             change.embeds.insert(key, None);
             release(change, &embed)?;
         } else if now_missed != misses {
@@ -84,6 +85,9 @@ pub(crate) fn follow(change: &mut Change<'_>, page: &str, linked: Linked) -> Res
         };
         record.referrers += 1;
         change.put(&embed, record);
+        change
+            .shown
+            .insert(keys::shown(&embed, &hash), Some(Vec::new()));
         change.embeds.insert(
             keys::embed(&hash, &embed),
             Some(0u32.to_be_bytes().to_vec()),
@@ -93,18 +97,33 @@ pub(crate) fn follow(change: &mut Change<'_>, page: &str, linked: Linked) -> Res
 }
 
 /// A page is forgotten: it shows nothing any more.
-pub(crate) fn forget(change: &mut Change<'_>, page: &str) -> Result<(), Error> {
-    let (start, end) = keys::embeds_of(&keys::page(page));
+pub(crate) fn forget_page(change: &mut Change<'_>, page: &str) -> Result<(), Error> {
+    let hash = keys::page(page);
+    let (start, end) = keys::embeds_of(&hash);
     let (known, _) = read(&change.store.embeds, &start, &end, usize::MAX)?;
     for (key, _) in known {
         if let Some(embed) = key
-            .get(start.len()..)
+            .get(hash.len()..)
             .and_then(|embed| std::str::from_utf8(embed).ok())
             .map(str::to_owned)
         {
+            change.shown.insert(keys::shown(&embed, &hash), None);
             release(change, &embed)?;
         }
         change.embeds.insert(key, None);
+    }
+    Ok(())
+}
+
+/// An embed is forgotten: found again, it counts those pages alone that show it then.
+pub(crate) fn forget_embed(change: &mut Change<'_>, embed: &str) -> Result<(), Error> {
+    let (start, end) = keys::shown_by(embed);
+    let (pages, _) = read(&change.store.shown, &start, &end, usize::MAX)?;
+    for (key, _) in pages {
+        let (_, page) =
+            keys::from_shown(&key).ok_or_else(|| damaged("a malformed page of an embed", &key))?;
+        change.embeds.insert(keys::embed(&page, embed), None);
+        change.shown.insert(key, None);
     }
     Ok(())
 }

@@ -12,6 +12,7 @@
 //! | `groups`  | server group                                          | when its slots may issue again |
 //! | `tallies` | kind, NUL, name of host, domain or source             | `Tally`                        |
 //! | `embeds`  | hash of a page (16), record key of an embed           | visits without it              |
+//! | `shown`   | record key of an embed, NUL, hash of a page (16)       | nothing                        |
 //! | `refused` | hash of a URI (16)                                    | `Rejection`                    |
 //! | `issued`  | ticket                                                | `Issued`                       |
 //! | `sites`   | record key up to `)`, plugin, NUL, name               | `KeptValue`                    |
@@ -226,6 +227,32 @@ pub(crate) fn embed(page: &[u8; 16], embed: &str) -> Vec<u8> {
     let mut key = page.to_vec();
     key.extend(embed.as_bytes());
     key
+}
+
+/// The same entry the other way round.
+pub(crate) fn shown(embed: &str, page: &[u8; 16]) -> Vec<u8> {
+    let mut key = embed.as_bytes().to_vec();
+    key.push(0);
+    key.extend(page);
+    key
+}
+
+/// The pages that show an embed: the first key of its own, and the first past them.
+pub(crate) fn shown_by(embed: &str) -> (Vec<u8>, Vec<u8>) {
+    (
+        [embed.as_bytes(), &[0]].concat(),
+        [embed.as_bytes(), &[1]].concat(),
+    )
+}
+
+/// Embed and page in a key of `shown`; none where it is malformed.
+pub(crate) fn from_shown(key: &[u8]) -> Option<(&str, [u8; 16])> {
+    let (rest, page) = key.split_last_chunk::<16>()?;
+    let (&0, embed) = rest.split_last()? else {
+        return None;
+    };
+    let embed = std::str::from_utf8(embed).ok()?;
+    (!embed.is_empty()).then_some((embed, *page))
 }
 
 pub(crate) fn tally(kind: TallyKind, name: &str) -> Vec<u8> {

@@ -397,7 +397,10 @@ impl Change<'_> {
         self.stand(&mut record, Standing::Open);
         let discovered = &mut self.counters.statistics.discovered;
         *discovered = discovered.saturating_sub(1);
-        embeds::forget(self, record_key)?;
+        embeds::forget_page(self, record_key)?;
+        if record.referrers > 0 {
+            embeds::forget_embed(self, record_key)?;
+        }
         self.left_sites.insert(keys::site_range(record_key));
         self.remove(record_key, &record);
         Ok(())

@@ -1,4 +1,4 @@
-//! The store: a folder with a lock, a format version in plain text, and a fjall database of fourteen keyspaces. It knows
+//! The store: a folder with a lock, a format version in plain text, and a fjall database of fifteen keyspaces. It knows
 //! bytes, not meanings; `keys.rs` has the layout.
 //!
 //! ```text
@@ -160,6 +160,7 @@ pub(crate) struct Store {
     pub(crate) groups: Keyspace,
     pub(crate) tallies: Keyspace,
     pub(crate) embeds: Keyspace,
+    pub(crate) shown: Keyspace,
     pub(crate) refused: Keyspace,
     pub(crate) sites: Keyspace,
     pub(crate) servers: Keyspace,
@@ -320,6 +321,7 @@ impl Store {
                 groups: database.keyspace("groups", || looked_up(4 * 1024))?,
                 tallies: database.keyspace("tallies", || looked_up(4 * 1024))?,
                 embeds: database.keyspace("embeds", scanned)?,
+                shown: database.keyspace("shown", scanned)?,
                 refused: database.keyspace("refused", || looked_up(4 * 1024))?,
                 sites: database.keyspace("sites", scanned)?,
                 servers: database.keyspace("servers", || looked_up(4 * 1024))?,
@@ -344,7 +346,7 @@ impl Store {
     }
 
     /// How many keyspaces a database of this format has.
-    const KEYSPACES: usize = 14;
+    const KEYSPACES: usize = 15;
 
     /// All keyspaces.
     pub(crate) fn keyspaces(&self) -> [&Keyspace; Self::KEYSPACES] {
@@ -359,6 +361,7 @@ impl Store {
             &self.groups,
             &self.tallies,
             &self.embeds,
+            &self.shown,
             &self.refused,
             &self.sites,
             &self.servers,

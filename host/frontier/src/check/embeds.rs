@@ -6,7 +6,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::{Check, Fault};
 use crate::{
-    Error, UriRecord,
+    Error, UriRecord, keys,
     store::{decode, encode},
 };
 
@@ -14,7 +14,7 @@ use crate::{
 const COUNTED_MAX: u64 = 1_000_000;
 
 /// Length of a page's hash, which an entry begins with.
-const PAGE_BYTES: usize = 16;
+pub(crate) const PAGE_BYTES: usize = 16;
 
 impl Check<'_> {
     /// Compares what URIs count with who shows them; `referrers` is [`super::records::Seen::referrers`].
@@ -38,7 +38,45 @@ impl Check<'_> {
                 self.count_embeds(part, parts)?;
             }
         }
-        Ok(())
+        self.embeds_both_ways()
+    }
+
+    /// Looks whether each entry stands in both keyspaces. What pages show is believed.
+    fn embeds_both_ways(&mut self) -> Result<(), Error> {
+        let mut sum: u64 = 0;
+        for guard in self.store.embeds.iter() {
+            let key = guard.key()?;
+            let shown = shown_of(&key).unwrap_or_default();
+            sum = sum.wrapping_add(xxh3_64(&shown));
+        }
+        for guard in self.store.shown.iter() {
+            sum = sum.wrapping_sub(xxh3_64(&guard.key()?));
+        }
+        if sum == 0 {
+            return Ok(());
+        }
+        for guard in self.store.shown.iter() {
+            let key = guard.key()?;
+            let Some((embed, page)) = keys::from_shown(&key) else {
+                self.found(Fault::Malformed("shown"), &key);
+                self.mend("shown", &key, None)?;
+                continue;
+            };
+            if !self.store.embeds.contains_key(keys::embed(&page, embed))? {
+                self.found(Fault::OneSidedEmbed, embed.as_bytes());
+                self.mend("shown", &key, None)?;
+            }
+        }
+        for guard in self.store.embeds.iter() {
+            let key = guard.key()?;
+            if let Some(shown) = shown_of(&key)
+                && !self.store.shown.contains_key(&shown)?
+            {
+                self.found(Fault::OneSidedEmbed, &key[PAGE_BYTES..]);
+                self.mend("shown", &shown, Some(Vec::new()))?;
+            }
+        }
+        self.write()
     }
 
     /// Counts the pages of those embeds whose hash falls into this part.
@@ -58,6 +96,9 @@ impl Check<'_> {
             } else {
                 self.found(Fault::StrayEmbed, embed);
                 self.mend("embeds", &key, None)?;
+                if let Some(shown) = shown_of(&key) {
+                    self.mend("shown", &shown, None)?;
+                }
             }
         }
         for guard in self.store.uris.iter() {
@@ -81,4 +122,11 @@ impl Check<'_> {
         }
         self.write()
     }
+}
+
+/// The entry of `shown` for one of `embeds`; none where it is malformed.
+fn shown_of(key: &[u8]) -> Option<Vec<u8>> {
+    let (page, embed) = key.split_first_chunk::<PAGE_BYTES>()?;
+    let embed = std::str::from_utf8(embed).ok()?;
+    (!embed.is_empty()).then(|| keys::shown(embed, page))
 }

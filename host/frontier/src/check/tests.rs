@@ -9,8 +9,8 @@ use opilio_uri::{HopPath, Uri};
 
 use super::{Fault, Finding};
 use crate::{
-    Candidate, Config, Frontier, Next, Outcome, Place, QueueSettings, Refused, Strategy, Success,
-    Transfer, UriRecord, Visit,
+    Candidate, Config, Frontier, KeptValue, Next, Outcome, Place, QueueSettings, Refused, Strategy,
+    Success, Transfer, UriRecord, Visit,
     change::{Counters, Issued, read_queue},
     keys,
     queue::{QueueRecord, Turn},
@@ -446,7 +446,10 @@ fn embeds_and_who_counts_them() {
                 .remove(keys::embed(&page, &key(EMBED)))
                 .unwrap();
         },
-        &[(Fault::WrongReferrers, &key(EMBED))],
+        &[
+            (Fault::WrongReferrers, &key(EMBED)),
+            (Fault::OneSidedEmbed, &key(EMBED)),
+        ],
     );
     check(
         |store| {
@@ -456,7 +459,47 @@ fn embeds_and_who_counts_them() {
         },
         &[
             (Fault::StrayEmbed, "net,gone,)/#http"),
+            (Fault::OneSidedEmbed, "net,gone,)/#http"),
             (Fault::Malformed("embeds"), "short"),
+        ],
+    );
+    check(
+        |store| {
+            store.shown.remove(keys::shown(&key(EMBED), &page)).unwrap();
+            store.shown.insert("short", []).unwrap();
+        },
+        &[
+            (Fault::OneSidedEmbed, &key(EMBED)),
+            (Fault::Malformed("shown"), "short"),
+        ],
+    );
+}
+
+#[test]
+fn what_is_kept_for_sites_of_which_nothing_is_known() {
+    let kept = encode(&KeptValue {
+        version: 1,
+        value: "value".to_owned(),
+    });
+    let kept = kept.unwrap();
+    check(
+        |store| {
+            let known = keys::site_value(&key(WAITING), "plugin", "name");
+            store.sites.insert(known, kept.as_slice()).unwrap();
+            let unreadable = keys::site_value(&key(WAITING), "plugin", "other");
+            store.sites.insert(unreadable, "").unwrap();
+            let stray = keys::site_value("org,gone,)/#http", "plugin", "name");
+            store.sites.insert(stray, kept.as_slice()).unwrap();
+        },
+        &[
+            (
+                Fault::Malformed("sites"),
+                "6f72672c612c29706c7567696e006f74686572",
+            ),
+            (
+                Fault::StraySite,
+                "6f72672c676f6e652c29706c7567696e006e616d65",
+            ),
         ],
     );
 }

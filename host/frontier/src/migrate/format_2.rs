@@ -18,19 +18,24 @@ use crate::{
     Politeness, PrecedencePolicy, QueueSettings, Quota, Revisits, Standing, Statistics, Strategy,
     Tally, UriRecord, Validators, WarcLocation,
     change::Counters,
+    check::PAGE_BYTES,
     instant::{self, Millis},
+    keys,
     queue::{QueueRecord, Turn},
     record::CanonicalKey,
-    store::{Entry, Store, check_manifests, decode, encode, fill},
+    store::{Entry, Store, check_manifests, damaged, decode, encode, fill},
 };
 
 /// Keyspaces whose entries are copied.
-const COPIED: [&str; 9] = [
-    "canon", "ready", "waiting", "turns", "issued", "groups", "embeds", "refused", "servers",
+const COPIED: [&str; 8] = [
+    "canon", "ready", "waiting", "turns", "issued", "groups", "refused", "servers",
 ];
 
+/// Entries written at a time, where they are not in order.
+const WRITTEN: usize = 10_000;
+
 /// How many keyspaces a database of format 2 has.
-const KEYSPACES: usize = COPIED.len() + 4;
+const KEYSPACES: usize = COPIED.len() + 5;
 
 /// A database of format 2.
 pub(super) struct Old {
@@ -38,6 +43,7 @@ pub(super) struct Old {
     queues: Keyspace,
     tallies: Keyspace,
     meta: Keyspace,
+    embeds: Keyspace,
     copied: Vec<Keyspace>,
     _database: Database,
 }
@@ -55,6 +61,7 @@ impl Old {
                 queues: keyspace("queues")?,
                 tallies: keyspace("tallies")?,
                 meta: keyspace("meta")?,
+                embeds: keyspace("embeds")?,
                 _database: database,
             })
         };
@@ -81,17 +88,8 @@ pub(super) fn rewrite(old: &Old, new: &Store) -> Result<(), Error> {
             fill(to, entries(from))?;
         }
     }
-    let mut done = 0;
-    fill(
-        &new.uris,
-        entries(&old.uris).map(|entry| {
-            done += 1;
-            if done % PROGRESS == 0 {
-                tracing::info!("{done} URIs rewritten");
-            }
-            renewed("a record of a URI", entry?, OldRecord::renewed)
-        }),
-    )?;
+    embeds(old, new)?;
+    fill(&new.uris, records(old, new))?;
     fill(
         &new.queues,
         entries(&old.queues)
@@ -111,6 +109,58 @@ pub(super) fn rewrite(old: &Old, new: &Store) -> Result<(), Error> {
         }),
     )?;
     Ok(())
+}
+
+/// What pages show. Format 2 kept such entries of embeds that had been forgotten; they are left out.
+fn embeds(old: &Old, new: &Store) -> Result<(), Error> {
+    let known = entries(&old.embeds).filter_map(|entry| {
+        let is_known = entry.and_then(|(key, value)| {
+            let embed = key.get(PAGE_BYTES..).unwrap_or_default();
+            let is_known = !embed.is_empty() && old.uris.contains_key(embed)?;
+            Ok(is_known.then_some((key, value)))
+        });
+        is_known.transpose()
+    });
+    fill(&new.embeds, known)?;
+    let mut batch = new.database.batch();
+    for entry in entries(&new.embeds) {
+        let (key, _) = entry?;
+        if let Some((page, embed)) = key.split_first_chunk::<PAGE_BYTES>() {
+            let embed = std::str::from_utf8(embed).map_err(|_| damaged("an embed's key", &key))?;
+            batch.insert(&new.shown, keys::shown(embed, page), []);
+        }
+        if batch.len() == WRITTEN {
+            std::mem::replace(&mut batch, new.database.batch()).commit()?;
+        }
+    }
+    Ok(batch.commit()?)
+}
+
+/// The records, with the pages that show each counted. Both keyspaces have the URIs in the same order.
+fn records<'o>(old: &'o Old, new: &'o Store) -> impl Iterator<Item = Result<Entry, Error>> + 'o {
+    let mut shown = entries(&new.shown).peekable();
+    let mut done = 0;
+    entries(&old.uris).map(move |entry| {
+        done += 1;
+        if done % PROGRESS == 0 {
+            tracing::info!("{done} URIs rewritten");
+        }
+        let (key, value) = entry?;
+        let record: OldRecord = decode("a record of a URI", &key, &value)?;
+        let mut record = record.renewed();
+        record.referrers = 0;
+        let is_of_this = |key: &[u8], shown: &[u8]| {
+            keys::from_shown(shown).is_some_and(|(embed, _)| embed.as_bytes() == key)
+        };
+        while let Some(next) = shown.next_if(|next| {
+            next.as_ref()
+                .map_or(true, |(shown, _)| is_of_this(&key, shown))
+        }) {
+            next?;
+            record.referrers += 1;
+        }
+        Ok((key, encode(&record)?))
+    })
 }
 
 /// An entry with its value in this format.

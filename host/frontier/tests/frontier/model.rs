@@ -752,6 +752,7 @@ impl Pair {
             return;
         };
         let record = record.unwrap();
+        let referrers = self.naive.referrers(text);
         assert_eq!(
             (
                 (&record.queue, record.seed, record.strategy),
@@ -764,7 +765,7 @@ impl Pair {
                 (&known.queue, known.seed, known.strategy),
                 (known.precedence, known.cost, known.wait),
                 (known.attempts, known.deferrals),
-                (known.visits, known.versions, known.referrers),
+                (known.visits, known.versions, referrers),
                 (known.status, known.standing),
             ),
             "{text}"

@@ -69,8 +69,6 @@ pub(crate) struct Known {
     pub(crate) status: i32,
     pub(crate) standing: Standing,
     pub(crate) wait: Option<Duration>,
-    /// Pages that showed it since it was found.
-    pub(crate) referrers: u32,
     pub(crate) kept: KeptValues,
 }
 
@@ -500,7 +498,6 @@ impl Naive {
                 status: 0,
                 standing: Standing::Open,
                 wait: None,
-                referrers: 0,
                 kept: KeptValues::default(),
             },
         );
@@ -993,23 +990,29 @@ impl Naive {
         }
         for embed in shown.unwrap_or_default() {
             let is_new = before.iter().all(|(known, _)| *known != embed);
-            if is_new && let Some(uri) = self.uris.get_mut(&text_of(&embed)) {
-                uri.referrers += 1;
+            if is_new && self.uris.contains_key(&text_of(&embed)) {
                 self.embeds.insert((page_key.clone(), embed), 0);
             }
         }
+    }
+
+    /// Pages that show it.
+    pub(crate) fn referrers(&self, text: &str) -> u32 {
+        let key = uri(text).key();
+        let shown = self.embeds.keys().filter(|(_, embed)| *embed == key);
+        u32::try_from(shown.count()).unwrap()
     }
 
     /// A page shows an embed no more.
     fn hide(&mut self, embed: &str) {
         let text = text_of(embed);
         let is_busy = self.is_busy(&text);
+        let referrers = self.referrers(&text);
         let Some(uri) = self.uris.get_mut(&text) else {
             return;
         };
-        uri.referrers = uri.referrers.saturating_sub(1);
         let is_embed = uri.hop_path.last() == Some(Hop::Embed) && !uri.seed;
-        if uri.referrers == 0 && is_embed && !is_busy && uri.rank().is_some() {
+        if referrers == 0 && is_embed && !is_busy && uri.rank().is_some() {
             uri.place = Place::Faded;
             let (canonical, queue) = (uri.canonical.clone(), uri.queue.clone());
             self.withdraw_form(&canonical, &text);
@@ -1201,6 +1204,7 @@ impl Naive {
             self.embeds.remove(&entry);
             self.hide(&entry.1);
         }
+        self.embeds.retain(|(_, embed), _| *embed != key);
         self.withdraw_form(&forgotten.canonical, text);
         if self.uris.keys().all(|other| server(other) != server(text)) {
             self.sites.remove(&server(text));
