@@ -481,6 +481,9 @@ fn misplaced(name: &str, plugin: &Plugin, stage: Stage) -> Option<String> {
         Stage::Digest => (Kind::DigestStripper, "digest stripper"),
         Stage::Extract => (Kind::Extractor, "extractor"),
         Stage::Wait => (Kind::WaitEvaluator, "wait evaluator"),
+        Stage::Change => (Kind::ChangeEvaluator, "change evaluator"),
+        Stage::Precedence => (Kind::Precedence, "precedence plugin"),
+        Stage::Observe => (Kind::Observer, "observer"),
         Stage::Scope
         | Stage::PreFetch
         | Stage::MidFetch

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::check::Check;
 use crate::fetch::{Fetch, FetchFile};
 use crate::file::ProfileFile;
+use crate::plugin_settings::PluginSettings;
 use crate::politeness::{Politeness, PolitenessFile};
 use crate::precedence_file::Files;
 use crate::profile::Strategy;
@@ -27,6 +28,8 @@ pub struct Settings {
     pub strategy: Strategy,
     /// Which plugins are asked at each stage.
     pub stacks: Stacks,
+    /// What overrides say of the settings of plugins.
+    pub plugins: PluginSettings,
     /// How long its queue rests between two fetches: that of [`QueueSettings`].
     pub politeness: Politeness,
     /// Whether robots.txt is obeyed.
@@ -126,6 +129,7 @@ impl Overridable {
         let settings = Settings {
             strategy: self.strategy,
             stacks,
+            plugins: PluginSettings::default(),
             politeness: politeness.clone(),
             robots: self.robots.check(check.part("robots")),
             fetch: self.fetch.check(check.part("fetch")),

@@ -21,10 +21,12 @@ use crate::politeness::PolitenessFile;
 use crate::profile::Strategy;
 use crate::queue::QueueFile;
 use crate::quotas::QuotasFile;
+use crate::record::RecordFile;
 use crate::retry::RetryFile;
 use crate::revisit::RevisitFile;
 use crate::robots::RobotsFile;
 use crate::stacks::StacksFile;
+use crate::tables::TableFile;
 use crate::uri::UriFile;
 
 /// A profile: what to crawl, how politely, with which plugins, and where it goes.
@@ -65,6 +67,12 @@ pub struct ProfileFile {
 
     /// Which plugins are asked at each stage.
     pub stacks: StacksFile,
+
+    /// Lists that plugins look things up in, by the names that their settings use. Default `{}`: plugins bring what they need.
+    pub tables: BTreeMap<String, TableFile>,
+
+    /// Which calls of plugins are kept as files.
+    pub record: RecordFile,
 
     /// How long a queue rests between two fetches.
     pub politeness: PolitenessFile,
@@ -130,6 +138,8 @@ impl Default for ProfileFile {
             operator: OperatorFile::default(),
             plugins: BTreeMap::new(),
             stacks: StacksFile::default(),
+            tables: BTreeMap::new(),
+            record: RecordFile::default(),
             politeness: PolitenessFile::default(),
             robots: RobotsFile::default(),
             dns: DnsFile::default(),

@@ -52,6 +52,11 @@ pub struct LimitsFile {
     /// How much of a document plugins see, from its start; all of it is archived. Default `"64MiB"`: beyond it are
     /// films and data, not links.
     pub plugin_content: SizeWritten,
+
+    /// Variants of one plugin's settings, made by overrides, that start from a snapshot of their own; each takes time and
+    /// memory. Others are configured anew for every call. Default `64`: as many as a crawl uses again and again.
+    #[schemars(range(max = 10_000))]
+    pub plugin_variants: u32,
 }
 
 /// When a crawl has had enough, and how much of one document is looked at.
@@ -77,6 +82,8 @@ pub struct Limits {
     pub outlinks: usize,
     /// How much of a document plugins see.
     pub plugin_content: ByteSize,
+    /// Variants of one plugin's settings that start from a snapshot of their own.
+    pub plugin_variants: usize,
 }
 
 impl Default for LimitsFile {
@@ -92,6 +99,7 @@ impl Default for LimitsFile {
             time: "none".into(),
             outlinks: 6000,
             plugin_content: "64MiB".into(),
+            plugin_variants: 64,
         }
     }
 }
@@ -109,6 +117,7 @@ impl LimitsFile {
             time: part.duration_limit("time", &self.time),
             outlinks: self.outlinks as usize,
             plugin_content: part.positive_size("plugin-content", &self.plugin_content),
+            plugin_variants: self.plugin_variants as usize,
         }
     }
 }

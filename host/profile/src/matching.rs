@@ -417,7 +417,8 @@ fn media_type(text: &str) -> Result<String, String> {
     }
 }
 
-fn regex(pattern: &str) -> Result<Regex, String> {
+/// A regular expression, or in a sentence why it is none.
+pub(crate) fn regex(pattern: &str) -> Result<Regex, String> {
     if pattern.len() > REGEX_BYTES_MAX {
         return Err(format!("pattern longer than {REGEX_BYTES_MAX} bytes"));
     }

@@ -17,11 +17,13 @@ pub(crate) enum Needed {
 
 /// Settings that can be overridden. A table stands for those of its keys that are not named before it; what is not named at
 /// all belongs to the job.
-const NEEDED: [(&str, Needed); 22] = [
+const NEEDED: [(&str, Needed); 24] = [
     ("/strategy", Needed::Uri),
     ("/stacks/scope", Needed::Uri),
+    ("/stacks/precedence", Needed::Uri),
     ("/stacks/pre-fetch", Needed::Uri),
     ("/stacks/mid-fetch", Needed::Uri),
+    ("/stacks/observe", Needed::Job),
     ("/stacks", Needed::Response),
     ("/politeness", Needed::Queue),
     ("/robots", Needed::Uri),
@@ -41,7 +43,8 @@ const NEEDED: [(&str, Needed); 22] = [
     ("/quotas/queue", Needed::Queue),
     ("/quotas/host", Needed::Queue),
     ("/quotas/domain", Needed::Queue),
-    ("/plugins", Needed::Job),
+    // Their settings alone; an earlier stage where the plugin stands at one.
+    ("/plugins", Needed::Response),
 ];
 
 /// When the setting at this pointer is needed.
@@ -90,6 +93,7 @@ mod tests {
             ("/fetch/body-max", Needed::Job),
             ("/stacks/scope", Needed::Uri),
             ("/stacks/extract", Needed::Response),
+            ("/stacks/observe", Needed::Job),
             ("/revisit/history", Needed::Job),
             ("/revisit/max-wait", Needed::Response),
             ("/queue/name", Needed::Uri),

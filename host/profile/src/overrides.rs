@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::canonicalization::CanonicalizationFile;
-use crate::check::{Check, Part, nearest, quote};
+use crate::check::{Check, Part};
 use crate::document::{Document, Spot, child};
 use crate::effective::{Overridable, QueueSettings, Settings};
 use crate::fault::{Faults, Level};
@@ -22,7 +22,8 @@ use crate::frontier::QueueKey;
 use crate::match_index::MatchIndex;
 use crate::matching::{Conditions, MatchFile, Subject};
 use crate::needed::{Needed, is_overridable, needed};
-use crate::plugins::{Instance, PluginLimits};
+use crate::plugin_settings::{self, PluginOverrideFile, PluginSettings, PluginsOverride};
+use crate::plugins::{self, Implied, Instance, PluginFile};
 use crate::politeness::PolitenessFile;
 use crate::precedence_file::Files;
 use crate::profile::Strategy;
@@ -33,6 +34,7 @@ use crate::retry::RetryFile;
 use crate::revisit::RevisitFile;
 use crate::robots::RobotsFile;
 use crate::stack_edit::{self, StacksOverrideFile};
+use crate::stacks::refuse_unknown;
 use crate::uri::UriFile;
 
 /// Most overrides of a profile.
@@ -68,6 +70,8 @@ pub(crate) struct Overrides {
     forced: HashSet<String>,
     /// Names of plugins in their stacks, and where.
     named: Vec<(String, String)>,
+    /// Those that say something of a plugin's settings, and of which plugin.
+    of_plugins: Vec<(u32, String)>,
     /// What holds where none matches.
     base: Value,
     folder: PathBuf,
@@ -93,9 +97,10 @@ struct Override {
 pub(crate) struct Surroundings<'s> {
     pub(crate) queue_key: QueueKey,
     pub(crate) base: &'s Overridable,
+    pub(crate) plugins: &'s BTreeMap<String, PluginFile>,
     pub(crate) instances: &'s mut BTreeMap<String, Instance>,
     pub(crate) builtins: &'s [String],
-    pub(crate) limits: PluginLimits,
+    pub(crate) implied: Implied,
     pub(crate) folder: &'s Path,
     pub(crate) files: Files,
 }
@@ -142,6 +147,19 @@ impl Overrides {
             .map(|(name, pointer)| (name.as_str(), pointer.as_str()))
     }
 
+    /// Those that say something of a plugin's settings, and of which plugin.
+    pub(crate) fn of_plugins(&self) -> impl Iterator<Item = (u32, &str)> {
+        self.of_plugins
+            .iter()
+            .map(|(number, name)| (*number, name.as_str()))
+    }
+
+    /// What one of them alone says of plugins' settings.
+    pub(crate) fn plugin_settings(&self, number: u32) -> PluginSettings {
+        let found = self.list.get(number as usize);
+        PluginSettings::of(found.and_then(|found| found.of_uris.get("plugins")))
+    }
+
     /// The numbers of those that say something of a queue.
     pub(crate) fn for_queue(&self, queue: &Subject<'_>) -> Vec<u32> {
         self.find(&self.of_queues, queue)
@@ -175,16 +193,18 @@ impl Overrides {
             }
         }
         let value = self.apply(&self.base, &key.0, &key.1);
+        let plugins = PluginSettings::of(value.get("plugins"));
         // Each override has been found fit; so is what they say together.
         let written = Overridable::deserialize(value).ok()?;
         let mut check = Check::new(document, Faults::default());
         let stacks = written.stacks.stacks();
         let (settings, queue) =
             written.check(&mut check, stacks, &self.folder, &mut self.files.clone());
-        let made = (
-            Arc::new(settings.reconciled()),
-            Arc::new(queue.reconciled()),
-        );
+        let settings = Settings {
+            plugins,
+            ..settings.reconciled()
+        };
+        let made = (Arc::new(settings), Arc::new(queue.reconciled()));
         let mut resolved = self.resolved.lock().unwrap_or_else(PoisonError::into_inner);
         if resolved.len() >= RESOLVED_MAX {
             resolved.clear();
@@ -211,12 +231,12 @@ impl Overrides {
         let mut value = written.clone();
         for number in of_uris {
             if let Some(found) = self.list.get(*number as usize) {
-                merge(&mut value, &found.of_uris);
+                merge_profile(&mut value, &found.of_uris);
             }
         }
         for number in of_queues {
             if let Some(found) = self.list.get(*number as usize) {
-                merge(&mut value, &found.of_queues);
+                merge_profile(&mut value, &found.of_queues);
             }
         }
         value
@@ -253,6 +273,22 @@ pub(crate) fn take_out_what_is_fixed(document: &Document, value: &mut Value) -> 
                 refuse(&pointer);
                 return false;
             }
+            if key == "plugins" {
+                let tables = value.as_object_mut().into_iter().flatten();
+                for (name, table) in tables {
+                    let Some(table) = table.as_object_mut() else {
+                        continue;
+                    };
+                    table.retain(|key, _| {
+                        let stays = key == "settings" || !plugins::has_key(key);
+                        if !stays {
+                            refuse(&child(&child("/plugins", name), key));
+                        }
+                        stays
+                    });
+                }
+                return true;
+            }
             if let Value::Object(inner) = value {
                 inner.retain(|key, _| {
                     let pointer = child(&pointer, key);
@@ -271,12 +307,6 @@ pub(crate) fn take_out_what_is_fixed(document: &Document, value: &mut Value) -> 
 
 fn why_fixed(pointer: &str) -> (String, String) {
     let name = dotted(pointer);
-    if pointer == "/plugins" {
-        return (
-            "settings of plugins cannot be overridden yet".to_owned(),
-            "give the plugin a second table under [plugins] and override the stack".to_owned(),
-        );
-    }
     if pointer == "/override" {
         return (
             "an override holds no other".to_owned(),
@@ -308,17 +338,22 @@ pub(crate) fn check(
         let problem = format!("more than {OVERRIDES_MAX} overrides: {}", written.len());
         check.report(AT, Spot::Key, Level::Error, problem, None);
     }
-    let mut named = Vec::new();
-    let list: Vec<Override> = written
-        .iter()
-        .take(OVERRIDES_MAX)
-        .enumerate()
-        .map(|(number, file)| file.check(number, check, &mut around, &mut named))
-        .collect();
     let edits: Vec<StacksOverrideFile> = written
         .iter()
         .take(OVERRIDES_MAX)
         .map(|file| file.table("stacks"))
+        .collect();
+    let added = edits.iter().flat_map(StacksOverrideFile::additions);
+    let earliest = plugin_settings::earliest(&around.base.stacks, added, around.plugins);
+    let mut named = Vec::new();
+    let mut of_plugins = Vec::new();
+    let list: Vec<Override> = (0..)
+        .zip(written.iter().take(OVERRIDES_MAX))
+        .map(|(number, file)| {
+            let tables = file.plugins().into_keys();
+            of_plugins.extend(tables.map(|name| (number, name)));
+            file.check(number as usize, check, &mut around, &earliest, &mut named)
+        })
         .collect();
     stack_edit::check_anchors(&edits, &around.base.stacks, check);
     let mut index = |says: fn(&Override) -> bool| {
@@ -341,6 +376,7 @@ pub(crate) fn check(
             .collect(),
         list,
         named,
+        of_plugins,
         // A tree of texts and numbers always has a JSON form.
         base: serde_json::to_value(around.base).unwrap_or_default(),
         folder: around.folder.to_owned(),
@@ -355,12 +391,13 @@ impl OverrideFile {
         number: usize,
         check: &mut Check<'_>,
         around: &mut Surroundings<'_>,
+        earliest: &HashMap<&str, Needed>,
         named: &mut Vec<(String, String)>,
     ) -> Override {
         let key = number.to_string();
         let matching: MatchFile = self.table("match");
         let conditions = matching.check(check.part("override").part(&key).part("match"));
-        self.check_stages(number, &conditions, around.queue_key, check);
+        self.check_stages(number, &conditions, around.queue_key, earliest, check);
         let mut whole = check.part("override");
         let mut part = whole.part(&key);
         if self.says.keys().all(|key| key == "match") {
@@ -369,6 +406,10 @@ impl OverrideFile {
         self.check_values(&mut part, around);
         let stacks: StacksOverrideFile = self.table("stacks");
         named.extend(stacks.check(part.part("stacks"), around));
+        let mut tables = part.part("plugins");
+        for name in self.plugins().keys() {
+            check_plugin(&mut tables, name, name, around);
+        }
         let queue: QueueFile = self.table("queue");
         queue.check_name(part.part("queue"));
         let canonicaliser = self.says.contains_key("canonicalization").then(|| {
@@ -403,6 +444,11 @@ impl OverrideFile {
             .unwrap_or_default()
     }
 
+    /// What it says of plugins.
+    fn plugins(&self) -> BTreeMap<String, PluginOverrideFile> {
+        self.table("plugins")
+    }
+
     /// What it says, setting by setting: tables are left at their first or, of quotas, second key.
     fn leaves(&self) -> Vec<(String, &Value)> {
         fn descend<'v>(pointer: String, value: &'v Value, leaves: &mut Vec<(String, &'v Value)>) {
@@ -429,18 +475,25 @@ impl OverrideFile {
         number: usize,
         conditions: &Conditions,
         key: QueueKey,
+        earliest: &HashMap<&str, Needed>,
         check: &mut Check<'_>,
     ) {
         for (pointer, _) in self.leaves() {
             let at = format!("{AT}/{number}{pointer}");
             let name = dotted(&pointer);
-            let (problem, suggestion) = if let Some((condition, hint)) =
-                conditions.unknown_at(needed(&pointer), key)
-            {
-                let problem = format!(
-                    "{name} is needed {}, when match.{condition} is not known",
-                    needed(&pointer)
-                );
+            let plugin = pointer
+                .strip_prefix("/plugins/")
+                .and_then(|rest| rest.split('/').next());
+            let stage = match plugin {
+                Some(plugin) => earliest.get(plugin).copied().unwrap_or(Needed::Response),
+                None => needed(&pointer),
+            };
+            let (problem, suggestion) = if plugin.is_some() && stage == Needed::Job {
+                let problem = format!("{name} is needed {stage} and cannot be overridden");
+                (problem, "observers are told of all URIs alike")
+            } else if let Some((condition, hint)) = conditions.unknown_at(stage, key) {
+                let problem =
+                    format!("{name} is needed {stage}, when match.{condition} is not known");
                 (problem, hint)
             } else if pointer == "/queue/name"
                 && let Some(condition) = conditions.unfit_for_identity()
@@ -543,8 +596,23 @@ fn insert(table: &mut Map<String, Value>, pointer: &str, value: &Value) {
     }
 }
 
-/// Key by key; lists whole, stacks by their edits.
-fn merge(value: &mut Value, says: &Value) {
+/// Key by key; lists whole.
+pub(crate) fn merge(value: &mut Value, says: &Value) {
+    let (Value::Object(table), Value::Object(says)) = (value, says) else {
+        return;
+    };
+    for (key, said) in says {
+        match table.get_mut(key) {
+            Some(inner @ Value::Object(_)) if said.is_object() => merge(inner, said),
+            _ => {
+                table.insert(key.clone(), said.clone());
+            }
+        }
+    }
+}
+
+/// The whole of a profile: as [`merge`], stacks by their edits.
+fn merge_profile(value: &mut Value, says: &Value) {
     let (Value::Object(table), Value::Object(says)) = (value, says) else {
         return;
     };
@@ -593,6 +661,10 @@ impl JsonSchema for OverrideFile {
             "stacks".to_owned(),
             StacksOverrideFile::json_schema(generator).to_value(),
         );
+        properties.insert(
+            "plugins".to_owned(),
+            PluginsOverride::json_schema(generator).to_value(),
+        );
         for (name, schema) in tables {
             let mut schema = schema.to_value();
             if let Some(keys) = schema.get_mut("properties").and_then(Value::as_object_mut) {
@@ -633,17 +705,8 @@ pub(crate) fn check_plugin(
     if around.builtins.iter().any(|builtin| builtin == name) {
         around
             .instances
-            .insert(name.to_owned(), Instance::implied(name, around.limits));
+            .insert(name.to_owned(), Instance::implied(name, around.implied));
         return;
     }
-    let known = around
-        .instances
-        .keys()
-        .map(String::as_str)
-        .chain(around.builtins.iter().map(String::as_str));
-    let suggestion = match nearest(name, known) {
-        Some(known) => format!("did you mean {}?", quote(known)),
-        None => format!("add a table [plugins.{name}] with its component"),
-    };
-    part.refuse(key, format!("no plugin {}", quote(name)), &suggestion);
+    refuse_unknown(part, key, name, around.instances, around.builtins);
 }

@@ -2,17 +2,17 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::byte_size::{ByteSize, SizeWritten};
 use crate::check::{Part, nearest, quote};
 use crate::component::{Component, is_plugin_name};
-use crate::duration::DurationWritten;
 use crate::fault::Level;
+use crate::fault_policy::{Breaker, BreakerFile, OnFault};
+use crate::plugin_limits::{PluginLimits, PluginLimitsFile};
+use crate::stacks::refuse_unknown;
 
 /// An instance of a plugin. Its table's name is what stacks, logs and reports call it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -42,23 +42,25 @@ pub struct PluginFile {
     /// What one call may use.
     #[serde(default)]
     pub limits: PluginLimitsFile,
-}
 
-/// What one call of a plugin may use. A call that wants more is a fault of the plugin; the document goes on without it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
-pub struct PluginLimitsFile {
-    /// Linear memory. Default `"64MiB"`: holds a large page several times over.
-    pub memory: SizeWritten,
+    /// Filters that decide whether the plugin sees a document or a candidate: names, as stacks have them. What they reject,
+    /// the plugin is not asked about. Default `[]`: it sees all that its stage gives it.
+    #[serde(default)]
+    pub filters: Vec<String>,
 
-    /// Time. Default `"2s"`: a thousand times what a page takes.
-    pub time: DurationWritten,
+    /// What becomes of what the plugin was asked about when it fails. No default: a filter of the scope rejects it, any
+    /// other plugin has no say.
+    #[serde(default)]
+    pub on_fault: Option<OnFault>,
 
-    /// What a call may return in all: links, fragments, reasons. Default `"16MiB"`: 6,000 links of 2 KiB and some.
-    pub output: SizeWritten,
+    /// When it has failed too often, and what then.
+    #[serde(default)]
+    pub breaker: BreakerFile,
 
-    /// Log lines; the rest is dropped and counted. Default `"16KiB"`: enough to say what is wrong once.
-    pub log: SizeWritten,
+    /// The component's file is watched, and the plugin replaced when it changes; for writing plugins. What does not load is
+    /// said in job.log, and the plugin stays as it was. Default `false`: what a crawl does changes when somebody says so.
+    #[serde(default)]
+    pub watch: bool,
 }
 
 /// An instance of a plugin.
@@ -76,41 +78,15 @@ pub struct Instance {
     pub settings: Value,
     /// What one call may use.
     pub limits: PluginLimits,
-}
-
-/// What one call of a plugin may use.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PluginLimits {
-    /// Linear memory.
-    pub memory: ByteSize,
-    /// Wall-clock time; longer than zero.
-    pub time: Duration,
-    /// What it returns in all.
-    pub output: ByteSize,
-    /// Log lines; the rest is dropped and counted.
-    pub log: ByteSize,
-}
-
-impl Default for PluginLimitsFile {
-    fn default() -> Self {
-        Self {
-            memory: "64MiB".into(),
-            time: "2s".into(),
-            output: "16MiB".into(),
-            log: "16KiB".into(),
-        }
-    }
-}
-
-impl PluginLimitsFile {
-    fn check(&self, mut part: Part<'_, '_>) -> PluginLimits {
-        PluginLimits {
-            memory: part.positive_size("memory", &self.memory),
-            time: part.positive_duration("time", &self.time),
-            output: part.positive_size("output", &self.output),
-            log: part.size("log", &self.log),
-        }
-    }
+    /// Filters that decide whether it sees a document or a candidate: names of [`crate::Profile::plugins`]. These have none
+    /// of their own.
+    pub filters: Vec<String>,
+    /// What becomes of what it was asked about when it fails; none: what holds at its stage.
+    pub on_fault: Option<OnFault>,
+    /// When it has failed too often, and what then.
+    pub breaker: Breaker,
+    /// Its component's file is watched.
+    pub watch: bool,
 }
 
 /// All instances that the profile names.
@@ -173,6 +149,17 @@ impl PluginFile {
                 "add sha256 = \"…\" once it is finished",
             );
         }
+        if self.watch && !matches!(component, Component::File { .. }) {
+            let problem = "only a file is watched".to_owned();
+            part.refuse("watch", problem, "remove watch");
+        } else if self.watch && self.sha256.is_some() {
+            let problem = "the component is pinned, so a change would be refused".to_owned();
+            part.refuse(
+                "watch",
+                problem,
+                "remove watch, or sha256 for as long as it is written",
+            );
+        }
         if self.insecure && !matches!(component, Component::Image { .. }) {
             part.refuse(
                 "insecure",
@@ -187,6 +174,10 @@ impl PluginFile {
             insecure: self.insecure,
             settings: Value::Object(self.settings.clone()),
             limits: self.limits.check(part.part("limits")),
+            filters: self.filters.clone(),
+            on_fault: self.on_fault,
+            breaker: self.breaker.check(part.part("breaker")),
+            watch: self.watch,
         }
     }
 
@@ -222,23 +213,91 @@ impl PluginFile {
     }
 }
 
+/// What holds for an instance without a table of its own.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Implied {
+    limits: PluginLimits,
+    breaker: Breaker,
+}
+
+impl Implied {
+    pub(crate) fn new(mut part: Part<'_, '_>) -> Self {
+        Self {
+            limits: PluginLimitsFile::default().check(part.part("limits")),
+            breaker: BreakerFile::default().check(part.part("breaker")),
+        }
+    }
+}
+
+/// Whether a table of a plugin has such a key.
+pub(crate) fn has_key(key: &str) -> bool {
+    const KEYS: [&str; 9] = [
+        "component",
+        "sha256",
+        "insecure",
+        "settings",
+        "limits",
+        "filters",
+        "on-fault",
+        "breaker",
+        "watch",
+    ];
+    KEYS.contains(&key)
+}
+
+/// The filters that guard plugins: each must be there, and have no guards itself. Names that are built-in plugins without a
+/// table join `instances`.
+pub(crate) fn check_filters(
+    files: &BTreeMap<String, PluginFile>,
+    mut part: Part<'_, '_>,
+    instances: &mut BTreeMap<String, Instance>,
+    builtins: &[String],
+    implied: Implied,
+) {
+    for (name, file) in files {
+        let mut own = part.part(name);
+        let mut filters = own.part("filters");
+        for (index, filter) in file.filters.iter().enumerate() {
+            let key = index.to_string();
+            let has_filters = files
+                .get(filter)
+                .is_some_and(|other| !other.filters.is_empty());
+            if file.filters[..index].contains(filter) {
+                let problem = format!("{} stands there twice", quote(filter));
+                filters.refuse(&key, problem, "remove one");
+            } else if has_filters {
+                filters.refuse(
+                    &key,
+                    format!("{} has filters itself", quote(filter)),
+                    "give it a second table under [plugins], without filters",
+                );
+            } else if builtins.contains(filter) {
+                instances
+                    .entry(filter.clone())
+                    .or_insert_with(|| Instance::implied(filter, implied));
+            } else if !instances.contains_key(filter) {
+                refuse_unknown(&mut filters, &key, filter, instances, builtins);
+            }
+        }
+    }
+}
+
 impl Instance {
     /// What a stack means by the bare name of a built-in plugin.
-    pub(crate) fn implied(name: &str, limits: PluginLimits) -> Self {
+    pub(crate) fn implied(name: &str, implied: Implied) -> Self {
         Self {
             name: name.to_owned(),
             component: Component::Builtin(name.to_owned()),
             sha256: None,
             insecure: false,
             settings: Value::Object(Map::new()),
-            limits,
+            limits: implied.limits,
+            filters: Vec::new(),
+            on_fault: None,
+            breaker: implied.breaker,
+            watch: false,
         }
     }
-}
-
-/// The limits of an instance without a table of its own.
-pub(crate) fn default_limits(part: Part<'_, '_>) -> PluginLimits {
-    PluginLimitsFile::default().check(part)
 }
 
 fn parse_sha256(text: &str) -> Option<[u8; 32]> {

@@ -24,14 +24,16 @@ use crate::logs::Logs;
 use crate::matching::Subject;
 use crate::operator::Operator;
 use crate::overrides::{self, Overrides, Surroundings};
-use crate::plugins::{self, Instance};
+use crate::plugins::{self, Implied, Instance};
 use crate::precedence_file;
 use crate::queue_name;
 use crate::ready;
+use crate::record::Record;
 use crate::relations;
 use crate::seeds::{self, Seeds};
 use crate::shape::{Shape, broken_schema};
 use crate::stacks::Stage;
+use crate::tables::{self, Table};
 
 /// Largest profile. Seeds in greater numbers have a file of their own.
 const PROFILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
@@ -57,6 +59,10 @@ pub struct Profile {
     pub user_agent: String,
     /// Every plugin instance by name: those with a table, and built-in ones that a stack names.
     pub plugins: BTreeMap<String, Instance>,
+    /// Lists that plugins look things up in, by name.
+    pub tables: BTreeMap<String, Table>,
+    /// Which calls of plugins are kept as files.
+    pub record: Record,
     /// How long an address is good for, and which are not looked up.
     pub dns: Dns,
     /// Which queue a URI stands in, and what goes first. Identity: frozen when the job is made.
@@ -411,6 +417,72 @@ impl Profile {
         }
     }
 
+    /// Every override that says something of a plugin's settings, by its number, with the plugin's name.
+    pub fn overridden_settings(&self) -> impl Iterator<Item = (u32, &str)> {
+        self.overrides.of_plugins()
+    }
+
+    /// What an override alone makes of a plugin's settings, checked against the plugin's schema, its defaults filled in.
+    /// `settings` are those without the override, as they are in force.
+    ///
+    /// # Errors
+    /// Every fault, at its place in the override: settings that the plugin does not let be overridden, and what its schema
+    /// refuses.
+    pub fn check_overridden_settings(
+        &self,
+        (number, instance): (u32, &str),
+        settings: &Value,
+        schema: &Value,
+    ) -> Result<Value, Faults> {
+        let shape = Shape::new(schema).map_err(|problem| {
+            let pointer = self.present(&format!("{}/component", child("/plugins", instance)));
+            Faults::from(broken_schema(&self.document, &pointer, instance, &problem))
+        })?;
+        let at = overridden(number, instance, "");
+        let said = self
+            .document
+            .value
+            .pointer(&at)
+            .cloned()
+            .unwrap_or_default();
+        let mut faults = Faults::default();
+        for (pointer, others) in shape.fixed(&said) {
+            let problem = format!(
+                "plugin {} does not let {} be overridden",
+                quote(instance),
+                overrides::dotted(&pointer)
+            );
+            let at = format!("{at}{pointer}");
+            let mut fault = self.document.fault(&at, Spot::Key, Level::Error, problem);
+            fault.suggestion = Some(match others.as_slice() {
+                [] => "give the plugin a second table under [plugins] and override the stack"
+                    .to_owned(),
+                others => format!("it lets these: {}", others.join(", ")),
+            });
+            faults.push(fault);
+        }
+        let said = self.overrides.plugin_settings(number);
+        let mut settings = said.over(instance, settings).unwrap_or_default();
+        shape.fill_in(&mut settings);
+        faults.append(shape.check(&self.document, &at, &mut settings.clone()));
+        faults.sort();
+        if faults.is_empty() {
+            Ok(settings)
+        } else {
+            Err(faults)
+        }
+    }
+
+    /// A fault of the caller's own at what an override says of a plugin's setting, named by a pointer within the settings.
+    pub fn fault_in_override(
+        &self,
+        (number, instance): (u32, &str),
+        pointer: &str,
+        problem: impl Into<String>,
+    ) -> Fault {
+        self.fault_at(&overridden(number, instance, pointer), problem)
+    }
+
     /// A fault of the caller's own at what a JSON Pointer names (`/plugins/html/component`,
     /// `/plugins/html/settings/patterns/0`), or at the nearest thing above it that is written.
     pub fn fault_at(&self, pointer: &str, problem: impl Into<String>) -> Fault {
@@ -444,9 +516,19 @@ impl Profile {
                 .stacks
                 .pointer_to(name)
                 .or_else(|| self.overrides.pointer_to(name).map(str::to_owned))
+                .or_else(|| self.guarding(name))
                 .unwrap_or_else(|| pointer.to_owned()),
             _ => pointer.to_owned(),
         }
+    }
+
+    /// Where an instance is named as a filter of another plugin.
+    pub(crate) fn guarding(&self, name: &str) -> Option<String> {
+        self.plugins.values().find_map(|instance| {
+            let at = instance.filters.iter().position(|filter| filter == name)?;
+            let table = child("/plugins", &instance.name);
+            Some(format!("{table}/filters/{at}"))
+        })
     }
 
     /// The door between what was written and what may be used.
@@ -476,7 +558,7 @@ impl Profile {
             operator.contact_url = Some(url.clone());
         }
         let user_agent = user_agent(&written.user_agent, operator.contact_url.as_deref());
-        let limits = plugins::default_limits(check.part("plugins"));
+        let implied = Implied::new(check.part("plugins"));
         let mut plugins = plugins::check_all(
             &written.plugins,
             check.part("plugins"),
@@ -486,7 +568,14 @@ impl Profile {
         let stacks =
             written
                 .stacks
-                .check(check.part("stacks"), &mut plugins, &given.builtins, limits);
+                .check(check.part("stacks"), &mut plugins, &given.builtins, implied);
+        plugins::check_filters(
+            &written.plugins,
+            check.part("plugins"),
+            &mut plugins,
+            &given.builtins,
+            implied,
+        );
         let (seeds, of_seeds) = seeds::check(
             check.part(""),
             &written.seeds,
@@ -514,11 +603,14 @@ impl Profile {
                 base: &overridable,
                 instances: &mut plugins,
                 builtins: &given.builtins,
-                limits,
+                plugins: &written.plugins,
+                implied,
                 folder: base,
                 files,
             },
         );
+        let known = plugins.keys().map(String::as_str);
+        let record = written.record.check(check.part("record"), known);
         let mut profile = Self {
             name,
             description: written.description.clone(),
@@ -527,6 +619,8 @@ impl Profile {
             operator,
             user_agent,
             plugins,
+            tables: tables::check_all(&written.tables, check.part("tables"), base),
+            record,
             dns: written.dns.check(check.part("dns")),
             frontier: written.frontier.check(check.part("frontier")),
             group: written.group.check(check.part("group")),
@@ -556,6 +650,12 @@ impl Profile {
         profile.notices = faults;
         Ok(profile)
     }
+}
+
+/// The pointer to what an override says of a plugin's setting.
+fn overridden(number: u32, instance: &str, pointer: &str) -> String {
+    let table = child("/plugins", instance);
+    overrides::pointer_in(number, &format!("{table}/settings{pointer}"))
 }
 
 /// The document as its type, whatever is wrong with it taken out and reported.

@@ -10,6 +10,7 @@ use crate::document::Spot;
 use crate::duration::format_duration;
 use crate::effective::{QueueSettings, Settings};
 use crate::fault::Level;
+use crate::fault_policy::{BreakerAction, OnFault};
 use crate::operator::contact_problem;
 use crate::profile::{Given, Profile, Strategy};
 use crate::seeds;
@@ -26,6 +27,7 @@ pub(crate) fn check(profile: &Profile, given: &Given, check: &mut Check<'_>) {
     loopback_can_be_reached(profile, check);
     politeness_towards_others(profile, check);
     plugins_are_used(profile, check);
+    faults_are_dealt_with(profile, check);
     revisits_are_timed(profile, check);
 }
 
@@ -280,7 +282,8 @@ fn plugins_are_used(profile: &Profile, check: &mut Check<'_>) {
         let is_used = Stage::ALL
             .into_iter()
             .any(|stage| stacks.stage(stage).contains(name))
-            || profile.overrides.pointer_to(name).is_some();
+            || profile.overrides.pointer_to(name).is_some()
+            || profile.guarding(name).is_some();
         if !is_used {
             let pointer = crate::document::child("/plugins", name);
             let problem = format!(
@@ -288,6 +291,54 @@ fn plugins_are_used(profile: &Profile, check: &mut Check<'_>) {
                 quote(name)
             );
             check.report(&pointer, Spot::Key, Level::Info, problem, None);
+        }
+    }
+}
+
+/// The scope fails closed, and only filters accept or reject.
+fn faults_are_dealt_with(profile: &Profile, check: &mut Check<'_>) {
+    for (name, instance) in &profile.plugins {
+        let mut stages: Vec<Stage> = Stage::ALL.into_iter().collect();
+        let stacks = &profile.settings.stacks;
+        stages.retain(|stage| {
+            let mut added = profile.named_by_overrides();
+            stacks.stage(*stage).contains(name)
+                || added.any(|(there, added, _)| there == *stage && added == name)
+        });
+        let table = crate::document::child("/plugins", name);
+        let mut refuse = |key: &str, problem: &str, suggestion: &str| {
+            check.report(
+                &format!("{table}/{key}"),
+                Spot::Value,
+                Level::Error,
+                problem.to_owned(),
+                Some(suggestion.to_owned()),
+            );
+        };
+        let in_scope = stages.contains(&Stage::Scope);
+        match instance.on_fault {
+            Some(OnFault::Skip | OnFault::Accept) if in_scope => refuse(
+                "on-fault",
+                "a filter of the scope must not let in what it could not look at",
+                "write \"reject\" or \"pause\"",
+            ),
+            Some(OnFault::Accept | OnFault::Reject)
+                if stages.iter().any(|stage| !stage.is_for_filters()) =>
+            {
+                refuse(
+                    "on-fault",
+                    "only filters accept and reject",
+                    "write \"skip\" or \"pause\"",
+                );
+            }
+            _ => {}
+        }
+        if in_scope && instance.breaker.then == Some(BreakerAction::Skip) {
+            refuse(
+                "breaker/then",
+                "a filter of the scope cannot be left out",
+                "write \"pause\" or \"halt\"",
+            );
         }
     }
 }

@@ -17,6 +17,9 @@ const KNOWN_KEYS_MAX: usize = 32;
 /// Deepest nesting in which defaults are filled in; a schema may refer to itself.
 const DEPTH_MAX: usize = 32;
 
+/// By this a plugin's schema says that overrides may change a setting.
+const OVERRIDABLE: &str = "x-opilio-overridable";
+
 /// Definitions whose patterns and bounds are for editors; what is wrong is said better when units are read.
 const UNIT_DEFINITIONS: [(&str, &str); 3] = [
     ("/$defs/Duration/", "a duration"),
@@ -53,6 +56,16 @@ impl<'s> Shape<'s> {
             self.explain(document, at, &error, &mut faults, &mut repairs);
         }
         for repair in repairs {
+            repair.apply(value);
+        }
+        // What was wrong and had to be there.
+        let mut missing = Vec::new();
+        for error in self.validator.iter_errors(value).take(FAULTS_MAX) {
+            if matches!(error.kind(), ValidationErrorKind::Required { .. }) {
+                self.explain(document, at, &error, &mut Faults::default(), &mut missing);
+            }
+        }
+        for repair in missing {
             repair.apply(value);
         }
         faults
@@ -248,7 +261,8 @@ impl<'s> Shape<'s> {
             .iter()
             .find_map(|key| node.get(*key))
             .and_then(Value::as_array);
-        branches.into_iter().flatten().flat_map(of).collect()
+        let branches = branches.into_iter().flatten();
+        branches.flat_map(|branch| self.options(branch)).collect()
     }
 
     /// How a right value might be written, in TOML.
@@ -295,6 +309,9 @@ impl<'s> Shape<'s> {
         if let Some(minimum) = node.get("minimum") {
             return minimum.clone();
         }
+        if let Some(first) = self.options(node).first() {
+            return Value::String(first.trim_matches('"').to_owned());
+        }
         match first_type(node) {
             Some("string") => Value::String(String::new()),
             Some("integer" | "number") => Value::from(0),
@@ -316,6 +333,58 @@ impl<'s> Shape<'s> {
                 Value::Object(required.filter_map(Value::as_str).map(entry).collect())
             }
             _ => Value::Null,
+        }
+    }
+
+    /// Everything wrong with a value that stands in no document, in words.
+    pub(crate) fn problems(&self, value: &Value) -> Vec<String> {
+        let errors = self.validator.iter_errors(value).take(FAULTS_MAX);
+        let words = errors.map(|error| match error.instance_path().as_str() {
+            "" => error.to_string(),
+            pointer => format!("{pointer}: {error}"),
+        });
+        words.collect()
+    }
+
+    /// Which keys of `said` the schema does not let be overridden, as pointers, and beside each what it lets be. A key's
+    /// mark holds for all below it.
+    pub(crate) fn fixed(&self, said: &Value) -> Vec<(String, Vec<&'s str>)> {
+        let mut fixed = Vec::new();
+        self.fixed_below(self.schema, said, "", &mut fixed);
+        fixed
+    }
+
+    fn fixed_below(
+        &self,
+        node: &'s Value,
+        said: &Value,
+        pointer: &str,
+        fixed: &mut Vec<(String, Vec<&'s str>)>,
+    ) {
+        let node = self.resolve(node);
+        let properties = node.get("properties").and_then(Value::as_object);
+        let (Some(properties), Some(said)) = (properties, said.as_object()) else {
+            return;
+        };
+        let is_marked = |node: &Value| node.get(OVERRIDABLE) == Some(&Value::Bool(true));
+        for (key, said) in said {
+            // A key that is unknown is a fault of its own.
+            let Some(node) = properties.get(key) else {
+                continue;
+            };
+            let target = self.resolve(node);
+            if is_marked(node) || is_marked(target) {
+                continue;
+            }
+            let pointer = child(pointer, key);
+            if target.get("properties").is_some() && said.is_object() {
+                self.fixed_below(target, said, &pointer, fixed);
+                continue;
+            }
+            let others = properties
+                .iter()
+                .filter(|(_, node)| is_marked(node) || is_marked(self.resolve(node)));
+            fixed.push((pointer, others.map(|(key, _)| key.as_str()).collect()));
         }
     }
 

@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 use crate::check::{Check, Part, quote};
 use crate::document::{Spot, child};
 use crate::fault::Level;
+use crate::needed::is_overridable;
 use crate::overrides::{Surroundings, check_plugin, pointer_in};
 use crate::stacks::{StacksFile, Stage};
 
@@ -169,7 +170,7 @@ impl StacksOverrideFile {
     }
 
     /// The stages at which it adds plugins, and their names.
-    fn additions(&self) -> impl Iterator<Item = (&str, &String)> {
+    pub(crate) fn additions(&self) -> impl Iterator<Item = (&str, &String)> {
         self.stages.iter().flat_map(|(stage, written)| {
             let (list, edit) = match written {
                 StackWritten::List(names) => (Some(names), None),
@@ -248,6 +249,7 @@ impl JsonSchema for StacksOverrideFile {
             "additionalProperties": false,
         });
         let keys = Stage::ALL.into_iter().map(Stage::key).chain([LAST_RESORT]);
+        let keys = keys.filter(|key| is_overridable(&format!("/stacks/{key}")));
         let properties: Map<String, Value> =
             keys.map(|key| (key.to_owned(), stack.clone())).collect();
         json_schema!({

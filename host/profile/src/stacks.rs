@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::check::{Part, nearest, quote};
-use crate::plugins::{Instance, PluginLimits};
+use crate::plugins::{Implied, Instance};
 
 /// Which plugins are asked at each stage of a URI's way, and in what order. Each is the name of a `[plugins.NAME]`
 /// table, or of a built-in plugin, which then runs with its defaults. Among filters the last that has an opinion
@@ -20,6 +20,11 @@ pub struct StacksFile {
     /// the seeds' sites, at most 20 hops away, with what their pages embed from elsewhere, without traps, and always
     /// what is needed to fetch them.
     pub scope: Vec<String>,
+
+    /// Precedence plugins: what comes first? The first that answers holds, for a URI with the page it was found on; the
+    /// queues are ranked by those that stand here without overrides. Default `[]`: `uri.precedence-policy` and
+    /// `queue.precedence-policy` alone say it, as they do where no plugin answers.
+    pub precedence: Vec<String>,
 
     /// Filters: may a URI be fetched now? Default `[]`: what
     /// belongs to the crawl is fetched.
@@ -36,6 +41,10 @@ pub struct StacksFile {
     /// Digest strippers: which parts do not count when versions are compared? Default `[]`: every byte counts.
     pub digest: Vec<String>,
 
+    /// Change evaluators: is a document whose bytes differ a new version? The first that answers holds. Default `[]`:
+    /// what differs has changed.
+    pub change: Vec<String>,
+
     /// Filters: shall links be extracted? Default `[]`: from everything that is not unchanged.
     pub pre_extract: Vec<String>,
 
@@ -51,13 +60,18 @@ pub struct StacksFile {
     /// Wait evaluators: when is the next visit? The first that answers holds. Default `["adaptive"]`: shorter after
     /// a change, longer without one.
     pub wait: Vec<String>,
+
+    /// Observers: what becomes of every URI is told to them. The same for all URIs. Default `[]`: the logs say it.
+    pub observe: Vec<String>,
 }
 
 /// Which plugins are asked at each stage: names of [`crate::Profile::plugins`], all of which are there.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Stacks {
     /// Filters: does a URI belong to the crawl? Where all pass it does not.
     pub scope: Vec<String>,
+    /// Precedence plugins: what comes first?
+    pub precedence: Vec<String>,
     /// Filters: may it be fetched now?
     pub pre_fetch: Vec<String>,
     /// Filters: headers have come; shall the body?
@@ -66,6 +80,8 @@ pub struct Stacks {
     pub post_fetch: Vec<String>,
     /// Digest strippers.
     pub digest: Vec<String>,
+    /// Change evaluators.
+    pub change: Vec<String>,
     /// Filters: shall links be extracted?
     pub pre_extract: Vec<String>,
     /// Extractors.
@@ -76,6 +92,8 @@ pub struct Stacks {
     pub archive: Vec<String>,
     /// Wait evaluators.
     pub wait: Vec<String>,
+    /// Observers. The same for every URI.
+    pub observe: Vec<String>,
 }
 
 /// A stage of a URI's way at which plugins are asked.
@@ -83,6 +101,8 @@ pub struct Stacks {
 pub enum Stage {
     /// Filters: does it belong to the crawl?
     Scope,
+    /// Precedence plugins: what comes first?
+    Precedence,
     /// Filters: may it be fetched now?
     PreFetch,
     /// Filters: headers have come; shall the body?
@@ -91,6 +111,8 @@ pub enum Stage {
     PostFetch,
     /// Digest strippers.
     Digest,
+    /// Change evaluators.
+    Change,
     /// Filters: shall links be extracted?
     PreExtract,
     /// Extractors.
@@ -99,35 +121,58 @@ pub enum Stage {
     Archive,
     /// Wait evaluators.
     Wait,
+    /// Observers.
+    Observe,
 }
 
 impl Stage {
     /// All, in the order of a URI's way.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 12] = [
         Self::Scope,
+        Self::Precedence,
         Self::PreFetch,
         Self::MidFetch,
         Self::PostFetch,
         Self::Digest,
+        Self::Change,
         Self::PreExtract,
         Self::Extract,
         Self::Archive,
         Self::Wait,
+        Self::Observe,
     ];
 
     /// Its key in the profile.
     pub const fn key(self) -> &'static str {
         match self {
             Self::Scope => "scope",
+            Self::Precedence => "precedence",
             Self::PreFetch => "pre-fetch",
             Self::MidFetch => "mid-fetch",
             Self::PostFetch => "post-fetch",
             Self::Digest => "digest",
+            Self::Change => "change",
             Self::PreExtract => "pre-extract",
             Self::Extract => "extract",
             Self::Archive => "archive",
             Self::Wait => "wait",
+            Self::Observe => "observe",
         }
+    }
+}
+
+impl Stage {
+    /// Filters stand there.
+    pub const fn is_for_filters(self) -> bool {
+        matches!(
+            self,
+            Self::Scope
+                | Self::PreFetch
+                | Self::MidFetch
+                | Self::PostFetch
+                | Self::PreExtract
+                | Self::Archive
+        )
     }
 }
 
@@ -142,14 +187,17 @@ impl Stacks {
     pub fn stage(&self, stage: Stage) -> &[String] {
         match stage {
             Stage::Scope => &self.scope,
+            Stage::Precedence => &self.precedence,
             Stage::PreFetch => &self.pre_fetch,
             Stage::MidFetch => &self.mid_fetch,
             Stage::PostFetch => &self.post_fetch,
             Stage::Digest => &self.digest,
+            Stage::Change => &self.change,
             Stage::PreExtract => &self.pre_extract,
             Stage::Extract => &self.extract,
             Stage::Archive => &self.archive,
             Stage::Wait => &self.wait,
+            Stage::Observe => &self.observe,
         }
     }
 
@@ -178,15 +226,18 @@ impl Default for StacksFile {
                 "prerequisite",
                 "scheme",
             ]),
+            precedence: Vec::new(),
             pre_fetch: Vec::new(),
             mid_fetch: Vec::new(),
             post_fetch: Vec::new(),
             digest: Vec::new(),
+            change: Vec::new(),
             pre_extract: Vec::new(),
             extract: names(&["http", "html", "css", "js"]),
             last_resort: Vec::new(),
             archive: Vec::new(),
             wait: names(&["adaptive"]),
+            observe: Vec::new(),
         }
     }
 }
@@ -196,15 +247,18 @@ impl StacksFile {
     pub(crate) fn stacks(&self) -> Stacks {
         Stacks {
             scope: self.scope.clone(),
+            precedence: self.precedence.clone(),
             pre_fetch: self.pre_fetch.clone(),
             mid_fetch: self.mid_fetch.clone(),
             post_fetch: self.post_fetch.clone(),
             digest: self.digest.clone(),
+            change: self.change.clone(),
             pre_extract: self.pre_extract.clone(),
             extract: self.extract.clone(),
             last_resort: self.last_resort.clone(),
             archive: self.archive.clone(),
             wait: self.wait.clone(),
+            observe: self.observe.clone(),
         }
     }
 
@@ -212,15 +266,18 @@ impl StacksFile {
     pub(crate) fn named(&self, key: &str) -> Option<&[String]> {
         Some(match key {
             "scope" => &self.scope,
+            "precedence" => &self.precedence,
             "pre-fetch" => &self.pre_fetch,
             "mid-fetch" => &self.mid_fetch,
             "post-fetch" => &self.post_fetch,
             "digest" => &self.digest,
+            "change" => &self.change,
             "pre-extract" => &self.pre_extract,
             "extract" => &self.extract,
             "last-resort" => &self.last_resort,
             "archive" => &self.archive,
             "wait" => &self.wait,
+            "observe" => &self.observe,
             _ => return None,
         })
     }
@@ -231,7 +288,7 @@ impl StacksFile {
         mut part: Part<'_, '_>,
         instances: &mut BTreeMap<String, Instance>,
         builtins: &[String],
-        limits: PluginLimits,
+        implied: Implied,
     ) -> Stacks {
         let stacks = self.stacks();
         for stage in Stage::ALL {
@@ -246,9 +303,9 @@ impl StacksFile {
                     );
                 } else if !instances.contains_key(name) {
                     if builtins.contains(name) {
-                        instances.insert(name.clone(), Instance::implied(name, limits));
+                        instances.insert(name.clone(), Instance::implied(name, implied));
                     } else {
-                        refuse_unknown(&mut stack, index, name, instances, builtins);
+                        refuse_unknown(&mut stack, &index.to_string(), name, instances, builtins);
                     }
                 }
             }
@@ -267,9 +324,10 @@ impl StacksFile {
     }
 }
 
-fn refuse_unknown(
-    stack: &mut Part<'_, '_>,
-    index: usize,
+/// Says that there is no plugin of this name, and which may have been meant.
+pub(crate) fn refuse_unknown(
+    part: &mut Part<'_, '_>,
+    key: &str,
     name: &str,
     instances: &BTreeMap<String, Instance>,
     builtins: &[String],
@@ -283,9 +341,5 @@ fn refuse_unknown(
         Some(known) => format!("did you mean \"{known}\"?"),
         None => format!("add a table [plugins.{name}] with its component"),
     };
-    stack.refuse(
-        &index.to_string(),
-        format!("no plugin {}", quote(name)),
-        &suggestion,
-    );
+    part.refuse(key, format!("no plugin {}", quote(name)), &suggestion);
 }

@@ -519,9 +519,9 @@ p.toml:8:30: fetch.referer is needed before the URI is fetched, when match.media
 p.toml:9:12: quotas.source is needed once for the whole job and cannot be overridden (write it above the overrides, in its own table)
     9 | quotas = { source = { bytes = 1 } }
       |            ^^^^^^
-p.toml:10:1: settings of plugins cannot be overridden yet (give the plugin a second table under [plugins] and override the stack)
+p.toml:10:23: plugins.hops.settings.max is needed before the URI is fetched, when match.media-type is not known (it is known only when the response has come)
    10 | plugins.hops.settings.max = 3
-      | ^^^^^^^
+      |                       ^^^
 p.toml:11:1: workers is needed once for the whole job and cannot be overridden (write it above the overrides, in its own table)
    11 | workers = 5
       | ^^^^^^^
@@ -850,7 +850,10 @@ fn the_schema_lets_overrides_say_what_can_be_overridden() {
     assert_eq!(keys("fetch"), ["conditional", "referer"]);
     assert_eq!(keys("quotas"), ["domain", "host", "queue"]);
     assert!(keys("queue").contains(&"name") && keys("stacks").contains(&"last-resort"));
-    assert!(tables.get("archive").is_none() && tables.get("plugins").is_none());
+    assert!(tables.get("archive").is_none() && tables.get("tables").is_none());
+    let plugin = &tables["plugins"]["additionalProperties"]["properties"];
+    assert_eq!(plugin.as_object().unwrap().len(), 1);
+    assert!(!keys("stacks").contains(&"observe"));
     assert!(
         tables["politeness"]["properties"]["min-delay"]
             .get("default")

@@ -124,8 +124,8 @@ fn default_profile_writes_out_every_setting() {
     for (key, value) in default.as_object().unwrap() {
         let Some(table) = value.as_object().filter(|table| !table.is_empty()) else {
             // Written, an empty list of overrides would be in the way of the first that is added.
-            let expected =
-                key == "description" || !value.is_null() && key != "plugins" && key != "override";
+            let expected = key == "description"
+                || !value.is_null() && !["plugins", "tables", "override"].contains(&key.as_str());
             assert_eq!(written.contains_key(key), expected, "{key}");
             continue;
         };
@@ -156,6 +156,14 @@ fn every_default_equals_its_description() {
         &schema["$defs"]["PluginLimitsFile"],
         &limits,
         "/plugins/limits",
+        &mut seen,
+    );
+    let breaker = serde_json::to_value(opilio_profile::BreakerFile::default()).unwrap();
+    described(
+        &schema,
+        &schema["$defs"]["BreakerFile"],
+        &breaker,
+        "/plugins/breaker",
         &mut seen,
     );
     assert!(seen >= 50, "{seen}");

@@ -1,0 +1,157 @@
+//! What one call of a plugin may use, and what the host keeps for it.
+
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::byte_size::{ByteSize, SizeWritten};
+use crate::check::Part;
+use crate::count::CountWritten;
+use crate::duration::DurationWritten;
+
+/// What one call of a plugin may use, and what is kept for it. A call that wants more memory, time, output or fingerprint
+/// is a fault of the plugin; of everything else what is too much is dropped and counted.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub struct PluginLimitsFile {
+    /// Linear memory. Default `"64MiB"`: holds a large page several times over.
+    pub memory: SizeWritten,
+
+    /// Time. Default `"2s"`: a thousand times what a page takes.
+    pub time: DurationWritten,
+
+    /// What a call may return in all: links, fragments, reasons. Default `"16MiB"`: 6,000 links of 2 KiB and some.
+    pub output: SizeWritten,
+
+    /// Log lines. Default `"16KiB"`: enough to say what is wrong once.
+    pub log: SizeWritten,
+
+    /// Calls at the same time; more wait for one another. Default `"none"`: as many as there are lanes.
+    pub instances: CountWritten,
+
+    /// Links that are taken of one document, before repeats are removed.
+    /// No default: four times `limits.outlinks`, since many are repeats.
+    #[schemars(range(min = 1, max = 10_000_000))]
+    pub links: Option<u32>,
+
+    /// Fragments that are taken of one document. Default `6000`: a page of as many inline styles is made by a machine.
+    #[schemars(range(max = 1_000_000))]
+    pub fragments: u32,
+
+    /// Notes of one visit. Default `64`: what plugins have to say to each other.
+    #[schemars(range(max = 10_000))]
+    pub notes: u32,
+
+    /// One note, its name included. Default `"4KiB"`: notes stand in the archive, with every document.
+    pub note_size: SizeWritten,
+
+    /// Annotations of one visit. Default `32`: they stand on a line of the crawl log.
+    #[schemars(range(max = 1_000))]
+    pub annotations: u32,
+
+    /// Names of the plugin's own counters; what comes after them is counted as `other`. Default `64`: they stand in
+    /// reports.
+    #[schemars(range(max = 10_000))]
+    pub counters: u32,
+
+    /// Values that are kept of a plugin with one URI, and with one site. Default `16`: each is read and written with
+    /// every visit.
+    #[schemars(range(max = 1_000))]
+    pub kept_values: u32,
+
+    /// One value kept with a URI. Default `"1KiB"`: ten million URIs make 10 GiB of it.
+    pub uri_value: SizeWritten,
+
+    /// One value kept with a site. Default `"4KiB"`: there are fewer sites than URIs.
+    pub site_value: SizeWritten,
+
+    /// A change evaluator's fingerprint of one version. Default `"4KiB"`: it is kept with every URI.
+    pub fingerprint: SizeWritten,
+
+    /// What an observer hands itself from batch to batch. Default `"1MiB"`: it is written after each.
+    pub observer_memory: SizeWritten,
+}
+
+/// What one call of a plugin may use, and what is kept for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PluginLimits {
+    /// Linear memory.
+    pub memory: ByteSize,
+    /// Wall-clock time; longer than zero.
+    pub time: Duration,
+    /// What it returns in all.
+    pub output: ByteSize,
+    /// Log lines; the rest is dropped and counted.
+    pub log: ByteSize,
+    /// Calls at the same time; none: as many as there are lanes.
+    pub instances: Option<u64>,
+    /// Links taken of one document before repeats are removed; none: it follows [`crate::Limits::outlinks`].
+    pub links: Option<u32>,
+    /// Fragments taken of one document.
+    pub fragments: u32,
+    /// Notes of one visit.
+    pub notes: u32,
+    /// One note, its name included.
+    pub note_size: ByteSize,
+    /// Annotations of one visit.
+    pub annotations: u32,
+    /// Names of its own counters.
+    pub counters: u32,
+    /// Values kept with one URI, and with one site.
+    pub kept_values: u32,
+    /// One value kept with a URI.
+    pub uri_value: ByteSize,
+    /// One value kept with a site.
+    pub site_value: ByteSize,
+    /// A change evaluator's fingerprint.
+    pub fingerprint: ByteSize,
+    /// What an observer hands itself from batch to batch.
+    pub observer_memory: ByteSize,
+}
+
+impl Default for PluginLimitsFile {
+    fn default() -> Self {
+        Self {
+            memory: "64MiB".into(),
+            time: "2s".into(),
+            output: "16MiB".into(),
+            log: "16KiB".into(),
+            instances: "none".into(),
+            links: None,
+            fragments: 6000,
+            notes: 64,
+            note_size: "4KiB".into(),
+            annotations: 32,
+            counters: 64,
+            kept_values: 16,
+            uri_value: "1KiB".into(),
+            site_value: "4KiB".into(),
+            fingerprint: "4KiB".into(),
+            observer_memory: "1MiB".into(),
+        }
+    }
+}
+
+impl PluginLimitsFile {
+    pub(crate) fn check(&self, mut part: Part<'_, '_>) -> PluginLimits {
+        PluginLimits {
+            memory: part.positive_size("memory", &self.memory),
+            time: part.positive_duration("time", &self.time),
+            output: part.positive_size("output", &self.output),
+            log: part.size("log", &self.log),
+            instances: part.count_limit("instances", &self.instances),
+            links: self.links,
+            fragments: self.fragments,
+            notes: self.notes,
+            note_size: part.size("note-size", &self.note_size),
+            annotations: self.annotations,
+            counters: self.counters,
+            kept_values: self.kept_values,
+            uri_value: part.size("uri-value", &self.uri_value),
+            site_value: part.size("site-value", &self.site_value),
+            fingerprint: part.size("fingerprint", &self.fingerprint),
+            observer_memory: part.size("observer-memory", &self.observer_memory),
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! `[override.plugins.NAME.settings]`: settings of plugins that differ from site to site. What a plugin's own settings may be,
+//! its schema says; here is known what the overrides say, and what comes of it.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashMap};
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use crate::needed::{Needed, needed};
+use crate::overrides::merge;
+use crate::plugins::PluginFile;
+use crate::shape::Shape;
+use crate::stacks::{StacksFile, Stage};
+
+/// What overrides say of plugins' settings, for what they match.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub struct PluginSettings {
+    said: BTreeMap<String, Value>,
+}
+
+/// What one override says of a plugin.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct PluginOverrideFile {
+    pub(crate) settings: Map<String, Value>,
+}
+
+impl PluginSettings {
+    /// Of what is left of overrides: `{"NAME": {"settings": {…}}}`.
+    pub(crate) fn of(plugins: Option<&Value>) -> Self {
+        let tables = plugins.and_then(Value::as_object).into_iter().flatten();
+        let said = tables.filter_map(|(name, table)| {
+            let settings = table.get("settings")?;
+            Some((name.clone(), settings.clone()))
+        });
+        Self {
+            said: said.collect(),
+        }
+    }
+
+    /// Nothing is said of any plugin.
+    pub fn is_empty(&self) -> bool {
+        self.said.is_empty()
+    }
+
+    /// The plugins of which something is said, by name.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.said.keys().map(String::as_str)
+    }
+
+    /// What a plugin's settings are with what is said here: key by key, lists whole. None where nothing is said of it.
+    pub fn over(&self, instance: &str, settings: &Value) -> Option<Value> {
+        let said = self.said.get(instance)?;
+        let mut settings = settings.clone();
+        merge(&mut settings, said);
+        Some(settings)
+    }
+}
+
+/// Settings of a plugin, checked against its schema, the schema's defaults filled in: for settings that come from no profile,
+/// or from several of its tables.
+///
+/// # Errors
+/// What is wrong with them, a fragment each; or with the schema.
+pub fn complete_settings(schema: &Value, mut settings: Value) -> Result<Value, Vec<String>> {
+    let shape = Shape::new(schema).map_err(|problem| vec![problem])?;
+    shape.fill_in(&mut settings);
+    let problems = shape.problems(&settings);
+    if problems.is_empty() {
+        Ok(settings)
+    } else {
+        Err(problems)
+    }
+}
+
+/// The earliest stage at which each plugin needs its settings, by what stacks and guards it stands in.
+pub(crate) fn earliest<'n>(
+    base: &'n StacksFile,
+    added: impl Iterator<Item = (&'n str, &'n String)>,
+    plugins: &'n BTreeMap<String, PluginFile>,
+) -> HashMap<&'n str, Needed> {
+    let mut earliest: HashMap<&str, Needed> = HashMap::new();
+    let mut at = |name: &'n str, stage: Needed| {
+        let known = earliest.entry(name).or_insert(stage);
+        *known = stage.min(*known);
+    };
+    let of_stage = |stage: &str| needed(&format!("/stacks/{stage}"));
+    for stage in Stage::ALL {
+        for name in base.named(stage.key()).into_iter().flatten() {
+            at(name, of_stage(stage.key()));
+        }
+    }
+    for (stage, name) in added {
+        at(name, of_stage(stage));
+    }
+    // Filters have none of their own, so one step is all.
+    let wards: Vec<(&str, Needed)> = plugins
+        .iter()
+        .filter_map(|(name, file)| Some((file, *earliest.get(name.as_str())?)))
+        .flat_map(|(file, stage)| {
+            file.filters
+                .iter()
+                .map(move |filter| (filter.as_str(), stage))
+        })
+        .collect();
+    for (filter, stage) in wards {
+        let known = earliest.entry(filter).or_insert(stage);
+        *known = stage.min(*known);
+    }
+    earliest
+}
+
+/// The schema of `[override.plugins]`.
+pub(crate) struct PluginsOverride;
+
+impl JsonSchema for PluginsOverride {
+    fn schema_name() -> Cow<'static, str> {
+        "PluginsOverride".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "Settings of plugins, by their names: those that the plugin lets be overridden.",
+            "type": "object",
+            "additionalProperties": json!({
+                "type": "object",
+                "properties": { "settings": {
+                    "description": "Key by key instead of the plugin's own; lists whole.",
+                    "type": "object",
+                } },
+                "additionalProperties": false,
+            }),
+        })
+    }
+}

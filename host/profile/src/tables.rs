@@ -1,0 +1,136 @@
+//! `[tables.NAME]`: lists that the host holds for plugins, and reads anew while the crawl runs.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::check::{Part, quote};
+use crate::component::is_plugin_name;
+use crate::duration::DurationWritten;
+
+/// A list that plugins look things up in, under the table's name. It stands in a file, which may have millions of rows and
+/// is read again when it changes, or here. A row is a line: a key, and behind a tab a value for plugins that want one.
+/// Empty lines and lines that begin with `#` are none.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct TableFile {
+    /// What its keys are.
+    pub kind: TableKind,
+
+    /// The file, relative to the profile. No default: the rows stand here.
+    #[serde(default)]
+    #[schemars(extend("examples" = ["blocked.txt"]))]
+    pub file: Option<String>,
+
+    /// The rows, each as a line of a file would have it. Default `[]`: they stand in a file.
+    #[serde(default)]
+    pub rows: Vec<String>,
+
+    /// How often the file is looked at; `"none"` for never. Default `"10s"`: a list that an operator changes holds at once,
+    /// as operators count.
+    #[serde(default = "reload")]
+    pub reload: DurationWritten,
+}
+
+/// What the keys of a table are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum TableKind {
+    /// SURT prefixes, such as `http://(org,example,`, or URIs that imply one. The longest that a URI begins with is its row.
+    SurtPrefixes,
+    /// Regular expressions. The first that is found in a text is its row.
+    Regexes,
+    /// Any texts. The one that is equal is the row.
+    KeyValues,
+}
+
+/// A list that the host holds for plugins.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Table {
+    /// What its keys are.
+    pub kind: TableKind,
+    /// Where its rows stand.
+    pub source: TableSource,
+    /// How often its file is looked at; none: it is read once.
+    pub reload: Option<Duration>,
+}
+
+/// Where the rows of a table stand.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TableSource {
+    /// In a file, absolute or relative to the current folder.
+    File(PathBuf),
+    /// In the profile.
+    Rows(Vec<String>),
+}
+
+fn reload() -> DurationWritten {
+    "10s".into()
+}
+
+impl TableKind {
+    /// The word for it in profiles.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::SurtPrefixes => "surt-prefixes",
+            Self::Regexes => "regexes",
+            Self::KeyValues => "key-values",
+        }
+    }
+}
+
+pub(crate) fn check_all(
+    files: &BTreeMap<String, TableFile>,
+    mut part: Part<'_, '_>,
+    base: &Path,
+) -> BTreeMap<String, Table> {
+    let mut tables = BTreeMap::new();
+    for (name, file) in files {
+        if !is_plugin_name(name) {
+            part.refuse_key(
+                name,
+                format!("not the name of a table: {}", quote(name)),
+                "use lower-case words joined by hyphens, such as \"blocked-sites\"",
+            );
+        }
+        tables.insert(name.clone(), file.check(part.part(name), base));
+    }
+    tables
+}
+
+impl TableFile {
+    fn check(&self, mut part: Part<'_, '_>, base: &Path) -> Table {
+        let reload = part.duration_limit("reload", &self.reload);
+        let source = match &self.file {
+            Some(file) => {
+                if file.is_empty() || file.contains('\0') {
+                    let problem = format!("not a file: {}", quote(file));
+                    part.refuse("file", problem, "write a path such as \"blocked.txt\"");
+                }
+                if !self.rows.is_empty() {
+                    part.refuse(
+                        "rows",
+                        "the rows stand in a file already".to_owned(),
+                        "remove rows, or file",
+                    );
+                }
+                TableSource::File(base.join(file))
+            }
+            None => TableSource::Rows(self.rows.clone()),
+        };
+        if self.file.is_none() && self.rows.is_empty() {
+            part.refuse_whole(
+                "the table has neither a file nor rows".to_owned(),
+                "write file = \"blocked.txt\"",
+            );
+        }
+        Table {
+            kind: self.kind,
+            source,
+            reload,
+        }
+    }
+}
