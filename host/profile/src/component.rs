@@ -361,6 +361,8 @@ fn is_digest(digest: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
     use super::*;
 
     const DIGEST: &str = "sha256:9da5b3ad9d659c648084c39cfa0d512288d26a2145949795e1daafc3d4deb05e";

@@ -35,8 +35,11 @@ pub struct About {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AboutProblem {
-    /// Not WebAssembly at all, or cut short.
-    #[error("not a whole WebAssembly file: {0}")]
+    /// Something else.
+    #[error("no WebAssembly: it does not begin as such a file does")]
+    NotWasm,
+    /// Cut short or damaged.
+    #[error("truncated or damaged: {0}")]
     Malformed(String),
     /// A core module; its author has left out a step.
     #[error("a core module, not a component: make one of it with `wasm-tools component new`")]
@@ -51,6 +54,9 @@ impl About {
     pub fn read(component: &[u8]) -> Result<Self, AboutProblem> {
         let malformed =
             |problem: wasmparser::BinaryReaderError| AboutProblem::Malformed(problem.to_string());
+        if !component.starts_with(b"\0asm") {
+            return Err(AboutProblem::NotWasm);
+        }
         let mut about = About::default();
         // Components hold modules and components of their own; what those say is not said of this one.
         let mut depth = 0_usize;
@@ -111,6 +117,8 @@ impl About {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
     use super::*;
 
     #[test]
@@ -152,9 +160,10 @@ mod tests {
             problem(b"\0asm\x01\0\0\0"),
             AboutProblem::CoreModule
         ));
-        for bytes in [b"<!doctype html>".as_slice(), b"", &html[..html.len() / 2]] {
-            let problem = problem(bytes);
-            assert!(matches!(problem, AboutProblem::Malformed(_)), "{problem}");
+        for bytes in [b"<!doctype html>".as_slice(), b""] {
+            assert!(matches!(problem(bytes), AboutProblem::NotWasm));
         }
+        let cut = problem(&html[..html.len() / 2]);
+        assert!(matches!(cut, AboutProblem::Malformed(_)), "{cut}");
     }
 }

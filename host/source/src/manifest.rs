@@ -233,6 +233,8 @@ fn short(mut text: String) -> String {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
     use serde_json::{Value, json};
 
     use super::*;

@@ -61,7 +61,7 @@ pub enum RegistryError {
     )]
     Unreachable {
         /// What was wanted.
-        image: Image,
+        image: Box<Image>,
         /// What happened.
         problem: String,
     },
@@ -69,7 +69,7 @@ pub enum RegistryError {
     #[error("{image} is refused ({told}): {remedy}")]
     Denied {
         /// What was wanted.
-        image: Image,
+        image: Box<Image>,
         /// What the registry says.
         told: String,
         /// What to do.
@@ -79,7 +79,7 @@ pub enum RegistryError {
     #[error("{image} is not in its registry ({told}); check repository and {}", if image.digest().is_some() { "digest" } else { "tag" })]
     NotFound {
         /// What was wanted.
-        image: Image,
+        image: Box<Image>,
         /// What the registry says.
         told: String,
     },
@@ -89,7 +89,7 @@ pub enum RegistryError {
     )]
     Trouble {
         /// What was wanted.
-        image: Image,
+        image: Box<Image>,
         /// What the registry says.
         told: String,
     },
@@ -99,7 +99,7 @@ pub enum RegistryError {
     )]
     Unexpected {
         /// What was wanted.
-        image: Image,
+        image: Box<Image>,
         /// What was asked.
         request: &'static str,
         /// What the registry says.
@@ -111,7 +111,7 @@ pub enum RegistryError {
     )]
     Digest {
         /// What was wanted.
-        image: Image,
+        image: Box<Image>,
         /// Manifest or component.
         what: &'static str,
         /// What it should be.
@@ -125,7 +125,7 @@ pub enum RegistryError {
     )]
     Length {
         /// What was wanted.
-        image: Image,
+        image: Box<Image>,
         /// What the manifest says.
         expected: u64,
         /// What came; one past the limit when the rest was not waited for.
@@ -137,7 +137,7 @@ pub enum RegistryError {
     )]
     TooLong {
         /// What was wanted.
-        image: Image,
+        image: Box<Image>,
         /// Of what.
         what: &'static str,
         /// How many are read.
@@ -147,7 +147,7 @@ pub enum RegistryError {
     #[error("{image} cannot be used: {problem}")]
     Manifest {
         /// What was wanted.
-        image: Image,
+        image: Box<Image>,
         /// Why not.
         problem: ManifestProblem,
     },
@@ -163,7 +163,7 @@ pub enum RegistryError {
     #[error("{image} names no tag: say what to call it, such as oci://{}/{}:1.0", image.registry(), image.repository())]
     NoTag {
         /// The name.
-        image: Image,
+        image: Box<Image>,
     },
     /// The file with credentials cannot be used.
     #[error("credentials for {registry} cannot be had: {problem}")]
@@ -217,7 +217,7 @@ pub(crate) fn push(
     now: Timestamp,
 ) -> Result<Pushed, RegistryError> {
     if image.tag().is_none() {
-        let image = image.clone();
+        let image = Box::new(image.clone());
         return Err(RegistryError::NoTag { image });
     }
     let about = About::read(component).map_err(|problem| RegistryError::NotAComponent {
@@ -244,7 +244,7 @@ pub(crate) fn push(
 }
 
 async fn fetch_manifest(connection: &mut Connection<'_>) -> Result<Meaning, RegistryError> {
-    let image = connection.image().clone();
+    let image = Box::new(connection.image().clone());
     let name = image.digest().or(image.tag()).unwrap_or_default();
     let url = connection.url(&format!("manifests/{name}"));
     let ask = Ask::new(Method::GET, url, "a manifest").header(ACCEPT, MANIFEST);
@@ -275,7 +275,7 @@ async fn fetch_layer(
     connection: &mut Connection<'_>,
     layer: Layer,
 ) -> Result<Vec<u8>, RegistryError> {
-    let image = connection.image().clone();
+    let image = Box::new(connection.image().clone());
     let url = connection.url(&format!("blobs/sha256:{}", layer.sha256));
     let ask = Ask::new(Method::GET, url, "a component");
     let response = connection.expect(&ask, &[StatusCode::OK]).await?;
@@ -322,7 +322,7 @@ async fn push_blob(
     let location = location.and_then(|location| begun.url().join(location.to_str().ok()?).ok());
     let Some(mut location) = location else {
         return Err(RegistryError::Unexpected {
-            image: connection.image().clone(),
+            image: Box::new(connection.image().clone()),
             request: "the beginning of an upload",
             told: "without saying where to".to_owned(),
         });

@@ -226,7 +226,7 @@ impl Sources {
                 Found::new(bytes, origin, component).pinned(terms)
             }
             Component::File { path, .. } if path.is_dir() => {
-                self.from_folder(path, component, terms, plugins_of)
+                self.in_folder(path, component, terms, plugins_of)
             }
             Component::File { path, .. } => read(path, component)?.pinned(terms),
             Component::Image { image, .. } => self.image(image, component, terms),
@@ -336,7 +336,7 @@ impl Sources {
         Ok(())
     }
 
-    fn from_folder(
+    fn in_folder(
         &self,
         path: &Path,
         component: &Component,

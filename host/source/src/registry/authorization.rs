@@ -119,7 +119,7 @@ impl Bearer {
         pushes: bool,
     ) -> Result<Authorization, RegistryError> {
         let denied = |told: String, remedy: String| RegistryError::Denied {
-            image: connection.image().clone(),
+            image: Box::new(connection.image().clone()),
             told,
             remedy,
         };
@@ -166,7 +166,7 @@ impl Bearer {
             let status = response.status();
             let told = format!("no token: {}", connection.told(response).await);
             if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS {
-                let image = connection.image().clone();
+                let image = Box::new(connection.image().clone());
                 return Err(RegistryError::Trouble { image, told });
             }
             return Err(denied(told, connection.remedy(pushes)));
@@ -178,7 +178,7 @@ impl Bearer {
         match answer.and_then(|answer| answer.token.or(answer.access_token)) {
             Some(token) => Ok(Authorization(format!("Bearer {token}"))),
             None => Err(RegistryError::Unexpected {
-                image: connection.image().clone(),
+                image: Box::new(connection.image().clone()),
                 request: "a token",
                 told: "without one".to_owned(),
             }),

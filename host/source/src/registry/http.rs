@@ -177,7 +177,7 @@ impl<'a> Connection<'a> {
         let (bytes, more) = self.bounded(response, max).await?;
         if more {
             return Err(RegistryError::TooLong {
-                image: self.image.clone(),
+                image: Box::new(self.image.clone()),
                 what,
                 max,
             });
@@ -222,14 +222,14 @@ impl<'a> Connection<'a> {
             innermost(&problem)
         };
         RegistryError::Unreachable {
-            image: self.image.clone(),
+            image: Box::new(self.image.clone()),
             problem,
         }
     }
 
     /// What an answer that was not hoped for means.
     async fn trouble(&self, ask: &Ask, response: Response) -> RegistryError {
-        let image = self.image.clone();
+        let image = Box::new(self.image.clone());
         let status = response.status();
         let wait = response.headers().get(RETRY_AFTER);
         let wait = wait.and_then(|wait| wait.to_str().ok()?.parse::<u64>().ok());

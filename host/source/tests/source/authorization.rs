@@ -1,0 +1,126 @@
+//! Who is let in, and who learns what.
+
+use crate::fixture::{Fixture, component};
+use crate::registry::{Guard, Registry};
+
+fn password(registry: &Registry, name: &str, password: &str) -> String {
+    let pair = data_encoding::BASE64.encode(format!("{name}:{password}").as_bytes());
+    format!(
+        r#"{{"auths":{{"{}":{{"auth":"{pair}"}}}}}}"#,
+        registry.host()
+    )
+}
+
+#[test]
+fn tokens_that_everybody_gets_are_got_without_credentials() {
+    let registry = Registry::open();
+    let fixture = Fixture::new();
+    fixture.push(&component("stories"), &registry.image("p:1"));
+    registry.guard(Guard::TokensForAll);
+    registry.asked();
+    let written = registry.image("p:1").to_string();
+    assert_eq!(
+        fixture.resolve(&written).unwrap().bytes,
+        component("stories")
+    );
+    let tokens: Vec<_> = registry.requests();
+    let scope = "GET /token?scope=repository%3Ap%3Apull&service=tests";
+    assert!(tokens.contains(&scope.to_owned()), "{tokens:?}");
+}
+
+#[test]
+fn a_password_is_given_for_a_token_and_a_token_for_each_thing_that_is_done() {
+    let registry = Registry::guarded(Guard::Tokens("author", "secret"));
+    let fixture = Fixture::with_credentials(&password(&registry, "author", "secret"));
+    fixture.push(&component("stories"), &registry.image("p:1"));
+    let asked = registry.asked();
+    let with = |start: &str| {
+        let found = asked.iter();
+        found
+            .filter_map(|asked| asked.authorization.as_deref())
+            .filter(|authorization| authorization.starts_with(start))
+            .count()
+    };
+    assert_eq!(
+        with("Basic"),
+        2,
+        "one token to look, one to write: {asked:?}"
+    );
+    assert!(with("Bearer token-for-pull,push") >= 4, "{asked:?}");
+    let to_token = asked
+        .iter()
+        .filter(|asked| asked.path.starts_with("/token"));
+    assert_eq!(to_token.count(), 2, "the password goes nowhere else");
+}
+
+#[test]
+fn a_refresh_token_is_given_for_a_token() {
+    let registry = Registry::guarded(Guard::TokensForRefresh("refresh"));
+    let credentials = format!(
+        r#"{{"auths":{{"{}":{{"identitytoken":"refresh"}}}}}}"#,
+        registry.host()
+    );
+    let fixture = Fixture::with_credentials(&credentials);
+    fixture.push(&component("stories"), &registry.image("p:1"));
+    let written = registry.image("p:1").to_string();
+    fixture.resolve(&written).unwrap();
+}
+
+#[test]
+fn a_registry_that_asks_for_a_password_gets_it() {
+    let registry = Registry::guarded(Guard::Basic("author", "secret"));
+    let fixture = Fixture::with_credentials(&password(&registry, "author", "secret"));
+    fixture.push(&component("stories"), &registry.image("p:1"));
+    let written = registry.image("p:1").to_string();
+    fixture.resolve(&written).unwrap();
+}
+
+#[test]
+fn whoever_is_refused_learns_what_to_do() {
+    let registry = Registry::guarded(Guard::Tokens("author", "secret"));
+    let written = registry.image("p:1").to_string();
+    let nobody = Fixture::new();
+    nobody.refused(&written, &["is refused", "DENIED", "--credentials"]);
+    let stranger = Fixture::with_credentials("{}");
+    let log_in = format!("docker login {}", registry.host());
+    stranger.refused(&written, &["is refused", &log_in]);
+    let wrong = Fixture::with_credentials(&password(&registry, "author", "guess"));
+    wrong.refused(&written, &["is refused", "do not suffice to read it"]);
+    registry.guard(Guard::Basic("author", "secret"));
+    nobody.refused(
+        &written,
+        &["UNAUTHORIZED authentication required", "--credentials"],
+    );
+    wrong.refused(&written, &["do not suffice"]);
+}
+
+#[test]
+fn what_strangers_write_does_not_reach_the_terminal_as_it_is() {
+    let registry = Registry::guarded(Guard::Tokens("author", "secret"));
+    let problem = Fixture::new().resolve(&registry.image("p:1").to_string());
+    let text = problem.unwrap_err().to_string();
+    assert!(text.contains("not [31m you"), "{text:?}");
+}
+
+#[test]
+fn a_file_of_credentials_that_cannot_be_read_is_told() {
+    let registry = Registry::guarded(Guard::Basic("author", "secret"));
+    let written = registry.image("p:1").to_string();
+    let broken = Fixture::with_credentials("auths: none");
+    broken.refused(
+        &written,
+        &["config.json is not as `docker login` writes it"],
+    );
+    let helper = Fixture::with_credentials(r#"{"credsStore":"no-such-helper-anywhere"}"#);
+    helper.refused(&written, &["the credential helper", "cannot be run"]);
+}
+
+#[test]
+fn a_realm_that_is_not_answered_from_is_told() {
+    let closed = Registry::open();
+    let realm = format!("http://{}/token", closed.host());
+    drop(closed);
+    let registry = Registry::guarded(Guard::TokensAt(realm));
+    let written = registry.image("p:1").to_string();
+    Fixture::new().refused(&written, &["cannot be reached"]);
+}

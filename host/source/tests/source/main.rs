@@ -1,0 +1,13 @@
+//! Components from everywhere: a registry of the tests' own on loopback, files, folders, and the store.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod fixture;
+mod registry;
+
+mod authorization;
+mod folders;
+mod pins;
+mod pulling;
+mod pushing;
+mod store;

@@ -1,0 +1,441 @@
+//! A registry on loopback that keeps to the distribution protocol, save where a test tells it not to. It keeps what is
+//! pushed in memory, and remembers who asked for what with which authorization.
+
+use std::collections::HashMap;
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::io;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
+
+use data_encoding::BASE64;
+use http_body_util::BodyExt;
+use hyper::body::{Body, Bytes, Frame, Incoming};
+use hyper::service::service_fn;
+use hyper::{Method, Request, Response, StatusCode};
+use hyper_util::rt::TokioIo;
+use opilio_profile::Image;
+use opilio_source::Sha256;
+
+use crate::fixture::image;
+
+/// A registry. It goes away with this.
+pub(crate) struct Registry {
+    state: Arc<State>,
+    _runtime: tokio::runtime::Runtime,
+}
+
+struct State {
+    /// `127.0.0.1:PORT`.
+    host: String,
+    kept: Mutex<Kept>,
+}
+
+#[derive(Default)]
+struct Kept {
+    blobs: HashMap<String, Bytes>,
+    /// By repository and tag or digest.
+    manifests: HashMap<(String, String), Bytes>,
+    asked: Vec<Asked>,
+    guard: Guard,
+    trouble: Option<Trouble>,
+    tokens: u32,
+}
+
+/// A request that was made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Asked {
+    pub(crate) method: Method,
+    pub(crate) path: String,
+    pub(crate) authorization: Option<String>,
+}
+
+/// Who may come in.
+#[derive(Clone, Default)]
+pub(crate) enum Guard {
+    /// Everybody.
+    #[default]
+    Open,
+    /// Whoever knows name and password, asked for at every request.
+    Basic(&'static str, &'static str),
+    /// Whoever has a token for what is wanted, which everybody gets for reading.
+    TokensForAll,
+    /// Whoever has a token for what is wanted, which is given for name and password.
+    Tokens(&'static str, &'static str),
+    /// The same, for a refresh token.
+    TokensForRefresh(&'static str),
+    /// Tokens are elsewhere, at this address.
+    TokensAt(String),
+}
+
+/// What goes wrong.
+#[derive(Clone, Debug)]
+pub(crate) enum Trouble {
+    /// Manifests are answered with this.
+    Manifest(StatusCode, String),
+    /// The manifest is another than its digest says.
+    OtherManifest,
+    /// Manifests never end.
+    EndlessManifest,
+    /// Blobs come with a byte changed.
+    OtherBlob,
+    /// Blobs come to an end too early.
+    TornBlob,
+    /// Blobs never end.
+    EndlessBlob,
+    /// Blobs are answered with this.
+    Blob(StatusCode),
+    /// Blobs are at this address, followed by the digest.
+    BlobsAt(String),
+    /// Everything is somewhere else, for ever.
+    Circle,
+    /// Uploads go to this address.
+    UploadsAt(String),
+    /// Uploads are answered with this.
+    Upload(StatusCode, String),
+}
+
+/// A body in pieces, the last of which may be an error; endless where it repeats.
+struct Pieces {
+    pieces: VecDeque<io::Result<Bytes>>,
+    repeat: Option<Bytes>,
+    is_flushed: bool,
+}
+
+impl Body for Pieces {
+    type Data = Bytes;
+    type Error = io::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
+        // What went before is sent before the connection breaks.
+        if matches!(self.pieces.front(), Some(Err(_))) && !self.is_flushed {
+            self.is_flushed = true;
+            context.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        let next = self.pieces.pop_front();
+        let next = next.or_else(|| self.repeat.clone().map(Ok));
+        Poll::Ready(next.map(|piece| piece.map(Frame::data)))
+    }
+}
+
+impl Registry {
+    /// A registry that everybody may read and write.
+    pub(crate) fn open() -> Self {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()
+            .unwrap();
+        let listener = runtime
+            .block_on(tokio::net::TcpListener::bind("127.0.0.1:0"))
+            .unwrap();
+        let state = Arc::new(State {
+            host: listener.local_addr().unwrap().to_string(),
+            kept: Mutex::default(),
+        });
+        runtime.spawn(serve(listener, state.clone()));
+        Self {
+            state,
+            _runtime: runtime,
+        }
+    }
+
+    /// One that lets in only some.
+    pub(crate) fn guarded(guard: Guard) -> Self {
+        let registry = Self::open();
+        registry.guard(guard);
+        registry
+    }
+
+    pub(crate) fn guard(&self, guard: Guard) {
+        self.state.kept.lock().unwrap().guard = guard;
+    }
+
+    pub(crate) fn trouble(&self, trouble: Trouble) {
+        self.state.kept.lock().unwrap().trouble = Some(trouble);
+    }
+
+    pub(crate) fn recover(&self) {
+        self.state.kept.lock().unwrap().trouble = None;
+    }
+
+    /// `127.0.0.1:PORT`.
+    pub(crate) fn host(&self) -> &str {
+        &self.state.host
+    }
+
+    /// The image of this name here, such as `plugins/stories:1.0`.
+    pub(crate) fn image(&self, name: &str) -> Image {
+        image(&format!("oci://{}/{name}", self.host()))
+    }
+
+    /// Puts something there without a request.
+    pub(crate) fn put_manifest(&self, repository: &str, name: &str, manifest: &str) {
+        let mut kept = self.state.kept.lock().unwrap();
+        let bytes = Bytes::from(manifest.to_owned());
+        kept.manifests
+            .insert((repository.to_owned(), name.to_owned()), bytes);
+    }
+
+    /// Everything that was asked since the last time.
+    pub(crate) fn asked(&self) -> Vec<Asked> {
+        std::mem::take(&mut self.state.kept.lock().unwrap().asked)
+    }
+
+    /// The same, as `GET path` alone.
+    pub(crate) fn requests(&self) -> Vec<String> {
+        self.asked()
+            .into_iter()
+            .map(|asked| format!("{} {}", asked.method, asked.path))
+            .collect()
+    }
+}
+
+async fn serve(listener: tokio::net::TcpListener, state: Arc<State>) {
+    while let Ok((stream, _)) = listener.accept().await {
+        let state = state.clone();
+        tokio::spawn(async move {
+            let service = service_fn(move |request| {
+                let state = state.clone();
+                async move { Ok::<_, Infallible>(state.answer(request).await) }
+            });
+            let connection = hyper::server::conn::http1::Builder::new();
+            // Torn bodies and clients that have seen enough end connections; that is the test.
+            let _ = connection
+                .serve_connection(TokioIo::new(stream), service)
+                .await;
+        });
+    }
+}
+
+impl State {
+    async fn answer(&self, request: Request<Incoming>) -> Response<Pieces> {
+        let (head, body) = request.into_parts();
+        let body = body.collect().await.map(|body| body.to_bytes());
+        let authorization = head.headers.get("authorization");
+        let authorization = authorization.map(|value| value.to_str().unwrap().to_owned());
+        let mut kept = self.kept.lock().unwrap();
+        kept.asked.push(Asked {
+            method: head.method.clone(),
+            path: head.uri.to_string(),
+            authorization: authorization.clone(),
+        });
+        let body = body.unwrap_or_default();
+        let query = head.uri.query().unwrap_or_default();
+        let query: HashMap<String, String> = url::form_urlencoded::parse(query.as_bytes())
+            .into_owned()
+            .collect();
+        let path = head.uri.path();
+        if path == "/token" {
+            return kept.token(&query, &body, authorization.as_deref());
+        }
+        if let Some(Trouble::Circle) = kept.trouble {
+            return redirect(&format!("http://{}{path}", self.host));
+        }
+        if let Some(refusal) = kept.refusal(&head.method, authorization.as_deref(), &self.host) {
+            return refusal;
+        }
+        let Some((repository, kind, name)) = parts(path) else {
+            return whole(StatusCode::NOT_FOUND, "");
+        };
+        match (head.method, kind) {
+            (Method::GET, "manifests") => kept.manifest(repository, name),
+            (Method::PUT, "manifests") => {
+                kept.manifests
+                    .insert((repository.to_owned(), name.to_owned()), body.clone());
+                let digest = format!("sha256:{}", Sha256::of(&body));
+                kept.manifests.insert((repository.to_owned(), digest), body);
+                whole(StatusCode::CREATED, "")
+            }
+            (Method::HEAD, "blobs") => match kept.blobs.contains_key(name) {
+                true => whole(StatusCode::OK, ""),
+                false => whole(StatusCode::NOT_FOUND, ""),
+            },
+            (Method::GET, "blobs") => kept.blob(name),
+            (Method::POST, "blobs") => {
+                if let Some(Trouble::Upload(status, text)) = &kept.trouble {
+                    return whole(*status, text);
+                }
+                let location = match &kept.trouble {
+                    Some(Trouble::UploadsAt(address)) => address.clone(),
+                    // Relative, and with a query of its own: both are allowed.
+                    _ => format!("/v2/{repository}/blobs/uploads/1?state=begun"),
+                };
+                let mut answer = whole(StatusCode::ACCEPTED, "");
+                answer
+                    .headers_mut()
+                    .insert("location", location.parse().unwrap());
+                answer
+            }
+            (Method::PUT, "blobs") => {
+                let digest = &query["digest"];
+                assert_eq!(*digest, format!("sha256:{}", Sha256::of(&body)));
+                kept.blobs.insert(digest.clone(), body);
+                whole(StatusCode::CREATED, "")
+            }
+            _ => whole(StatusCode::METHOD_NOT_ALLOWED, ""),
+        }
+    }
+}
+
+impl Kept {
+    fn manifest(&self, repository: &str, name: &str) -> Response<Pieces> {
+        match &self.trouble {
+            Some(Trouble::Manifest(status, text)) => return whole(*status, text),
+            Some(Trouble::EndlessManifest) => return endless(),
+            _ => {}
+        }
+        let key = (repository.to_owned(), name.to_owned());
+        let Some(manifest) = self.manifests.get(&key) else {
+            let text = r#"{"errors":[{"code":"MANIFEST_UNKNOWN","message":"manifest unknown"}]}"#;
+            return whole(StatusCode::NOT_FOUND, text);
+        };
+        let digest = format!("sha256:{}", Sha256::of(manifest));
+        let text = match &self.trouble {
+            Some(Trouble::OtherManifest) => [manifest, b" ".as_slice()].concat(),
+            _ => manifest.to_vec(),
+        };
+        let mut answer = whole(StatusCode::OK, text);
+        let headers = answer.headers_mut();
+        headers.insert("docker-content-digest", digest.parse().unwrap());
+        answer
+    }
+
+    fn blob(&self, digest: &str) -> Response<Pieces> {
+        let Some(blob) = self.blobs.get(digest) else {
+            return whole(StatusCode::NOT_FOUND, "");
+        };
+        match &self.trouble {
+            Some(Trouble::Blob(status)) => whole(*status, ""),
+            Some(Trouble::BlobsAt(address)) => redirect(&format!("{address}{digest}")),
+            Some(Trouble::EndlessBlob) => endless(),
+            Some(Trouble::OtherBlob) => {
+                let mut other = blob.to_vec();
+                other[8] ^= 1;
+                whole(StatusCode::OK, other)
+            }
+            Some(Trouble::TornBlob) => {
+                let half = blob.slice(..blob.len() / 2);
+                let torn = io::Error::new(io::ErrorKind::ConnectionReset, "torn");
+                let mut answer = Response::new(Pieces {
+                    pieces: [Ok(half), Err(torn)].into(),
+                    repeat: None,
+                    is_flushed: false,
+                });
+                let length = blob.len().to_string().parse().unwrap();
+                answer.headers_mut().insert("content-length", length);
+                answer
+            }
+            _ => whole(StatusCode::OK, blob.clone()),
+        }
+    }
+
+    /// The answer to those who may not.
+    fn refusal(
+        &self,
+        method: &Method,
+        authorization: Option<&str>,
+        host: &str,
+    ) -> Option<Response<Pieces>> {
+        let action = match *method {
+            Method::GET | Method::HEAD => "pull",
+            _ => "pull,push",
+        };
+        let (expected, challenge) = match &self.guard {
+            Guard::Open => return None,
+            Guard::Basic(name, password) => {
+                let pair = BASE64.encode(format!("{name}:{password}").as_bytes());
+                (format!("Basic {pair}"), "Basic realm=\"tests\"".to_owned())
+            }
+            Guard::TokensAt(realm) => (String::new(), format!("Bearer realm=\"{realm}\"")),
+            _ => (
+                format!("Bearer token-for-{action}"),
+                format!(
+                    "Bearer realm=\"http://{host}/token\",service=\"tests\",scope=\"repository:p:{action}\""
+                ),
+            ),
+        };
+        let is_enough =
+            |given: &str| given == expected || given.starts_with(&format!("{expected},"));
+        if authorization.is_some_and(is_enough) {
+            return None;
+        }
+        let text = r#"{"errors":[{"code":"UNAUTHORIZED","message":"authentication required"}]}"#;
+        let mut answer = whole(StatusCode::UNAUTHORIZED, text);
+        let headers = answer.headers_mut();
+        headers.insert("www-authenticate", challenge.parse().unwrap());
+        Some(answer)
+    }
+
+    fn token(
+        &mut self,
+        query: &HashMap<String, String>,
+        body: &[u8],
+        authorization: Option<&str>,
+    ) -> Response<Pieces> {
+        let form: HashMap<String, String> =
+            url::form_urlencoded::parse(body).into_owned().collect();
+        let knows = match &self.guard {
+            Guard::TokensForAll => query["scope"].ends_with(":pull"),
+            Guard::Tokens(name, password) => {
+                let pair = BASE64.encode(format!("{name}:{password}").as_bytes());
+                authorization == Some(&format!("Basic {pair}"))
+            }
+            Guard::TokensForRefresh(token) => {
+                form.get("refresh_token").map(String::as_str) == Some(token)
+                    && form.get("grant_type").map(String::as_str) == Some("refresh_token")
+            }
+            _ => false,
+        };
+        if !knows {
+            let text = r#"{"errors":[{"code":"DENIED","message":"not\u001b[31m you"}]}"#;
+            return whole(StatusCode::UNAUTHORIZED, text);
+        }
+        self.tokens += 1;
+        let scope = query.get("scope").or(form.get("scope")).unwrap();
+        let action = scope.rsplit(':').next().unwrap();
+        let token = format!(r#"{{"token":"token-for-{action}","expires_in":60}}"#);
+        whole(StatusCode::OK, token)
+    }
+}
+
+/// Repository, kind and name of `/v2/REPOSITORY/KIND/NAME`.
+fn parts(path: &str) -> Option<(&str, &str, &str)> {
+    let rest = path.strip_prefix("/v2/")?;
+    ["manifests", "blobs"].into_iter().find_map(|kind| {
+        let (repository, name) = rest.split_once(&format!("/{kind}/"))?;
+        Some((repository, kind, name))
+    })
+}
+
+fn whole(status: StatusCode, body: impl AsRef<[u8]>) -> Response<Pieces> {
+    let body = Bytes::copy_from_slice(body.as_ref());
+    let length = body.len().to_string().parse().unwrap();
+    let mut answer = Response::new(Pieces {
+        pieces: [Ok(body)].into(),
+        repeat: None,
+        is_flushed: false,
+    });
+    *answer.status_mut() = status;
+    answer.headers_mut().insert("content-length", length);
+    answer
+}
+
+fn endless() -> Response<Pieces> {
+    Response::new(Pieces {
+        pieces: VecDeque::new(),
+        repeat: Some(Bytes::from_static(&[b' '; 64 << 10])),
+        is_flushed: false,
+    })
+}
+
+fn redirect(to: &str) -> Response<Pieces> {
+    let mut answer = whole(StatusCode::TEMPORARY_REDIRECT, "");
+    answer.headers_mut().insert("location", to.parse().unwrap());
+    answer
+}

@@ -1,0 +1,156 @@
+//! What is kept, for how long, and what others may do meanwhile.
+
+use jiff::SignedDuration;
+use opilio_source::{Blobs, Prune, Sha256, Store};
+
+use crate::fixture::{Fixture, component, now, sentence};
+use crate::registry::Registry;
+
+/// Images of a store as text, by component.
+fn images(store: &Store) -> Vec<(Sha256, Vec<String>)> {
+    let list = store.list().unwrap();
+    let names = |kept: &opilio_source::Kept| kept.images.iter().map(ToString::to_string).collect();
+    list.iter().map(|kept| (kept.sha256, names(kept))).collect()
+}
+
+#[test]
+fn a_store_says_what_it_has_and_who_names_it() {
+    let registry = Registry::open();
+    let fixture = Fixture::new();
+    let (one, two) = (registry.image("p:1"), registry.image("p:latest"));
+    let pushed = fixture.push(&component("stories"), &one);
+    fixture.push(&component("stories"), &two);
+    fixture.resolve(&one.to_string()).unwrap();
+    fixture.resolve(&two.to_string()).unwrap();
+    let store = fixture.sources.store();
+    let names = vec![one.to_string(), two.to_string()];
+    assert_eq!(images(store), [(pushed.sha256, names)]);
+    let list = store.list().unwrap();
+    assert_eq!(list[0].bytes, component("stories").len() as u64);
+    assert_eq!((list[0].added, list[0].used), (now(), now()));
+}
+
+#[test]
+fn pruning_removes_what_nobody_names_and_nothing_else() {
+    let registry = Registry::open();
+    let fixture = Fixture::new();
+    let image = registry.image("p:latest");
+    let one = fixture.push(&component("one"), &image);
+    fixture.resolve(&image.to_string()).unwrap();
+    let two = fixture.push(&component("two"), &image);
+    fixture.resolve(&image.to_string()).unwrap();
+    let store = fixture.sources.store();
+    fixture.file("store/components/.partial-x", b"half");
+
+    let would = store
+        .prune(
+            Prune {
+                dry_run: true,
+                ..Prune::default()
+            },
+            now(),
+        )
+        .unwrap();
+    assert_eq!(would.components.len(), 1);
+    assert_eq!(would.components[0].sha256, one.sha256);
+    assert_eq!(would.partial.len(), 1);
+    assert_eq!(store.list().unwrap().len(), 2);
+
+    assert_eq!(store.prune(Prune::default(), now()).unwrap(), would);
+    assert_eq!(images(store), [(two.sha256, vec![image.to_string()])]);
+    let nothing = store.prune(Prune::default(), now()).unwrap();
+    assert_eq!(nothing, opilio_source::Pruned::default());
+}
+
+#[test]
+fn pruning_by_age_spares_what_is_used_and_what_jobs_began_with() {
+    let registry = Registry::open();
+    let fixture = Fixture::new();
+    let image = registry.image("p:1");
+    fixture.push(&component("one"), &image);
+    let written = image.to_string();
+    let reference = opilio_profile::Component::parse(&written, "".as_ref()).unwrap();
+    let frozen = fixture.resolve(&written).unwrap().frozen(&reference);
+    let job = fixture.folder.path().join("job");
+    std::fs::create_dir(&job).unwrap();
+    fixture.sources.begun(&job, [&frozen]).unwrap();
+    let store = fixture.sources.store();
+    let month = Prune {
+        unused_for: Some(SignedDuration::from_hours(30 * 24)),
+        dry_run: false,
+    };
+    let later = now() + SignedDuration::from_hours(31 * 24);
+    assert_eq!(store.prune(month, now()).unwrap().components, []);
+    assert_eq!(store.prune(month, later).unwrap().components, []);
+    assert_eq!(store.list().unwrap()[0].jobs, [job.clone()]);
+    std::fs::remove_dir(&job).unwrap();
+    assert_eq!(store.prune(month, later).unwrap().components.len(), 1);
+    assert_eq!(images(store), []);
+}
+
+#[test]
+fn a_damaged_component_is_pulled_again() {
+    let registry = Registry::open();
+    let fixture = Fixture::new();
+    let image = registry.image("p:1");
+    let pushed = fixture.push(&component("stories"), &image);
+    fixture.resolve(&image.to_string()).unwrap();
+    let path = format!("store/components/{}.wasm", pushed.sha256);
+    fixture.file(&path, b"rotten");
+    let found = fixture.resolve(&pushed.image.to_string()).unwrap();
+    assert_eq!(found.bytes, component("stories"));
+    let again = fixture.sources.store().get(pushed.sha256).unwrap();
+    assert_eq!(again.unwrap(), component("stories"));
+}
+
+#[test]
+fn an_index_that_cannot_be_understood_is_told_and_left_alone() {
+    let registry = Registry::open();
+    let fixture = Fixture::new();
+    let image = registry.image("p:1");
+    fixture.push(&component("stories"), &image);
+    let written = image.to_string();
+    fixture.file("store/index.json", b"{\"format\": 1, \"ima");
+    fixture.refused(&written, &["index.json cannot be read", "move it away"]);
+    fixture.file("store/index.json", b"{\"format\": 2}");
+    fixture.refused(&written, &["has format 2", "newer"]);
+    let problem = fixture.sources.store().prune(Prune::default(), now());
+    sentence(&problem.unwrap_err(), &["has format 2"]);
+    let index = fixture.folder.path().join("store/index.json");
+    assert_eq!(std::fs::read(index).unwrap(), b"{\"format\": 2}");
+}
+
+#[test]
+fn many_who_pull_and_prune_at_once_lose_nothing() {
+    let registry = Registry::open();
+    let fixture = Fixture::new();
+    let names: Vec<String> = (0..8).map(|index| format!("p:{index}")).collect();
+    for name in &names {
+        fixture.push(&component(name), &registry.image(name));
+    }
+    std::thread::scope(|scope| {
+        for name in &names {
+            let (fixture, image) = (&fixture, registry.image(name).to_string());
+            scope.spawn(move || {
+                let found = fixture.resolve(&image).unwrap();
+                assert_eq!(found.bytes, component(name));
+            });
+            let store = fixture.sources.store();
+            scope.spawn(|| store.prune(Prune::default(), now()).unwrap());
+        }
+    });
+    let list = fixture.sources.store().list().unwrap();
+    assert_eq!(list.len(), names.len());
+    assert!(list.iter().all(|kept| kept.images.len() == 1), "{list:?}");
+}
+
+#[test]
+fn a_job_keeps_components_of_its_own() {
+    let fixture = Fixture::new();
+    fixture.file("p.wasm", &component("one"));
+    let found = fixture.resolve("p.wasm").unwrap();
+    let job = Blobs::at(fixture.folder.path().join("job/components"));
+    assert_eq!(job.put(&found.bytes).unwrap(), found.sha256);
+    std::fs::remove_file(fixture.folder.path().join("p.wasm")).unwrap();
+    assert_eq!(job.get(found.sha256).unwrap().unwrap(), component("one"));
+}
