@@ -30,8 +30,8 @@ pub struct PluginFile {
     #[serde(default)]
     pub sha256: Option<String>,
 
-    /// Whether the registry may be asked over plain HTTP. Default `false`: over HTTPS alone, save registries on this
-    /// machine. Nothing over plain HTTP proves who answers, and credentials go in the clear: pin the component.
+    /// Whether the registry is asked over plain HTTP. Default `false`: over HTTPS, save registries on this machine.
+    /// Nothing over plain HTTP proves who answers, and credentials go in the clear: pin the component.
     #[serde(default)]
     pub insecure: bool,
 
@@ -72,7 +72,7 @@ pub struct Instance {
     pub component: Component,
     /// SHA-256 that the component's file must have.
     pub sha256: Option<[u8; 32]>,
-    /// Whether its registry may be asked over plain HTTP.
+    /// Whether its registry is asked over plain HTTP.
     pub insecure: bool,
     /// Its settings as written, an object; [`crate::Profile::check_settings`] checks them and fills in defaults.
     pub settings: Value,
