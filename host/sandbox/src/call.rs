@@ -16,6 +16,7 @@ use crate::log_line::{LogLine, LogSink};
 use crate::notes::clip;
 use crate::table::{Shelf, Tables};
 use crate::ticker::ticks;
+use crate::wasi::Wasi;
 
 /// Elements of all tables of an instance; components hold their functions in them.
 const TABLE_ELEMENTS_MAX: usize = 100_000;
@@ -102,7 +103,8 @@ pub(crate) fn call<R>(
         }
         Err(error) => Err((Problem::Engine(error), FaultKind::Instantiate)),
     };
-    let state = store.into_data();
+    let mut state = store.into_data();
+    state.print_unfinished();
     let answer =
         answer.map_err(|(problem, otherwise)| fault(problem, otherwise, occasion, state.log));
     let used = Used {
@@ -213,6 +215,7 @@ fn wasmtime_name(name: &str) -> String {
 /// What the store of a call holds.
 pub(crate) struct CallState {
     pub(crate) table: ResourceTable,
+    pub(crate) wasi: Wasi,
     pub(crate) callee: Arc<Callee>,
     pub(crate) uri: Arc<str>,
     pub(crate) sink: LogSink,
@@ -233,6 +236,7 @@ impl CallState {
             .min(shared.memory_max);
         Self {
             table: ResourceTable::new(),
+            wasi: Wasi::default(),
             callee: occasion.callee.clone(),
             uri: occasion.uri.clone(),
             sink: shared.sink.clone(),

@@ -19,7 +19,7 @@ use crate::engine::Shared;
 use crate::fault::Fault;
 use crate::limits::Limits;
 use crate::plugin::Plugin;
-use crate::snapshot;
+use crate::{snapshot, wasi};
 
 /// Largest component, in bytes. Python's, the largest in sight, have 18 MB.
 pub const COMPONENT_BYTES_MAX: usize = 64 << 20;
@@ -299,7 +299,7 @@ fn check_imports(
                     Some((name, version)) => IMPORTS.contains(&name) && is_compatible(version),
                     None => false,
                 });
-        if !given {
+        if !given && !wasi::offers(import) {
             return Err(LoadError::Import {
                 origin: origin.to_owned(),
                 import: format!("`{import}`"),
@@ -334,10 +334,8 @@ fn does_not_fit(error: &wasmtime::Error, origin: &str) -> LoadError {
 }
 
 fn advice_for(import: &str) -> String {
-    if import.starts_with("wasi:") || import.starts_with("wasi_") {
-        return "inert WASI is not offered in this version, so build the component without WASI \
-                (in Rust for wasm32-unknown-unknown)"
-            .to_owned();
+    if let Some(advice) = wasi::advice(import) {
+        return advice;
     }
     let given =
         format!("plugins may import documents, tables, log and counters of {PACKAGE}…@{CONTRACT}");
@@ -410,7 +408,9 @@ impl Program {
         shared: &Shared,
         component: &wasmtime::component::Component,
     ) -> wasmtime::Result<Option<Self>> {
-        let instance = shared.linker.instantiate_pre(component)?;
+        let with_wasi = wasi::linker(&shared.linker, component)?;
+        let linker = with_wasi.as_ref().unwrap_or(&shared.linker);
+        let instance = linker.instantiate_pre(component)?;
         let exports = |name: &str| {
             component
                 .get_export_index(None, format!("{PACKAGE}{name}@{CONTRACT}"))

@@ -175,6 +175,9 @@ fn first(
     key: &Key,
 ) -> Result<Result<wasmtime::component::Component, String>, ConfigureError> {
     let snapshot = try_configure(component, configuration, |store, instance| {
+        if store.data().wasi.holds_handles() {
+            return Err("it keeps a stream that it got while it was configured".to_owned());
+        }
         store.set_epoch_deadline(SNAPSHOT_TICKS_MAX);
         store.set_hostcall_fuel(SNAPSHOT_BYTES_MAX);
         let (context, _) = snapshot::instrument(&component.bytes)?;

@@ -458,13 +458,20 @@ impl tables::Host for CallState {
 
 impl log::Host for CallState {
     fn write(&mut self, level: LogLevel, message: String) -> wasmtime::Result<()> {
+        self.log_line(level, &message);
+        Ok(())
+    }
+}
+
+impl CallState {
+    pub(crate) fn log_line(&mut self, level: LogLevel, message: &str) {
         // A line costs at least one byte of the limit, or empty ones would cost nothing and be kept by the million.
         let room = self.callee.limits.log_bytes - self.log_bytes;
-        let kept = clip(&message, room);
+        let kept = clip(message, room);
         self.log_bytes_dropped += (message.len() - kept.len()) as u64;
         if room == 0 || (kept.is_empty() && !message.is_empty()) {
             self.log_bytes = self.callee.limits.log_bytes;
-            return Ok(());
+            return;
         }
         self.log_bytes += kept.len().max(1);
         let printable = |c: char| {
@@ -482,7 +489,6 @@ impl log::Host for CallState {
         };
         (self.sink)(&line);
         self.log.push(line);
-        Ok(())
     }
 }
 

@@ -47,6 +47,7 @@ mod table;
 mod ticker;
 mod times;
 mod visit;
+mod wasi;
 
 pub use bindings::exports::opilio::plugin::change_evaluator::{Comparison, Difference};
 pub use bindings::exports::opilio::plugin::digest_stripper::StripProblem;

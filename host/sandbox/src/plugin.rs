@@ -477,6 +477,7 @@ impl Plugin {
             if !self.snapshotted() {
                 self.configure(store, instance)?;
             }
+            store.data_mut().wasi.begin_call();
             work(store, instance)
         });
         self.note(|statistics| {

@@ -5,8 +5,6 @@ use opilio_sandbox::{COMPONENT_BYTES_MAX, LoadError};
 use crate::guest::{Described, EXTRACTOR, FILTER, Guest, OBSERVER};
 use crate::support::{engine, load};
 
-const WASI: &str = r#"(import "wasi:clocks/monotonic-clock@0.2.0" "now" (func $now (result i64)))"#;
-
 #[track_caller]
 fn check_refused(component: &[u8], expected: &str) {
     let error = engine()
@@ -97,21 +95,6 @@ fn a_component_that_is_too_large_is_refused_unread() {
         &vec![0; COMPONENT_BYTES_MAX + 1],
         "67108865 bytes; components may have 67108864",
     );
-}
-
-#[test]
-fn wasi_is_refused_by_name_with_what_would_serve() {
-    let guest = Guest {
-        world: "with-clock",
-        imports: WASI,
-        ..Guest::filter("(drop (call $now)) (i32.const 0)")
-    };
-    let wasi = "package opilio:plugin@0.2.0;
-        world with-clock { include filter-plugin; import wasi:clocks/monotonic-clock@0.2.0; }
-        package wasi:clocks@0.2.0 { interface monotonic-clock { now: func() -> u64; } }";
-    let component = guest.build_with_contract(str::to_owned, wasi);
-    check_refused(&component, "`wasi:clocks/monotonic-clock@0.2.0`");
-    check_refused(&component, "without WASI");
 }
 
 #[test]

@@ -14,3 +14,4 @@ mod load;
 mod rubbish;
 mod state;
 mod support;
+mod wasi;

@@ -1,0 +1,584 @@
+//! Inert WASI, for components from toolchains that insist on it. They load, and find a computer on which nothing
+//! happens: no file, no socket, no environment, no argument, no input; a clock that stands still but for being read;
+//! randomness that is the same in every call. What they print is in the plugin's log, so that the text of an exception
+//! reaches the fault.
+//!
+//! This is no WASI implementation shut off by configuration: there is no code here that could open a file, tell the
+//! time or connect to a host. wasmtime's own (`wasmtime-wasi`) has all of that, and needs the engine's asynchronous
+//! part, which every call would pay for. Functions fall into three sorts: those that always give the same answer
+//! ([`constants`]), the few that do something ([`define_living`]), and those of things that nobody can have here,
+//! such as `descriptor.read`, which trap with their name.
+//!
+//! Nothing is linked for a component that asks for no WASI.
+
+use wasmtime::component::types::ComponentItem;
+use wasmtime::component::{
+    Component, ComponentType, Lift, Linker, LinkerInstance, Lower, Resource, ResourceType, Val,
+};
+use wasmtime::{AsContextMut as _, StoreContextMut, bail};
+
+use crate::call::CallState;
+use crate::log_line::LogLevel;
+
+/// What imports of WASI begin with.
+const WASI: &str = "wasi:";
+/// The only version offered: any 0.2.x.
+const VERSION: &str = "0.2.";
+/// Interfaces that are offered, without version.
+const INTERFACES: [&str; 27] = [
+    "cli/environment",
+    "cli/exit",
+    "cli/stderr",
+    "cli/stdin",
+    "cli/stdout",
+    "cli/terminal-input",
+    "cli/terminal-output",
+    "cli/terminal-stderr",
+    "cli/terminal-stdin",
+    "cli/terminal-stdout",
+    "clocks/monotonic-clock",
+    "clocks/wall-clock",
+    "filesystem/preopens",
+    "filesystem/types",
+    "io/error",
+    "io/poll",
+    "io/streams",
+    "random/insecure",
+    "random/insecure-seed",
+    "random/random",
+    "sockets/instance-network",
+    "sockets/ip-name-lookup",
+    "sockets/network",
+    "sockets/tcp",
+    "sockets/tcp-create-socket",
+    "sockets/udp",
+    "sockets/udp-create-socket",
+];
+
+/// The time on the wall, in seconds since 1970: 2000-01-01T00:00:00Z. Not zero, which some take for a clock unset.
+const WALL_CLOCK_SECONDS: u64 = 946_684_800;
+/// What each reading moves the monotonic clock on by, so that who waits for it in a loop comes to an end.
+const READING_NANOSECONDS: u64 = 1_000;
+/// Where the monotonic clock stands when a call begins; `configure` began at zero, and time never runs backwards.
+const CALL_BEGINS_NANOSECONDS: u64 = 24 * 3600 * 1_000_000_000;
+/// Where randomness begins, in every call.
+const SEED: u64 = 0x6f70_696c_696f;
+/// Random bytes that one import call gives.
+const RANDOM_BYTES_MAX: u64 = 1 << 20;
+/// Bytes that a stream says it takes at once; as WASI has it for its blocking writes.
+const WRITE_BYTES: u64 = 4_096;
+/// Streams, pollables and networks that an instance holds at once; more is a trap, as each costs the host memory.
+const HANDLES_MAX: u32 = 1_024;
+/// Longest line of printed text; what is longer becomes several.
+const LINE_BYTES_MAX: usize = 4 << 10;
+
+/// Whether this import is of inert WASI.
+pub(crate) fn offers(import: &str) -> bool {
+    interface(import).is_some_and(|interface| INTERFACES.contains(&interface))
+}
+
+/// `cli/exit` of `wasi:cli/exit@0.2.3`; none for what is not WASI 0.2.
+fn interface(import: &str) -> Option<&str> {
+    let (interface, version) = import.strip_prefix(WASI)?.split_once('@')?;
+    version.starts_with(VERSION).then_some(interface)
+}
+
+/// What to do about an import of WASI that is not offered; none for what is not WASI.
+pub(crate) fn advice(import: &str) -> Option<String> {
+    if !import.starts_with(WASI) && !import.starts_with("wasi_") {
+        return None;
+    }
+    let packages = "cli, clocks, filesystem, io, random and sockets of WASI 0.2, all of them inert";
+    let (interface, version) = import.split_once('@').unwrap_or((import, ""));
+    Some(if !version.starts_with(VERSION) && !version.is_empty() {
+        format!(
+            "it was built for WASI {version}; plugins may import {packages}, so build it for wasip2"
+        )
+    } else {
+        format!("plugins may import {packages}; build it without what uses `{interface}`")
+    })
+}
+
+/// The linker for a component that asks for WASI: the given one, and what the component asks for beside it. None where
+/// it asks for none.
+pub(crate) fn linker(
+    linker: &Linker<CallState>,
+    component: &Component,
+) -> wasmtime::Result<Option<Linker<CallState>>> {
+    let engine = linker.engine().clone();
+    let mut with_wasi = None;
+    for (import, item) in component.component_type().imports(&engine) {
+        let (true, ComponentItem::ComponentInstance(instance)) = (offers(import), item.ty) else {
+            continue;
+        };
+        let with_wasi = with_wasi.get_or_insert_with(|| {
+            let mut linker = linker.clone();
+            linker.allow_shadowing(true);
+            linker
+        });
+        let interface = interface(import).unwrap_or_default();
+        let mut here = with_wasi.instance(import)?;
+        for (name, item) in instance.exports(&engine) {
+            match item.ty {
+                ComponentItem::ComponentFunc(_) => define_trap(&mut here, interface, name)?,
+                ComponentItem::Resource(_) => define_resource(&mut here, name)?,
+                // Types need no definition, and WASI interfaces hold nothing else.
+                _ => {}
+            }
+        }
+        for (of, name, answer) in constants() {
+            if of == interface {
+                define_constant(&mut here, name, answer)?;
+            }
+        }
+        define_living(&mut here, interface)?;
+    }
+    Ok(with_wasi)
+}
+
+/// The state of WASI in one instance.
+#[derive(Debug)]
+pub(crate) struct Wasi {
+    /// What the monotonic clock shows.
+    nanoseconds: u64,
+    /// State of the random generator.
+    random: u64,
+    /// Handles that the guest holds.
+    handles: u32,
+    stdout: Vec<u8>,
+    stderr: Vec<u8>,
+}
+
+impl Default for Wasi {
+    fn default() -> Self {
+        Self {
+            nanoseconds: 0,
+            random: SEED,
+            handles: 0,
+            stdout: Vec::new(),
+            stderr: Vec::new(),
+        }
+    }
+}
+
+impl Wasi {
+    /// Clock and randomness as every call finds them, whether `configure` ran in the same instance or long ago.
+    pub(crate) fn begin_call(&mut self) {
+        self.nanoseconds = self.nanoseconds.max(CALL_BEGINS_NANOSECONDS);
+        self.random = SEED;
+    }
+
+    /// Whether the guest holds a stream or the like. A snapshot would remember the handle and not the thing.
+    pub(crate) fn holds_handles(&self) -> bool {
+        self.handles > 0
+    }
+
+    fn now(&mut self) -> u64 {
+        self.nanoseconds = self.nanoseconds.saturating_add(READING_NANOSECONDS);
+        self.nanoseconds
+    }
+
+    /// Nobody waits here: the clock is at once where it would be afterwards.
+    fn wait_until(&mut self, nanoseconds: u64) {
+        self.nanoseconds = self.nanoseconds.max(nanoseconds);
+    }
+
+    /// SplitMix64 (Steele, Lea and Flood, 2014): one addition, two multiplications, every state once.
+    fn random(&mut self) -> u64 {
+        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.random;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    fn random_bytes(&mut self, n: u64) -> wasmtime::Result<Vec<u8>> {
+        if n > RANDOM_BYTES_MAX {
+            bail!("asked for {n} random bytes, {RANDOM_BYTES_MAX} are allowed at once");
+        }
+        // At most 1 MiB: it fits.
+        let n = n as usize;
+        let mut bytes = Vec::with_capacity(n + 8);
+        while bytes.len() < n {
+            bytes.extend(self.random().to_le_bytes());
+        }
+        bytes.truncate(n);
+        Ok(bytes)
+    }
+
+    fn hand_over<T: 'static>(&mut self, which: u32) -> wasmtime::Result<Resource<T>> {
+        if self.handles == HANDLES_MAX {
+            bail!("holds {HANDLES_MAX} streams and the like, and wants one more");
+        }
+        self.handles += 1;
+        Ok(Resource::new_own(which))
+    }
+}
+
+/// Where printed text goes, as the number of an [`OutputStream`]. Nothing else tells two of them apart.
+const STDOUT: u32 = 1;
+const STDERR: u32 = 2;
+
+/// `wasi:io/streams.input-stream`: at its end from the beginning.
+enum InputStream {}
+/// `wasi:io/streams.output-stream`.
+enum OutputStream {}
+/// `wasi:io/poll.pollable`: ready, always.
+enum Pollable {}
+/// `wasi:sockets/network.network`: a handle that everything refuses.
+enum Network {}
+/// Any other resource: nobody can have one.
+enum Nothing {}
+
+/// `wasi:io/streams.stream-error`, of which neither is ever the case: what fails is a constant.
+#[derive(ComponentType, Lift, Lower)]
+#[component(variant)]
+enum StreamError {
+    #[component(name = "last-operation-failed")]
+    LastOperationFailed(Resource<Nothing>),
+    #[component(name = "closed")]
+    Closed,
+}
+
+/// Functions that always give the same answer: interface, function, answer.
+fn constants() -> Vec<(&'static str, &'static str, Val)> {
+    let none = || Val::Option(None);
+    let empty = || Val::List(Vec::new());
+    let refused = |why: Val| Val::Result(Err(Some(Box::new(why))));
+    let closed = || refused(Val::Variant("closed".to_owned(), None));
+    let denied = || refused(Val::Enum("access-denied".to_owned()));
+    let time = |seconds, nanoseconds| {
+        Val::Record(vec![
+            ("seconds".to_owned(), Val::U64(seconds)),
+            ("nanoseconds".to_owned(), Val::U32(nanoseconds)),
+        ])
+    };
+    vec![
+        ("cli/environment", "get-environment", empty()),
+        ("cli/environment", "get-arguments", empty()),
+        ("cli/environment", "initial-cwd", none()),
+        ("cli/terminal-stdin", "get-terminal-stdin", none()),
+        ("cli/terminal-stdout", "get-terminal-stdout", none()),
+        ("cli/terminal-stderr", "get-terminal-stderr", none()),
+        (
+            "clocks/monotonic-clock",
+            "resolution",
+            Val::U64(READING_NANOSECONDS),
+        ),
+        ("clocks/wall-clock", "now", time(WALL_CLOCK_SECONDS, 0)),
+        ("clocks/wall-clock", "resolution", time(1, 0)),
+        ("filesystem/preopens", "get-directories", empty()),
+        ("io/poll", "[method]pollable.ready", Val::Bool(true)),
+        ("io/streams", "[method]input-stream.read", closed()),
+        ("io/streams", "[method]input-stream.blocking-read", closed()),
+        ("io/streams", "[method]input-stream.skip", closed()),
+        ("io/streams", "[method]input-stream.blocking-skip", closed()),
+        ("io/streams", "[method]output-stream.splice", closed()),
+        (
+            "io/streams",
+            "[method]output-stream.blocking-splice",
+            closed(),
+        ),
+        ("sockets/tcp-create-socket", "create-tcp-socket", denied()),
+        ("sockets/udp-create-socket", "create-udp-socket", denied()),
+        ("sockets/ip-name-lookup", "resolve-addresses", denied()),
+    ]
+}
+
+fn define_constant(
+    here: &mut LinkerInstance<'_, CallState>,
+    name: &str,
+    answer: Val,
+) -> wasmtime::Result<()> {
+    here.func_new(name, move |mut store, _, arguments, results| {
+        for argument in arguments {
+            // A handle that was lent has to be given back.
+            if let Val::Resource(handle) = argument {
+                handle.resource_drop(store.as_context_mut())?;
+            }
+        }
+        if let [result] = results {
+            *result = answer.clone();
+        }
+        Ok(())
+    })
+}
+
+fn define_trap(
+    here: &mut LinkerInstance<'_, CallState>,
+    interface: &str,
+    name: &str,
+) -> wasmtime::Result<()> {
+    let function = format!("{WASI}{interface}#{name}");
+    here.func_new(name, move |_, _, _, _| {
+        bail!("called `{function}`, which has nothing to work on: plugins have no files and no network")
+    })
+}
+
+fn define_resource(here: &mut LinkerInstance<'_, CallState>, name: &str) -> wasmtime::Result<()> {
+    let sort = match name {
+        "input-stream" => ResourceType::host::<InputStream>(),
+        "output-stream" => ResourceType::host::<OutputStream>(),
+        "pollable" => ResourceType::host::<Pollable>(),
+        "network" => ResourceType::host::<Network>(),
+        _ => ResourceType::host::<Nothing>(),
+    };
+    here.resource(name, sort, |mut store, _| {
+        let wasi = &mut store.data_mut().wasi;
+        wasi.handles = wasi.handles.saturating_sub(1);
+        Ok(())
+    })
+}
+
+type Here<'a> = StoreContextMut<'a, CallState>;
+
+/// Functions that do something, as little as it is.
+fn define_living(
+    here: &mut LinkerInstance<'_, CallState>,
+    interface: &str,
+) -> wasmtime::Result<()> {
+    match interface {
+        "cli/exit" => {
+            here.func_wrap("exit", |_: Here<'_>, (status,): (Result<(), ()>,)| {
+                let status = if status.is_ok() { "success" } else { "failure" };
+                exit(status)
+            })?;
+            here.func_wrap("exit-with-code", |_: Here<'_>, (code,): (u8,)| {
+                exit(&format!("code {code}"))
+            })
+        }
+        "cli/stdin" => here.func_wrap("get-stdin", |mut store: Here<'_>, ()| {
+            Ok((store.data_mut().wasi.hand_over::<InputStream>(0)?,))
+        }),
+        "cli/stdout" => here.func_wrap("get-stdout", |mut store: Here<'_>, ()| {
+            Ok((store.data_mut().wasi.hand_over::<OutputStream>(STDOUT)?,))
+        }),
+        "cli/stderr" => here.func_wrap("get-stderr", |mut store: Here<'_>, ()| {
+            Ok((store.data_mut().wasi.hand_over::<OutputStream>(STDERR)?,))
+        }),
+        "clocks/monotonic-clock" => define_monotonic_clock(here),
+        "io/poll" => define_poll(here),
+        "io/streams" => define_streams(here),
+        "random/random" => {
+            here.func_wrap("get-random-bytes", random_bytes)?;
+            here.func_wrap("get-random-u64", random_number)
+        }
+        "random/insecure" => {
+            here.func_wrap("get-insecure-random-bytes", random_bytes)?;
+            here.func_wrap("get-insecure-random-u64", random_number)
+        }
+        "random/insecure-seed" => here.func_wrap("insecure-seed", |mut store: Here<'_>, ()| {
+            let wasi = &mut store.data_mut().wasi;
+            Ok(((wasi.random(), wasi.random()),))
+        }),
+        "sockets/instance-network" => here
+            .func_wrap("instance-network", |mut store: Here<'_>, ()| {
+                Ok((store.data_mut().wasi.hand_over::<Network>(0)?,))
+            }),
+        _ => Ok(()),
+    }
+}
+
+fn exit(status: &str) -> wasmtime::Result<()> {
+    bail!("called `wasi:cli/exit` with {status}: a plugin has no process to end")
+}
+
+fn random_bytes(mut store: Here<'_>, (n,): (u64,)) -> wasmtime::Result<(Vec<u8>,)> {
+    Ok((store.data_mut().wasi.random_bytes(n)?,))
+}
+
+fn random_number(mut store: Here<'_>, (): ()) -> wasmtime::Result<(u64,)> {
+    Ok((store.data_mut().wasi.random(),))
+}
+
+fn define_monotonic_clock(here: &mut LinkerInstance<'_, CallState>) -> wasmtime::Result<()> {
+    here.func_wrap("now", |mut store: Here<'_>, ()| {
+        Ok((store.data_mut().wasi.now(),))
+    })?;
+    here.func_wrap(
+        "subscribe-instant",
+        |mut store: Here<'_>, (when,): (u64,)| {
+            let wasi = &mut store.data_mut().wasi;
+            wasi.wait_until(when);
+            Ok((wasi.hand_over::<Pollable>(0)?,))
+        },
+    )?;
+    here.func_wrap(
+        "subscribe-duration",
+        |mut store: Here<'_>, (wait,): (u64,)| {
+            let wasi = &mut store.data_mut().wasi;
+            wasi.wait_until(wasi.nanoseconds.saturating_add(wait));
+            Ok((wasi.hand_over::<Pollable>(0)?,))
+        },
+    )
+}
+
+fn define_poll(here: &mut LinkerInstance<'_, CallState>) -> wasmtime::Result<()> {
+    here.func_wrap(
+        "[method]pollable.block",
+        |_: Here<'_>, (_,): (Resource<Pollable>,)| Ok(()),
+    )?;
+    here.func_wrap("poll", |_: Here<'_>, (all,): (Vec<Resource<Pollable>>,)| {
+        if all.is_empty() {
+            bail!("called `wasi:io/poll#poll` with nothing to wait for");
+        }
+        let ready: Vec<u32> = (0..).take(all.len()).collect();
+        Ok((ready,))
+    })
+}
+
+fn define_streams(here: &mut LinkerInstance<'_, CallState>) -> wasmtime::Result<()> {
+    type Done = (Result<(), StreamError>,);
+    type Stream = Resource<OutputStream>;
+    const DONE: Done = (Ok(()),);
+    here.func_wrap(
+        "[method]input-stream.subscribe",
+        |mut store: Here<'_>, (_,): (Resource<InputStream>,)| {
+            Ok((store.data_mut().wasi.hand_over::<Pollable>(0)?,))
+        },
+    )?;
+    here.func_wrap(
+        "[method]output-stream.subscribe",
+        |mut store: Here<'_>, (_,): (Stream,)| {
+            Ok((store.data_mut().wasi.hand_over::<Pollable>(0)?,))
+        },
+    )?;
+    here.func_wrap(
+        "[method]output-stream.check-write",
+        |_: Here<'_>, (_,): (Stream,)| Ok((Ok::<_, StreamError>(WRITE_BYTES),)),
+    )?;
+    for name in ["write", "blocking-write-and-flush"] {
+        here.func_wrap(
+            &format!("[method]output-stream.{name}"),
+            |mut store: Here<'_>, (stream, bytes): (Stream, Vec<u8>)| {
+                store.data_mut().print(stream.rep(), &bytes);
+                Ok(DONE)
+            },
+        )?;
+    }
+    for name in ["write-zeroes", "blocking-write-zeroes-and-flush"] {
+        // A log has no use for zeroes.
+        here.func_wrap(
+            &format!("[method]output-stream.{name}"),
+            |_: Here<'_>, (_, _): (Stream, u64)| Ok(DONE),
+        )?;
+    }
+    for name in ["flush", "blocking-flush"] {
+        here.func_wrap(
+            &format!("[method]output-stream.{name}"),
+            |_: Here<'_>, (_,): (Stream,)| Ok(DONE),
+        )?;
+    }
+    Ok(())
+}
+
+impl CallState {
+    /// Takes printed bytes; each line that is complete goes to the plugin's log.
+    fn print(&mut self, stream: u32, bytes: &[u8]) {
+        let unfinished = match stream {
+            STDERR => &mut self.wasi.stderr,
+            _ => &mut self.wasi.stdout,
+        };
+        let mut text = std::mem::take(unfinished);
+        text.extend_from_slice(bytes);
+        let mut rest = text.as_slice();
+        loop {
+            let (line, after) = match rest.iter().position(|byte| *byte == b'\n') {
+                Some(end) if end <= LINE_BYTES_MAX => (&rest[..end], &rest[end + 1..]),
+                _ if rest.len() > LINE_BYTES_MAX => rest.split_at(LINE_BYTES_MAX),
+                _ => break,
+            };
+            self.log_printed(stream, line);
+            rest = after;
+        }
+        let rest = rest.to_vec();
+        match stream {
+            STDERR => self.wasi.stderr = rest,
+            _ => self.wasi.stdout = rest,
+        }
+    }
+
+    /// What was printed without a line feed after it; once the call is over.
+    pub(crate) fn print_unfinished(&mut self) {
+        for (stream, text) in [
+            (STDOUT, std::mem::take(&mut self.wasi.stdout)),
+            (STDERR, std::mem::take(&mut self.wasi.stderr)),
+        ] {
+            if !text.is_empty() {
+                self.log_printed(stream, &text);
+            }
+        }
+    }
+
+    fn log_printed(&mut self, stream: u32, line: &[u8]) {
+        let level = match stream {
+            STDERR => LogLevel::Warn,
+            _ => LogLevel::Info,
+        };
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        self.log_line(level, &String::from_utf8_lossy(line));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+
+    #[test]
+    fn what_leads_anywhere_is_not_offered() {
+        #[track_caller]
+        fn check(import: &str, offered: bool) {
+            assert_eq!(offers(import), offered, "{import}");
+            assert!(advice(import).is_some(), "{import}");
+        }
+        check("wasi:cli/stderr@0.2.0", true);
+        check("wasi:cli/stderr@0.2.11", true);
+        check("wasi:sockets/udp-create-socket@0.2.3", true);
+        check("wasi:cli/stderr@0.3.0", false);
+        check("wasi:cli/stderr", false);
+        check("wasi:cli/run@0.2.0", false);
+        check("wasi:http/outgoing-handler@0.2.0", false);
+        check("wasi_snapshot_preview1", false);
+        assert_eq!(advice("opilio:plugin/log@0.2.0"), None);
+    }
+
+    #[test]
+    fn time_moves_only_when_it_is_looked_at() {
+        let mut wasi = Wasi::default();
+        assert_eq!([wasi.now(), wasi.now()], [1_000, 2_000]);
+        wasi.wait_until(5_000);
+        wasi.wait_until(4_000);
+        assert_eq!(wasi.now(), 6_000);
+        wasi.begin_call();
+        assert_eq!(wasi.now(), CALL_BEGINS_NANOSECONDS + 1_000);
+    }
+
+    #[test]
+    fn randomness_is_the_same_in_every_call() {
+        let mut wasi = Wasi::default();
+        let first = [wasi.random(), wasi.random(), wasi.random()];
+        wasi.begin_call();
+        let bytes = wasi.random_bytes(20).unwrap();
+        let expected: Vec<u8> = first
+            .iter()
+            .flat_map(|n| n.to_le_bytes())
+            .take(20)
+            .collect();
+        assert_eq!(bytes, expected);
+        assert!(first[0] != first[1] && first[1] != first[2]);
+        assert!(wasi.random_bytes(RANDOM_BYTES_MAX + 1).is_err());
+    }
+
+    #[test]
+    fn handles_are_counted_and_bounded() {
+        let mut wasi = Wasi::default();
+        assert!(!wasi.holds_handles());
+        for _ in 0..HANDLES_MAX {
+            wasi.hand_over::<Pollable>(0).unwrap();
+        }
+        assert!(wasi.holds_handles());
+        assert!(wasi.hand_over::<Pollable>(0).is_err());
+    }
+}
