@@ -1,0 +1,417 @@
+//! The `feed` extractor: RSS (0.9x, 1.0, 2.0), Atom (0.3, 1.0) and JSON Feed, with the dates of their items.
+//!
+//! What a reader is led to is a link, what is shown or played an embed. HTML in items goes on to the extractors of HTML.
+
+use opilio_plugin::prelude::*;
+
+use crate::content::content;
+use crate::markup::{Bases, Markup, Tag, Token};
+use crate::{Found, dates, json_feed, reference};
+
+/// Addresses of one item: its page by all its names.
+const ITEM_LINKS_MAX: usize = 100;
+
+/// What to make of the files that items enclose: podcasts, films.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Enclosures {
+    /// Part of the item (hop E).
+    #[default]
+    Embed,
+    /// A place to go (hop L).
+    Link,
+    /// Not reported.
+    Ignore,
+}
+
+/// Settings of the `feed` extractor.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct Settings {
+    /// What to make of the files that items enclose.
+    #[schemars(extend("x-opilio-overridable" = true))]
+    pub enclosures: Enclosures,
+    /// Report links to comments and their feeds.
+    #[schemars(extend("x-opilio-overridable" = true))]
+    pub comments: bool,
+    /// Hand the HTML of items to the extractors of HTML.
+    #[schemars(extend("x-opilio-overridable" = true))]
+    pub content: bool,
+    /// Report items' dates, which make a page due that was last visited before.
+    #[schemars(extend("x-opilio-overridable" = true))]
+    pub dates: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            enclosures: Enclosures::Embed,
+            comments: true,
+            content: true,
+            dates: true,
+        }
+    }
+}
+
+/// The plugin, configured.
+#[derive(Clone, Copy, Debug)]
+pub struct Feed {
+    settings: Settings,
+}
+
+impl Plugin for Feed {
+    const NAME: &'static str = "feed";
+    const SUMMARY: &'static str = "Items of RSS, Atom and JSON feeds, with their dates";
+    type Settings = Settings;
+
+    fn new(settings: Settings) -> Result<Self, Vec<SettingsFault>> {
+        Ok(Self { settings })
+    }
+
+    fn handles() -> Handles {
+        Handles::media_types(&[
+            "application/rss+xml",
+            "application/atom+xml",
+            "application/rdf+xml",
+            "application/x-rss+xml",
+            "application/rss",
+            "application/xml",
+            "text/xml",
+            "text/rss",
+            "text/rss+xml",
+            "text/atom+xml",
+            "application/feed+json",
+            "application/json",
+            "text/json",
+        ])
+    }
+}
+
+impl Extractor for Feed {
+    fn extract(&self, document: &Document) -> Extraction {
+        if document.fragment().is_some() {
+            return Extraction::default();
+        }
+        let content = content(document);
+        let reading = Reading {
+            settings: self.settings,
+            found: Found::default(),
+        };
+        let read = if document.media_type().ends_with("json") {
+            json_feed::read(&content.text, reading)
+        } else {
+            read(&content.text, reading)
+        };
+        match read {
+            Some((reading, problem)) => reading.found.finished(content.problem.or(problem)),
+            None => Extraction::default(),
+        }
+    }
+}
+
+/// What is found in a feed.
+pub(crate) struct Reading {
+    settings: Settings,
+    found: Found,
+}
+
+/// An item whose end has not come yet: its dates may stand behind its address.
+#[derive(Debug, Default)]
+pub(crate) struct Item {
+    links: Vec<Link>,
+    pub(crate) published: Option<u64>,
+    pub(crate) modified: Option<u64>,
+}
+
+impl Item {
+    /// A page that the item is about.
+    pub(crate) fn link(&mut self, uri: &str, context: &str, base: Option<&str>) {
+        if self.links.len() < ITEM_LINKS_MAX {
+            self.links.push(Link {
+                base: base.map(str::to_owned),
+                ..Link::new(uri, Hop::Link, context)
+            });
+        }
+    }
+}
+
+impl Reading {
+    pub(crate) fn link(&mut self, uri: &str, hop: Hop, context: &str) {
+        self.found.push(Link::new(uri, hop, context));
+    }
+
+    pub(crate) fn enclosure(&mut self, uri: &str, context: &str) {
+        match self.settings.enclosures {
+            Enclosures::Embed => self.link(uri, Hop::Embed, context),
+            Enclosures::Link => self.link(uri, Hop::Link, context),
+            Enclosures::Ignore => {}
+        }
+    }
+
+    /// HTML of an item.
+    pub(crate) fn content(&mut self, html: &str, context: &str, base: Option<&str>) {
+        if self.settings.content && reference::is_markup(html) {
+            self.found.fragment("text/html", html, context, base);
+        }
+    }
+
+    /// An item has come to its end.
+    pub(crate) fn item(&mut self, item: Item) {
+        let dates = self
+            .settings
+            .dates
+            .then(|| dates::signal(item.published, item.modified))
+            .flatten();
+        for mut link in item.links {
+            if let Some(dates) = dates {
+                link.details.get_or_insert_default().dates = Some(dates);
+            }
+            self.found.push(link);
+        }
+    }
+}
+
+/// A feed in XML on its way through a reader.
+struct Elements<'a> {
+    markup: Markup<'a>,
+    reading: Reading,
+    bases: Bases,
+    /// Local names of the open elements below the root, as far as anything is looked for.
+    open: Vec<String>,
+    item: Option<Item>,
+    /// A `guid` that is the item's address.
+    permanent: bool,
+    /// The type of an Atom text, and where its content began.
+    text_type: String,
+    text_start: usize,
+}
+
+/// Elements within elements whose names are kept.
+const NAMES_MAX: usize = 16;
+
+/// Reads RSS or Atom; `None` where the document is neither.
+fn read(text: &str, reading: Reading) -> Option<(Reading, Option<String>)> {
+    let mut markup = Markup::new(text);
+    let mut bases = Bases::default();
+    loop {
+        match markup.next()? {
+            Token::Start(root) => match root.local_name() {
+                "rss" | "RDF" | "feed" | "channel" => {
+                    bases.enter(&root, markup.depth());
+                    break;
+                }
+                _ => return None,
+            },
+            Token::End(_) => return None,
+            Token::Instruction { .. } | Token::DocumentType(_) => {}
+        }
+    }
+    let mut elements = Elements {
+        markup,
+        reading,
+        bases,
+        open: Vec::new(),
+        item: None,
+        permanent: true,
+        text_type: String::new(),
+        text_start: 0,
+    };
+    elements.run();
+    let Elements {
+        markup, reading, ..
+    } = elements;
+    // RDF and `feed` are roots of other documents as well, and those name no items.
+    let is_feed = !reading.found.links.is_empty() || text.contains("<channel");
+    is_feed.then(|| (reading, markup.into_problem()))
+}
+
+impl Elements<'_> {
+    fn run(&mut self) {
+        while let Some(token) = self.markup.next() {
+            match token {
+                Token::Start(tag) => self.start(&tag),
+                Token::End(name) => self.end(&name),
+                Token::Instruction { .. } | Token::DocumentType(_) => {}
+            }
+        }
+        self.end_item();
+    }
+
+    fn start(&mut self, tag: &Tag<'_>) {
+        self.bases.enter(tag, self.markup.depth());
+        let name = tag.local_name();
+        if self.open.len() < NAMES_MAX {
+            self.open.push(name.to_owned());
+        }
+        match name {
+            "item" | "entry" => {
+                // An item that was never closed ends where the next one begins.
+                self.end_item();
+                self.item = Some(Item::default());
+            }
+            "link" => self.link(tag),
+            "guid" => {
+                self.permanent = tag.attribute("isPermaLink").as_deref() != Some("false");
+            }
+            // The rest is `content` of Media RSS, by its address.
+            "content" | "enclosure" if tag.attribute("url").is_some() => {
+                self.attribute(tag, "url", Use::Enclosure);
+            }
+            "content" | "summary" => {
+                self.attribute(tag, "src", Use::Embed);
+                self.text_type = tag.attribute("type").unwrap_or_default();
+                self.text_start = self.markup.position();
+            }
+            "thumbnail" => self.attribute(tag, "url", Use::Embed),
+            "player" | "source" => self.attribute(tag, "url", Use::Link),
+            // iTunes and Google Play.
+            "image" => self.attribute(tag, "href", Use::Embed),
+            _ => {}
+        }
+    }
+
+    /// `<link rel="…" href="…"/>` of Atom, which stands in RSS as well.
+    fn link(&mut self, tag: &Tag<'_>) {
+        let Some(href) = tag.attribute("href") else {
+            return;
+        };
+        let rel = tag.attribute("rel").unwrap_or_default();
+        match rel.as_str() {
+            "" | "alternate" => match &self.item {
+                Some(_) => self.item_link(&href, "link/@href"),
+                None => self.found(&href, Hop::Link, "link/@href", None),
+            },
+            "enclosure" => self.enclosure(&href, "link/@href", &rel),
+            // Another address of the same document.
+            "self" => self.found(&href, Hop::Inferred, "link/@href", Some(&rel)),
+            "replies" if !self.reading.settings.comments => {}
+            "icon" | "shortcut icon" | "preview" => {
+                self.found(&href, Hop::Embed, "link/@href", Some(&rel));
+            }
+            // Endpoints that clients send something to, and no documents.
+            "hub" | "edit" | "edit-media" | "service" | "salmon" | "pingback" | "webmention" => {}
+            rel if rel.ends_with("#post") || rel.ends_with("#batch") => {}
+            rel => self.found(&href, Hop::Link, "link/@href", Some(rel)),
+        }
+    }
+
+    fn end(&mut self, name: &str) {
+        let text = self.markup.text().trim().to_owned();
+        let is_leaf = self.open.last().is_some_and(|last| last == name);
+        let parent = self
+            .open
+            .len()
+            .checked_sub(2)
+            .map_or("", |at| self.open[at].as_str())
+            .to_owned();
+        match name {
+            "item" | "entry" => self.end_item(),
+            _ if self.text(name, &text) => {}
+            _ if !is_leaf || text.is_empty() => {}
+            "link" => match (parent.as_str(), &self.item) {
+                (_, Some(_)) => self.item_link(&text, "item/link"),
+                // The page a picture leads to is that of the channel, and a search form is no page.
+                ("image" | "textInput" | "textinput", _) => {}
+                _ => self.found(&text, Hop::Link, "channel/link", None),
+            },
+            "guid" if self.permanent && reference::is_address(&text) => {
+                self.item_link(&text, "item/guid");
+            }
+            "url" if parent == "image" => self.found(&text, Hop::Embed, "image/url", None),
+            "icon" | "logo" => self.found(&text, Hop::Embed, name, None),
+            "comments" | "commentRss" if self.reading.settings.comments => {
+                self.found(&text, Hop::Link, name, None);
+            }
+            "uri" if matches!(parent.as_str(), "author" | "contributor") => {
+                self.found(&text, Hop::Link, "author/uri", None);
+            }
+            // FeedBurner's word for the address that its own stands for.
+            "origLink" => self.item_link(&text, "item/origLink"),
+            "pubDate" | "published" | "issued" | "created" | "date" => {
+                if let Some(item) = &mut self.item {
+                    item.published = dates::parse(&text).or(item.published);
+                }
+            }
+            "updated" | "modified" => {
+                if let Some(item) = &mut self.item {
+                    item.modified = dates::parse(&text).or(item.modified);
+                }
+            }
+            _ => {}
+        }
+        // What was never closed is closed with what it stands in.
+        if let Some(at) = self.open.iter().rposition(|open| open == name) {
+            self.open.truncate(at);
+        }
+        self.bases.leave(self.markup.depth());
+    }
+
+    /// Texts that may be HTML. Says whether this was one.
+    fn text(&mut self, name: &str, text: &str) -> bool {
+        if !matches!(
+            name,
+            "description" | "encoded" | "content" | "summary" | "body" | "tagline" | "subtitle"
+        ) {
+            return false;
+        }
+        let html = match self.text_type.as_str() {
+            "xhtml" | "application/xhtml+xml" => self.markup.before_token(self.text_start),
+            _ => text,
+        };
+        self.reading.content(html, name, self.bases.current());
+        self.text_type.clear();
+        true
+    }
+
+    fn end_item(&mut self) {
+        if let Some(item) = self.item.take() {
+            self.reading.item(item);
+        }
+        self.permanent = true;
+    }
+
+    fn item_link(&mut self, uri: &str, context: &str) {
+        if let Some(item) = &mut self.item {
+            item.link(uri, context, self.bases.current());
+        }
+    }
+
+    fn found(&mut self, uri: &str, hop: Hop, context: &str, rel: Option<&str>) {
+        let base = self.bases.current().map(str::to_owned);
+        let mut link = Link {
+            base,
+            ..Link::new(uri, hop, context)
+        };
+        if let Some(rel) = rel.filter(|rel| !rel.is_empty()) {
+            link = link.attribute("rel", rel);
+        }
+        self.reading.found.push(link);
+    }
+
+    fn attribute(&mut self, tag: &Tag<'_>, name: &str, what: Use) {
+        let Some(uri) = tag.attribute(name) else {
+            return;
+        };
+        let context = format!("{}/@{name}", tag.local_name());
+        match what {
+            Use::Enclosure => self.enclosure(&uri, &context, ""),
+            Use::Embed => self.found(&uri, Hop::Embed, &context, None),
+            Use::Link => self.found(&uri, Hop::Link, &context, None),
+        }
+    }
+
+    fn enclosure(&mut self, uri: &str, context: &str, rel: &str) {
+        match self.reading.settings.enclosures {
+            Enclosures::Embed => self.found(uri, Hop::Embed, context, Some(rel)),
+            Enclosures::Link => self.found(uri, Hop::Link, context, Some(rel)),
+            Enclosures::Ignore => {}
+        }
+    }
+}
+
+/// What an address in an attribute is for.
+enum Use {
+    Enclosure,
+    Embed,
+    Link,
+}

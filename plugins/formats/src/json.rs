@@ -1,0 +1,268 @@
+//! The `json` extractor: values of JSON that are references, by what they look like and by the name they stand under.
+//!
+//! JSON-LD says of some members what they are: pages (hop L) and images (hop E). All else is a guess (hop X). Texts that
+//! hold HTML or JSON go on to the extractors of those.
+
+use opilio_plugin::prelude::*;
+
+use crate::Found;
+use crate::content::content;
+use crate::reference::{self, Place};
+use crate::values::{self, Reader};
+
+/// Longest text within JSON that is handed on as a fragment, in bytes; longer ones are no texts for people.
+const FRAGMENT_BYTES_MAX: usize = 1024 * 1024;
+
+/// Settings of the `json` extractor.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct Settings {
+    /// Report relative references, not addresses with a host alone.
+    #[schemars(extend("x-opilio-overridable" = true))]
+    pub relative: bool,
+    /// Hand texts that hold HTML or JSON to the extractors of those.
+    #[schemars(extend("x-opilio-overridable" = true))]
+    pub fragments: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            relative: true,
+            fragments: true,
+        }
+    }
+}
+
+/// The plugin, configured.
+#[derive(Clone, Copy, Debug)]
+pub struct Json {
+    settings: Settings,
+}
+
+impl Plugin for Json {
+    const NAME: &'static str = "json";
+    const SUMMARY: &'static str = "References in JSON and JSON-LD";
+    type Settings = Settings;
+
+    fn new(settings: Settings) -> Result<Self, Vec<SettingsFault>> {
+        Ok(Self { settings })
+    }
+
+    fn handles() -> Handles {
+        Handles::media_types(&[
+            "application/json",
+            "text/json",
+            "application/x-json",
+            "application/jsonlines",
+            "application/x-ndjson",
+            "*+json",
+        ])
+    }
+}
+
+impl Extractor for Json {
+    fn extract(&self, document: &Document) -> Extraction {
+        let content = content(document);
+        let mut values = Values {
+            settings: self.settings,
+            linked: document.media_type() == "application/ld+json",
+            found: Found::default(),
+        };
+        let outcome = values::read(&content.text, &mut values);
+        values.found.finished(content.problem.or(outcome.err()))
+    }
+}
+
+/// What is found in a document.
+struct Values {
+    settings: Settings,
+    /// It is JSON-LD, whatever its members say.
+    linked: bool,
+    found: Found,
+}
+
+impl Reader for Values {
+    fn text(&mut self, path: &[String], value: &str) {
+        let name = path.last().map_or("", String::as_str);
+        match linked_data(name) {
+            // The vocabulary of a document is no part of it, and its types are words of it.
+            Some(Member::Name) => self.linked |= name == "@context",
+            Some(Member::Reference(hop)) if self.linked => self.reference(name, value, hop),
+            _ if path.iter().any(|name| name == "@context") => {}
+            _ => self.guess(name, value),
+        }
+    }
+}
+
+impl Values {
+    fn reference(&mut self, name: &str, value: &str, hop: Hop) {
+        let is_one = reference::is_address(value.trim())
+            || (self.settings.relative && reference::likely(value, Place::Promising).is_some());
+        if is_one {
+            self.push(name, value, hop);
+        }
+    }
+
+    fn guess(&mut self, name: &str, value: &str) {
+        let place = reference::speaks_of_a_reference(name);
+        match reference::likely(value, place) {
+            Some(value) if self.settings.relative || value.contains("//") => {
+                self.push(name, value, Hop::Speculative);
+            }
+            Some(_) => {}
+            None => self.fragment(name, value),
+        }
+    }
+
+    fn push(&mut self, name: &str, value: &str, hop: Hop) {
+        self.found.push(Link::new(value, hop, context(name)));
+    }
+
+    fn fragment(&mut self, name: &str, value: &str) {
+        let is_wanted = self.settings.fragments && (8..=FRAGMENT_BYTES_MAX).contains(&value.len());
+        if !is_wanted {
+            return;
+        }
+        let media_type = match value.trim_start().as_bytes().first() {
+            Some(b'{' | b'[') if value.contains("/") => "application/json",
+            _ if reference::is_markup(value) => "text/html",
+            _ => return self.running_text(name, value),
+        };
+        self.found.fragment(media_type, value, &context(name), None);
+    }
+
+    fn running_text(&mut self, name: &str, value: &str) {
+        for address in reference::addresses(value) {
+            self.push(name, address, Hop::Speculative);
+        }
+    }
+}
+
+/// `json/imageUrl`
+fn context(name: &str) -> String {
+    /// The host keeps 200 bytes.
+    const NAME_BYTES_MAX: usize = 180;
+    let name = &name[..name.floor_char_boundary(NAME_BYTES_MAX)];
+    if name.is_empty() {
+        "json".to_owned()
+    } else {
+        format!("json/{name}")
+    }
+}
+
+/// What a member of JSON-LD holds.
+enum Member {
+    Reference(Hop),
+    /// A word of a vocabulary.
+    Name,
+}
+
+/// Members that schema.org and JSON-LD itself say something about; `None` for all others.
+fn linked_data(name: &str) -> Option<Member> {
+    Some(match name {
+        "@id" | "url" | "sameAs" | "mainEntityOfPage" | "item" | "significantLink"
+        | "relatedLink" | "discussionUrl" | "downloadUrl" | "installUrl" | "license"
+        | "acquireLicensePage" | "isPartOf" | "hasPart" | "target" => Member::Reference(Hop::Link),
+        "image" | "logo" | "thumbnailUrl" | "thumbnail" | "contentUrl" | "embedUrl" | "photo"
+        | "primaryImageOfPage" => Member::Reference(Hop::Embed),
+        "@context" | "@type" | "@vocab" | "$schema" | "inLanguage" => Member::Name,
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use opilio_plugin::testing::document;
+
+    use super::*;
+
+    fn extract(media_type: &str, json: &str) -> Extraction {
+        let document = document("http://e.org/").media_type(media_type).text(json);
+        Json::new(Settings::default()).unwrap().extract(&document)
+    }
+
+    #[track_caller]
+    fn check(media_type: &str, json: &str, expected: &[(&str, Hop)]) {
+        let extraction = extract(media_type, json);
+        let found: Vec<_> = extraction
+            .links
+            .iter()
+            .map(|link| (link.uri.as_str(), link.hop.clone()))
+            .collect();
+        assert_eq!(found, expected, "{json}");
+    }
+
+    #[test]
+    fn references_in_objects_and_arrays() {
+        check(
+            "application/json",
+            r#"{"items": [{"href": "/a"}, {"x": ["http://e.org/b", "img/c.png", "d.png", 5]}],
+                "next": "?page=2", "logo": "d.png", "text": "see http://e.org/e."}"#,
+            &[
+                ("/a", Hop::Speculative),
+                ("http://e.org/b", Hop::Speculative),
+                ("img/c.png", Hop::Speculative),
+                ("?page=2", Hop::Speculative),
+                ("d.png", Hop::Speculative),
+                ("http://e.org/e", Hop::Speculative),
+            ],
+        );
+    }
+
+    #[test]
+    fn what_is_none() {
+        check(
+            "application/json",
+            r#"{"$schema": "http://json-schema.org/schema", "type": "text/html", "date": "12/31/2024",
+                "ns": "http://www.w3.org/2000/svg", "mail": "mailto:a@e.org", "host": "e.org", "path": "/",
+                "url": "data:image/png;base64,AAAA", "@context": {"name": "http://e.org/terms#name"}}"#,
+            &[],
+        );
+    }
+
+    #[test]
+    fn linked_data_says_what_it_links_to() {
+        let json = r##"{"@context": "https://schema.org", "@type": "NewsArticle", "@id": "#a",
+            "url": "https://e.org/story", "image": ["/a.jpg", {"url": "/b.jpg"}], "sameAs": "https://e.net/",
+            "keywords": "http://e.org/c"}"##;
+        let expected = [
+            ("https://e.org/story", Hop::Link),
+            ("/a.jpg", Hop::Embed),
+            ("/b.jpg", Hop::Link),
+            ("https://e.net/", Hop::Link),
+            ("http://e.org/c", Hop::Speculative),
+        ];
+        check("application/ld+json", json, &expected);
+        check("application/json", json, &expected);
+    }
+
+    #[test]
+    fn texts_in_other_languages_are_handed_on() {
+        let extraction = extract(
+            "application/json",
+            r#"{"rendered": "<p><a href=\"/a\">x<\/a><\/p>", "state": "{\"url\":\"/b\"}", "note": "a < b"}"#,
+        );
+        let fragments: Vec<_> = extraction
+            .fragments
+            .iter()
+            .map(|fragment| (fragment.media_type.as_str(), fragment.context.as_str()))
+            .collect();
+        assert_eq!(
+            fragments,
+            [
+                ("text/html", "json/rendered"),
+                ("application/json", "json/state")
+            ]
+        );
+    }
+
+    #[test]
+    fn half_a_document_is_reported() {
+        let extraction = extract("application/json", r#"{"url": "/a.html", "b": "#);
+        assert_eq!(extraction.links.len(), 1);
+        assert!(extraction.problem.is_some());
+    }
+}

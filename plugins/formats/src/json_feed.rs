@@ -1,0 +1,77 @@
+//! JSON Feed (jsonfeed.org, versions 1 and 1.1), read for the `feed` extractor.
+
+use opilio_plugin::Hop;
+
+use crate::dates;
+use crate::feed::{Item, Reading};
+use crate::values::{self, Reader};
+
+/// Reads a feed; `None` where the document is none.
+pub(crate) fn read(json: &str, reading: Reading) -> Option<(Reading, Option<String>)> {
+    let mut members = Members {
+        reading,
+        is_feed: false,
+        item: Item::default(),
+    };
+    let outcome = values::read(json, &mut members);
+    members.is_feed.then_some((members.reading, outcome.err()))
+}
+
+struct Members {
+    reading: Reading,
+    /// Its `version` says so.
+    is_feed: bool,
+    item: Item,
+}
+
+impl Reader for Members {
+    fn text(&mut self, path: &[String], value: &str) {
+        let path: Vec<&str> = path.iter().map(String::as_str).collect();
+        match path.as_slice() {
+            ["version"] => self.is_feed = is_version(value),
+            ["home_page_url"] => self.reading.link(value, Hop::Link, "feed/home_page_url"),
+            ["feed_url"] => self.reading.link(value, Hop::Inferred, "feed/feed_url"),
+            ["next_url"] => self.reading.link(value, Hop::Link, "feed/next_url"),
+            ["icon" | "favicon"] => self.reading.link(value, Hop::Embed, "feed/icon"),
+            ["author" | "authors", "url"] | ["items", "author" | "authors", "url"] => {
+                self.reading.link(value, Hop::Link, "author/url");
+            }
+            ["author" | "authors", "avatar"] | ["items", "author" | "authors", "avatar"] => {
+                self.reading.link(value, Hop::Embed, "author/avatar");
+            }
+            ["items", "url"] => self.item.link(value, "item/url", None),
+            ["items", "external_url"] => self.reading.link(value, Hop::Link, "item/external_url"),
+            ["items", "image" | "banner_image"] => {
+                self.reading.link(value, Hop::Embed, "item/image");
+            }
+            ["items", "attachments", "url"] => self.reading.enclosure(value, "attachment/url"),
+            ["items", "date_published"] => self.item.published = dates::parse(value),
+            ["items", "date_modified"] => self.item.modified = dates::parse(value),
+            ["items", "content_html"] => {
+                self.reading.content(value, "item/content_html", None);
+            }
+            _ => {}
+        }
+    }
+
+    fn open(&mut self, path: &[String]) {
+        if path == ["items"] {
+            self.item = Item::default();
+        }
+    }
+
+    fn close(&mut self, path: &[String]) {
+        if path == ["items"] {
+            self.reading.item(std::mem::take(&mut self.item));
+        }
+    }
+}
+
+fn is_version(value: &str) -> bool {
+    [
+        "https://jsonfeed.org/version/",
+        "http://jsonfeed.org/version/",
+    ]
+    .iter()
+    .any(|start| value.starts_with(start))
+}

@@ -1,0 +1,106 @@
+//! Extractors of formats other than pages: lists made for crawlers and readers (`sitemap`, `feed`, `robots`), data
+//! (`json`, `xml`), and what pages are furnished with (`manifest`, `svg`, `media`).
+//!
+//! One component, because they share readers of XML and JSON. Each extractor answers for what it recognises and marks
+//! it as finished; `json` and `xml`, which read anything of theirs, stand among the extractors of last resort.
+
+mod content;
+mod dates;
+pub mod feed;
+pub mod json;
+mod json_feed;
+pub mod manifest;
+mod markup;
+pub mod media;
+mod reference;
+pub mod robots;
+pub mod sitemap;
+pub mod svg;
+mod values;
+pub mod xml;
+
+use opilio_plugin::prelude::*;
+
+use crate::feed::Feed;
+use crate::json::Json;
+use crate::manifest::Manifest;
+use crate::media::Media;
+use crate::robots::Robots;
+use crate::sitemap::Sitemap;
+use crate::svg::Svg;
+use crate::xml::Xml;
+
+/// Most links of one document: what a sitemap may have.
+const LINKS_MAX: usize = 50_000;
+
+/// Parts of a document handed on to the extractors of their type.
+const FRAGMENTS_MAX: usize = 1_000;
+
+/// Bytes that a document's answer may take. The host allows 16 MiB by default and takes more for a fault, which would
+/// cost all of it.
+const ANSWER_BYTES_MAX: usize = 12 * 1024 * 1024;
+
+/// What a document gave, in the order found and within bounds: a document of 32 MiB may name millions, and what it
+/// names takes more memory than it does.
+#[derive(Debug, Default)]
+struct Found {
+    links: Vec<Link>,
+    fragments: Vec<Fragment>,
+    bytes: usize,
+    /// There was more.
+    full: bool,
+}
+
+impl Found {
+    /// Takes a link whose reference leads somewhere, if there is room.
+    fn push(&mut self, link: Link) {
+        /// What a link takes besides its texts.
+        const LINK_BYTES: usize = 64;
+        let Some(uri) = reference::reference(&link.uri) else {
+            return;
+        };
+        let base = link.base.as_ref().map_or(0, String::len);
+        let bytes = LINK_BYTES + uri.len() + link.context.len() + base;
+        if self.links.len() < LINKS_MAX && self.has_room(bytes) {
+            let uri = uri.to_owned();
+            self.links.push(Link { uri, ..link });
+        } else {
+            self.full = true;
+        }
+    }
+
+    /// Takes a text in another language, if there is room.
+    fn fragment(&mut self, media_type: &str, text: &str, context: &str, base: Option<&str>) {
+        let bytes = text.len() + context.len() + base.map_or(0, str::len);
+        if self.fragments.len() < FRAGMENTS_MAX && self.has_room(bytes) {
+            self.fragments.push(Fragment {
+                base: base.map(str::to_owned),
+                ..Fragment::text(media_type, text, context)
+            });
+        } else {
+            self.full = true;
+        }
+    }
+
+    fn has_room(&mut self, bytes: usize) -> bool {
+        let has_room = self.bytes + bytes <= ANSWER_BYTES_MAX;
+        if has_room {
+            self.bytes += bytes;
+        }
+        has_room
+    }
+
+    /// The answer for a document that has been understood.
+    fn finished(self, problem: Option<String>) -> Extraction {
+        let more = || "there is more in it than is taken of one document".to_owned();
+        Extraction {
+            problem: problem.or_else(|| self.full.then(more)),
+            links: self.links,
+            fragments: self.fragments,
+            finished: true,
+            base: None,
+        }
+    }
+}
+
+opilio_plugin::export!(extractors: [Sitemap, Feed, Robots, Json, Manifest, Xml, Svg, Media]);

@@ -1,0 +1,408 @@
+//! XML as the web has it, token by token: quick-xml, told to forgive what can be forgiven.
+//!
+//! End tags that match nothing, undeclared entities, ampersands that are none, attributes without quotes: all of it is
+//! read as it was meant. No entity is expanded but XML's five and character references, nothing is fetched, and depth
+//! and number of faults are bounded.
+
+use std::borrow::Cow;
+
+use quick_xml::Reader;
+use quick_xml::errors::Error;
+use quick_xml::events::{BytesStart, Event};
+
+/// Elements within elements. Deeper ones were made to break parsers.
+const DEPTH_MAX: usize = 2_000;
+
+/// Faults after which reading goes on.
+const FAULTS_MAX: usize = 1_000;
+
+/// What a document consists of. An empty element gives a start and an end.
+#[derive(Debug)]
+pub(crate) enum Token<'a> {
+    Start(Tag<'a>),
+    /// With the local name of the element, which need not be the one that was opened last.
+    End(String),
+    /// `<?target content?>`
+    Instruction {
+        target: String,
+        content: String,
+    },
+    /// What stands in `<!DOCTYPE …>`.
+    DocumentType(String),
+}
+
+/// A start tag.
+#[derive(Debug)]
+pub(crate) struct Tag<'a>(BytesStart<'a>);
+
+impl Tag<'_> {
+    /// Name without prefix, as written.
+    pub(crate) fn local_name(&self) -> &str {
+        local(self.0.name().into_inner())
+    }
+
+    /// Every attribute: name with prefix, and value with references undone.
+    pub(crate) fn attributes(&self) -> impl Iterator<Item = (&str, String)> {
+        // The check for duplicates compares every attribute with every other one before it.
+        let mut attributes = self.0.html_attributes();
+        attributes.with_checks(false);
+        attributes.filter_map(Result::ok).map(|attribute| {
+            let value = undone(&attribute.value).into_owned();
+            (attribute.key.into_inner(), value)
+        })
+    }
+
+    /// The first attribute of this local name.
+    pub(crate) fn attribute(&self, name: &str) -> Option<String> {
+        let mut attributes = self.0.html_attributes();
+        attributes.with_checks(false);
+        let attribute = attributes
+            .filter_map(Result::ok)
+            .find(|attribute| local(attribute.key.into_inner()) == name)?;
+        Some(undone(&attribute.value).trim().to_owned())
+    }
+}
+
+/// `href` of `xlink:href`.
+pub(crate) fn local(name: &str) -> &str {
+    name.rsplit_once(':').map_or(name, |(_, local)| local)
+}
+
+/// A document on its way through a reader.
+pub(crate) struct Markup<'a> {
+    document: &'a str,
+    reader: Reader<&'a [u8]>,
+    /// Text since the last tag, references undone.
+    text: String,
+    /// Where the text since the last tag began.
+    text_start: usize,
+    /// Where the last tag began.
+    tag_start: usize,
+    depth: usize,
+    faults: usize,
+    /// The element whose start was the last tag.
+    leaf: Option<String>,
+    problem: Option<String>,
+}
+
+impl<'a> Markup<'a> {
+    pub(crate) fn new(document: &'a str) -> Self {
+        // Servers put line breaks and worse before the declaration.
+        let leading = document.len()
+            - document
+                .trim_start_matches(['\u{feff}', ' ', '\t', '\r', '\n'])
+                .len();
+        let mut reader = Reader::from_str(&document[leading..]);
+        let config = reader.config_mut();
+        config.allow_dangling_amp = true;
+        config.allow_unmatched_ends = true;
+        config.check_end_names = false;
+        config.expand_empty_elements = true;
+        Self {
+            document: &document[leading..],
+            reader,
+            text: String::new(),
+            text_start: 0,
+            tag_start: 0,
+            depth: 0,
+            faults: 0,
+            leaf: None,
+            problem: None,
+        }
+    }
+
+    /// Text between the token before the last one and the last one.
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Elements that are open, the one that the last token started included.
+    pub(crate) fn depth(&self) -> usize {
+        self.depth
+    }
+
+    /// Where the last token ends, in bytes of what [`between`](Self::between) takes.
+    pub(crate) fn position(&self) -> usize {
+        usize::try_from(self.reader.buffer_position()).unwrap_or(usize::MAX)
+    }
+
+    /// The document from a position up to the last token.
+    pub(crate) fn before_token(&self, from: usize) -> &'a str {
+        self.document.get(from..self.tag_start).unwrap_or_default()
+    }
+
+    /// Why reading ended before the document did.
+    pub(crate) fn into_problem(self) -> Option<String> {
+        self.problem
+    }
+
+    /// The next token; `None` at the end, or where nothing more can be read.
+    pub(crate) fn next(&mut self) -> Option<Token<'a>> {
+        self.text.clear();
+        self.text_start = self.position();
+        loop {
+            let start = self.position();
+            match self.reader.read_event() {
+                Ok(Event::Text(text)) => self.text.push_str(&text),
+                Ok(Event::CData(text)) => self.text.push_str(&text),
+                Ok(Event::GeneralRef(reference)) => {
+                    let raw = format!("&{};", &*reference);
+                    self.text.push_str(&undone(&raw));
+                }
+                Ok(Event::Start(tag) | Event::Empty(tag)) => {
+                    self.tag_start = start;
+                    self.depth += 1;
+                    if self.depth > DEPTH_MAX {
+                        self.problem = Some(format!("more than {DEPTH_MAX} elements deep"));
+                        return None;
+                    }
+                    let tag = Tag(tag);
+                    self.leaf = Some(tag.local_name().to_owned());
+                    return Some(Token::Start(tag));
+                }
+                Ok(Event::End(tag)) => {
+                    self.tag_start = start;
+                    self.depth = self.depth.saturating_sub(1);
+                    self.leaf = None;
+                    return Some(Token::End(local(tag.name().into_inner()).to_owned()));
+                }
+                Ok(Event::PI(instruction)) => {
+                    return Some(Token::Instruction {
+                        target: instruction.target().to_owned(),
+                        content: instruction.content().to_owned(),
+                    });
+                }
+                Ok(Event::DocType(content)) => {
+                    return Some(Token::DocumentType(content.to_string()));
+                }
+                Ok(Event::Comment(_) | Event::Decl(_)) => {}
+                Ok(Event::Eof) => return None,
+                Err(Error::IllFormed(fault)) => {
+                    self.faults += 1;
+                    if self.faults > FAULTS_MAX {
+                        self.problem = Some(fault.to_string());
+                        return None;
+                    }
+                }
+                Err(error) => {
+                    self.problem = Some(format!("{error} (byte {})", self.reader.error_position()));
+                    // A document that breaks off within an end tag has said all of the element.
+                    let torn = self.document.get(start..).unwrap_or_default();
+                    self.tag_start = start;
+                    return self
+                        .leaf
+                        .take()
+                        .filter(|_| torn.starts_with("</"))
+                        .map(Token::End);
+                }
+            }
+        }
+    }
+}
+
+/// Text with character references and XML's five entities undone. What only looks like a reference stays.
+pub(crate) fn undone(raw: &str) -> Cow<'_, str> {
+    /// `&#x0010FFFF;`
+    const REFERENCE_BYTES_MAX: usize = 12;
+    let Some(first) = memchr::memchr(b'&', raw.as_bytes()) else {
+        return Cow::Borrowed(raw);
+    };
+    let mut text = String::with_capacity(raw.len());
+    text.push_str(&raw[..first]);
+    let mut rest = &raw[first..];
+    while let Some(behind) = rest.strip_prefix('&') {
+        let end = behind
+            .bytes()
+            .take(REFERENCE_BYTES_MAX)
+            .position(|b| b == b';');
+        let character = end.and_then(|end| referenced(&behind[..end]));
+        let behind = match (character, end) {
+            (Some(character), Some(end)) => {
+                text.push(character);
+                &behind[end + 1..]
+            }
+            _ => {
+                text.push('&');
+                behind
+            }
+        };
+        let next = memchr::memchr(b'&', behind.as_bytes()).unwrap_or(behind.len());
+        text.push_str(&behind[..next]);
+        rest = &behind[next..];
+    }
+    Cow::Owned(text)
+}
+
+/// The character that stands for `amp`, `#38`, `#x26`.
+fn referenced(name: &str) -> Option<char> {
+    match name {
+        "amp" => Some('&'),
+        "lt" => Some('<'),
+        "gt" => Some('>'),
+        "quot" => Some('"'),
+        "apos" => Some('\''),
+        _ => {
+            let number = name.strip_prefix('#')?;
+            let code = match number.strip_prefix(['x', 'X']) {
+                Some(hexadecimal) => u32::from_str_radix(hexadecimal, 16),
+                None => number.parse(),
+            };
+            char::from_u32(code.ok()?).filter(|character| *character != '\0')
+        }
+    }
+}
+
+/// Longest base that is taken, in bytes.
+const BASE_BYTES_MAX: usize = 2 * 1024;
+
+/// What `xml:base` says, element by element.
+#[derive(Debug, Default)]
+pub(crate) struct Bases(Vec<(usize, String)>);
+
+impl Bases {
+    /// A tag at this depth has come.
+    pub(crate) fn enter(&mut self, tag: &Tag<'_>, depth: usize) {
+        let mut attributes = tag.attributes().filter(|(name, _)| *name == "xml:base");
+        if let Some((_, base)) = attributes.next() {
+            let base = match self.current() {
+                Some(outer) => crate::reference::join(outer, base.trim()),
+                None => base.trim().to_owned(),
+            };
+            // What grows with every element it is repeated in is no address.
+            if base.len() <= BASE_BYTES_MAX {
+                self.0.push((depth, base));
+            }
+        }
+    }
+
+    /// An element has ended; so many are open still.
+    pub(crate) fn leave(&mut self, depth: usize) {
+        while self.0.last().is_some_and(|(at, _)| *at > depth) {
+            self.0.pop();
+        }
+    }
+
+    /// What holds here, against the document's own base.
+    pub(crate) fn current(&self) -> Option<&str> {
+        self.0.last().map(|(_, base)| base.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Starts as `<name attributes>`, ends as `/name`, each behind the text before it.
+    fn read(document: &str) -> (Vec<String>, Option<String>) {
+        let mut markup = Markup::new(document);
+        let mut tokens = Vec::new();
+        while let Some(token) = markup.next() {
+            let text = markup.text().to_owned();
+            tokens.push(match token {
+                Token::Start(tag) => {
+                    let attributes: String = tag
+                        .attributes()
+                        .map(|(name, value)| format!(" {name}={value}"))
+                        .collect();
+                    format!("{text}<{}{attributes}>", tag.local_name())
+                }
+                Token::End(name) => format!("{text}/{name}"),
+                Token::Instruction { target, content } => format!("{text}?{target}{content}"),
+                Token::DocumentType(content) => format!("{text}!{content}"),
+            });
+        }
+        (tokens, markup.into_problem())
+    }
+
+    #[track_caller]
+    fn check(document: &str, expected: &[&str]) {
+        assert_eq!(read(document).0, expected, "{document}");
+    }
+
+    #[test]
+    fn well_formed_documents() {
+        check(
+            "<?xml version='1.0'?><?go x?><a:b c='1'>x<d/>y<![CDATA[<&z>]]></a:b>",
+            &["?go x", "<b c=1>", "x<d>", "/d", "y<&z>/b"],
+        );
+        check(
+            "<a b='&amp;&#38;&#x26;'>&lt;&gt;</a>",
+            &["<a b=&&&>", "<>/a"],
+        );
+        check(
+            "<!DOCTYPE a [<!ENTITY b 'c'>]><a>&b;</a>",
+            &["!a [<!ENTITY b 'c'>]", "<a>", "&b;/a"],
+        );
+        check("<a>x<!-- y -->z</a>", &["<a>", "xz/a"]);
+    }
+
+    #[test]
+    fn what_can_be_forgiven_is() {
+        check("\u{feff}\r\n <?xml version='1.0'?><a/>", &["<a>", "/a"]);
+        check("<a>x</b></c></a>", &["<a>", "x/b", "/c", "/a"]);
+        check(
+            "<a b=?x=1&y=2&amp;z c>1&2 & 3</a>",
+            &["<a b=?x=1&y=2&z c=>", "1&2 & 3/a"],
+        );
+        check(
+            "<a>&nbsp;&#0;&#xFFFFFFFF;</a>",
+            &["<a>", "&nbsp;&#0;&#xFFFFFFFF;/a"],
+        );
+        check("<a b='1' b='2'/>", &["<a b=1 b=2>", "/a"]);
+        check("no markup", &[]);
+    }
+
+    #[test]
+    fn torn_documents_end_where_they_were_torn() {
+        let (tokens, problem) = read("<a><b>x</b><c>y</");
+        assert_eq!(tokens, ["<a>", "<b>", "x/b", "<c>", "y/c"]);
+        assert!(problem.is_some());
+        check("<a><b>x", &["<a>", "<b>"]);
+        check("<a><b", &["<a>"]);
+    }
+
+    #[test]
+    fn deep_documents_are_given_up() {
+        let (tokens, problem) = read(&"<a>".repeat(DEPTH_MAX + 10));
+        assert_eq!(tokens.len(), DEPTH_MAX);
+        assert!(problem.is_some());
+    }
+
+    #[test]
+    fn bases_hold_for_their_elements() {
+        let mut markup = Markup::new(
+            "<a xml:base='http://example.org/x/y'><b xml:base='z/'><c/></b><d xml:base='/w'/><e/></a>",
+        );
+        let mut bases = Bases::default();
+        let mut found = Vec::new();
+        while let Some(token) = markup.next() {
+            match token {
+                Token::Start(tag) => {
+                    bases.enter(&tag, markup.depth());
+                    found.push(bases.current().unwrap_or_default().to_owned());
+                }
+                Token::End(_) => bases.leave(markup.depth()),
+                _ => {}
+            }
+        }
+        assert_eq!(
+            found,
+            [
+                "http://example.org/x/y",
+                "http://example.org/x/z/",
+                "http://example.org/x/z/",
+                "http://example.org/w",
+                "http://example.org/x/y",
+            ]
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_read(document in "([<>/?!&;= '\"a-c\\[\\]-]|<!\\[CDATA\\[|&#x|<!--|é){0,60}") {
+            read(&document);
+        }
+    }
+}

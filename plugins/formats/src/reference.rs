@@ -1,0 +1,654 @@
+//! References as data holds them: which values are any, and which never lead anywhere.
+
+/// Longest reference reported, in bytes. The host refuses what is longer than 64 KiB and says so.
+const REFERENCE_BYTES_MAX: usize = 128 * 1024;
+
+/// Longest value of unknown meaning that is looked at.
+const LIKELY_BYTES_MAX: usize = 4 * 1024;
+
+/// Schemes that name no document a crawler could fetch, sorted.
+const UNFETCHABLE: &[&str] = &[
+    "about",
+    "acct",
+    "android-app",
+    "blob",
+    "chrome",
+    "chrome-extension",
+    "cid",
+    "data",
+    "doi",
+    "geo",
+    "intent",
+    "ios-app",
+    "javascript",
+    "magnet",
+    "mailto",
+    "market",
+    "mid",
+    "resource",
+    "sms",
+    "spotify",
+    "tag",
+    "tel",
+    "urn",
+    "uuid",
+    "webcal",
+    "xmpp",
+];
+
+/// The reference in a place that holds one: without blanks around it; `None` where it leads nowhere: empty, a place in
+/// the same document, a scheme that names no document, the placeholder of a template.
+pub(crate) fn reference(value: &str) -> Option<&str> {
+    let value = value.trim_matches(|c: char| c <= ' ');
+    if value.is_empty()
+        || value.starts_with('#')
+        || value.len() > REFERENCE_BYTES_MAX
+        || value.contains("{{")
+        || value.contains("${")
+    {
+        return None;
+    }
+    match scheme(value) {
+        Some(scheme) if UNFETCHABLE.binary_search(&scheme.as_str()).is_ok() => None,
+        Some(scheme)
+            if matches!(scheme.as_str(), "http" | "https")
+                && value[scheme.len() + 1..].trim_matches('/').is_empty() =>
+        {
+            None
+        }
+        _ => Some(value),
+    }
+}
+
+/// The scheme, in lower case.
+fn scheme(value: &str) -> Option<String> {
+    /// Longer than any in use.
+    const SCHEME_BYTES_MAX: usize = 32;
+    let end = value
+        .bytes()
+        .take(SCHEME_BYTES_MAX)
+        .position(|b| b == b':')?;
+    let scheme = &value[..end];
+    let is_one = scheme.starts_with(|c: char| c.is_ascii_alphabetic())
+        && scheme
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'-' | b'.'));
+    is_one.then(|| scheme.to_ascii_lowercase())
+}
+
+/// What stands behind `http://`, `https://` or `ftp://`.
+fn behind_scheme(value: &str) -> Option<&str> {
+    ["http://", "https://", "ftp://"].iter().find_map(|scheme| {
+        value
+            .get(..scheme.len())
+            .filter(|start| start.eq_ignore_ascii_case(scheme))
+            .map(|_| &value[scheme.len()..])
+    })
+}
+
+/// An address on the internet: `http`, `https` or `ftp`, a host that can be one, no blank, and no name of a vocabulary.
+pub(crate) fn is_address(value: &str) -> bool {
+    value.len() <= LIKELY_BYTES_MAX
+        && !value.bytes().any(is_foreign)
+        && behind_scheme(value).is_some_and(|rest| {
+            let (host, behind) = host_of(rest);
+            is_public_host(host) && !is_namespace(host, behind)
+        })
+}
+
+/// Bytes that references do not have.
+fn is_foreign(byte: u8) -> bool {
+    byte <= b' '
+        || matches!(
+            byte,
+            b'<' | b'>' | b'"' | b'{' | b'}' | b'|' | b'\\' | b'^' | b'`' | 0x7F
+        )
+}
+
+/// Host without user and port, and what stands behind the authority.
+fn host_of(rest: &str) -> (&str, &str) {
+    let (authority, behind) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
+    let host = authority.rsplit('@').next().unwrap_or_default();
+    let host = match host.rsplit_once(':') {
+        Some((host, port)) if port.bytes().all(|b| b.is_ascii_digit()) => host,
+        _ => host,
+    };
+    (host, behind)
+}
+
+/// Two labels at least and a last one with a letter, or an address in numbers.
+fn is_public_host(host: &str) -> bool {
+    /// DNS allows 253.
+    const HOST_BYTES_MAX: usize = 253;
+    let labels: Vec<&str> = host.split('.').take(64).collect();
+    host.len() <= HOST_BYTES_MAX
+        && labels.len() > 1
+        && labels.iter().all(|label| {
+            !label.is_empty()
+                && !label.starts_with('-')
+                && label
+                    .bytes()
+                    .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_') || b >= 0x80)
+        })
+        && (labels
+            .last()
+            .is_some_and(|last| last.len() > 1 && last.contains(|c: char| c.is_alphabetic()))
+            || (labels.len() == 4 && labels.iter().all(|label| label.parse::<u8>().is_ok())))
+}
+
+/// Names of vocabularies, which look like addresses and are compared as text.
+fn is_namespace(host: &str, behind: &str) -> bool {
+    let host = host.to_ascii_lowercase();
+    match host.strip_prefix("www.").unwrap_or(&host) {
+        // `/1999/xhtml`, `/ns/…`; not `/TR/…`, which are documents.
+        "w3.org" => {
+            let first = behind.split('/').nth(1).unwrap_or_default();
+            matches!(first, "XML" | "ns" | "xmlns")
+                || (first.len() == 4 && first.bytes().all(|b| b.is_ascii_digit()))
+        }
+        "schema.org"
+        | "purl.org"
+        | "ogp.me"
+        | "xmlns.com"
+        | "ns.adobe.com"
+        | "rdfs.org"
+        | "rdf.data-vocabulary.org"
+        | "schemas.xmlsoap.org"
+        | "schemas.microsoft.com"
+        | "schemas.openxmlformats.org"
+        | "schemas.google.com"
+        | "schemas.android.com"
+        | "relaxng.org"
+        | "docbook.org"
+        | "xml.apache.org"
+        | "sodipodi.sourceforge.net"
+        | "json-schema.org"
+        | "base.google.com"
+        | "search.yahoo.com"
+        | "java.sun.com"
+        | "xmlns.jcp.org"
+        | "opengis.net"
+        | "schemas.live.com"
+        | "creativecommons.org" => {
+            // Licences are documents, the vocabulary of Creative Commons is none.
+            !behind.starts_with("/licenses/") && !behind.starts_with("/publicdomain/")
+        }
+        "inkscape.org" => behind.starts_with("/namespaces"),
+        "sitemaps.org" | "google.com" => behind.starts_with("/schemas"),
+        "facebook.com" => behind.starts_with("/2008/fbml"),
+        _ => false,
+    }
+}
+
+/// Endings of files that are served on the web and seldom are ends of other words, sorted.
+const WEB_ENDINGS: &[&str] = &[
+    "aac",
+    "asp",
+    "aspx",
+    "atom",
+    "avi",
+    "avif",
+    "bmp",
+    "bz2",
+    "cfm",
+    "cgi",
+    "css",
+    "csv",
+    "cur",
+    "doc",
+    "docx",
+    "eot",
+    "epub",
+    "exe",
+    "flac",
+    "flv",
+    "geojson",
+    "gif",
+    "gpx",
+    "gz",
+    "htm",
+    "html",
+    "ico",
+    "ics",
+    "jar",
+    "jpe",
+    "jpeg",
+    "jpg",
+    "js",
+    "json",
+    "jsonld",
+    "jsp",
+    "jxl",
+    "kml",
+    "kmz",
+    "m3u8",
+    "m4a",
+    "m4s",
+    "m4v",
+    "map",
+    "mjs",
+    "mkv",
+    "mov",
+    "mp3",
+    "mp4",
+    "mpd",
+    "mpeg",
+    "mpg",
+    "odp",
+    "ods",
+    "odt",
+    "ogg",
+    "ogv",
+    "opus",
+    "otf",
+    "pdf",
+    "php",
+    "png",
+    "ppt",
+    "pptx",
+    "ps",
+    "rar",
+    "rdf",
+    "rss",
+    "rtf",
+    "shtml",
+    "svg",
+    "svgz",
+    "swf",
+    "tar",
+    "tgz",
+    "tif",
+    "tiff",
+    "ts",
+    "ttf",
+    "txt",
+    "vtt",
+    "wasm",
+    "wav",
+    "weba",
+    "webm",
+    "webmanifest",
+    "webp",
+    "wmv",
+    "woff",
+    "woff2",
+    "xhtml",
+    "xls",
+    "xlsx",
+    "xml",
+    "xsd",
+    "xsl",
+    "xslt",
+    "xspf",
+    "zip",
+];
+
+/// How much the place of a value says about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// Its name speaks of a reference: `href`, `imageUrl`, `next`.
+    Promising,
+    Any,
+}
+
+/// The reference that a value looks like; `None` for all others. A wrong guess is a request to somebody's server.
+pub(crate) fn likely(value: &str, place: Place) -> Option<&str> {
+    let value = value.trim();
+    if value.len() < 2
+        || value.len() > LIKELY_BYTES_MAX
+        || value.bytes().any(is_foreign)
+        || has_placeholder(value)
+    {
+        return None;
+    }
+    if behind_scheme(value).is_some() {
+        return is_address(value).then_some(value);
+    }
+    if let Some(rest) = value.strip_prefix("//") {
+        return is_public_host(host_of(rest).0).then_some(value);
+    }
+    let path = &value[..value.find(['?', '#']).unwrap_or(value.len())];
+    if scheme(path).is_some() || path.contains("//") || path.contains(':') || !is_sober(path) {
+        return None;
+    }
+    let ending = has_web_ending(path);
+    let rooted = path.starts_with('/');
+    let dotted = path.starts_with("./") || path.starts_with("../");
+    let letters = path.chars().filter(|c| c.is_alphabetic()).count();
+    let is_one = match place {
+        Place::Promising => {
+            ending
+                || ((rooted || dotted) && letters > 0)
+                || (path.is_empty() && value.starts_with('?') && value.contains('='))
+        }
+        Place::Any => ending && (rooted || dotted || path.contains('/')),
+    };
+    is_one.then_some(value)
+}
+
+/// `%s`, `:id`, `$1` and their kind, which something replaces before anything is fetched.
+fn has_placeholder(value: &str) -> bool {
+    let bytes = value.as_bytes();
+    memchr::memchr_iter(b'%', bytes).any(|at| {
+        !bytes
+            .get(at + 1..at + 3)
+            .is_some_and(|two| two.iter().all(u8::is_ascii_hexdigit))
+    }) || value.contains("/:")
+        || value.contains('*')
+}
+
+/// Characters that paths of sites have.
+fn is_sober(path: &str) -> bool {
+    path.bytes().all(|b| {
+        b.is_ascii_alphanumeric()
+            || b >= 0x80
+            || matches!(
+                b,
+                b'/' | b'.' | b'-' | b'_' | b'~' | b'%' | b'@' | b',' | b'=' | b'+' | b'&' | b'!'
+            )
+    }) && !path.contains("...")
+}
+
+fn has_web_ending(path: &str) -> bool {
+    let file = path.rsplit('/').next().unwrap_or_default();
+    file.rsplit_once('.').is_some_and(|(stem, ending)| {
+        !stem.is_empty()
+            && WEB_ENDINGS
+                .binary_search(&ending.to_ascii_lowercase().as_str())
+                .is_ok()
+    })
+}
+
+/// Does a name speak of a reference? Its words count, in `camelCase`, `snake_case` and `kebab-case` alike.
+pub(crate) fn speaks_of_a_reference(name: &str) -> Place {
+    /// Longer names are data.
+    const NAME_BYTES_MAX: usize = 64;
+    /// Words, sorted.
+    const WORDS: &[&str] = &[
+        "attachment",
+        "audio",
+        "avatar",
+        "background",
+        "banner",
+        "canonical",
+        "cover",
+        "download",
+        "enclosure",
+        "favicon",
+        "feed",
+        "first",
+        "href",
+        "icon",
+        "image",
+        "images",
+        "img",
+        "last",
+        "link",
+        "links",
+        "location",
+        "logo",
+        "media",
+        "next",
+        "page",
+        "path",
+        "permalink",
+        "photo",
+        "picture",
+        "poster",
+        "prev",
+        "preview",
+        "previous",
+        "redirect",
+        "self",
+        "source",
+        "src",
+        "srcset",
+        "thumb",
+        "thumbnail",
+        "uri",
+        "url",
+        "urls",
+        "video",
+    ];
+    if name.len() > NAME_BYTES_MAX {
+        return Place::Any;
+    }
+    let mut word = String::new();
+    let mut was_lower = false;
+    for character in name.chars().chain(std::iter::once('_')) {
+        if !character.is_ascii_alphabetic() || (character.is_ascii_uppercase() && was_lower) {
+            if WORDS.binary_search(&word.as_str()).is_ok() {
+                return Place::Promising;
+            }
+            word.clear();
+        }
+        was_lower = character.is_ascii_lowercase();
+        if character.is_ascii_alphabetic() {
+            word.push(character.to_ascii_lowercase());
+        }
+    }
+    Place::Any
+}
+
+/// Addresses in running text, in order.
+pub(crate) fn addresses(text: &str) -> impl Iterator<Item = &str> {
+    let bytes = text.as_bytes();
+    let mut from = 0;
+    std::iter::from_fn(move || {
+        loop {
+            let colon = from + memchr::memmem::find(&bytes[from..], b"://")?;
+            let scheme = bytes[from..colon]
+                .iter()
+                .rev()
+                .take(5)
+                .take_while(|b| b.is_ascii_alphabetic())
+                .count();
+            let start = colon - scheme;
+            let end = bytes[colon..]
+                .iter()
+                .position(|&b| is_foreign(b) || b == b'\'')
+                .map_or(bytes.len(), |length| colon + length);
+            from = end;
+            let found = text.get(start..end).unwrap_or_default();
+            let found = found.trim_end_matches(['.', ',', ';', ':', '!', '?']);
+            // A bracket that was opened before the address is closed behind it.
+            let found = match found.strip_suffix(')') {
+                Some(inner) if !inner.contains('(') => inner,
+                _ => found,
+            };
+            if is_address(found) && !has_placeholder(found) {
+                return Some(found);
+            }
+        }
+    })
+}
+
+/// Does a text hold HTML, rather than a sentence with a `<` in it?
+pub(crate) fn is_markup(text: &str) -> bool {
+    memchr::memchr_iter(b'<', text.as_bytes())
+        .take(64)
+        .any(|at| text[at + 1..].starts_with(|c: char| c.is_ascii_alphabetic()))
+        && ["href", "src", "</"].iter().any(|word| text.contains(word))
+}
+
+/// `value` resolved against a `base` that may itself be relative (RFC 3986 §5.2.2, dots left to the host).
+pub(crate) fn join(base: &str, value: &str) -> String {
+    if value.is_empty() || value.starts_with("//") || scheme(value).is_some() {
+        return if value.is_empty() { base } else { value }.to_owned();
+    }
+    let path_start = match base.find("//") {
+        Some(0) => authority_end(base, 2),
+        Some(at) if base[..at].ends_with(':') => authority_end(base, at + 2),
+        _ => 0,
+    };
+    let path = &base[path_start..];
+    let path = &path[..path.find(['?', '#']).unwrap_or(path.len())];
+    let authority = &base[..path_start];
+    if value.starts_with('/') {
+        return format!("{authority}{value}");
+    }
+    match path.rfind('/') {
+        Some(slash) => format!("{authority}{}{value}", &path[..=slash]),
+        None if authority.is_empty() => value.to_owned(),
+        None => format!("{authority}/{value}"),
+    }
+}
+
+fn authority_end(base: &str, from: usize) -> usize {
+    base[from..]
+        .find(['/', '?', '#'])
+        .map_or(base.len(), |length| from + length)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn lists_are_sorted() {
+        assert!(UNFETCHABLE.is_sorted());
+        assert!(WEB_ENDINGS.is_sorted());
+    }
+
+    #[test]
+    fn references_lead_somewhere() {
+        for value in [
+            "a b.html",
+            "//example.org",
+            "http://example.org",
+            "?a=tel:1",
+            "a:b",
+        ] {
+            assert_eq!(reference(&format!("\n {value} ")), Some(value));
+        }
+        for value in [
+            "",
+            " ",
+            "#top",
+            "mailto:a@example.org",
+            "DATA:,x",
+            "urn:isbn:1",
+            "tag:example.org,2024:1",
+            "http://",
+            "https:",
+            "{{ url }}",
+            "/a/${b}",
+        ] {
+            assert_eq!(reference(value), None, "{value}");
+        }
+    }
+
+    #[test]
+    fn values_that_read_like_references() {
+        for value in [
+            "http://example.org",
+            "HTTPS://EXAMPLE.ORG:8443/a?b=c#d",
+            "http://user@example.org/",
+            "http://192.0.2.1/x",
+            "ftp://example.org/a.zip",
+            "//cdn.example.org/x",
+            "/img/a.png",
+            "../a/b.pdf?x=1",
+            "img/a.webp",
+            "https://creativecommons.org/licenses/by/4.0/",
+            "http://www.w3.org/TR/xml/",
+        ] {
+            assert_eq!(likely(value, Place::Any), Some(value));
+            assert_eq!(likely(value, Place::Promising), Some(value));
+        }
+        for value in ["/a/b", "a.png", "./next", "/search?q=a+b", "?page=2"] {
+            assert_eq!(likely(value, Place::Promising), Some(value));
+            assert_eq!(likely(value, Place::Any), None, "{value}");
+        }
+        for value in [
+            "",
+            "plain",
+            "a b",
+            "1.5",
+            "12/31/2024",
+            "text/html",
+            "#fff",
+            "/",
+            "/1",
+            "http://localhost/x",
+            "http://a",
+            "http://www.w3.org/1999/xhtml",
+            "https://schema.org/Person",
+            "http://example.org/%s",
+            "/users/:id",
+            "/a/*.png",
+            "mailto:a@example.org",
+            "a//b.png",
+            "{x}.png",
+            "Europe/Berlin",
+        ] {
+            assert_eq!(likely(value, Place::Promising), None, "{value}");
+            assert_eq!(likely(value, Place::Any), None, "{value}");
+        }
+    }
+
+    #[test]
+    fn names_speak_of_references_in_words() {
+        for name in [
+            "url",
+            "imageUrl",
+            "image_url",
+            "hero-image",
+            "thumbnailURL",
+            "@src",
+            "Next",
+        ] {
+            assert_eq!(speaks_of_a_reference(name), Place::Promising, "{name}");
+        }
+        for name in ["", "title", "curl", "security", "nextflow", "imaginary"] {
+            assert_eq!(speaks_of_a_reference(name), Place::Any, "{name}");
+        }
+    }
+
+    #[test]
+    fn addresses_in_running_text() {
+        let text = "See http://example.org/a. Or (https://example.org/b), <ftp://example.org/c>; \
+                    xhttp://example.org/d 'http://example.org/e' http://x/ ://y http://example.org/f_(g)";
+        let found: Vec<_> = addresses(text).collect();
+        assert_eq!(
+            found,
+            [
+                "http://example.org/a",
+                "https://example.org/b",
+                "ftp://example.org/c",
+                "http://example.org/e",
+                "http://example.org/f_(g)",
+            ]
+        );
+    }
+
+    #[test]
+    fn references_are_joined_as_text() {
+        for (base, value, expected) in [
+            ("http://example.org/x/y?z", "a", "http://example.org/x/a"),
+            ("http://example.org", "a", "http://example.org/a"),
+            ("http://example.org/x/", "/a", "http://example.org/a"),
+            ("/x/", "a", "/x/a"),
+            ("x", "a", "a"),
+            ("/x/", "http://example.org/", "http://example.org/"),
+            ("/x/y", "", "/x/y"),
+        ] {
+            assert_eq!(join(base, value), expected, "{base} {value}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_read(text in "([ a-z./:?#%<'()-]|http://|é){0,60}") {
+            for found in addresses(&text) {
+                prop_assert!(text.contains(found));
+            }
+            reference(&text);
+            likely(&text, Place::Promising);
+            is_markup(&text);
+            join(&text, "a");
+        }
+    }
+}

@@ -1,0 +1,348 @@
+//! The `sitemap` extractor: what a site names for crawlers (sitemaps.org), and when it last changed.
+//!
+//! Indexes, sitemaps with the extensions for images, videos, news and translations, plain lists of addresses; packed
+//! with gzip or not. Where the entries lie is judged by the scope, and not by the sitemap's own folder.
+
+use opilio_plugin::prelude::*;
+
+use crate::content::{content, is_gzip};
+use crate::markup::{Markup, Tag, Token};
+use crate::{Found, dates, reference};
+
+/// Settings of the `sitemap` extractor.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct Settings {
+    /// Report translations (`xhtml:link` with `hreflang`).
+    #[schemars(extend("x-opilio-overridable" = true))]
+    pub alternates: bool,
+    /// Report images and videos.
+    #[schemars(extend("x-opilio-overridable" = true))]
+    pub media: bool,
+    /// Report dates of change, which make a page due that was last visited before.
+    #[schemars(extend("x-opilio-overridable" = true))]
+    pub dates: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            alternates: true,
+            media: true,
+            dates: true,
+        }
+    }
+}
+
+/// The plugin, configured.
+#[derive(Clone, Copy, Debug)]
+pub struct Sitemap {
+    settings: Settings,
+}
+
+impl Plugin for Sitemap {
+    const NAME: &'static str = "sitemap";
+    const SUMMARY: &'static str =
+        "Entries of sitemaps and sitemap indexes, with the dates of their last change";
+    type Settings = Settings;
+
+    fn new(settings: Settings) -> Result<Self, Vec<SettingsFault>> {
+        Ok(Self { settings })
+    }
+
+    fn handles() -> Handles {
+        Handles::media_types(&[
+            "application/xml",
+            "text/xml",
+            "application/sitemap+xml",
+            "text/plain",
+            "application/gzip",
+            "application/x-gzip",
+            "application/octet-stream",
+        ])
+    }
+}
+
+impl Extractor for Sitemap {
+    fn extract(&self, document: &Document) -> Extraction {
+        if document.fragment().is_some() || !(200..300).contains(&document.status()) {
+            return Extraction::default();
+        }
+        let media_type = document.media_type();
+        let is_text = media_type == "text/plain";
+        let is_xml = media_type.ends_with("xml");
+        // Anything may be packed or come without a type; a few bytes say whether it is worth reading.
+        if !is_text && !is_xml && !is_gzip(document) && !starts_like_xml(document) {
+            return Extraction::default();
+        }
+        let content = content(document);
+        let found = match read(&content.text, &self.settings) {
+            Some((found, problem)) => return found.finished(content.problem.or(problem)),
+            None if is_xml => None,
+            None => read_list(&content.text, is_named_a_sitemap(&document.uri())),
+        };
+        match found {
+            Some(found) => found.finished(content.problem),
+            None => Extraction::default(),
+        }
+    }
+}
+
+fn starts_like_xml(document: &Document) -> bool {
+    let start = document.read(0, 64);
+    let start = start.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(&start);
+    start.trim_ascii_start().starts_with(b"<")
+}
+
+fn is_named_a_sitemap(uri: &str) -> bool {
+    uri.to_ascii_lowercase().contains("sitemap")
+}
+
+/// Where in a sitemap a text stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    /// `url` of a sitemap or `sitemap` of an index.
+    Entry,
+    Image,
+    Video,
+    News,
+}
+
+/// An entry whose end has not come yet: its date may stand behind its address.
+#[derive(Debug, Default)]
+struct Entry {
+    location: Option<String>,
+    modified: Option<u64>,
+    published: Option<u64>,
+    change_frequency: Option<String>,
+    priority: Option<String>,
+}
+
+impl Entry {
+    fn take(&mut self, context: &str, found: &mut Found) {
+        let entry = std::mem::take(self);
+        let Some(location) = entry.location else {
+            return;
+        };
+        let mut link = Link::new(location, Hop::Manifest, context);
+        if let Some(frequency) = entry.change_frequency {
+            link = link.attribute("changefreq", frequency);
+        }
+        if let Some(priority) = entry.priority {
+            link = link.attribute("priority", priority);
+        }
+        if let Some(dates) = dates::signal(entry.published, entry.modified) {
+            link.details.get_or_insert_default().dates = Some(dates);
+        }
+        found.push(link);
+    }
+}
+
+/// What a sitemap names, and what could not be read; `None` where the text is no sitemap.
+fn read(text: &str, settings: &Settings) -> Option<(Found, Option<String>)> {
+    let mut markup = Markup::new(text);
+    let context = loop {
+        match markup.next()? {
+            Token::Start(root) => match root.local_name() {
+                "urlset" => break "sitemap/url",
+                "sitemapindex" => break "sitemap/sitemap",
+                _ => return None,
+            },
+            Token::End(_) => return None,
+            Token::Instruction { .. } | Token::DocumentType(_) => {}
+        }
+    };
+    let mut found = Found::default();
+    let mut entry = Entry::default();
+    let mut part = Part::Entry;
+    while let Some(token) = markup.next() {
+        match token {
+            Token::Start(tag) => match tag.local_name() {
+                "url" | "sitemap" => {
+                    // An entry that was never closed ends where the next one begins.
+                    entry.take(context, &mut found);
+                    part = Part::Entry;
+                }
+                "image" => part = Part::Image,
+                "video" => part = Part::Video,
+                "news" => part = Part::News,
+                "link" if settings.alternates => alternate(&tag, &mut found),
+                _ => {}
+            },
+            Token::End(name) => match (part, name.as_str()) {
+                (_, "url" | "sitemap") => entry.take(context, &mut found),
+                (Part::Entry, "loc") => entry.location = address(markup.text()),
+                (Part::Entry, "lastmod") if settings.dates => {
+                    entry.modified = dates::parse(markup.text());
+                }
+                (Part::Entry, "changefreq") => entry.change_frequency = value(markup.text()),
+                (Part::Entry, "priority") => entry.priority = value(markup.text()),
+                (Part::News, "publication_date") if settings.dates => {
+                    entry.published = dates::parse(markup.text());
+                }
+                (Part::Image, "loc")
+                | (Part::Video, "content_loc" | "player_loc" | "thumbnail_loc")
+                    if settings.media =>
+                {
+                    if let Some(location) = address(markup.text()) {
+                        let context = format!("sitemap/{name}");
+                        found.push(Link::new(location, Hop::Manifest, context));
+                    }
+                }
+                (_, "image" | "video" | "news") => part = Part::Entry,
+                _ => {}
+            },
+            Token::Instruction { .. } | Token::DocumentType(_) => {}
+        }
+    }
+    entry.take(context, &mut found);
+    Some((found, markup.into_problem()))
+}
+
+/// `<xhtml:link rel="alternate" hreflang="de" href="…"/>`
+fn alternate(tag: &Tag<'_>, found: &mut Found) {
+    let Some(href) = tag.attribute("href") else {
+        return;
+    };
+    let mut link = Link::new(href, Hop::Manifest, "sitemap/link/@href");
+    if let Some(language) = tag.attribute("hreflang") {
+        link = link.attribute("hreflang", language);
+    }
+    found.push(link);
+}
+
+/// An address as it was meant: some leave out the scheme.
+fn address(text: &str) -> Option<String> {
+    let text = text.trim();
+    if text
+        .get(..4)
+        .is_some_and(|start| start.eq_ignore_ascii_case("www."))
+    {
+        return Some(format!("http://{text}"));
+    }
+    (!text.is_empty()).then(|| text.to_owned())
+}
+
+/// A short word.
+fn value(text: &str) -> Option<String> {
+    let text = text.trim();
+    (!text.is_empty() && text.len() <= 16).then(|| text.to_owned())
+}
+
+/// A text sitemap: an address on each line, and nothing else. Any text of several addresses is one, a single address
+/// only where its name says so.
+fn read_list(text: &str, named: bool) -> Option<Found> {
+    let mut lines = text
+        .trim_start_matches('\u{feff}')
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty())
+        .peekable();
+    lines.peek()?;
+    let mut found = Found::default();
+    for line in lines {
+        if !reference::is_address(line) {
+            return None;
+        }
+        found.push(Link::new(line, Hop::Manifest, "sitemap/line"));
+    }
+    (named || found.links.len() > 1).then_some(found)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use std::io::Write;
+
+    use flate2::Compression;
+    use flate2::write::GzEncoder;
+    use opilio_plugin::testing::document;
+
+    use super::*;
+
+    fn plugin() -> Sitemap {
+        Sitemap::new(Settings::default()).unwrap()
+    }
+
+    #[track_caller]
+    fn check(media_type: &str, text: &str, expected: &[&str]) {
+        let document = document("http://e.org/x").media_type(media_type).text(text);
+        let extraction = plugin().extract(&document);
+        let uris: Vec<_> = extraction.links.iter().map(|link| &link.uri).collect();
+        assert_eq!(uris, expected, "{text}");
+        assert_eq!(extraction.finished, !expected.is_empty(), "{text}");
+    }
+
+    #[test]
+    fn a_packed_sitemap_is_read() {
+        let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
+        packed
+            .write_all(b"<urlset><url><loc>/a</loc></url></urlset>")
+            .unwrap();
+        let packed = packed.finish().unwrap();
+        for media_type in [
+            "application/gzip",
+            "application/x-gzip",
+            "text/xml",
+            "text/plain",
+        ] {
+            let document = document("http://e.org/sitemap.xml.gz")
+                .media_type(media_type)
+                .bytes(&packed);
+            assert_eq!(plugin().extract(&document).links[0].uri, "/a");
+        }
+    }
+
+    #[test]
+    fn other_documents_are_left_alone() {
+        check(
+            "text/xml",
+            "<rss><channel><link>http://e.org/</link></channel></rss>",
+            &[],
+        );
+        check("text/xml", "http://e.org/a\nhttp://e.org/b", &[]);
+        check("application/octet-stream", "PK\u{3}\u{4}", &[]);
+        check("text/plain", "http://e.org/a\nis a site", &[]);
+        check("text/plain", "http://e.org/a", &[]);
+        check("text/plain", "", &[]);
+        check("text/xml", "", &[]);
+        check("text/xml", "</urlset>", &[]);
+    }
+
+    #[test]
+    fn a_list_of_addresses_is_a_sitemap() {
+        check(
+            "text/plain",
+            "\u{feff}http://e.org/a\r\n\r\n https://e.org/b \n",
+            &["http://e.org/a", "https://e.org/b"],
+        );
+        let one = document("http://e.org/SiteMap.txt")
+            .media_type("text/plain")
+            .text("http://e.org/a\n");
+        assert_eq!(plugin().extract(&one).links.len(), 1);
+    }
+
+    #[test]
+    fn entries_end_where_the_next_begins() {
+        check(
+            "application/octet-stream",
+            "<urlset><url><loc>/a</loc><url><loc>www.e.org/b</loc></url><url></url><url><loc/></url>",
+            &["/a", "http://www.e.org/b"],
+        );
+    }
+
+    #[test]
+    fn links_are_bounded() {
+        let text = format!(
+            "<urlset>{}</urlset>",
+            "<url><loc>/a</loc></url>".repeat(60_000)
+        );
+        let document = document("http://e.org/x")
+            .media_type("text/xml")
+            .text(&text);
+        let extraction = plugin().extract(&document);
+        assert_eq!(extraction.links.len(), crate::LINKS_MAX);
+        assert!(extraction.problem.unwrap().contains("more in it"));
+    }
+}

@@ -1,0 +1,111 @@
+//! The `svg` extractor: what pictures show, link to and run.
+
+use opilio_plugin::prelude::*;
+
+use crate::Found;
+use crate::content::content;
+use crate::markup::{Bases, Markup, Tag, Token};
+use crate::xml::style_sheet;
+
+/// The plugin. There is nothing to set: all that a picture shows belongs to it.
+#[derive(Clone, Copy, Debug)]
+pub struct Svg;
+
+impl Plugin for Svg {
+    const NAME: &'static str = "svg";
+    const SUMMARY: &'static str = "Images, styles, scripts and links of SVG pictures";
+    type Settings = NoSettings;
+
+    fn new(NoSettings {}: NoSettings) -> Result<Self, Vec<SettingsFault>> {
+        Ok(Self)
+    }
+
+    fn handles() -> Handles {
+        Handles::media_types(&["image/svg+xml", "image/svg", "image/svg-xml"])
+    }
+}
+
+impl Extractor for Svg {
+    fn extract(&self, document: &Document) -> Extraction {
+        let content = content(document);
+        let mut markup = Markup::new(&content.text);
+        let mut reading = Reading::default();
+        while let Some(token) = markup.next() {
+            match token {
+                Token::Start(tag) => {
+                    reading.bases.enter(&tag, markup.depth());
+                    reading.start(&tag);
+                }
+                Token::End(name) => {
+                    match name.as_str() {
+                        "style" => reading.fragment("text/css", markup.text(), "style"),
+                        "script" => reading.fragment("text/javascript", markup.text(), "script"),
+                        _ => {}
+                    }
+                    reading.bases.leave(markup.depth());
+                }
+                Token::Instruction { target, content } => {
+                    if let Some(href) = style_sheet(&target, &content) {
+                        reading.push(&href, Hop::Embed, "xml-stylesheet/@href");
+                    }
+                }
+                Token::DocumentType(_) => {}
+            }
+        }
+        reading
+            .found
+            .finished(content.problem.or(markup.into_problem()))
+    }
+}
+
+#[derive(Default)]
+struct Reading {
+    bases: Bases,
+    found: Found,
+}
+
+impl Reading {
+    fn start(&mut self, tag: &Tag<'_>) {
+        let element = tag.local_name();
+        for (name, value) in tag.attributes() {
+            let context = || format!("{element}/@{name}");
+            match name {
+                // Pages in pictures (`foreignObject`) have `src`.
+                "href" | "xlink:href" | "src" => {
+                    let hop = if matches!(element, "a" | "area") {
+                        Hop::Link
+                    } else {
+                        Hop::Embed
+                    };
+                    self.push(&value, hop, &context());
+                }
+                "style" => self.fragment("text/css", &value, "@style"),
+                // Fill, filter, mask, cursor: each may name another file. Most name a place in this one.
+                _ if value.contains("url(") && !value.trim_start().starts_with("url(#") => {
+                    self.fragment("text/css", &format!("{name}:{value}"), &context());
+                }
+                _ if name.len() > 3 && name.starts_with("on") => {
+                    self.fragment("text/javascript", &value, &context());
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn push(&mut self, uri: &str, hop: Hop, context: &str) {
+        self.found.push(Link {
+            base: self.bases.current().map(str::to_owned),
+            ..Link::new(uri, hop, context)
+        });
+    }
+
+    fn fragment(&mut self, media_type: &str, text: &str, context: &str) {
+        // Most styles name nothing, and there may be thousands.
+        let names_something =
+            media_type != "text/css" || text.contains("url(") || text.contains("@import");
+        if !text.trim().is_empty() && names_something {
+            let base = self.bases.current();
+            self.found.fragment(media_type, text, context, base);
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! Documents made to break extractors: none panics, none takes more than time and memory in proportion.
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use std::time::{Duration, Instant};
+
+use opilio_plugin::Configured;
+use opilio_plugin::testing::document;
+use proptest::prelude::*;
+
+/// Every plugin with the media types it reads.
+fn every_plugin() -> Vec<(Configured, Vec<String>)> {
+    let plugins = opilio_formats::plugins();
+    plugins
+        .describe()
+        .into_iter()
+        .map(|description| {
+            let mut types = description.handles.media_types;
+            types.retain(|one| !one.starts_with('*'));
+            if types.is_empty() {
+                types.push("text/plain".to_owned());
+            }
+            (plugins.configure(&description.name, "{}").unwrap(), types)
+        })
+        .collect()
+}
+
+fn read_by_all(content: &[u8]) {
+    for (plugin, types) in every_plugin() {
+        for media_type in types {
+            let document = document("http://e.org/robots.txt?manifest.json")
+                .media_type(&media_type)
+                .bytes(content);
+            let _ = plugin.extract(&[document]);
+        }
+    }
+}
+
+/// The time all plugins together take for their first type.
+fn time(content: &[u8]) -> Duration {
+    let plugins = every_plugin();
+    let start = Instant::now();
+    for (plugin, types) in &plugins {
+        let document = document("http://e.org/robots.txt")
+            .media_type(&types[0])
+            .bytes(content);
+        let _ = plugin.extract(&[document]);
+    }
+    start.elapsed()
+}
+
+/// Twice the size must not take much more than twice the time. The factor leaves room for a busy machine: what is
+/// quadratic takes sixteen times as long for four times the size.
+#[track_caller]
+fn check_linear(name: &str, start: &str, repeated: &str) {
+    let of = |count: usize| format!("{start}{}", repeated.repeat(count));
+    let count = 40_000 / repeated.len();
+    let (small, large) = (of(count), of(count * 4));
+    let fastest = |text: &str| (0..3).map(|_| time(text.as_bytes())).min().unwrap();
+    let (small, large) = (fastest(&small), fastest(&large));
+    assert!(
+        large < small * 10 + Duration::from_millis(20),
+        "{name}: {small:?} for one, {large:?} for four times as much"
+    );
+}
+
+#[test]
+fn time_grows_with_size_alone() {
+    for (name, start, repeated) in [
+        ("open tags", "", "<a"),
+        ("elements", "", "<a>"),
+        ("named elements", "<rss>", "<item><link>"),
+        ("entries", "<urlset>", "<url><loc>http://e.org/</loc></url>"),
+        ("end tags", "<rss><channel>", "</item>"),
+        ("attributes", "<svg><a ", "a='url(b)' "),
+        ("bases", "<feed>", "<a xml:base='b/'>"),
+        ("ampersands", "<a>", "&"),
+        ("references", "<a>", "&#38;"),
+        ("half references", "<a b='", "&#3"),
+        ("comments", "", "<!--"),
+        ("sections", "", "<![CDATA["),
+        ("declarations", "<!DOCTYPE a [", "<!ENTITY b '"),
+        ("quotes", "<!DOCTYPE a ", "'"),
+        ("addresses", "<a>", "http://"),
+        ("addresses in text", "<a>", " http://e.org/a"),
+        ("brackets", "<a>", "http://e.org/("),
+        ("arrays", "", "["),
+        ("objects", "", "{\"a\":"),
+        ("texts", "[\"\"", ",\"http://e.org/\""),
+        ("one text", "[\"", "://<a"),
+        ("members", "{\"a\":1", ",\"url\":\"/a.html\""),
+        ("lines", "", "http://e.org/a\n"),
+        ("tags of a playlist", "#EXTM3U\n#EXT-X-KEY:", "A=B,"),
+        ("segments", "<MPD><Period><SegmentTimeline>", "<S d='1'/>"),
+        ("levels", "<MPD>", "<Period>"),
+        (
+            "representations",
+            "<MPD mediaPresentationDuration='PT9H'><Period><SegmentTemplate media='$Number$' duration='1'/>",
+            "<Representation/>",
+        ),
+        (
+            "timelines",
+            "<MPD><Period><SegmentTimeline><S d='1' r='20000'/></SegmentTimeline>",
+            "<Period><S d='1'/>",
+        ),
+        ("bases of levels", "<MPD>", "<Period><BaseURL>a/</BaseURL>"),
+        ("sitemaps", "", "Sitemap:"),
+    ] {
+        check_linear(name, start, repeated);
+    }
+}
+
+#[test]
+fn much_of_one_thing_is_survived() {
+    for unit in [
+        "<a", "<", "&", "[", "{\"", "\"", "\\u", "http://", "\n", "\u{fffd}", "#EXT-X-",
+    ] {
+        read_by_all(unit.repeat(512 * 1024 / unit.len()).as_bytes());
+    }
+    let long = "a".repeat(1024 * 1024);
+    for content in [
+        format!("<rss {long}='{long}'><channel><link>{long}</link></channel></rss>"),
+        format!("<{long}><{long}/></{long}>"),
+        format!("{{\"{long}\": \"http://e.org/{long}\"}}"),
+        format!("<svg style='url({long})'><style>{long}</style></svg>"),
+    ] {
+        read_by_all(content.as_bytes());
+    }
+}
+
+#[test]
+fn entities_are_not_expanded() {
+    let bomb = "<!DOCTYPE a [<!ENTITY a 'aaaaaaaaaa'><!ENTITY b '&a;&a;&a;&a;&a;'>\
+                <!ENTITY c SYSTEM 'file:///etc/passwd'>]><urlset><url><loc>http://e.org/&b;&c;</loc></url></urlset>";
+    let plugin = opilio_formats::plugins()
+        .configure("sitemap", "{}")
+        .unwrap();
+    let document = document("http://e.org/").media_type("text/xml").text(bomb);
+    assert_eq!(
+        plugin.extract(&[document])[0].links[0].uri,
+        "http://e.org/&b;&c;"
+    );
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn any_bytes_are_read(content in proptest::collection::vec(any::<u8>(), 0..200)) {
+        read_by_all(&content);
+    }
+
+    #[test]
+    fn any_soup_of_their_words_is_read(
+        words in proptest::collection::vec(
+            proptest::sample::select(vec![
+                "<", ">", "/>", "</", "=", "'", "\"", "&", ";", "&amp;", "&#x26;", "<!", "[", "]", "{", "}", ":", ",", "\\",
+                "<?xml version='1.0'?>", "<rss>", "<channel>", "<item>", "</item>", "<link>", "</link>", "<feed xml:base='",
+                "<entry>", "<content type='xhtml'>", "</content>", "<urlset>", "<url>", "<loc>", "</loc>", "<lastmod>", "2024-02-30",
+                "<svg>", "<style>", "<a href='", "<MPD>", "<Period duration='", "PT1S", "<SegmentTemplate media='$Number%0", "$",
+                "<S d='", "r='", "<Representation>", "</Representation>", "#EXTM3U\n", "#EXT-X-KEY:", "URI=\"", "[playlist]\n", "File1=",
+                "\"url\"", "\"items\"", "\"version\"", "\"https://jsonfeed.org/version/1\"", "\"@context\"", "http://e.org/", "é", "\u{0}",
+                "\n", " ", "Sitemap:", "9", "-", "<![CDATA[", "]]>", "<!--", "-->", "<!DOCTYPE ", "\u{feff}",
+            ]),
+            0..60,
+        ),
+    ) {
+        read_by_all(words.concat().as_bytes());
+    }
+}
