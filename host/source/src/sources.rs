@@ -132,12 +132,18 @@ impl SourcesConfig {
     /// # Errors
     /// Where there is no home directory.
     pub fn standard() -> Result<Self, StoreError> {
-        let home = etcetera::home_dir().map_err(|_| StoreError::NoHome)?;
-        Ok(Self {
-            store: Store::default_folder()?,
-            credentials: Some(home.join(".docker").join("config.json")),
+        Ok(Self::at(Store::default_folder()?))
+    }
+
+    /// The same with a store elsewhere.
+    #[must_use]
+    pub fn at(store: impl Into<PathBuf>) -> Self {
+        let home = etcetera::home_dir().ok();
+        Self {
+            store: store.into(),
+            credentials: home.map(|home| home.join(".docker").join("config.json")),
             now: Timestamp::now,
-        })
+        }
     }
 }
 

@@ -82,7 +82,7 @@ fn pruning_by_age_spares_what_is_used_and_what_jobs_began_with() {
     let later = now() + SignedDuration::from_hours(31 * 24);
     assert_eq!(store.prune(month, now()).unwrap().components, []);
     assert_eq!(store.prune(month, later).unwrap().components, []);
-    assert_eq!(store.list().unwrap()[0].jobs, [job.clone()]);
+    assert_eq!(store.list().unwrap()[0].jobs, std::slice::from_ref(&job));
     std::fs::remove_dir(&job).unwrap();
     assert_eq!(store.prune(month, later).unwrap().components.len(), 1);
     assert_eq!(images(store), []);

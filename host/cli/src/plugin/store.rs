@@ -1,0 +1,500 @@
+//! `opilio plugin list`, `pull`, `push` and `prune`: what plugins there are, and how they come and go.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use clap::{Args, Subcommand};
+use jiff::{SignedDuration, Timestamp};
+use opilio_profile::{Component, Image, Profile};
+use opilio_sandbox::{Description, Engine, EngineConfig};
+use opilio_source::{Found, Kept, Prune, Pruned, Sha256, Sources, SourcesConfig, Terms};
+use serde_json::{Value, json};
+
+use super::inspect::kinds;
+use super::{count, note, say, table};
+use crate::crawl::component_cache;
+use crate::{exit, profile};
+
+/// Digits of a digest that tell components apart at a glance. `--json` has them all.
+const DIGEST_SHOWN: usize = 12;
+
+/// The commands about the store.
+#[derive(Debug, Subcommand)]
+pub(super) enum StoreCommand {
+    /// Show the plugins that ship and those in the store: version, kinds, size, digest, and who names them.
+    List(ListArgs),
+    /// Ask a registry for a component and keep it in the store, from where crawls take it.
+    #[command(after_help = "\
+Asks what the tag means now; what is in the store already is not downloaded again. Prints what to write in a profile, pinned.
+Credentials are those of `docker login` or `podman login`. Registries are asked over HTTPS; those on this machine, and others
+with --insecure, over plain HTTP. A registry in a private network is as good as any: you name it, no page does.")]
+    Pull(PullArgs),
+    /// Give a component to a registry, as a Wasm artifact that `wkg` and other tools read.
+    Push(PushArgs),
+    /// Remove from the store what no image names any more and no job began with.
+    Prune(PruneArgs),
+}
+
+/// Where the store is.
+#[derive(Debug, Args)]
+struct StoreArgs {
+    /// The store's folder [default: opilio/plugins among your data, such as ~/.local/share].
+    #[arg(long, value_name = "DIR")]
+    store: Option<PathBuf>,
+}
+
+/// How registries are asked.
+#[derive(Debug, Args)]
+struct RegistryArgs {
+    /// Credentials, as `docker login` and `podman login` write them [default: ~/.docker/config.json].
+    #[arg(long, value_name = "FILE")]
+    credentials: Option<PathBuf>,
+    /// Ask over plain HTTP. Nothing then proves who answers, and credentials go in the clear.
+    #[arg(long)]
+    insecure: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ListArgs {
+    #[command(flatten)]
+    store: StoreArgs,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct PullArgs {
+    /// oci://registry/repository:tag, or …@sha256:DIGEST.
+    #[arg(value_name = "IMAGE")]
+    image: String,
+    /// What the component's SHA-256 must be.
+    #[arg(long, value_name = "HEX")]
+    sha256: Option<Sha256>,
+    /// Write the component to a file, too.
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+    #[command(flatten)]
+    registry: RegistryArgs,
+    #[command(flatten)]
+    store: StoreArgs,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct PushArgs {
+    /// The component.
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// oci://registry/repository:tag. What has the tag now loses it.
+    #[arg(value_name = "IMAGE")]
+    image: String,
+    #[command(flatten)]
+    registry: RegistryArgs,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct PruneArgs {
+    /// Remove also what is named and has not been used for so long, such as 90d.
+    #[arg(long, value_name = "TIME")]
+    unused_for: Option<String>,
+    /// Only say what would go.
+    #[arg(long)]
+    dry_run: bool,
+    #[command(flatten)]
+    store: StoreArgs,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// It could not be done.
+pub(super) fn run(command: StoreCommand) -> Result<u8> {
+    match command {
+        StoreCommand::List(args) => list(&args),
+        StoreCommand::Pull(args) => pull(&args),
+        StoreCommand::Push(args) => push(&args),
+        StoreCommand::Prune(args) => prune(&args),
+    }
+}
+
+/// A component to be listed: built in or kept.
+struct Listed {
+    /// Name, version and kinds of its plugins; or why it cannot be loaded.
+    plugins: Result<Vec<Description>, String>,
+    sha256: String,
+    bytes: u64,
+    /// Images, or nothing for those that ship.
+    images: Vec<String>,
+    /// Profiles that ship, or jobs.
+    users: Vec<String>,
+    used: Option<Timestamp>,
+}
+
+fn list(args: &ListArgs) -> Result<u8> {
+    let sources = sources(&args.store, None)?;
+    let engine = engine()?;
+    let shipped = shipped(&engine)?;
+    let mut kept = Vec::new();
+    for component in sources.store().list()? {
+        kept.push(listed(&engine, &sources, component)?);
+    }
+    let folder = sources.store().folder();
+    let text = if args.json {
+        let all = |list: &[Listed]| list.iter().map(Listed::as_json).collect::<Vec<_>>();
+        let store = json!({ "folder": folder, "components": all(&kept) });
+        format!(
+            "{:#}\n",
+            json!({ "built_in": all(&shipped), "store": store })
+        )
+    } else {
+        as_text(&shipped, &kept, folder)
+    };
+    say(&text)?;
+    Ok(exit::OK)
+}
+
+/// The components that ship, each once, and which of the profiles that ship name one of its plugins.
+fn shipped(engine: &Engine) -> Result<Vec<Listed>> {
+    let mut profiles = Vec::new();
+    for name in Profile::builtin_names() {
+        let profile = profile::load(name).map_err(|faults| anyhow::anyhow!("{faults}"))?;
+        profiles.push((name, profile));
+    }
+    let names = |profile: &Profile, plugins: &[Description]| {
+        profile.plugins.values().any(|instance| {
+            matches!(&instance.component, Component::Builtin(name)
+                if plugins.iter().any(|plugin| plugin.name == *name))
+        })
+    };
+    let mut listed: Vec<Listed> = Vec::new();
+    for builtin in opilio_builtin::all() {
+        if listed.iter().any(|listed| listed.sha256 == builtin.sha256) {
+            continue;
+        }
+        let origin = format!("builtin:{}", builtin.plugin);
+        let component = engine.load(builtin.component, &origin)?;
+        let plugins = component.plugins().to_vec();
+        let users = profiles.iter();
+        let users = users.filter(|(_, profile)| names(profile, &plugins));
+        listed.push(Listed {
+            sha256: builtin.sha256.to_owned(),
+            bytes: builtin.component.len() as u64,
+            images: Vec::new(),
+            users: users.map(|(name, _)| (*name).to_owned()).collect(),
+            used: None,
+            plugins: Ok(plugins),
+        });
+    }
+    Ok(listed)
+}
+
+fn listed(engine: &Engine, sources: &Sources, kept: Kept) -> Result<Listed> {
+    let bytes = sources.store().get(kept.sha256);
+    let plugins = match bytes {
+        Ok(Some(bytes)) => match engine.load(&bytes, "it") {
+            Ok(component) => Ok(component.plugins().to_vec()),
+            Err(problem) => Err(problem.to_string()),
+        },
+        // Somebody pruned meanwhile.
+        Ok(None) => Err("it is gone".to_owned()),
+        Err(problem) => Err(problem.to_string()),
+    };
+    Ok(Listed {
+        plugins,
+        sha256: kept.sha256.to_string(),
+        bytes: kept.bytes,
+        images: kept.images.iter().map(ToString::to_string).collect(),
+        users: kept
+            .jobs
+            .iter()
+            .map(|job| job.display().to_string())
+            .collect(),
+        used: Some(kept.used),
+    })
+}
+
+impl Listed {
+    fn as_json(&self) -> Value {
+        let plugins = match &self.plugins {
+            Ok(plugins) => plugins.iter().map(plugin_as_json).collect(),
+            Err(_) => Vec::new(),
+        };
+        json!({
+            "plugins": plugins,
+            "problem": self.plugins.as_ref().err(),
+            "sha256": self.sha256,
+            "bytes": self.bytes,
+            "images": self.images,
+            "used_by": self.users,
+            "used": self.used,
+        })
+    }
+
+    /// A row for each plugin; what they share stands in the first.
+    fn rows(&self) -> Vec<Vec<String>> {
+        let mut named = self.images.clone();
+        named.extend(self.users.iter().cloned());
+        let mut shared = vec![
+            size(self.bytes),
+            self.sha256[..DIGEST_SHOWN].to_owned(),
+            match named.is_empty() {
+                true => "-".to_owned(),
+                false => named.join(", "),
+            },
+        ];
+        let plugins = match &self.plugins {
+            Ok(plugins) => plugins
+                .iter()
+                .map(|plugin| {
+                    (
+                        plugin.name.clone(),
+                        plugin.version.clone(),
+                        kinds(plugin).join(", "),
+                    )
+                })
+                .collect(),
+            Err(problem) => vec![("?".to_owned(), "?".to_owned(), problem.clone())],
+        };
+        let mut rows = Vec::new();
+        for (name, version, kinds) in plugins {
+            let mut row = vec![name, version, kinds];
+            row.append(&mut shared);
+            rows.push(row);
+        }
+        rows
+    }
+}
+
+fn as_text(shipped: &[Listed], kept: &[Listed], folder: &Path) -> String {
+    let heading = ["plugin", "version", "kinds", "size", "sha256", "named by"];
+    let section = |title: &str, list: &[Listed]| {
+        let mut rows = vec![heading.map(str::to_owned).to_vec()];
+        rows.extend(list.iter().flat_map(Listed::rows));
+        format!("{title}\n{}", table(&rows, 2))
+    };
+    let mut text = section("Built in", shipped);
+    let place = folder.display();
+    text += &match kept.is_empty() {
+        true => {
+            format!("\nNothing in the store {place}; `opilio plugin pull` puts components there.\n")
+        }
+        false => format!("\n{}", section(&format!("In the store {place}"), kept)),
+    };
+    text
+}
+
+fn pull(args: &PullArgs) -> Result<u8> {
+    let image = Image::parse(&args.image)?;
+    let sources = sources(&args.store, Some(&args.registry))?;
+    let terms = Terms {
+        sha256: args.sha256,
+        insecure: args.registry.insecure,
+    };
+    let (found, was_there) = sources.pull(&image, &terms)?;
+    let plugins = plugins(&found)?;
+    if let Some(path) = &args.output {
+        fs::write(path, &found.bytes)
+            .with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    let bound = found.image.as_ref().unwrap_or(&image);
+    if args.json {
+        let text = json!({
+            "image": bound,
+            "sha256": found.sha256,
+            "bytes": found.bytes.len(),
+            "was_there": was_there,
+            "plugins": plugins.iter().map(plugin_as_json).collect::<Vec<_>>(),
+        });
+        say(&format!("{text:#}\n"))?;
+    } else {
+        let what = match was_there {
+            true => "is in the store already",
+            false => "is now in the store",
+        };
+        let size = size(found.bytes.len() as u64);
+        let mut text = format!("{image} {what}: {size}\n");
+        text += &in_a_profile(bound, found.sha256, &plugins, args.registry.insecure);
+        say(&text)?;
+    }
+    Ok(exit::OK)
+}
+
+fn push(args: &PushArgs) -> Result<u8> {
+    let image = Image::parse(&args.image)?;
+    let sources = sources(&StoreArgs { store: None }, Some(&args.registry))?;
+    let component = Component::File {
+        path: args.file.clone(),
+        plugin: None,
+    };
+    if args.file.is_dir() {
+        bail!("{} is a folder; push one file", args.file.display());
+    }
+    // What is no plugin is refused here rather than by those who pull it.
+    let found = sources.resolve_all(&component, &Terms::default())?;
+    let found = found.first().context("there is no component")?;
+    let plugins = plugins(found)?;
+    let pushed = sources.push(&args.file, &image, args.registry.insecure)?;
+    if args.json {
+        let text = json!({
+            "image": pushed.image,
+            "sha256": pushed.sha256,
+            "bytes": found.bytes.len(),
+            "plugins": plugins.iter().map(plugin_as_json).collect::<Vec<_>>(),
+        });
+        say(&format!("{text:#}\n"))?;
+    } else {
+        let size = size(found.bytes.len() as u64);
+        let mut text = format!("{} is now {image}: {size}\n", args.file.display());
+        text += &in_a_profile(
+            &pushed.image,
+            pushed.sha256,
+            &plugins,
+            args.registry.insecure,
+        );
+        say(&text)?;
+    }
+    Ok(exit::OK)
+}
+
+fn prune(args: &PruneArgs) -> Result<u8> {
+    let unused_for = match &args.unused_for {
+        None => None,
+        Some(written) => {
+            let Ok(time) = opilio_profile::parse_duration(written) else {
+                bail!(
+                    "--unused-for {written:?} is no time; write a number with a unit, such as 90d"
+                );
+            };
+            Some(SignedDuration::try_from(time)?)
+        }
+    };
+    let sources = sources(&args.store, None)?;
+    let prune = Prune {
+        unused_for,
+        dry_run: args.dry_run,
+    };
+    let pruned = sources.store().prune(prune, Timestamp::now())?;
+    let text = match args.json {
+        true => format!("{:#}\n", pruned_as_json(&pruned, args.dry_run)),
+        false => pruned_as_text(&pruned, args.dry_run),
+    };
+    say(&text)?;
+    Ok(exit::OK)
+}
+
+fn pruned_as_text(pruned: &Pruned, dry_run: bool) -> String {
+    let mut rows = Vec::new();
+    for component in &pruned.components {
+        let images = component.images.iter().map(ToString::to_string);
+        let images = images.collect::<Vec<_>>().join(", ");
+        rows.push(vec![
+            component.sha256.to_string()[..DIGEST_SHOWN].to_owned(),
+            size(component.bytes),
+            match images.is_empty() {
+                true => "named by no image".to_owned(),
+                false => images,
+            },
+        ]);
+    }
+    let bytes = pruned.components.iter().map(|component| component.bytes);
+    let verb = if dry_run { "Would remove" } else { "Removed" };
+    let components = count(rows.len() as u64, "component", "components");
+    let size = size(bytes.sum());
+    let mut text = format!("{verb} {components}, {size}");
+    if !pruned.partial.is_empty() {
+        let files = count(
+            pruned.partial.len() as u64,
+            "unfinished file",
+            "unfinished files",
+        );
+        text += &format!(", and {files}");
+    }
+    format!("{text}.\n{}", table(&rows, 2))
+}
+
+fn pruned_as_json(pruned: &Pruned, dry_run: bool) -> Value {
+    let components = pruned.components.iter().map(|component| {
+        json!({
+            "sha256": component.sha256,
+            "bytes": component.bytes,
+            "images": component.images,
+            "used": component.used,
+        })
+    });
+    json!({
+        "dry_run": dry_run,
+        "components": components.collect::<Vec<_>>(),
+        "unfinished_files": pruned.partial,
+    })
+}
+
+/// What to write in a profile, so that it means this and nothing else.
+fn in_a_profile(image: &Image, sha256: Sha256, plugins: &[Description], insecure: bool) -> String {
+    let mut text = String::from("\nIn a profile:\n");
+    for plugin in plugins {
+        let name = &plugin.name;
+        let hash = match plugins.len() {
+            1 => String::new(),
+            _ => format!("#{name}"),
+        };
+        text += &format!(
+            "\n[plugins.{name}]    # {} ({})\ncomponent = \"{image}{hash}\"\nsha256 = \"{sha256}\"\n",
+            plugin.version,
+            kinds(plugin).join(", "),
+        );
+        if insecure {
+            text += "insecure = true\n";
+        }
+    }
+    text
+}
+
+fn plugin_as_json(plugin: &Description) -> Value {
+    json!({ "name": plugin.name, "version": plugin.version, "kinds": kinds(plugin) })
+}
+
+/// The plugins of a component, as the sandbox finds them.
+fn plugins(found: &Found) -> Result<Vec<Description>> {
+    if let Some(text) = &found.note {
+        note(text);
+    }
+    let component = engine()?.load(&found.bytes, &found.origin)?;
+    Ok(component.plugins().to_vec())
+}
+
+/// A size as `plugin inspect` writes it.
+fn size(bytes: u64) -> String {
+    format!("{} KB", bytes.div_ceil(1024))
+}
+
+fn engine() -> Result<Engine> {
+    Ok(Engine::new(EngineConfig {
+        cache_dir: component_cache(),
+        ..EngineConfig::default()
+    })?)
+}
+
+fn sources(store: &StoreArgs, registry: Option<&RegistryArgs>) -> Result<Sources> {
+    let mut config = match &store.store {
+        // Whoever says where needs no home directory.
+        Some(folder) => SourcesConfig::at(folder),
+        None => SourcesConfig::standard()?,
+    };
+    if let Some(file) = registry.and_then(|registry| registry.credentials.as_ref()) {
+        if !file.is_file() {
+            bail!("there is no file of credentials {}", file.display());
+        }
+        config.credentials = Some(file.clone());
+    }
+    Ok(Sources::new(config))
+}
