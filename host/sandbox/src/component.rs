@@ -27,7 +27,7 @@ pub const COMPONENT_BYTES_MAX: usize = 64 << 20;
 /// The contract that this version speaks. Components made for any 0.2.x are understood: what a newer one lacks here
 /// shows as an import that is not given.
 const PACKAGE: &str = "opilio:plugin/";
-const CONTRACT: &str = "0.2.0";
+pub(crate) const CONTRACT: &str = "0.2.0";
 /// Interfaces that a plugin may import.
 const IMPORTS: [&str; 5] = ["counters", "documents", "log", "tables", "types"];
 

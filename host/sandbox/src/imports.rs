@@ -6,6 +6,7 @@ use wasmtime::component::{HasSelf, Linker, Resource};
 use crate::bindings::opilio::plugin::{counters, documents, log, tables, types};
 use crate::call::CallState;
 use crate::candidates::{Candidates, Column};
+use crate::case;
 use crate::document::Document;
 use crate::kept::{Kept, Owner, Place};
 use crate::log_line::{LogLevel, LogLine};
@@ -436,11 +437,19 @@ impl documents::HostQueue for CallState {
 
 impl tables::Host for CallState {
     fn kind_of(&mut self, table: String) -> wasmtime::Result<Option<tables::Kind>> {
-        Ok(self.tables().get(&table).map(crate::Table::kind))
+        let found = self.tables().get(&table);
+        Ok(found.map(|found| {
+            case::note_kind(&table, found);
+            found.kind()
+        }))
     }
 
     fn find(&mut self, table: String, key: String) -> wasmtime::Result<Option<tables::Row>> {
-        Ok(self.tables().get(&table).and_then(|table| table.find(&key)))
+        Ok(self.tables().get(&table).and_then(|found| {
+            let row = found.find(&key);
+            case::note_row(&table, found, row.as_ref());
+            row
+        }))
     }
 
     fn find_candidates(
@@ -450,7 +459,10 @@ impl tables::Host for CallState {
     ) -> wasmtime::Result<Vec<bool>> {
         let candidates = self.table.get(&candidates)?.clone();
         Ok(match self.tables().get(&table) {
-            Some(table) => table.find_candidates(&candidates),
+            Some(found) => {
+                case::note_rows(&table, found, &candidates);
+                found.find_candidates(&candidates)
+            }
             None => vec![false; candidates.len()],
         })
     }

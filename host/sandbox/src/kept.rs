@@ -108,6 +108,23 @@ impl Kept {
         }
     }
 
+    /// Nothing was kept before, and nothing has been since.
+    pub(crate) fn is_empty(&self) -> bool {
+        let state = self.state();
+        [&state.uri, &state.site]
+            .iter()
+            .all(|shelf| shelf.before.is_empty() && shelf.changes.is_empty())
+    }
+
+    /// What a plugin would find by now, with the URI and with the site.
+    pub(crate) fn seen_by(
+        &self,
+        plugin: &str,
+    ) -> (BTreeMap<String, KeptValue>, BTreeMap<String, KeptValue>) {
+        let state = self.state();
+        (state.uri.seen_by(plugin), state.site.seen_by(plugin))
+    }
+
     pub(crate) fn get(&self, owner: Owner<'_>, place: Place, name: &str) -> Option<KeptValue> {
         owner.declared(place, name)?;
         let mut state = self.state();
@@ -169,6 +186,17 @@ impl State {
 }
 
 impl Shelf {
+    fn seen_by(&self, plugin: &str) -> BTreeMap<String, KeptValue> {
+        let mut seen = self.before.get(plugin).cloned().unwrap_or_default();
+        for change in self.changes.iter().filter(|change| change.plugin == plugin) {
+            match &change.value {
+                Some(value) => seen.insert(change.name.clone(), value.clone()),
+                None => seen.remove(&change.name),
+            };
+        }
+        seen
+    }
+
     fn changed(&mut self, plugin: &str, name: &str) -> Option<&mut KeptChange> {
         self.changes
             .iter_mut()

@@ -24,6 +24,7 @@ mod bindings;
 mod cache;
 mod call;
 mod candidates;
+mod case;
 mod component;
 mod configure;
 mod describe;
@@ -59,6 +60,12 @@ pub use bindings::opilio::plugin::types::{
     NamedValue, Neighbourhood, PastVisit, Signal, Span, Submission,
 };
 pub use candidates::Candidates;
+pub use case::{
+    Answer, Call, CallProblem, CandidateFacts, Case, CaseFile, CaseProblem,
+    CasesError, Difference as AnswerDifference, DocumentFacts, Examiner, FaultWritten, FinishedFacts,
+    KeptFacts, LimitsWritten, Outcome, QueueFacts, Recording, RecordingError, Replay, StageName,
+    TableFacts, VisitFacts, looking_up,
+};
 pub use component::{COMPONENT_BYTES_MAX, Component, LoadError};
 pub use configure::{ConfigureError, PluginConfig};
 pub use describe::DescriptionProblem;

@@ -26,6 +26,14 @@ impl Notes {
         Self::default()
     }
 
+    /// These notes, for a visit that is told again.
+    pub(crate) fn of(notes: BTreeMap<String, String>) -> Self {
+        Self(Arc::new(Mutex::new(Left {
+            notes,
+            ..Left::default()
+        })))
+    }
+
     /// The note under this name, if one was left.
     pub fn get(&self, name: &str) -> Option<String> {
         self.left().notes.get(name).cloned()

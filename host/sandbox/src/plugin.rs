@@ -12,7 +12,7 @@ use crate::answers::{
 };
 use crate::call::{CallState, Occasion, Problem, call};
 use crate::candidates::Candidates;
-use crate::component::{Loaded, Program};
+use crate::component::{CONTRACT, Loaded, Program};
 use crate::configure::Configuration;
 use crate::describe::Callable;
 use crate::document::Document;
@@ -153,6 +153,11 @@ impl Plugin {
     /// The digest of its component, in lower-case hexadecimal.
     pub fn component_sha256(&self) -> &str {
         &self.0.component_sha256
+    }
+
+    /// The version of the contract that its component was made for.
+    pub fn contract(&self) -> &str {
+        CONTRACT
     }
 
     /// Its settings as JSON, keys sorted.

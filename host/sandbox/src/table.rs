@@ -261,6 +261,14 @@ impl Table {
         }
     }
 
+    /// The expressions in order; none of a table of another kind.
+    pub(crate) fn expressions(&self) -> &[Row] {
+        match &self.lookup {
+            Lookup::Regexes { rows, .. } => rows,
+            Lookup::SurtPrefixes(_) | Lookup::KeyValues(_) => &[],
+        }
+    }
+
     /// Which of the candidates have a row.
     pub(crate) fn find_candidates(&self, candidates: &Candidates) -> Vec<bool> {
         match &self.lookup {

@@ -2,14 +2,13 @@
 //! through the sandbox, so that components which another toolchain built (`OPILIO_COMPONENTS`, see
 //! `plugins/builtin/build.rs`) are seen to answer as their sources do. Nothing in those folders may go unread.
 
-mod golden;
 mod pages;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use opilio_sandbox::{ConfigureError, Limits, Plugin, spawn_lane};
+use opilio_sandbox::{Case, CaseFile, ConfigureError, Examiner, Limits, Plugin, spawn_lane};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -42,7 +41,7 @@ impl Bench {
 /// The cases of a file. Each format has its runner.
 enum Cases {
     /// Calls and answers, for plugins in any language: `sdk/rust/README.md` has the format.
-    Golden(Vec<golden::Case>),
+    Golden(Vec<Case>),
     /// A document and the URIs found in it by all extractors together.
     Pages(Vec<pages::Case>),
 }
@@ -78,19 +77,22 @@ struct Report {
 }
 
 impl Report {
-    fn read(&mut self, bench: &mut Bench, folder: &str, file: &Path) {
+    fn read(&mut self, bench: &mut Bench, examiner: &mut Examiner, folder: &str, file: &Path) {
         let cases = match fs::read_to_string(file).map_err(|error| error.to_string()) {
             Ok(text) => Cases::parse(&text),
             Err(problem) => Err(problem),
         };
         match cases {
             Ok(Cases::Golden(cases)) => {
-                for case in cases {
-                    let beside = file.parent().unwrap_or(file);
-                    self.contents.extend(case.call.contents(beside));
-                    let outcome = case.check(bench, folder, beside);
-                    self.note(file, &case.id, outcome);
-                    self.asked.insert(case.plugin);
+                let beside = file.parent().unwrap_or(file);
+                let documents = cases.iter().flat_map(|case| case.call.documents());
+                let contents = documents.filter_map(|document| document.file());
+                self.contents
+                    .extend(contents.map(|content| beside.join(content)));
+                // Read once more, with those contents.
+                match CaseFile::read(file) {
+                    Ok(whole) => self.put(examiner, whole),
+                    Err(problem) => self.faults.push(problem.to_string()),
                 }
             }
             Ok(Cases::Pages(cases)) => {
@@ -100,6 +102,14 @@ impl Report {
                 }
             }
             Err(problem) => self.others.push((file.to_owned(), problem)),
+        }
+    }
+
+    fn put(&mut self, examiner: &mut Examiner, file: CaseFile) {
+        for case in file.cases {
+            let outcome = examiner.check(&case).map_err(|problem| problem.to_string());
+            self.note(&file.path, &case.id, outcome);
+            self.asked.insert(case.plugin);
         }
     }
 
@@ -163,8 +173,9 @@ fn components_answer_every_case_of_their_plugins() {
     let lanes = components().keys().map(|folder| {
         spawn_lane(&format!("cases of {folder}"), move || {
             let (mut bench, mut report) = (Bench::default(), Report::default());
+            let mut examiner = Examiner::new(&components()[folder]);
             for file in files_in(&plugins_folder().join(folder).join("cases")) {
-                report.read(&mut bench, folder, &file);
+                report.read(&mut bench, &mut examiner, folder, &file);
             }
             report.finish(folder)
         })

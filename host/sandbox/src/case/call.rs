@@ -1,0 +1,1121 @@
+//! A call of the contract with its arguments, as JSON: what a document, a visit, a queue was, under the names of the
+//! contract. What is left out has its default.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use data_encoding::BASE64;
+use encoding_rs::{Encoding, UTF_8};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::answer::Answer;
+use crate::kept::KeptValues;
+use crate::visit::{instant, millis};
+use crate::{
+    Candidate, Candidates, ContentState, Document, DocumentParts, Fault, Finished, Header, Kept,
+    KeptValue, NamedValue, Neighbourhood, Notes, PastVisit, Plugin, Queue, Signal, Stage,
+    TableProblem, Visit,
+};
+
+/// The URI of a document that says none.
+const SOME_URI: &str = "http://example.com/";
+/// The media type of a document that says none.
+const SOME_TYPE: &str = "application/octet-stream";
+
+/// A call of the contract.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub enum Call {
+    /// `setup.configure`, for settings that must be refused: answered with the list of faults.
+    Configure {},
+    /// `extractor.extract`: a list of extractions.
+    Extract {
+        /// The documents, or fragments of a page.
+        documents: Vec<DocumentFacts>,
+    },
+    /// `filter.judge-candidates`: a list of rulings.
+    JudgeCandidates {
+        /// Where the question is put.
+        stage: StageName,
+        /// The candidates.
+        candidates: Vec<CandidateFacts>,
+    },
+    /// `filter.judge-document`: a ruling.
+    JudgeDocument {
+        /// Where the question is put.
+        stage: StageName,
+        /// The response.
+        #[serde(default)]
+        document: Box<DocumentFacts>,
+        /// Its visit.
+        #[serde(default)]
+        visit: Box<VisitFacts>,
+    },
+    /// `digest-stripper.strip`: `{"ok": spans}` or `{"error": problem}`.
+    Strip {
+        /// The response.
+        document: Box<DocumentFacts>,
+    },
+    /// `change-evaluator.compare`: a comparison.
+    Compare {
+        /// The response.
+        #[serde(default)]
+        document: Box<DocumentFacts>,
+        /// Its visit.
+        #[serde(default)]
+        visit: Box<VisitFacts>,
+        /// The fingerprint of the last archived version.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        last: Option<Vec<u8>>,
+    },
+    /// `wait-evaluator.evaluate`: a wait or null.
+    Evaluate {
+        /// The visit.
+        visit: Box<VisitFacts>,
+    },
+    /// `precedence.rank-candidates`: a list of precedences and nulls.
+    RankCandidates {
+        /// The candidates.
+        candidates: Vec<CandidateFacts>,
+        /// The page they were found on.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        document: Option<Box<DocumentFacts>>,
+    },
+    /// `precedence.rank-queue`: a precedence or null.
+    RankQueue {
+        /// The queue.
+        queue: QueueFacts,
+    },
+    /// `observer.observe`: an observation.
+    Observe {
+        /// What the last observation left.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        memory: Vec<u8>,
+        /// What became of URIs.
+        events: Vec<FinishedFacts>,
+    },
+    /// `observer.report`: a list of reports.
+    Report {
+        /// What the last observation left.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        memory: Vec<u8>,
+        /// The time at which it is asked.
+        #[serde(default)]
+        now: u64,
+    },
+}
+
+/// Arguments that are none.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CallProblem {
+    /// A document says in several ways what its content is.
+    #[error("a document has one of `text`, `bytes`, `base64` and `file`")]
+    Contents,
+    /// The host decodes the content, so text in another encoding would be read as something else.
+    #[error("a document in {0} needs its content as `base64`, `bytes` or `file`, not as `text`")]
+    TextInCharset(String),
+    /// No encoding is called so.
+    #[error("charset {0} is unknown")]
+    Charset(String),
+    /// Not base64.
+    #[error("a document's `base64` is none: {0}")]
+    Base64(String),
+    /// The content stands in a file that has not been read.
+    #[error("the content in {} has not been read", .0.display())]
+    Unread(PathBuf),
+    /// A time beyond all years.
+    #[error("{0} is no time in milliseconds since 1970")]
+    Time(u64),
+    /// A table's rows are none.
+    #[error("table {name}: {problem}")]
+    Table {
+        /// The table.
+        name: String,
+        /// What is wrong with them.
+        problem: TableProblem,
+    },
+}
+
+/// Why a call has no answer.
+#[derive(Debug)]
+pub(crate) enum Refused {
+    Call(CallProblem),
+    Fault(Box<Fault>),
+}
+
+impl From<CallProblem> for Refused {
+    fn from(problem: CallProblem) -> Self {
+        Self::Call(problem)
+    }
+}
+
+impl From<Fault> for Refused {
+    fn from(fault: Fault) -> Self {
+        Self::Fault(Box::new(fault))
+    }
+}
+
+impl Plugin {
+    /// Makes a call that was written down.
+    pub(crate) fn perform(&self, call: &Call) -> Result<Answer, Refused> {
+        let own = self.instance();
+        let candidates =
+            |facts: &[CandidateFacts]| facts.iter().map(CandidateFacts::candidate).collect();
+        Ok(match call {
+            Call::Configure {} => Answer::settings_faults(&[]),
+            Call::Extract { documents } => {
+                let documents = documents.iter().map(|facts| facts.document(own));
+                Answer::extractions(&self.extract(documents.collect::<Result<_, _>>()?)?)
+            }
+            Call::JudgeCandidates {
+                stage,
+                candidates: facts,
+            } => {
+                let candidates: Candidates = candidates(facts);
+                Answer::rulings(&self.judge_candidates((*stage).into(), &candidates)?)
+            }
+            Call::JudgeDocument {
+                stage,
+                document,
+                visit,
+            } => {
+                let (document, visit) = together(document, visit, own)?;
+                Answer::ruling(&self.judge_document((*stage).into(), &document, &visit)?)
+            }
+            Call::Strip { document } => Answer::stripped(&self.strip(&document.document(own)?)?),
+            Call::Compare {
+                document,
+                visit,
+                last,
+            } => {
+                let (document, visit) = together(document, visit, own)?;
+                Answer::comparison(&self.compare(&document, &visit, last.as_deref())?)
+            }
+            Call::Evaluate { visit } => Answer::wait(self.evaluate(&visit.visit(own)?)?),
+            Call::RankCandidates {
+                candidates: facts,
+                document,
+            } => {
+                let document = document.as_ref().map(|facts| facts.document(own));
+                let candidates: Candidates = candidates(facts);
+                Answer::ranks(&self.rank_candidates(&candidates, document.transpose()?.as_ref())?)
+            }
+            Call::RankQueue { queue } => Answer::rank(self.rank_queue(&queue.queue()?)?),
+            Call::Observe { memory, events } => {
+                let events: Vec<Finished> = events.iter().map(FinishedFacts::finished).collect();
+                Answer::observation(&self.observe(memory, &events)?)
+            }
+            Call::Report { memory, now } => Answer::reports(&self.report(memory, at(*now)?)?),
+        })
+    }
+}
+
+/// A document and its visit share what plugins keep and note.
+fn together(
+    document: &DocumentFacts,
+    visit: &VisitFacts,
+    own: &str,
+) -> Result<(Document, Visit), CallProblem> {
+    let document = document.document(own)?;
+    let mut visit = visit.visit(own)?;
+    visit.notes = document.notes().clone();
+    if !document.kept().is_empty() {
+        visit.kept = document.kept().clone();
+    }
+    Ok((document, visit))
+}
+
+/// What is about to be asked, written down. Of documents and visits that is to be done before the call, which may leave
+/// notes in them; contents are not copied.
+impl Call {
+    /// [`Plugin::extract`].
+    pub fn extract(plugin: &Plugin, documents: &[Document]) -> Self {
+        let documents = documents
+            .iter()
+            .map(|document| DocumentFacts::of(document, plugin.instance()));
+        Self::Extract {
+            documents: documents.collect(),
+        }
+    }
+
+    /// [`Plugin::judge_candidates`].
+    pub fn judge_candidates(stage: &Stage, candidates: &Candidates) -> Self {
+        Self::JudgeCandidates {
+            stage: stage.into(),
+            candidates: candidates.iter().map(CandidateFacts::of).collect(),
+        }
+    }
+
+    /// [`Plugin::judge_document`].
+    pub fn judge_document(
+        plugin: &Plugin,
+        stage: &Stage,
+        document: &Document,
+        visit: &Visit,
+    ) -> Self {
+        Self::JudgeDocument {
+            stage: stage.into(),
+            document: Box::new(DocumentFacts::of(document, plugin.instance())),
+            visit: Box::new(VisitFacts::of(visit, plugin.instance())),
+        }
+    }
+
+    /// [`Plugin::strip`].
+    pub fn strip(plugin: &Plugin, document: &Document) -> Self {
+        Self::Strip {
+            document: Box::new(DocumentFacts::of(document, plugin.instance())),
+        }
+    }
+
+    /// [`Plugin::compare`].
+    pub fn compare(
+        plugin: &Plugin,
+        document: &Document,
+        visit: &Visit,
+        last: Option<&[u8]>,
+    ) -> Self {
+        Self::Compare {
+            document: Box::new(DocumentFacts::of(document, plugin.instance())),
+            visit: Box::new(VisitFacts::of(visit, plugin.instance())),
+            last: last.map(<[u8]>::to_vec),
+        }
+    }
+
+    /// [`Plugin::evaluate`].
+    pub fn evaluate(plugin: &Plugin, visit: &Visit) -> Self {
+        Self::Evaluate {
+            visit: Box::new(VisitFacts::of(visit, plugin.instance())),
+        }
+    }
+
+    /// [`Plugin::rank_candidates`].
+    pub fn rank_candidates(
+        plugin: &Plugin,
+        candidates: &Candidates,
+        document: Option<&Document>,
+    ) -> Self {
+        Self::RankCandidates {
+            candidates: candidates.iter().map(CandidateFacts::of).collect(),
+            document: document
+                .map(|document| Box::new(DocumentFacts::of(document, plugin.instance()))),
+        }
+    }
+
+    /// [`Plugin::rank_queue`].
+    pub fn rank_queue(queue: &Queue) -> Self {
+        Self::RankQueue {
+            queue: QueueFacts::of(queue),
+        }
+    }
+
+    /// [`Plugin::observe`].
+    pub fn observe(memory: &[u8], events: &[Finished]) -> Self {
+        Self::Observe {
+            memory: memory.to_vec(),
+            events: events.iter().map(FinishedFacts::of).collect(),
+        }
+    }
+
+    /// [`Plugin::report`].
+    pub fn report(memory: &[u8], now: Timestamp) -> Self {
+        Self::Report {
+            memory: memory.to_vec(),
+            now: instant(now),
+        }
+    }
+
+    /// What it is called in the contract.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Configure {} => "configure",
+            Self::Extract { .. } => "extract",
+            Self::JudgeCandidates { .. } => "judge-candidates",
+            Self::JudgeDocument { .. } => "judge-document",
+            Self::Strip { .. } => "strip",
+            Self::Compare { .. } => "compare",
+            Self::Evaluate { .. } => "evaluate",
+            Self::RankCandidates { .. } => "rank-candidates",
+            Self::RankQueue { .. } => "rank-queue",
+            Self::Observe { .. } => "observe",
+            Self::Report { .. } => "report",
+        }
+    }
+
+    /// The URI it is about, or that of the first; the name of the queue. None of reports and settings.
+    pub fn subject(&self) -> Option<&str> {
+        match self {
+            Self::Configure {} | Self::Report { .. } => None,
+            Self::Extract { documents } => documents.first().map(|document| document.uri.as_str()),
+            Self::JudgeCandidates { candidates, .. } | Self::RankCandidates { candidates, .. } => {
+                candidates
+                    .first()
+                    .map(|first| first.via.as_ref().unwrap_or(&first.uri).as_str())
+            }
+            Self::JudgeDocument { document, .. }
+            | Self::Strip { document }
+            | Self::Compare { document, .. } => Some(&document.uri),
+            Self::Evaluate { visit } => Some(&visit.candidate.uri),
+            Self::RankQueue { queue } => Some(&queue.name),
+            Self::Observe { events, .. } => events.first().map(|event| event.uri.as_str()),
+        }
+    }
+
+    /// Its documents.
+    pub fn documents(&self) -> Vec<&DocumentFacts> {
+        match self {
+            Self::Extract { documents } => documents.iter().collect(),
+            Self::JudgeDocument { document, .. }
+            | Self::Strip { document }
+            | Self::Compare { document, .. } => vec![document],
+            Self::RankCandidates { document, .. } => document.iter().map(Box::as_ref).collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Its documents, to be changed.
+    pub fn documents_mut(&mut self) -> Vec<&mut DocumentFacts> {
+        match self {
+            Self::Extract { documents } => documents.iter_mut().collect(),
+            Self::JudgeDocument { document, .. }
+            | Self::Strip { document }
+            | Self::Compare { document, .. } => vec![document],
+            Self::RankCandidates { document, .. } => document.iter_mut().map(Box::as_mut).collect(),
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// Where a filter is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum StageName {
+    /// Does a found URI belong to the crawl?
+    Scope,
+    /// May it be fetched now?
+    PreFetch,
+    /// Shall the body come?
+    MidFetch,
+    /// The response is complete.
+    PostFetch,
+    /// Shall links be extracted?
+    Extract,
+    /// Shall it be archived?
+    Archive,
+    /// May the guarded plugin see it?
+    Plugin,
+}
+
+impl From<StageName> for Stage {
+    fn from(name: StageName) -> Self {
+        match name {
+            StageName::Scope => Self::Scope,
+            StageName::PreFetch => Self::PreFetch,
+            StageName::MidFetch => Self::MidFetch,
+            StageName::PostFetch => Self::PostFetch,
+            StageName::Extract => Self::Extract,
+            StageName::Archive => Self::Archive,
+            StageName::Plugin => Self::Plugin,
+        }
+    }
+}
+
+impl From<&Stage> for StageName {
+    fn from(stage: &Stage) -> Self {
+        match stage {
+            Stage::Scope => Self::Scope,
+            Stage::PreFetch => Self::PreFetch,
+            Stage::MidFetch => Self::MidFetch,
+            Stage::PostFetch => Self::PostFetch,
+            Stage::Extract => Self::Extract,
+            Stage::Archive => Self::Archive,
+            // The host asks at no other stage.
+            Stage::Plugin | Stage::Other(_) => Self::Plugin,
+        }
+    }
+}
+
+/// A document, or a fragment of one.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(try_from = "DocumentWritten", into = "DocumentWritten")]
+pub struct DocumentFacts {
+    uri: String,
+    base: Option<String>,
+    status: i32,
+    headers: Arc<[Header]>,
+    media_type: String,
+    charset: Option<&'static Encoding>,
+    fragment: Option<String>,
+    content: Content,
+    notes: BTreeMap<String, String>,
+    kept: KeptFacts,
+}
+
+#[derive(Clone, Debug)]
+enum Content {
+    Here(Bytes),
+    /// In a file beside the case.
+    InFile(PathBuf),
+}
+
+/// A document as JSON has it.
+#[derive(Clone, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+struct DocumentWritten {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    uri: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    base: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    status: Option<i32>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    headers: Vec<Header>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    media_type: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    charset: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fragment: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bytes: Option<Vec<u8>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    base64: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<PathBuf>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    notes: Vec<NamedValue>,
+    #[serde(skip_serializing_if = "KeptFacts::is_empty")]
+    kept: KeptFacts,
+}
+
+impl TryFrom<DocumentWritten> for DocumentFacts {
+    type Error = CallProblem;
+
+    fn try_from(written: DocumentWritten) -> Result<Self, CallProblem> {
+        let charset = match written.charset {
+            Some(label) => match Encoding::for_label(label.as_bytes()) {
+                Some(charset) => Some(charset),
+                None => return Err(CallProblem::Charset(label)),
+            },
+            None => None,
+        };
+        let foreign = charset.filter(|charset| *charset != UTF_8);
+        let content = match (written.text, written.bytes, written.base64, written.file) {
+            (None, None, None, None) => Content::Here(Bytes::new()),
+            (Some(_), None, None, None) if foreign.is_some() => {
+                let name = foreign.map_or("another encoding", Encoding::name);
+                return Err(CallProblem::TextInCharset(name.to_owned()));
+            }
+            (Some(text), None, None, None) => Content::Here(text.into()),
+            (None, Some(bytes), None, None) => Content::Here(bytes.into()),
+            (None, None, Some(text), None) => Content::Here(
+                BASE64
+                    .decode(text.as_bytes())
+                    .map_err(|problem| CallProblem::Base64(problem.to_string()))?
+                    .into(),
+            ),
+            (None, None, None, Some(file)) => Content::InFile(file),
+            _ => return Err(CallProblem::Contents),
+        };
+        Ok(Self {
+            uri: written.uri.unwrap_or_else(|| SOME_URI.to_owned()),
+            base: written.base,
+            status: written.status.unwrap_or(200),
+            headers: written.headers.into(),
+            media_type: written.media_type.unwrap_or_else(|| SOME_TYPE.to_owned()),
+            charset,
+            fragment: written.fragment,
+            content,
+            notes: written
+                .notes
+                .into_iter()
+                .map(|note| (note.name, note.value))
+                .collect(),
+            kept: written.kept,
+        })
+    }
+}
+
+impl From<DocumentFacts> for DocumentWritten {
+    fn from(facts: DocumentFacts) -> Self {
+        let is_text = facts.is_text();
+        let mut written = Self {
+            base: facts.base.filter(|base| *base != facts.uri),
+            uri: Some(facts.uri),
+            status: (facts.status != 200).then_some(facts.status),
+            headers: facts.headers.to_vec(),
+            media_type: Some(facts.media_type),
+            charset: facts
+                .charset
+                .map(|charset| charset.name().to_ascii_lowercase()),
+            fragment: facts.fragment,
+            notes: facts
+                .notes
+                .into_iter()
+                .map(|(name, value)| NamedValue { name, value })
+                .collect(),
+            kept: facts.kept,
+            ..Self::default()
+        };
+        match facts.content {
+            Content::InFile(file) => written.file = Some(file),
+            Content::Here(bytes) if bytes.is_empty() => {}
+            Content::Here(bytes) if is_text => {
+                written.text = Some(String::from_utf8_lossy(&bytes).into_owned());
+            }
+            Content::Here(bytes) => written.base64 = Some(BASE64.encode(&bytes)),
+        }
+        written
+    }
+}
+
+impl Default for DocumentFacts {
+    fn default() -> Self {
+        Self {
+            uri: SOME_URI.to_owned(),
+            base: None,
+            status: 200,
+            headers: Arc::from([]),
+            media_type: SOME_TYPE.to_owned(),
+            charset: None,
+            fragment: None,
+            content: Content::Here(Bytes::new()),
+            notes: BTreeMap::new(),
+            kept: KeptFacts::default(),
+        }
+    }
+}
+
+impl DocumentFacts {
+    fn of(document: &Document, own: &str) -> Self {
+        Self {
+            uri: document.uri().to_owned(),
+            base: Some(document.base()),
+            status: document.status(),
+            headers: document.headers().into(),
+            media_type: document.media_type().to_owned(),
+            charset: document.charset(),
+            fragment: document.fragment().map(str::to_owned),
+            content: Content::Here(document.content().clone()),
+            notes: document.notes().all(),
+            kept: KeptFacts::of(document.kept(), own),
+        }
+    }
+
+    fn document(&self, own: &str) -> Result<Document, CallProblem> {
+        let content = match &self.content {
+            Content::Here(content) => content.clone(),
+            Content::InFile(file) => return Err(CallProblem::Unread(file.clone())),
+        };
+        Ok(Document::new(DocumentParts {
+            uri: self.uri.clone(),
+            base: self.base.as_ref().unwrap_or(&self.uri).clone(),
+            status: self.status,
+            headers: self.headers.clone(),
+            media_type: self.media_type.clone(),
+            charset: self.charset,
+            fragment: self.fragment.clone(),
+            content,
+            notes: Notes::of(self.notes.clone()),
+            kept: self.kept.kept(own),
+        }))
+    }
+
+    /// The file beside the case that holds its content, where that has not been read.
+    pub fn file(&self) -> Option<&Path> {
+        match &self.content {
+            Content::Here(_) => None,
+            Content::InFile(file) => Some(file),
+        }
+    }
+
+    /// Its content, where that has been read.
+    pub fn content(&self) -> Option<&[u8]> {
+        match &self.content {
+            Content::Here(content) => Some(content),
+            Content::InFile(_) => None,
+        }
+    }
+
+    /// Whether its content is read and can be written as text.
+    pub(super) fn is_text(&self) -> bool {
+        let decodes = self.charset.is_none_or(|charset| charset == UTF_8);
+        self.content()
+            .is_some_and(|content| decodes && std::str::from_utf8(content).is_ok())
+    }
+
+    /// Gives it this content.
+    pub fn set_content(&mut self, content: impl Into<Bytes>) {
+        self.content = Content::Here(content.into());
+    }
+
+    /// Has it written with its content in a file beside the case.
+    pub fn refer_to(&mut self, file: PathBuf) {
+        self.content = Content::InFile(file);
+    }
+}
+
+/// Values that the plugin has kept.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct KeptFacts {
+    /// With the URI.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    uri: BTreeMap<String, KeptValue>,
+    /// With the site.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    site: BTreeMap<String, KeptValue>,
+}
+
+impl KeptFacts {
+    fn is_empty(&self) -> bool {
+        self.uri.is_empty() && self.site.is_empty()
+    }
+
+    fn of(kept: &Kept, own: &str) -> Self {
+        let (uri, site) = kept.seen_by(own);
+        Self { uri, site }
+    }
+
+    fn kept(&self, own: &str) -> Kept {
+        let values = |values: &BTreeMap<String, KeptValue>| match values.is_empty() {
+            true => KeptValues::new(),
+            false => KeptValues::from([(own.to_owned(), values.clone())]),
+        };
+        Kept::new(values(&self.uri), values(&self.site))
+    }
+}
+
+/// A candidate.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct CandidateFacts {
+    uri: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    surt: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    hop_path: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    via: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    via_surt: Option<String>,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    context: String,
+    #[serde(skip_serializing_if = "is_false")]
+    seed: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    source: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    address: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    attributes: Vec<NamedValue>,
+}
+
+fn is_false(value: &bool) -> bool {
+    !value
+}
+
+fn is_zero(value: &u64) -> bool {
+    *value == 0
+}
+
+impl CandidateFacts {
+    fn of(candidate: &Candidate) -> Self {
+        let Candidate {
+            uri,
+            surt,
+            hop_path,
+            via,
+            via_surt,
+            context,
+            seed,
+            source,
+            address,
+            attributes,
+        } = candidate.clone();
+        Self {
+            uri,
+            surt,
+            hop_path,
+            via,
+            via_surt,
+            context,
+            seed,
+            source,
+            address,
+            attributes,
+        }
+    }
+
+    fn candidate(&self) -> Candidate {
+        let Self {
+            uri,
+            surt,
+            hop_path,
+            via,
+            via_surt,
+            context,
+            seed,
+            source,
+            address,
+            attributes,
+        } = self.clone();
+        Candidate {
+            uri,
+            surt,
+            hop_path,
+            via,
+            via_surt,
+            context,
+            seed,
+            source,
+            address,
+            attributes,
+        }
+    }
+}
+
+/// A visit.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct VisitFacts {
+    candidate: CandidateFacts,
+    #[serde(skip_serializing_if = "is_zero")]
+    now: u64,
+    status: i32,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    media_type: String,
+    state: State,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    size: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_wait: Option<u64>,
+    #[serde(skip_serializing_if = "is_zero")]
+    overdue: u64,
+    #[serde(skip_serializing_if = "is_zero")]
+    visits: u64,
+    #[serde(skip_serializing_if = "is_zero")]
+    versions: u64,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    history: Vec<PastVisitFacts>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    validators: Vec<NamedValue>,
+    #[serde(skip_serializing_if = "is_zero")]
+    outlinks: u64,
+    #[serde(skip_serializing_if = "is_zero")]
+    inlinks: u64,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    signals: Vec<SignalFacts>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    neighbourhood: Vec<NeighbourhoodFacts>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    measures: BTreeMap<String, f64>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    notes: Vec<NamedValue>,
+    #[serde(skip_serializing_if = "KeptFacts::is_empty")]
+    kept: KeptFacts,
+}
+
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum State {
+    New,
+    Changed,
+    Unchanged,
+    #[default]
+    Unknown,
+}
+
+impl From<State> for ContentState {
+    fn from(state: State) -> Self {
+        match state {
+            State::New => Self::New,
+            State::Changed => Self::Changed,
+            State::Unchanged => Self::Unchanged,
+            State::Unknown => Self::Unknown,
+        }
+    }
+}
+
+impl From<ContentState> for State {
+    fn from(state: ContentState) -> Self {
+        match state {
+            ContentState::New => Self::New,
+            ContentState::Changed => Self::Changed,
+            ContentState::Unchanged => Self::Unchanged,
+            ContentState::Unknown => Self::Unknown,
+        }
+    }
+}
+
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+struct PastVisitFacts {
+    at: u64,
+    status: i32,
+    state: State,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    size: Option<u64>,
+}
+
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+struct SignalFacts {
+    at: u64,
+    source: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    modified: Option<u64>,
+}
+
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+struct NeighbourhoodFacts {
+    shares: String,
+    documents: u64,
+    visits: u64,
+    changes: u64,
+    observed: u64,
+}
+
+impl VisitFacts {
+    fn of(visit: &Visit, own: &str) -> Self {
+        let validators = visit.validators.iter();
+        Self {
+            candidate: CandidateFacts::of(&visit.candidate),
+            now: instant(visit.now),
+            status: visit.status,
+            media_type: visit.media_type.clone(),
+            state: visit.state.into(),
+            size: visit.size,
+            last_wait: visit.last_wait.map(millis),
+            overdue: millis(visit.overdue),
+            visits: visit.visits,
+            versions: visit.versions,
+            history: visit
+                .history
+                .iter()
+                .map(|past| PastVisitFacts {
+                    at: past.at,
+                    status: past.status,
+                    state: past.state.into(),
+                    size: past.size,
+                })
+                .collect(),
+            validators: validators
+                .map(|(name, value)| NamedValue::new(name, value))
+                .collect(),
+            outlinks: visit.outlinks,
+            inlinks: visit.inlinks,
+            signals: visit
+                .signals
+                .iter()
+                .map(|signal| SignalFacts {
+                    at: signal.at,
+                    source: signal.source.clone(),
+                    modified: signal.modified,
+                })
+                .collect(),
+            neighbourhood: visit
+                .neighbourhood
+                .iter()
+                .map(|around| NeighbourhoodFacts {
+                    shares: around.shares.clone(),
+                    documents: around.documents,
+                    visits: around.visits,
+                    changes: around.changes,
+                    observed: around.observed,
+                })
+                .collect(),
+            measures: visit.measures.clone(),
+            notes: visit
+                .notes
+                .all()
+                .into_iter()
+                .map(|(name, value)| NamedValue { name, value })
+                .collect(),
+            kept: KeptFacts::of(&visit.kept, own),
+        }
+    }
+
+    fn visit(&self, own: &str) -> Result<Visit, CallProblem> {
+        let notes = self.notes.iter();
+        Ok(Visit {
+            status: self.status,
+            media_type: self.media_type.clone(),
+            state: self.state.into(),
+            size: self.size,
+            last_wait: self.last_wait.map(Duration::from_millis),
+            overdue: Duration::from_millis(self.overdue),
+            visits: self.visits,
+            versions: self.versions,
+            history: self
+                .history
+                .iter()
+                .map(|past| PastVisit {
+                    at: past.at,
+                    status: past.status,
+                    state: past.state.into(),
+                    size: past.size,
+                })
+                .collect(),
+            validators: self
+                .validators
+                .iter()
+                .map(|header| (header.name.to_ascii_lowercase(), header.value.clone()))
+                .collect(),
+            outlinks: self.outlinks,
+            inlinks: self.inlinks,
+            signals: self
+                .signals
+                .iter()
+                .map(|signal| Signal {
+                    at: signal.at,
+                    source: signal.source.clone(),
+                    modified: signal.modified,
+                })
+                .collect(),
+            neighbourhood: self
+                .neighbourhood
+                .iter()
+                .map(|around| Neighbourhood {
+                    shares: around.shares.clone(),
+                    documents: around.documents,
+                    visits: around.visits,
+                    changes: around.changes,
+                    observed: around.observed,
+                })
+                .collect(),
+            measures: self.measures.clone(),
+            notes: Notes::of(
+                notes
+                    .map(|note| (note.name.clone(), note.value.clone()))
+                    .collect(),
+            ),
+            kept: self.kept.kept(own),
+            ..Visit::of(self.candidate.candidate(), at(self.now)?)
+        })
+    }
+}
+
+/// A queue.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct QueueFacts {
+    name: String,
+    queued: u64,
+    succeeded: u64,
+    failed: u64,
+    bytes: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    best: Option<u8>,
+    base: u8,
+    now: u64,
+}
+
+impl QueueFacts {
+    fn of(queue: &Queue) -> Self {
+        Self {
+            name: queue.name.clone(),
+            queued: queue.queued,
+            succeeded: queue.succeeded,
+            failed: queue.failed,
+            bytes: queue.bytes,
+            best: queue.best,
+            base: queue.base,
+            now: instant(queue.now),
+        }
+    }
+
+    fn queue(&self) -> Result<Queue, CallProblem> {
+        Ok(Queue {
+            name: self.name.clone(),
+            queued: self.queued,
+            succeeded: self.succeeded,
+            failed: self.failed,
+            bytes: self.bytes,
+            best: self.best,
+            base: self.base,
+            now: at(self.now)?,
+        })
+    }
+}
+
+/// A URI whose visit is completed.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct FinishedFacts {
+    at: u64,
+    uri: String,
+    status: i32,
+    media_type: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    size: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    took: Option<u64>,
+    state: State,
+    hop_path: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    via: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    source: Option<String>,
+    queue: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    digest: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    annotations: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    attributes: Vec<NamedValue>,
+}
+
+impl FinishedFacts {
+    fn of(event: &Finished) -> Self {
+        Self {
+            at: event.at,
+            uri: event.uri.clone(),
+            status: event.status,
+            media_type: event.media_type.clone(),
+            size: event.size,
+            took: event.took,
+            state: event.state.into(),
+            hop_path: event.hop_path.clone(),
+            via: event.via.clone(),
+            source: event.source.clone(),
+            queue: event.queue.clone(),
+            digest: event.digest.clone(),
+            annotations: event.annotations.clone(),
+            attributes: event.attributes.clone(),
+        }
+    }
+
+    fn finished(&self) -> Finished {
+        Finished {
+            at: self.at,
+            uri: self.uri.clone(),
+            status: self.status,
+            media_type: self.media_type.clone(),
+            size: self.size,
+            took: self.took,
+            state: self.state.into(),
+            hop_path: self.hop_path.clone(),
+            via: self.via.clone(),
+            source: self.source.clone(),
+            queue: self.queue.clone(),
+            digest: self.digest.clone(),
+            annotations: self.annotations.clone(),
+            attributes: self.attributes.clone(),
+        }
+    }
+}
+
+fn at(millis: u64) -> Result<Timestamp, CallProblem> {
+    i64::try_from(millis)
+        .ok()
+        .and_then(|millis| Timestamp::from_millisecond(millis).ok())
+        .ok_or(CallProblem::Time(millis))
+}

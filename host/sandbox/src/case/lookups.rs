@@ -1,0 +1,185 @@
+//! What a call finds in the host's tables, written down, so that it can be made again where those tables are not.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::call::CallProblem;
+use crate::{Candidate, Candidates, Row, Table, TableKind, Tables};
+
+/// A table of the host, as JSON.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct TableFacts {
+    kind: TableKindName,
+    rows: Vec<RowFacts>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum TableKindName {
+    SurtPrefixes,
+    Regexes,
+    KeyValues,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct RowFacts {
+    key: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    value: String,
+}
+
+/// The host's tables, made of these.
+pub(super) fn tables(facts: &BTreeMap<String, TableFacts>) -> Result<Tables, CallProblem> {
+    let tables = Tables::default();
+    for (name, TableFacts { kind, rows }) in facts {
+        let rows = rows.iter();
+        let rows = rows.map(|row| Row::from((row.key.as_str(), row.value.as_str())));
+        let table = match kind {
+            TableKindName::SurtPrefixes => Table::surt_prefixes(rows),
+            TableKindName::Regexes => Table::regexes(rows),
+            TableKindName::KeyValues => Table::key_values(rows),
+        };
+        let table = table.map_err(|problem| CallProblem::Table {
+            name: name.clone(),
+            problem,
+        })?;
+        tables.set(name.as_str(), table);
+    }
+    Ok(tables)
+}
+
+thread_local! {
+    /// Tables that were asked, by name; none while nobody wants to know. Calls are made on the thread that asks for them.
+    static ASKED: RefCell<Option<BTreeMap<String, Asked>>> = const { RefCell::new(None) };
+}
+
+struct Asked {
+    kind: TableKind,
+    /// Rows that were found, by their keys; of expressions all, since their order counts.
+    found: BTreeMap<String, String>,
+    expressions: Vec<Row>,
+}
+
+/// Runs calls, and gives what they found in tables: tables of as many rows, in which the same look-ups find the same.
+pub fn looking_up<R>(calls: impl FnOnce() -> R) -> (R, BTreeMap<String, TableFacts>) {
+    ASKED.with_borrow_mut(|asked| *asked = Some(BTreeMap::new()));
+    let answer = calls();
+    let asked = ASKED.take().unwrap_or_default();
+    let facts = asked.into_iter().map(|(name, asked)| (name, asked.into()));
+    (answer, facts.collect())
+}
+
+impl From<Asked> for TableFacts {
+    fn from(asked: Asked) -> Self {
+        let found = asked.found.into_iter().map(Row::from);
+        let rows = found.chain(asked.expressions);
+        Self {
+            kind: match asked.kind {
+                TableKind::SurtPrefixes => TableKindName::SurtPrefixes,
+                TableKind::Regexes => TableKindName::Regexes,
+                // The host makes tables of these three kinds.
+                TableKind::KeyValues | TableKind::Other(_) => TableKindName::KeyValues,
+            },
+            rows: rows
+                .map(|Row { key, value }| RowFacts { key, value })
+                .collect(),
+        }
+    }
+}
+
+/// A guest has asked for the kind of a table.
+pub(crate) fn note_kind(name: &str, table: &Table) {
+    note(name, table, |_| {});
+}
+
+/// A guest has looked a key up.
+pub(crate) fn note_row(name: &str, table: &Table, row: Option<&Row>) {
+    note(name, table, |asked| {
+        if let Some(Row { key, value }) = row {
+            asked.found.insert(key.clone(), value.clone());
+        }
+    });
+}
+
+/// A guest has asked which candidates have a row.
+pub(crate) fn note_rows(name: &str, table: &Table, candidates: &Candidates) {
+    note(name, table, |asked| {
+        let row = |candidate: &Candidate| match table.kind() {
+            TableKind::SurtPrefixes => table.find(&candidate.surt),
+            _ => table.find(&candidate.uri),
+        };
+        let rows = candidates.iter().filter_map(row);
+        asked.found.extend(rows.map(|row| (row.key, row.value)));
+    });
+}
+
+fn note(name: &str, table: &Table, found: impl FnOnce(&mut Asked)) {
+    ASKED.with_borrow_mut(|tables| {
+        let Some(tables) = tables else {
+            return;
+        };
+        let asked = tables.entry(name.to_owned()).or_insert_with(|| Asked {
+            kind: table.kind(),
+            found: BTreeMap::new(),
+            expressions: table.expressions().to_vec(),
+        });
+        if asked.expressions.is_empty() {
+            found(asked);
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+
+    /// What is noted of these look-ups gives the same answers as the table itself.
+    #[track_caller]
+    fn check(table: &Table, keys: &[&str], rows: usize) {
+        let ((), noted) = looking_up(|| {
+            for key in keys {
+                note_row("t", table, table.find(key).as_ref());
+            }
+        });
+        let tables = super::tables(&noted).unwrap();
+        let shelf = tables.shelf();
+        let again = shelf.get("t").unwrap();
+        assert_eq!(again.rows(), rows, "{noted:?}");
+        for key in keys {
+            assert_eq!(again.find(key), table.find(key), "{key}");
+        }
+    }
+
+    #[test]
+    fn the_same_lookups_find_the_same_in_what_was_noted() {
+        let prefixes = [
+            ("http://(org,", "1"),
+            ("http://(org,a,", "2"),
+            ("http://(se,", "3"),
+        ];
+        let prefixes = Table::surt_prefixes(prefixes).unwrap();
+        check(
+            &prefixes,
+            &["http://(org,a,)/", "http://(org,b,)/", "http://(fi,"],
+            2,
+        );
+        let keys = Table::key_values([("a", "1"), ("b", "2")]).unwrap();
+        check(&keys, &["b", "c"], 1);
+        let expressions = Table::regexes(["x$", "a", "z"]).unwrap();
+        check(&expressions, &["ax", "a"], 3);
+    }
+
+    #[test]
+    fn nothing_is_noted_where_nobody_wants_to_know() {
+        let table = Table::key_values(["a"]).unwrap();
+        note_row("t", &table, table.find("a").as_ref());
+        let ((), noted) = looking_up(|| {});
+        assert_eq!(noted, BTreeMap::new());
+    }
+}

@@ -1,0 +1,375 @@
+//! A call that was made, in one file: who was asked what, with which settings and limits, and what came of it. Whoever
+//! has the file and a version of the plugin can make the call again, without the crawl, its pages or its tables.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+
+use super::answer::{Answer, Difference};
+use super::call::{Call, CallProblem, Refused};
+use super::lookups::{self, TableFacts};
+use super::{Case, is_empty_object, no_settings};
+use crate::cache::hex;
+use crate::{Component, ConfigureError, Fault, FaultKind, Limits, LogLevel, Plugin, PluginConfig};
+
+/// Longest part of a URI in the name of a file, in bytes.
+const SUBJECT_BYTES_MAX: usize = 60;
+
+/// One recorded call.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Recording {
+    /// Stands at the head of each file, so that what a file is can be told without its name.
+    format: Format,
+    /// When the call was made.
+    pub at: Timestamp,
+    /// The URI or queue that it was about, for people; none of reports.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subject: Option<String>,
+    /// The plugin's name in its component.
+    pub plugin: String,
+    /// The name that the profile gave it.
+    pub instance: String,
+    /// The plugin's version.
+    pub version: String,
+    /// Where its component came from.
+    pub component: String,
+    /// The digest of its component.
+    pub component_sha256: String,
+    /// The contract that the component was made for.
+    pub contract: String,
+    /// The version of Opilio.
+    pub opilio: String,
+    /// Defaults filled in.
+    #[serde(default = "no_settings", skip_serializing_if = "is_empty_object")]
+    pub settings: Value,
+    /// What the call could use.
+    pub limits: LimitsWritten,
+    /// Of the host's tables: what it looked up and found.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub tables: BTreeMap<String, TableFacts>,
+    /// The call.
+    pub call: Call,
+    /// What came of it.
+    pub outcome: Outcome,
+}
+
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+enum Format {
+    #[serde(rename = "opilio-recording-1")]
+    One,
+}
+
+/// What came of a call.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Outcome {
+    /// An answer.
+    Answer(Answer),
+    /// A fault.
+    Fault(FaultWritten),
+}
+
+/// A fault, as it is written.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct FaultWritten {
+    /// What sort of fault.
+    pub kind: FaultKind,
+    /// What happened.
+    pub message: String,
+    /// The guest's frames, innermost first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub backtrace: Vec<String>,
+    /// What it had logged: level, colon, message.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub log: Vec<String>,
+}
+
+impl From<&Fault> for FaultWritten {
+    fn from(fault: &Fault) -> Self {
+        let log = fault.log.iter();
+        Self {
+            kind: fault.kind,
+            message: fault.message.clone(),
+            backtrace: fault.backtrace.clone(),
+            log: log
+                .map(|line| format!("{}: {}", level(line.level), line.message))
+                .collect(),
+        }
+    }
+}
+
+impl fmt::Display for FaultWritten {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.kind, self.message)
+    }
+}
+
+/// Limits that decide what comes of a call, in bytes and milliseconds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct LimitsWritten {
+    memory: u64,
+    time: u64,
+    output: usize,
+    links: usize,
+    fragments: usize,
+    fingerprint: usize,
+    observer_memory: usize,
+    files: usize,
+}
+
+impl From<&Limits> for LimitsWritten {
+    fn from(limits: &Limits) -> Self {
+        Self {
+            memory: limits.memory,
+            time: u64::try_from(limits.time.as_millis()).unwrap_or(u64::MAX),
+            output: limits.output_bytes,
+            links: limits.links,
+            fragments: limits.fragments,
+            fingerprint: limits.fingerprint_bytes,
+            observer_memory: limits.observer_memory_bytes,
+            files: limits.files,
+        }
+    }
+}
+
+impl From<&LimitsWritten> for Limits {
+    fn from(written: &LimitsWritten) -> Self {
+        Self {
+            memory: written.memory,
+            time: std::time::Duration::from_millis(written.time),
+            output_bytes: written.output,
+            links: written.links,
+            fragments: written.fragments,
+            fingerprint_bytes: written.fingerprint,
+            observer_memory_bytes: written.observer_memory,
+            files: written.files,
+            ..Self::default()
+        }
+    }
+}
+
+/// Why a recording cannot be written, read or made again.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RecordingError {
+    /// A file.
+    #[error("cannot {doing} {}", path.display())]
+    File {
+        /// `read` or `write`.
+        doing: &'static str,
+        /// Which.
+        path: PathBuf,
+        /// What the system says.
+        #[source]
+        source: io::Error,
+    },
+    /// A file that is no recording.
+    #[error("{} is no recording of a plugin call: {problem}", path.display())]
+    Format {
+        /// Which.
+        path: PathBuf,
+        /// Where, and what is wrong.
+        problem: String,
+    },
+    /// The component does not take the settings, or holds no such plugin.
+    #[error(transparent)]
+    Configure(#[from] ConfigureError),
+    /// The arguments are none.
+    #[error(transparent)]
+    Call(#[from] CallProblem),
+}
+
+/// How a call that was made again went, beside the first time.
+#[derive(Clone, Debug)]
+pub enum Replay {
+    /// The same answer, or a fault of the same kind.
+    Same(Outcome),
+    /// Another answer.
+    Differs(Difference),
+    /// An answer where there was a fault, a fault where there was an answer, or another kind of fault.
+    Turned(Outcome),
+}
+
+impl Recording {
+    /// A call of this plugin at this time, as [`Call`] wrote it down before it was made, what was looked up in tables
+    /// meanwhile, and what came of it.
+    pub fn new(
+        plugin: &Plugin,
+        at: Timestamp,
+        call: Call,
+        tables: BTreeMap<String, TableFacts>,
+        outcome: Result<Answer, &Fault>,
+    ) -> Self {
+        Self {
+            format: Format::One,
+            at,
+            subject: call.subject().map(str::to_owned),
+            plugin: plugin.name().to_owned(),
+            instance: plugin.instance().to_owned(),
+            version: plugin.version().to_owned(),
+            component: plugin.origin().to_owned(),
+            component_sha256: plugin.component_sha256().to_owned(),
+            contract: plugin.contract().to_owned(),
+            opilio: env!("CARGO_PKG_VERSION").to_owned(),
+            // It is JSON: `configure` made it so.
+            settings: serde_json::from_str(plugin.settings()).unwrap_or_default(),
+            limits: plugin.limits().into(),
+            tables,
+            call,
+            outcome: match outcome {
+                Ok(answer) => Outcome::Answer(answer),
+                Err(fault) => Outcome::Fault(fault.into()),
+            },
+        }
+    }
+
+    /// Writes it into a folder, which is made where there is none, under a name that says plugin, call, URI and a digest
+    /// of the whole: the same recording twice is one file. Gives the file's path.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn write(&self, folder: &Path) -> Result<PathBuf, RecordingError> {
+        let path = folder.join(self.file_name());
+        let unfinished = path.with_extension("new");
+        let mut text =
+            serde_json::to_vec_pretty(self).map_err(|problem| RecordingError::Format {
+                path: path.clone(),
+                problem: problem.to_string(),
+            })?;
+        text.push(b'\n');
+        fs::create_dir_all(folder)
+            .and_then(|()| fs::File::create(&unfinished)?.write_all(&text))
+            .and_then(|()| fs::rename(&unfinished, &path))
+            .map_err(|source| RecordingError::File {
+                doing: "write",
+                path: path.clone(),
+                source,
+            })?;
+        Ok(path)
+    }
+
+    /// Reads one.
+    ///
+    /// # Errors
+    /// It cannot be read, or is none.
+    pub fn read(path: &Path) -> Result<Self, RecordingError> {
+        let text = fs::read(path).map_err(|source| RecordingError::File {
+            doing: "read",
+            path: path.to_owned(),
+            source,
+        })?;
+        serde_json::from_slice(&text).map_err(|problem| RecordingError::Format {
+            path: path.to_owned(),
+            problem: problem.to_string(),
+        })
+    }
+
+    /// Makes the call again, of the plugin of that name in this component, with the settings and limits of then.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub fn ask(&self, component: &Component) -> Result<Outcome, RecordingError> {
+        let tables = lookups::tables(&self.tables)?;
+        let plugin = component.configure(PluginConfig {
+            plugin: Some(self.plugin.clone()),
+            instance: Some(self.instance.clone()),
+            settings: self.settings.clone(),
+            limits: (&self.limits).into(),
+            tables,
+        })?;
+        match plugin.perform(&self.call) {
+            Ok(answer) => Ok(Outcome::Answer(answer)),
+            Err(Refused::Fault(fault)) => Ok(Outcome::Fault((&*fault).into())),
+            Err(Refused::Call(problem)) => Err(problem.into()),
+        }
+    }
+
+    /// Makes the call again, and compares.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub fn replay(&self, component: &Component) -> Result<Replay, RecordingError> {
+        let outcome = self.ask(component)?;
+        Ok(match (&self.outcome, outcome) {
+            (Outcome::Answer(then), Outcome::Answer(now)) => match then.compare(&now, &self.call) {
+                Ok(()) => Replay::Same(Outcome::Answer(now)),
+                Err(difference) => Replay::Differs(difference),
+            },
+            (Outcome::Fault(then), Outcome::Fault(now)) if then.kind == now.kind => {
+                Replay::Same(Outcome::Fault(now))
+            }
+            (_, now) => Replay::Turned(now),
+        })
+    }
+
+    /// The case that expects this answer. Contents that are no text are given apart, to be written into the files that
+    /// the case names, beside it.
+    pub fn case(&self, id: &str, expected: Answer) -> (Case, Vec<(PathBuf, Vec<u8>)>) {
+        let mut case = Case {
+            id: id.to_owned(),
+            plugin: self.plugin.clone(),
+            settings: self.settings.clone(),
+            tables: self.tables.clone(),
+            call: self.call.clone(),
+            expected,
+            note: format!("recorded {}", self.at),
+        };
+        let mut files = Vec::new();
+        for (number, document) in case.call.documents_mut().into_iter().enumerate() {
+            if document.is_text() {
+                continue;
+            }
+            let content = document.content().unwrap_or_default().to_vec();
+            let name = match number {
+                0 => PathBuf::from(format!("{id}.bin")),
+                _ => PathBuf::from(format!("{id}-{number}.bin")),
+            };
+            files.push((name.clone(), content));
+            document.refer_to(name);
+        }
+        (case, files)
+    }
+
+    fn file_name(&self) -> String {
+        let subject: String = self
+            .subject
+            .as_deref()
+            .unwrap_or_default()
+            .rsplit("://")
+            .next()
+            .unwrap_or_default()
+            .chars()
+            .map(|c| if c.is_ascii_alphanumeric() { c } else { '-' })
+            .take(SUBJECT_BYTES_MAX)
+            .collect();
+        let digest = hex(&Sha256::digest(
+            serde_json::to_vec(self).unwrap_or_default(),
+        ));
+        let Self { instance, call, .. } = self;
+        format!(
+            "{instance}.{}.{}.{}.json",
+            call.name(),
+            subject.trim_matches('-'),
+            &digest[..8]
+        )
+    }
+}
+
+fn level(level: LogLevel) -> &'static str {
+    match level {
+        LogLevel::Debug => "debug",
+        LogLevel::Info => "info",
+        LogLevel::Warn => "warn",
+        LogLevel::Error => "error",
+    }
+}
