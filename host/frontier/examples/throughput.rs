@@ -208,7 +208,7 @@ fn whole(dir: &Path, options: &Options, report: &mut Report) {
             candidates.push(candidate(random.below(known), queues, "L"));
         }
         now += 1;
-        let answers = measure.during(|| frontier.schedule(candidates, time(now)).unwrap());
+        let answers = measure.during_long(|| frontier.schedule(candidates, time(now)).unwrap());
         // What the answers cost to drop is not the frontier's.
         drop(answers);
         if !report.json && known % (uris / 4).max(1) < options.batch / 2 {
@@ -431,6 +431,14 @@ impl Measure {
         answer
     }
 
+    /// The same with processor time, which does not depend on what else the machine does.
+    fn during_long<T>(&mut self, run: impl FnOnce() -> T) -> T {
+        let cpu = thread_cpu();
+        let answer = self.during(run);
+        self.cpu += thread_cpu().saturating_sub(cpu);
+        answer
+    }
+
     fn and(&self, other: &Self) -> Self {
         Self {
             wall: self.wall + other.wall,
@@ -454,7 +462,8 @@ struct Report {
 
 impl Report {
     fn rate(&mut self, what: &str, unit: &str, count: u64, measure: &Measure) {
-        let seconds = measure.elapsed().wall.as_secs_f64();
+        let Measure { wall, cpu, .. } = measure.elapsed();
+        let seconds = wall.as_secs_f64();
         #[expect(clippy::cast_precision_loss, reason = "figures to be read")]
         let count = count as f64;
         let (rate, micros) = (count / seconds, seconds * 1e6 / count);
@@ -462,8 +471,13 @@ impl Report {
             self.entries.push(format!(
                 "{{\"what\":\"{what}\",\"unit\":\"{unit}/s\",\"value\":{rate:.0}}}"
             ));
-        } else {
+        } else if cpu.is_zero() {
             println!("{what:<36} {rate:>12.0} {unit}/s  {micros:>8.2} µs each");
+        } else {
+            let busy = cpu.as_secs_f64() * 1e6 / count;
+            println!(
+                "{what:<36} {rate:>12.0} {unit}/s  {micros:>8.2} µs each, {busy:.2} of them this thread's work"
+            );
         }
     }
 

@@ -34,6 +34,15 @@ struct Group {
     parked: BTreeSet<Vec<u8>>,
 }
 
+/// What keeps the queues of a group from issuing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum GroupHold {
+    /// It rests until then.
+    Rests(Millis),
+    /// As much of it is in process as may be.
+    Full,
+}
+
 /// When the slots of a group may issue again, by group: for the batch.
 pub(crate) type GroupSlots = BTreeMap<String, Vec<Millis>>;
 
@@ -50,6 +59,31 @@ impl Groups {
         Ok(match group.free(settings) {
             Some((slot, at)) if at <= now => Ok(slot),
             other => Err(other.map(|(_, at)| at)),
+        })
+    }
+
+    /// What keeps the queues of a group from issuing at `now`; none where nothing does.
+    pub(crate) fn holds(
+        &self,
+        store: &Store,
+        name: &str,
+        settings: GroupSettings,
+        now: Millis,
+    ) -> Result<Option<GroupHold>, Error> {
+        let free = match self.held.get(name) {
+            Some(group) => group.free(settings),
+            None => {
+                let group = Group {
+                    slots: read(store, name)?,
+                    ..Group::default()
+                };
+                group.free(settings)
+            }
+        };
+        Ok(match free {
+            Some((_, at)) if at <= now => None,
+            Some((_, at)) => Some(GroupHold::Rests(at)),
+            None => Some(GroupHold::Full),
         })
     }
 

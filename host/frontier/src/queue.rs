@@ -6,7 +6,8 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Config, PrecedencePolicy, QueueSettings, Tally, instant, instant::Millis, memory::BusyQueue,
+    Config, PrecedencePolicy, QueueSettings, Tally, groups::GroupHold, instant, instant::Millis,
+    memory::BusyQueue,
 };
 
 /// What the store keeps of a queue. Idle queues cost this much disk and no memory.
@@ -270,8 +271,10 @@ pub struct QueueReport {
     pub best: Option<u8>,
     /// Politeness, back-off and bandwidth let it issue again then; none before its first fetch.
     pub next_ready: Option<Timestamp>,
-    /// When it can give a URI; none when it has none to give.
+    /// When it can give a URI; none when it has none to give, or stands back for what others of its group have in process.
     pub wake: Option<Timestamp>,
+    /// Its server group rests, or has as much in process as it may.
+    pub stands_back: bool,
     /// Retries in a row.
     pub failures: u32,
     /// From its robots.txt, as written there.
@@ -297,7 +300,7 @@ pub enum QueueState {
     Ready,
     /// As many of its URIs are being fetched as may be, or as it has.
     InProcess,
-    /// It rests, backs off, or its first URI is not yet due.
+    /// It, or its server group, rests; it backs off, or its first URI is not yet due.
     Snoozed,
     /// It could give a URI, but others of its precedence go first: its session's budget is spent, or it has had none.
     Inactive,
@@ -345,6 +348,7 @@ impl QueueReport {
         queue: &str,
         record: &QueueRecord,
         busy: Option<&BusyQueue>,
+        group: Option<GroupHold>,
         config: &Config,
         now: Timestamp,
     ) -> Self {
@@ -362,8 +366,15 @@ impl QueueReport {
             (None, None) => QueueState::Ready,
             (None, Some(_)) if is_ineligible => QueueState::Ineligible,
             (None, Some(turn)) if turn.wake > instant::floor(now) => QueueState::Snoozed,
+            (None, Some(_)) if group.is_some() => QueueState::Snoozed,
             (None, Some(turn)) if turn.is_inactive => QueueState::Inactive,
             (None, Some(_)) => QueueState::Ready,
+        };
+        let wake = match (record.turn, group) {
+            (Some(turn), Some(GroupHold::Rests(at))) => Some(turn.wake.max(at)),
+            // That depends on what is in process.
+            (_, Some(GroupHold::Full)) => None,
+            (turn, _) => turn.map(|turn| turn.wake),
         };
         let next_ready = record.next_ready(config);
         Self {
@@ -379,7 +390,8 @@ impl QueueReport {
             precedence: record.precedence,
             best: record.ready.first().map(|(precedence, _)| *precedence),
             next_ready: (next_ready != Millis::MIN).then(|| instant::timestamp(next_ready)),
-            wake: record.turn.map(|turn| instant::timestamp(turn.wake)),
+            wake: wake.map(instant::timestamp),
+            stands_back: record.turn.is_some() && group.is_some(),
             failures: record.failures,
             crawl_delay: record.crawl_delay,
             group: record.group(config).map(str::to_owned),

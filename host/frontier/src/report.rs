@@ -121,7 +121,7 @@ impl Frontier {
             .queues
             .range(from..)
             .take(queues_max)
-            .map(|guard| self.report(guard, now))
+            .map(|guard| self.stored_report(guard, now))
             .collect()
     }
 
@@ -132,7 +132,7 @@ impl Frontier {
     pub fn busiest(&self, queues_max: usize, now: Timestamp) -> Result<Vec<QueueReport>, Error> {
         let mut busiest: Vec<QueueReport> = Vec::new();
         for guard in self.store.queues.iter() {
-            busiest.push(self.report(guard, now)?);
+            busiest.push(self.stored_report(guard, now)?);
             // Sorted now and then, so that memory holds a few times what was asked for.
             if busiest.len() > queues_max.saturating_mul(4).max(1024) {
                 keep_largest(&mut busiest, queues_max);
@@ -153,14 +153,7 @@ impl Frontier {
         let Some(record) = change::read_queue(&self.store, queue)? else {
             return Ok(None);
         };
-        let busy = self.memory.busy_queues.get(queue);
-        Ok(Some(QueueReport::new(
-            queue,
-            &record,
-            busy,
-            &self.config,
-            now,
-        )))
+        self.report(queue, &record, now).map(Some)
     }
 
     /// Whether a queue that the operator has frozen holds URIs. Reads all queues.
@@ -288,12 +281,30 @@ impl Frontier {
         })
     }
 
-    fn report(&self, guard: fjall::Guard, now: Timestamp) -> Result<QueueReport, Error> {
+    fn stored_report(&self, guard: fjall::Guard, now: Timestamp) -> Result<QueueReport, Error> {
         let (key, bytes) = guard.into_inner()?;
         let name = std::str::from_utf8(&key).map_err(|_| damaged("a queue's name", &key))?;
         let record = decode("a queue's record", &key, &bytes)?;
+        self.report(name, &record, now)
+    }
+
+    fn report(
+        &self,
+        name: &str,
+        record: &QueueRecord,
+        now: Timestamp,
+    ) -> Result<QueueReport, Error> {
+        let config = &self.config;
         let busy = self.memory.busy_queues.get(name);
-        Ok(QueueReport::new(name, &record, busy, &self.config, now))
+        let group = match record.group(config) {
+            Some(group) => {
+                let now = instant::floor(now);
+                let groups = &self.memory.groups;
+                groups.holds(&self.store, group, config.group, now)?
+            }
+            None => None,
+        };
+        Ok(QueueReport::new(name, record, busy, group, config, now))
     }
 }
 
@@ -365,6 +376,11 @@ impl Reason {
         match queue.state {
             QueueState::Ready => formatter.write_str(", which is ready: its turn comes"),
             QueueState::InProcess => formatter.write_str(", of which others are being fetched"),
+            QueueState::Snoozed if queue.stands_back && queue.failures == 0 => write!(
+                formatter,
+                ", which stands back for its server group {}",
+                queue.group.as_deref().unwrap_or_default()
+            ),
             QueueState::Snoozed => match queue.wake {
                 Some(wake) if queue.failures > 0 => write!(
                     formatter,

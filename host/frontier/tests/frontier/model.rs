@@ -1,14 +1,17 @@
 //! Random histories under random settings: the frontier and its naive double must answer alike, whatever is asked, and
 //! whenever the store is closed and opened again. Beside that, what no history may break is checked without the double.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    cell::Cell,
+    collections::{BTreeMap, BTreeSet},
+};
 
 use opilio_frontier::{
     Candidate, Config, ContentState, Directive, Issue, KeptChange, KeptValue, Known as Elsewhere,
     Next, Outcome, Place as RealPlace, PrecedencePolicy, QueueSettings, Quota, Refused, Standing,
-    Strategy, Success, SweepAction, Swept, Transfer, Visit, Why,
+    Statistics, Strategy, Success, SweepAction, Swept, Transfer, Visit, Why,
 };
-use proptest::{prelude::*, sample::select, strategy::Strategy as _};
+use proptest::{prelude::*, sample::select, strategy::Strategy as _, test_runner::TestRunner};
 
 use crate::{
     naive::{Naive, NaiveNext, Place, resolver, seconds, server},
@@ -888,30 +891,145 @@ fn kept(keeps: Option<(bool, Option<u8>)>, for_site: bool) -> Vec<KeptChange> {
     change.into_iter().collect()
 }
 
+/// Plays a history on the frontier and its double, and then to the end: everything that is ready is issued in the same
+/// order. What the frontier counts in the end.
+fn play(settings: Settings, steps: Vec<Step>) -> Statistics {
+    let mut pair = Pair::new(settings);
+    for step in steps {
+        pair.step(step);
+    }
+    // What was in process when the store was last closed is put back by a first call.
+    pair.step(Step::Next);
+    pair.compare();
+    for _ in 0..40 {
+        pair.now += 3;
+        pair.step(Step::Next);
+        let sent = Sent {
+            seconds: 0,
+            hundreds: 1,
+        };
+        pair.finish(0, Ending::Failed(Some(sent)));
+    }
+    pair.compare();
+    pair.naive.statistics()
+}
+
+fn proptest_config() -> ProptestConfig {
+    ProptestConfig {
+        cases: cases(),
+        max_shrink_iters: 300,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: cases(), max_shrink_iters: 300, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(proptest_config())]
 
     #[test]
     fn any_history_is_answered_as_the_naive_double_does(
         settings in settings(),
         steps in prop::collection::vec(step(), 1..120),
     ) {
-        let mut pair = Pair::new(settings);
-        for step in steps {
-            pair.step(step);
-        }
-        // What was in process when the store was last closed is put back by a first call.
-        pair.step(Step::Next);
-        pair.compare();
-        // And to the end: everything that is ready is issued in the same order.
-        for _ in 0..40 {
-            pair.now += 3;
-            pair.step(Step::Next);
-            let sent = Sent { seconds: 0, hundreds: 1 };
-            pair.finish(0, Ending::Failed(Some(sent)));
-        }
-        pair.compare();
+        play(settings, steps);
     }
+}
+
+/// Flags of a link under revisit that is neither forced nor a seed and stands in the queue of its host.
+const PLAIN: u16 = 74;
+
+/// Pages, and embeds of other sites.
+const PAGES: std::ops::Range<usize> = 0..2;
+const EMBEDS: [usize; 3] = [7, 9, 11];
+
+/// What fading depends on, and no limits.
+fn settings_of_embeds() -> BoxedStrategy<Settings> {
+    (1u32..4, 0u32..3)
+        .prop_map(|(fade_after, embed_preference_hops_of_revisits)| Settings {
+            config: Config {
+                fade_after,
+                embed_preference_hops_of_revisits,
+                ..config()
+            },
+            overrides: BTreeMap::new(),
+        })
+        .boxed()
+}
+
+/// Pages are visited again and again, and show other embeds each time.
+fn step_of_embeds() -> BoxedStrategy<Step> {
+    let link = |uri: BoxedStrategy<usize>, hops: usize| {
+        uri.prop_map(move |uri| Link {
+            uri,
+            hops,
+            directive: 0,
+            precedence: 0,
+            cost: 0,
+            flags: PLAIN,
+            due: None,
+        })
+        .boxed()
+    };
+    let page = link(PAGES.boxed(), 0);
+    let embed = || link(select(EMBEDS.to_vec()).boxed(), 4);
+    let success = (
+        0u64..20,
+        prop::collection::vec(embed(), 0..3),
+        sent(),
+        prop::bool::weighted(0.9),
+        any::<bool>(),
+    );
+    let success =
+        success.prop_map(
+            |(wait, outlinks, sent, is_extracted, refresh_embeds)| Ending::Success {
+                wait: Some(wait),
+                strategy: None,
+                outlinks,
+                refused: None,
+                sent,
+                state: ContentState::Changed,
+                is_extracted,
+                refresh_embeds,
+                keeps: None,
+            },
+        );
+    let ending = prop_oneof![9 => success, 1 => Just(Ending::OutOfScope)];
+    let all: Vec<usize> = PAGES.chain(EMBEDS).collect();
+    let removal = || select(vec![SweepAction::Delete, SweepAction::Forget]);
+    prop_oneof![
+        2 => prop::collection::vec(page, 1..3).prop_map(Step::Schedule),
+        1 => embed().prop_map(|link| Step::Schedule(vec![link])),
+        20 => Just(Step::Next),
+        20 => (any::<usize>(), ending).prop_map(|(which, ending)| Step::Finish { which, ending }),
+        14 => (0i64..20).prop_map(Step::Pass),
+        1 => Just(Step::Reopen),
+        1 => (select(all), removal()).prop_map(|(uri, action)| Step::Withdraw { uri, action }),
+        1 => (removal(), 0..PREFIXES.len(), 1usize..5)
+            .prop_map(|(action, prefix, part)| Step::Sweep { action, prefix, seeds: false, part }),
+    ]
+    .boxed()
+}
+
+#[test]
+fn embeds_fade_and_come_back_as_with_the_naive_double() {
+    let histories = (
+        settings_of_embeds(),
+        prop::collection::vec(step_of_embeds(), 60..160),
+    );
+    let faded = Cell::new(0);
+    let outcome = TestRunner::new(proptest_config()).run(&histories, |(settings, steps)| {
+        faded.set(faded.get() + play(settings, steps).faded);
+        Ok(())
+    });
+    if let Err(failure) = outcome {
+        panic!("{failure}");
+    }
+    // Without these the histories would show nothing: one in two has an embed that fades.
+    assert!(
+        faded.get() >= u64::from(cases()) / 2,
+        "{} faded",
+        faded.get()
+    );
 }
 
 /// More of them by `PROPTEST_CASES`.

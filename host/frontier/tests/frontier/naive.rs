@@ -279,6 +279,8 @@ impl Naive {
             QueueState::Ineligible
         } else if queue.turn.is_some_and(|turn| turn.wake > now) {
             QueueState::Snoozed
+        } else if queue.turn.is_some() && self.stands_back(name, now) {
+            QueueState::Snoozed
         } else if queue.turn.is_some_and(|turn| turn.is_inactive) {
             QueueState::Inactive
         } else {
@@ -1461,6 +1463,13 @@ impl Naive {
             .filter(|slot| in_use.clone().all(|busy| busy.slot != *slot))
             .map(|slot| (queue.slot(slot), slot))
             .min()
+    }
+
+    /// Its group rests, or has as much in process as it may.
+    fn stands_back(&self, name: &str, now: i64) -> bool {
+        let group = self.group(name);
+        let slot = group.map(|group| self.group_slot(&group));
+        slot.is_some_and(|slot| slot.is_none_or(|(at, _)| at > now))
     }
 
     /// The same of a group.
