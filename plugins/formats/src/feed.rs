@@ -6,7 +6,7 @@ use opilio_plugin::prelude::*;
 
 use crate::content::content;
 use crate::markup::{Bases, Markup, Tag, Token};
-use crate::{Found, dates, json_feed, reference};
+use crate::{Found, dates, json_feed, recognise, reference};
 
 /// Addresses of one item: its page by all its names.
 const ITEM_LINKS_MAX: usize = 100;
@@ -103,7 +103,10 @@ impl Extractor for Feed {
             read(&content.text, reading)
         };
         match read {
-            Some((reading, problem)) => reading.found.finished(content.problem.or(problem)),
+            Some((reading, problem)) => {
+                recognise(document, Self::NAME);
+                reading.found.finished(content.problem.or(problem))
+            }
             None => Extraction::default(),
         }
     }

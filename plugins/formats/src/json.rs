@@ -5,10 +5,10 @@
 
 use opilio_plugin::prelude::*;
 
-use crate::Found;
 use crate::content::content;
 use crate::reference::{self, Place};
 use crate::values::{self, Reader};
+use crate::{Found, is_recognised};
 
 /// Longest text within JSON that is handed on as a fragment, in bytes; longer ones are no texts for people.
 const FRAGMENT_BYTES_MAX: usize = 1024 * 1024;
@@ -63,6 +63,9 @@ impl Plugin for Json {
 
 impl Extractor for Json {
     fn extract(&self, document: &Document) -> Extraction {
+        if is_recognised(document) {
+            return Extraction::default();
+        }
         let content = content(document);
         let mut values = Values {
             settings: self.settings,

@@ -1,8 +1,8 @@
 //! Extractors of formats other than pages: lists made for crawlers and readers (`sitemap`, `feed`, `robots`), data
 //! (`json`, `xml`), and what pages are furnished with (`manifest`, `svg`, `media`).
 //!
-//! One component, because they share readers of XML and JSON. Each extractor answers for what it recognises and marks
-//! it as finished; `json` and `xml`, which read anything of theirs, stand among the extractors of last resort.
+//! One component, because they share readers of XML and JSON. Each extractor answers for what it recognises and leaves a
+//! note of it; `json` and `xml`, which read anything of theirs, stay out of what has been recognised before them.
 
 mod content;
 mod dates;
@@ -29,6 +29,20 @@ use crate::robots::Robots;
 use crate::sitemap::Sitemap;
 use crate::svg::Svg;
 use crate::xml::Xml;
+
+/// The note that says what a document has been recognised as. It goes into the metadata record as well.
+const FORMAT: &str = "format";
+
+/// Leaves the note; the extractors of anything stay out then.
+fn recognise(document: &Document, format: &str) {
+    document.set_note(FORMAT, format);
+}
+
+/// Has an extractor before this one recognised the document? Notes are those of the visit, so a fragment of what was
+/// recognised sees them too, and is another document.
+fn is_recognised(document: &Document) -> bool {
+    document.fragment().is_none() && document.note(FORMAT).is_some()
+}
 
 /// Most links of one document: what a sitemap may have.
 const LINKS_MAX: usize = 50_000;

@@ -2,9 +2,9 @@
 
 use opilio_plugin::prelude::*;
 
-use crate::Found;
 use crate::content::content;
 use crate::values::{self, Reader};
+use crate::{Found, recognise};
 
 /// The plugin. There is nothing to set.
 #[derive(Clone, Copy, Debug)]
@@ -42,6 +42,7 @@ impl Extractor for Manifest {
         if !is_declared && members.found.links.is_empty() {
             return Extraction::default();
         }
+        recognise(document, Self::NAME);
         members.found.finished(content.problem.or(outcome.err()))
     }
 }

@@ -4,9 +4,9 @@
 
 use opilio_plugin::prelude::*;
 
-use crate::Found;
 use crate::content::content;
 use crate::markup::{Markup, Token};
+use crate::{Found, recognise};
 
 mod dash;
 
@@ -85,6 +85,7 @@ impl Extractor for Media {
         let Some(kind) = kind(&document.media_type(), &String::from_utf8_lossy(&start)) else {
             return Extraction::default();
         };
+        recognise(document, Self::NAME);
         let content = content(document);
         let mut found = Found::default();
         let problem = match kind {

@@ -294,36 +294,49 @@ pub(crate) enum Place {
 /// The reference that a value looks like; `None` for all others. A wrong guess is a request to somebody's server.
 pub(crate) fn likely(value: &str, place: Place) -> Option<&str> {
     let value = value.trim();
-    if value.len() < 2
-        || value.len() > LIKELY_BYTES_MAX
-        || value.bytes().any(is_foreign)
-        || has_placeholder(value)
-    {
-        return None;
+    let is_one = if value.len() < 2 || value.len() > LIKELY_BYTES_MAX {
+        false
+    } else if value.contains(' ') {
+        // Careless ones have blanks, and so has every sentence.
+        let path = &value[..value.find(['?', '#']).unwrap_or(value.len())];
+        let rooted = path.starts_with('/') || behind_scheme(path).is_some();
+        (rooted || place == Place::Promising && path.contains('/'))
+            && has_web_ending(path)
+            && path.len() == value.len()
+            && !value.contains("  ")
+            && reads_like_one(&value.replace(' ', "%20"), place)
+    } else {
+        reads_like_one(value, place)
+    };
+    is_one.then_some(value)
+}
+
+fn reads_like_one(value: &str, place: Place) -> bool {
+    if value.bytes().any(is_foreign) || has_placeholder(value) {
+        return false;
     }
     if behind_scheme(value).is_some() {
-        return is_address(value).then_some(value);
+        return is_address(value);
     }
     if let Some(rest) = value.strip_prefix("//") {
-        return is_public_host(host_of(rest).0).then_some(value);
+        return is_public_host(host_of(rest).0);
     }
     let path = &value[..value.find(['?', '#']).unwrap_or(value.len())];
     if scheme(path).is_some() || path.contains("//") || path.contains(':') || !is_sober(path) {
-        return None;
+        return false;
     }
     let ending = has_web_ending(path);
     let rooted = path.starts_with('/');
     let dotted = path.starts_with("./") || path.starts_with("../");
     let letters = path.chars().filter(|c| c.is_alphabetic()).count();
-    let is_one = match place {
+    match place {
         Place::Promising => {
             ending
                 || ((rooted || dotted) && letters > 0)
                 || (path.is_empty() && value.starts_with('?') && value.contains('='))
         }
         Place::Any => ending && (rooted || dotted || path.contains('/')),
-    };
-    is_one.then_some(value)
+    }
 }
 
 /// `%s`, `:id`, `$1` and their kind, which something replaces before anything is fetched.
@@ -550,6 +563,8 @@ mod tests {
             "ftp://example.org/a.zip",
             "//cdn.example.org/x",
             "/img/a.png",
+            "/Public Comments/a.pdf",
+            "http://example.org/a b.pdf",
             "../a/b.pdf?x=1",
             "img/a.webp",
             "https://creativecommons.org/licenses/by/4.0/",
@@ -558,7 +573,14 @@ mod tests {
             assert_eq!(likely(value, Place::Any), Some(value));
             assert_eq!(likely(value, Place::Promising), Some(value));
         }
-        for value in ["/a/b", "a.png", "./next", "/search?q=a+b", "?page=2"] {
+        for value in [
+            "/a/b",
+            "a.png",
+            "./next",
+            "/search?q=a+b",
+            "?page=2",
+            "Public Comments/a.pdf",
+        ] {
             assert_eq!(likely(value, Place::Promising), Some(value));
             assert_eq!(likely(value, Place::Any), None, "{value}");
         }
@@ -566,6 +588,10 @@ mod tests {
             "",
             "plain",
             "a b",
+            "see /a.png now",
+            "/a  b.png",
+            "/a b?c=d.png",
+            "/a b",
             "1.5",
             "12/31/2024",
             "text/html",

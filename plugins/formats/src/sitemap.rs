@@ -7,7 +7,7 @@ use opilio_plugin::prelude::*;
 
 use crate::content::{content, is_gzip};
 use crate::markup::{Markup, Tag, Token};
-use crate::{Found, dates, reference};
+use crate::{Found, dates, recognise, reference};
 
 /// Settings of the `sitemap` extractor.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize, JsonSchema)]
@@ -76,13 +76,15 @@ impl Extractor for Sitemap {
             return Extraction::default();
         }
         let content = content(document);
-        let found = match read(&content.text, &self.settings) {
-            Some((found, problem)) => return found.finished(content.problem.or(problem)),
-            None if is_xml => None,
-            None => read_list(&content.text, is_named_a_sitemap(&document.uri())),
-        };
-        match found {
-            Some(found) => found.finished(content.problem),
+        let read = read(&content.text, &self.settings).or_else(|| {
+            let list = || read_list(&content.text, is_named_a_sitemap(&document.uri()));
+            (!is_xml).then(list)?.map(|found| (found, None))
+        });
+        match read {
+            Some((found, problem)) => {
+                recognise(document, Self::NAME);
+                found.finished(content.problem.or(problem))
+            }
             None => Extraction::default(),
         }
     }

@@ -2,10 +2,10 @@
 
 use opilio_plugin::prelude::*;
 
-use crate::Found;
 use crate::content::content;
 use crate::markup::{Bases, Markup, Tag, Token};
 use crate::xml::style_sheet;
+use crate::{Found, recognise};
 
 /// The plugin. There is nothing to set: all that a picture shows belongs to it.
 #[derive(Clone, Copy, Debug)]
@@ -27,6 +27,9 @@ impl Plugin for Svg {
 
 impl Extractor for Svg {
     fn extract(&self, document: &Document) -> Extraction {
+        if document.fragment().is_none() {
+            recognise(document, Self::NAME);
+        }
         let content = content(document);
         let mut markup = Markup::new(&content.text);
         let mut reading = Reading::default();

@@ -5,10 +5,10 @@
 
 use opilio_plugin::prelude::*;
 
-use crate::Found;
 use crate::content::content;
 use crate::markup::{Bases, Markup, Tag, Token, local, undone};
 use crate::reference::{self, Place};
+use crate::{Found, is_recognised};
 
 /// The plugin. There is nothing to set.
 #[derive(Clone, Copy, Debug)]
@@ -30,6 +30,9 @@ impl Plugin for Xml {
 
 impl Extractor for Xml {
     fn extract(&self, document: &Document) -> Extraction {
+        if is_recognised(document) {
+            return Extraction::default();
+        }
         let content = content(document);
         let mut reading = Reading {
             markup: Markup::new(&content.text),
