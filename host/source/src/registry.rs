@@ -56,14 +56,14 @@ pub struct Pushed {
 #[non_exhaustive]
 pub enum RegistryError {
     /// Nobody answers, or not in time, or not in HTTP.
-    #[error(
-        "{image} cannot be had: its registry cannot be reached ({problem}); check the name and the network"
-    )]
+    #[error("{image} cannot be had: its registry cannot be reached ({problem}); {remedy}")]
     Unreachable {
         /// What was wanted.
         image: Box<Image>,
         /// What happened.
         problem: String,
+        /// What to do.
+        remedy: &'static str,
     },
     /// Credentials are missing, wrong, or do not suffice.
     #[error("{image} is refused ({told}): {remedy}")]

@@ -216,6 +216,15 @@ impl<'a> Connection<'a> {
 
     pub(super) fn unreachable(&self, problem: reqwest::Error) -> RegistryError {
         let problem = problem.without_url();
+        let remedy = match tls_problem(&problem) {
+            Some(rustls::Error::InvalidCertificate(_)) => {
+                "have this machine trust whoever issued its certificate"
+            }
+            Some(rustls::Error::InvalidMessage(_)) => {
+                "it does not speak HTTPS; where plain HTTP will do, say so (--insecure, in a profile insecure = true)"
+            }
+            _ => "check the name and the network",
+        };
         let problem = if problem.is_timeout() {
             "no answer in time".to_owned()
         } else {
@@ -224,6 +233,7 @@ impl<'a> Connection<'a> {
         RegistryError::Unreachable {
             image: Box::new(self.image.clone()),
             problem,
+            remedy,
         }
     }
 
@@ -369,6 +379,25 @@ fn follow(attempt: redirect::Attempt<'_>) -> redirect::Action {
     } else {
         attempt.follow()
     }
+}
+
+/// What TLS has to complain of, if that is it.
+fn tls_problem<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e rustls::Error> {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        if let Some(found) = error.downcast_ref() {
+            return Some(found);
+        }
+        // The source of an error of the system is not the error that it holds, but that one's source.
+        let held = error
+            .downcast_ref::<std::io::Error>()
+            .and_then(std::io::Error::get_ref);
+        next = match held {
+            Some(held) => Some(held),
+            None => error.source(),
+        };
+    }
+    None
 }
 
 /// An error and its causes on one line.
