@@ -1,5 +1,6 @@
 //! Sudden deaths: a child process schedules, fetches and finishes, and says what has been acknowledged. It is killed at
-//! odd moments, again and again on one store; nothing it was told may be missing, and the rest of the crawl goes on.
+//! odd moments, again and again on one store; nothing it was told may be missing, and the rest of the crawl goes on. Others
+//! die while they rewrite a store or write a checkpoint.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -11,11 +12,17 @@ use std::{
 
 use opilio_frontier::{Config, Frontier, Next, Place, Standing};
 
-use crate::site::{at, candidate, success, with_queue};
+use crate::{
+    migration::{OLDER, old},
+    site::{at, candidate, success, with_queue},
+};
 
 /// Tells the child which folder to work in, and which round it is.
 const DIR: &str = "OPILIO_TEST_DEATH_DIR";
 const ROUND: &str = "OPILIO_TEST_DEATH_ROUND";
+
+/// Tells it what to do there, where that is something else.
+const TASK: &str = "OPILIO_TEST_DEATH_TASK";
 
 /// No rests: the child shall get far before it dies.
 fn hurried() -> Config {
@@ -160,4 +167,95 @@ fn drain(dir: &Path, scheduled: &BTreeSet<String>) {
         .count();
     assert!(visited >= scheduled.len());
     assert_eq!(frontier.statistics().succeeded, visited as u64);
+}
+
+/// Not a test of its own: the process that is killed while it rewrites a store of an older format, or writes a checkpoint.
+#[test]
+#[ignore = "run by the tests that kill it alone"]
+fn copying_child() {
+    let (Ok(dir), Ok(task)) = (std::env::var(DIR), std::env::var(TASK)) else {
+        return;
+    };
+    let frontier = Frontier::open(Path::new(&dir), hurried()).unwrap();
+    if task == "checkpoint" {
+        let checkpoint = Path::new(&dir).with_file_name("checkpoint");
+        frontier.checkpoint().write(&checkpoint).unwrap();
+    }
+}
+
+/// Lets a child do its task on the store in `dir`, and kills it as soon as `file` is there. False where it was done before.
+fn killed_at(task: &str, dir: &Path, file: &Path) -> bool {
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "death::copying_child", "--ignored"])
+        .envs([(DIR, dir.as_os_str()), (TASK, task.as_ref())])
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let is_killed = loop {
+        if file.exists() {
+            child.kill().unwrap();
+            break true;
+        }
+        if let Some(status) = child.try_wait().unwrap() {
+            assert!(status.success(), "{task}: {status}");
+            break false;
+        }
+    };
+    child.wait().unwrap();
+    is_killed
+}
+
+#[test]
+fn a_migration_that_is_killed_anywhere_loses_nothing() {
+    let mut killed = 0;
+    for (format, uris) in OLDER {
+        for file in [
+            "store.new",
+            "store.new/keyspaces/3",
+            "store.new/keyspaces/15/tables/0",
+            "format.new",
+            "store.old",
+        ] {
+            let old = old(format);
+            killed += u32::from(killed_at("migrate", &old.store, &old.store.join(file)));
+            let frontier = Frontier::open(&old.store, hurried()).unwrap();
+            assert_eq!(frontier.records("").count(), uris, "{format}, {file}");
+            drop(frontier);
+            Frontier::check(&old.store, &hurried(), &mut |finding| panic!("{finding}")).unwrap();
+        }
+    }
+    assert!(killed > 0, "nothing was killed");
+}
+
+#[test]
+fn a_checkpoint_that_is_killed_anywhere_is_whole_or_not_there() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = dir.path().join("store");
+    let mut frontier = Frontier::open(&store, hurried()).unwrap();
+    let candidates = (0..5_000).map(|number| candidate(&format!("http://a.org/{number}"), ""));
+    let candidates: Vec<_> = candidates.collect();
+    let uris = candidates.len();
+    frontier.schedule(candidates, at(0)).unwrap();
+    drop(frontier);
+
+    let checkpoint = dir.path().join("checkpoint");
+    let mut killed = 0;
+    for file in [
+        "checkpoint.new/lock",
+        "checkpoint.new/store/keyspaces/2",
+        "checkpoint.new/store/keyspaces/1/tables/0",
+        "checkpoint.new/format",
+        "checkpoint",
+    ] {
+        killed += u32::from(killed_at("checkpoint", &store, &dir.path().join(file)));
+        for (path, is_there) in [(&store, true), (&checkpoint, checkpoint.exists())] {
+            if is_there {
+                Frontier::check(path, &hurried(), &mut |finding| panic!("{finding}")).unwrap();
+                let frontier = Frontier::open(path, hurried()).unwrap();
+                assert_eq!(frontier.records("").count(), uris, "{file}");
+            }
+        }
+        let _ = std::fs::remove_dir_all(&checkpoint);
+    }
+    assert!(killed > 0, "nothing was killed");
 }

@@ -14,15 +14,15 @@ use crate::{
 };
 
 /// A store of an older format: what the frontier wrote when a process of it died with a URI in process.
-struct Old {
+pub(crate) struct Old {
     _dir: tempfile::TempDir,
-    store: std::path::PathBuf,
+    pub(crate) store: std::path::PathBuf,
 }
 
 /// Older formats, and how many URIs the store of each has.
-const OLDER: [(u32, usize); 2] = [(1, URIS.len()), (2, URIS_OF_2.len())];
+pub(crate) const OLDER: [(u32, usize); 2] = [(1, URIS.len()), (2, URIS_OF_2.len())];
 
-fn old(format: u32) -> Old {
+pub(crate) fn old(format: u32) -> Old {
     let dir = tempfile::tempdir().unwrap();
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
     let packed = fs::File::open(fixtures.join(format!("format-{format}.tar.gz")));
