@@ -37,6 +37,18 @@ impl Data {
         [at, bytes.len() as u32]
     }
 
+    /// The instructions with each `'text'` in them replaced by that text's address and length.
+    pub(crate) fn with_texts(&mut self, body: &str) -> String {
+        let parts = body.split('\'').enumerate().map(|(i, part)| {
+            if i % 2 == 0 {
+                return part.to_owned();
+            }
+            let [at, length] = self.text(part);
+            format!("(i32.const {at}) (i32.const {length})")
+        });
+        parts.collect()
+    }
+
     fn escaped(&self) -> String {
         self.0.iter().map(|byte| format!("\\{byte:02x}")).collect()
     }
@@ -49,12 +61,16 @@ pub(crate) struct Described {
     pub(crate) kinds: &'static [u32],
     pub(crate) media_types: &'static [&'static str],
     pub(crate) schema: &'static str,
+    /// Names of values that it keeps with the URI.
+    pub(crate) keeps: &'static [&'static str],
 }
 
 pub(crate) const EXTRACTOR: u32 = 0;
 pub(crate) const FILTER: u32 = 1;
 pub(crate) const STRIPPER: u32 = 2;
+pub(crate) const CHANGE: u32 = 3;
 pub(crate) const WAIT: u32 = 4;
+pub(crate) const PRECEDENCE: u32 = 5;
 pub(crate) const OBSERVER: u32 = 6;
 
 impl Default for Described {
@@ -65,6 +81,7 @@ impl Default for Described {
             kinds: &[FILTER],
             media_types: &[],
             schema: "{}",
+            keeps: &[],
         }
     }
 }
@@ -169,6 +186,69 @@ impl Guest {
         }
     }
 
+    /// A change evaluator, with document, visit and last fingerprint in locals 0 to 4.
+    pub(crate) fn change_evaluator(compare: &str) -> Self {
+        Self {
+            world: "change-evaluator-plugin",
+            described: vec![Described {
+                kinds: &[CHANGE],
+                ..Described::default()
+            }],
+            functions: format!(
+                r#"(func $compare (param i32 i32 i32 i32 i32) (result i32) {compare})
+                (func (export "opilio:plugin/change-evaluator@0.2.0#compare")
+                    (param i32 i32 i32 i32 i32) (result i32)
+                    (call $compare
+                        (local.get 0) (local.get 1) (local.get 2) (local.get 3) (local.get 4))
+                    (call $drop-document (local.get 0)) (call $drop-visit (local.get 1)))"#
+            ),
+            ..Self::default()
+        }
+    }
+
+    /// A precedence plugin. `candidates` has the handles of candidates and document in locals 0 to 2, and the number of
+    /// candidates in 3; `queue` the handle of the queue in local 0.
+    pub(crate) fn precedence(candidates: &str, queue: &str) -> Self {
+        Self {
+            world: "precedence-plugin",
+            described: vec![Described {
+                kinds: &[PRECEDENCE],
+                ..Described::default()
+            }],
+            functions: format!(
+                r#"(func $rank-candidates (param i32 i32 i32 i32) (result i32) {candidates})
+                (func (export "opilio:plugin/precedence@0.2.0#rank-candidates") (param i32 i32 i32) (result i32)
+                    (call $rank-candidates
+                        (local.get 0) (local.get 1) (local.get 2) (call $candidates-length (local.get 0)))
+                    (call $drop-candidates (local.get 0))
+                    (if (local.get 1) (then (call $drop-document (local.get 2)))))
+                (func $rank-queue (param i32) (result i32) {queue})
+                (func (export "opilio:plugin/precedence@0.2.0#rank-queue") (param i32) (result i32)
+                    (call $rank-queue (local.get 0)) (call $drop-queue (local.get 0)))"#
+            ),
+            ..Self::default()
+        }
+    }
+
+    /// An observer. `observe` has memory and events as address and length in locals 0 to 3; `report` the memory in 0 and
+    /// 1, and the time in 2.
+    pub(crate) fn observer(observe: &str, report: &str) -> Self {
+        Self {
+            world: "observer-plugin",
+            described: vec![Described {
+                kinds: &[OBSERVER],
+                ..Described::default()
+            }],
+            functions: format!(
+                r#"(func (export "opilio:plugin/observer@0.2.0#observe") (param i32 i32 i32 i32) (result i32)
+                    {observe})
+                (func (export "opilio:plugin/observer@0.2.0#report") (param i32 i32 i64) (result i32)
+                    {report})"#
+            ),
+            ..Self::default()
+        }
+    }
+
     /// The component.
     pub(crate) fn build(self) -> Vec<u8> {
         let mut resolve = Resolve::default();
@@ -228,6 +308,7 @@ impl Guest {
                 (import "opilio:plugin/documents@0.2.0" "[resource-drop]document" (func $drop-document (param i32)))
                 (import "opilio:plugin/documents@0.2.0" "[resource-drop]visit" (func $drop-visit (param i32)))
                 (import "opilio:plugin/documents@0.2.0" "[resource-drop]candidates" (func $drop-candidates (param i32)))
+                (import "opilio:plugin/documents@0.2.0" "[resource-drop]queue" (func $drop-queue (param i32)))
                 (import "opilio:plugin/documents@0.2.0" "[method]candidates.length" (func $candidates-length (param i32) (result i32)))
                 (memory (export "memory") 1)
                 (global $free (mut i32) (i32.const {HEAP}))
@@ -286,8 +367,16 @@ impl Guest {
             records.extend([data.words(&kinds), plugin.kinds.len() as u32]);
             records.extend([data.words(&media_types), plugin.media_types.len() as u32]);
             records.extend([0, 0]);
+            let keeps: Vec<u32> = plugin
+                .keeps
+                .iter()
+                .flat_map(|name| {
+                    let [at, length] = data.text(name);
+                    [at, length, 0, 0, 0, 1]
+                })
+                .collect();
             records.extend(data.text(plugin.schema));
-            records.extend([0, 0, 0, 0]);
+            records.extend([data.words(&keeps), plugin.keeps.len() as u32, 0, 0]);
         }
         let list = data.words(&records);
         data.words(&[list, self.described.len() as u32])

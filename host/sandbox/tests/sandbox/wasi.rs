@@ -154,7 +154,7 @@ fn guest(body: &str) -> Guest {
         imports: IMPORTS,
         functions: Guest::filter(&format!(
             "{} (call $rulings (local.get 4) (i32.const 2))",
-            with_texts(&mut data, body)
+            data.with_texts(body)
         ))
         .functions,
         data,
@@ -190,17 +190,6 @@ fn counted(plugin: &Plugin) -> Vec<(String, u64)> {
             (name, n - before)
         })
         .collect()
-}
-
-fn with_texts(data: &mut Data, body: &str) -> String {
-    let parts = body.split('\'').enumerate().map(|(i, part)| {
-        if i % 2 == 0 {
-            return part.to_owned();
-        }
-        let [at, length] = data.text(part);
-        format!("(i32.const {at}) (i32.const {length})")
-    });
-    parts.collect()
 }
 
 #[track_caller]

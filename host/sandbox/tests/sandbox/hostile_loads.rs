@@ -1,0 +1,162 @@
+//! Files that mean harm, or are merely broken: a load ends, soon, with a component or one sentence that says what is
+//! wrong. Nothing panics.
+
+use std::collections::BTreeSet;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use opilio_sandbox::{COMPONENT_BYTES_MAX, LoadError, spawn_lane};
+use proptest::prelude::*;
+
+use crate::guest::Guest;
+use crate::support::engine;
+
+/// Longest that a load may take, `describe` and its limit of 10 s included, on a machine that has much else to do.
+const LOAD_MAX: Duration = Duration::from_secs(60);
+
+/// The largest of the components that ship and still compile within a second.
+fn scope() -> &'static [u8] {
+    opilio_builtin::find("surt-scope").unwrap().component
+}
+
+/// What a load says; none where it loads. Ends the test where it takes too long or panics.
+#[track_caller]
+fn load(bytes: Vec<u8>) -> Option<LoadError> {
+    let (told, tell) = mpsc::channel();
+    let lane = spawn_lane("load", move || {
+        // The test has ended where nobody listens.
+        let _ = told.send(engine().load(&bytes, "plugins/x.wasm").err());
+    });
+    let refused = match tell.recv_timeout(LOAD_MAX) {
+        Ok(refused) => refused,
+        Err(mpsc::RecvTimeoutError::Timeout) => panic!("it takes longer than {LOAD_MAX:?}"),
+        Err(mpsc::RecvTimeoutError::Disconnected) => panic!("it panics"),
+    };
+    assert!(lane.unwrap().join().is_ok());
+    if let Some(refused) = &refused {
+        let said = refused.to_string();
+        assert!(
+            said.starts_with("plugins/x.wasm ") && said.len() < 2_000 && !said.contains('\n'),
+            "{said}"
+        );
+    }
+    refused
+}
+
+#[track_caller]
+fn check_refused(bytes: Vec<u8>, expected: &str) {
+    let said = load(bytes).unwrap().to_string();
+    assert!(said.contains(expected), "{said}");
+}
+
+#[test]
+fn each_sort_of_wrong_file_is_refused_in_a_sentence_that_says_what_to_do() {
+    let module = Guest::filter("(i32.const 0)").module("0.2.0");
+    check_refused(
+        module,
+        "is a core module, not a component: make one of it with `wasm-tools component new`",
+    );
+    check_refused(b"PK\x03\x04".to_vec(), "is no WebAssembly component");
+    // Of another world, which asks for nothing and offers something else.
+    let other = "(component
+        (core module $m (func (export \"run\")))
+        (core instance $i (instantiate $m))
+        (func (export \"run\") (canon lift (core func $i \"run\"))))";
+    check_refused(
+        wat::parse_str(other).unwrap(),
+        "is no plugin: it does not export opilio:plugin/setup",
+    );
+    let of = |version: &str| {
+        let edit = |file: &str| file.replace("@0.2.0", &format!("@{version}"));
+        Guest::filter("(i32.const 0)").build_with_contract(edit, "")
+    };
+    check_refused(of("0.9.0"), "0.9.0");
+    check_refused(of("1.0.0"), "1.0.0");
+    check_refused(
+        vec![0; COMPONENT_BYTES_MAX + 1],
+        "67108865 bytes; components may have 67108864",
+    );
+}
+
+#[test]
+fn a_component_cut_off_anywhere_is_refused() {
+    let whole = Guest::filter("(i32.const 0)").build();
+    for end in 0..whole.len() {
+        // What has lost only its last section may be whole without it.
+        if let Some(refused) = load(whole[..end].to_vec()) {
+            assert!(
+                matches!(
+                    refused,
+                    LoadError::NotWasm { .. }
+                        | LoadError::Malformed { .. }
+                        | LoadError::NoPlugin { .. }
+                ),
+                "cut at {end}: {refused:?}"
+            );
+        }
+    }
+    let whole = scope();
+    for end in (0..whole.len()).step_by(997) {
+        let refused = load(whole[..end].to_vec());
+        assert!(refused.is_some(), "cut at {end}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 32, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_component_that_ships_with_bytes_changed_loads_or_is_refused(
+        changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4)
+    ) {
+        let mut bytes = scope().to_vec();
+        for (at, byte) in changes {
+            let at = at.index(bytes.len());
+            bytes[at] = byte;
+        }
+        load(bytes);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 1_000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_small_component_with_bytes_changed_loads_or_is_refused(
+        changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
+        cut in proptest::option::weighted(0.2, any::<prop::sample::Index>()),
+    ) {
+        let mut bytes = Guest::filter("(call $rulings (local.get 4) (i32.const 2))").build();
+        for (at, byte) in changes {
+            let at = at.index(bytes.len());
+            bytes[at] = byte;
+        }
+        if let Some(cut) = cut {
+            bytes.truncate(cut.index(bytes.len()));
+        }
+        load(bytes);
+    }
+}
+
+#[test]
+fn changed_bytes_reach_more_than_one_check() {
+    // So that the properties above are known to get past the first bytes: each byte of a small component set to zero.
+    let whole = Guest::filter("(i32.const 0)").build();
+    let mut ends = BTreeSet::new();
+    for at in (0..whole.len()).step_by(3) {
+        let mut bytes = whole.clone();
+        bytes[at] = 0;
+        ends.insert(match load(bytes) {
+            None => "loaded",
+            Some(LoadError::NotWasm { .. }) => "no wasm",
+            Some(LoadError::Malformed { .. }) => "malformed",
+            Some(LoadError::Import { .. }) => "import",
+            Some(LoadError::Contract { .. }) => "contract",
+            Some(LoadError::NoPlugin { .. }) => "no plugin",
+            Some(LoadError::Description { .. }) => "description",
+            Some(LoadError::Describe { .. }) => "describe",
+            Some(refused) => panic!("{refused:?}"),
+        });
+    }
+    assert!(ends.len() >= 5 && ends.contains("loaded"), "{ends:?}");
+}
