@@ -61,8 +61,8 @@ pub(crate) struct Described {
     pub(crate) kinds: &'static [u32],
     pub(crate) media_types: &'static [&'static str],
     pub(crate) schema: &'static str,
-    /// Names of values that it keeps with the URI.
-    pub(crate) keeps: &'static [&'static str],
+    /// Names of the values that it keeps, each with the number of its keeper's case; all of version 1.
+    pub(crate) keeps: &'static [(&'static str, u32)],
 }
 
 pub(crate) const EXTRACTOR: u32 = 0;
@@ -370,9 +370,9 @@ impl Guest {
             let keeps: Vec<u32> = plugin
                 .keeps
                 .iter()
-                .flat_map(|name| {
+                .flat_map(|(name, keeper)| {
                     let [at, length] = data.text(name);
-                    [at, length, 0, 0, 0, 1]
+                    [at, length, *keeper, 0, 0, 1]
                 })
                 .collect();
             records.extend(data.text(plugin.schema));

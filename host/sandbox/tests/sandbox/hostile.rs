@@ -765,7 +765,7 @@ fn values_past_the_limit_are_not_kept_and_counted() {
     // Declared under two names, tried under a thousand, and too large.
     let guest = Guest {
         described: vec![Described {
-            keeps: &["aaaaaaaa", "aaaaaaab"],
+            keeps: &[("aaaaaaaa", 0), ("aaaaaaab", 0)],
             ..Described::default()
         }],
         ..with_imports(Guest::document_filter(&rounds(
