@@ -7,11 +7,15 @@
 mod content;
 mod dates;
 pub mod feed;
+pub mod guess;
 pub mod json;
 mod json_feed;
 pub mod manifest;
 mod markup;
 pub mod media;
+pub mod office;
+mod package;
+pub mod pdf;
 mod reference;
 pub mod robots;
 pub mod sitemap;
@@ -22,9 +26,12 @@ pub mod xml;
 use opilio_plugin::prelude::*;
 
 use crate::feed::Feed;
+use crate::guess::{Implied, MultiRegex, Universal, UriInUri};
 use crate::json::Json;
 use crate::manifest::Manifest;
 use crate::media::Media;
+use crate::office::Office;
+use crate::pdf::Pdf;
 use crate::robots::Robots;
 use crate::sitemap::Sitemap;
 use crate::svg::Svg;
@@ -117,4 +124,6 @@ impl Found {
     }
 }
 
-opilio_plugin::export!(extractors: [Sitemap, Feed, Robots, Json, Manifest, Xml, Svg, Media]);
+opilio_plugin::export!(extractors: [
+    Sitemap, Feed, Robots, Json, Manifest, Xml, Svg, Media, Office, Pdf, UriInUri, Universal, Implied, MultiRegex,
+]);

@@ -1,0 +1,176 @@
+//! The `multi-regex` extractor: addresses put together from what several expressions find in a page, for sites whose
+//! scripts do the same.
+
+use opilio_plugin::prelude::*;
+use regex_lite::Regex;
+
+use super::expression;
+use crate::Found;
+
+/// Texts that one expression finds, at most.
+const MATCHES_MAX: usize = 1_000;
+
+/// Addresses put together, at most: every text of one expression with every text of the others.
+const COMBINATIONS_MAX: usize = 6_000;
+
+/// What is looked for in a document, under a name.
+#[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Part {
+    /// How the template calls it.
+    pub name: String,
+    /// A regular expression. Its first group is taken, or all of it where it has none.
+    pub regex: String,
+}
+
+/// Settings of the `multi-regex` extractor.
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct Settings {
+    /// A regular expression that the document's address has to match somewhere. Its groups are `${1}`, `${2}` …
+    pub uri: String,
+    /// What is looked for in the document; where one of them is not found, there is nothing to report.
+    pub parts: Vec<Part>,
+    /// Addresses, with `${name}` for the parts.
+    pub templates: Vec<String>,
+    /// How much of a document is searched, in bytes.
+    #[schemars(range(min = 1, max = 16_777_216))]
+    pub size_max: u32,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            uri: String::new(),
+            parts: Vec::new(),
+            templates: Vec::new(),
+            size_max: 1024 * 1024,
+        }
+    }
+}
+
+/// The plugin, configured.
+#[derive(Clone, Debug)]
+pub struct MultiRegex {
+    uri: Regex,
+    parts: Vec<(String, Regex)>,
+    templates: Vec<String>,
+    size_max: usize,
+}
+
+impl Plugin for MultiRegex {
+    const NAME: &'static str = "multi-regex";
+    const SUMMARY: &'static str = "Addresses put together from what expressions find in a document";
+    type Settings = Settings;
+
+    fn new(settings: Settings) -> Result<Self, Vec<SettingsFault>> {
+        let mut faults = Vec::new();
+        let mut compiled = |text: &str, pointer: String| match expression(text, pointer) {
+            Ok(regex) => Some(regex),
+            Err(fault) => {
+                faults.push(fault);
+                None
+            }
+        };
+        let uri = compiled(&settings.uri, "/uri".to_owned());
+        let parts = settings.parts.into_iter().enumerate();
+        let parts: Vec<_> = parts
+            .filter_map(|(at, part)| {
+                Some((
+                    part.name,
+                    compiled(&part.regex, format!("/parts/{at}/regex"))?,
+                ))
+            })
+            .collect();
+        for (at, template) in settings.templates.iter().enumerate() {
+            let unknown = placeholders(template).find(|name| {
+                name.parse::<usize>().is_err() && !parts.iter().any(|(part, _)| part == name)
+            });
+            if let Some(name) = unknown.filter(|_| faults.is_empty()) {
+                faults.push(SettingsFault::new(
+                    format!("/templates/{at}"),
+                    format!("no part is called `{name}`"),
+                ));
+            }
+        }
+        let uri = match uri {
+            Some(uri) if faults.is_empty() => uri,
+            _ => return Err(faults),
+        };
+        Ok(Self {
+            uri,
+            parts,
+            templates: settings.templates,
+            size_max: settings.size_max as usize,
+        })
+    }
+}
+
+impl Extractor for MultiRegex {
+    fn extract(&self, document: &Document) -> Extraction {
+        let uri = document.uri();
+        let Some(groups) = self.uri.captures(&uri) else {
+            return Extraction::default();
+        };
+        let text = document.text();
+        let text = &text[..text.floor_char_boundary(self.size_max)];
+        let parts: Vec<(&str, Vec<&str>)> = self
+            .parts
+            .iter()
+            .map(|(name, regex)| (name.as_str(), matches(regex, text)))
+            .collect();
+        let mut found = Found::default();
+        for template in &self.templates {
+            let filled = |name: &str| {
+                let group = name.parse().ok().and_then(|group| groups.get(group));
+                group.map_or("", |group| group.as_str()).to_owned()
+            };
+            for address in combinations(template, &parts, filled) {
+                found.push(Link::new(address, Hop::Speculative, "multi-regex"));
+            }
+        }
+        Extraction::links(found.links)
+    }
+}
+
+/// What an expression finds, each text once.
+fn matches<'t>(regex: &Regex, text: &'t str) -> Vec<&'t str> {
+    let mut seen = std::collections::HashSet::new();
+    regex
+        .captures_iter(text)
+        .filter_map(|groups| groups.get(1).or_else(|| groups.get(0)))
+        .map(|found| found.as_str())
+        .filter(|found| seen.insert(*found))
+        .take(MATCHES_MAX)
+        .collect()
+}
+
+/// Names in `${…}`.
+fn placeholders(template: &str) -> impl Iterator<Item = &str> {
+    template
+        .split("${")
+        .skip(1)
+        .filter_map(|behind| behind.split_once('}').map(|(name, _)| name))
+}
+
+/// The template with every combination of the parts that it names.
+fn combinations(
+    template: &str,
+    parts: &[(&str, Vec<&str>)],
+    group: impl Fn(&str) -> String,
+) -> Vec<String> {
+    let mut filled = vec![template.to_owned()];
+    for name in placeholders(template) {
+        let placeholder = format!("${{{name}}}");
+        let values: Vec<String> = match parts.iter().find(|(part, _)| *part == name) {
+            Some((_, values)) => values.iter().map(|&value| value.to_owned()).collect(),
+            None => vec![group(name)],
+        };
+        filled = filled
+            .iter()
+            .flat_map(|one| values.iter().map(|value| one.replace(&placeholder, value)))
+            .take(COMBINATIONS_MAX)
+            .collect();
+    }
+    filled
+}

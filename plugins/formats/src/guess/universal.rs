@@ -1,0 +1,92 @@
+//! The `universal` extractor: addresses in any bytes. A last resort, for what no other extractor understands.
+
+use opilio_plugin::prelude::*;
+
+use crate::{Found, reference};
+
+/// Settings of the `universal` extractor.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct Settings {
+    /// How much of a document is searched, in bytes.
+    #[schemars(range(min = 1, max = 16_777_216))]
+    #[schemars(extend("x-opilio-overridable" = true))]
+    pub size_max: u32,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            size_max: 1024 * 1024,
+        }
+    }
+}
+
+/// The plugin, configured.
+#[derive(Clone, Copy, Debug)]
+pub struct Universal {
+    settings: Settings,
+}
+
+impl Plugin for Universal {
+    const NAME: &'static str = "universal";
+    const SUMMARY: &'static str = "Addresses in any bytes";
+    type Settings = Settings;
+
+    fn new(settings: Settings) -> Result<Self, Vec<SettingsFault>> {
+        Ok(Self { settings })
+    }
+}
+
+impl Extractor for Universal {
+    fn extract(&self, document: &Document) -> Extraction {
+        if document.fragment().is_some() || crate::is_recognised(document) {
+            return Extraction::default();
+        }
+        let bytes = document.read(0, self.settings.size_max);
+        let mut found = Found::default();
+        for address in reference::addresses(&ascii(&bytes)) {
+            found.push(Link::new(address, Hop::Speculative, "universal"));
+        }
+        // In programs and old office documents every second byte is nought.
+        if memchr::memmem::find(&bytes, b":\0/\0/\0").is_some() {
+            for address in reference::addresses(&wide(&bytes)) {
+                found.push(Link::new(address, Hop::Speculative, "universal/utf-16"));
+            }
+        }
+        Extraction::links(found.links)
+    }
+}
+
+/// Everything but printable ASCII as a blank, which ends an address.
+fn ascii(bytes: &[u8]) -> String {
+    bytes
+        .iter()
+        .map(|&byte| {
+            if byte.is_ascii_graphic() {
+                char::from(byte)
+            } else {
+                ' '
+            }
+        })
+        .collect()
+}
+
+/// The same for text in which a nought follows each character, wherever it begins.
+fn wide(bytes: &[u8]) -> String {
+    let mut text = String::new();
+    let mut rest = bytes;
+    while let [first, behind @ ..] = rest {
+        rest = match behind {
+            [0, behind @ ..] if first.is_ascii_graphic() => {
+                text.push(char::from(*first));
+                behind
+            }
+            _ => {
+                text.push(' ');
+                behind
+            }
+        };
+    }
+    text
+}

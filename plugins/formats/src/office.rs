@@ -1,0 +1,343 @@
+//! The `office` extractor: links of documents from word processors, spreadsheets and presentations (OOXML, OpenDocument),
+//! and of books (EPUB).
+//!
+//! References from one part of the package to another name nothing on the web and are left out.
+
+use opilio_plugin::prelude::*;
+
+use crate::markup::{Markup, Token, local};
+use crate::{Found, package, recognise, reference};
+
+/// The plugin. There is nothing to set.
+#[derive(Clone, Copy, Debug)]
+pub struct Office;
+
+impl Plugin for Office {
+    const NAME: &'static str = "office";
+    const SUMMARY: &'static str = "Links of office documents and books: OOXML, OpenDocument, EPUB";
+    type Settings = NoSettings;
+
+    fn new(NoSettings {}: NoSettings) -> Result<Self, Vec<SettingsFault>> {
+        Ok(Self)
+    }
+
+    fn handles() -> Handles {
+        Handles::media_types(&[
+            "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+            "application/vnd.openxmlformats-officedocument.wordprocessingml.template",
+            "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+            "application/vnd.openxmlformats-officedocument.spreadsheetml.template",
+            "application/vnd.openxmlformats-officedocument.presentationml.presentation",
+            "application/vnd.openxmlformats-officedocument.presentationml.slideshow",
+            "application/vnd.openxmlformats-officedocument.presentationml.template",
+            "application/vnd.ms-word.document.macroenabled.12",
+            "application/vnd.ms-excel.sheet.macroenabled.12",
+            "application/vnd.ms-powerpoint.presentation.macroenabled.12",
+            "application/vnd.oasis.opendocument.text",
+            "application/vnd.oasis.opendocument.text-template",
+            "application/vnd.oasis.opendocument.spreadsheet",
+            "application/vnd.oasis.opendocument.presentation",
+            "application/vnd.oasis.opendocument.graphics",
+            // What servers call them that do not know better.
+            "application/msword",
+            "application/vnd.ms-excel",
+            "application/vnd.ms-powerpoint",
+            "application/epub+zip",
+            "application/zip",
+            "application/octet-stream",
+        ])
+    }
+}
+
+impl Extractor for Office {
+    fn extract(&self, document: &Document) -> Extraction {
+        if document.fragment().is_some() || !package::is_package(document) {
+            return Extraction::default();
+        }
+        let mut found = Found::default();
+        let mut is_office = false;
+        let problem = package::read(
+            document,
+            |name| kind(name).is_some(),
+            |name, text| {
+                is_office = true;
+                match kind(name) {
+                    Some(Part::Relationships) => relationships(text, &mut found),
+                    Some(Part::Fields) => fields(text, &mut found),
+                    Some(Part::OpenDocument) => references(text, true, &mut found),
+                    Some(Part::Page) => references(text, false, &mut found),
+                    None => {}
+                }
+            },
+        );
+        // Any other archive is none of ours.
+        if !is_office {
+            return Extraction::default();
+        }
+        recognise(document, Self::NAME);
+        found.finished(problem)
+    }
+}
+
+/// Parts that name something outside their package.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    /// OOXML: what a part refers to.
+    Relationships,
+    /// OOXML: text of a word processor, whose fields may be links.
+    Fields,
+    OpenDocument,
+    /// A page of a book.
+    Page,
+}
+
+fn kind(name: &str) -> Option<Part> {
+    let lower = name.to_ascii_lowercase();
+    let (folder, file) = lower.rsplit_once('/').unwrap_or(("", &lower));
+    match lower.rsplit_once('.')?.1 {
+        "rels" => Some(Part::Relationships),
+        "xml" if folder == "word" => Some(Part::Fields),
+        "xml" if matches!(file, "content.xml" | "styles.xml" | "meta.xml") => {
+            Some(Part::OpenDocument)
+        }
+        "xhtml" | "html" | "htm" | "opf" => Some(Part::Page),
+        _ => None,
+    }
+}
+
+/// `<Relationship Type="…/hyperlink" Target="http://…" TargetMode="External"/>`
+fn relationships(text: &str, found: &mut Found) {
+    let mut markup = Markup::new(text);
+    while let Some(token) = markup.next() {
+        let Token::Start(tag) = token else { continue };
+        let is_external = tag
+            .attribute("TargetMode")
+            .is_some_and(|mode| mode.eq_ignore_ascii_case("external"));
+        if tag.local_name() != "Relationship" || !is_external {
+            continue;
+        }
+        let kind = tag.attribute("Type").unwrap_or_default();
+        let kind = kind.rsplit('/').next().unwrap_or_default();
+        let hop = if kind == "hyperlink" {
+            Hop::Link
+        } else {
+            Hop::Embed
+        };
+        if let Some(target) = tag.attribute("Target").filter(|target| is_outside(target)) {
+            found.push(Link::new(target, hop, format!("office/{kind}")));
+        }
+    }
+}
+
+/// Neither a file of the author's machine nor one on the network they were on.
+fn is_outside(target: &str) -> bool {
+    let lower = target.get(..5).unwrap_or(target).to_ascii_lowercase();
+    !lower.starts_with("file:") && !target.contains('\\') && lower.get(1..2) != Some(":")
+}
+
+/// ` HYPERLINK "http://…" ` in the instructions of fields, which may be spread over several runs.
+fn fields(text: &str, found: &mut Found) {
+    const CODE: &str = "HYPERLINK \"";
+    let mut markup = Markup::new(text);
+    let mut instructions = String::new();
+    while let Some(token) = markup.next() {
+        match token {
+            Token::End(name) if name == "instrText" => instructions.push_str(markup.text()),
+            Token::Start(tag) if tag.local_name() == "fldSimple" => {
+                instructions.push_str(&tag.attribute("instr").unwrap_or_default());
+            }
+            _ => {}
+        }
+    }
+    for behind in instructions.split(CODE).skip(1) {
+        let target = behind.split('"').next().unwrap_or_default();
+        if is_outside(target) {
+            found.push(Link::new(target, Hop::Link, "office/HYPERLINK"));
+        }
+    }
+}
+
+/// References of OpenDocument and of pages. What is relative lies in the package, but for OpenDocument's `../`, which leads
+/// out of it.
+fn references(text: &str, leaves: bool, found: &mut Found) {
+    let mut markup = Markup::new(text);
+    while let Some(token) = markup.next() {
+        let Token::Start(tag) = token else { continue };
+        let element = tag.local_name().to_owned();
+        for (name, value) in tag.attributes() {
+            if !matches!(local(name), "href" | "src") {
+                continue;
+            }
+            let value = value.trim();
+            let outside = match value.strip_prefix("../").filter(|_| leaves) {
+                // The package counts as a folder.
+                Some(beside) => beside,
+                None if reference::is_address(value) => value,
+                None => continue,
+            };
+            let hop = match element.as_str() {
+                "a" | "area" | "title" | "base" => Hop::Link,
+                _ => Hop::Embed,
+            };
+            found.push(Link::new(
+                outside,
+                hop,
+                format!("{element}/@{}", local(name)),
+            ));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use std::io::Write;
+
+    use flate2::Compression;
+    use flate2::write::DeflateEncoder;
+    use opilio_plugin::testing::document;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// A ZIP archive of these parts.
+    fn zip(parts: &[(&str, &[u8])]) -> Vec<u8> {
+        let (mut archive, mut directory) = (Vec::new(), Vec::new());
+        for (name, content) in parts {
+            let mut encoder = DeflateEncoder::new(Vec::new(), Compression::best());
+            encoder.write_all(content).unwrap();
+            let packed = encoder.finish().unwrap();
+            let at = u32::try_from(archive.len()).unwrap();
+            let mut sizes = vec![8, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+            sizes.extend(u32::try_from(packed.len()).unwrap().to_le_bytes());
+            sizes.extend(u32::try_from(content.len()).unwrap().to_le_bytes());
+            sizes.extend(u16::try_from(name.len()).unwrap().to_le_bytes());
+            sizes.extend([0, 0]);
+            archive.extend(b"PK\x03\x04\x14\0\0\0");
+            archive.extend(&sizes);
+            archive.extend(name.as_bytes());
+            archive.extend(&packed);
+            directory.extend(b"PK\x01\x02\x14\0\x14\0\0\0");
+            directory.extend(&sizes);
+            directory.extend([0; 10]);
+            directory.extend(at.to_le_bytes());
+            directory.extend(name.as_bytes());
+        }
+        let at = u32::try_from(archive.len()).unwrap();
+        archive.extend(&directory);
+        archive.extend(b"PK\x05\x06\0\0\0\0\0\0\0\0\0\0\0\0");
+        archive.extend(at.to_le_bytes());
+        archive.extend([0, 0]);
+        archive
+    }
+
+    fn extract(bytes: &[u8]) -> Extraction {
+        let document = document("http://e.org/x.docx")
+            .media_type("application/zip")
+            .bytes(bytes);
+        Office.extract(&document)
+    }
+
+    #[track_caller]
+    fn check(parts: &[(&str, &str)], expected: &[(&str, Hop)]) {
+        let parts: Vec<_> = parts
+            .iter()
+            .map(|(name, text)| (*name, text.as_bytes()))
+            .collect();
+        let extraction = extract(&zip(&parts));
+        let found: Vec<_> = extraction
+            .links
+            .iter()
+            .map(|link| (link.uri.as_str(), link.hop.clone()))
+            .collect();
+        assert_eq!(found, expected);
+        assert_eq!(extraction.problem, None);
+    }
+
+    #[test]
+    fn relationships_and_fields_of_ooxml() {
+        check(
+            &[
+                ("[Content_Types].xml", "<Types/>"),
+                (
+                    "word/_rels/document.xml.rels",
+                    "<Relationships><Relationship Type='http://x/hyperlink' Target='http://e.org/a?b&amp;c' TargetMode='External'/>\
+                     <Relationship Type='http://x/image' Target='http://e.org/d.png' TargetMode='External'/>\
+                     <Relationship Type='http://x/image' Target='media/e.png'/>\
+                     <Relationship Type='http://x/hyperlink' Target='file:///C:/f' TargetMode='External'/>\
+                     <Relationship Type='http://x/hyperlink' Target='mailto:a@e.org' TargetMode='External'/></Relationships>",
+                ),
+                (
+                    "word/document.xml",
+                    "<w:p><w:instrText> HYPERLINK \"http://e.org/</w:instrText><w:instrText>g\" </w:instrText>\
+                     <w:fldSimple w:instr='HYPERLINK \"http://e.org/h\"'/></w:p>",
+                ),
+            ],
+            &[
+                ("http://e.org/a?b&c", Hop::Link),
+                ("http://e.org/d.png", Hop::Embed),
+                ("http://e.org/g", Hop::Link),
+                ("http://e.org/h", Hop::Link),
+            ],
+        );
+    }
+
+    #[test]
+    fn references_that_leave_opendocument() {
+        check(
+            &[(
+                "content.xml",
+                "<text:a xlink:href='http://e.org/a'/><text:a xlink:href='../b.odt'/><text:a xlink:href='#c'/>\
+                 <draw:image xlink:href='Pictures/d.png'/><draw:image xlink:href='http://e.org/e.png'/>",
+            )],
+            &[
+                ("http://e.org/a", Hop::Link),
+                ("b.odt", Hop::Link),
+                ("http://e.org/e.png", Hop::Embed),
+            ],
+        );
+    }
+
+    #[test]
+    fn pages_of_books() {
+        check(
+            &[(
+                "OEBPS/1.xhtml",
+                "<a href='http://e.org/a'/><a href='2.xhtml'/><img src='../b.png'/>",
+            )],
+            &[("http://e.org/a", Hop::Link)],
+        );
+    }
+
+    #[test]
+    fn other_archives_are_left_alone() {
+        assert_eq!(
+            extract(&zip(&[("a.txt", b"http://e.org/")])),
+            Extraction::default()
+        );
+        assert_eq!(extract(b"PK\x03"), Extraction::default());
+    }
+
+    #[test]
+    fn a_bomb_is_unpacked_to_the_limit() {
+        let spaces = vec![b' '; 9 * 1024 * 1024];
+        let parts: Vec<(&str, &[u8])> = vec![("content.xml", &spaces); 12];
+        let bomb = zip(&parts);
+        assert!(bomb.len() < 200_000);
+        assert!(extract(&bomb).problem.is_some());
+    }
+
+    proptest! {
+        #[test]
+        fn any_damage_is_survived(at in 0usize..400, value in any::<u8>(), length in 0usize..400) {
+            let mut bytes = zip(&[("content.xml", b"<a href='http://e.org/'/>"), ("_rels/.rels", b"<a/>")]);
+            if let Some(byte) = bytes.get_mut(at) {
+                *byte = value;
+            }
+            extract(&bytes);
+            bytes.truncate(length);
+            extract(&bytes);
+        }
+    }
+}

@@ -1,0 +1,338 @@
+//! The `pdf` extractor: where annotations and actions of PDF documents lead.
+//!
+//! The file is searched, not parsed: whatever order objects stand in, and whatever is broken, an action that opens an
+//! address says `/URI (…)`, in the file itself or in an object stream (PDF 32000-1 §7.5.7), which is unpacked first. Text
+//! on the pages is not read. In encrypted files strings are encrypted, and nothing is found.
+
+use std::io::Read;
+
+use flate2::read::ZlibDecoder;
+use opilio_plugin::prelude::*;
+
+use crate::{Found, reference};
+
+/// Most bytes of a file that are searched. Actions mostly stand at its end, so of a longer one that is read as well.
+const FILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
+
+/// Bytes of one object stream, and of all, unpacked.
+const STREAM_BYTES_MAX: u64 = 4 * 1024 * 1024;
+const STREAMS_BYTES_MAX: u64 = 32 * 1024 * 1024;
+
+/// Streams whose dictionary is looked at.
+const STREAMS_MAX: usize = 50_000;
+
+/// How far before a stream its dictionary may begin.
+const DICTIONARY_BYTES_MAX: usize = 1_024;
+
+/// Longest string taken, in bytes.
+const STRING_BYTES_MAX: usize = 16 * 1024;
+
+/// The plugin. There is nothing to set.
+#[derive(Clone, Copy, Debug)]
+pub struct Pdf;
+
+impl Plugin for Pdf {
+    const NAME: &'static str = "pdf";
+    const SUMMARY: &'static str = "Links of PDF documents";
+    type Settings = NoSettings;
+
+    fn new(NoSettings {}: NoSettings) -> Result<Self, Vec<SettingsFault>> {
+        Ok(Self)
+    }
+
+    fn handles() -> Handles {
+        Handles::media_types(&[
+            "application/pdf",
+            "application/x-pdf",
+            "application/octet-stream",
+        ])
+    }
+}
+
+impl Extractor for Pdf {
+    fn extract(&self, document: &Document) -> Extraction {
+        // Readers look for the mark in the first kilobyte.
+        let is_pdf = memchr::memmem::find(&document.read(0, 1024), b"%PDF-").is_some();
+        if document.fragment().is_some() || !is_pdf {
+            return Extraction::default();
+        }
+        let mut found = Found::default();
+        let mut problem = None;
+        let mut read = |from: u64, found: &mut Found| {
+            let bytes = document.read(from, FILE_BYTES_MAX as u32);
+            search(&bytes, found);
+            streams(&bytes, found);
+            if memchr::memmem::find(&bytes, b"/Encrypt").is_some() {
+                problem = Some("the document is encrypted".to_owned());
+            }
+        };
+        read(0, &mut found);
+        if document.length() > FILE_BYTES_MAX {
+            let end = document.length().saturating_sub(FILE_BYTES_MAX);
+            read(end.max(FILE_BYTES_MAX), &mut found);
+        }
+        found.finished(problem)
+    }
+}
+
+/// Searches for actions: `/URI (…)`, `/F (…)` of files that are addresses, addresses in scripts.
+fn search(bytes: &[u8], found: &mut Found) {
+    for (key, context) in [
+        (&b"/URI"[..], "pdf/URI"),
+        (b"/F", "pdf/F"),
+        (b"/JS", "pdf/JS"),
+    ] {
+        let finder = memchr::memmem::Finder::new(key);
+        let mut from = 0;
+        while let Some(at) = finder.find(&bytes[from..]) {
+            from += at + key.len();
+            let (value, read) = string(&bytes[from..]);
+            // Behind what was read, so that a string which never ends is read once.
+            from += read;
+            let Some(value) = value else { continue };
+            match context {
+                "pdf/URI" => found.push(Link::new(value, Hop::Link, context)),
+                "pdf/F" if reference::is_address(&value) => {
+                    found.push(Link::new(value, Hop::Link, context));
+                }
+                "pdf/JS" => {
+                    for address in reference::addresses(&value) {
+                        found.push(Link::new(address, Hop::Speculative, context));
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+/// Unpacks object streams and searches them.
+fn streams(bytes: &[u8], found: &mut Found) {
+    let mut left = STREAMS_BYTES_MAX;
+    for at in memchr::memmem::find_iter(bytes, b"stream").take(STREAMS_MAX) {
+        let before = &bytes[at.saturating_sub(DICTIONARY_BYTES_MAX)..at];
+        let dictionary = memchr::memmem::rfind(before, b"obj").map_or(before, |at| &before[at..]);
+        let has = |name: &[u8]| memchr::memmem::find(dictionary, name).is_some();
+        if left == 0 || !has(b"/ObjStm") || !has(b"/FlateDecode") {
+            continue;
+        }
+        let content = &bytes[at + b"stream".len()..];
+        let content = content.strip_prefix(b"\r").unwrap_or(content);
+        let content = content.strip_prefix(b"\n").unwrap_or(content);
+        let mut objects = Vec::new();
+        // What came before a fault is searched all the same.
+        let _ = ZlibDecoder::new(content)
+            .take(left.min(STREAM_BYTES_MAX))
+            .read_to_end(&mut objects);
+        left -= objects.len() as u64;
+        search(&objects, found);
+    }
+}
+
+/// The string that stands next, as text (§7.3.4, §7.9.2.2), and how many bytes it took to tell.
+fn string(bytes: &[u8]) -> (Option<String>, usize) {
+    let bytes = &bytes[..bytes.len().min(STRING_BYTES_MAX)];
+    let start = bytes.trim_ascii_start();
+    let blanks = bytes.len() - start.len();
+    let (raw, read) = match start {
+        [b'(', rest @ ..] => literal(rest),
+        [b'<', b'<', ..] => (None, 0),
+        [b'<', rest @ ..] => hexadecimal(rest),
+        _ => (None, 0),
+    };
+    (raw.map(text), blanks + read)
+}
+
+/// UTF-16 where a mark says so, UTF-8 where it is that, and PDFDocEncoding, which is nearly ISO-8859-1.
+fn text(raw: Vec<u8>) -> String {
+    match raw.strip_prefix(b"\xFE\xFF") {
+        Some(utf16) => {
+            let units: Vec<u16> = utf16
+                .chunks_exact(2)
+                .map(|two| u16::from_be_bytes([two[0], two[1]]))
+                .collect();
+            String::from_utf16_lossy(&units)
+        }
+        None => String::from_utf8(raw).unwrap_or_else(|error| {
+            error
+                .as_bytes()
+                .iter()
+                .map(|&byte| char::from(byte))
+                .collect()
+        }),
+    }
+}
+
+/// A string in brackets, of which pairs need no escape; `None` where it does not end.
+fn literal(bytes: &[u8]) -> (Option<Vec<u8>>, usize) {
+    let mut string = Vec::new();
+    let mut depth = 0;
+    let mut at = 0;
+    while let Some(&byte) = bytes.get(at) {
+        at += 1;
+        match byte {
+            b')' if depth == 0 => return (Some(string), at),
+            b'\\' => at += escaped(&bytes[at..], &mut string),
+            _ => {
+                depth += usize::from(byte == b'(');
+                depth -= usize::from(byte == b')');
+                string.push(byte);
+            }
+        }
+    }
+    (None, at)
+}
+
+/// What stands behind a backslash, and how long that is.
+fn escaped(bytes: &[u8], string: &mut Vec<u8>) -> usize {
+    match bytes {
+        [b'\r', b'\n', ..] => return 2,
+        [b'\r' | b'\n', ..] | [] => return bytes.len().min(1),
+        [b'n', ..] => string.push(b'\n'),
+        [b'r', ..] => string.push(b'\r'),
+        [b't', ..] => string.push(b'\t'),
+        [b'0'..=b'7', ..] => {
+            let digits = bytes
+                .iter()
+                .take(3)
+                .take_while(|digit| matches!(digit, b'0'..=b'7'))
+                .count();
+            let code = bytes[..digits]
+                .iter()
+                .fold(0u32, |code, digit| code * 8 + u32::from(digit - b'0'));
+            // The high bit of three digits is ignored.
+            string.push((code & 0xFF) as u8);
+            return digits;
+        }
+        [other, ..] => string.push(*other),
+    }
+    1
+}
+
+/// A string in hexadecimal digits; `None` where it is none, or does not end.
+fn hexadecimal(bytes: &[u8]) -> (Option<Vec<u8>>, usize) {
+    let Some(end) = memchr::memchr(b'>', bytes) else {
+        return (None, bytes.len());
+    };
+    let digits = bytes[..end]
+        .iter()
+        .filter(|byte| !byte.is_ascii_whitespace());
+    let digits: Option<Vec<u8>> = digits
+        .map(|&byte| Some(char::from(byte).to_digit(16)? as u8))
+        .collect();
+    // A digit that is missing at the end is a nought.
+    let string = digits.map(|digits| {
+        let pairs = digits.chunks(2);
+        pairs
+            .map(|pair| pair[0] * 16 + pair.get(1).unwrap_or(&0))
+            .collect()
+    });
+    (string, end + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use std::io::Write;
+
+    use flate2::Compression;
+    use flate2::write::ZlibEncoder;
+    use opilio_plugin::testing::document;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn extract(bytes: &[u8]) -> Extraction {
+        let document = document("http://e.org/x.pdf")
+            .media_type("application/pdf")
+            .bytes(bytes);
+        Pdf.extract(&document)
+    }
+
+    #[track_caller]
+    fn check(body: &[u8], expected: &[&str]) {
+        let extraction = extract(&[b"%PDF-1.7\n", body].concat());
+        let found: Vec<_> = extraction
+            .links
+            .iter()
+            .map(|link| link.uri.as_str())
+            .collect();
+        assert_eq!(found, expected, "{}", String::from_utf8_lossy(body));
+    }
+
+    fn objects(content: &[u8]) -> Vec<u8> {
+        let mut encoder = ZlibEncoder::new(Vec::new(), Compression::best());
+        encoder.write_all(content).unwrap();
+        [
+            b"1 0 obj\n<</Type/ObjStm/N 1/First 0/Filter/FlateDecode/Length 99>>\nstream\r\n",
+            encoder.finish().unwrap().as_slice(),
+            b"\nendstream\nendobj",
+        ]
+        .concat()
+    }
+
+    #[test]
+    fn actions_open_addresses() {
+        check(
+            b"<</S/URI/URI(http://e.org/a)>> <</S /URI /URI (http://e.org/b\\(c\\)\\144)>> /URI(http://e.org/(e))",
+            &["http://e.org/a", "http://e.org/b(c)d", "http://e.org/(e)"],
+        );
+        check(b"/URI <687474703a2f2f652e6f7267 2f>", &["http://e.org/"]);
+        check(
+            b"/URI(\xFE\xFF\0h\0t\0t\0p\0:\0/\0/\0e\0.\0o\0r\0g)",
+            &["http://e.org"],
+        );
+        check(b"/URI (http://e.org/\\\r\nf)", &["http://e.org/f"]);
+        check(
+            b"<</FS/URL/F(http://e.org/g)>> /F (h.pdf) /Font 1",
+            &["http://e.org/g"],
+        );
+        check(
+            b"/JS (app.launchURL\\(\"http://e.org/i\"\\))",
+            &["http://e.org/i"],
+        );
+        check(b"/URI (mailto:a@e.org) /URI 5 0 R /URI (unfinished", &[]);
+    }
+
+    #[test]
+    fn object_streams_are_unpacked() {
+        check(
+            &objects(b"<</S/URI/URI(http://e.org/a)>>"),
+            &["http://e.org/a"],
+        );
+        let mut torn = objects(&b"<</S/URI/URI(http://e.org/a)>>".repeat(100));
+        torn.truncate(110);
+        extract(&[b"%PDF-1.7\n", torn.as_slice()].concat());
+    }
+
+    #[test]
+    fn other_documents_are_left_alone() {
+        assert_eq!(extract(b"/URI(http://e.org/)"), Extraction::default());
+    }
+
+    #[test]
+    fn encrypted_documents_say_so() {
+        assert!(extract(b"%PDF-1.7 /Encrypt 5 0 R").problem.is_some());
+    }
+
+    #[test]
+    fn bombs_are_unpacked_to_the_limit() {
+        let bomb = objects(&vec![b' '; 5 * 1024 * 1024]);
+        extract(&[b"%PDF-1.7\n", bomb.repeat(20).as_slice()].concat());
+        extract(&[b"%PDF-1.7\n", b"/URI(".repeat(100_000).as_slice()].concat());
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_read(body in proptest::collection::vec(any::<u8>(), 0..200)) {
+            extract(&[b"%PDF-1.7\n", body.as_slice()].concat());
+            let _ = string(&body);
+        }
+
+        #[test]
+        fn any_string_is_read(body in "[()<>\\\\0-9a-f]{0,40}") {
+            let _ = string(body.as_bytes());
+        }
+    }
+}
