@@ -1,7 +1,7 @@
 //! Who is let in, and who learns what.
 
-use crate::fixture::{Fixture, component};
-use crate::registry::{Guard, Registry};
+use crate::fixture::{Fixture, component, image_of};
+use opilio_test_registry::{Guard, Registry};
 
 fn password(registry: &Registry, name: &str, password: &str) -> String {
     let pair = data_encoding::BASE64.encode(format!("{name}:{password}").as_bytes());
@@ -15,10 +15,10 @@ fn password(registry: &Registry, name: &str, password: &str) -> String {
 fn tokens_that_everybody_gets_are_got_without_credentials() {
     let registry = Registry::open();
     let fixture = Fixture::new();
-    fixture.push(&component("stories"), &registry.image("p:1"));
+    fixture.push(&component("stories"), &image_of(&registry, "p:1"));
     registry.guard(Guard::TokensForAll);
     registry.asked();
-    let written = registry.image("p:1").to_string();
+    let written = image_of(&registry, "p:1").to_string();
     assert_eq!(
         fixture.resolve(&written).unwrap().bytes,
         component("stories")
@@ -32,7 +32,7 @@ fn tokens_that_everybody_gets_are_got_without_credentials() {
 fn a_password_is_given_for_a_token_and_a_token_for_each_thing_that_is_done() {
     let registry = Registry::guarded(Guard::Tokens("author", "secret"));
     let fixture = Fixture::with_credentials(&password(&registry, "author", "secret"));
-    fixture.push(&component("stories"), &registry.image("p:1"));
+    fixture.push(&component("stories"), &image_of(&registry, "p:1"));
     let asked = registry.asked();
     let with = |start: &str| {
         let found = asked.iter();
@@ -61,8 +61,8 @@ fn a_refresh_token_is_given_for_a_token() {
         registry.host()
     );
     let fixture = Fixture::with_credentials(&credentials);
-    fixture.push(&component("stories"), &registry.image("p:1"));
-    let written = registry.image("p:1").to_string();
+    fixture.push(&component("stories"), &image_of(&registry, "p:1"));
+    let written = image_of(&registry, "p:1").to_string();
     fixture.resolve(&written).unwrap();
 }
 
@@ -70,15 +70,15 @@ fn a_refresh_token_is_given_for_a_token() {
 fn a_registry_that_asks_for_a_password_gets_it() {
     let registry = Registry::guarded(Guard::Basic("author", "secret"));
     let fixture = Fixture::with_credentials(&password(&registry, "author", "secret"));
-    fixture.push(&component("stories"), &registry.image("p:1"));
-    let written = registry.image("p:1").to_string();
+    fixture.push(&component("stories"), &image_of(&registry, "p:1"));
+    let written = image_of(&registry, "p:1").to_string();
     fixture.resolve(&written).unwrap();
 }
 
 #[test]
 fn whoever_is_refused_learns_what_to_do() {
     let registry = Registry::guarded(Guard::Tokens("author", "secret"));
-    let written = registry.image("p:1").to_string();
+    let written = image_of(&registry, "p:1").to_string();
     let nobody = Fixture::new();
     nobody.refused(&written, &["is refused", "DENIED", "--credentials"]);
     let stranger = Fixture::with_credentials("{}");
@@ -97,7 +97,7 @@ fn whoever_is_refused_learns_what_to_do() {
 #[test]
 fn what_strangers_write_does_not_reach_the_terminal_as_it_is() {
     let registry = Registry::guarded(Guard::Tokens("author", "secret"));
-    let problem = Fixture::new().resolve(&registry.image("p:1").to_string());
+    let problem = Fixture::new().resolve(&image_of(&registry, "p:1").to_string());
     let text = problem.unwrap_err().to_string();
     assert!(text.contains("not [31m you"), "{text:?}");
 }
@@ -105,7 +105,7 @@ fn what_strangers_write_does_not_reach_the_terminal_as_it_is() {
 #[test]
 fn a_file_of_credentials_that_cannot_be_read_is_told() {
     let registry = Registry::guarded(Guard::Basic("author", "secret"));
-    let written = registry.image("p:1").to_string();
+    let written = image_of(&registry, "p:1").to_string();
     let broken = Fixture::with_credentials("auths: none");
     broken.refused(
         &written,
@@ -121,6 +121,6 @@ fn a_realm_that_is_not_answered_from_is_told() {
     let realm = format!("http://{}/token", closed.host());
     drop(closed);
     let registry = Registry::guarded(Guard::TokensAt(realm));
-    let written = registry.image("p:1").to_string();
+    let written = image_of(&registry, "p:1").to_string();
     Fixture::new().refused(&written, &["cannot be reached"]);
 }

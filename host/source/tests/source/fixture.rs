@@ -124,6 +124,11 @@ pub(crate) fn image(written: &str) -> Image {
     Image::parse(written).unwrap()
 }
 
+/// The image of this name in a registry.
+pub(crate) fn image_of(registry: &opilio_test_registry::Registry, name: &str) -> Image {
+    image(&registry.image(name))
+}
+
 pub(crate) fn now() -> Timestamp {
     Timestamp::from_second(NOW.load(Ordering::Relaxed)).unwrap()
 }

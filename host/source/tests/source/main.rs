@@ -3,7 +3,6 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod fixture;
-mod registry;
 
 mod authorization;
 mod folders;

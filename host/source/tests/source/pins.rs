@@ -2,8 +2,8 @@
 
 use opilio_source::Sha256;
 
-use crate::fixture::{Fixture, component, files_below, sentence};
-use crate::registry::Registry;
+use crate::fixture::{Fixture, component, files_below, image_of, sentence};
+use opilio_test_registry::Registry;
 
 #[test]
 fn a_file_that_changed_under_its_pin_is_refused_with_both_digests() {
@@ -28,7 +28,7 @@ fn a_file_that_changed_under_its_pin_is_refused_with_both_digests() {
 fn a_pinned_component_of_the_store_is_taken_without_asking() {
     let registry = Registry::open();
     let fixture = Fixture::new();
-    let image = registry.image("p:1");
+    let image = image_of(&registry, "p:1");
     let pushed = fixture.push(&component("stories"), &image);
     let written = image.to_string();
     fixture.resolve_pinned(&written, pushed.sha256).unwrap();
@@ -42,7 +42,7 @@ fn a_pinned_component_of_the_store_is_taken_without_asking() {
 fn a_tag_that_moved_away_from_its_pin_is_refused_and_not_downloaded() {
     let registry = Registry::open();
     let author = Fixture::new();
-    let image = registry.image("p:1");
+    let image = image_of(&registry, "p:1");
     let one = author.push(&component("one"), &image);
     author.push(&component("two"), &image);
     registry.asked();

@@ -4,15 +4,15 @@ use hyper::StatusCode;
 use opilio_source::{Sha256, Terms};
 use serde_json::json;
 
-use crate::fixture::{Fixture, component, files_below, image, sentence};
-use crate::registry::{Registry, Trouble};
+use crate::fixture::{Fixture, component, files_below, image, image_of, sentence};
+use opilio_test_registry::{Registry, Trouble};
 
 #[test]
 fn what_was_pushed_is_pulled_byte_for_byte() {
     let registry = Registry::open();
     let author = Fixture::new();
     let stories = component("stories");
-    let pushed = author.push(&stories, &registry.image("plugins/stories:1.0"));
+    let pushed = author.push(&stories, &image_of(&registry, "plugins/stories:1.0"));
     assert_eq!(pushed.sha256, Sha256::of(&stories));
 
     let operator = Fixture::new();
@@ -28,8 +28,8 @@ fn what_was_pushed_is_pulled_byte_for_byte() {
 fn what_is_in_the_store_is_asked_for_and_not_downloaded_again() {
     let registry = Registry::open();
     let fixture = Fixture::new();
-    fixture.push(&component("stories"), &registry.image("p:1"));
-    let written = registry.image("p:1").to_string();
+    fixture.push(&component("stories"), &image_of(&registry, "p:1"));
+    let written = image_of(&registry, "p:1").to_string();
     fixture.resolve(&written).unwrap();
     registry.asked();
     fixture.resolve(&written).unwrap();
@@ -40,7 +40,7 @@ fn what_is_in_the_store_is_asked_for_and_not_downloaded_again() {
 fn what_is_named_by_digest_is_not_even_asked_for() {
     let registry = Registry::open();
     let fixture = Fixture::new();
-    let pushed = fixture.push(&component("stories"), &registry.image("p:1"));
+    let pushed = fixture.push(&component("stories"), &image_of(&registry, "p:1"));
     let bound = pushed.image.to_string();
     fixture.resolve(&bound).unwrap();
     registry.asked();
@@ -54,7 +54,7 @@ fn what_is_named_by_digest_is_not_even_asked_for() {
 fn a_tag_that_moves_is_followed_by_those_who_begin_and_not_by_those_who_have_begun() {
     let registry = Registry::open();
     let fixture = Fixture::new();
-    let image = registry.image("p:latest");
+    let image = image_of(&registry, "p:latest");
     fixture.push(&component("one"), &image);
     let written = image.to_string();
     let reference = opilio_profile::Component::parse(&written, "".as_ref()).unwrap();
@@ -77,7 +77,7 @@ fn a_tag_that_moves_is_followed_by_those_who_begin_and_not_by_those_who_have_beg
 fn a_job_goes_on_when_its_registry_is_gone() {
     let registry = Registry::open();
     let fixture = Fixture::new();
-    let image = registry.image("p:1");
+    let image = image_of(&registry, "p:1");
     fixture.push(&component("stories"), &image);
     let written = image.to_string();
     let reference = opilio_profile::Component::parse(&written, "".as_ref()).unwrap();
@@ -106,7 +106,7 @@ fn a_job_goes_on_when_its_registry_is_gone() {
 #[test]
 fn a_registry_that_nobody_answers_for_is_told() {
     let registry = Registry::open();
-    let written = registry.image("p:1").to_string();
+    let written = image_of(&registry, "p:1").to_string();
     drop(registry);
     let says = [
         written.as_str(),
@@ -120,7 +120,7 @@ fn a_registry_that_nobody_answers_for_is_told() {
 #[test]
 fn what_the_registry_does_not_have_is_told_with_its_words() {
     let registry = Registry::open();
-    let written = registry.image("p:1").to_string();
+    let written = image_of(&registry, "p:1").to_string();
     let says = [
         written.as_str(),
         "MANIFEST_UNKNOWN",
@@ -133,8 +133,8 @@ fn what_the_registry_does_not_have_is_told_with_its_words() {
 fn trouble_of_the_registry_is_told_apart_from_trouble_with_the_image() {
     let registry = Registry::open();
     let fixture = Fixture::new();
-    fixture.push(&component("stories"), &registry.image("p:1"));
-    let written = registry.image("p:1").to_string();
+    fixture.push(&component("stories"), &image_of(&registry, "p:1"));
+    let written = image_of(&registry, "p:1").to_string();
     let internal = StatusCode::INTERNAL_SERVER_ERROR;
     registry.trouble(Trouble::Manifest(internal, "<html>".to_owned()));
     fixture.refused(&written, &["500", "try again later"]);
@@ -155,8 +155,8 @@ fn trouble_of_the_registry_is_told_apart_from_trouble_with_the_image() {
 fn what_differs_from_its_digest_is_refused_and_not_kept() {
     let registry = Registry::open();
     let fixture = Fixture::new();
-    let pushed = fixture.push(&component("stories"), &registry.image("p:1"));
-    let tag = registry.image("p:1").to_string();
+    let pushed = fixture.push(&component("stories"), &image_of(&registry, "p:1"));
+    let tag = image_of(&registry, "p:1").to_string();
     registry.trouble(Trouble::OtherManifest);
     fixture.refused(&tag, &["its manifest has sha256", "do not use it"]);
     fixture.refused(&pushed.image.to_string(), &["its manifest has sha256"]);
@@ -171,9 +171,9 @@ fn a_body_that_ends_early_is_refused_and_not_kept() {
     let registry = Registry::open();
     let fixture = Fixture::new();
     let stories = component("stories");
-    fixture.push(&stories, &registry.image("p:1"));
+    fixture.push(&stories, &image_of(&registry, "p:1"));
     registry.trouble(Trouble::TornBlob);
-    let written = registry.image("p:1").to_string();
+    let written = image_of(&registry, "p:1").to_string();
     let half = format!("{} bytes in place of {}", stories.len() / 2, stories.len());
     fixture.refused(&written, &[&half]);
     assert!(files_below(fixture.sources.store().folder()).is_empty());
@@ -183,8 +183,8 @@ fn a_body_that_ends_early_is_refused_and_not_kept() {
 fn bodies_without_end_are_not_read_to_their_end() {
     let registry = Registry::open();
     let fixture = Fixture::new();
-    fixture.push(&component("stories"), &registry.image("p:1"));
-    let written = registry.image("p:1").to_string();
+    fixture.push(&component("stories"), &image_of(&registry, "p:1"));
+    let written = image_of(&registry, "p:1").to_string();
     registry.trouble(Trouble::EndlessBlob);
     fixture.refused(&written, &["bytes in place of"]);
     registry.trouble(Trouble::EndlessManifest);
@@ -194,19 +194,19 @@ fn bodies_without_end_are_not_read_to_their_end() {
 #[test]
 fn redirects_are_followed_without_credentials_and_not_for_ever() {
     let blobs = Registry::open();
-    let registry = Registry::guarded(crate::registry::Guard::Basic("reader", "secret"));
+    let registry = Registry::guarded(opilio_test_registry::Guard::Basic("reader", "secret"));
     let credentials = format!(
         r#"{{"auths":{{"{}":{{"username":"reader","password":"secret"}}}}}}"#,
         registry.host()
     );
     let fixture = Fixture::with_credentials(&credentials);
     let stories = component("stories");
-    fixture.push(&stories, &registry.image("p:1"));
-    fixture.push(&stories, &blobs.image("p:1"));
+    fixture.push(&stories, &image_of(&registry, "p:1"));
+    fixture.push(&stories, &image_of(&blobs, "p:1"));
     blobs.asked();
     let elsewhere = format!("http://{}/v2/p/blobs/", blobs.host());
     registry.trouble(Trouble::BlobsAt(elsewhere));
-    let written = registry.image("p:1").to_string();
+    let written = image_of(&registry, "p:1").to_string();
     assert_eq!(fixture.resolve(&written).unwrap().bytes, stories);
     let asked = blobs.asked();
     assert_eq!(asked.len(), 1, "{asked:?}");
@@ -252,7 +252,7 @@ fn what_is_there_but_no_component_is_refused_with_what_it_is() {
         ),
     ] {
         registry.put_manifest("p", name, &manifest);
-        let written = registry.image(&format!("p:{name}")).to_string();
+        let written = image_of(&registry, &format!("p:{name}")).to_string();
         fixture.refused(&written, &[says]);
     }
 }

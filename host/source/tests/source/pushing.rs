@@ -2,16 +2,16 @@
 
 use hyper::StatusCode;
 
-use crate::fixture::{Fixture, component, sentence};
-use crate::registry::{Guard, Registry, Trouble};
+use crate::fixture::{Fixture, component, image_of, sentence};
+use opilio_test_registry::{Guard, Registry, Trouble};
 
 #[test]
 fn what_the_registry_has_is_not_sent_again() {
     let registry = Registry::open();
     let fixture = Fixture::new();
-    let first = fixture.push(&component("stories"), &registry.image("p:1"));
+    let first = fixture.push(&component("stories"), &image_of(&registry, "p:1"));
     registry.asked();
-    let again = fixture.push(&component("stories"), &registry.image("p:2"));
+    let again = fixture.push(&component("stories"), &image_of(&registry, "p:2"));
     assert_eq!(first.sha256, again.sha256);
     let sent = registry.requests();
     let uploads = sent.iter().filter(|asked| asked.contains("uploads"));
@@ -33,7 +33,7 @@ fn an_upload_that_is_sent_elsewhere_takes_no_credentials_with_it() {
         elsewhere.host()
     );
     registry.trouble(Trouble::UploadsAt(address));
-    fixture.push(&component("stories"), &registry.image("p:1"));
+    fixture.push(&component("stories"), &image_of(&registry, "p:1"));
     let asked = elsewhere.asked();
     assert_eq!(asked.len(), 2, "{asked:?}");
     for asked in asked {
@@ -49,7 +49,7 @@ fn an_upload_that_is_sent_elsewhere_takes_no_credentials_with_it() {
 fn what_is_no_component_is_not_pushed() {
     let registry = Registry::open();
     let fixture = Fixture::new();
-    let image = registry.image("p:1");
+    let image = image_of(&registry, "p:1");
     let refused = |name: &str, bytes: &[u8], says: &[&str]| {
         let path = fixture.file(name, bytes);
         let problem = fixture.sources.push(&path, &image, false).unwrap_err();
@@ -81,9 +81,9 @@ fn what_is_no_component_is_not_pushed() {
 fn a_push_needs_a_tag() {
     let registry = Registry::open();
     let fixture = Fixture::new();
-    let pushed = fixture.push(&component("stories"), &registry.image("p:1"));
+    let pushed = fixture.push(&component("stories"), &image_of(&registry, "p:1"));
     let hex = pushed.image.digest().unwrap();
-    let image = registry.image(&format!("p@{hex}"));
+    let image = image_of(&registry, &format!("p@{hex}"));
     let path = fixture.file("stories.wasm", &component("stories"));
     let problem = fixture.sources.push(&path, &image, false).unwrap_err();
     sentence(&problem, &["names no tag", "p:1.0"]);
@@ -96,7 +96,7 @@ fn a_registry_that_takes_nothing_is_told_with_its_words() {
     let path = fixture.file("stories.wasm", &component("stories"));
     let text = r#"{"errors":[{"code":"DENIED","message":"read only","detail":{}}]}"#;
     registry.trouble(Trouble::Upload(StatusCode::FORBIDDEN, text.to_owned()));
-    let image = registry.image("p:1");
+    let image = image_of(&registry, "p:1");
     let problem = fixture.sources.push(&path, &image, false).unwrap_err();
     sentence(&problem, &["is refused", "403", "DENIED read only"]);
     let text = "x".repeat(100_000);

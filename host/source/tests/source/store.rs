@@ -3,8 +3,8 @@
 use jiff::SignedDuration;
 use opilio_source::{Blobs, Prune, Sha256, Store};
 
-use crate::fixture::{Fixture, component, now, sentence};
-use crate::registry::Registry;
+use crate::fixture::{Fixture, component, image_of, now, sentence};
+use opilio_test_registry::Registry;
 
 /// Images of a store as text, by component.
 fn images(store: &Store) -> Vec<(Sha256, Vec<String>)> {
@@ -17,7 +17,7 @@ fn images(store: &Store) -> Vec<(Sha256, Vec<String>)> {
 fn a_store_says_what_it_has_and_who_names_it() {
     let registry = Registry::open();
     let fixture = Fixture::new();
-    let (one, two) = (registry.image("p:1"), registry.image("p:latest"));
+    let (one, two) = (image_of(&registry, "p:1"), image_of(&registry, "p:latest"));
     let pushed = fixture.push(&component("stories"), &one);
     fixture.push(&component("stories"), &two);
     fixture.resolve(&one.to_string()).unwrap();
@@ -34,7 +34,7 @@ fn a_store_says_what_it_has_and_who_names_it() {
 fn pruning_removes_what_nobody_names_and_nothing_else() {
     let registry = Registry::open();
     let fixture = Fixture::new();
-    let image = registry.image("p:latest");
+    let image = image_of(&registry, "p:latest");
     let one = fixture.push(&component("one"), &image);
     fixture.resolve(&image.to_string()).unwrap();
     let two = fixture.push(&component("two"), &image);
@@ -66,7 +66,7 @@ fn pruning_removes_what_nobody_names_and_nothing_else() {
 fn pruning_by_age_spares_what_is_used_and_what_jobs_began_with() {
     let registry = Registry::open();
     let fixture = Fixture::new();
-    let image = registry.image("p:1");
+    let image = image_of(&registry, "p:1");
     fixture.push(&component("one"), &image);
     let written = image.to_string();
     let reference = opilio_profile::Component::parse(&written, "".as_ref()).unwrap();
@@ -92,7 +92,7 @@ fn pruning_by_age_spares_what_is_used_and_what_jobs_began_with() {
 fn a_damaged_component_is_pulled_again() {
     let registry = Registry::open();
     let fixture = Fixture::new();
-    let image = registry.image("p:1");
+    let image = image_of(&registry, "p:1");
     let pushed = fixture.push(&component("stories"), &image);
     fixture.resolve(&image.to_string()).unwrap();
     let path = format!("store/components/{}.wasm", pushed.sha256);
@@ -107,7 +107,7 @@ fn a_damaged_component_is_pulled_again() {
 fn an_index_that_cannot_be_understood_is_told_and_left_alone() {
     let registry = Registry::open();
     let fixture = Fixture::new();
-    let image = registry.image("p:1");
+    let image = image_of(&registry, "p:1");
     fixture.push(&component("stories"), &image);
     let written = image.to_string();
     fixture.file("store/index.json", b"{\"format\": 1, \"ima");
@@ -126,11 +126,11 @@ fn many_who_pull_and_prune_at_once_lose_nothing() {
     let fixture = Fixture::new();
     let names: Vec<String> = (0..8).map(|index| format!("p:{index}")).collect();
     for name in &names {
-        fixture.push(&component(name), &registry.image(name));
+        fixture.push(&component(name), &image_of(&registry, name));
     }
     std::thread::scope(|scope| {
         for name in &names {
-            let (fixture, image) = (&fixture, registry.image(name).to_string());
+            let (fixture, image) = (&fixture, image_of(&registry, name).to_string());
             scope.spawn(move || {
                 let found = fixture.resolve(&image).unwrap();
                 assert_eq!(found.bytes, component(name));

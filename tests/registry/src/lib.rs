@@ -1,6 +1,8 @@
 //! A registry on loopback that keeps to the distribution protocol, save where a test tells it not to. It keeps what is
 //! pushed in memory, and remembers who asked for what with which authorization.
 
+#![allow(clippy::unwrap_used, reason = "tests are its only users")]
+
 use std::collections::HashMap;
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -9,21 +11,20 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 
+use bytes::Bytes;
 use data_encoding::BASE64;
 use http_body_util::BodyExt;
-use hyper::body::{Body, Bytes, Frame, Incoming};
+use hyper::body::{Body, Frame, Incoming};
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
-use opilio_profile::Image;
-use opilio_source::Sha256;
-
-use crate::fixture::image;
+use sha2::{Digest, Sha256};
 
 /// A registry. It goes away with this.
-pub(crate) struct Registry {
+pub struct Registry {
     state: Arc<State>,
-    _runtime: tokio::runtime::Runtime,
+    /// Its own: those who use it may or may not be in one.
+    runtime: Option<tokio::runtime::Runtime>,
 }
 
 struct State {
@@ -45,15 +46,18 @@ struct Kept {
 
 /// A request that was made.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Asked {
-    pub(crate) method: Method,
-    pub(crate) path: String,
-    pub(crate) authorization: Option<String>,
+pub struct Asked {
+    /// Its method.
+    pub method: Method,
+    /// Path and query.
+    pub path: String,
+    /// The header of that name.
+    pub authorization: Option<String>,
 }
 
 /// Who may come in.
 #[derive(Clone, Default)]
-pub(crate) enum Guard {
+pub enum Guard {
     /// Everybody.
     #[default]
     Open,
@@ -71,7 +75,7 @@ pub(crate) enum Guard {
 
 /// What goes wrong.
 #[derive(Clone, Debug)]
-pub(crate) enum Trouble {
+pub enum Trouble {
     /// Manifests are answered with this.
     Manifest(StatusCode, String),
     /// The manifest is another than its digest says.
@@ -125,15 +129,14 @@ impl Body for Pieces {
 
 impl Registry {
     /// A registry that everybody may read and write.
-    pub(crate) fn open() -> Self {
+    pub fn open() -> Self {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
             .enable_all()
             .build()
             .unwrap();
-        let listener = runtime
-            .block_on(tokio::net::TcpListener::bind("127.0.0.1:0"))
-            .unwrap();
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        listener.set_nonblocking(true).unwrap();
         let state = Arc::new(State {
             host: listener.local_addr().unwrap().to_string(),
             kept: Mutex::default(),
@@ -141,41 +144,44 @@ impl Registry {
         runtime.spawn(serve(listener, state.clone()));
         Self {
             state,
-            _runtime: runtime,
+            runtime: Some(runtime),
         }
     }
 
     /// One that lets in only some.
-    pub(crate) fn guarded(guard: Guard) -> Self {
+    pub fn guarded(guard: Guard) -> Self {
         let registry = Self::open();
         registry.guard(guard);
         registry
     }
 
-    pub(crate) fn guard(&self, guard: Guard) {
+    /// Lets in only some from now on.
+    pub fn guard(&self, guard: Guard) {
         self.state.kept.lock().unwrap().guard = guard;
     }
 
-    pub(crate) fn trouble(&self, trouble: Trouble) {
+    /// Goes wrong from now on.
+    pub fn trouble(&self, trouble: Trouble) {
         self.state.kept.lock().unwrap().trouble = Some(trouble);
     }
 
-    pub(crate) fn recover(&self) {
+    /// Goes wrong no more.
+    pub fn recover(&self) {
         self.state.kept.lock().unwrap().trouble = None;
     }
 
     /// `127.0.0.1:PORT`.
-    pub(crate) fn host(&self) -> &str {
+    pub fn host(&self) -> &str {
         &self.state.host
     }
 
-    /// The image of this name here, such as `plugins/stories:1.0`.
-    pub(crate) fn image(&self, name: &str) -> Image {
-        image(&format!("oci://{}/{name}", self.host()))
+    /// The image of this name here, such as `plugins/stories:1.0`, as a profile names it.
+    pub fn image(&self, name: &str) -> String {
+        format!("oci://{}/{name}", self.host())
     }
 
     /// Puts something there without a request.
-    pub(crate) fn put_manifest(&self, repository: &str, name: &str, manifest: &str) {
+    pub fn put_manifest(&self, repository: &str, name: &str, manifest: &str) {
         let mut kept = self.state.kept.lock().unwrap();
         let bytes = Bytes::from(manifest.to_owned());
         kept.manifests
@@ -183,12 +189,12 @@ impl Registry {
     }
 
     /// Everything that was asked since the last time.
-    pub(crate) fn asked(&self) -> Vec<Asked> {
+    pub fn asked(&self) -> Vec<Asked> {
         std::mem::take(&mut self.state.kept.lock().unwrap().asked)
     }
 
     /// The same, as `GET path` alone.
-    pub(crate) fn requests(&self) -> Vec<String> {
+    pub fn requests(&self) -> Vec<String> {
         self.asked()
             .into_iter()
             .map(|asked| format!("{} {}", asked.method, asked.path))
@@ -196,7 +202,16 @@ impl Registry {
     }
 }
 
-async fn serve(listener: tokio::net::TcpListener, state: Arc<State>) {
+impl Drop for Registry {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+async fn serve(listener: std::net::TcpListener, state: Arc<State>) {
+    let listener = tokio::net::TcpListener::from_std(listener).unwrap();
     while let Ok((stream, _)) = listener.accept().await {
         let state = state.clone();
         tokio::spawn(async move {
@@ -248,7 +263,7 @@ impl State {
             (Method::PUT, "manifests") => {
                 kept.manifests
                     .insert((repository.to_owned(), name.to_owned()), body.clone());
-                let digest = format!("sha256:{}", Sha256::of(&body));
+                let digest = digest_of(&body);
                 kept.manifests.insert((repository.to_owned(), digest), body);
                 whole(StatusCode::CREATED, "")
             }
@@ -274,7 +289,7 @@ impl State {
             }
             (Method::PUT, "blobs") => {
                 let digest = &query["digest"];
-                assert_eq!(*digest, format!("sha256:{}", Sha256::of(&body)));
+                assert_eq!(*digest, digest_of(&body));
                 kept.blobs.insert(digest.clone(), body);
                 whole(StatusCode::CREATED, "")
             }
@@ -295,7 +310,7 @@ impl Kept {
             let text = r#"{"errors":[{"code":"MANIFEST_UNKNOWN","message":"manifest unknown"}]}"#;
             return whole(StatusCode::NOT_FOUND, text);
         };
-        let digest = format!("sha256:{}", Sha256::of(manifest));
+        let digest = digest_of(manifest);
         let text = match &self.trouble {
             Some(Trouble::OtherManifest) => [manifest, b" ".as_slice()].concat(),
             _ => manifest.to_vec(),
@@ -402,6 +417,12 @@ impl Kept {
         let token = format!(r#"{{"token":"token-for-{action}","expires_in":60}}"#);
         whole(StatusCode::OK, token)
     }
+}
+
+/// As registries write it.
+fn digest_of(bytes: &[u8]) -> String {
+    let hex = data_encoding::HEXLOWER.encode(&Sha256::digest(bytes));
+    format!("sha256:{hex}")
 }
 
 /// Repository, kind and name of `/v2/REPOSITORY/KIND/NAME`.
