@@ -95,6 +95,11 @@ impl Candidates {
         self.0.list.iter()
     }
 
+    /// All of them.
+    pub(crate) fn as_slice(&self) -> &[Candidate] {
+        &self.0.list
+    }
+
     /// A line for each candidate, a line feed after each.
     pub(crate) fn column(&self, column: Column) -> &str {
         self.0.columns[column as usize].get_or_init(|| {

@@ -7,15 +7,13 @@ use sha2::{Digest, Sha256};
 use wasmtime::component::InstancePre;
 
 use crate::Description;
-use crate::bindings::exports::opilio::plugin::{
-    change_evaluator, digest_stripper, extractor, filter, observer, precedence, setup,
-    wait_evaluator,
-};
 use crate::cache::{Cache, Entry, Key, hex};
 use crate::call::{CallState, Callee, Occasion, Problem, call};
 use crate::configure::{self, ConfigureError, PluginConfig};
+use crate::contract::{self, Contract, Exported};
 use crate::describe::{self, Callable, DescriptionProblem};
 use crate::engine::Shared;
+use crate::exports::Exports;
 use crate::fault::Fault;
 use crate::limits::Limits;
 use crate::plugin::Plugin;
@@ -23,13 +21,6 @@ use crate::{snapshot, wasi};
 
 /// Largest component, in bytes. Python's, the largest in sight, have 18 MB.
 pub const COMPONENT_BYTES_MAX: usize = 64 << 20;
-
-/// The contract that this version speaks. Components made for any 0.2.x are understood: what a newer one lacks here
-/// shows as an import that is not given.
-const PACKAGE: &str = "opilio:plugin/";
-pub(crate) const CONTRACT: &str = "0.2.0";
-/// Interfaces that a plugin may import.
-const IMPORTS: [&str; 5] = ["counters", "documents", "log", "tables", "types"];
 
 /// Why a component cannot be loaded. Each is one sentence that begins with the component's origin.
 #[derive(Debug, thiserror::Error)]
@@ -76,18 +67,28 @@ pub enum LoadError {
         advice: String,
     },
     /// It imports or exports an interface of the contract with functions or types that this version does not have.
-    #[error("{origin} does not fit the plugin contract {CONTRACT}: {problem}")]
+    #[error("{origin} does not fit the plugin contract {contract}: {problem}")]
     Contract {
         /// The component.
         origin: String,
+        /// The version that it speaks.
+        contract: &'static str,
         /// What does not fit.
         problem: String,
     },
     /// A component, but no plugin.
-    #[error("{origin} is no plugin: it does not export {PACKAGE}setup@{CONTRACT}")]
+    #[error("{origin} is no plugin: it does not export {}", Contract::CURRENT.interface("setup"))]
     NoPlugin {
         /// The component.
         origin: String,
+    },
+    /// A plugin for a contract that this version does not speak.
+    #[error("{origin} cannot be used: {advice}")]
+    OtherContract {
+        /// The component.
+        origin: String,
+        /// Which it speaks, and which would serve.
+        advice: String,
     },
     /// What it says of itself cannot be true.
     #[error("{origin} {problem}")]
@@ -142,15 +143,11 @@ impl Component {
                 problem,
             })?;
         check_imports(&shared, &compiled, origin)?;
-        let program =
-            Program::new(&shared, &compiled).map_err(|error| does_not_fit(&error, origin))?;
-        let Some(program) = program else {
-            return Err(LoadError::NoPlugin {
-                origin: origin.to_owned(),
-            });
-        };
+        let contract = contract_of(&shared, &compiled, origin)?;
+        let program = Program::new(&shared, contract, &compiled)
+            .map_err(|error| does_not_fit(&error, contract, origin))?;
         let plugins = describe(&shared, &program, origin)?;
-        describe::check(&plugins, &program.kinds()).map_err(|problem| LoadError::Description {
+        describe::check(&plugins, &program.kinds).map_err(|problem| LoadError::Description {
             origin: origin.to_owned(),
             problem,
         })?;
@@ -292,14 +289,7 @@ fn check_imports(
     origin: &str,
 ) -> Result<(), LoadError> {
     for (import, _) in component.component_type().imports(&shared.engine) {
-        let given =
-            import
-                .strip_prefix(PACKAGE)
-                .is_some_and(|interface| match interface.split_once('@') {
-                    Some((name, version)) => IMPORTS.contains(&name) && is_compatible(version),
-                    None => false,
-                });
-        if !given && !wasi::offers(import) {
+        if !contract::gives(import) && !wasi::offers(import) {
             return Err(LoadError::Import {
                 origin: origin.to_owned(),
                 import: format!("`{import}`"),
@@ -310,52 +300,52 @@ fn check_imports(
     Ok(())
 }
 
-/// A function that an interface of the contract does not have is an import that is not given; all else is a misfit.
+/// The contract that a component speaks.
+fn contract_of(
+    shared: &Shared,
+    component: &wasmtime::component::Component,
+    origin: &str,
+) -> Result<Contract, LoadError> {
+    let exports = component.component_type();
+    let names = exports.exports(&shared.engine).map(|(name, _)| name);
+    match Contract::exported(names) {
+        Exported::Known(contract) => Ok(contract),
+        Exported::Other(version) => Err(LoadError::OtherContract {
+            origin: origin.to_owned(),
+            advice: contract::other_version(&version),
+        }),
+        Exported::None => Err(LoadError::NoPlugin {
+            origin: origin.to_owned(),
+        }),
+    }
+}
+
+/// A function or resource that an interface of the contract does not have is an import that is not given; all else is a
+/// misfit.
 /// The engine tells the two apart in words only: should these change, the second form still says everything.
-fn does_not_fit(error: &wasmtime::Error, origin: &str) -> LoadError {
+fn does_not_fit(error: &wasmtime::Error, contract: Contract, origin: &str) -> LoadError {
     let origin = origin.to_owned();
     let said: Vec<String> = error.chain().map(ToString::to_string).collect();
     let quoted = |text: &str| text.split('`').nth(1).map(str::to_owned);
-    if let [interface, function, cause] = said.as_slice()
-        && cause == "function implementation is missing"
-        && let (Some(interface), Some(function)) = (quoted(interface), quoted(function))
+    if let [interface, item, cause] = said.as_slice()
+        && cause.ends_with(" implementation is missing")
+        && let (Some(interface), Some(item)) = (quoted(interface), quoted(item))
     {
-        let import = format!("`{function}` of `{interface}`");
         return LoadError::Import {
             origin,
-            import,
-            advice: "a newer version of opilio may have it".to_owned(),
+            import: format!("`{item}` of `{interface}`"),
+            advice: contract::advice_for_item(&interface),
         };
     }
     LoadError::Contract {
         origin,
+        contract: contract.version(),
         problem: said.join(": "),
     }
 }
 
 fn advice_for(import: &str) -> String {
-    if let Some(advice) = wasi::advice(import) {
-        return advice;
-    }
-    let given =
-        format!("plugins may import documents, tables, log and counters of {PACKAGE}…@{CONTRACT}");
-    match import
-        .strip_prefix(PACKAGE)
-        .and_then(|interface| interface.split_once('@'))
-    {
-        Some((_, version)) if !is_compatible(version) => {
-            format!("it was made for contract {version}, this version of opilio speaks {CONTRACT}")
-        }
-        Some(_) => format!("{given}; a newer version of opilio may have it"),
-        None => given,
-    }
-}
-
-/// A contract of the same 0.2 line, whichever its last number.
-fn is_compatible(version: &str) -> bool {
-    version
-        .strip_prefix("0.2.")
-        .is_some_and(|patch| !patch.is_empty() && patch.bytes().all(|b| b.is_ascii_digit()))
+    wasi::advice(import).unwrap_or_else(|| contract::advice_for_interface(import))
 }
 
 /// `describe`, in an instance of its own.
@@ -369,16 +359,16 @@ fn describe(
         uri: "describe".into(),
     };
     let (answer, _) = call(shared, &program.instance, &occasion, |store, instance| {
-        if let Err(error) = program.check_types(store, &instance) {
+        if let Err(error) = program.exports.check_types(store, &instance) {
             return Ok(Err(format!("{error:#}")));
         }
-        let setup = program.setup.load(&mut *store, &instance)?;
-        Ok::<_, Problem>(Ok(setup.call_describe(store)?))
+        Ok::<_, Problem>(Ok(program.exports.describe(store, &instance)?))
     });
     match answer {
         Ok(Ok(plugins)) => Ok(plugins),
         Ok(Err(problem)) => Err(LoadError::Contract {
             origin: origin.to_owned(),
+            contract: program.exports.contract().version(),
             problem,
         }),
         Err(fault) => Err(LoadError::Describe {
@@ -392,90 +382,25 @@ fn describe(
 #[derive(Clone)]
 pub(crate) struct Program {
     pub(crate) instance: InstancePre<CallState>,
-    pub(crate) setup: setup::GuestIndices,
-    pub(crate) extractor: Option<extractor::GuestIndices>,
-    pub(crate) filter: Option<filter::GuestIndices>,
-    pub(crate) digest_stripper: Option<digest_stripper::GuestIndices>,
-    pub(crate) change_evaluator: Option<change_evaluator::GuestIndices>,
-    pub(crate) wait_evaluator: Option<wait_evaluator::GuestIndices>,
-    pub(crate) precedence: Option<precedence::GuestIndices>,
-    pub(crate) observer: Option<observer::GuestIndices>,
+    pub(crate) exports: Exports,
+    /// The kinds whose interfaces it exports.
+    pub(crate) kinds: BTreeSet<Callable>,
 }
 
 impl Program {
-    /// None for a component that does not export `setup`.
     pub(crate) fn new(
         shared: &Shared,
+        contract: Contract,
         component: &wasmtime::component::Component,
-    ) -> wasmtime::Result<Option<Self>> {
+    ) -> wasmtime::Result<Self> {
         let with_wasi = wasi::linker(&shared.linker, component)?;
         let linker = with_wasi.as_ref().unwrap_or(&shared.linker);
         let instance = linker.instantiate_pre(component)?;
-        let exports = |name: &str| {
-            component
-                .get_export_index(None, format!("{PACKAGE}{name}@{CONTRACT}"))
-                .is_some()
-        };
-        if !exports("setup") {
-            return Ok(None);
-        }
-        macro_rules! found {
-            ($kind:ident, $interface:ident) => {
-                exports(Callable::$kind.name())
-                    .then(|| $interface::GuestIndices::new(&instance))
-                    .transpose()?
-            };
-        }
-        Ok(Some(Self {
-            setup: setup::GuestIndices::new(&instance)?,
-            extractor: found!(Extractor, extractor),
-            filter: found!(Filter, filter),
-            digest_stripper: found!(DigestStripper, digest_stripper),
-            change_evaluator: found!(ChangeEvaluator, change_evaluator),
-            wait_evaluator: found!(WaitEvaluator, wait_evaluator),
-            precedence: found!(Precedence, precedence),
-            observer: found!(Observer, observer),
+        let exports = Exports::new(contract, &instance)?;
+        Ok(Self {
+            kinds: exports.kinds(),
+            exports,
             instance,
-        }))
-    }
-
-    /// The kinds whose interfaces it exports.
-    fn kinds(&self) -> BTreeSet<Callable> {
-        let has = |kind: &Callable| match kind {
-            Callable::Extractor => self.extractor.is_some(),
-            Callable::Filter => self.filter.is_some(),
-            Callable::DigestStripper => self.digest_stripper.is_some(),
-            Callable::ChangeEvaluator => self.change_evaluator.is_some(),
-            Callable::WaitEvaluator => self.wait_evaluator.is_some(),
-            Callable::Precedence => self.precedence.is_some(),
-            Callable::Observer => self.observer.is_some(),
-        };
-        Callable::ALL.into_iter().filter(has).collect()
-    }
-
-    /// Whether the exports have the contract's types.
-    fn check_types(
-        &self,
-        store: &mut wasmtime::Store<CallState>,
-        instance: &wasmtime::component::Instance,
-    ) -> wasmtime::Result<()> {
-        self.setup.load(&mut *store, instance)?;
-        macro_rules! check {
-            ($($interface:ident),+) => {
-                $(if let Some(indices) = &self.$interface {
-                    indices.load(&mut *store, instance)?;
-                })+
-            };
-        }
-        check!(
-            extractor,
-            filter,
-            digest_stripper,
-            change_evaluator,
-            wait_evaluator,
-            precedence,
-            observer
-        );
-        Ok(())
+        })
     }
 }

@@ -154,12 +154,8 @@ pub(crate) fn snapshotted(
             }
         },
     };
-    let Some(program) = Program::new(shared, &compiled).map_err(engine_problem)? else {
-        return Err(ConfigureError::Engine {
-            plugin: name,
-            problem: "the snapshot lost its exports".to_owned(),
-        });
-    };
+    let contract = component.program.exports.contract();
+    let program = Program::new(shared, contract, &compiled).map_err(engine_problem)?;
     Ok(Plugin::new(
         component,
         configuration,
@@ -282,8 +278,10 @@ fn try_configure<R>(
         &program.instance,
         &occasion,
         |store, instance| {
-            let setup = program.setup.load(&mut *store, &instance)?;
-            let configured = setup.call_configure(&mut *store, name, &configuration.settings)?;
+            let settings = &configuration.settings;
+            let configured = program
+                .exports
+                .configure(store, &instance, name, settings)?;
             Ok::<_, Problem>(configured.map(|()| then(store, instance)))
         },
     );

@@ -12,11 +12,12 @@ use crate::answers::{
 };
 use crate::call::{CallState, Occasion, Problem, call};
 use crate::candidates::Candidates;
-use crate::component::{CONTRACT, Loaded, Program};
+use crate::component::{Loaded, Program};
 use crate::configure::Configuration;
 use crate::describe::Callable;
 use crate::document::Document;
 use crate::engine::Shared;
+use crate::exports::{Exports, NotExported};
 use crate::fault::{Fault, FaultKind};
 use crate::handles::Matcher;
 use crate::permits::Permits;
@@ -157,7 +158,7 @@ impl Plugin {
 
     /// The version of the contract that its component was made for.
     pub fn contract(&self) -> &str {
-        CONTRACT
+        self.0.program.exports.contract().version()
     }
 
     /// Its settings as JSON, keys sorted.
@@ -215,12 +216,9 @@ impl Plugin {
         let Some(uri) = documents.first().map(|document| Arc::from(document.uri())) else {
             return Ok(Vec::new());
         };
-        let Some(indices) = &self.0.program.extractor else {
-            return Err(self.no_such_kind(Callable::Extractor, uri));
-        };
+        self.check_has(Callable::Extractor, &uri)?;
         let limits = self.limits();
-        let extractions = self.call(uri, |store, instance| {
-            let guest = indices.load(&mut *store, &instance)?;
+        let extractions = self.call(uri, |exports, store, instance| {
             let handles = documents
                 .iter()
                 .map(|document| {
@@ -231,7 +229,7 @@ impl Plugin {
                         .map_err(wasmtime::Error::from)?)
                 })
                 .collect::<Result<Vec<Resource<Document>>, Problem>>()?;
-            let answers = guest.call_extract(store, &handles)?;
+            let answers = exports.extract(store, &instance, &handles)?;
             check_aligned(answers.len(), documents.len())?;
             answers
                 .into_iter()
@@ -258,13 +256,9 @@ impl Plugin {
         let Some(uri) = occasion_of(candidates) else {
             return Ok(Vec::new());
         };
-        let Some(indices) = &self.0.program.filter else {
-            return Err(self.no_such_kind(Callable::Filter, uri));
-        };
-        let rulings = self.call(uri, |store, instance| {
-            let guest = indices.load(&mut *store, &instance)?;
-            let lent = lend(store, candidates.clone())?;
-            let rulings = guest.call_judge_candidates(store, &stage, lent)?;
+        self.check_has(Callable::Filter, &uri)?;
+        let rulings = self.call(uri, |exports, store, instance| {
+            let rulings = exports.judge_candidates(store, &instance, &stage, candidates)?;
             check_aligned(rulings.len(), candidates.len())?;
             rulings
                 .into_iter()
@@ -287,13 +281,9 @@ impl Plugin {
         visit: &Visit,
     ) -> Result<Ruling, Fault> {
         let uri = Arc::from(document.uri());
-        let Some(indices) = &self.0.program.filter else {
-            return Err(self.no_such_kind(Callable::Filter, uri));
-        };
-        let ruling = self.call(uri, |store, instance| {
-            let guest = indices.load(&mut *store, &instance)?;
-            let (document, visit) = (lend(store, document.clone())?, lend(store, visit.clone())?);
-            let ruling = guest.call_judge_document(store, &stage, document, visit)?;
+        self.check_has(Callable::Filter, &uri)?;
+        let ruling = self.call(uri, |exports, store, instance| {
+            let ruling = exports.judge_document(store, &instance, &stage, document, visit)?;
             fitting(ruling, &stage)
         })?;
         self.note(|statistics| statistics.output(verdict_name(&ruling.verdict), 1));
@@ -304,14 +294,10 @@ impl Plugin {
     /// joined. The inner error is the plugin's own: it can say nothing of this document.
     pub fn strip(&self, document: &Document) -> Result<Result<Vec<Span>, StripProblem>, Fault> {
         let uri = Arc::from(document.uri());
-        let Some(indices) = &self.0.program.digest_stripper else {
-            return Err(self.no_such_kind(Callable::DigestStripper, uri));
-        };
+        self.check_has(Callable::DigestStripper, &uri)?;
         let length = document.content().len() as u64;
-        let stripped = self.call(uri, |store, instance| {
-            let guest = indices.load(&mut *store, &instance)?;
-            let document = lend(store, document.clone())?;
-            match guest.call_strip(store, document)? {
+        let stripped = self.call(uri, |exports, store, instance| {
+            match exports.strip(store, &instance, document)? {
                 Ok(spans) => joined(spans, length).map(Ok),
                 Err(problem) => Ok(Err(problem)),
             }
@@ -332,16 +318,10 @@ impl Plugin {
         last: Option<&[u8]>,
     ) -> Result<Comparison, Fault> {
         let uri = Arc::from(document.uri());
-        let Some(indices) = &self.0.program.change_evaluator else {
-            return Err(self.no_such_kind(Callable::ChangeEvaluator, uri));
-        };
-        let comparison = self.call(uri, |store, instance| {
-            let guest = indices.load(&mut *store, &instance)?;
-            let (document, visit) = (lend(store, document.clone())?, lend(store, visit.clone())?);
-            kept_small(
-                guest.call_compare(store, document, visit, last)?,
-                self.limits(),
-            )
+        self.check_has(Callable::ChangeEvaluator, &uri)?;
+        let comparison = self.call(uri, |exports, store, instance| {
+            let comparison = exports.compare(store, &instance, document, visit, last)?;
+            kept_small(comparison, self.limits())
         })?;
         let what = match comparison.difference {
             Some(Difference::Changed) => "changed",
@@ -355,13 +335,9 @@ impl Plugin {
     /// How long to wait before the next visit; none leaves that to the next evaluator.
     pub fn evaluate(&self, visit: &Visit) -> Result<Option<Wait>, Fault> {
         let uri = Arc::from(visit.candidate.uri.as_str());
-        let Some(indices) = &self.0.program.wait_evaluator else {
-            return Err(self.no_such_kind(Callable::WaitEvaluator, uri));
-        };
-        let wait = self.call(uri, |store, instance| {
-            let guest = indices.load(&mut *store, &instance)?;
-            let visit = lend(store, visit.clone())?;
-            Ok(guest.call_evaluate(store, visit)?)
+        self.check_has(Callable::WaitEvaluator, &uri)?;
+        let wait = self.call(uri, |exports, store, instance| {
+            Ok(exports.evaluate(store, &instance, visit)?)
         })?;
         self.note(|statistics| statistics.output(wait.map_or(PASS, |_| "waits"), 1));
         Ok(wait.map(|wait| {
@@ -385,17 +361,9 @@ impl Plugin {
         let Some(uri) = occasion_of(candidates) else {
             return Ok(Vec::new());
         };
-        let Some(indices) = &self.0.program.precedence else {
-            return Err(self.no_such_kind(Callable::Precedence, uri));
-        };
-        let ranks = self.call(uri, |store, instance| {
-            let guest = indices.load(&mut *store, &instance)?;
-            let lent = lend(store, candidates.clone())?;
-            let document = match document {
-                Some(document) => Some(lend(store, document.clone())?),
-                None => None,
-            };
-            let ranks = guest.call_rank_candidates(store, lent, document)?;
+        self.check_has(Callable::Precedence, &uri)?;
+        let ranks = self.call(uri, |exports, store, instance| {
+            let ranks = exports.rank_candidates(store, &instance, candidates, document)?;
             check_aligned(ranks.len(), candidates.len())?;
             ranks
                 .into_iter()
@@ -413,13 +381,9 @@ impl Plugin {
     /// The precedence of a queue, 1 being the highest; none leaves that to the next plugin.
     pub fn rank_queue(&self, queue: &Queue) -> Result<Option<u8>, Fault> {
         let about = Arc::from(queue.name.as_str());
-        let Some(indices) = &self.0.program.precedence else {
-            return Err(self.no_such_kind(Callable::Precedence, about));
-        };
-        let rank = self.call(about, |store, instance| {
-            let guest = indices.load(&mut *store, &instance)?;
-            let queue = lend(store, queue.clone())?;
-            ranked(guest.call_rank_queue(store, queue)?)
+        self.check_has(Callable::Precedence, &about)?;
+        let rank = self.call(about, |exports, store, instance| {
+            ranked(exports.rank_queue(store, &instance, queue)?)
         })?;
         self.note(|statistics| statistics.output(rank.map_or(PASS, |_| "ranks"), 1));
         Ok(rank)
@@ -434,12 +398,12 @@ impl Plugin {
                 lines: Vec::new(),
             });
         };
-        let Some(indices) = &self.0.program.observer else {
-            return Err(self.no_such_kind(Callable::Observer, about));
-        };
-        let observation = self.call(about, |store, instance| {
-            let guest = indices.load(&mut *store, &instance)?;
-            observed(guest.call_observe(store, memory, events)?, self.limits())
+        self.check_has(Callable::Observer, &about)?;
+        let observation = self.call(about, |exports, store, instance| {
+            observed(
+                exports.observe(store, &instance, memory, events)?,
+                self.limits(),
+            )
         })?;
         self.note(|statistics| statistics.output("lines", observation.lines.len()));
         Ok(observation)
@@ -448,13 +412,10 @@ impl Plugin {
     /// Reports on what has been observed so far.
     pub fn report(&self, memory: &[u8], now: Timestamp) -> Result<Vec<Report>, Fault> {
         let about = Arc::from("report");
-        let Some(indices) = &self.0.program.observer else {
-            return Err(self.no_such_kind(Callable::Observer, about));
-        };
-        let reports = self.call(about, |store, instance| {
-            let guest = indices.load(&mut *store, &instance)?;
+        self.check_has(Callable::Observer, &about)?;
+        let reports = self.call(about, |exports, store, instance| {
             reported(
-                guest.call_report(store, memory, instant(now))?,
+                exports.report(store, &instance, memory, instant(now))?,
                 self.limits(),
             )
         })?;
@@ -465,7 +426,7 @@ impl Plugin {
     fn call<R>(
         &self,
         uri: Arc<str>,
-        work: impl FnOnce(&mut Store<CallState>, Instance) -> Result<R, Problem>,
+        work: impl FnOnce(&Exports, &mut Store<CallState>, Instance) -> Result<R, Problem>,
     ) -> Result<R, Fault> {
         let Ready {
             shared,
@@ -483,7 +444,7 @@ impl Plugin {
                 self.configure(store, instance)?;
             }
             store.data_mut().wasi.begin_call();
-            work(store, instance)
+            work(&program.exports, store, instance)
         });
         self.note(|statistics| {
             if let Err(fault) = &answer {
@@ -511,8 +472,8 @@ impl Plugin {
     }
 
     fn configure(&self, store: &mut Store<CallState>, instance: Instance) -> Result<(), Problem> {
-        let setup = self.0.program.setup.load(&mut *store, &instance)?;
-        match setup.call_configure(store, self.name(), self.settings())? {
+        let exports = &self.0.program.exports;
+        match exports.configure(store, &instance, self.name(), self.settings())? {
             Ok(()) => Ok(()),
             Err(faults) => {
                 let first = faults
@@ -526,16 +487,19 @@ impl Plugin {
         }
     }
 
-    /// The caller's mistake rather than the plugin's, so it is not counted.
-    fn no_such_kind(&self, kind: Callable, uri: Arc<str>) -> Fault {
-        Fault {
+    /// Asking for a kind that it has not is the caller's mistake rather than the plugin's, so it is not counted.
+    fn check_has(&self, kind: Callable, uri: &Arc<str>) -> Result<(), Fault> {
+        if self.0.program.kinds.contains(&kind) {
+            return Ok(());
+        }
+        Err(Fault {
             plugin: self.0.configuration.callee.name.clone(),
-            uri,
+            uri: uri.clone(),
             kind: FaultKind::Nonsense,
-            message: format!("its component does not export {}", kind.name()),
+            message: NotExported(kind).to_string(),
             backtrace: Vec::new(),
             log: Vec::new(),
-        }
+        })
     }
 }
 
@@ -554,14 +518,4 @@ fn verdict_name(verdict: &Verdict) -> &'static str {
         Verdict::Retry(_) => "retry",
         Verdict::Other(_) => "other",
     }
-}
-
-/// A borrowed handle of a value that the store owns until the call is over.
-fn lend<T: Send + 'static>(store: &mut Store<CallState>, value: T) -> Result<Resource<T>, Problem> {
-    let owned = store
-        .data_mut()
-        .table
-        .push(value)
-        .map_err(wasmtime::Error::from)?;
-    Ok(Resource::new_borrow(owned.rep()))
 }

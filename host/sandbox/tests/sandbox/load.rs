@@ -100,15 +100,15 @@ fn a_component_that_is_too_large_is_refused_unread() {
 #[test]
 fn an_interface_of_a_later_contract_is_refused_by_name() {
     let guest = Guest {
-        world: "with-tables",
-        imports: r#"(import "opilio:plugin/tables@0.2.0" "count" (func $count (result i64)))"#,
+        world: "with-clock",
+        imports: r#"(import "opilio:plugin/clock@0.2.0" "count" (func $count (result i64)))"#,
         ..Guest::filter("(drop (call $count)) (i32.const 0)")
     };
-    let tables = "package opilio:plugin@0.2.0;
-        interface tables { count: func() -> u64; }
-        world with-tables { include filter-plugin; import tables; }";
-    let component = guest.build_with_contract(str::to_owned, tables);
-    check_refused(&component, "`opilio:plugin/tables@0.2.0`");
+    let clock = "package opilio:plugin@0.2.0;
+        interface clock { count: func() -> u64; }
+        world with-clock { include filter-plugin; import clock; }";
+    let component = guest.build_with_contract(str::to_owned, clock);
+    check_refused(&component, "`opilio:plugin/clock@0.2.0`");
     check_refused(&component, "a newer version of opilio may have it");
 }
 
@@ -131,7 +131,33 @@ fn a_plugin_for_another_contract_is_refused_with_both_versions() {
         .build_with_contract(|file| file.replace("@0.2.0", "@0.3.0"), "");
     check_refused(
         &component,
-        "made for contract 0.3.0, this version of opilio speaks 0.2.0",
+        "made for contract 0.3.0, this version of opilio speaks 0.2.0 and 0.1.0",
+    );
+    check_refused(
+        &wat::parse_str(
+            r#"(component (instance $nothing) (export "opilio:plugin/setup@0.3.0" (instance $nothing)))"#,
+        )
+        .unwrap(),
+        "made for contract 0.3.0, this version of opilio speaks 0.2.0 and 0.1.0",
+    );
+}
+
+#[test]
+fn what_came_with_a_later_contract_is_refused_with_the_version_to_build_for() {
+    let as_0_1 = |file: &str| file.replace("@0.2.0", "@0.1.0");
+    check_refused(
+        &Guest::filter("(i32.const 0)").build_with_contract(as_0_1, ""),
+        "asks for `candidates` of `opilio:plugin/documents@0.1.0`, which plugins are not given: \
+         contract 0.1.0 never had it, build for 0.2.0",
+    );
+    let guest = Guest {
+        imports: r#"(import "opilio:plugin/tables@0.2.0" "kind-of" (func $kind-of (param i32 i32 i32)))"#,
+        ..Guest::filter("(call $kind-of (i32.const 0) (i32.const 0) (i32.const 0)) (i32.const 0)")
+    };
+    check_refused(
+        &guest.build_with_contract(as_0_1, ""),
+        "asks for `opilio:plugin/tables@0.1.0`, which plugins are not given: \
+         contract 0.1.0 never had it, build for 0.2.0",
     );
 }
 

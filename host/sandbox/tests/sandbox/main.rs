@@ -7,6 +7,7 @@ mod builtin;
 mod cache;
 mod cases;
 mod configure;
+mod contract;
 mod faults;
 mod guest;
 mod hostile;

@@ -1,0 +1,213 @@
+//! The versions of the contract that are spoken here, and what is said to those who ask for another, or for more.
+
+/// The package of the contract.
+const PACKAGE: &str = "opilio:plugin/";
+
+/// A version of the contract. Components made for any patch of it are understood: what a newer patch has and this does
+/// not shows as an import that is not given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Contract {
+    V0_1,
+    V0_2,
+}
+
+impl Contract {
+    /// Today's, which `wit/` holds.
+    pub(crate) const CURRENT: Self = Self::V0_2;
+    const ALL: [Self; 2] = [Self::V0_2, Self::V0_1];
+
+    pub(crate) fn version(self) -> &'static str {
+        match self {
+            Self::V0_1 => "0.1.0",
+            Self::V0_2 => "0.2.0",
+        }
+    }
+
+    /// The full name of an interface of this version.
+    pub(crate) fn interface(self, name: &str) -> String {
+        format!("{PACKAGE}{name}@{}", self.version())
+    }
+
+    /// Interfaces that a plugin may import.
+    fn imports(self) -> &'static [&'static str] {
+        match self {
+            Self::V0_1 => &["documents", "log", "counters", "types"],
+            Self::V0_2 => &["documents", "tables", "log", "counters", "types"],
+        }
+    }
+
+    /// The one that a version written out belongs to.
+    fn of(version: &str) -> Option<Self> {
+        let (track, patch) = version.rsplit_once('.')?;
+        let is_patch = !patch.is_empty() && patch.bytes().all(|b| b.is_ascii_digit());
+        Self::ALL
+            .into_iter()
+            .find(|contract| contract.version().rsplit_once('.').map(|(own, _)| own) == Some(track))
+            .filter(|_| is_patch)
+    }
+
+    /// The one whose `setup` a component exports, given the names of all its exports.
+    pub(crate) fn exported<'a>(exports: impl Iterator<Item = &'a str>) -> Exported {
+        let mut other = None;
+        for export in exports {
+            if let Some(("setup", version)) = parse(export) {
+                match Self::of(version) {
+                    Some(contract) => return Exported::Known(contract),
+                    None => other = Some(version.to_owned()),
+                }
+            }
+        }
+        other.map_or(Exported::None, Exported::Other)
+    }
+}
+
+/// What a component exports of `setup`.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Exported {
+    Known(Contract),
+    /// That of a version which is not spoken here.
+    Other(String),
+    None,
+}
+
+/// Name and version of an interface of the contract.
+fn parse(name: &str) -> Option<(&str, &str)> {
+    name.strip_prefix(PACKAGE)?.split_once('@')
+}
+
+/// Plugins are given this import, as far as its name goes.
+pub(crate) fn gives(import: &str) -> bool {
+    parse(import).is_some_and(|(name, version)| {
+        Contract::of(version).is_some_and(|contract| contract.imports().contains(&name))
+    })
+}
+
+/// What would serve instead of an interface that plugins are not given.
+pub(crate) fn advice_for_interface(import: &str) -> String {
+    let current = Contract::CURRENT;
+    let imports = current.imports().iter().copied();
+    // Everybody is given the types, and nobody asks for them.
+    let useful: Vec<&str> = imports.filter(|name| *name != "types").collect();
+    let given = format!(
+        "plugins may import {} of {PACKAGE}…@{}",
+        listed(&useful),
+        current.version()
+    );
+    let Some((name, version)) = parse(import) else {
+        return given;
+    };
+    match Contract::of(version) {
+        None => other_version(version),
+        Some(contract) if contract != current && current.imports().contains(&name) => format!(
+            "contract {} never had it, build for {}",
+            contract.version(),
+            current.version()
+        ),
+        Some(_) => format!("{given}; a newer version of opilio may have it"),
+    }
+}
+
+/// What would serve instead of a function or resource that an interface does not have.
+pub(crate) fn advice_for_item(interface: &str) -> String {
+    let version = parse(interface).map_or("", |(_, version)| version);
+    match Contract::of(version) {
+        Some(contract) if contract != Contract::CURRENT => format!(
+            "contract {} never had it, build for {}",
+            contract.version(),
+            Contract::CURRENT.version()
+        ),
+        _ => "a newer version of opilio may have it".to_owned(),
+    }
+}
+
+/// What is said of a version that is not spoken.
+pub(crate) fn other_version(version: &str) -> String {
+    let spoken: Vec<&str> = Contract::ALL.map(Contract::version).into();
+    format!(
+        "it was made for contract {version}, this version of opilio speaks {}",
+        listed(&spoken)
+    )
+}
+
+fn listed(names: &[&str]) -> String {
+    match names.split_last() {
+        Some((last, [])) => (*last).to_owned(),
+        Some((last, rest)) => format!("{} and {last}", rest.join(", ")),
+        None => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_version_belongs_to_its_track() {
+        for (version, expected) in [
+            ("0.1.0", Some(Contract::V0_1)),
+            ("0.1.12", Some(Contract::V0_1)),
+            ("0.2.7", Some(Contract::V0_2)),
+            ("0.3.0", None),
+            ("1.2.0", None),
+            ("0.2", None),
+            ("0.2.", None),
+            ("0.2.x", None),
+            ("0.2.0-draft", None),
+            ("", None),
+        ] {
+            assert_eq!(Contract::of(version), expected, "{version}");
+        }
+    }
+
+    #[test]
+    fn a_component_speaks_the_contract_whose_setup_it_exports() {
+        #[track_caller]
+        fn check(exports: &[&str], expected: Exported) {
+            assert_eq!(Contract::exported(exports.iter().copied()), expected);
+        }
+        check(
+            &["opilio:plugin/filter@0.1.0", "opilio:plugin/setup@0.1.3"],
+            Exported::Known(Contract::V0_1),
+        );
+        check(
+            &["opilio:plugin/setup@0.3.0", "opilio:plugin/setup@0.2.0"],
+            Exported::Known(Contract::V0_2),
+        );
+        check(
+            &["opilio:plugin/setup@0.3.0"],
+            Exported::Other("0.3.0".to_owned()),
+        );
+        check(&["opilio:plugin/filter@0.2.0"], Exported::None);
+    }
+
+    #[test]
+    fn what_is_refused_is_told_what_would_serve() {
+        #[track_caller]
+        fn check(import: &str, advice: &str) {
+            assert!(!gives(import), "{import}");
+            assert_eq!(advice_for_interface(import), advice);
+        }
+        let given =
+            "plugins may import documents, tables, log and counters of opilio:plugin/…@0.2.0";
+        check("example:things/clock", given);
+        check(
+            "opilio:plugin/clock@0.2.0",
+            &format!("{given}; a newer version of opilio may have it"),
+        );
+        check(
+            "opilio:plugin/clock@0.1.0",
+            &format!("{given}; a newer version of opilio may have it"),
+        );
+        check(
+            "opilio:plugin/tables@0.1.0",
+            "contract 0.1.0 never had it, build for 0.2.0",
+        );
+        check(
+            "opilio:plugin/log@0.3.0",
+            "it was made for contract 0.3.0, this version of opilio speaks 0.2.0 and 0.1.0",
+        );
+        for interface in ["log@0.1.0", "log@0.2.9", "tables@0.2.0"] {
+            assert!(gives(&format!("{PACKAGE}{interface}")), "{interface}");
+        }
+    }
+}
