@@ -33,6 +33,12 @@ enum JobCommand {
     Checkpoint(CheckpointArgs),
     /// Make a new job of a checkpoint; `opilio crawl` goes on with it.
     Restore(RestoreArgs),
+    /// Show what each plugin has done: calls, faults, times, answers.
+    Plugins(Asked),
+    /// Print what observers report on what has been crawled so far.
+    Observe(ObserveArgs),
+    /// Show the lists that plugins look things up in: rows, file, when it was read.
+    Tables(TablesArgs),
     /// Print the job's log: what operators did, and when the crawl began, paused and ended.
     Log(LogArgs),
 }
@@ -71,6 +77,24 @@ struct RestoreArgs {
 }
 
 #[derive(Debug, Args)]
+struct ObserveArgs {
+    #[command(flatten)]
+    asked: Asked,
+    /// One observer, as the profile calls it [default: all].
+    #[arg(value_name = "NAME")]
+    observer: Option<String>,
+}
+
+#[derive(Debug, Args)]
+struct TablesArgs {
+    #[command(flatten)]
+    asked: Asked,
+    /// Read their files again first, changed or not.
+    #[arg(long)]
+    reload: bool,
+}
+
+#[derive(Debug, Args)]
 struct LogArgs {
     /// The job's directory.
     #[arg(value_name = "JOB")]
@@ -87,6 +111,15 @@ pub(crate) fn run(args: JobArgs) -> Result<u8> {
         JobCommand::Checkpoint(args) => {
             let to = args.to.as_deref().map(std::path::absolute).transpose()?;
             ask(&args.asked, Command::Checkpoint { to })
+        }
+        JobCommand::Plugins(asked) => ask(&asked, Command::Plugins),
+        JobCommand::Observe(args) => {
+            let observer = args.observer;
+            ask(&args.asked, Command::Observe { observer })
+        }
+        JobCommand::Tables(args) => {
+            let reload = args.reload;
+            ask(&args.asked, Command::Tables { reload })
         }
         JobCommand::Restore(args) => restore(&args),
         JobCommand::Log(args) => log(&args),

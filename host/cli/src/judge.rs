@@ -66,7 +66,7 @@ pub(crate) fn judge(summary: &Summary, web: &Web) -> Result<Judgement> {
         }
     }
     for plugin in &summary.plugins {
-        let faults = plugin.statistics.faults_all();
+        let faults = plugin.faults_all();
         if faults > 0 {
             judgement
                 .faults

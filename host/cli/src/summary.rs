@@ -1,7 +1,7 @@
 //! The last words of a crawl.
 
 use indicatif::{HumanBytes, HumanDuration};
-use opilio_crawl::{End, PluginReport, Repaired, Summary};
+use opilio_crawl::{End, Repaired, Summary, plugin_table};
 use serde_json::json;
 
 use crate::live::NAME_WIDTH;
@@ -80,70 +80,25 @@ fn text(summary: &Summary, sequel: Sequel) -> String {
     text.chain(plugins(summary)).collect()
 }
 
-/// A table of the plugins that were called.
+/// A table of the plugins that were called, as far to the right as the values above it.
 fn plugins(summary: &Summary) -> Vec<String> {
-    let called: Vec<_> = summary
-        .plugins
-        .iter()
-        .filter(|plugin| plugin.statistics.calls > 0)
-        .collect();
-    let width = called
-        .iter()
-        .map(|plugin| plugin.name.chars().count())
-        .max()
-        .unwrap_or(0)
-        .max("plugin".len());
-    let line = |plugin: &PluginReport| {
-        let statistics = &plugin.statistics;
-        let per_call = statistics.times.total().as_secs_f64() * 1e6 / statistics.calls as f64;
-        let mut faults: Vec<String> = statistics
-            .faults
-            .iter()
-            .filter(|(_, n)| **n > 0)
-            .map(|(kind, n)| format!("{n} {kind}"))
-            .collect();
-        if faults.is_empty() {
-            faults.push("-".to_owned());
-        }
-        let (name, calls) = (&plugin.name, statistics.calls);
-        format!(
-            "{:NAME_WIDTH$}  {name:<width$} {calls:>9} {per_call:>9.0} µs  {}\n",
-            "",
-            faults.join(", ")
-        )
-    };
-    let names = (!called.is_empty()).then(|| {
-        format!(
-            "{:>NAME_WIDTH$}  {:<width$} {:>9} {:>12}  faults\n",
-            "plugins", "", "calls", "a call"
-        )
-    });
-    names
-        .into_iter()
-        .chain(called.into_iter().map(line))
+    let table = plugin_table(&summary.plugins);
+    let lines = table.lines().enumerate();
+    lines
+        .map(|(place, line)| {
+            let name = if place == 0 { "plugins" } else { "" };
+            format!("{name:>NAME_WIDTH$}  {line}\n")
+        })
         .collect()
 }
 
 fn as_json(summary: &Summary) -> serde_json::Value {
-    let plugins: Vec<_> = summary
-        .plugins
-        .iter()
-        .map(|plugin| {
-            json!({
-                "name": plugin.name,
-                "version": plugin.version,
-                "calls": plugin.statistics.calls,
-                "seconds": plugin.statistics.times.total().as_secs_f64(),
-                "faults": plugin.statistics.faults,
-            })
-        })
-        .collect();
     json!({
         "end": summary.end.to_string(),
         "progress": live::as_json(&summary.progress),
         "warcs": summary.warcs,
         "job": summary.job,
-        "plugins": plugins,
+        "plugins": summary.plugins,
     })
 }
 

@@ -8,6 +8,7 @@ mod exchange;
 mod preconditions;
 mod settlement;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,10 +17,12 @@ use jiff::Timestamp;
 use opilio_archive::Location;
 use opilio_fetch::Exchange;
 use opilio_fetch::ResponseHead;
-use opilio_frontier::{Disposition, Issue, Outcome, Scheduled, Transfer, WarcLocation};
+use opilio_frontier::{
+    ContentState, Disposition, Issue, Outcome, Place, Scheduled, Transfer, UriRecord, WarcLocation,
+};
 use opilio_profile::Settings;
-use opilio_sandbox::{Document, Notes};
-use opilio_uri::Hop;
+use opilio_sandbox::{Document, Finished, NamedValue};
+use opilio_uri::{Hop, Uri};
 
 use crate::context::{Context, Halt};
 use crate::control::Flight;
@@ -27,6 +30,7 @@ use crate::crawl_log::LogLine;
 use crate::found;
 use crate::records;
 use crate::stacks::Stacks;
+use crate::standing::{self, Memory};
 
 use self::preconditions::Precondition;
 
@@ -62,6 +66,11 @@ struct Entry {
     fetch: Option<(Timestamp, Duration)>,
     digest: Option<String>,
     annotations: Vec<String>,
+    /// What observers are told besides.
+    state: ContentState,
+    notes: BTreeMap<String, String>,
+    /// What plugins have ranked its outlinks, in order.
+    ranks: Vec<Option<u8>>,
 }
 
 /// One issued URI on its way.
@@ -108,38 +117,49 @@ impl<'a> Chain<'a> {
             (None, "http" | "https") => self.visit().await?,
             (None, scheme) => Turn::failed(status::UNFETCHABLE, format!("scheme:{scheme}")),
         };
-        self.conclude(worker, turn)
+        self.conclude(worker, turn).await
     }
 
-    fn conclude(&self, worker: usize, turn: Turn) -> Result<(), Halt> {
-        let Turn { outcome, entry } = turn;
+    async fn conclude(&self, worker: usize, turn: Turn) -> Result<(), Halt> {
+        let Turn {
+            outcome,
+            mut entry,
+        } = turn;
         let retried = matches!(outcome, Outcome::Retry { .. });
         let deferred = matches!(outcome, Outcome::Deferred { .. });
         let succeeded = matches!(outcome, Outcome::Succeeded(_));
+        let (state, notes) = (entry.state, std::mem::take(&mut entry.notes));
+        let ranks = std::mem::take(&mut entry.ranks);
         let mut line = self.line(worker, entry);
         if succeeded {
             // Before the frontier knows: a crash in between writes the line twice rather than never.
             self.context.logs.crawl(&line)?;
         }
-        let outlinks = match &outcome {
-            Outcome::Succeeded(success) => success
-                .outlinks
-                .iter()
-                .map(|link| link.uri.clone())
-                .collect(),
+        let outlinks: Vec<(Uri, String)> = match &outcome {
+            Outcome::Succeeded(success) => {
+                let links = success.outlinks.iter();
+                let links = links.map(|link| (link.uri.clone(), link.queue.clone()));
+                links.collect()
+            }
             _ => Vec::new(),
         };
         let finished =
             self.context
                 .frontier()
                 .finished(self.issue.ticket, outcome, Timestamp::now())?;
-        for (uri, scheduled) in outlinks.iter().zip(&finished.scheduled) {
+        for ((link, _), scheduled) in outlinks.iter().zip(&finished.scheduled) {
             if let Scheduled::Refused(why) = scheduled {
-                self.context
-                    .logs
-                    .uri_error(self.issue.uri.as_str(), uri.as_str(), why)?;
+                let (page, link) = (self.issue.uri.as_str(), link.as_str());
+                self.context.logs.uri_error(page, link, why)?;
             }
         }
+        for (((link, _), scheduled), rank) in outlinks.iter().zip(&finished.scheduled).zip(ranks) {
+            if let (Scheduled::Known, Some(rank)) = (scheduled, rank) {
+                self.raise(link, rank)?;
+            }
+        }
+        self.rank_queues(outlinks.into_iter().map(|(_, queue)| queue))
+            .await?;
         match finished.disposition {
             Disposition::GivenUp { status, tries, .. } => {
                 line.status = status;
@@ -154,6 +174,14 @@ impl<'a> Chain<'a> {
         }
         let document = succeeded && self.issue.uri.is_http() && !self.is_prerequisite();
         self.context.finished(&self.issue.queue, &line, document);
+        let comes_again = matches!(
+            finished.disposition,
+            Disposition::Retrying { .. } | Disposition::Deferred
+        );
+        if !comes_again && !self.context.observers.is_empty() {
+            let event = self.event(line, state, notes);
+            self.context.observers.tell(event).await;
+        }
         Ok(())
     }
 
@@ -178,6 +206,65 @@ impl<'a> Chain<'a> {
                 lifetime,
                 now,
             )?;
+        }
+        Ok(())
+    }
+
+    /// What observers are told.
+    fn event(
+        &self,
+        line: LogLine,
+        state: ContentState,
+        notes: BTreeMap<String, String>,
+    ) -> Finished {
+        let milliseconds = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        Finished {
+            at: u64::try_from(self.started.as_millisecond()).unwrap_or(0),
+            uri: line.uri,
+            status: line.status,
+            media_type: line.media_type.unwrap_or_default(),
+            size: line.size,
+            took: line.fetch.map(|(_, took)| milliseconds(took)),
+            state: standing::plugin_state(state),
+            hop_path: line.hop_path,
+            via: line.via,
+            source: line.source,
+            queue: self.issue.queue.clone(),
+            digest: line.digest,
+            annotations: line.annotations,
+            attributes: notes
+                .into_iter()
+                .map(|(name, value)| NamedValue { name, value })
+                .collect(),
+        }
+    }
+
+    /// Has plugins rank the queues that have a part in this, as far as they are due to be ranked.
+    async fn rank_queues(&self, found: impl Iterator<Item = String>) -> Result<(), Halt> {
+        let context = self.context;
+        if context.stacks().precedence.is_empty() {
+            return Ok(());
+        }
+        let mut queues: BTreeSet<String> = found
+            .filter(|queue| context.turns.is_due_when_found(queue))
+            .collect();
+        if context.turns.is_due_after_turn(&self.issue.queue) {
+            queues.insert(self.issue.queue.clone());
+        }
+        context.rank_queues(queues).await
+    }
+
+    /// A page links again to what waits already: it goes by the better of the two precedences. Being linked from a page of
+    /// less worth says nothing against it.
+    fn raise(&self, uri: &Uri, rank: u8) -> Result<(), Halt> {
+        let mut frontier = self.context.frontier();
+        let record = frontier.record(uri)?;
+        let waits = |record: &UriRecord| {
+            matches!(record.place, Place::Queued { .. }) && record.precedence > rank
+        };
+        if record.is_some_and(|record| waits(&record)) {
+            // Not where it is just being fetched, when it matters no more.
+            frontier.set_precedence(uri, rank, Timestamp::now())?;
         }
         Ok(())
     }
@@ -211,12 +298,13 @@ impl<'a> Chain<'a> {
         if let Some(turn) = self.pre_fetch(&addresses).await? {
             return Ok(turn);
         }
-        let notes = Notes::new();
-        let fetch = self.fetch(&self.issue.uri, addresses, &notes);
-        let Some((exchange, header_verdict)) = self.flight.unless_cancelled(fetch).await else {
+        let memory = self.memory()?;
+        let fetch = self.fetch(&self.issue.uri, addresses, &memory);
+        let Some((exchange, mid_fetch)) = self.flight.unless_cancelled(fetch).await else {
             return Ok(self.cancelled());
         };
-        let exchange = Arc::new(exchange);
+        self.context.failures(&mid_fetch.failures)?;
+        let (exchange, header_verdict) = (Arc::new(exchange), mid_fetch.verdict);
         if self.is_robots()
             && let Some(turn) = self.robots(&exchange).await?
         {
@@ -225,7 +313,13 @@ impl<'a> Chain<'a> {
         if let Some(turn) = self.unusable(&exchange, header_verdict.as_ref()).await? {
             return Ok(turn);
         }
-        self.settle(exchange, header_verdict, notes).await
+        self.settle(exchange, header_verdict, memory).await
+    }
+
+    /// What plugins have kept with the URI and its site.
+    fn memory(&self) -> Result<Memory, Halt> {
+        let site = self.context.frontier().site_values(&self.issue.uri)?;
+        Ok(Memory::new(&self.issue.record.kept, &site))
     }
 
     /// The operator has broken the fetch off. What had come of it is not archived.
@@ -282,7 +376,7 @@ impl<'a> Chain<'a> {
         head: &ResponseHead,
         content: Bytes,
         charset: Option<&'static encoding_rs::Encoding>,
-        notes: &Notes,
+        memory: &Memory,
     ) -> Document {
         found::document(
             self.issue.uri.as_str(),
@@ -290,7 +384,7 @@ impl<'a> Chain<'a> {
             head,
             content,
             charset,
-            notes,
+            memory,
         )
     }
 

@@ -1,8 +1,8 @@
 //! What every URI of a crawl shares: frontier, fetcher, archive, plugins, logs, counters.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::io;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use jiff::Timestamp;
@@ -10,20 +10,22 @@ use opilio_archive::{Location, Record, Writers};
 use opilio_fetch::Fetcher;
 use opilio_frontier::Frontier;
 use opilio_profile::{Profile, Settings};
-use opilio_sandbox::Fault;
+
 use opilio_uri::{SurtPrefixSet, Uri};
 
+use crate::breaker::{Consequence, Failure};
+use crate::control::{JobLog, Live};
 use crate::crawl_log::LogLine;
 use crate::lanes::{Lane, LanePanic, Lanes};
 use crate::logs::Logs;
+use crate::observers::Observers;
+use crate::plugin_report::PluginReport;
+use crate::precedence::{self, QueueTurns};
 use crate::progress::QueueTally;
-use crate::scope::Judged;
+use crate::replace::Workshop;
 use crate::servers::Servers;
-use crate::stacks::Stacks;
-
-/// Scope calls that may fail in a row before the crawl stops: what a failing scope would have let in is lost, so a
-/// scope that fails for good must not go on quietly.
-const SCOPE_FAULTS_MAX: u32 = 25;
+use crate::stacks::{PluginSeen, Pool, Stacks};
+use crate::tables::TableKeeper;
 
 /// Times that one seed may widen the scope by redirecting: http to https, to www, to a new name. What redirects more
 /// often is led by somebody else.
@@ -44,8 +46,13 @@ pub(crate) struct Context {
     pub counters: Counters,
     pub seeds: tokio::sync::Mutex<SeedPrefixes>,
     pub stacks: RwLock<Arc<Stacks>>,
+    pub tables: Arc<TableKeeper>,
+    pub workshop: Workshop,
     pub tallies: Mutex<HashMap<String, QueueTally>>,
-    pub scope_faults_in_a_row: AtomicU32,
+    pub observers: Observers,
+    pub turns: QueueTurns,
+    pub live: Arc<Live>,
+    pub job_log: Arc<JobLog>,
 }
 
 /// SURT prefixes that the seeds imply, and where those of redirected seeds are kept.
@@ -91,12 +98,12 @@ pub enum Halt {
         "the scratch directory cannot be written: {0}; free space, then run the same command again"
     )]
     Scratch(String),
-    /// A scope filter fails again and again.
+    /// A plugin fails too often, and the profile has the crawl end then, as it does for filters of the scope.
     #[error(
-        "scope filter {plugin} failed {SCOPE_FAULTS_MAX} times in a row, last with {message}; mend it and run the same command again"
+        "plugin {plugin} failed too often, last with {message}; mend it and run the same command again"
     )]
-    Scope {
-        /// The filter.
+    Plugin {
+        /// The plugin.
         plugin: String,
         /// Its last fault.
         message: String,
@@ -161,30 +168,91 @@ impl Context {
             .await??)
     }
 
-    /// Logs and counts faults of plugins.
-    pub(crate) fn faults(&self, faults: &[Fault]) -> Result<(), Halt> {
-        for fault in faults {
+    /// Logs and counts faults of plugins, and does what the profile wants done about them.
+    pub(crate) fn failures(&self, failures: &[Failure]) -> Result<(), Halt> {
+        let mut halt = None;
+        for Failure { fault, consequence } in failures {
             self.counters.faults.fetch_add(1, Ordering::Relaxed);
             self.logs.fault(fault)?;
+            let why = format!("it failed too often, last with {}", fault.message);
+            match consequence {
+                None => {}
+                Some(Consequence::LeftOut(rest)) => {
+                    let rest = rest.as_secs_f64();
+                    self.alert(&fault.plugin, &format!("{why}; it is left out for {rest} s"));
+                }
+                Some(Consequence::Pause { each: true }) => {
+                    let why = format!("it failed with {}", fault.message);
+                    self.pause_for(&fault.plugin, &why);
+                }
+                Some(Consequence::Pause { each: false }) => self.pause_for(&fault.plugin, &why),
+                Some(Consequence::Halt) => {
+                    self.alert(&fault.plugin, &format!("{why}; the crawl ends"));
+                    halt.get_or_insert(Halt::Plugin {
+                        plugin: fault.plugin.to_string(),
+                        message: fault.message.clone(),
+                    });
+                }
+            }
         }
-        Ok(())
+        halt.map_or(Ok(()), Err)
     }
 
-    /// Faults of scope filters, which stop the crawl when nothing else comes of them.
-    pub(crate) fn scope_faults(&self, judged: &Judged) -> Result<(), Halt> {
-        self.faults(&judged.faults)?;
-        if !judged.unanswered {
-            self.scope_faults_in_a_row.store(0, Ordering::Relaxed);
-            return Ok(());
+    /// Something about a plugin that the operator should know.
+    pub(crate) fn alert(&self, plugin: &str, what: &str) {
+        tracing::warn!("plugin {plugin}: {what}");
+        self.job_log.crawl(&format!("alert plugin {plugin}"), what);
+    }
+
+    fn pause_for(&self, plugin: &str, why: &str) {
+        // Once for all that were on their way when it began.
+        if self.live.pause(true) {
+            self.alert(plugin, &format!("{why}; the crawl pauses until it is resumed"));
         }
-        let in_a_row = self.scope_faults_in_a_row.fetch_add(1, Ordering::Relaxed) + 1;
-        match judged.faults.last() {
-            Some(fault) if in_a_row >= SCOPE_FAULTS_MAX => Err(Halt::Scope {
-                plugin: fault.plugin.to_string(),
-                message: fault.message.clone(),
-            }),
-            _ => Ok(()),
+    }
+
+    /// What was seen of each plugin so far, in the order of their names, variants behind their instances.
+    pub(crate) fn plugin_reports(&self) -> Vec<PluginReport> {
+        let stacks = self.stacks();
+        let seen = stacks.pool().seen().into_iter();
+        let reports = seen.map(|seen| {
+            let PluginSeen {
+                name,
+                variant,
+                plugin,
+                statistics,
+                breaker,
+            } = seen;
+            let is_own = variant.is_none();
+            PluginReport {
+                lost_events: is_own.then(|| self.observers.lost(&name)).unwrap_or(0),
+                ..PluginReport::new(&name, variant, &plugin, statistics, breaker)
+            }
+        });
+        reports.collect()
+    }
+
+    /// Asks precedence plugins about these queues, and has them go by what is answered.
+    pub(crate) async fn rank_queues(&self, queues: BTreeSet<String>) -> Result<(), Halt> {
+        for queue in queues {
+            let now = Timestamp::now();
+            let Some(report) = self.frontier().queue(&queue, now)? else {
+                continue;
+            };
+            let stacks = self.stacks();
+            let (rank, failures) = self
+                .lanes
+                .run(Lane::Document, move || {
+                    precedence::rank_queue(&stacks.precedence, &report, now)
+                })
+                .await?;
+            self.failures(&failures)?;
+            // Where one failed and none answered, what was there stays.
+            if rank.is_some() || failures.is_empty() {
+                self.frontier().rank_queue(&queue, rank, now)?;
+            }
         }
+        Ok(())
     }
 
     /// A seed redirects: its target is a seed from now on, and widens the scope as one.
@@ -206,16 +274,9 @@ impl Context {
         seeds.set.insert(&prefix);
         let prefixes: Vec<String> = seeds.set.iter().map(str::to_owned).collect();
         tracing::warn!(seed, %target, prefix, "a redirected seed widens the scope");
-        let current = self.stacks();
-        let stacks = self
-            .lanes
-            .run(Lane::Document, move || {
-                current.with_seed_prefixes(&prefixes)
-            })
-            .await?
-            .map_err(Halt::Seed)?;
+        let pool = self.pool_with(prefixes).await?;
         append_line(&seeds.file, &format!("{prefix} # {seed}"))?;
-        *self.stacks.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(stacks);
+        self.set_plugins(pool);
         Ok(())
     }
 
@@ -223,17 +284,29 @@ impl Context {
     pub(crate) async fn replace_seed_prefixes(&self, set: SurtPrefixSet) -> Result<(), Halt> {
         let mut seeds = self.seeds.lock().await;
         let prefixes: Vec<String> = set.iter().map(str::to_owned).collect();
+        let pool = self.pool_with(prefixes).await?;
+        seeds.set = set;
+        self.set_plugins(pool);
+        Ok(())
+    }
+
+    /// The plugins in force, the scope going by these prefixes.
+    async fn pool_with(&self, prefixes: Vec<String>) -> Result<Pool, Halt> {
         let current = self.stacks();
-        let stacks = self
+        let made = self
             .lanes
             .run(Lane::Document, move || {
-                current.with_seed_prefixes(&prefixes)
+                current.pool().with_seed_prefixes(&prefixes)
             })
-            .await?
-            .map_err(Halt::Seed)?;
-        seeds.set = set;
-        *self.stacks.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(stacks);
-        Ok(())
+            .await?;
+        made.map_err(Halt::Seed)
+    }
+
+    /// Puts other plugins in force for whatever begins from now on. Whoever does so holds [`Context::seeds`] since they were
+    /// made, so that of two changes neither undoes the other.
+    pub(crate) fn set_plugins(&self, pool: Pool) {
+        let stacks = Stacks::with(self.profile.settings(), pool);
+        *self.stacks.write().unwrap_or_else(PoisonError::into_inner) = stacks;
     }
 
     /// Counts a finished turn.

@@ -17,7 +17,9 @@ mod job_log;
 mod live;
 mod look;
 mod perform;
+mod plugins;
 mod reach;
+mod replace;
 mod seed;
 mod snapshot;
 #[cfg(unix)]
@@ -29,7 +31,7 @@ mod sweep;
 mod transfers;
 
 pub use answer::{Answer, CheckedStore, FetchInFlight, Standing, Status, WhyAnswer};
-pub use command::{By, Command, DoneElsewhere, ExportFormat, QueueStateFilter, Request, Which};
+pub use command::{By, Command, DoneElsewhere, ExportFormat, QueueSort, QueueStateFilter, Request, Which};
 pub use desk::{ControlError, Fault};
 pub use reach::{carry_out, log_file};
 pub use snapshot::{Checkpoint, restore};

@@ -16,7 +16,8 @@ use opilio_frontier::{
     Candidate, Directive, Frontier, Issue, Next, Quota, Statistics, Tally, UriRecord, WarcLocation,
 };
 use opilio_profile::{Faults, Given, HostPattern, Profile, Seed, Seeds, TlsTrust};
-use opilio_sandbox::{Engine, EngineConfig};
+use opilio_sandbox::{Candidates, Engine, EngineConfig, Tables};
+use opilio_source::{Sources, SourcesConfig};
 use opilio_uri::{HopPath, SurtPrefixSet, Uri};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -27,10 +28,17 @@ use crate::control::{Flight, JobLog, Live, Running, Server};
 use crate::job::{self, Job, JobError};
 use crate::lanes::Lanes;
 use crate::logs::Logs;
+use crate::observers::{self, Observers};
+use crate::plugin_report;
 use crate::policy;
-use crate::progress::{End, PluginReport, Progress, Summary};
+use crate::precedence::{self, QueueTurns};
+use crate::progress::{End, Progress, Summary};
 use crate::servers::Servers;
-use crate::stacks::{self, Stacks};
+use crate::components::JobPlugins;
+use crate::replace::{self, Workshop};
+use crate::stacks::{self, Loaded, Loading, Stacks};
+use crate::tables::{self, TableKeeper};
+use crate::standing;
 
 /// Workers that share one WARC file: beyond it a second file is written, as compressing one would hold up the others.
 const WORKERS_PER_WRITER: usize = 16;
@@ -107,6 +115,9 @@ pub enum CrawlError {
     /// The archive cannot be opened.
     #[error(transparent)]
     Archive(#[from] opilio_archive::Error),
+    /// The job's list of plugins, or its copies of their components, cannot be used.
+    #[error("{0}")]
+    Kept(String),
     /// The fetcher cannot be set up.
     #[error(transparent)]
     Fetch(#[from] opilio_fetch::BuildError),
@@ -124,7 +135,10 @@ pub enum CrawlError {
 /// A crawl that has been checked; nothing has been created yet.
 pub struct Plan {
     profile: Profile,
-    stacks: Stacks,
+    tables: TableKeeper,
+    plugins: Loaded,
+    engine: Engine,
+    sources: Sources,
     directory: PathBuf,
     base: PathBuf,
     prefixes: SurtPrefixSet,
@@ -185,7 +199,7 @@ pub fn plan(order: &Order) -> Result<Plan, CrawlError> {
     if resumed.is_none() && job::is_job(&directory) {
         (profile, base) = frozen(&directory, given)?;
     }
-    let notes = other_profile(&order.profile, &profile, &directory);
+    let mut notes = other_profile(&order.profile, &profile, &directory);
     profile.check_job().map_err(CrawlError::Profile)?;
     let prefixes = seed_prefixes(&profile, &job::redirected_seeds(&directory))?;
     let engine = Engine::new(EngineConfig {
@@ -193,10 +207,16 @@ pub fn plan(order: &Order) -> Result<Plan, CrawlError> {
         ..EngineConfig::default()
     })?;
     let list: Vec<String> = prefixes.iter().map(str::to_owned).collect();
-    let stacks = stacks::load(&engine, &profile, &list).map_err(CrawlError::Profile)?;
+    let kept = JobPlugins::read(&directory).map_err(|problem| CrawlError::Kept(stacks::chain(&problem)))?;
+    let sources = sources(&directory);
+    let (tables, plugins) = load(&engine, &profile, &list, &sources, Some(&kept))?;
+    notes.extend(plugins.notes.iter().cloned());
     Ok(Plan {
         profile,
-        stacks,
+        tables,
+        plugins,
+        engine,
+        sources,
         directory,
         base,
         prefixes,
@@ -216,8 +236,46 @@ pub fn check_plugins(
         cache_dir: component_cache,
         ..EngineConfig::default()
     })?;
-    let loaded = stacks::load(&engine, profile, &[]);
-    loaded.map(|_| ()).map_err(CrawlError::Profile)
+    load(&engine, profile, &[], &sources(Path::new("")), None).map(drop)
+}
+
+/// Tables and plugins; faults of both at once.
+fn load(
+    engine: &Engine,
+    profile: &Profile,
+    seed_prefixes: &[String],
+    sources: &Sources,
+    job: Option<&JobPlugins>,
+) -> Result<(TableKeeper, Loaded), CrawlError> {
+    let tables = TableKeeper::load(profile);
+    let none = Tables::default();
+    let loading = Loading {
+        engine,
+        profile,
+        seed_prefixes,
+        tables: tables.as_ref().map_or(&none, TableKeeper::tables),
+        sources,
+        job,
+        only: None,
+    };
+    let plugins = stacks::load(loading);
+    match (tables, plugins) {
+        (Ok(tables), Ok(plugins)) => Ok((tables, plugins)),
+        (Err(faults), Ok(_)) | (Ok(_), Err(faults)) => Err(CrawlError::Profile(faults)),
+        (Err(mut faults), Err(more)) => {
+            faults.append(more);
+            Err(CrawlError::Profile(faults))
+        }
+    }
+}
+
+/// Where components come from. Whoever has no home directory has a store with the job.
+pub(crate) fn sources(job: &Path) -> Sources {
+    Sources::new(SourcesConfig::standard().unwrap_or_else(|_| SourcesConfig {
+        store: job.join("store"),
+        credentials: None,
+        now: Timestamp::now,
+    }))
 }
 
 /// A job goes on with its own copy of the profile; where the command line names another text, that must be said.
@@ -354,7 +412,10 @@ impl Plan {
     pub fn begin(self) -> Result<Crawl, CrawlError> {
         let Plan {
             profile,
-            stacks,
+            tables,
+            plugins,
+            engine,
+            sources,
             directory,
             base,
             prefixes,
@@ -380,6 +441,12 @@ impl Plan {
         let baseline = frontier.statistics();
         let quota = policy::quota(&profile.queue_settings("").quotas.crawl);
         let fetcher = Fetcher::new(fetch_config(&profile, &job))?;
+        let kept = plugins.job.write(job.directory(), &plugins.components);
+        kept.map_err(|problem| CrawlError::Kept(stacks::chain(&problem)))?;
+        if let Err(problem) = sources.begun(job.directory(), plugins.job.frozen()) {
+            tracing::warn!("the store does not know of the job: {}", stacks::chain(&problem));
+        }
+        let stacks = plugins.stacks;
         let (writers, repaired) = open_archive(&profile, &stacks, &job)?;
         let logs_directory = job.directory().join(&profile.logs.directory);
         let logs =
@@ -387,6 +454,7 @@ impl Plan {
         let log =
             JobLog::open(&logs_directory).map_err(|source| io_error(&logs_directory, source))?;
         let log = Arc::new(log);
+        let live = Arc::<Live>::default();
         let lanes = Lanes::start().map_err(|source| io_error(job.directory(), source))?;
         let seeds = SeedPrefixes {
             set: prefixes,
@@ -403,16 +471,26 @@ impl Plan {
             servers: Servers::default(),
             counters: Counters::default(),
             seeds: tokio::sync::Mutex::new(seeds),
-            stacks: RwLock::new(Arc::new(stacks)),
+            stacks: RwLock::new(stacks),
+            tables: Arc::new(tables),
+            workshop: Workshop {
+                engine,
+                sources,
+                job: job.directory().to_owned(),
+                kept: Mutex::new(plugins.job),
+            },
             tallies: Mutex::default(),
-            scope_faults_in_a_row: Default::default(),
+            observers: Observers::default(),
+            turns: QueueTurns::default(),
+            live: live.clone(),
+            job_log: log.clone(),
         };
         let crawl = Crawl {
             context: Arc::new(context),
             job,
             repaired,
             stop: Stop(Arc::new(watch::Sender::new(None))),
-            live: Arc::default(),
+            live,
             log,
             began: Instant::now(),
             baseline,
@@ -435,7 +513,8 @@ impl Stop {
         self.0.borrow().is_some()
     }
 
-    fn end(&self, end: End) {
+    /// It ends for this reason, unless there has been another.
+    pub(crate) fn end(&self, end: End) {
         self.0.send_if_modified(|reason| {
             let first = reason.is_none();
             reason.get_or_insert(end);
@@ -556,7 +635,7 @@ impl Crawl {
 
     fn schedule_seeds(&self) -> Result<(), opilio_frontier::Error> {
         let context = &self.context;
-        let candidates: Vec<Candidate> = context
+        let mut candidates: Vec<Candidate> = context
             .profile
             .seeds
             .list
@@ -573,12 +652,38 @@ impl Crawl {
                 )
             })
             .collect();
-        for batch in candidates.chunks(SEED_BATCH) {
+        for batch in candidates.chunks_mut(SEED_BATCH) {
+            self.rank_seeds(batch);
             context
                 .frontier()
                 .schedule(batch.to_vec(), Timestamp::now())?;
         }
         Ok(())
+    }
+
+    /// Gives seeds the precedence that plugins say they have. What they cannot be asked has that of the profile.
+    fn rank_seeds(&self, seeds: &mut [Candidate]) {
+        let context = &self.context;
+        let stacks = context.stacks();
+        if stacks.precedence.is_empty() {
+            return;
+        }
+        let seen: Candidates = seeds.iter().map(standing::seed).collect();
+        let ranked = context
+            .lanes
+            .wait(move || precedence::rank(&stacks.precedence, &seen, None));
+        let ranked = ranked.map_err(Halt::from).and_then(|ranked| {
+            context.failures(&ranked.failures)?;
+            Ok(ranked.ranks)
+        });
+        match ranked {
+            Ok(ranks) => {
+                for (seed, rank) in seeds.iter_mut().zip(ranks) {
+                    seed.precedence = rank.unwrap_or(seed.precedence);
+                }
+            }
+            Err(halt) => self.stop.end(End::Halted(stacks::chain(&halt))),
+        }
     }
 
     /// Crawls until nothing is left, a limit is reached, or [`Stop::stop`] is called; then closes the archive.
@@ -600,6 +705,11 @@ impl Crawl {
                 ended.clone(),
             ))
         });
+        let watching = observers::start(&self.context, self.job.directory(), &self.stop);
+        let watching = watching.map_err(|problem| {
+            let problem = format!("an observer's memory cannot be read: {problem}");
+            self.stop.end(End::Halted(problem));
+        });
         let server = self.take_commands();
         let words = match self.job.resumed() {
             true => "goes on",
@@ -610,8 +720,11 @@ impl Crawl {
             self.context.clone(),
             self.live.clone(),
             self.began,
-            ended,
+            ended.clone(),
         ));
+        let tables = self.context.tables.clone();
+        let looking = tokio::spawn(tables::keep(tables, self.log.clone(), ended.clone()));
+        let replacing = tokio::spawn(replace::watch(self.context.clone(), ended));
         let end = match self.dispatch().await {
             Ok(end) => end,
             Err(halt) => End::Halted(stacks::chain(&halt)),
@@ -622,8 +735,11 @@ impl Crawl {
         if let Some(timer) = timer {
             timer.abort();
         }
+        if let Ok(watching) = watching {
+            watching.finish(&self.context.observers).await;
+        }
         drop(running);
-        for task in syncing.into_iter().chain([keeping]) {
+        for task in syncing.into_iter().chain([keeping, looking, replacing]) {
             if let Err(panic) = task.await {
                 tracing::error!("{panic}");
             }
@@ -791,13 +907,7 @@ impl Crawl {
 
     fn close(self, end: End) -> Summary {
         let progress = self.view().progress();
-        let stacks = self.context.stacks();
-        let plugins = stacks.all().into_iter().map(|staged| PluginReport {
-            name: staged.name.to_string(),
-            version: staged.plugin.version().to_owned(),
-            statistics: staged.plugin.statistics(),
-        });
-        let plugins = plugins.collect();
+        let plugins = self.context.plugin_reports();
         // The first reason is the cause; what fails because of it only follows.
         let mut end = end;
         let mut halt = |problem: String| {
@@ -808,6 +918,10 @@ impl Crawl {
         let kept = keep_run_time(&self.context, self.began);
         if let Err(problem) = kept.and_then(|()| self.context.frontier().persist()) {
             halt(stacks::chain(&problem));
+        }
+        if let Err(problem) = plugin_report::write(self.job.directory(), &plugins) {
+            let folder = self.job.directory().join("reports");
+            halt(format!("cannot write {}: {problem}", folder.display()));
         }
         let warcs = match self.context.writers.finish() {
             Ok(warcs) => warcs,

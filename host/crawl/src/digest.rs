@@ -5,9 +5,11 @@
 use std::sync::Arc;
 
 use opilio_frontier::{ContentState, Digests, StrippedDigest};
-use opilio_sandbox::{Document, Fault, Span};
+use opilio_sandbox::{Document, Span, Visit};
 use sha1::{Digest as _, Sha1};
 
+use crate::breaker::Failure;
+use crate::guards::Guards;
 use crate::stacks::Staged;
 
 /// What the strippers left.
@@ -20,32 +22,46 @@ pub(crate) enum Stripped {
     Unknown {
         /// Why, for the log.
         why: Arc<str>,
-        /// Where it was a fault.
-        fault: Option<Box<Fault>>,
+        /// Where a call failed.
+        failure: Option<Box<Failure>>,
     },
 }
 
 /// Runs the strippers and digests what is left. Blocks; call it on a document lane.
-pub(crate) fn stripped(stack: &[Staged], stack_hash: u64, document: &Document) -> Stripped {
+///
+/// A stripper whose guards keep the document from it is no part of the stack then; which ones were is part of what the
+/// digest depends on.
+pub(crate) fn stripped(
+    stack: &[Staged],
+    stack_hash: u64,
+    document: &Document,
+    visit: &Visit,
+    guards: &Guards,
+) -> Stripped {
     let mut spans: Vec<Span> = Vec::new();
     let mut asked = false;
-    for staged in stack {
+    let mut kept_out = 0;
+    for (place, staged) in stack.iter().enumerate() {
         if !staged.plugin.handles(document.media_type(), document.uri()) {
             continue;
         }
+        if !guards.admit(staged, document, visit) {
+            kept_out |= 1 << (place % 64);
+            continue;
+        }
         asked = true;
-        match staged.plugin.strip(document) {
+        match staged.ask(|plugin| plugin.strip(document)) {
             Ok(Ok(more)) => spans.extend(more),
             Ok(Err(problem)) => {
                 return Stripped::Unknown {
                     why: format!("{}: {problem:?}", staged.name).into(),
-                    fault: None,
+                    failure: None,
                 };
             }
-            Err(fault) => {
+            Err(unanswered) => {
                 return Stripped::Unknown {
-                    why: fault.message.as_str().into(),
-                    fault: Some(Box::new(staged.named(fault))),
+                    why: format!("{}: {}", staged.name, unanswered.reason()).into(),
+                    failure: unanswered.failure().map(Box::new),
                 };
             }
         }
@@ -55,7 +71,8 @@ pub(crate) fn stripped(stack: &[Staged], stack_hash: u64, document: &Document) -
     }
     Stripped::Digest(StrippedDigest {
         digest: digest_without(document.content(), spans),
-        stripper: stack_hash,
+        // Guards may have let others pass at the last visit.
+        stripper: stack_hash ^ kept_out,
     })
 }
 
@@ -171,7 +188,7 @@ mod tests {
         }
         let unknown = || Stripped::Unknown {
             why: "too large".into(),
-            fault: None,
+            failure: None,
         };
         check(None, 1, Stripped::NotAsked, ContentState::New);
         check(Some(last(None, None)), 1, unknown(), ContentState::New);

@@ -8,10 +8,12 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use opilio_sandbox::{
-    DateSignal, Document, Extraction, Fault, Fragment, Hop as PluginHop, Link, NamedValue,
+    DateSignal, Document, Extraction, Fragment, Hop as PluginHop, Link, NamedValue, Visit,
 };
 use opilio_uri::{Hop, Uri, UriError};
 
+use crate::breaker::Failure;
+use crate::guards::Guards;
 use crate::stacks::Staged;
 
 /// Fragments within fragments are followed this deep: srcdoc in srcdoc in a page, with a script in it. What is nested
@@ -36,8 +38,10 @@ pub(crate) struct Extracted {
     pub refused: Vec<RefusedLink>,
     /// Links and fragments past the limits.
     pub dropped: u64,
-    /// Extractors that failed; what they would have found is missing.
-    pub faults: Vec<Fault>,
+    /// Some extractor could not be asked; what it would have found is missing.
+    pub incomplete: bool,
+    /// Calls that failed.
+    pub failures: Vec<Failure>,
     /// What extractors said they could not read: plugin and problem.
     pub problems: Vec<(String, String)>,
 }
@@ -60,16 +64,24 @@ pub(crate) struct RefusedLink {
     pub problem: UriError,
 }
 
+/// What extractors are asked about.
+pub(crate) struct Asked<'a> {
+    pub document: &'a Document,
+    pub visit: &'a Visit,
+    /// Asked about the whole document, for its fragments as well.
+    pub guards: &'a Guards,
+}
+
 /// Runs the stack on a document. Blocks; call it on a document lane.
-pub(crate) fn extract(stack: &[Staged], document: &Document, links_max: usize) -> Extracted {
+pub(crate) fn extract(stack: &[Staged], asked: &Asked<'_>, links_max: usize) -> Extracted {
     let mut gathered = Gathered {
         extracted: Extracted::default(),
         seen: std::collections::HashSet::new(),
         links_max,
     };
-    let mut level = vec![document.clone()];
+    let mut level = vec![asked.document.clone()];
     for _ in 0..=FRAGMENT_DEPTH_MAX {
-        level = gathered.run_level(stack, &level);
+        level = gathered.run_level(stack, asked, &level);
         if level.is_empty() {
             break;
         }
@@ -95,7 +107,12 @@ struct Turn {
 
 impl Gathered {
     /// Every extractor on the documents of one nesting level, a call for each media type. Gives the next level.
-    fn run_level(&mut self, stack: &[Staged], documents: &[Document]) -> Vec<Document> {
+    fn run_level(
+        &mut self,
+        stack: &[Staged],
+        about: &Asked<'_>,
+        documents: &[Document],
+    ) -> Vec<Document> {
         let mut by_type: BTreeMap<String, Vec<Turn>> = BTreeMap::new();
         for document in documents {
             by_type
@@ -115,7 +132,7 @@ impl Gathered {
                     .filter(|turn| !(turn.understood && staged.last_resort))
                     .filter(|turn| staged.plugin.handles(&media_type, turn.document.uri()))
                     .collect();
-                if !asked.is_empty() {
+                if !asked.is_empty() && about.guards.admit(staged, about.document, about.visit) {
                     fragments.extend(self.ask(staged, &mut asked));
                 }
             }
@@ -127,40 +144,42 @@ impl Gathered {
     /// bad script must not cost a page the others.
     fn ask(&mut self, staged: &Staged, turns: &mut [&mut Turn]) -> Vec<Document> {
         let batch = turns.iter().map(|turn| turn.document.clone()).collect();
-        match staged.plugin.extract(batch) {
+        let mut fragments = Vec::new();
+        let unanswered = match staged.ask(|plugin| plugin.extract(batch)) {
             Ok(extractions) => {
-                let mut fragments = Vec::new();
                 for (turn, extraction) in turns.iter_mut().zip(extractions) {
                     fragments.extend(self.take(&staged.name, turn, extraction));
                 }
-                fragments
+                return fragments;
             }
-            Err(fault) => {
-                self.extracted.faults.push(staged.named(fault));
-                if turns.len() == 1 {
-                    return Vec::new();
-                }
-                let mut fragments = Vec::new();
-                let mut failed = 0;
-                for turn in turns {
-                    match staged.plugin.extract(vec![turn.document.clone()]) {
-                        Ok(extractions) => {
-                            for extraction in extractions {
-                                fragments.extend(self.take(&staged.name, turn, extraction));
-                            }
-                        }
-                        Err(fault) => {
-                            self.extracted.faults.push(staged.named(fault));
-                            failed += 1;
-                        }
-                    }
-                    if failed >= FAULTS_ALONE_MAX {
-                        break;
+            Err(unanswered) => unanswered,
+        };
+        self.extracted.incomplete = true;
+        let mut left_alone = match unanswered.was_called() && turns.len() > 1 {
+            true => FAULTS_ALONE_MAX,
+            false => 0,
+        };
+        self.extracted.failures.extend(unanswered.failure());
+        for turn in turns {
+            if left_alone == 0 {
+                break;
+            }
+            match staged.ask(|plugin| plugin.extract(vec![turn.document.clone()])) {
+                Ok(extractions) => {
+                    for extraction in extractions {
+                        fragments.extend(self.take(&staged.name, turn, extraction));
                     }
                 }
-                fragments
+                Err(unanswered) => {
+                    left_alone = match unanswered.was_called() {
+                        true => left_alone - 1,
+                        false => 0,
+                    };
+                    self.extracted.failures.extend(unanswered.failure());
+                }
             }
         }
+        fragments
     }
 
     fn take(&mut self, plugin: &str, turn: &mut Turn, extraction: Extraction) -> Vec<Document> {

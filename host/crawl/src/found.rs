@@ -6,15 +6,17 @@ use std::time::Duration;
 use bytes::Bytes;
 use encoding_rs::Encoding;
 use opilio_fetch::{Exchange, ResponseHead, charset};
-use opilio_frontier::{ContentState, Digests, StrippedDigest};
-use opilio_sandbox::{Document, DocumentParts, Fault, Header, Kept, Notes, Stage, Verdict, Visit};
-
+use opilio_frontier::{ContentState, Digests, Fingerprint, StrippedDigest};
+use opilio_sandbox::{Document, DocumentParts, Header, Stage, Verdict, Visit};
 use opilio_uri::Uri;
 
+use crate::breaker::Failure;
+use crate::change;
 use crate::digest::{self, Stripped};
 use crate::extraction::{self, Extracted};
+use crate::guards::Guards;
 use crate::stacks::{Stacks, Staged};
-use crate::standing::plugin_state;
+use crate::standing::{Memory, plugin_state};
 
 /// In place of the hash of an extractor stack: no stack has extracted it, or not in full.
 pub(crate) const NOT_EXTRACTED: u64 = 0;
@@ -30,6 +32,8 @@ pub(crate) struct Task {
     pub visit: Visit,
     /// Digests of the last archived version.
     pub last: Option<Digests>,
+    /// What a change evaluator made of that version.
+    pub last_fingerprint: Option<Fingerprint>,
     /// The extractor stack that last extracted it.
     pub last_extractor: Option<u64>,
     /// No body came, and none was to come: 304, or the headers say that nothing has changed.
@@ -37,13 +41,19 @@ pub(crate) struct Task {
     /// Bytes of content that plugins see.
     pub content_max: u64,
     pub links_max: usize,
-    pub notes: Notes,
+    pub memory: Memory,
 }
 
 /// What reading came to.
 pub(crate) struct Reading {
     pub state: ContentState,
     pub stripped: Option<StrippedDigest>,
+    /// To be kept with this version, should it be archived in full.
+    pub fingerprint: Option<Fingerprint>,
+    /// The document as plugins saw it.
+    pub document: Document,
+    /// What guards said of it.
+    pub guards: Guards,
     /// Size of the payload; none where no body came.
     pub size: Option<u64>,
     pub extracted: Extracted,
@@ -58,80 +68,90 @@ pub(crate) struct Reading {
     /// Encoding of the text, and where that was said, for the metadata record.
     pub charset: Option<String>,
     pub annotations: Vec<String>,
-    pub faults: Vec<Fault>,
+    pub failures: Vec<Failure>,
 }
 
 /// What document filters made of a response.
 pub(crate) struct Judged {
     pub verdict: Verdict,
     pub reason: String,
-    pub faults: Vec<Fault>,
+    pub failures: Vec<Failure>,
 }
 
 /// What wait evaluators made of a visit.
 pub(crate) struct Evaluated {
     pub wait: Option<Duration>,
-    pub faults: Vec<Fault>,
+    /// Some evaluator could not be asked.
+    pub failed: bool,
+    pub failures: Vec<Failure>,
 }
 
 impl Task {
     /// Reads the response.
     pub(crate) fn run(self) -> Reading {
+        let (content, problem) = content(&self.exchange, &self.head, self.content_max);
+        let cut = content.len() as u64 >= self.content_max;
+        let unread = content.is_empty() && !self.exchange.payload.is_empty();
+        let whole = problem.is_none() && !cut && !unread;
+        let mut annotations = Vec::from_iter(problem);
+        let (document, charset) = self.decode(content, &mut annotations);
         let mut reading = Reading {
             state: ContentState::Unchanged,
             stripped: None,
+            fingerprint: None,
+            document: document.clone(),
+            guards: Guards::default(),
             size: (!self.bodyless).then(|| self.exchange.payload.length()),
             extracted: Extracted::default(),
             extracted_by: None,
             archive: true,
             retry: None,
             rejected: None,
-            charset: None,
-            annotations: Vec::new(),
-            faults: Vec::new(),
+            charset,
+            annotations,
+            failures: Vec::new(),
         };
-        let (document, whole) = self.open(&mut reading);
-        if self.post_fetch(&document, &mut reading) {
-            return reading;
-        }
-        if !self.bodyless {
-            self.judge_state(&document, whole, &mut reading);
-        }
-        let mut visit = self.visit.clone();
-        visit.state = plugin_state(reading.state);
-        visit.size = reading.size;
-        self.extract(&document, &visit, &mut reading);
-        reading.archive = self.allowed(
-            &self.stacks.archive,
-            &Stage::Archive,
-            &document,
-            &visit,
-            &mut reading,
-        );
+        self.go_through(&document, whole, &mut reading);
+        let guards = reading.guards.take_failures();
+        reading.failures.extend(guards);
         reading
     }
 
-    /// The document as plugins see it, and whether that is all of it.
-    fn open(&self, reading: &mut Reading) -> (Document, bool) {
-        let (content, problem) = content(&self.exchange, &self.head, self.content_max);
-        let cut = content.len() as u64 >= self.content_max;
-        let unread = content.is_empty() && !self.exchange.payload.is_empty();
-        let whole = problem.is_none() && !cut && !unread;
-        reading.annotations.extend(problem);
-        (self.decode(content, reading), whole)
+    fn go_through(&self, document: &Document, whole: bool, reading: &mut Reading) {
+        if self.post_fetch(document, reading) {
+            return;
+        }
+        let mut visit = self.visit.clone();
+        visit.size = reading.size;
+        if !self.bodyless {
+            self.judge_state(document, whole, &visit, reading);
+        }
+        visit.state = plugin_state(reading.state);
+        self.extract(document, &visit, reading);
+        reading.archive = self.allowed(
+            &self.stacks.archive,
+            &Stage::Archive,
+            document,
+            &visit,
+            reading,
+        );
     }
 
-    fn decode(&self, content: Bytes, reading: &mut Reading) -> Document {
+    /// The document as plugins see it; its encoding, and where that was said.
+    fn decode(&self, content: Bytes, annotations: &mut Vec<String>) -> (Document, Option<String>) {
         let media_type = self.head.media_type().unwrap_or_default();
-        if self.bodyless || !is_text(&media_type) {
-            return document(
+        let document = |content, encoding| {
+            document(
                 &self.uri,
                 &self.base,
                 &self.head,
                 content,
-                None,
-                &self.notes,
-            );
+                encoding,
+                &self.memory,
+            )
+        };
+        if self.bodyless || !is_text(&media_type) {
+            return (document(content, None), None);
         }
         let host = Uri::parse(&self.uri)
             .ok()
@@ -141,16 +161,9 @@ impl Task {
             host: host.as_deref(),
         };
         let decided = charset::decide(clues, &content);
-        reading.charset = Some(decided.label());
-        reading.annotations.extend(decided.annotations);
-        document(
-            &self.uri,
-            &self.base,
-            &self.head,
-            content,
-            Some(decided.encoding),
-            &self.notes,
-        )
+        let label = decided.label();
+        annotations.extend(decided.annotations);
+        (document(content, Some(decided.encoding)), Some(label))
     }
 
     /// Whether post-fetch filters end the visit here.
@@ -163,8 +176,9 @@ impl Task {
             &Stage::PostFetch,
             document,
             &self.visit,
+            &reading.guards,
         );
-        reading.faults.extend(judged.faults);
+        reading.failures.extend(judged.failures);
         match judged.verdict {
             Verdict::Retry(after) => reading.retry = Some(Duration::from_millis(after)),
             Verdict::Reject => reading.rejected = Some(judged.reason),
@@ -173,13 +187,19 @@ impl Task {
         true
     }
 
-    fn judge_state(&self, document: &Document, whole: bool, reading: &mut Reading) {
-        let mut stripped = digest::stripped(&self.stacks.digest, self.stacks.digest_hash, document);
+    fn judge_state(&self, document: &Document, whole: bool, visit: &Visit, reading: &mut Reading) {
+        let mut stripped = digest::stripped(
+            &self.stacks.digest,
+            self.stacks.digest_hash,
+            document,
+            visit,
+            &reading.guards,
+        );
         if !whole && matches!(stripped, Stripped::Digest(_)) {
             // What lies behind the cut may have changed.
             stripped = Stripped::Unknown {
                 why: "the content could not be read whole".into(),
-                fault: None,
+                failure: None,
             };
         }
         reading.state = digest::state(
@@ -189,12 +209,29 @@ impl Task {
         );
         match stripped {
             Stripped::Digest(digest) => reading.stripped = Some(digest),
-            Stripped::Unknown { why, fault } => {
+            Stripped::Unknown { why, failure } => {
                 tracing::debug!(uri = self.uri, %why, "no stripped digest");
-                reading.faults.extend(fault.map(|fault| *fault));
+                reading.failures.extend(failure.map(|failure| *failure));
             }
             Stripped::NotAsked => {}
         }
+        let is_complete =
+            whole && self.exchange.truncated.is_none() && self.exchange.failure.is_none();
+        if is_complete && reading.state != ContentState::Unchanged {
+            self.compare(document, visit, reading);
+        }
+    }
+
+    /// Whether different bytes are a new version.
+    fn compare(&self, document: &Document, visit: &Visit, reading: &mut Reading) {
+        let last = self.last_fingerprint.as_ref();
+        let stack = &self.stacks.change;
+        let compared =
+            change::compare(stack, document, visit, reading.state, last, &reading.guards);
+        reading.state = compared.state.unwrap_or(reading.state);
+        reading.fingerprint = compared.fingerprint;
+        reading.annotations.extend(compared.because);
+        reading.failures.extend(compared.failures);
     }
 
     /// Everything but what is unchanged is extracted; that too, when the extractors have changed since.
@@ -213,10 +250,15 @@ impl Task {
         {
             return;
         }
-        reading.extracted = extraction::extract(stack, document, self.links_max);
+        let asked = extraction::Asked {
+            document,
+            visit,
+            guards: &reading.guards,
+        };
+        reading.extracted = extraction::extract(stack, &asked, self.links_max);
         // Where an extractor failed, links are missing: the next visit extracts again, changed or not.
-        let complete = reading.extracted.faults.is_empty();
-        reading.faults.append(&mut reading.extracted.faults);
+        let complete = !reading.extracted.incomplete;
+        reading.failures.append(&mut reading.extracted.failures);
         reading.extracted_by = Some(if complete {
             self.stacks.extract_hash
         } else {
@@ -235,8 +277,8 @@ impl Task {
         if stack.is_empty() {
             return true;
         }
-        let judged = judge_document(stack, stage, document, visit);
-        reading.faults.extend(judged.faults);
+        let judged = judge_document(stack, stage, document, visit, &reading.guards);
+        reading.failures.extend(judged.failures);
         if judged.verdict == Verdict::Reject && *stage == Stage::Archive {
             reading
                 .annotations
@@ -253,7 +295,7 @@ pub(crate) fn document(
     head: &ResponseHead,
     content: Bytes,
     charset: Option<&'static Encoding>,
-    notes: &Notes,
+    memory: &Memory,
 ) -> Document {
     let headers = head.headers.iter().map(|(name, value)| Header {
         name: name.clone(),
@@ -270,8 +312,8 @@ pub(crate) fn document(
         charset,
         fragment: None,
         content,
-        notes: notes.clone(),
-        kept: Kept::default(),
+        notes: memory.notes.clone(),
+        kept: memory.kept.clone(),
     })
 }
 
@@ -294,7 +336,7 @@ pub(crate) fn content(
 }
 
 /// Whether content of this type is text. What a server sent without a type may be.
-fn is_text(media_type: &str) -> bool {
+pub(crate) fn is_text(media_type: &str) -> bool {
     const ENDINGS: [&str; 6] = [
         "javascript",
         "ecmascript",
@@ -309,51 +351,78 @@ fn is_text(media_type: &str) -> bool {
 }
 
 /// Asks document filters. The last that does not pass decides; where all pass it is accepted. A filter that fails
-/// has no say.
+/// has no say, unless the profile gives it one.
 pub(crate) fn judge_document(
     stack: &[Staged],
     stage: &Stage,
     document: &Document,
     visit: &Visit,
+    guards: &Guards,
 ) -> Judged {
     let mut judged = Judged {
         verdict: Verdict::Pass,
         reason: String::new(),
-        faults: Vec::new(),
+        failures: Vec::new(),
     };
     for staged in stack {
-        if !staged.plugin.handles(document.media_type(), document.uri()) {
+        if !staged.plugin.handles(document.media_type(), document.uri())
+            || !guards.admit(staged, document, visit)
+        {
             continue;
         }
-        match staged.plugin.judge_document(stage.clone(), document, visit) {
-            Ok(ruling) if ruling.verdict != Verdict::Pass => {
-                judged.verdict = ruling.verdict;
-                judged.reason = format!("{}:{}", staged.name, ruling.reason);
-            }
-            Ok(_) => {}
-            Err(fault) => judged.faults.push(staged.named(fault)),
+        let (verdict, reason) =
+            match staged.ask(|plugin| plugin.judge_document(stage.clone(), document, visit)) {
+                Ok(ruling) => (ruling.verdict, ruling.reason),
+                Err(unanswered) => {
+                    let verdict = match unanswered.stands_for() {
+                        Some(true) => Verdict::Accept,
+                        Some(false) => Verdict::Reject,
+                        None => Verdict::Pass,
+                    };
+                    let reason = unanswered.reason();
+                    judged.failures.extend(unanswered.failure());
+                    (verdict, reason)
+                }
+            };
+        if verdict != Verdict::Pass {
+            judged.verdict = verdict;
+            judged.reason = format!("{}:{reason}", staged.name);
         }
     }
     judged
 }
 
-/// Asks wait evaluators: the first that answers.
-pub(crate) fn evaluate(stack: &[Staged], media_type: &str, visit: &Visit) -> Evaluated {
-    let mut faults = Vec::new();
+/// Asks wait evaluators about a visit and the document that it brought: the first that answers.
+pub(crate) fn evaluate(
+    stack: &[Staged],
+    media_type: &str,
+    visit: &Visit,
+    document: &Document,
+    guards: &Guards,
+) -> Evaluated {
+    let mut evaluated = Evaluated {
+        wait: None,
+        failed: false,
+        failures: Vec::new(),
+    };
     for staged in stack {
-        if !staged.plugin.handles(media_type, &visit.candidate.uri) {
+        if !staged.plugin.handles(media_type, &visit.candidate.uri)
+            || !guards.admit(staged, document, visit)
+        {
             continue;
         }
-        match staged.plugin.evaluate(visit) {
+        match staged.ask(|plugin| plugin.evaluate(visit)) {
             Ok(Some(wait)) => {
-                return Evaluated {
-                    wait: Some(wait.next_visit),
-                    faults,
-                };
+                evaluated.wait = Some(wait.next_visit);
+                break;
             }
             Ok(None) => {}
-            Err(fault) => faults.push(staged.named(fault)),
+            Err(unanswered) => {
+                evaluated.failed = true;
+                evaluated.failures.extend(unanswered.failure());
+            }
         }
     }
-    Evaluated { wait: None, faults }
+    evaluated.failures.extend(guards.take_failures());
+    evaluated
 }

@@ -22,6 +22,7 @@ type Work = Box<dyn FnOnce() + Send>;
 pub(crate) struct Lanes {
     documents: mpsc::SyncSender<Work>,
     headers: mpsc::SyncSender<Work>,
+    observers: mpsc::SyncSender<Work>,
 }
 
 /// Which lanes a piece of work is for.
@@ -31,6 +32,8 @@ pub(crate) enum Lane {
     Document,
     /// Questions that a socket waits for.
     Header,
+    /// Observers, which nobody waits for.
+    Observer,
 }
 
 /// The work panicked: a defect of ours, told as a finding about the URI (status −5) instead of a lost worker.
@@ -39,7 +42,7 @@ pub(crate) enum Lane {
 pub(crate) struct LanePanic(String);
 
 impl Lanes {
-    /// Starts the threads: one document lane per core, two header lanes.
+    /// Starts the threads: one document lane per core, two header lanes, one lane of observers.
     ///
     /// # Errors
     /// Where the system gives no more threads.
@@ -48,6 +51,7 @@ impl Lanes {
         Ok(Lanes {
             documents: start("document-lane", cores)?,
             headers: start("header-lane", 2)?,
+            observers: start("observer-lane", 1)?,
         })
     }
 
@@ -67,6 +71,7 @@ impl Lanes {
         let lane = match lane {
             Lane::Document => &self.documents,
             Lane::Header => &self.headers,
+            Lane::Observer => &self.observers,
         };
         if let Err(mpsc::TrySendError::Full(work)) = lane.try_send(work) {
             let lane = lane.clone();
@@ -75,6 +80,25 @@ impl Lanes {
         answered
             .await
             .unwrap_or_else(|_| Err(LanePanic("the lane is gone".to_owned())))
+    }
+}
+
+impl Lanes {
+    /// Runs `work` on a document lane and blocks until it is done. Not for tasks.
+    pub(crate) fn wait<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, LanePanic> {
+        let (answer, answered) = mpsc::sync_channel(1);
+        let work: Work = Box::new(move || {
+            let outcome = catch_unwind(AssertUnwindSafe(work))
+                .map_err(|panic| LanePanic(message(panic.as_ref())));
+            // Whoever asked waits for it.
+            let _ = answer.send(outcome);
+        });
+        let gone = || LanePanic("the lane is gone".to_owned());
+        self.documents.send(work).map_err(|_| gone())?;
+        answered.recv().unwrap_or_else(|_| Err(gone()))
     }
 }
 

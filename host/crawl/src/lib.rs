@@ -8,7 +8,11 @@
 //! Plugins decide; this crate asks them, in the order the profile says, and keeps the promises that no plugin can break:
 //! politeness, robots.txt, what is recorded, and that every URI comes back to the frontier.
 
+mod batch;
+mod breaker;
 mod chain;
+mod change;
+mod components;
 mod context;
 pub mod control;
 mod crawl;
@@ -16,16 +20,23 @@ mod crawl_log;
 mod digest;
 mod extraction;
 mod found;
+mod guards;
 mod job;
 mod lanes;
 mod logs;
+mod observers;
+mod plugin_report;
 mod policy;
+mod precedence;
 mod progress;
 mod records;
+mod replace;
+pub mod sample;
 mod scope;
 mod servers;
 mod stacks;
 mod standing;
+mod tables;
 pub mod transfer;
 
 pub use context::Halt;
@@ -34,4 +45,6 @@ pub use crawl_log::{LogLine, revisit_annotations};
 pub use job::{JOB_VERSION, Job, JobError, is_job};
 pub use opilio_archive::Repaired;
 pub use opilio_profile::{Faults, Level};
-pub use progress::{End, PluginReport, Progress, QueueTally, Summary};
+pub use plugin_report::{CallTimes, PluginReport, plugin_table};
+pub use tables::TableReport;
+pub use progress::{End, Progress, QueueTally, Summary};

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use opilio_frontier::Statistics;
-use opilio_sandbox::Statistics as PluginStatistics;
+
+use crate::plugin_report::PluginReport;
 
 /// A crawl at one moment.
 #[derive(Clone, Debug)]
@@ -72,17 +73,6 @@ pub struct Summary {
     pub logs: PathBuf,
     /// Every plugin with what was seen of it.
     pub plugins: Vec<PluginReport>,
-}
-
-/// What was seen of a plugin.
-#[derive(Clone, Debug)]
-pub struct PluginReport {
-    /// Its name in the profile.
-    pub name: String,
-    /// Its version.
-    pub version: String,
-    /// Calls, faults, time.
-    pub statistics: PluginStatistics,
 }
 
 impl std::fmt::Display for End {

@@ -3,11 +3,61 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use opilio_frontier::{ContentState, Issue, UriRecord, Visit as Turn};
-use opilio_sandbox::{Candidate, ContentState as PluginState, PastVisit, Visit};
+use opilio_frontier::{Candidate as Seed, ContentState, Issue, KeptChange, KeptValue, KeptValues, UriRecord, Visit as Turn};
+use opilio_sandbox::{
+    Candidate, ContentState as PluginState, Kept, KeptChange as Change, KeptValue as Value,
+    KeptValues as Values, Notes, PastVisit, Visit,
+};
 use opilio_uri::Uri;
 
 use crate::extraction::FoundLink;
+
+/// What the plugins of one visit share. Clones are the same.
+#[derive(Clone, Default)]
+pub(crate) struct Memory {
+    /// What they leave for each other.
+    pub notes: Notes,
+    /// What they keep from visit to visit.
+    pub kept: Kept,
+}
+
+impl Memory {
+    /// At the beginning of a visit: what is kept with the URI, and with its site.
+    pub(crate) fn new(uri: &KeptValues, site: &KeptValues) -> Memory {
+        Memory {
+            notes: Notes::new(),
+            kept: Kept::new(values(uri), values(site)),
+        }
+    }
+}
+
+fn values(kept: &KeptValues) -> Values {
+    let mut values = Values::new();
+    for (plugin, name, kept) in kept.iter() {
+        let value = Value {
+            version: kept.version,
+            value: kept.value.clone(),
+        };
+        values
+            .entry(plugin.to_owned())
+            .or_default()
+            .insert(name.to_owned(), value);
+    }
+    values
+}
+
+/// What plugins have changed, for the frontier to keep.
+pub(crate) fn changes(changes: Vec<Change>) -> Vec<KeptChange> {
+    let changes = changes.into_iter().map(|change| KeptChange {
+        plugin: change.plugin,
+        name: change.name,
+        value: change.value.map(|kept| KeptValue {
+            version: kept.version,
+            value: kept.value,
+        }),
+    });
+    changes.collect()
+}
 
 /// A known URI, as filters saw it at discovery.
 pub(crate) fn candidate(uri: &Uri, record: &UriRecord) -> Candidate {
@@ -24,6 +74,22 @@ pub(crate) fn candidate(uri: &Uri, record: &UriRecord) -> Candidate {
         context: record.context.clone(),
         seed: record.seed,
         source: record.source.clone(),
+        address: None,
+        attributes: Vec::new(),
+    }
+}
+
+/// A seed, as precedence plugins see it.
+pub(crate) fn seed(seed: &Seed) -> Candidate {
+    Candidate {
+        uri: seed.uri.as_str().to_owned(),
+        surt: seed.uri.surt(),
+        hop_path: String::new(),
+        via: None,
+        via_surt: None,
+        context: String::new(),
+        seed: true,
+        source: seed.source.clone(),
         address: None,
         attributes: Vec::new(),
     }
@@ -56,6 +122,7 @@ pub(crate) fn visit(
     now: Timestamp,
     status: i32,
     media_type: Option<String>,
+    memory: &Memory,
 ) -> Visit {
     let record = &issue.record;
     let history = record.history.iter().map(|past| PastVisit {
@@ -85,19 +152,21 @@ pub(crate) fn visit(
             .filter_map(|(name, value)| Some((name.to_owned(), value.clone()?)))
             .collect(),
         outlinks: record.outlinks,
+        notes: memory.notes.clone(),
+        kept: memory.kept.clone(),
         ..Visit::of(candidate(&issue.uri, record), now)
     }
 }
 
 /// The visit once it has been judged: what wait evaluators see.
-pub(crate) fn after(issue: &Issue, now: Timestamp, turn: &Turn) -> Visit {
+pub(crate) fn after(issue: &Issue, now: Timestamp, turn: &Turn, memory: &Memory) -> Visit {
     let new_version = matches!(turn.state, ContentState::New | ContentState::Changed);
     Visit {
         state: plugin_state(turn.state),
         size: turn.size,
         versions: issue.record.versions + u64::from(new_version),
         outlinks: turn.outlinks.unwrap_or(issue.record.outlinks),
-        ..visit(issue, now, turn.status, Some(turn.media_type.clone()))
+        ..visit(issue, now, turn.status, Some(turn.media_type.clone()), memory)
     }
 }
 

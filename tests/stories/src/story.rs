@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use opilio_crawl::control::{self, Answer, By, Command, Request};
 use opilio_crawl::{Crawl, CrawlError, End, Order, ProfileSource, Summary, plan};
 use opilio_test_web::Web;
 use tempfile::TempDir;
@@ -166,6 +167,43 @@ impl Story {
         };
         let running = async { tokio::join!(crawl.run(), stopping).0 };
         self.told(running).await
+    }
+
+    /// Crawls to the end, while an operator does something.
+    pub async fn run_with<T>(&self, operator: impl Future<Output = T>) -> (Told, T) {
+        let crawl = self.begin().unwrap_or_else(|error| panic!("{error}"));
+        let mut done = None;
+        let running = async {
+            let (summary, answer) = tokio::join!(crawl.run(), operator);
+            done = Some(answer);
+            summary
+        };
+        let told = self.told(running).await;
+        (told, done.unwrap())
+    }
+
+    /// Gives the job a command, as an operator at a terminal does; what it answers, the end left out, or why it refuses.
+    pub async fn order(&self, command: Command) -> Result<Vec<Answer>, String> {
+        let job = self.job();
+        let asked = tokio::task::spawn_blocking(move || {
+            let by = By {
+                user: "lena".to_owned(),
+                pid: 0,
+            };
+            let mut answers = Vec::new();
+            let request = Request { by, command };
+            control::carry_out(&job, &request, &mut |answer| {
+                answers.push(answer);
+                true
+            })
+            .map_err(|problem| problem.to_string())?;
+            match answers.pop() {
+                Some(Answer::End) => Ok(answers),
+                Some(Answer::Refused { message, .. }) => Err(message),
+                other => panic!("no end: {other:?}"),
+            }
+        });
+        asked.await.unwrap()
     }
 
     async fn told(&self, running: impl Future<Output = Summary>) -> Told {

@@ -6,6 +6,7 @@ use std::time::Duration;
 use indicatif::{HumanBytes, HumanCount, HumanDuration};
 use jiff::Timestamp;
 use opilio_crawl::control::{Answer, Command, Status, WhyAnswer};
+use opilio_crawl::{TableReport, plugin_table};
 use serde_json::Value;
 
 /// Width of the names before values.
@@ -112,6 +113,16 @@ impl Show {
                 let value = serde_json::to_value(*statistics)?;
                 out.write_all(statistics_lines(&value).as_bytes())
             }
+            Answer::Plugins { plugins } => match plugin_table(&plugins) {
+                table if table.is_empty() => writeln!(out, "no plugin has been called yet"),
+                table => out.write_all(table.as_bytes()),
+            },
+            Answer::Tables { tables } => out.write_all(table_lines(&tables).as_bytes()),
+            Answer::Report {
+                observer,
+                file,
+                content,
+            } => writeln!(out, "== {observer} {file}\n{}", content.trim_end()),
             Answer::Done { result } => writeln!(out, "{result}"),
             Answer::Swept {
                 action,
@@ -126,12 +137,13 @@ impl Show {
                 };
                 let stay = match in_process {
                     0 => String::new(),
+                    1 => ", 1 more is in process".to_owned(),
                     some => format!(", {} more are in process", HumanCount(some)),
                 };
                 writeln!(
                     out,
-                    "{} URIs {done}{stay}; {} looked at",
-                    HumanCount(meant),
+                    "{} {done}{stay}; {} looked at",
+                    numbered(meant, "URI"),
                     HumanCount(examined)
                 )
             }
@@ -145,9 +157,9 @@ impl Show {
             } => {
                 writeln!(
                     out,
-                    "{}: {format}, {} lines, {} of them bad",
+                    "{}: {format}, {}, {} of them bad",
                     file.display(),
-                    HumanCount(lines),
+                    numbered(lines, "line"),
                     HumanCount(bad_lines)
                 )?;
                 problems.iter().try_for_each(|one| writeln!(out, "  {one}"))
@@ -178,25 +190,29 @@ impl Show {
             Answer::Checked(found) => {
                 let verdict = match (found.problems, found.repaired) {
                     (0, _) => "sound".to_owned(),
-                    (problems, 0) => format!("{problems} problems; --repair mends them"),
-                    (problems, repaired) => format!("{problems} problems, {repaired} repaired"),
+                    (problems, 0) => {
+                        format!("{}; --repair mends them", numbered(problems, "problem"))
+                    }
+                    (problems, repaired) => {
+                        format!("{}, {repaired} repaired", numbered(problems, "problem"))
+                    }
                 };
                 writeln!(
                     out,
-                    "{} URIs, {} of them queued in {} queues: {verdict}",
-                    HumanCount(found.uris),
+                    "{}, {} of them queued in {}: {verdict}",
+                    numbered(found.uris, "URI"),
                     HumanCount(found.queued),
-                    HumanCount(found.queues)
+                    numbered(found.queues, "queue")
                 )
             }
             Answer::Checkpoint(made) => {
                 let bytes: u64 = made.warcs.iter().map(|warc| warc.bytes).sum();
                 writeln!(
                     out,
-                    "{}\n{} URIs; {} WARC files with {} stay with the job\nmake a job of it with: opilio job restore {} NEWJOB",
+                    "{}\n{}; {} with {} in all stay with the job\nmake a job of it with: opilio job restore {} NEWJOB",
                     made.directory.display(),
-                    HumanCount(made.uris),
-                    made.warcs.len(),
+                    numbered(made.uris, "URI"),
+                    numbered(made.warcs.len() as u64, "WARC file"),
                     HumanBytes(bytes),
                     made.directory.display(),
                 )
@@ -294,6 +310,33 @@ const QUEUED_COLUMNS: [&str; 5] = ["place", "directive", "precedence", "status",
 
 const URI_COLUMNS: [&str; 4] = ["state", "status", "when", "URI"];
 
+/// The lists that plugins look things up in, one a line, and what is wrong with the file of one below it.
+fn table_lines(tables: &[TableReport]) -> String {
+    if tables.is_empty() {
+        return "the profile has no tables\n".to_owned();
+    }
+    let width = |of: fn(&TableReport) -> usize| tables.iter().map(of).max().unwrap_or(0);
+    let (name, kind) = (width(|table| table.name.len()), width(|table| table.kind.len()));
+    let line = |table: &TableReport| {
+        let file = match &table.file {
+            Some(file) => file.display().to_string(),
+            None => "profile.toml".to_owned(),
+        };
+        let mut line = format!(
+            "{:name$}  {:kind$}  {:>12} rows  read {}  {file}\n",
+            table.name,
+            table.kind,
+            HumanCount(table.rows).to_string(),
+            table.read.strftime("%Y-%m-%d %H:%M:%S UTC"),
+        );
+        if let Some(problem) = &table.problem {
+            line.push_str(&format!("{:name$}  stays as it was: {problem}\n", ""));
+        }
+        line
+    };
+    tables.iter().map(line).collect()
+}
+
 fn queue_row(queue: &Value) -> Vec<String> {
     let state = match text(queue, "retired_by") {
         by if by == NOTHING => text(queue, "state"),
@@ -375,11 +418,11 @@ fn queue_lines(queue: &Value) -> String {
     lines += &line(
         "done",
         &format!(
-            "{} turns: {} documents, {} URIs succeeded, {} documents new or changed",
-            count(queue, "finished"),
-            count(queue, "fetched"),
-            count(queue, "succeeded"),
-            count(queue, "novel")
+            "{}: {}, {} succeeded, {} new or changed",
+            numbered(number(queue, "finished"), "turn"),
+            numbered(number(queue, "fetched"), "document"),
+            numbered(number(queue, "succeeded"), "URI"),
+            numbered(number(queue, "novel"), "document")
         ),
     );
     lines += &line(
@@ -390,6 +433,8 @@ fn queue_lines(queue: &Value) -> String {
             bytes(queue, "novel_bytes")
         ),
     );
+    let run_time = Duration::from_millis(number(queue, "run_time_ms"));
+    lines += &line("exchanges took", &HumanDuration(run_time).to_string());
     lines + &line("cost", &count(queue, "spent"))
 }
 
@@ -425,9 +470,9 @@ fn status_lines(status: &Status) -> String {
     );
     if status.pid.is_some() {
         let received = format!(
-            "{} for {} URIs since it began",
+            "{} for {} since it began",
             HumanBytes(status.bytes),
-            HumanCount(status.uris)
+            numbered(status.uris, "URI")
         );
         lines += &line("received", &received);
     }
@@ -525,11 +570,11 @@ fn why_lines(why: &WhyAnswer) -> String {
         hops => format!("{hops} from {}", text(uri, "source")),
     };
     lines += &line("hops", &hops);
-    if uri["visits"].as_u64().unwrap_or(0) > 0 {
+    if number(uri, "visits") > 0 {
         let visits = format!(
-            "{} visits, {} versions",
-            count(uri, "visits"),
-            count(uri, "versions")
+            "{}, {}",
+            numbered(number(uri, "visits"), "visit"),
+            numbered(number(uri, "versions"), "version")
         );
         lines += &line("visits", &visits);
     }
@@ -571,6 +616,16 @@ fn text(object: &Value, name: &str) -> String {
             .collect(),
         other => other.to_string(),
     }
+}
+
+/// So many of something, in words that take an s.
+fn numbered(count: u64, thing: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{} {thing}{plural}", HumanCount(count))
+}
+
+fn number(object: &Value, name: &str) -> u64 {
+    object[name].as_u64().unwrap_or(0)
 }
 
 fn count(object: &Value, name: &str) -> String {

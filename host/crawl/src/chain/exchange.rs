@@ -8,12 +8,15 @@ use bytes::Bytes;
 use jiff::Timestamp;
 use opilio_fetch::{Exchange, FetchFailure, HeadVerdict, Request, ResponseHead};
 use opilio_frontier::Outcome;
-use opilio_sandbox::{Notes, Stage, Verdict};
+use opilio_sandbox::{Stage, Verdict};
 use opilio_uri::Uri;
 
+use crate::breaker::Failure;
 use crate::context::Halt;
+use crate::guards::Guards;
 use crate::lanes::Lane;
-use crate::{found, standing};
+use crate::standing::{self, Memory};
+use crate::found;
 
 use super::{Chain, Entry, Turn, disregarded, status, transfer};
 
@@ -23,8 +26,8 @@ impl Chain<'_> {
         &self,
         uri: &Uri,
         addresses: Vec<IpAddr>,
-        notes: &Notes,
-    ) -> (Exchange, Option<HeaderVerdict>) {
+        memory: &Memory,
+    ) -> (Exchange, MidFetch) {
         let settings = &self.settings.fetch;
         let record = &self.issue.record;
         let same = uri == &self.issue.uri;
@@ -53,7 +56,7 @@ impl Chain<'_> {
             headers: Vec::new(),
             body: None,
         };
-        let verdict = Mutex::new(None);
+        let mid_fetch = Mutex::new(MidFetch::default());
         let exchange = self
             .context
             .fetcher
@@ -61,60 +64,63 @@ impl Chain<'_> {
                 if !same || self.stacks.mid_fetch.is_empty() {
                     return HeadVerdict::Continue;
                 }
-                let asked = self.mid_fetch(head, notes).await;
-                let answer = match &asked {
+                let asked = self.mid_fetch(head, memory).await;
+                let answer = match &asked.verdict {
                     None => HeadVerdict::Continue,
                     Some(verdict) => HeadVerdict::Abort {
                         reason: verdict.reason().to_owned(),
                     },
                 };
-                *verdict.lock().unwrap_or_else(PoisonError::into_inner) = asked;
+                *mid_fetch.lock().unwrap_or_else(PoisonError::into_inner) = asked;
                 answer
             })
             .await;
-        (
-            exchange,
-            verdict.into_inner().unwrap_or_else(PoisonError::into_inner),
-        )
+        let mid_fetch = mid_fetch.into_inner();
+        (exchange, mid_fetch.unwrap_or_else(PoisonError::into_inner))
     }
 
-    pub(super) async fn mid_fetch(
-        &self,
-        head: &ResponseHead,
-        notes: &Notes,
-    ) -> Option<HeaderVerdict> {
-        let document = self.document(head, Bytes::new(), None, notes);
+    pub(super) async fn mid_fetch(&self, head: &ResponseHead, memory: &Memory) -> MidFetch {
+        let document = self.document(head, Bytes::new(), None, memory);
         let visit = standing::visit(
             self.issue,
             self.started,
             i32::from(head.status),
             head.media_type(),
+            memory,
         );
         let stacks = self.stacks.clone();
         let judged = self
             .context
             .lanes
             .run(Lane::Header, move || {
-                found::judge_document(&stacks.mid_fetch, &Stage::MidFetch, &document, &visit)
+                // Asked anew of the whole document: there is no content yet.
+                let guards = Guards::default();
+                let stack = &stacks.mid_fetch;
+                let stage = Stage::MidFetch;
+                let mut judged =
+                    found::judge_document(stack, &stage, &document, &visit, &guards);
+                judged.failures.extend(guards.take_failures());
+                judged
             })
             .await;
         let judged = match judged {
             Ok(judged) => judged,
             Err(panic) => {
                 tracing::error!(uri = %self.issue.uri, "{panic}");
-                return None;
+                return MidFetch::default();
             }
         };
-        if let Err(halt) = self.context.faults(&judged.faults) {
-            tracing::error!("{halt}");
-        }
-        match judged.verdict {
+        let verdict = match judged.verdict {
             Verdict::Reject => Some(HeaderVerdict::Rejected(judged.reason)),
             // What has never been archived cannot be unchanged, whatever a filter says.
             Verdict::Unchanged if self.issue.record.archived.is_some() => {
                 Some(HeaderVerdict::Unchanged(judged.reason))
             }
             _ => None,
+        };
+        MidFetch {
+            verdict,
+            failures: judged.failures,
         }
     }
 
@@ -138,6 +144,7 @@ impl Chain<'_> {
                 .as_ref()
                 .map(|_| exchange.payload_digest.to_string()),
             annotations: exchange.annotations.clone(),
+            ..Entry::default()
         };
         if let Some(HeaderVerdict::Rejected(reason)) = verdict {
             let mut turn = Turn {
@@ -187,6 +194,15 @@ impl Chain<'_> {
         }
         Ok(None)
     }
+}
+
+/// What became of asking mid-fetch filters.
+#[derive(Default)]
+pub(super) struct MidFetch {
+    /// None: it goes on.
+    pub(super) verdict: Option<HeaderVerdict>,
+    /// Calls that failed.
+    pub(super) failures: Vec<Failure>,
 }
 
 /// What mid-fetch filters made of a response's headers, where they did not let it go on.

@@ -11,14 +11,15 @@ use opilio_fetch::robots::{
 use opilio_fetch::{Exchange, FetchFailure};
 use opilio_frontier::{Candidate, ContentState, Digests, Directive, Outcome, Success, Visit};
 use opilio_profile::{RobotsPolicy, ServerGroup};
-use opilio_sandbox::{Notes, Stage};
+use opilio_sandbox::{Candidates, Stage};
 use opilio_uri::{Hop, Uri};
 
 use crate::context::Halt;
 use crate::lanes::Lane;
 use crate::records::{self, About, Keep};
 use crate::scope;
-use crate::{found, standing};
+use crate::standing::{self, Memory};
+use crate::found;
 
 use super::exchange::retry_after;
 use super::{Chain, Entry, NO_ADDRESS, Turn, status, transfer};
@@ -65,7 +66,8 @@ impl Chain<'_> {
                         media_type: Some("text/dns".to_owned()),
                         fetch: Some((self.started, self.elapsed())),
                         digest: Some(payload.to_string()),
-                        annotations: Vec::new(),
+                        state: ContentState::New,
+                        ..Entry::default()
                     },
                 })
             }
@@ -168,11 +170,12 @@ impl Chain<'_> {
             .context
             .lanes
             .run(Lane::Header, move || {
-                scope::judge(&stacks.scope, &Stage::Scope, &[candidate], false)
+                let candidates = Candidates::new(vec![candidate]);
+                scope::judge(&stacks.scope, &Stage::Scope, &candidates, false)
             })
             .await?;
-        self.context.scope_faults(&judged)?;
-        if !judged.faults.is_empty() {
+        self.context.failures(&judged.failures)?;
+        if judged.incomplete {
             // A filter that fails says nothing about what it has let in before.
             return Ok(None);
         }
@@ -224,18 +227,18 @@ impl Chain<'_> {
             .context
             .lanes
             .run(Lane::Header, move || {
-                scope::judge(&stacks.pre_fetch, &Stage::PreFetch, &[candidate], true)
+                let candidates = Candidates::new(vec![candidate]);
+                scope::judge(&stacks.pre_fetch, &Stage::PreFetch, &candidates, true)
             })
             .await?;
-        let failed = !judged.faults.is_empty();
-        self.context.faults(&judged.faults)?;
+        self.context.failures(&judged.failures)?;
         Ok(judged
             .decisions
             .into_iter()
             .next()
             .filter(|decision| !decision.accepted)
             .map(|decision| {
-                let status = if failed {
+                let status = if decision.failed {
                     status::RUNTIME
                 } else {
                     status::BLOCKED
@@ -255,7 +258,7 @@ impl Chain<'_> {
             let Some(addresses) = self.addresses_now(&target).await? else {
                 break;
             };
-            let (next, _) = self.fetch(&target, addresses, &Notes::new()).await;
+            let (next, _) = self.fetch(&target, addresses, &Memory::default()).await;
             let about = About {
                 via: Some(at.as_str()),
                 hop_path: self.issue.record.hop_path.as_str(),

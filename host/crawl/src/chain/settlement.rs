@@ -1,5 +1,6 @@
 //! A response that counts: what it holds, how it is kept, where it leads, when to come back.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,8 +10,8 @@ use opilio_frontier::{
     Candidate, ContentState, Digests, Outcome, Refused, Success, Validators, Visit,
 };
 use opilio_profile::{Settings, Strategy, StrippedEqual};
-use opilio_sandbox::{Notes, Stage};
-use opilio_uri::Hop;
+use opilio_sandbox::{Candidates, Stage};
+use opilio_uri::{Hop, Uri};
 
 use crate::context::Halt;
 use crate::crawl_log::revisit_annotations;
@@ -20,16 +21,28 @@ use crate::policy;
 use crate::records::{self, About, Keep, Previous};
 use crate::scope;
 use crate::stacks::Stacks;
-use crate::{found, standing};
+use crate::standing::{self, Memory};
+use crate::{found, precedence};
 
 use super::exchange::HeaderVerdict;
 use super::{Chain, Entry, Turn, disregarded, status, transfer};
 
-/// Links that the same scope is asked about, and the same as its filters see them.
-struct Alike {
+/// A link, and what decides about it.
+struct Found {
+    link: FoundLink,
+    /// The same as plugins see it.
+    seen: opilio_sandbox::Candidate,
+    /// The plugins that hold for its target.
     stacks: Arc<Stacks>,
-    links: Vec<FoundLink>,
-    found: Vec<opilio_sandbox::Candidate>,
+}
+
+/// What became of the links of a page.
+#[derive(Default)]
+struct Outlinks {
+    accepted: Vec<Candidate>,
+    /// What plugins have ranked them, in the same order.
+    ranks: Vec<Option<u8>>,
+    refused: Vec<Refused>,
 }
 
 impl Chain<'_> {
@@ -38,7 +51,7 @@ impl Chain<'_> {
         &self,
         exchange: Arc<Exchange>,
         verdict: Option<HeaderVerdict>,
-        notes: Notes,
+        memory: Memory,
     ) -> Result<Turn, Halt> {
         let Some(head) = exchange.head.clone() else {
             return Ok(Turn::failed(exchange.status(), String::new()));
@@ -54,10 +67,10 @@ impl Chain<'_> {
             .unwrap_or_else(|| self.issue.record.media_type.clone());
         let (settings, stacks) = self.for_response(&media_type);
         let reading = self
-            .read(&exchange, &head, stacks.clone(), bodyless, &notes)
+            .read(&exchange, &head, stacks.clone(), bodyless, &memory)
             .await?;
         annotations.extend(reading.annotations.iter().cloned());
-        self.context.faults(&reading.faults)?;
+        self.context.failures(&reading.failures)?;
         if let Some(reason) = reading.rejected {
             annotations.push(reason.clone());
             let entry = Entry {
@@ -65,8 +78,9 @@ impl Chain<'_> {
                 size: Some(exchange.payload.length()),
                 media_type: head.media_type(),
                 fetch: Some((exchange.started, exchange.duration)),
-                digest: None,
                 annotations,
+                notes: notes_of(&memory),
+                ..Entry::default()
             };
             let outcome = disregarded(status::BLOCKED, reason, Some(transfer(&exchange)));
             return Ok(Turn { outcome, entry });
@@ -84,14 +98,20 @@ impl Chain<'_> {
             };
             return Ok(Turn { outcome, entry });
         }
-        let (candidates, refused) = self.outlinks(&reading).await?;
+        let Outlinks {
+            accepted,
+            ranks,
+            refused,
+        } = self.outlinks(&reading).await?;
         self.context
             .logs
             .uri_errors(self.issue.uri.as_str(), &reading.extracted.refused)?;
         self.context.counters.out_of_scope(refused.len() as u64);
 
+        let refresh_embeds =
+            settings.revisit.refresh_embeds && reading.state == ContentState::Changed;
         let keep = self.keep(&exchange, &reading, bodyless);
-        annotations.extend(notes.annotations());
+        annotations.extend(memory.notes.annotations());
         self.annotate(&mut annotations, &reading, not_modified);
         let record = &self.issue.record;
         let about = About {
@@ -100,14 +120,19 @@ impl Chain<'_> {
             source: record.source.as_deref(),
             charset: reading.charset.clone(),
             annotations: &annotations,
-            notes: notes.all().into_iter().collect(),
+            notes: notes_of(&memory).into_iter().collect(),
             links: &reading.extracted.links,
         };
         let records = records::of_exchange(&self.issue.uri, &exchange, &keep, &about);
         let location = self.context.archive(records).await?.into_iter().next();
 
-        let visit = self.to_remember(&exchange, &head, &reading, &keep, location);
-        let wait = self.wait(&visit, &settings, stacks).await?;
+        let mut visit = self.to_remember(&exchange, &head, &reading, &keep, location);
+        let wait = self
+            .wait(&visit, &settings, stacks, reading, &memory)
+            .await?;
+        // Wait evaluators are the last who may keep anything.
+        let kept = memory.kept.changes();
+        visit.kept = standing::changes(kept.uri);
         let entry = Entry {
             status: exchange.status(),
             size: Some(exchange.payload.length()),
@@ -115,6 +140,9 @@ impl Chain<'_> {
             fetch: Some((exchange.started, exchange.duration)),
             digest: (!bodyless).then(|| exchange.payload_digest.to_string()),
             annotations: self.final_annotations(annotations, &visit, wait),
+            state: visit.state,
+            notes: notes_of(&memory),
+            ranks,
         };
         let success = Success {
             visit,
@@ -122,11 +150,10 @@ impl Chain<'_> {
             strategy: (!self.is_prerequisite()).then(|| policy::strategy(settings.strategy)),
             // Asked again before the fetch, where it had changed.
             scope: Some(self.stacks.scope_hash),
-            outlinks: candidates,
-            kept_for_site: Vec::new(),
-            refresh_embeds: settings.revisit.refresh_embeds
-                && reading.state == ContentState::Changed,
+            outlinks: accepted,
+            refresh_embeds,
             refused,
+            kept_for_site: standing::changes(kept.site),
             transfer: transfer(&exchange),
         };
         Ok(Turn {
@@ -143,7 +170,7 @@ impl Chain<'_> {
         head: &ResponseHead,
         stacks: Arc<Stacks>,
         bodyless: bool,
-        notes: &Notes,
+        memory: &Memory,
     ) -> Result<found::Reading, Halt> {
         let task = found::Task {
             stacks,
@@ -156,6 +183,7 @@ impl Chain<'_> {
                 self.started,
                 i32::from(head.status),
                 head.media_type(),
+                memory,
             ),
             last: self
                 .issue
@@ -163,11 +191,12 @@ impl Chain<'_> {
                 .archived
                 .is_some()
                 .then_some(self.issue.record.digests),
+            last_fingerprint: self.issue.record.fingerprint.clone(),
             last_extractor: self.issue.record.extractor,
             bodyless,
             content_max: self.context.profile.limits.plugin_content.bytes(),
             links_max: self.context.profile.limits.outlinks,
-            notes: notes.clone(),
+            memory: memory.clone(),
         };
         Ok(self
             .context
@@ -177,24 +206,16 @@ impl Chain<'_> {
     }
 
     /// Links as candidates for the frontier, and those out of scope.
-    pub(super) async fn outlinks(
-        &self,
-        reading: &found::Reading,
-    ) -> Result<(Vec<Candidate>, Vec<Refused>), Halt> {
+    async fn outlinks(&self, reading: &found::Reading) -> Result<Outlinks, Halt> {
         let mut links = reading.extracted.links.clone();
         if self.is_robots() {
             // They have been followed already, and lead nowhere else.
             links.retain(|link| link.hop != Hop::Redirect);
         }
         if links.is_empty() {
-            return Ok((Vec::new(), Vec::new()));
+            return Ok(Outlinks::default());
         }
         let record = &self.issue.record;
-        let via_surt = self.issue.uri.surt();
-        let found: Vec<_> = links
-            .iter()
-            .map(|link| standing::found_candidate(&self.issue.uri, &via_surt, record, link))
-            .collect();
         if let Some(redirect) = links
             .iter()
             .find(|link| link.hop == Hop::Redirect && record.seed)
@@ -202,69 +223,105 @@ impl Chain<'_> {
             let seed = record.source.as_deref().unwrap_or(self.issue.uri.as_str());
             self.context.seed_moved(seed, &redirect.uri).await?;
         }
+        let via_surt = self.issue.uri.surt();
+        let found = links.into_iter().map(|link| Found {
+            seen: standing::found_candidate(&self.issue.uri, &via_surt, record, &link),
+            stacks: self.stacks_for(&link.uri),
+            link,
+        });
         let mut accepted = Vec::new();
         let mut refused = Vec::new();
-        for group in self.by_scope(links, found) {
-            let Alike {
-                stacks,
-                links,
-                found,
-            } = group;
-            let scope = stacks.scope_hash;
+        // Nearly always one group of all: filters are asked once about the links of a page.
+        for group in grouped(found.collect(), |one, other| {
+            one.stacks.scope_hash == other.stacks.scope_hash
+        }) {
             let judged = self
-                .context
-                .lanes
-                .run(Lane::Document, move || {
-                    scope::judge(&stacks.scope, &Stage::Scope, &found, false)
+                .ask_about(&group, |stacks, candidates| {
+                    scope::judge(&stacks.scope, &Stage::Scope, candidates, false)
                 })
                 .await?;
-            self.context.scope_faults(&judged)?;
-            for (link, decision) in links.into_iter().zip(&judged.decisions) {
+            self.context.failures(&judged.failures)?;
+            for (found, decision) in group.into_iter().zip(&judged.decisions) {
                 if decision.accepted {
-                    accepted.push(Candidate {
-                        scope,
-                        ..self.candidate(link)
-                    });
+                    accepted.push(found);
                 } else {
                     refused.push(Refused {
                         reason: decision.because(),
-                        uri: link.uri,
+                        uri: found.link.uri,
                     });
                 }
             }
         }
-        Ok((accepted, refused))
+        let mut outlinks = Outlinks {
+            refused,
+            ..Outlinks::default()
+        };
+        for group in grouped(accepted, |one, other| {
+            Arc::ptr_eq(&one.stacks, &other.stacks)
+        }) {
+            outlinks.ranks.extend(self.ranks(&group, reading).await?);
+            outlinks
+                .accepted
+                .extend(group.into_iter().map(|found| Candidate {
+                    scope: found.stacks.scope_hash,
+                    ..self.candidate(found.link)
+                }));
+        }
+        for (candidate, rank) in outlinks.accepted.iter_mut().zip(&outlinks.ranks) {
+            candidate.precedence = rank.unwrap_or(candidate.precedence);
+        }
+        Ok(outlinks)
     }
 
-    /// Links by the scope that holds for them; nearly always one for all.
-    fn by_scope(&self, links: Vec<FoundLink>, found: Vec<opilio_sandbox::Candidate>) -> Vec<Alike> {
-        let mut groups: Vec<Alike> = Vec::new();
-        for (link, found) in links.into_iter().zip(found) {
-            let settings = self
-                .context
-                .profile
-                .effective_with(&opilio_profile::Context {
-                    source: self.issue.record.source.as_deref(),
-                    now: Some(self.started),
-                    ..opilio_profile::Context::of(&link.uri)
-                });
-            let stacks = self.context.stacks_of(&settings);
-            let same = groups
-                .iter_mut()
-                .find(|group| group.stacks.scope_hash == stacks.scope_hash);
-            match same {
-                Some(group) => {
-                    group.links.push(link);
-                    group.found.push(found);
-                }
-                None => groups.push(Alike {
-                    stacks,
-                    links: vec![link],
-                    found: vec![found],
-                }),
-            }
+    /// The plugins that hold for a link's target.
+    fn stacks_for(&self, target: &Uri) -> Arc<Stacks> {
+        let settings = self
+            .context
+            .profile
+            .effective_with(&opilio_profile::Context {
+                source: self.issue.record.source.as_deref(),
+                now: Some(self.started),
+                ..opilio_profile::Context::of(target)
+            });
+        self.context.stacks_of(&settings)
+    }
+
+    /// What precedence plugins say of links for which the same ones hold.
+    async fn ranks(
+        &self,
+        group: &[Found],
+        reading: &found::Reading,
+    ) -> Result<Vec<Option<u8>>, Halt> {
+        if group.iter().all(|found| found.stacks.precedence.is_empty()) {
+            return Ok(vec![None; group.len()]);
         }
-        groups
+        let page = reading.document.clone();
+        let ranked = self
+            .ask_about(group, move |stacks, candidates| {
+                precedence::rank(&stacks.precedence, candidates, Some(&page))
+            })
+            .await?;
+        self.context.failures(&ranked.failures)?;
+        Ok(ranked.ranks)
+    }
+
+    /// Asks plugins about links, on a document lane: those that hold for the first of them.
+    async fn ask_about<T: Send + 'static>(
+        &self,
+        group: &[Found],
+        ask: impl FnOnce(&Stacks, &Candidates) -> T + Send + 'static,
+    ) -> Result<T, Halt> {
+        let stacks = match group.first() {
+            Some(first) => first.stacks.clone(),
+            None => self.stacks.clone(),
+        };
+        let candidates: Candidates = group.iter().map(|found| found.seen.clone()).collect();
+        let answer = self
+            .context
+            .lanes
+            .run(Lane::Document, move || ask(&stacks, &candidates))
+            .await?;
+        Ok(answer)
     }
 
     pub(super) fn candidate(&self, link: FoundLink) -> Candidate {
@@ -376,7 +433,7 @@ impl Chain<'_> {
                 .extracted_by
                 .filter(|by| *by != found::NOT_EXTRACTED)
                 .map(|_| reading.extracted.links.len() as u64),
-            fingerprint: None,
+            fingerprint: reading.fingerprint.clone().filter(|_| kept),
             kept: Vec::new(),
         }
     }
@@ -388,6 +445,8 @@ impl Chain<'_> {
         visit: &Visit,
         settings: &Settings,
         stacks: Arc<Stacks>,
+        reading: found::Reading,
+        memory: &Memory,
     ) -> Result<Option<Duration>, Halt> {
         let record = &self.issue.record;
         match settings.strategy {
@@ -397,21 +456,24 @@ impl Chain<'_> {
             Strategy::Fixed => return Ok(Some(settings.revisit.fixed_wait)),
             Strategy::Revisit => {}
         }
-        let asked = standing::after(self.issue, self.started, visit);
+        let asked = standing::after(self.issue, self.started, visit, memory);
         let media_type = visit.media_type.clone();
         let answer = self
             .context
             .lanes
             .run(Lane::Header, move || {
-                found::evaluate(&stacks.wait, &media_type, &asked)
+                let found::Reading {
+                    document, guards, ..
+                } = reading;
+                found::evaluate(&stacks.wait, &media_type, &asked, &document, &guards)
             })
             .await?;
-        self.context.faults(&answer.faults)?;
+        self.context.failures(&answer.failures)?;
         let limits = &settings.revisit;
         let wait = match answer.wait {
             Some(wait) => wait,
             // A fault leaves the previous wait.
-            None if !answer.faults.is_empty() => record.wait.unwrap_or(limits.default_wait),
+            None if answer.failed => record.wait.unwrap_or(limits.default_wait),
             None => limits.default_wait,
         };
         Ok(Some(wait.clamp(limits.min_wait, limits.max_wait)))
@@ -436,4 +498,23 @@ impl Chain<'_> {
         }
         annotations
     }
+}
+
+/// In groups of those that are alike, in order.
+fn grouped(all: Vec<Found>, is_alike: impl Fn(&Found, &Found) -> bool) -> Vec<Vec<Found>> {
+    let mut groups: Vec<Vec<Found>> = Vec::new();
+    for found in all {
+        let alike = groups
+            .iter_mut()
+            .find(|group| group.first().is_some_and(|first| is_alike(first, &found)));
+        match alike {
+            Some(group) => group.push(found),
+            None => groups.push(vec![found]),
+        }
+    }
+    groups
+}
+
+fn notes_of(memory: &Memory) -> BTreeMap<String, String> {
+    memory.notes.all().into_iter().collect()
 }

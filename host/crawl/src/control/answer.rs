@@ -9,6 +9,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{Checkpoint, Fault};
+use crate::plugin_report::PluginReport;
+use crate::tables::TableReport;
 
 /// One line of the control socket's other direction.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -20,6 +22,25 @@ pub enum Answer {
     Statistics {
         /// Over all processes of the job.
         statistics: Box<Statistics>,
+    },
+    /// What was seen of each plugin, in the order of a URI's way.
+    Plugins {
+        /// One entry for each.
+        plugins: Vec<PluginReport>,
+    },
+    /// The lists that plugins look things up in, in the order of their names.
+    Tables {
+        /// One entry for each.
+        tables: Vec<TableReport>,
+    },
+    /// A report of an observer.
+    Report {
+        /// Its name in the profile.
+        observer: String,
+        /// The report's name.
+        file: String,
+        /// What it says.
+        content: String,
     },
     /// What was done, in one sentence.
     Done {

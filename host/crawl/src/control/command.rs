@@ -52,11 +52,41 @@ pub enum Command {
     },
     /// The crawl in numbers.
     Statistics,
+    /// What was seen of each plugin.
+    Plugins,
+    /// What observers report.
+    Observe {
+        /// One of them; none: all.
+        #[serde(default)]
+        observer: Option<String>,
+    },
+    /// The lists that plugins look things up in.
+    Tables {
+        /// Read their files again first.
+        #[serde(default)]
+        reload: bool,
+    },
+    /// Put a component in the place of a plugin.
+    ReplacePlugin {
+        /// The plugin's name in the profile.
+        plugin: String,
+        /// The component, as profiles name it; a path is absolute.
+        component: String,
+        /// What the digest of its file must be, in hexadecimal.
+        #[serde(default)]
+        sha256: Option<String>,
+        /// Settings in place of those in force.
+        #[serde(default)]
+        settings: Option<serde_json::Value>,
+    },
     /// List queues by name.
     Queues {
         /// Only those in this state.
         #[serde(default)]
         state: Option<QueueStateFilter>,
+        /// In this order; any but that of names reads all queues and gives one page.
+        #[serde(default)]
+        sort: QueueSort,
         /// From the one behind this on.
         #[serde(default)]
         after: Option<String>,
@@ -256,6 +286,9 @@ impl Command {
             self,
             Command::Status
                 | Command::Statistics
+                | Command::Plugins
+                | Command::Observe { .. }
+                | Command::Tables { reload: false }
                 | Command::Queues { .. }
                 | Command::Queue { .. }
                 | Command::Uris { .. }
@@ -319,6 +352,29 @@ impl fmt::Display for Command {
             Command::Checkpoint { to: None } => f.write_str("checkpoint"),
             Command::Checkpoint { to: Some(to) } => write!(f, "checkpoint --to {to:?}"),
             Command::Statistics => f.write_str("statistics"),
+            Command::Plugins => f.write_str("plugins"),
+            Command::Observe { observer: None } => f.write_str("observe"),
+            Command::Observe {
+                observer: Some(name),
+            } => write!(f, "observe {name:?}"),
+            Command::Tables { reload } => {
+                f.write_str(if *reload { "tables --reload" } else { "tables" })
+            }
+            Command::ReplacePlugin {
+                plugin,
+                component,
+                sha256,
+                settings,
+            } => {
+                write!(f, "plugin replace {plugin:?} {component:?}")?;
+                if let Some(sha256) = sha256 {
+                    write!(f, " --sha256 {sha256:?}")?;
+                }
+                match settings {
+                    Some(settings) => write!(f, " --settings {settings}"),
+                    None => Ok(()),
+                }
+            }
             Command::Queues { .. } => f.write_str("queues"),
             Command::Queue { queue } => write!(f, "queue {queue:?}"),
             Command::Uris { queue, .. } => write!(f, "uris {queue:?}"),
@@ -372,6 +428,19 @@ impl fmt::Display for Which {
     }
 }
 
+/// The order in which queues are listed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum QueueSort {
+    /// By name.
+    #[default]
+    Name,
+    /// Those that hold most URIs first.
+    Size,
+    /// Those first that can give a URI first; at last those that have none to give.
+    Due,
+}
+
 impl QueueStateFilter {
     /// The word for it, as in reports.
     pub fn name(self) -> &'static str {
@@ -418,6 +487,14 @@ mod tests {
         check(
             r#"{"command":{"do":"why","uri":"http://a.org/\n2026 forged"}}"#,
             r#"unknown why "http://a.org/\n2026 forged""#,
+        );
+        check(
+            r#"{"command":{"do":"replace-plugin","plugin":"html","component":"/a b.wasm","settings":{"x":["\n"]}}}"#,
+            r#"unknown plugin replace "html" "/a b.wasm" --settings {"x":["\n"]}"#,
+        );
+        check(
+            r#"{"command":{"do":"tables","reload":true}}"#,
+            "unknown tables --reload",
         );
         check(r#"{"command":{"do":"floor","floor":3}}"#, "unknown floor 3");
     }

@@ -113,7 +113,7 @@ impl Live {
     }
 
     /// Asks for a pause, or for its end. False where it is so already.
-    pub(super) fn pause(&self, is_pause_asked: bool) -> bool {
+    pub(crate) fn pause(&self, is_pause_asked: bool) -> bool {
         let mut state = self.state();
         let changed = state.is_pause_asked != is_pause_asked;
         state.is_pause_asked = is_pause_asked;

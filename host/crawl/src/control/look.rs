@@ -1,12 +1,14 @@
 //! What an operator may look at: queues, their URIs, all URIs, and why one was or was not fetched.
 
+use std::cmp::Reverse;
+
 use jiff::Timestamp;
-use opilio_frontier::Why;
+use opilio_frontier::{QueueReport, Why};
 use opilio_uri::Uri;
 use serde_json::json;
 
 use super::perform::{BREATH, Say, listened};
-use super::{Answer, ControlError, Desk, Fault, QueueStateFilter, Which, WhyAnswer};
+use super::{Answer, ControlError, Desk, Fault, QueueSort, QueueStateFilter, Which, WhyAnswer};
 use crate::transfer::{queue_as_json, uri_as_json};
 
 /// Queues or URIs of a queue that are read while the frontier is held.
@@ -51,6 +53,50 @@ impl Desk<'_> {
             .queues(after.as_deref(), 1, Timestamp::now())?;
         if let Some(after) = after.filter(|_| !behind.is_empty()) {
             say(Answer::More { after });
+        }
+        Ok(String::new())
+    }
+
+    /// The first queues in an order that the store does not have.
+    pub(super) fn sorted_queues(
+        &self,
+        state: Option<QueueStateFilter>,
+        sort: QueueSort,
+        limit: u64,
+        say: Say<'_>,
+    ) -> Result<String, ControlError> {
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        let mut first: Vec<QueueReport> = Vec::new();
+        let mut after = None;
+        let mut meant = 0;
+        loop {
+            let now = Timestamp::now();
+            let part = self.frontier().queues(after.as_deref(), LIST_PART, now)?;
+            after = part.last().map(|report| report.queue.clone());
+            let is_last = part.len() < LIST_PART;
+            let held = first.len();
+            first
+                .extend(part.into_iter().filter(|report| {
+                    state.is_none_or(|state| state.name() == report.state.name())
+                }));
+            meant += first.len() - held;
+            // Each part is sorted with what is held, so that no more is held than is asked for.
+            sort.apply(&mut first);
+            first.truncate(limit);
+            if is_last {
+                break;
+            }
+            std::thread::sleep(BREATH);
+        }
+        for report in first {
+            listened(say(Answer::Queue {
+                queue: queue_as_json(report),
+            }))?;
+        }
+        if meant > limit {
+            say(Answer::More {
+                after: String::new(),
+            });
         }
         Ok(String::new())
     }
@@ -224,6 +270,16 @@ mod tests {
                 Fault::Request,
                 "{bad}"
             );
+        }
+    }
+}
+
+impl QueueSort {
+    fn apply(self, queues: &mut [QueueReport]) {
+        match self {
+            Self::Name => {}
+            Self::Size => queues.sort_by_key(|queue| Reverse(queue.ready + queue.waiting)),
+            Self::Due => queues.sort_by_key(|queue| (queue.wake.is_none(), queue.wake)),
         }
     }
 }

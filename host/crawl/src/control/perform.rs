@@ -8,7 +8,10 @@ use opilio_uri::{HopPath, Uri};
 
 use super::job_log::Held;
 use super::live::Cancelled;
-use super::{Answer, By, Command, ControlError, Desk, Fault, Request, Standing, Status};
+use super::replace::wish;
+use super::{
+    Answer, By, Command, ControlError, Desk, Fault, QueueSort, Request, Standing, Status,
+};
 use crate::policy;
 use crate::transfer::queue_as_json;
 
@@ -28,7 +31,7 @@ impl Desk<'_> {
         // What the crawl writes of its pause comes after whose wish it was.
         let is_turn = matches!(command, Command::Pause | Command::Resume);
         let held = is_turn.then(|| self.log.hold());
-        let result = self.carry_out(command, say);
+        let result = self.carry_out(by, command, say);
         let logged = self.log_action(held, by, command, &result);
         let last = match result.and(logged) {
             Ok(()) => Answer::End,
@@ -61,7 +64,7 @@ impl Desk<'_> {
     }
 
     /// What came of it, in one sentence for the job's log.
-    fn carry_out(&self, command: &Command, say: Say<'_>) -> Result<String, ControlError> {
+    fn carry_out(&self, by: &By, command: &Command, say: Say<'_>) -> Result<String, ControlError> {
         match command {
             Command::Status => self.status(say),
             Command::Pause => self.pause(true, say),
@@ -73,11 +76,27 @@ impl Desk<'_> {
                 say(Answer::Statistics { statistics });
                 Ok(String::new())
             }
+            Command::Plugins => self.plugins(say),
+            Command::Observe { observer } => self.observe(observer.as_deref(), say),
+            Command::Tables { reload } => self.tables(*reload, say),
+            Command::ReplacePlugin {
+                plugin,
+                component,
+                sha256,
+                settings,
+            } => {
+                let wish = wish(plugin, component, sha256.as_deref(), settings.as_ref())?;
+                self.replace_plugin(&wish, by, say)
+            }
             Command::Queues {
                 state,
+                sort: QueueSort::Name,
                 after,
                 limit,
             } => self.queues(*state, after.clone(), *limit, say),
+            Command::Queues {
+                state, sort, limit, ..
+            } => self.sorted_queues(*state, *sort, *limit, say),
             Command::Queue { queue } => {
                 let report = self.report(queue)?;
                 say(Answer::Queue {

@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use super::perform::Say;
 use super::{Answer, ControlError, Desk, Fault};
+use crate::components;
 use crate::job;
 
 /// The version of the layout above.
@@ -98,6 +99,7 @@ impl Desk<'_> {
         // Behind the frontier's moment, so that all it knows as archived is within.
         let warcs = warcs(&self.job.join(&self.profile.archive.directory)).map_err(failed)?;
         copy_some(self.job, &directory, &COPIES).map_err(failed)?;
+        copy_components(self.job, &directory).map_err(failed)?;
         copy(&self.job.join("job.json"), &directory.join(JOB_COPY)).map_err(failed)?;
         let checkpoint = Checkpoint {
             version: VERSION,
@@ -161,6 +163,7 @@ pub fn restore(checkpoint: &Path, job: &Path) -> Result<Checkpoint, ControlError
     fs::create_dir_all(job).map_err(|problem| ControlError::file(job, &problem))?;
     copy_folder(&checkpoint.join("state"), &job.join("state")).map_err(failed)?;
     copy_some(checkpoint, job, &COPIES).map_err(failed)?;
+    copy_components(checkpoint, job).map_err(failed)?;
     // Last, so that a job that was made halfway is no job yet.
     copy(&checkpoint.join(JOB_COPY), &job.join("job.json")).map_err(failed)?;
     Ok(made)
@@ -200,6 +203,17 @@ fn copy_some(from: &Path, to: &Path, names: &[&str]) -> Result<(), FileError> {
         }
     }
     Ok(())
+}
+
+/// What the job keeps of its plugins. Components first: a list names none that is not there.
+fn copy_components(from: &Path, to: &Path) -> Result<(), FileError> {
+    if from.join(components::COMPONENTS).exists() {
+        copy_folder(
+            &from.join(components::COMPONENTS),
+            &to.join(components::COMPONENTS),
+        )?;
+    }
+    copy_some(from, to, &[components::LIST])
 }
 
 /// Everything but the lock, which belongs to whoever holds it.

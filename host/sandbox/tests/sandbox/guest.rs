@@ -367,6 +367,7 @@ impl Guest {
             records.extend([data.words(&kinds), plugin.kinds.len() as u32]);
             records.extend([data.words(&media_types), plugin.media_types.len() as u32]);
             records.extend([0, 0]);
+            records.extend(data.text(plugin.schema));
             let keeps: Vec<u32> = plugin
                 .keeps
                 .iter()
@@ -375,8 +376,8 @@ impl Guest {
                     [at, length, *keeper, 0, 0, 1]
                 })
                 .collect();
-            records.extend(data.text(plugin.schema));
-            records.extend([data.words(&keeps), plugin.keeps.len() as u32, 0, 0]);
+            records.extend([data.words(&keeps), plugin.keeps.len() as u32]);
+            records.extend([0, 0]);
         }
         let list = data.words(&records);
         data.words(&[list, self.described.len() as u32])

@@ -2,22 +2,32 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+mod changes;
 mod content;
 mod embeds;
 mod failures;
+mod guards;
+mod hostile;
 mod identity;
+mod kept;
 mod limits;
+mod lists;
 mod many;
+mod observers;
 mod overrides;
 mod plugins;
 mod politeness;
 mod precedence;
 mod queues;
 mod quotas;
+mod ranks;
 mod redirects;
+mod replace;
 mod resume;
 mod review;
 mod revisits;
 mod scope;
 mod snapshot;
+mod tables;
+mod variants;
 mod wire;

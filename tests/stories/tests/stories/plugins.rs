@@ -40,7 +40,7 @@ async fn check_extractor(misdeed: Misdeed, kind: &str) {
         .find(|plugin| plugin.name == "bad")
         .unwrap();
     // robots.txt is a document too.
-    assert_eq!(bad.statistics.faults_all(), 4, "{errors}");
+    assert_eq!(bad.faults_all(), 4, "{errors}");
     assert_eq!(told.summary.progress.faults, 4);
 }
 

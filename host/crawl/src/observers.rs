@@ -1,0 +1,402 @@
+//! Observers: plugins that are told what becomes of URIs, in batches, apart from the crawl.
+//!
+//! ```text
+//! JOB/observers/NAME.memory   what the observer handed itself, written after each batch, whole or not at all
+//! JOB/observers/NAME/FILE     the lines it has written so far
+//! JOB/reports/NAME/FILE       its reports, as last asked for or as the crawl ended
+//! ```
+//! Events of one observer come in the order finished, at most [`BATCH_MAX`] in a call and at the latest after
+//! [`BATCH_AFTER`]. Observers run on a lane of their own, so that no fetch waits for them. Where one falls behind by
+//! [`EVENTS_WAITING_MAX`] events, whoever has finished a URI waits for it: statistics with holes are worth little, and how
+//! slow an observer may be is the profile's to limit. What it fails on is lost to it and counted.
+
+use std::collections::BTreeMap;
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use opilio_sandbox::{Finished, Line, Observation, Report};
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, timeout_at};
+
+use crate::breaker::Failure;
+use crate::context::Context;
+use crate::crawl::Stop;
+use crate::job::write_text;
+use crate::lanes::Lane;
+use crate::progress::End;
+use crate::stacks::{Staged, chain};
+
+/// Events of one call at most.
+const BATCH_MAX: usize = 256;
+
+/// How long the first event of a batch waits for others.
+const BATCH_AFTER: Duration = Duration::from_secs(5);
+
+/// Events that wait for one observer.
+const EVENTS_WAITING_MAX: usize = 4096;
+
+/// Events of one batch that an observer may fail on one by one before it loses the rest: each may cost its time limit.
+const FAULTS_ALONE_MAX: usize = 8;
+
+/// Files of one observer, and as many reports; lines for more are lost.
+const FILES_MAX: usize = 64;
+
+/// The observers of a crawl, as those see them who finish URIs.
+#[derive(Default)]
+pub(crate) struct Observers(Mutex<BTreeMap<Arc<str>, Observer>>);
+
+/// One of them.
+#[derive(Clone)]
+struct Observer {
+    events: mpsc::Sender<Message>,
+    /// Events it has lost by failing.
+    lost: Arc<AtomicU64>,
+}
+
+enum Message {
+    Finished(Arc<Finished>),
+    /// Somebody wants to see its reports.
+    Report(oneshot::Sender<Result<Vec<Report>, String>>),
+}
+
+/// Observers at work, to be waited for.
+pub(crate) struct Watching(JoinSet<()>);
+
+/// What an observer's files are.
+#[derive(Clone)]
+struct Files {
+    memory: PathBuf,
+    lines: PathBuf,
+    reports: PathBuf,
+}
+
+/// An observer between two calls.
+struct Watcher {
+    context: Arc<Context>,
+    name: Arc<str>,
+    files: Files,
+    memory: Vec<u8>,
+    lost: Arc<AtomicU64>,
+    stop: Stop,
+}
+
+/// What came of telling an observer.
+struct Told {
+    memory: Vec<u8>,
+    failures: Vec<Failure>,
+    lost: u64,
+    problem: Option<io::Error>,
+}
+
+impl Observers {
+    /// Whether there is anybody to be told.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.all().is_empty()
+    }
+
+    /// Tells all of them. Waits where one is too far behind.
+    pub(crate) async fn tell(&self, event: Finished) {
+        let event = Arc::new(event);
+        let observers: Vec<_> = self.all().values().cloned().collect();
+        for observer in observers {
+            // One that has ended has been told all that it will be.
+            let _ = observer.events.send(Message::Finished(event.clone())).await;
+        }
+    }
+
+    /// Events that an observer has lost by failing.
+    pub(crate) fn lost(&self, name: &str) -> u64 {
+        let lost = |observer: &Observer| observer.lost.load(Ordering::Relaxed);
+        self.all().get(name).map_or(0, lost)
+    }
+
+    /// Reports on everything that has been finished so far; none where there is no such observer. Blocks.
+    pub(crate) fn report(&self, name: &str) -> Option<Result<Vec<Report>, String>> {
+        let observer = self.all().get(name).cloned()?;
+        let (answer, answered) = oneshot::channel();
+        let ended = "the crawl is ending".to_owned();
+        if observer.events.blocking_send(Message::Report(answer)).is_err() {
+            return Some(Err(ended));
+        }
+        Some(answered.blocking_recv().unwrap_or(Err(ended)))
+    }
+
+    fn all(&self) -> std::sync::MutexGuard<'_, BTreeMap<Arc<str>, Observer>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Starts the observers of the profile.
+///
+/// # Errors
+/// Where what an observer remembers cannot be read.
+pub(crate) fn start(context: &Arc<Context>, job: &Path, stop: &Stop) -> io::Result<Watching> {
+    let mut tasks = JoinSet::new();
+    for staged in &context.stacks().observe {
+        let files = Files::of(job, &staged.name);
+        let memory = match fs::read(&files.memory) {
+            Ok(memory) => memory,
+            Err(problem) if problem.kind() == io::ErrorKind::NotFound => Vec::new(),
+            Err(problem) => return Err(problem),
+        };
+        let (events, messages) = mpsc::channel(EVENTS_WAITING_MAX);
+        let lost = Arc::<AtomicU64>::default();
+        let watcher = Watcher {
+            context: context.clone(),
+            name: staged.name.clone(),
+            files,
+            memory,
+            lost: lost.clone(),
+            stop: stop.clone(),
+        };
+        context
+            .observers
+            .all()
+            .insert(staged.name.clone(), Observer { events, lost });
+        tasks.spawn(watcher.watch(messages));
+    }
+    Ok(Watching(tasks))
+}
+
+impl Watching {
+    /// Tells the observers what they have not been told yet, has them report, and ends them.
+    pub(crate) async fn finish(mut self, observers: &Observers) {
+        observers.all().clear();
+        while let Some(ended) = self.0.join_next().await {
+            if let Err(panic) = ended {
+                tracing::error!("an observer's task: {panic}");
+            }
+        }
+    }
+}
+
+impl Watcher {
+    async fn watch(mut self, mut messages: mpsc::Receiver<Message>) {
+        while let Some(first) = messages.recv().await {
+            let until = Instant::now() + BATCH_AFTER;
+            let (mut batch, mut asked) = (Vec::new(), None);
+            let mut next = Some(first);
+            loop {
+                match next {
+                    Some(Message::Finished(event)) => batch.push(event),
+                    Some(Message::Report(answer)) => asked = Some(answer),
+                    None => break,
+                }
+                if asked.is_some() || batch.len() >= BATCH_MAX {
+                    break;
+                }
+                next = timeout_at(until, messages.recv()).await.ok().flatten();
+            }
+            self.tell(batch).await;
+            if let Some(answer) = asked {
+                // Who asked may have gone.
+                let _ = answer.send(self.report().await);
+            }
+        }
+        if let Err(problem) = self.report().await {
+            tracing::warn!("{problem}");
+        }
+    }
+
+    /// The plugin that is in force now: it may have been replaced.
+    fn staged(&self) -> Option<Staged> {
+        let stacks = self.context.stacks();
+        let mut observers = stacks.observe.iter();
+        observers.find(|staged| staged.name == self.name).cloned()
+    }
+
+    async fn tell(&mut self, batch: Vec<Arc<Finished>>) {
+        let Some(staged) = self.staged() else { return };
+        let handled = batch
+            .into_iter()
+            .filter(|event| staged.plugin.handles(&event.media_type, &event.uri));
+        let events: Vec<Finished> = handled.map(|event| (*event).clone()).collect();
+        if events.is_empty() {
+            return;
+        }
+        let (files, memory) = (self.files.clone(), std::mem::take(&mut self.memory));
+        let told = self
+            .context
+            .lanes
+            .run(Lane::Observer, move || tell(&staged, &files, memory, &events))
+            .await;
+        let told = match told {
+            Ok(told) => told,
+            Err(panic) => {
+                tracing::error!("observer {}: {panic}", self.name);
+                // As it was before this batch.
+                self.memory = fs::read(&self.files.memory).unwrap_or_default();
+                return;
+            }
+        };
+        self.memory = told.memory;
+        self.lost.fetch_add(told.lost, Ordering::Relaxed);
+        if let Some(problem) = told.problem {
+            let folder = self.files.lines.display();
+            let alert = format!("cannot write below {folder}: {problem}");
+            self.context.alert(&self.name, &alert);
+        }
+        self.say(told.failures);
+    }
+
+    /// Nobody is at hand whom a halt could stop: the crawl is asked to end instead.
+    fn say(&self, failures: Vec<Failure>) {
+        if let Err(halt) = self.context.failures(&failures) {
+            self.stop.end(End::Halted(chain(&halt)));
+        }
+    }
+
+    /// Has the observer report, and writes what it says.
+    async fn report(&self) -> Result<Vec<Report>, String> {
+        let Some(staged) = self.staged() else {
+            return Ok(Vec::new());
+        };
+        let (files, memory) = (self.files.clone(), self.memory.clone());
+        let reported = self
+            .context
+            .lanes
+            .run(Lane::Observer, move || {
+                let reports = staged.ask(|plugin| plugin.report(&memory, Timestamp::now()));
+                reports.map(|reports| (files.write_reports(&reports), reports))
+            })
+            .await
+            .map_err(|panic| panic.to_string())?;
+        match reported {
+            Ok((Ok(()), reports)) => Ok(reports),
+            Ok((Err(problem), _)) => Err(format!(
+                "cannot write reports to {}: {problem}",
+                self.files.reports.display()
+            )),
+            Err(unanswered) => {
+                let reason = unanswered.reason();
+                self.say(Vec::from_iter(unanswered.failure()));
+                Err(format!("observer {} has no report: {reason}", self.name))
+            }
+        }
+    }
+}
+
+/// Tells an observer of events. Where it fails on all of them together, it is told of each alone. Blocks.
+fn tell(staged: &Staged, files: &Files, memory: Vec<u8>, events: &[Finished]) -> Told {
+    let mut told = Told {
+        memory,
+        failures: Vec::new(),
+        lost: 0,
+        problem: None,
+    };
+    let Err(is_open) = told.ask(staged, files, events) else {
+        return told;
+    };
+    let mut left_alone = match events.len() > 1 && !is_open {
+        true => FAULTS_ALONE_MAX,
+        false => 0,
+    };
+    for event in events {
+        if left_alone == 0 {
+            told.lost += 1;
+        } else if told.ask(staged, files, std::slice::from_ref(event)).is_err() {
+            told.lost += 1;
+            left_alone -= 1;
+        }
+    }
+    told
+}
+
+impl Told {
+    /// One call. Where it gives nothing: whether the observer was left out.
+    fn ask(&mut self, staged: &Staged, files: &Files, events: &[Finished]) -> Result<(), bool> {
+        match staged.ask(|plugin| plugin.observe(&self.memory, events)) {
+            Ok(observation) => {
+                let written = files.write(&observation);
+                self.problem = written.err().or(self.problem.take());
+                self.memory = observation.memory;
+                Ok(())
+            }
+            Err(unanswered) => {
+                let is_open = !unanswered.was_called();
+                self.failures.extend(unanswered.failure());
+                Err(is_open)
+            }
+        }
+    }
+}
+
+impl Files {
+    fn of(job: &Path, name: &str) -> Files {
+        let observers = job.join("observers");
+        Files {
+            memory: observers.join(format!("{name}.memory")),
+            lines: observers.join(name),
+            reports: reports_of(job, name),
+        }
+    }
+
+    /// Lines first: a crash in between has them come again rather than never.
+    fn write(&self, observation: &Observation) -> io::Result<()> {
+        let mut texts: BTreeMap<&str, String> = BTreeMap::new();
+        for Line { file, text } in &observation.lines {
+            let all = texts.entry(file).or_default();
+            all.push_str(text);
+            all.push('\n');
+        }
+        fs::create_dir_all(&self.lines)?;
+        let mut files = None;
+        for (file, text) in texts {
+            let path = self.lines.join(file);
+            if !path.exists() {
+                let count = files.get_or_insert(fs::read_dir(&self.lines)?.count());
+                if *count >= FILES_MAX {
+                    return Err(io::Error::other(format!(
+                        "an observer may have {FILES_MAX} files; {file} is one more"
+                    )));
+                }
+                *count += 1;
+            }
+            let mut file = OpenOptions::new().create(true).append(true).open(&path)?;
+            file.write_all(text.as_bytes())?;
+        }
+        write_text(&self.memory, &observation.memory)
+    }
+
+    fn write_reports(&self, reports: &[Report]) -> io::Result<()> {
+        if reports.is_empty() {
+            return Ok(());
+        }
+        fs::create_dir_all(&self.reports)?;
+        for Report { file, content } in reports.iter().take(FILES_MAX) {
+            write_text(&self.reports.join(file), content)?;
+        }
+        Ok(())
+    }
+}
+
+/// Where the reports of an observer stand.
+pub(crate) fn reports_of(job: &Path, name: &str) -> PathBuf {
+    job.join("reports").join(name)
+}
+
+/// The reports that stand there, by name; none where there are none.
+pub(crate) fn written(job: &Path, name: &str) -> Result<Vec<Report>, (PathBuf, io::Error)> {
+    let folder = reports_of(job, name);
+    let entries = match fs::read_dir(&folder) {
+        Err(problem) if problem.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        other => other.map_err(|problem| (folder.clone(), problem))?,
+    };
+    let mut reports = Vec::new();
+    for entry in entries {
+        let entry = entry.map_err(|problem| (folder.clone(), problem))?;
+        let path = entry.path();
+        reports.push(Report {
+            file: entry.file_name().to_string_lossy().into_owned(),
+            content: fs::read_to_string(&path).map_err(|problem| (path, problem))?,
+        });
+    }
+    reports.sort_by(|a, b| a.file.cmp(&b.file));
+    Ok(reports)
+}

@@ -1,0 +1,273 @@
+//! What was seen of each plugin: calls, faults, times, memory, what it answered.
+//!
+//! The same figures stand in `JOB/reports/plugins.txt` and `plugins.json`, which are written while the crawl runs and when
+//! it ends, in the answer of `opilio job plugins`, and at the end of the command.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use opilio_sandbox::{FaultKind, Plugin, Statistics};
+use serde::{Deserialize, Serialize};
+
+use crate::breaker::BreakerState;
+use crate::job::write_text;
+
+/// What was seen of a plugin in this process.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct PluginReport {
+    /// Its name in the profile.
+    pub name: String,
+    /// For settings that an override gives it: the beginning of their hash. None for its own.
+    pub variant: Option<String>,
+    /// Its version.
+    pub version: String,
+    /// SHA-256 of its component.
+    pub component: String,
+    /// Calls, faults included.
+    pub calls: u64,
+    /// Faults by kind; kinds that did not occur are absent.
+    pub faults: BTreeMap<FaultKind, u64>,
+    /// How long calls took.
+    pub times: CallTimes,
+    /// Most linear memory that a call had, in bytes.
+    pub memory_max: u64,
+    /// What it answered, by what an answer is: `links`, `accept`, `pass` …
+    pub outputs: BTreeMap<String, u64>,
+    /// Its own counters.
+    pub counters: BTreeMap<String, u64>,
+    /// Bytes of log messages past the limit.
+    pub log_bytes_dropped: u64,
+    /// Values to be kept that were past a limit or not declared.
+    pub kept_dropped: u64,
+    /// Seconds for which it is still left out, after too many faults.
+    pub left_out_s: Option<f64>,
+    /// Times it has failed too often.
+    pub trips: u64,
+    /// Events that an observer has lost by failing.
+    pub lost_events: u64,
+}
+
+/// How long calls took, in seconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct CallTimes {
+    /// All together.
+    pub total_s: f64,
+    /// What half of them did not exceed.
+    pub median_s: f64,
+    /// What nine of ten did not exceed.
+    pub p90_s: f64,
+    /// What 99 of a hundred did not exceed.
+    pub p99_s: f64,
+    /// The longest.
+    pub max_s: f64,
+}
+
+impl PluginReport {
+    pub(crate) fn new(
+        name: &str,
+        variant: Option<String>,
+        plugin: &Plugin,
+        statistics: Statistics,
+        breaker: BreakerState,
+    ) -> PluginReport {
+        let times = &statistics.times;
+        PluginReport {
+            name: name.to_owned(),
+            variant,
+            version: plugin.version().to_owned(),
+            component: plugin.component_sha256().to_owned(),
+            calls: statistics.calls,
+            times: CallTimes {
+                total_s: times.total().as_secs_f64(),
+                median_s: times.quantile(0.5).as_secs_f64(),
+                p90_s: times.quantile(0.9).as_secs_f64(),
+                p99_s: times.quantile(0.99).as_secs_f64(),
+                max_s: times.max().as_secs_f64(),
+            },
+            faults: statistics.faults,
+            memory_max: statistics.memory_max,
+            outputs: statistics
+                .outputs
+                .into_iter()
+                .map(|(what, count)| (what.to_owned(), count))
+                .collect(),
+            counters: statistics.counters,
+            log_bytes_dropped: statistics.log_bytes_dropped,
+            kept_dropped: statistics.kept_dropped,
+            left_out_s: breaker.open_for.as_ref().map(Duration::as_secs_f64),
+            trips: breaker.trips,
+            lost_events: 0,
+        }
+    }
+
+    /// Faults of all kinds.
+    pub fn faults_all(&self) -> u64 {
+        self.faults.values().sum()
+    }
+
+    /// What the profile calls it, and the variant.
+    fn title(&self) -> String {
+        match &self.variant {
+            None => self.name.clone(),
+            Some(variant) => format!("{} ({variant})", self.name),
+        }
+    }
+
+    /// What should be known of it besides its figures, in words.
+    fn remarks(&self) -> String {
+        let mut remarks: Vec<String> = self
+            .faults
+            .iter()
+            .map(|(kind, count)| format!("{count} {kind}"))
+            .collect();
+        if let Some(left) = self.left_out_s {
+            remarks.push(format!("left out for {} s", left.ceil()));
+        } else if self.trips > 0 {
+            remarks.push(format!("failed too often {} times", self.trips));
+        }
+        if self.lost_events > 0 {
+            remarks.push(format!("{} events lost", self.lost_events));
+        }
+        if remarks.is_empty() {
+            remarks.push("-".to_owned());
+        }
+        remarks.join(", ")
+    }
+}
+
+/// A table of the plugins that were called; empty where none was.
+pub fn plugin_table(plugins: &[PluginReport]) -> String {
+    let called: Vec<_> = plugins.iter().filter(|plugin| plugin.calls > 0).collect();
+    if called.is_empty() {
+        return String::new();
+    }
+    let mut rows = vec![
+        ["plugin", "calls", "median", "99 %", "longest", "memory", "answers", "faults"]
+            .map(str::to_owned),
+    ];
+    rows.extend(called.into_iter().map(|plugin| {
+        let answers = plugin.outputs.iter();
+        let answers: Vec<String> = answers
+            .map(|(what, count)| format!("{count} {what}"))
+            .collect();
+        [
+            plugin.title(),
+            plugin.calls.to_string(),
+            spelled(plugin.times.median_s),
+            spelled(plugin.times.p99_s),
+            spelled(plugin.times.max_s),
+            format!("{:.1} MiB", plugin.memory_max as f64 / f64::from(1 << 20)),
+            match answers.is_empty() {
+                true => "-".to_owned(),
+                false => answers.join(", "),
+            },
+            plugin.remarks(),
+        ]
+    }));
+    aligned(&rows)
+}
+
+/// Names to the left, numbers to the right, words as they are.
+fn aligned(rows: &[[String; 8]]) -> String {
+    let width = |column: usize| {
+        let widths = rows.iter().map(|row| row[column].chars().count());
+        widths.max().unwrap_or(0)
+    };
+    let mut text = String::new();
+    for row in rows {
+        let mut line = format!("{:<1$}", row[0], width(0));
+        for column in 1..6 {
+            line.push_str(&format!("  {:>1$}", row[column], width(column)));
+        }
+        line.push_str(&format!("  {:<1$}  {2}", row[6], width(6), row[7]));
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+fn spelled(seconds: f64) -> String {
+    match seconds {
+        s if s < 1e-3 => format!("{:.0} µs", s * 1e6),
+        s if s < 1.0 => format!("{:.1} ms", s * 1e3),
+        s => format!("{s:.1} s"),
+    }
+}
+
+/// Writes both files below the job's `reports/`.
+pub(crate) fn write(job: &Path, plugins: &[PluginReport]) -> io::Result<()> {
+    let folder = job.join("reports");
+    std::fs::create_dir_all(&folder)?;
+    write_text(&folder.join("plugins.txt"), plugin_table(plugins).as_bytes())?;
+    let json = serde_json::to_string_pretty(plugins)?;
+    write_text(&folder.join("plugins.json"), format!("{json}\n").as_bytes())
+}
+
+/// What was last written there; none where nothing has been.
+pub(crate) fn read(job: &Path) -> Result<Option<Vec<PluginReport>>, (PathBuf, io::Error)> {
+    let file = job.join("reports/plugins.json");
+    let text = match std::fs::read(&file) {
+        Err(problem) if problem.kind() == io::ErrorKind::NotFound => return Ok(None),
+        other => other.map_err(|problem| (file.clone(), problem))?,
+    };
+    serde_json::from_slice(&text).map(Some).map_err(|problem| (file, problem.into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report(name: &str, calls: u64) -> PluginReport {
+        PluginReport {
+            name: name.to_owned(),
+            variant: None,
+            version: "1.0.0".to_owned(),
+            component: String::new(),
+            calls,
+            faults: BTreeMap::new(),
+            times: CallTimes {
+                total_s: 1.0,
+                median_s: 12e-6,
+                p90_s: 1e-3,
+                p99_s: 0.0345,
+                max_s: 2.0,
+            },
+            memory_max: 3 << 19,
+            outputs: BTreeMap::new(),
+            counters: BTreeMap::new(),
+            log_bytes_dropped: 0,
+            kept_dropped: 0,
+            left_out_s: None,
+            trips: 0,
+            lost_events: 0,
+        }
+    }
+
+    #[test]
+    fn a_table_has_a_line_for_each_plugin_that_was_called() {
+        let html = PluginReport {
+            outputs: BTreeMap::from([("fragments".to_owned(), 4), ("links".to_owned(), 1234)]),
+            ..report("html", 100)
+        };
+        let bad = PluginReport {
+            variant: Some("1a2b3c4d".to_owned()),
+            faults: BTreeMap::from([(FaultKind::Trap, 3), (FaultKind::Timeout, 1)]),
+            left_out_s: Some(12.5),
+            trips: 1,
+            ..report("bad", 4)
+        };
+        assert_eq!(
+            plugin_table(&[html, report("idle", 0), bad]),
+            "\
+plugin          calls  median     99 %  longest   memory  answers                    faults
+html              100   12 µs  34.5 ms    2.0 s  1.5 MiB  4 fragments, 1234 links  -
+bad (1a2b3c4d)      4   12 µs  34.5 ms    2.0 s  1.5 MiB  -                        3 trap, 1 timeout, left out for 13 s
+"
+        );
+        assert_eq!(plugin_table(&[report("idle", 0)]), "");
+    }
+}

@@ -1,0 +1,360 @@
+//! The lists that a crawl holds for its plugins: read when it begins, and again when their files change.
+//!
+//! A table is made whole beside the one in force and put in its place at once. A file that cannot be read, or has a row that
+//! is none, leaves the table as it was; that is an alert in the job's log, once for each state of the file.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
+
+use jiff::Timestamp;
+use opilio_profile::{Faults, Profile, Table as Written, TableKind, TableSource};
+use opilio_sandbox::{Row, Table, TableProblem, Tables};
+use serde::{Deserialize, Serialize};
+use tokio::sync::watch;
+
+use crate::control::JobLog;
+
+/// Longest line of a file, in bytes: the longest key that a table takes, and a value.
+const LINE_BYTES_MAX: u64 = 1 << 20;
+
+/// The tables of a crawl.
+pub(crate) struct TableKeeper {
+    tables: Tables,
+    kept: Mutex<BTreeMap<String, Kept>>,
+}
+
+/// A table, and what is known of its file.
+struct Kept {
+    written: Written,
+    report: TableReport,
+    /// What the file was when it was last looked at; none of one that could not be.
+    stamp: Option<Stamp>,
+    looked: Instant,
+}
+
+/// By this a file is told from what it was: a file that is replaced has another number, one that is written to another time.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Stamp {
+    modified: Option<SystemTime>,
+    length: u64,
+    number: u64,
+}
+
+/// A table as operators see it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct TableReport {
+    /// Its name in the profile.
+    pub name: String,
+    /// `surt-prefixes`, `regexes` or `key-values`.
+    pub kind: String,
+    /// Its rows, those with one key counted once.
+    pub rows: u64,
+    /// Its file; none where the profile has its rows.
+    pub file: Option<PathBuf>,
+    /// When it was read.
+    pub read: Timestamp,
+    /// Why its file as it is now could not take its place.
+    pub problem: Option<String>,
+}
+
+impl TableKeeper {
+    /// Reads the tables that a profile names. Blocks.
+    ///
+    /// # Errors
+    /// Every fault at its place in the profile.
+    pub(crate) fn load(profile: &Profile) -> Result<TableKeeper, Faults> {
+        let tables = Tables::default();
+        let mut faults = Faults::default();
+        let mut kept = BTreeMap::new();
+        for (name, written) in &profile.tables {
+            let stamp = stamp(written);
+            match read(written) {
+                Ok(table) => {
+                    let report = report(name, written, &table);
+                    tables.set(name.as_str(), table);
+                    kept.insert(
+                        name.clone(),
+                        Kept {
+                            written: written.clone(),
+                            report,
+                            stamp,
+                            looked: Instant::now(),
+                        },
+                    );
+                }
+                Err(problem) => {
+                    let key = match &written.source {
+                        TableSource::File(_) => "file",
+                        TableSource::Rows(_) => "rows",
+                    };
+                    faults.push(profile.fault_at(&format!("/tables/{name}/{key}"), problem));
+                }
+            }
+        }
+        if !faults.is_empty() {
+            return Err(faults);
+        }
+        Ok(TableKeeper {
+            tables,
+            kept: Mutex::new(kept),
+        })
+    }
+
+    /// What plugins look things up in.
+    pub(crate) fn tables(&self) -> &Tables {
+        &self.tables
+    }
+
+    /// All, in the order of their names.
+    pub(crate) fn reports(&self) -> Vec<TableReport> {
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.values().map(|kept| kept.report.clone()).collect()
+    }
+
+    /// When a file is next to be looked at; none where none is.
+    fn next_look(&self) -> Option<Instant> {
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let times = kept.values().filter_map(|kept| {
+            let is_file = matches!(kept.written.source, TableSource::File(_));
+            Some(kept.looked + kept.written.reload.filter(|_| is_file)?)
+        });
+        times.min()
+    }
+
+    /// Reads the files again that are due to be looked at and have changed; with `all`, every file. Blocks.
+    pub(crate) fn look(&self, all: bool, log: &JobLog) {
+        let names: Vec<String> = {
+            let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+            kept.keys().cloned().collect()
+        };
+        for name in names {
+            self.look_at(&name, all, log);
+        }
+    }
+
+    fn look_at(&self, name: &str, all: bool, log: &JobLog) {
+        let (written, stamp_then) = {
+            let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+            let Some(kept) = kept.get_mut(name) else {
+                return;
+            };
+            let is_due = kept
+                .written
+                .reload
+                .is_some_and(|reload| kept.looked.elapsed() >= reload);
+            if !(all || is_due) || matches!(kept.written.source, TableSource::Rows(_)) {
+                return;
+            }
+            kept.looked = Instant::now();
+            (kept.written.clone(), kept.stamp)
+        };
+        // Before it is read: what is written to it meanwhile makes it another.
+        let stamp = stamp(&written);
+        if !all && stamp == stamp_then {
+            return;
+        }
+        // Nothing is held while it is read, which takes seconds of a large one.
+        let table = read(&written);
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(kept) = kept.get_mut(name) else {
+            return;
+        };
+        kept.stamp = stamp;
+        match table {
+            Ok(table) => {
+                kept.report = report(name, &written, &table);
+                let words = format!("read again: {} rows", table.rows());
+                self.tables.set(name, table);
+                log.crawl(&format!("table {name}"), &words);
+            }
+            Err(problem) => {
+                let words = format!("stays as it was: {problem}");
+                tracing::warn!("table {name} {words}");
+                log.crawl(&format!("alert table {name}"), &words);
+                kept.report.problem = Some(problem);
+            }
+        }
+    }
+}
+
+/// Looks at the files for as long as the crawl goes on.
+pub(crate) async fn keep(
+    keeper: Arc<TableKeeper>,
+    log: Arc<JobLog>,
+    mut ended: watch::Receiver<()>,
+) {
+    while let Some(next) = keeper.next_look() {
+        let pause = next.saturating_duration_since(Instant::now());
+        let pause = pause.max(Duration::from_millis(1));
+        // Which changes only by going away.
+        if tokio::time::timeout(pause, ended.changed()).await.is_ok() {
+            return;
+        }
+        let (keeper, log) = (keeper.clone(), log.clone());
+        let looked = tokio::task::spawn_blocking(move || keeper.look(false, &log)).await;
+        if let Err(panic) = looked {
+            tracing::error!("the tables are not looked at any more: {panic}");
+            return;
+        }
+    }
+}
+
+fn report(name: &str, written: &Written, table: &Table) -> TableReport {
+    TableReport {
+        name: name.to_owned(),
+        kind: written.kind.name().to_owned(),
+        rows: table.rows() as u64,
+        file: match &written.source {
+            TableSource::File(path) => Some(path.clone()),
+            TableSource::Rows(_) => None,
+        },
+        read: Timestamp::now(),
+        problem: None,
+    }
+}
+
+fn stamp(written: &Written) -> Option<Stamp> {
+    let TableSource::File(path) = &written.source else {
+        return None;
+    };
+    let file = fs::metadata(path).ok()?;
+    Some(Stamp {
+        modified: file.modified().ok(),
+        length: file.len(),
+        number: number(&file),
+    })
+}
+
+#[cfg(unix)]
+fn number(file: &fs::Metadata) -> u64 {
+    std::os::unix::fs::MetadataExt::ino(file)
+}
+
+#[cfg(not(unix))]
+fn number(_: &fs::Metadata) -> u64 {
+    0
+}
+
+fn read(written: &Written) -> Result<Table, String> {
+    match &written.source {
+        TableSource::Rows(rows) => {
+            let rows = rows.iter().filter_map(|line| row(line));
+            make(written.kind, rows).map_err(|problem| problem.to_string())
+        }
+        TableSource::File(path) => read_file(written.kind, path),
+    }
+}
+
+fn read_file(kind: TableKind, path: &Path) -> Result<Table, String> {
+    let refused = |problem: io::Error| format!("{} cannot be read: {problem}", path.display());
+    let file = File::open(path).map_err(refused)?;
+    // Rows are handed on as they are read, so that a list of millions is in memory once.
+    let mut lines = Lines::new(file);
+    let made = make(kind, std::iter::from_fn(|| lines.next_row()));
+    if let Some(trouble) = lines.trouble {
+        return Err(match trouble {
+            Trouble::Read(problem) => refused(problem),
+            Trouble::Line(what) => format!("{} line {}: {what}", path.display(), lines.number),
+        });
+    }
+    made.map_err(|problem| {
+        let line = row_of(&problem).and_then(|row| line_of_row(path, row));
+        match line {
+            Some(line) => format!("{} line {line}: {problem}", path.display()),
+            None => format!("{}: {problem}", path.display()),
+        }
+    })
+}
+
+/// The rows of a file.
+struct Lines<R> {
+    reader: R,
+    line: Vec<u8>,
+    number: u64,
+    trouble: Option<Trouble>,
+}
+
+enum Trouble {
+    Read(io::Error),
+    Line(&'static str),
+}
+
+impl Lines<BufReader<File>> {
+    fn new(file: File) -> Self {
+        Self {
+            reader: BufReader::new(file),
+            line: Vec::new(),
+            number: 0,
+            trouble: None,
+        }
+    }
+}
+
+impl<R: BufRead> Lines<R> {
+    fn next_row(&mut self) -> Option<Row> {
+        loop {
+            self.line.clear();
+            let read = (&mut self.reader)
+                .take(LINE_BYTES_MAX)
+                .read_until(b'\n', &mut self.line);
+            self.number += 1;
+            let trouble = match read {
+                Ok(0) => return None,
+                Ok(length) if length as u64 == LINE_BYTES_MAX => Trouble::Line("longer than 1 MiB"),
+                Ok(_) => match std::str::from_utf8(&self.line) {
+                    Ok(line) => match row(line) {
+                        Some(row) => return Some(row),
+                        None => continue,
+                    },
+                    Err(_) => Trouble::Line("not UTF-8"),
+                },
+                Err(problem) => Trouble::Read(problem),
+            };
+            self.trouble = Some(trouble);
+            return None;
+        }
+    }
+}
+
+/// A key, and behind a tab a value; none of an empty line and a remark.
+fn row(line: &str) -> Option<Row> {
+    let line = line.trim_end_matches(['\n', '\r']);
+    let line = line.strip_prefix('\u{feff}').unwrap_or(line);
+    if line.trim().is_empty() || line.starts_with('#') {
+        return None;
+    }
+    let (key, value) = line.split_once('\t').unwrap_or((line, ""));
+    Some(Row::from((key.trim(), value.trim())))
+}
+
+fn make(kind: TableKind, rows: impl Iterator<Item = Row>) -> Result<Table, TableProblem> {
+    match kind {
+        TableKind::SurtPrefixes => Table::surt_prefixes(rows),
+        TableKind::Regexes => Table::regexes(rows),
+        TableKind::KeyValues => Table::key_values(rows),
+    }
+}
+
+fn row_of(problem: &TableProblem) -> Option<usize> {
+    match problem {
+        TableProblem::Empty { row }
+        | TableProblem::Prefix { row, .. }
+        | TableProblem::Regex { row, .. }
+        | TableProblem::KeyTooLong { row, .. } => Some(*row),
+        _ => None,
+    }
+}
+
+/// On which line the row of this number stands, remarks and empty lines counted.
+fn line_of_row(path: &Path, row: usize) -> Option<u64> {
+    let mut lines = Lines::new(File::open(path).ok()?);
+    for _ in 0..row {
+        lines.next_row()?;
+    }
+    Some(lines.number)
+}

@@ -1,0 +1,139 @@
+//! Observers: told of everything once, remembering across restarts, reporting when asked.
+
+use opilio_crawl::control::{Answer, Command, Request, carry_out};
+use opilio_stories::{Misdeed, Story, counter, crawl, html, observer, until};
+use opilio_test_web::Web;
+
+use crate::many::{A, asked_of, hosts};
+
+async fn four_pages() -> Web {
+    hosts(&[A], 3, &html("a page")).serve().await
+}
+
+fn counting(web: &Web) -> Story {
+    crawl()
+        .plugin("counter", &counter())
+        .profile("stacks.observe = ['counter']")
+        .seed(web.url(A, "/"))
+}
+
+fn file(story: &Story, path: &str) -> String {
+    std::fs::read_to_string(story.job().join(path)).unwrap_or_default()
+}
+
+/// Asks the job as the command line does.
+fn asked(story: &Story, command: Command) -> Vec<Answer> {
+    let request = Request {
+        by: Default::default(),
+        command,
+    };
+    let mut answers = Vec::new();
+    carry_out(&story.job(), &request, &mut |answer| {
+        answers.push(answer);
+        true
+    })
+    .unwrap();
+    answers
+}
+
+fn counted(answers: &[Answer]) -> String {
+    match answers {
+        [
+            Answer::Report {
+                observer,
+                file,
+                content,
+            },
+            Answer::End,
+        ] if observer == "counter" && file == "count.txt" => content.clone(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn every_finished_uri_is_told_once() {
+    let web = four_pages().await;
+    let story = counting(&web);
+    let told = story.run().await.finished();
+    // DNS and robots.txt are finished URIs as well.
+    assert_eq!(told.log.len(), 6, "{:#?}", told.log);
+    assert_eq!(file(&story, "reports/counter/count.txt"), "06");
+    assert_eq!(file(&story, "observers/counter/batches.txt"), "a batch\n");
+    assert_eq!(file(&story, "observers/counter.memory"), "\u{6}");
+    assert_eq!(counted(&asked(&story, Command::Observe { observer: None })), "06");
+}
+
+#[tokio::test]
+async fn an_observer_remembers_across_restarts() {
+    let web = four_pages().await;
+    let story = counting(&web).profile("limits.documents = 2");
+    story.run().await;
+    assert_eq!(file(&story, "reports/counter/count.txt"), "04");
+    story.amend("limits.documents = 'none'");
+    story.run().await.finished();
+    assert_eq!(file(&story, "reports/counter/count.txt"), "06");
+}
+
+#[tokio::test]
+async fn an_observer_reports_while_the_crawl_runs_on_all_that_is_finished() {
+    let web = four_pages().await;
+    let story = counting(&web).profile("strategy = 'revisit'\n[plugins.adaptive]\ncomponent = 'builtin:adaptive'\nsettings = { initial-wait = '1h', min-wait = '1h', max-wait = '2h', default-wait = '1h' }");
+    let crawl = story.begin().unwrap_or_else(|error| panic!("{error}"));
+    let (stop, view) = (crawl.stop(), crawl.view());
+    let asking = async {
+        until("all are fetched", || {
+            asked_of(&web, A) == 4 && view.progress().uris == 6
+        })
+        .await;
+        let command = Command::Observe {
+            observer: Some("counter".to_owned()),
+        };
+        let job = story.job();
+        let answers = tokio::task::spawn_blocking(move || {
+            let mut answers = Vec::new();
+            let request = Request {
+                by: Default::default(),
+                command,
+            };
+            carry_out(&job, &request, &mut |answer| {
+                answers.push(answer);
+                true
+            })
+            .unwrap();
+            answers
+        });
+        let answers = answers.await.unwrap();
+        stop.stop();
+        counted(&answers)
+    };
+    let (summary, counted) = tokio::join!(crawl.run(), asking);
+    assert_eq!(counted, "06");
+    let seen = summary
+        .plugins
+        .iter()
+        .find(|plugin| plugin.name == "counter");
+    assert_eq!(seen.unwrap().outputs["reports"], 2);
+}
+
+#[tokio::test]
+async fn what_an_observer_fails_on_is_lost_to_it_alone_and_counted() {
+    let web = four_pages().await;
+    let story = crawl()
+        .plugin("bad", &observer(Misdeed::Traps))
+        .plugin("counter", &counter())
+        .profile("stacks.observe = ['bad', 'counter']")
+        .seed(web.url(A, "/"));
+    let told = story.run().await.finished();
+    let lost = |name: &str| {
+        let plugins = &told.summary.plugins;
+        let plugin = plugins.iter().find(|plugin| plugin.name == name);
+        plugin.unwrap().lost_events
+    };
+    assert_eq!((lost("bad"), lost("counter")), (6, 0));
+    assert_eq!(file(&story, "reports/counter/count.txt"), "06");
+    assert!(
+        told.log_file("runtime-errors.log").contains(" bad trap "),
+        "{}",
+        told.log_file("runtime-errors.log")
+    );
+}

@@ -1,0 +1,326 @@
+//! Plugins that are replaced while a crawl runs.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use opilio_crawl::control::{Answer, Command};
+use opilio_stories::{Misdeed, Story, asked, crawl, extractor, html, site, until};
+use opilio_test_web::{Gate, Web};
+use serde_json::{Value, json};
+
+const WWW: &str = "www.story.localhost";
+
+/// The HTML extractor that ships, in a file of another digest for each remark.
+fn html_extractor(remark: &str) -> Vec<u8> {
+    let mut component = opilio_builtin::find("html").unwrap().component.to_vec();
+    let name = b"remark";
+    let length = 1 + name.len() + remark.len();
+    component.extend([0, u8::try_from(length).unwrap(), 6]);
+    component.extend(name);
+    component.extend(remark.as_bytes());
+    component
+}
+
+fn file(story: &Story, name: &str, component: &[u8]) -> PathBuf {
+    let file = story.job().with_file_name(name);
+    std::fs::write(&file, component).unwrap();
+    file
+}
+
+fn replace(component: &Path) -> Command {
+    Command::ReplacePlugin {
+        plugin: "pages".to_owned(),
+        component: component.display().to_string(),
+        sha256: None,
+        settings: None,
+    }
+}
+
+fn with_pages(component: &[u8]) -> Story {
+    crawl()
+        .plugin("pages", component)
+        .profile("[stacks]\nextract = ['http', 'pages']")
+}
+
+fn kept(job: &Path) -> Value {
+    serde_json::from_slice(&std::fs::read(job.join("plugins.json")).unwrap()).unwrap()
+}
+
+/// Two pages, the second only once the gate is open.
+async fn two_pages(gate: &Gate) -> Web {
+    site(WWW)
+        .page("/", html("<a href='/a.html'>a</a>").behind(gate))
+        .page("/a.html", html("a"))
+        .serve()
+        .await
+}
+
+const HUBS: usize = 30;
+const PAGES: usize = 8;
+const SWAPS: usize = 100;
+
+#[tokio::test]
+async fn a_hundred_replacements_under_load_lose_nothing() {
+    let gate = Gate::of(2);
+    let hubs: String = (0..HUBS)
+        .map(|hub| format!("<a href='/to/{hub}'>hub</a>"))
+        .collect();
+    let links: String = (0..PAGES)
+        .map(|page| format!("<a href='{page}/'>page</a>"))
+        .collect();
+    let mut web = site(WWW)
+        .page("/", html(&format!("{hubs}<a href='/last.html'>last</a>")))
+        .page(
+            "/last.html",
+            html("<a href='/behind-the-last.html'>x</a>").behind(&gate),
+        )
+        .page("/behind-the-last.html", html("the end"));
+    let mut expected =
+        BTreeSet::from(["/", "/last.html", "/behind-the-last.html"].map(str::to_owned));
+    for hub in 0..HUBS {
+        let target = format!("/to/{hub}");
+        web = web.page(
+            &target,
+            html(&links.replace("href='", &format!("href='/{hub}/"))),
+        );
+        expected.insert(target);
+        for page in 0..PAGES {
+            let target = format!("/{hub}/{page}/");
+            web = web.page(&target, html("<a href='deep.html'>deep</a>"));
+            web = web.page(&format!("{target}deep.html"), html("deep"));
+            expected.insert(format!("{target}deep.html"));
+            expected.insert(target);
+        }
+    }
+    let web = web.serve().await;
+    let versions = ["a", "b"].map(html_extractor);
+    let story = with_pages(&versions[0])
+        .profile("workers = 8\nqueue.valence = 8")
+        .seed(web.url(WWW, "/"));
+    let files = ["a.wasm", "b.wasm"];
+    let files: Vec<PathBuf> = files
+        .iter()
+        .zip(&versions)
+        .map(|(name, component)| file(&story, name, component))
+        .collect();
+    let operator = async {
+        until("the crawl has begun", || !asked(&web).is_empty()).await;
+        for swap in 1..=SWAPS {
+            story.order(replace(&files[swap % 2])).await.unwrap();
+        }
+        gate.come();
+    };
+    let (told, ()) = story.run_with(operator).await;
+    let told = told.finished();
+
+    let found: BTreeSet<String> = expected.iter().map(|target| web.url(WWW, target)).collect();
+    for uri in &found {
+        assert_eq!(told.sole(uri).status, 200, "{uri}");
+    }
+    let pages = told
+        .log
+        .iter()
+        .filter(|line| line.uri.starts_with("http") && !line.uri.ends_with("robots.txt"));
+    assert_eq!(pages.count(), found.len());
+    let pages = told.summary.plugins.iter();
+    let pages = pages.filter(|plugin| plugin.name == "pages");
+    let calls: u64 = pages.map(|plugin| plugin.calls).sum();
+    // robots.txt is a document, too.
+    let documents = found.len() as u64 + 1;
+    assert_eq!(
+        calls, documents,
+        "each was asked about once, by one version or another"
+    );
+    assert_eq!(told.summary.progress.faults, 0);
+    let log = told.log_file("job.log");
+    let lines = log.lines().filter(|line| line.contains(" plugin replace "));
+    assert_eq!(lines.count(), SWAPS, "{log}");
+}
+
+#[tokio::test]
+async fn a_replacement_holds_after_a_resume_whatever_becomes_of_the_file() {
+    let gate = Gate::of(2);
+    let web = two_pages(&gate).await;
+    let story = with_pages(&extractor(Misdeed::Traps)).seed(web.url(WWW, "/"));
+    let better = file(&story, "better.wasm", &html_extractor("better"));
+    let operator = async {
+        until("the page is asked for", || asked(&web).len() == 1).await;
+        let answers = story.order(replace(&better)).await.unwrap();
+        gate.come();
+        answers
+    };
+    let (told, answers) = story.run_with(operator).await;
+    let [Answer::Done { result }] = answers.as_slice() else {
+        panic!("{answers:?}")
+    };
+    assert!(
+        result.contains("pages was ") && result.contains(" is html "),
+        "{result}"
+    );
+    let told = told.finished();
+    let errors = told.log_file("runtime-errors.log");
+    assert!(!errors.contains(&web.url(WWW, "/ ")), "{errors}");
+    assert_eq!(told.sole(&web.url(WWW, "/a.html")).status, 200, "{errors}");
+    let log = told.log_file("job.log");
+    let line = format!(" plugin replace \"pages\" {better:?} => {result}");
+    assert!(log.contains(" lena:") && log.contains(&line), "{log}");
+
+    std::fs::remove_file(&better).unwrap();
+    std::fs::remove_file(story.job().with_file_name("pages.wasm")).unwrap();
+    let again = story
+        .seed(web.url(WWW, "/again.html"))
+        .run()
+        .await
+        .finished();
+    let pages = again
+        .summary
+        .plugins
+        .iter()
+        .find(|plugin| plugin.name == "pages");
+    let pages = pages.unwrap();
+    let replacement = &kept(again.job())["plugins"]["pages"]["replacement"];
+    assert_eq!(replacement["sha256"], pages.component);
+    let by = replacement["by"].as_str().unwrap();
+    assert!(by.starts_with("lena:"), "{by}");
+}
+
+#[tokio::test]
+async fn what_fails_its_check_changes_nothing_and_says_why() {
+    let gate = Gate::of(2);
+    let web = two_pages(&gate).await;
+    let story = with_pages(&html_extractor("good"))
+        .profile("[[override]]\nmatch.host = ['x.story.localhost']\nplugins.pages.settings = {}")
+        .seed(web.url(WWW, "/"));
+    let rubbish = file(&story, "rubbish.wasm", b"\0asm rubbish");
+    let filters = opilio_builtin::find("hops").unwrap().component;
+    let filters = format!("{}#hops", file(&story, "filters.wasm", filters).display());
+    let good = file(&story, "new.wasm", &html_extractor("new"));
+    let with =
+        |component: &str, sha256: Option<String>, settings: Option<Value>| Command::ReplacePlugin {
+            plugin: "pages".to_owned(),
+            component: component.to_owned(),
+            sha256,
+            settings,
+        };
+    let good = good.display().to_string();
+    let operator = async {
+        until("the page is asked for", || asked(&web).len() == 1).await;
+        let before = kept(&story.job());
+        for (command, why) in [
+            (replace(&rubbish), "rubbish.wasm"),
+            (
+                replace(Path::new("/nowhere/at/all.wasm")),
+                "cannot read component",
+            ),
+            (replace(Path::new(&filters)), "is no extractor"),
+            (
+                with(&good, Some("0".repeat(64)), None),
+                "not the pinned 000",
+            ),
+            (
+                with(&good, None, Some(json!({"nonsense": 1}))),
+                "settings do not fit",
+            ),
+            (with(&good, None, Some(json!([]))), "JSON object"),
+            (
+                with(&good, Some("12".to_owned()), None),
+                "--sha256 cannot be used",
+            ),
+            (with("https://a.org/x.wasm", None, None), "not a component"),
+        ] {
+            let refused = story.order(command.clone()).await.unwrap_err();
+            assert!(refused.contains(why), "{command}: {refused}");
+        }
+        let unknown = Command::ReplacePlugin {
+            plugin: "page".to_owned(),
+            component: good.clone(),
+            sha256: None,
+            settings: None,
+        };
+        let refused = story.order(unknown).await.unwrap_err();
+        assert!(
+            refused.contains("no plugin \"page\"; it has: "),
+            "{refused}"
+        );
+        assert_eq!(kept(&story.job()), before);
+        gate.come();
+    };
+    let (told, ()) = story.run_with(operator).await;
+    let told = told.finished();
+    assert_eq!(told.sole(&web.url(WWW, "/a.html")).status, 200);
+    let log = told.log_file("job.log");
+    assert_eq!(log.matches(" => refused: ").count(), 9, "{log}");
+}
+
+#[tokio::test]
+async fn a_plugin_of_a_job_at_rest_is_replaced_for_when_it_goes_on() {
+    let web = site(WWW)
+        .page("/", html("<a href='/a.html'>a</a>"))
+        .page("/a.html", html("a"))
+        .serve()
+        .await;
+    let story = with_pages(&extractor(Misdeed::Traps))
+        .profile("limits.documents = 1")
+        .seed(web.url(WWW, "/"));
+    story.run().await;
+    let better = file(&story, "better.wasm", &html_extractor("at rest"));
+    let answers = story.order(replace(&better)).await.unwrap();
+    let [Answer::Done { result }] = answers.as_slice() else {
+        panic!("{answers:?}")
+    };
+    assert!(result.ends_with("when the job goes on"), "{result}");
+    story.amend("limits.documents = 'none'");
+    let told = story.seed(web.url(WWW, "/a.html")).run().await.finished();
+    assert_eq!(told.sole(&web.url(WWW, "/a.html")).status, 200);
+    let pages = told
+        .summary
+        .plugins
+        .iter()
+        .find(|plugin| plugin.name == "pages");
+    assert_eq!(pages.unwrap().faults_all(), 0);
+}
+
+#[tokio::test]
+async fn a_job_goes_on_with_its_own_copy_of_a_component_and_says_that_the_file_has_changed() {
+    let web = site(WWW).page("/", html("a")).serve().await;
+    let story = with_pages(&html_extractor("then")).seed(web.url(WWW, "/"));
+    let first = story.run().await.finished();
+    let digest = |told: &opilio_stories::Told| {
+        let mut plugins = told.summary.plugins.iter();
+        plugins
+            .find(|plugin| plugin.name == "pages")
+            .unwrap()
+            .component
+            .clone()
+    };
+    file(&story, "pages.wasm", b"anything");
+    let again = story.seed(web.url(WWW, "/b.html")).run().await.finished();
+    assert_eq!(digest(&first), digest(&again));
+}
+
+#[tokio::test]
+async fn a_watched_plugin_is_replaced_when_its_file_changes_and_stays_when_that_is_rubbish() {
+    let gate = Gate::of(2);
+    let web = two_pages(&gate).await;
+    let story = with_pages(&extractor(Misdeed::Traps))
+        .profile("plugins.pages.watch = true")
+        .seed(web.url(WWW, "/"));
+    let log = || std::fs::read_to_string(story.job().join("logs/job.log")).unwrap_or_default();
+    let operator = async {
+        until("the page is asked for", || asked(&web).len() == 1).await;
+        file(&story, "pages.wasm", b"rubbish");
+        until("it is refused", || {
+            log().contains("alert plugin pages => stays as it was")
+        })
+        .await;
+        file(&story, "pages.wasm", &html_extractor("watched"));
+        until("it is replaced", || {
+            log().contains("replace plugin pages => pages was")
+        })
+        .await;
+        gate.come();
+    };
+    let (told, ()) = story.run_with(operator).await;
+    let told = told.finished();
+    assert_eq!(told.sole(&web.url(WWW, "/a.html")).status, 200, "{}", log());
+}

@@ -1,0 +1,128 @@
+//! Lists that plugins look things up in, while their files change.
+
+use opilio_crawl::control::{Answer, Command};
+use opilio_stories::{Story, asked, crawl, html, site, until};
+use opilio_test_web::{Gate, Web};
+
+const WWW: &str = "www.story.localhost";
+const OTHER: &str = "other.localhost";
+
+/// A page with a link to another host, behind a gate.
+async fn one_link(gate: &Gate) -> Web {
+    let builder = site(OTHER).page("/", html("other")).and(WWW);
+    let port = "PORT";
+    builder
+        .answer("/", {
+            let gate = gate.clone();
+            move |seen| {
+                let port_of = seen.host.rsplit(':').next().unwrap_or(port).to_owned();
+                html(&format!("<a href='http://{OTHER}:{port_of}/'>other</a>")).behind(&gate)
+            }
+        })
+        .serve()
+        .await
+}
+
+fn with_table(list: &str) -> Story {
+    let story = crawl();
+    let file = story.file("list.txt", list);
+    story.profile(&format!(
+        "[tables.more]\nkind = 'surt-prefixes'\nfile = '{}'\nreload = '1ms'\n\
+         [plugins.surt-scope]\ncomponent = 'builtin:surt-scope'\nsettings.tables = ['more']",
+        file.display()
+    ))
+}
+
+#[tokio::test]
+async fn a_list_that_changes_while_the_crawl_runs_holds_for_what_is_found_then() {
+    let gate = Gate::of(2);
+    let web = one_link(&gate).await;
+    let story = with_table("# nothing yet\n").seed(web.url(WWW, "/"));
+    let log = || std::fs::read_to_string(story.job().join("logs/job.log")).unwrap_or_default();
+    let operator = async {
+        until("the page is asked for", || asked(&web).len() == 1).await;
+        story.file(
+            "list.txt",
+            &format!("# hosts\n\n{}\tby hand\n", web.url(OTHER, "/")),
+        );
+        until("it is read again", || {
+            log().contains("table more => read again: 1 rows")
+        })
+        .await;
+        let answers = story
+            .order(Command::Tables { reload: false })
+            .await
+            .unwrap();
+        gate.come();
+        answers
+    };
+    let (told, answers) = story.run_with(operator).await;
+    let told = told.finished();
+    assert_eq!(told.sole(&web.url(OTHER, "/")).status, 200, "{}", log());
+    let [Answer::Tables { tables }] = answers.as_slice() else {
+        panic!("{answers:?}")
+    };
+    let [table] = tables.as_slice() else {
+        panic!("{tables:?}")
+    };
+    assert_eq!((table.name.as_str(), table.rows), ("more", 1));
+    assert_eq!(
+        (table.kind.as_str(), &table.problem),
+        ("surt-prefixes", &None)
+    );
+}
+
+#[tokio::test]
+async fn a_list_with_a_faulty_row_leaves_the_old_one_and_is_an_alert() {
+    let gate = Gate::of(2);
+    let web = one_link(&gate).await;
+    let story = with_table(&web.url(OTHER, "/")).seed(web.url(WWW, "/"));
+    let log = || std::fs::read_to_string(story.job().join("logs/job.log")).unwrap_or_default();
+    let operator = async {
+        until("the page is asked for", || asked(&web).len() == 1).await;
+        story.file("list.txt", "http://a.org/\n# remark\nmailto:nobody\n");
+        until("it is refused", || {
+            log().contains("alert table more => stays as it was")
+        })
+        .await;
+        let answers = story.order(Command::Tables { reload: true }).await.unwrap();
+        gate.come();
+        answers
+    };
+    let (told, answers) = story.run_with(operator).await;
+    let told = told.finished();
+    assert_eq!(told.sole(&web.url(OTHER, "/")).status, 200);
+    let log = log();
+    assert!(
+        log.contains("list.txt line 3: row 2: `mailto:nobody`"),
+        "{log}"
+    );
+    assert_eq!(
+        log.matches("alert table more").count(),
+        2,
+        "once, and once when asked: {log}"
+    );
+    let [Answer::Tables { tables }] = answers.as_slice() else {
+        panic!("{answers:?}")
+    };
+    assert!(
+        tables[0].problem.is_some() && tables[0].rows == 1,
+        "{tables:?}"
+    );
+}
+
+#[test]
+fn a_list_that_cannot_be_read_refuses_the_profile() {
+    let faulty = with_table("http://a.org/\nnot a prefix at all\n").seed("http://s.localhost/");
+    let refused = faulty.begin().map(drop).unwrap_err().to_string();
+    assert!(refused.contains("list.txt line 2"), "{refused}");
+    let missing = crawl()
+        .profile("[tables.more]\nkind = 'regexes'\nfile = '/nowhere/list.txt'")
+        .seed("http://s.localhost/");
+    let refused = missing.begin().map(drop).unwrap_err().to_string();
+    assert!(
+        refused.contains("/nowhere/list.txt cannot be read"),
+        "{refused}"
+    );
+    assert!(refused.contains("story.toml:"), "{refused}");
+}

@@ -1,0 +1,115 @@
+//! Settings of plugins that differ from site to site.
+
+use std::time::{Duration, Instant};
+
+use opilio_stories::{crawl, html, site};
+
+#[tokio::test]
+async fn a_plugin_has_other_settings_for_some_sites() {
+    let links = "<a href='/a/'>1</a> <a href='/a/b/'>2</a> <a href='/a/b/c/'>3</a>";
+    let mut web = site("s0.localhost").page("/", html(links));
+    for host in 1..4 {
+        web = web
+            .and(&format!("s{host}.localhost"))
+            .page("/", html(links));
+    }
+    for host in 0..4 {
+        web = web
+            .and(&format!("s{host}.localhost"))
+            .rest(|_| html("a page"));
+    }
+    let web = web.serve().await;
+    let url = |host: usize, target: &str| web.url(&format!("s{host}.localhost"), target);
+    let story = crawl().profile(
+        r#"
+        [plugins.path-depth]
+        component = "builtin:path-depth"
+        settings = { max = 2 }
+        [[override]]
+        match.host = ["s1.localhost", "s2.localhost"]
+        plugins.path-depth.settings = { max = 1 }
+        [[override]]
+        match.host = ["s2.localhost"]
+        plugins.path-depth.settings = { max = 3 }
+        "#,
+    );
+    let told = (0..4)
+        .fold(story, |story, host| story.seed(url(host, "/")))
+        .run()
+        .await
+        .finished();
+    for (host, depth) in [(0, 2), (1, 1), (2, 3), (3, 2)] {
+        for (target, its_depth) in [("/a/", 1), ("/a/b/", 2), ("/a/b/c/", 3)] {
+            let fetched = told.of(&url(host, target)).len();
+            assert_eq!(fetched, usize::from(its_depth <= depth), "s{host} {target}");
+        }
+    }
+    let plugins = told.summary.plugins.iter();
+    let own: Vec<_> = plugins
+        .filter(|plugin| plugin.name == "path-depth")
+        .collect();
+    assert_eq!(own.len(), 3, "its own, and two variants");
+    assert!(own.iter().all(|plugin| plugin.calls > 0), "{own:?}");
+}
+
+#[tokio::test]
+async fn five_hundred_variants_start_at_once() {
+    let web = site("s499.localhost")
+        .page("/", html("<a href='/a/b/'>deep</a>"))
+        .rest(|_| html("a page"))
+        .serve()
+        .await;
+    let overrides: String = (0..500)
+        .map(|host| {
+            format!(
+                "[[override]]\nmatch.host = ['s{host}.localhost']\nplugins.path-depth.settings.max = {host}\n"
+            )
+        })
+        .collect();
+    let story = crawl()
+        .profile(&overrides)
+        .seed(web.url("s499.localhost", "/"));
+    // Compiles what is not compiled yet.
+    drop(
+        crawl()
+            .seed(web.url("s499.localhost", "/"))
+            .begin()
+            .unwrap(),
+    );
+    let began = Instant::now();
+    let crawl = story.begin().unwrap_or_else(|error| panic!("{error}"));
+    let took = began.elapsed();
+    assert!(took < Duration::from_secs(10), "{took:?}");
+    drop(crawl);
+    let told = story.run().await.finished();
+    assert_eq!(told.sole(&web.url("s499.localhost", "/a/b/")).status, 200);
+}
+
+#[tokio::test]
+async fn settings_that_do_not_fit_are_refused_at_the_override() {
+    let refused = |toml: &str| {
+        let story = crawl().profile(toml).seed("http://s.localhost/");
+        let refused = story.begin().map(drop).unwrap_err().to_string();
+        assert!(!story.job().exists());
+        refused
+    };
+    let fixed = refused("[[override]]\nmatch.host = ['a.org']\nplugins.hops.settings.maxx = 3");
+    assert!(
+        fixed.contains("unknown key \"maxx\" (did you mean \"max\"?)"),
+        "{fixed}"
+    );
+    let strict = refused(
+        "[stacks]\ndigest = ['regex-strip']\n[[override]]\nmatch.host = ['a.org']\nplugins.regex-strip.settings.patterns = ['(']",
+    );
+    assert!(
+        strict.contains("story.toml:") && strict.contains("patterns"),
+        "{strict}"
+    );
+    let fixed = refused(
+        "[[override]]\nmatch.host = ['a.org']\nplugins.surt-scope.settings.from-seeds = false",
+    );
+    assert!(
+        fixed.contains("does not let from-seeds be overridden"),
+        "{fixed}"
+    );
+}
