@@ -17,6 +17,11 @@ pub struct ResponseHead {
 }
 
 impl ResponseHead {
+    /// The head of the final response in a recording that begins with it or with interim ones; none where there is none.
+    pub fn of_recording(recorded: &[u8]) -> Option<Self> {
+        find(recorded).head
+    }
+
     /// The first value of a header; the name is compared without case.
     pub fn first(&self, name: &str) -> Option<&str> {
         self.all(name).next()

@@ -1,0 +1,55 @@
+//! What a component is made of, read from its bytes without running it.
+
+use anyhow::{Context, Result};
+use wasmparser::{Parser, Payload};
+
+/// The package of the contract, as names of interfaces begin.
+const PACKAGE: &str = "opilio:plugin/";
+
+/// A component's interfaces.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Anatomy {
+    /// Interfaces that it asks for, in their order.
+    pub(super) imports: Vec<String>,
+    /// Interfaces that it offers.
+    pub(super) exports: Vec<String>,
+}
+
+impl Anatomy {
+    /// Reads a component.
+    pub(super) fn of(component: &[u8]) -> Result<Self> {
+        let mut anatomy = Self::default();
+        let mut depth = 0;
+        for payload in Parser::new(0).parse_all(component) {
+            match payload.context("the component cannot be read")? {
+                Payload::ModuleSection { .. } | Payload::ComponentSection { .. } => depth += 1,
+                Payload::End(_) => depth -= 1,
+                Payload::ComponentImportSection(section) if depth == 0 => {
+                    for import in section {
+                        anatomy.imports.push(import?.name.name.to_owned());
+                    }
+                }
+                Payload::ComponentExportSection(section) if depth == 0 => {
+                    for export in section {
+                        anatomy.exports.push(export?.name.name.to_owned());
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(anatomy)
+    }
+
+    /// The version of the contract that it was made for.
+    pub(super) fn contract(&self) -> Option<&str> {
+        self.exports
+            .iter()
+            .find_map(|name| name.strip_prefix(PACKAGE)?.strip_prefix("setup@"))
+    }
+
+    /// What it asks for beside what every plugin has.
+    pub(super) fn foreign(&self) -> impl Iterator<Item = &str> {
+        let imports = self.imports.iter().map(String::as_str);
+        imports.filter(|name| !name.starts_with(PACKAGE))
+    }
+}

@@ -1,0 +1,265 @@
+//! `opilio plugin bench`: time and memory of a plugin on documents, and beside another.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use clap::Args;
+use opilio_sandbox::Plugin;
+use serde_json::{Value, json};
+use tokio::runtime::Handle;
+
+use super::material::{Material, MaterialArgs, each};
+use super::trial::{KindName, Prepared, QuestionArgs, Trial};
+use super::workbench::{Workbench, settings};
+use super::{note, say, spinner, table};
+use crate::exit;
+
+/// Content that is held in memory to be measured on; the rest of the documents is left out and said.
+const CONTENT_BYTES_HELD: usize = 512 << 20;
+
+/// The command line.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Every call is made in a fresh instance, as in a crawl. Two plugins are asked in turn, document by document, so that whatever
+else the machine does weighs on both. The time of a document is the shortest of its rounds; memory is the most that a call had.
+Build opilio with --release.")]
+pub(super) struct BenchArgs {
+    /// One plugin or two, then what to measure on: a file, a WARC file, a folder.
+    #[arg(required = true, num_args = 2..=3, value_names = ["A", "B", "FILE|WARC|DIR"])]
+    what: Vec<String>,
+    /// Times that each document is given.
+    #[arg(long, default_value_t = 5, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    rounds: u32,
+    /// The settings of all, a JSON object or @FILE.
+    #[arg(long, value_name = "JSON")]
+    settings: Option<String>,
+    #[command(flatten)]
+    material: MaterialArgs,
+    #[command(flatten)]
+    question: QuestionArgs,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// One of those measured.
+struct Runner {
+    named: String,
+    trial: Trial,
+    documents: Vec<Prepared>,
+    times: Vec<Duration>,
+}
+
+/// What was measured of one.
+struct Figures {
+    named: String,
+    kind: &'static str,
+    documents: usize,
+    bytes: usize,
+    total: Duration,
+    median: Duration,
+    p90: Duration,
+    max: Duration,
+    memory: u64,
+    faults: u64,
+}
+
+/// Runs the command.
+pub(super) fn run(args: &BenchArgs, runtime: &Handle) -> Result<u8> {
+    let (material, plugins) = args.what.split_last().context("nothing to measure")?;
+    let held = hold(args, material, runtime)?;
+    let workbench = Workbench::new()?;
+    let mut runners = Vec::new();
+    for named in plugins {
+        let subject = workbench.load(named)?;
+        let plugin = subject.configure(subject.sole()?, &settings(args.settings.as_deref())?)?;
+        let mut trial = Trial::new(plugin, &args.question, false, || workbench.extractors())?;
+        let handled = held.iter().filter(|one| trial.handles(&one.sample));
+        let handled: Vec<Material> = handled.map(copy).collect();
+        runners.push(Runner {
+            named: named.clone(),
+            documents: handled.into_iter().map(|one| trial.prepare(one)).collect(),
+            trial,
+            times: Vec::new(),
+        });
+    }
+    for runner in &runners {
+        ensure!(
+            !runner.documents.is_empty(),
+            "{} handles no document of {material}",
+            runner.named
+        );
+    }
+    let kind = runners[0].trial.kinds[0];
+    if let Some(other) = runners.iter().find(|one| !one.trial.kinds.contains(&kind)) {
+        anyhow::bail!(
+            "{} is no {}: compare plugins of one kind, or say which with --kind",
+            other.named,
+            kind.word()
+        );
+    }
+    measure(args.rounds, kind, &mut runners);
+    let figures: Vec<Figures> = runners.iter().map(|one| one.figures(kind)).collect();
+    let faults: u64 = figures.iter().map(|one| one.faults).sum();
+    say(&match args.json {
+        true => format!("{:#}\n", as_json(&figures)),
+        false => as_text(&figures),
+    })?;
+    Ok(match faults {
+        0 => exit::OK,
+        _ => exit::FAILED,
+    })
+}
+
+fn hold(args: &BenchArgs, what: &str, runtime: &Handle) -> Result<Vec<Material>> {
+    let mut held: Vec<Material> = Vec::new();
+    let (mut bytes, mut left_out) = (0, 0);
+    each(what, &args.material, runtime, &mut |material| {
+        match bytes + material.sample.content.len() > CONTENT_BYTES_HELD {
+            true => left_out += 1,
+            false => {
+                bytes += material.sample.content.len();
+                held.push(material);
+            }
+        }
+        Ok(())
+    })?;
+    if left_out > 0 {
+        let mib = CONTENT_BYTES_HELD >> 20;
+        note(&format!("{left_out} documents past {mib} MiB are left out"));
+    }
+    Ok(held)
+}
+
+/// Contents are shared.
+fn copy(material: &Material) -> Material {
+    Material {
+        sample: material.sample.clone(),
+        at: material.at,
+        place: None,
+    }
+}
+
+/// All rounds on all documents, the plugins in turn.
+fn measure(rounds: u32, kind: KindName, runners: &mut [Runner]) {
+    let spinner = spinner("measuring");
+    let documents = runners.iter().map(|one| one.documents.len()).max();
+    for at in 0..documents.unwrap_or(0) {
+        let mut shortest = vec![None; runners.len()];
+        for round in 0..=rounds {
+            for (runner, shortest) in runners.iter().zip(&mut shortest) {
+                let Some(prepared) = runner.documents.get(at) else {
+                    continue;
+                };
+                // Decoding is the host's work, and done once for all plugins.
+                let document = prepared.sample.document();
+                document.text();
+                let begun = Instant::now();
+                // Faults are counted by the plugin's statistics.
+                let _ = runner.trial.call(kind, prepared, &document);
+                let took = begun.elapsed();
+                // The first round warms up.
+                if round > 0 {
+                    *shortest = Some(shortest.map_or(took, |known: Duration| known.min(took)));
+                }
+            }
+        }
+        for (runner, shortest) in runners.iter_mut().zip(shortest) {
+            runner.times.extend(shortest);
+        }
+    }
+    spinner.finish_and_clear();
+}
+
+impl Runner {
+    fn figures(&self, kind: KindName) -> Figures {
+        let plugin: &Plugin = &self.trial.plugin;
+        let statistics = plugin.statistics();
+        let mut times = self.times.clone();
+        times.sort_unstable();
+        let quantile = |percent: usize| {
+            let at = (times.len() * percent).div_ceil(100).max(1) - 1;
+            times.get(at).copied().unwrap_or_default()
+        };
+        Figures {
+            named: self.named.clone(),
+            kind: kind.word(),
+            documents: self.documents.len(),
+            bytes: self.documents.iter().map(|one| one.sample.content.len()).sum(),
+            total: times.iter().sum(),
+            median: quantile(50),
+            p90: quantile(90),
+            max: quantile(100),
+            memory: statistics.memory_max,
+            faults: statistics.faults_all(),
+        }
+    }
+}
+
+impl Figures {
+    fn megabytes_a_second(&self) -> f64 {
+        self.bytes as f64 / 1e6 / self.total.as_secs_f64().max(1e-9)
+    }
+}
+
+fn ratio(one: &Figures, to: &Figures) -> f64 {
+    let each = |of: &Figures| of.total.as_secs_f64() / of.documents.max(1) as f64;
+    each(one) / each(to).max(1e-12)
+}
+
+fn as_text(figures: &[Figures]) -> String {
+    let heading = ["plugin", "documents", "median", "p90", "longest", "MB/s", "memory", "faults"];
+    let mut rows = vec![heading.map(str::to_owned).to_vec()];
+    for one in figures {
+        rows.push(vec![
+            one.named.clone(),
+            one.documents.to_string(),
+            micros(one.median),
+            micros(one.p90),
+            micros(one.max),
+            format!("{:.1}", one.megabytes_a_second()),
+            format!("{} KiB", one.memory.div_ceil(1024)),
+            one.faults.to_string(),
+        ]);
+    }
+    let mut text = table(&rows, 0);
+    if let [a, b] = figures {
+        text += &format!(
+            "a document takes {} {:.2} times as long as {}\n",
+            b.named,
+            ratio(b, a),
+            a.named
+        );
+    }
+    text
+}
+
+fn micros(time: Duration) -> String {
+    let micros = time.as_secs_f64() * 1e6;
+    match micros {
+        few if few < 100.0 => format!("{few:.1} µs"),
+        some if some < 100_000.0 => format!("{some:.0} µs"),
+        many => format!("{:.0} ms", many / 1000.0),
+    }
+}
+
+fn as_json(figures: &[Figures]) -> Value {
+    let micros = |time: Duration| time.as_secs_f64() * 1e6;
+    let first = figures.first();
+    let list = figures.iter().map(|one| {
+        json!({
+            "plugin": one.named,
+            "kind": one.kind,
+            "documents": one.documents,
+            "bytes": one.bytes,
+            "median_us": micros(one.median),
+            "p90_us": micros(one.p90),
+            "longest_us": micros(one.max),
+            "megabytes_per_second": one.megabytes_a_second(),
+            "memory_bytes": one.memory,
+            "faults": one.faults,
+            "ratio": first.map(|first| ratio(one, first)),
+        })
+    });
+    list.collect()
+}

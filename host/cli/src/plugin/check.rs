@@ -1,0 +1,254 @@
+//! `opilio plugin check`: whether a component is fit to be given to others. What the sandbox refuses at load is refused
+//! here in the same words; the rest is what only shows later.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::Args;
+use opilio_sandbox::{CaseFile, Description, Examiner, PluginConfig, Start};
+use serde_json::{Value, json};
+
+use super::anatomy::Anatomy;
+use super::settings_table::{open_objects, settings};
+use super::workbench::{Subject, Workbench, complete};
+use super::{count, say, table};
+use crate::exit;
+
+/// Components live in archives' repositories for ever; above this one is told so.
+const BYTES_NOTED: usize = 4 << 20;
+/// The contract of this version.
+const CONTRACT: &str = "0.2.0";
+/// The dialect that settings schemas are written in.
+const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
+
+/// The command line.
+#[derive(Debug, Args)]
+pub(super) struct CheckArgs {
+    /// The component.
+    #[arg(default_value = ".", value_name = "PLUGIN")]
+    component: String,
+    /// Its cases, for which the same call must give the same answer [default: the folder `cases` beside it].
+    #[arg(long, value_name = "DIR")]
+    cases: Option<PathBuf>,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// How bad a finding is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Weight {
+    Good,
+    Note,
+    Bad,
+}
+
+impl Weight {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Good => "ok",
+            Self::Note => "note",
+            Self::Bad => "FAIL",
+        }
+    }
+}
+
+/// What was looked at, and what was seen.
+#[derive(Debug)]
+struct Finding {
+    weight: Weight,
+    what: String,
+    said: String,
+}
+
+#[derive(Default)]
+struct Findings(Vec<Finding>);
+
+impl Findings {
+    fn add(&mut self, weight: Weight, what: &str, said: impl Into<String>) {
+        self.0.push(Finding {
+            weight,
+            what: what.to_owned(),
+            said: said.into(),
+        });
+    }
+}
+
+/// Runs the command.
+pub(super) fn run(args: &CheckArgs) -> Result<u8> {
+    let subject = Workbench::new()?.load(&args.component)?;
+    let anatomy = Anatomy::of(&subject.bytes)?;
+    let mut findings = Findings::default();
+    check_component(&subject, &anatomy, &mut findings);
+    for description in subject.plugins() {
+        check_schema(description, &mut findings);
+        check_start(&subject, description, &mut findings);
+    }
+    let cases = args.cases.clone().or_else(|| subject.cases());
+    check_answers(&subject, cases, &mut findings)?;
+    let failed = findings.0.iter().any(|one| one.weight == Weight::Bad);
+    say(&match args.json {
+        true => format!("{:#}\n", as_json(&findings, failed)),
+        false => as_text(&subject, &findings),
+    })?;
+    Ok(if failed { exit::FAILED } else { exit::OK })
+}
+
+fn check_component(subject: &Subject, anatomy: &Anatomy, findings: &mut Findings) {
+    match anatomy.contract() {
+        Some(CONTRACT) => findings.add(Weight::Good, "contract", CONTRACT),
+        other => {
+            let version = other.unwrap_or("none");
+            let said = format!("made for {version}; this version of opilio speaks {CONTRACT} and understands it");
+            findings.add(Weight::Note, "contract", said);
+        }
+    }
+    let foreign: Vec<&str> = anatomy.foreign().collect();
+    match foreign.is_empty() {
+        true => findings.add(Weight::Good, "imports", "those of the contract alone"),
+        // The sandbox has taken it, so these are given, inert.
+        false => findings.add(
+            Weight::Note,
+            "imports",
+            format!("{}; they are inert", foreign.join(", ")),
+        ),
+    }
+    let kilobytes = subject.bytes.len().div_ceil(1024);
+    let (weight, more) = match subject.bytes.len() > BYTES_NOTED {
+        true => (
+            Weight::Note,
+            "; above 4 MB: it is kept with every job that uses it (in Rust: opt-level = \"s\", regex without Unicode tables)",
+        ),
+        false => (Weight::Good, ""),
+    };
+    findings.add(weight, "size", format!("{kilobytes} KB{more}"));
+}
+
+fn check_schema(description: &Description, findings: &mut Findings) {
+    let what = format!("{}: settings", description.name);
+    let before = findings.0.len();
+    let mut bad = |said: String| findings.add(Weight::Bad, &what, said);
+    let schema: Value = match serde_json::from_str(&description.settings_schema) {
+        Ok(schema) => schema,
+        Err(problem) => return bad(format!("the schema is no JSON: {problem}")),
+    };
+    if let Err(problem) = jsonschema::draft202012::meta::validate(&schema) {
+        bad(format!("no JSON Schema of 2020-12: {problem}"));
+    }
+    match schema.get("$schema").and_then(Value::as_str) {
+        None | Some(DIALECT) => {}
+        Some(other) => bad(format!("the schema is of another dialect, {other}")),
+    }
+    if schema.get("type").and_then(Value::as_str) != Some("object") {
+        bad("settings are an object: the schema lacks \"type\": \"object\"".to_owned());
+    }
+    for open in open_objects(&schema) {
+        bad(format!(
+            "{open}: misspelt keys go unseen, for lack of \"additionalProperties\": false (in Rust: #[serde(deny_unknown_fields)])"
+        ));
+    }
+    let settings = settings(&schema);
+    let required = settings.iter().any(|one| one.required && one.default.is_none());
+    match complete(description, &json!({})) {
+        Err(problem) if !required => bad(format!("its own defaults do not fit it: {problem:#}")),
+        _ => {}
+    }
+    for setting in &settings {
+        if setting.description.is_empty() {
+            let said = format!("{} has no description for operators", setting.name);
+            findings.add(Weight::Note, &what, said);
+        }
+    }
+    if findings.0.len() == before {
+        let n = settings.len() as u64;
+        let said = format!("{}, schema strict, defaults fit", count(n, "setting", "settings"));
+        findings.add(Weight::Good, &what, said);
+    }
+}
+
+fn check_start(subject: &Subject, description: &Description, findings: &mut Findings) {
+    let what = format!("{}: start", description.name);
+    let Ok(settings) = complete(description, &json!({})) else {
+        let said = "not tried: it has no defaults for all its settings";
+        return findings.add(Weight::Note, &what, said);
+    };
+    let configured = subject.component.configure(PluginConfig {
+        plugin: Some(description.name.clone()),
+        settings,
+        ..PluginConfig::default()
+    });
+    match configured {
+        Ok(plugin) => match plugin.start() {
+            Start::Snapshot { .. } => {
+                findings.add(Weight::Good, &what, "configured once, every call from a snapshot");
+            }
+            Start::EachCall { why } => {
+                let said = format!("configured anew for every call, which takes longer: {why}");
+                findings.add(Weight::Note, &what, said);
+            }
+        },
+        Err(problem) => findings.add(Weight::Bad, &what, format!("its defaults: {problem}")),
+    }
+}
+
+/// Every case twice: an answer depends on the call and on nothing else.
+fn check_answers(
+    subject: &Subject,
+    cases: Option<PathBuf>,
+    findings: &mut Findings,
+) -> Result<()> {
+    const WHAT: &str = "same answers";
+    let Some(folder) = cases else {
+        let said = "not tried: no folder `cases` beside the component (--cases DIR)";
+        findings.add(Weight::Note, WHAT, said);
+        return Ok(());
+    };
+    let names: Vec<&str> = subject.plugins().iter().map(|one| one.name.as_str()).collect();
+    let mut examiner = Examiner::new(&subject.component);
+    let mut asked = 0;
+    for file in CaseFile::read_all(&folder)? {
+        for case in &file.cases {
+            if !names.contains(&case.plugin.as_str()) {
+                continue;
+            }
+            asked += 1;
+            match (examiner.ask(case), examiner.ask(case)) {
+                (Ok(first), Ok(second)) if first == second => {}
+                (Ok(_), Ok(_)) => {
+                    let said = format!("case {} is answered now one way, now another", case.id);
+                    findings.add(Weight::Bad, WHAT, said);
+                }
+                (Err(problem), _) | (_, Err(problem)) => {
+                    findings.add(Weight::Bad, WHAT, format!("case {}: {problem}", case.id));
+                }
+            }
+        }
+    }
+    if findings.0.iter().all(|one| one.what != WHAT) {
+        let said = format!("to {} put twice", count(asked, "case", "cases"));
+        findings.add(Weight::Good, WHAT, said);
+    }
+    Ok(())
+}
+
+fn as_text(subject: &Subject, findings: &Findings) -> String {
+    let row = |one: &Finding| {
+        vec![
+            one.weight.word().to_owned(),
+            one.what.clone(),
+            one.said.clone(),
+        ]
+    };
+    let rows: Vec<Vec<String>> = findings.0.iter().map(row).collect();
+    format!("{}\n{}", subject.component.origin(), table(&rows, 2))
+}
+
+fn as_json(findings: &Findings, failed: bool) -> Value {
+    let list = findings.0.iter();
+    json!({
+        "ok": !failed,
+        "findings": list
+            .map(|one| json!({"weight": one.weight.word().to_lowercase(), "what": one.what, "said": one.said}))
+            .collect::<Value>(),
+    })
+}

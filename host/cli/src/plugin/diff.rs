@@ -1,0 +1,290 @@
+//! `opilio plugin diff`: what another version of a plugin, or other settings, would change on an archive, before it is
+//! deployed.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context, Result, ensure};
+use clap::Args;
+use serde_json::{Value, json};
+use tokio::runtime::Handle;
+
+use super::material::{MaterialArgs, each};
+use super::run::head;
+use super::trial::{Item, Outcome, QuestionArgs, Trial};
+use super::workbench::{Workbench, settings};
+use super::{count, say, table};
+use crate::exit;
+
+/// The command line.
+#[derive(Debug, Args)]
+pub(super) struct DiffArgs {
+    /// The plugin in use.
+    #[arg(value_name = "OLD")]
+    old: String,
+    /// The plugin that shall take its place.
+    #[arg(value_name = "NEW")]
+    new: String,
+    /// What to try them on: a WARC file, a folder, a file; may be given often.
+    #[arg(long, required = true, value_name = "FILE|DIR")]
+    warc: Vec<String>,
+    /// The settings of both, a JSON object or @FILE.
+    #[arg(long, value_name = "JSON")]
+    settings: Option<String>,
+    /// The settings of NEW, where they differ.
+    #[arg(long, value_name = "JSON")]
+    new_settings: Option<String>,
+    #[command(flatten)]
+    material: MaterialArgs,
+    #[command(flatten)]
+    question: QuestionArgs,
+    /// Print JSON, one document that differs a line, and the totals at last.
+    #[arg(long)]
+    json: bool,
+}
+
+/// What is lost and gained in one document.
+struct Change {
+    kind: &'static str,
+    lost: Vec<Item>,
+    gained: Vec<Item>,
+    /// Faults that one of them has and the other has not, notes and remarks that differ.
+    besides: Vec<String>,
+}
+
+impl Change {
+    fn is_none(&self) -> bool {
+        self.lost.is_empty() && self.gained.is_empty() && self.besides.is_empty()
+    }
+}
+
+#[derive(Default)]
+struct Totals {
+    documents: u64,
+    differ: u64,
+    lost: BTreeMap<&'static str, u64>,
+    gained: BTreeMap<&'static str, u64>,
+}
+
+/// Runs the command.
+pub(super) fn run(args: &DiffArgs, runtime: &Handle) -> Result<u8> {
+    let workbench = Workbench::new()?;
+    let trial = |named: &str, written: Option<&str>| {
+        let subject = workbench.load(named)?;
+        let plugin = subject.configure(subject.sole()?, &settings(written)?);
+        let plugin = plugin.with_context(|| named.to_owned())?;
+        Trial::new(plugin, &args.question, false, || workbench.extractors())
+    };
+    let of_new = args.new_settings.as_deref().or(args.settings.as_deref());
+    let mut old = trial(&args.old, args.settings.as_deref())?;
+    let mut new = trial(&args.new, of_new)?;
+    let mut totals = Totals::default();
+    for what in &args.warc {
+        each(what, &args.material, runtime, &mut |material| {
+            let (asks_old, asks_new) = (old.handles(&material.sample), new.handles(&material.sample));
+            if !asks_old && !asks_new {
+                return Ok(());
+            }
+            totals.documents += 1;
+            let place = material.place.clone();
+            let twin = super::material::Material {
+                sample: material.sample.clone(),
+                at: material.at,
+                place: None,
+            };
+            let (before, after) = (old.prepare(material), new.prepare(twin));
+            let ask = |trial: &mut Trial, prepared, asks: bool| match asks {
+                true => trial.ask(prepared),
+                false => Vec::new(),
+            };
+            let changes = compare(
+                ask(&mut old, &before, asks_old),
+                ask(&mut new, &after, asks_new),
+            );
+            if changes.is_empty() {
+                return Ok(());
+            }
+            totals.add(&changes);
+            match args.json {
+                true => {
+                    let mut line = head(&after, place.as_deref());
+                    line["changes"] = changes.iter().map(as_json).collect();
+                    say(&format!("{line}\n"))
+                }
+                false => say(&format!(
+                    "{} {}\n{}",
+                    after.visit.status,
+                    after.sample.uri.as_str(),
+                    changes.iter().map(as_text).collect::<String>()
+                )),
+            }
+        })?;
+    }
+    let last = compare(old.finish(), new.finish());
+    totals.add(&last);
+    ensure!(
+        totals.documents > 0,
+        "neither handles any document of {}",
+        args.warc.join(", ")
+    );
+    if !args.json {
+        say(&last.iter().map(as_text).collect::<String>())?;
+    }
+    say(&match args.json {
+        true => format!("{}\n", totals.as_json()),
+        false => totals.as_text(),
+    })?;
+    Ok(match totals.differ {
+        0 => exit::OK,
+        _ => exit::FAILED,
+    })
+}
+
+/// What differs, kind by kind.
+fn compare(old: Vec<Outcome>, new: Vec<Outcome>) -> Vec<Change> {
+    let mut changes = Vec::new();
+    let mut new = new.into_iter().map(Some).collect::<Vec<_>>();
+    for before in old {
+        let after = new
+            .iter_mut()
+            .find(|after| after.as_ref().is_some_and(|after| after.kind == before.kind))
+            .and_then(Option::take);
+        changes.push(change(Some(before), after));
+    }
+    for after in new.into_iter().flatten() {
+        changes.push(change(None, Some(after)));
+    }
+    changes.retain(|change| !change.is_none());
+    changes
+}
+
+fn change(old: Option<Outcome>, new: Option<Outcome>) -> Change {
+    let kind = old.as_ref().or(new.as_ref()).map_or("", |one| one.kind.word());
+    let taken_apart = |outcome: Option<Outcome>, name: &str| {
+        let Some(outcome) = outcome else {
+            return (Vec::new(), Vec::new());
+        };
+        let mut besides: Vec<String> = outcome.remarks.into_iter().chain(outcome.left).collect();
+        match outcome.found {
+            Ok(items) => (items, besides),
+            Err(fault) => {
+                besides.push(format!("FAULT of {name}: {}: {}", fault.kind, fault.message));
+                (Vec::new(), besides)
+            }
+        }
+    };
+    let (mut lost, mut before) = taken_apart(old, "OLD");
+    let (mut gained, mut after) = taken_apart(new, "NEW");
+    cancel(&mut lost, &mut gained);
+    cancel(&mut before, &mut after);
+    let besides = before.into_iter().map(|line| format!("- {line}"));
+    Change {
+        kind,
+        lost,
+        gained,
+        besides: besides
+            .chain(after.into_iter().map(|line| format!("+ {line}")))
+            .collect(),
+    }
+}
+
+/// Takes out what both have, as often as both have it.
+fn cancel<T: PartialEq>(one: &mut Vec<T>, other: &mut Vec<T>) {
+    // Most answers are the same from end to end.
+    if one == other {
+        one.clear();
+        other.clear();
+        return;
+    }
+    one.retain(|item| {
+        let twin = other.iter().position(|candidate| candidate == item);
+        if let Some(at) = twin {
+            other.remove(at);
+        }
+        twin.is_none()
+    });
+}
+
+impl Totals {
+    fn add(&mut self, changes: &[Change]) {
+        self.differ += u64::from(!changes.is_empty());
+        for change in changes {
+            for item in &change.lost {
+                *self.lost.entry(item.what).or_default() += 1;
+            }
+            for item in &change.gained {
+                *self.gained.entry(item.what).or_default() += 1;
+            }
+        }
+    }
+
+    fn as_text(&self) -> String {
+        let documents = count(self.documents, "document", "documents");
+        let mut text = match self.differ {
+            0 => return format!("no difference in {documents}\n"),
+            differ => format!("{differ} of {documents} differ"),
+        };
+        for (sums, word) in [(&self.lost, "lost"), (&self.gained, "gained")] {
+            for (what, n) in sums {
+                text += &format!(", {n} {what} {word}");
+            }
+        }
+        text + "\n"
+    }
+
+    fn as_json(&self) -> Value {
+        json!({"documents": self.documents, "differ": self.differ, "lost": self.lost, "gained": self.gained})
+    }
+}
+
+fn as_text(change: &Change) -> String {
+    let rows = |items: &[Item], sign: &str| -> Vec<Vec<String>> {
+        let cells = items.iter().map(|item| item.cells.clone());
+        cells
+            .map(|cells| [vec![sign.to_owned()], cells].concat())
+            .collect()
+    };
+    let rows = [rows(&change.lost, "-"), rows(&change.gained, "+")].concat();
+    let mut text = table(&rows, 2);
+    for line in &change.besides {
+        text += &format!("  {line}\n");
+    }
+    text
+}
+
+fn as_json(change: &Change) -> Value {
+    let list = |items: &[Item]| -> Value {
+        let items = items.iter();
+        items
+            .map(|item| {
+                let mut json = item.json.clone();
+                json["what"] = item.what.into();
+                json
+            })
+            .collect()
+    };
+    json!({
+        "kind": change.kind, "lost": list(&change.lost), "gained": list(&change.gained),
+        "besides": change.besides,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_both_have_cancels_as_often_as_both_have_it() {
+        #[track_caller]
+        fn check(one: &str, other: &str, left: (&str, &str)) {
+            let (mut one, mut other): (Vec<char>, Vec<char>) =
+                (one.chars().collect(), other.chars().collect());
+            cancel(&mut one, &mut other);
+            let text = |list: Vec<char>| list.into_iter().collect::<String>();
+            assert_eq!((text(one), text(other)), (left.0.to_owned(), left.1.to_owned()));
+        }
+        check("abc", "abc", ("", ""));
+        check("abc", "cba", ("", ""));
+        check("aab", "abb", ("a", "b"));
+        check("", "x", ("", "x"));
+    }
+}

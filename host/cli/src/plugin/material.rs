@@ -1,0 +1,268 @@
+//! What a plugin is tried on: a file, standard input, a URL, the responses of a WARC file, all files of a folder.
+
+use std::fs;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail, ensure};
+use bytes::Bytes;
+use clap::Args;
+use jiff::Timestamp;
+use opilio_archive::{HTTP_RESPONSE, ReadError, Reader};
+use opilio_crawl::sample::Sample;
+use opilio_fetch::robots::Robots;
+use opilio_fetch::{Config, Exchange, Fetcher, HeadVerdict, Request};
+use opilio_uri::Uri;
+use tokio::runtime::Handle;
+
+use super::note;
+
+/// Bytes of content that plugins see: as much as the default profile lets them.
+pub(super) const CONTENT_BYTES_MAX: u64 = 20 << 20;
+/// Largest record of a WARC file that is read; what is longer is passed over and said.
+const RECORD_BYTES_MAX: usize = 256 << 20;
+/// Where a file is said to lie that has no address of its own.
+const SOMEWHERE: &str = "http://example.com/";
+
+/// How documents are come by.
+#[derive(Debug, Args)]
+pub(super) struct MaterialArgs {
+    /// The document's address, where a file has none of its own [default: http://example.com/FILE].
+    #[arg(long, value_name = "URI")]
+    uri: Option<String>,
+    /// Its Content-Type header [default: by the file's name].
+    #[arg(long, value_name = "TYPE")]
+    content_type: Option<String>,
+    /// Its HTTP status.
+    #[arg(long, value_name = "N", default_value_t = 200)]
+    status: u16,
+    /// Fetch from addresses of private networks too, such as this machine's.
+    #[arg(long)]
+    private: bool,
+}
+
+/// One document, and when it was that.
+pub(super) struct Material {
+    pub(super) sample: Sample,
+    pub(super) at: Timestamp,
+    /// File and offset, where there are several.
+    pub(super) place: Option<String>,
+}
+
+/// Hands every document over, in the order found; what cannot be read is said, and the rest goes on. Gives how many there
+/// were.
+pub(super) fn each(
+    what: &str,
+    args: &MaterialArgs,
+    runtime: &Handle,
+    take: &mut dyn FnMut(Material) -> Result<()>,
+) -> Result<u64> {
+    let now = Timestamp::now();
+    let mut taken = 0;
+    let mut take = |material| {
+        taken += 1;
+        take(material)
+    };
+    if what.starts_with("http://") || what.starts_with("https://") {
+        let sample = runtime.block_on(fetch(what, args.private))?;
+        let place = None;
+        take(Material {
+            sample,
+            at: now,
+            place,
+        })?;
+    } else if what == "-" {
+        let mut content = Vec::new();
+        std::io::stdin()
+            .read_to_end(&mut content)
+            .context("cannot read standard input")?;
+        let uri = address(args, None)?;
+        take(of_content(uri, None, content, args, now))?;
+    } else {
+        let path = Path::new(what);
+        let files = files(path)?;
+        let many = path.is_dir();
+        for file in &files {
+            if is_warc(file)? {
+                each_record(file, &mut take)?;
+                continue;
+            }
+            let content =
+                fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
+            let inside = file.strip_prefix(path).ok().filter(|_| many);
+            let name = inside.map(Path::to_owned).or_else(|| {
+                let name = file.file_name()?;
+                Some(PathBuf::from(name))
+            });
+            let uri = address(args, name.as_deref())?;
+            let mut material = of_content(uri, Some(file), content, args, now);
+            material.place = many.then(|| file.display().to_string());
+            take(material)?;
+        }
+    }
+    Ok(taken)
+}
+
+/// The address given, or one that is made of the file's name.
+fn address(args: &MaterialArgs, name: Option<&Path>) -> Result<Uri> {
+    let base = args.uri.as_deref().unwrap_or(SOMEWHERE);
+    let uri = Uri::parse(base).with_context(|| format!("--uri {base} is no URI to crawl"))?;
+    let several = name.is_some_and(|name| name.components().count() > 1);
+    match name {
+        Some(name) if args.uri.is_none() || several => {
+            let name = name.to_string_lossy().replace('\\', "/");
+            Ok(uri.join(&name).unwrap_or(uri))
+        }
+        _ => Ok(uri),
+    }
+}
+
+fn of_content(
+    uri: Uri,
+    file: Option<&Path>,
+    content: Vec<u8>,
+    args: &MaterialArgs,
+    at: Timestamp,
+) -> Material {
+    let by_name = file.and_then(|file| mime_guess::from_path(file).first_raw());
+    let content_type = args.content_type.as_deref().or(by_name);
+    let content = Bytes::from(content);
+    Material {
+        sample: Sample::of_content(uri, args.status, content_type, content),
+        at,
+        place: None,
+    }
+}
+
+/// The file, or all files of a folder and the folders in it, by name.
+fn files(path: &Path) -> Result<Vec<PathBuf>> {
+    let metadata = fs::metadata(path).with_context(|| format!("cannot read {}", path.display()))?;
+    if !metadata.is_dir() {
+        return Ok(vec![path.to_owned()]);
+    }
+    let mut found = Vec::new();
+    let mut folders = vec![path.to_owned()];
+    while let Some(folder) = folders.pop() {
+        let entries =
+            fs::read_dir(&folder).with_context(|| format!("cannot read {}", folder.display()))?;
+        for entry in entries {
+            let entry = entry?;
+            match entry.file_type()? {
+                kind if kind.is_dir() => folders.push(entry.path()),
+                kind if kind.is_file() => found.push(entry.path()),
+                _ => {}
+            }
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+fn is_warc(file: &Path) -> Result<bool> {
+    let name = file.file_name().unwrap_or_default().to_string_lossy();
+    // A file that is being written carries `.open`.
+    let name = name.strip_suffix(".open").unwrap_or(&name);
+    let endings = [".warc", ".warc.gz"];
+    if endings.iter().any(|ending| name.ends_with(ending)) {
+        return Ok(true);
+    }
+    let mut head = [0; 5];
+    let read = fs::File::open(file)
+        .and_then(|mut file| file.read(&mut head))
+        .with_context(|| format!("cannot read {}", file.display()))?;
+    Ok(&head[..read] == b"WARC/")
+}
+
+/// Every response in a WARC file.
+fn each_record(file: &Path, take: &mut dyn FnMut(Material) -> Result<()>) -> Result<()> {
+    let mut reader = Reader::open(file)?;
+    loop {
+        let mut record = match reader.next_record() {
+            Ok(Some(record)) => record,
+            Ok(None) => return Ok(()),
+            Err(problem @ ReadError::Damaged { .. }) => {
+                note(&format!("{:#}", anyhow::Error::new(problem)));
+                match reader.resync()? {
+                    Some(_) => continue,
+                    None => return Ok(()),
+                }
+            }
+            Err(problem) => return Err(problem.into()),
+        };
+        let headers = record.headers();
+        let is_http = headers.first("content-type").is_some_and(|content_type| {
+            content_type.starts_with(HTTP_RESPONSE) || content_type.starts_with("application/http")
+        });
+        if headers.kind() != "response" || !is_http {
+            continue;
+        }
+        let place = format!("{}+{}", file.display(), record.offset());
+        let at = headers.date().unwrap_or(Timestamp::UNIX_EPOCH);
+        let target = headers.target_uri().unwrap_or_default().to_owned();
+        let Ok(uri) = Uri::parse(&target) else {
+            note(&format!("{place}: {target:?} is no URI to crawl; passed over"));
+            continue;
+        };
+        if record.block_left() > RECORD_BYTES_MAX as u64 {
+            let bytes = record.block_left();
+            note(&format!(
+                "{place}: a record of {bytes} bytes is too large to try plugins on; passed over"
+            ));
+            continue;
+        }
+        let message = record.block(RECORD_BYTES_MAX)?;
+        match Sample::of_message(uri, &message, CONTENT_BYTES_MAX) {
+            Some(sample) => take(Material {
+                sample,
+                at,
+                place: Some(place),
+            })?,
+            None => note(&format!("{place}: holds no HTTP response; passed over")),
+        }
+    }
+}
+
+/// One polite fetch: robots.txt is asked first, redirects are not followed.
+async fn fetch(url: &str, private: bool) -> Result<Sample> {
+    let uri = Uri::parse(url).with_context(|| format!("{url} cannot be fetched"))?;
+    let scratch = tempfile::tempdir().context("cannot make a temporary directory")?;
+    let agent = format!("opilio/{} (plugin run)", env!("CARGO_PKG_VERSION"));
+    let mut config = Config::new(agent.as_str(), scratch.path());
+    config.addresses.private = private;
+    config.body_bytes_max = Some(CONTENT_BYTES_MAX);
+    let fetcher = Fetcher::new(config)?;
+    if let Some(robots_txt) = uri.robots_txt() {
+        let exchange = exchange(&fetcher, &robots_txt).await?;
+        let body = exchange.content(CONTENT_BYTES_MAX).content;
+        let robots = Robots::from_response(exchange.status(), &body);
+        ensure!(
+            robots
+                .verdict(&agent, uri.path_and_query())
+                .is_allowed(),
+            "{robots_txt} does not let robots fetch {uri}; save the page with a browser and give the file"
+        );
+    }
+    let exchange = exchange(&fetcher, &uri).await?;
+    if let Some(failure) = &exchange.failure {
+        let advice = match private {
+            false => " (--private lets it fetch from this machine and private networks)",
+            true => "",
+        };
+        match &exchange.head {
+            Some(_) => note(&format!("{uri}: {failure}")),
+            None => bail!("cannot fetch {uri}: {failure}{advice}"),
+        }
+    }
+    let sample = Sample::of_exchange(uri, &exchange, CONTENT_BYTES_MAX);
+    sample.with_context(|| format!("{url} gave no response"))
+}
+
+async fn exchange(fetcher: &Fetcher, uri: &Uri) -> Result<Exchange> {
+    let host = uri.host().unwrap_or_default();
+    let resolution = fetcher
+        .resolve(host, Timestamp::now())
+        .await
+        .with_context(|| format!("cannot find {host}"))?;
+    let request = Request::new(uri.clone(), resolution.addresses);
+    Ok(fetcher.http(request, async |_| HeadVerdict::Continue).await)
+}

@@ -1,0 +1,157 @@
+//! `opilio plugin replay`: a recorded call, made again.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, ensure};
+use clap::Args;
+use opilio_sandbox::{FaultWritten, Outcome, Recording, Replay};
+use serde_json::{Value, json};
+
+use super::test::as_diff;
+use super::workbench::{Subject, Workbench};
+use super::{note, say};
+use crate::exit;
+
+/// The command line.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+A recording holds the call, the settings and limits, what was found in tables, and what came of it: an answer, or a fault with
+the guest's frames and log. A crawl writes recordings to JOB/recordings.")]
+pub(super) struct ReplayArgs {
+    /// Recordings.
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// Ask this component in place of the one that was recorded.
+    #[arg(long, value_name = "PLUGIN")]
+    component: Option<String>,
+    /// Make a case of each in this folder, which expects what is answered now.
+    #[arg(long, value_name = "DIR")]
+    bless: Option<PathBuf>,
+    /// Print JSON, one recording a line.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the command.
+pub(super) fn run(args: &ReplayArgs) -> Result<u8> {
+    let workbench = Workbench::new()?;
+    let mut differs = false;
+    for file in &args.files {
+        let recording = Recording::read(file)?;
+        let named = args.component.as_deref().unwrap_or(&recording.component);
+        let subject = workbench.load(named).with_context(|| {
+            format!("{} was recorded of {named}; --component names another", file.display())
+        })?;
+        let replay = recording.replay(&subject.component)?;
+        differs |= !matches!(replay, Replay::Same(_));
+        say(&match args.json {
+            true => format!("{}\n", as_json(file, &recording, &subject, &replay)),
+            false => as_text(file, &recording, &subject, &replay),
+        })?;
+        if let Some(folder) = &args.bless {
+            bless(folder, file, &recording, &subject)?;
+        }
+    }
+    Ok(if differs { exit::FAILED } else { exit::OK })
+}
+
+/// The recording as a case.
+fn bless(folder: &Path, file: &Path, recording: &Recording, subject: &Subject) -> Result<()> {
+    let id = file.file_stem().unwrap_or_default().to_string_lossy();
+    let id = id.replace('.', "-");
+    let Outcome::Answer(answer) = recording.ask(&subject.component)? else {
+        note(&format!("{}: a fault is no answer to expect; no case is made", file.display()));
+        return Ok(());
+    };
+    let (case, contents) = recording.case(&id, answer);
+    let path = folder.join(format!("{id}.json"));
+    ensure!(
+        !path.exists(),
+        "{} is there already",
+        path.display()
+    );
+    fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    for (name, content) in contents {
+        let path = folder.join(name);
+        fs::write(&path, content).with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    let text = format!("{:#}\n", json!([case]));
+    fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
+    note(&format!("made {}", path.display()));
+    Ok(())
+}
+
+fn as_text(file: &Path, recording: &Recording, subject: &Subject, replay: &Replay) -> String {
+    let about = recording.subject.as_deref().unwrap_or("-");
+    let mut text = format!(
+        "{}: {} of {} {} about {about}, {}\n",
+        file.display(),
+        recording.call.name(),
+        recording.plugin,
+        recording.version,
+        recording.at
+    );
+    if recording.component_sha256 != subject.component.sha256() {
+        text += &format!(
+            "  another component: sha256 {} in place of {}\n",
+            short(subject.component.sha256()),
+            short(&recording.component_sha256)
+        );
+    }
+    match replay {
+        Replay::Same(Outcome::Answer(_)) => text += "  the same answer\n",
+        Replay::Same(Outcome::Fault(fault)) => {
+            text += "  the same fault\n";
+            text += &of_fault(fault);
+        }
+        Replay::Differs(difference) => {
+            text += "  another answer\n";
+            text += &as_diff(difference);
+        }
+        Replay::Turned(now) => {
+            text += &match &recording.outcome {
+                Outcome::Answer(_) => "  was an answer\n".to_owned(),
+                Outcome::Fault(fault) => format!("  was a fault: {fault}\n"),
+            };
+            text += &match now {
+                Outcome::Answer(answer) => format!("  is an answer: {}\n", answer.written(2)),
+                Outcome::Fault(fault) => format!("  is a fault\n{}", of_fault(fault)),
+            };
+        }
+    }
+    text
+}
+
+fn of_fault(fault: &FaultWritten) -> String {
+    let mut text = format!("  {fault}\n");
+    for frame in &fault.backtrace {
+        text += &format!("    at {frame}\n");
+    }
+    for line in &fault.log {
+        text += &format!("    it logged: {line}\n");
+    }
+    text
+}
+
+fn short(sha256: &str) -> &str {
+    sha256.get(..12).unwrap_or(sha256)
+}
+
+fn as_json(file: &Path, recording: &Recording, subject: &Subject, replay: &Replay) -> Value {
+    let (verdict, now) = match replay {
+        Replay::Same(now) => ("same", json!(now)),
+        Replay::Differs(difference) => ("differs", json!({"answer": difference.answered})),
+        Replay::Turned(now) => ("differs", json!(now)),
+    };
+    json!({
+        "file": file,
+        "plugin": recording.plugin,
+        "call": recording.call.name(),
+        "about": recording.subject,
+        "same_component": recording.component_sha256 == subject.component.sha256(),
+        "verdict": verdict,
+        "was": recording.outcome,
+        "is": now,
+    })
+}

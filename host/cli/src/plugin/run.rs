@@ -1,0 +1,218 @@
+//! `opilio plugin run`: a plugin tried on a document, or on every response of an archive.
+
+use std::collections::BTreeMap;
+
+use anyhow::Result;
+use clap::Args;
+use opilio_sandbox::Fault;
+use serde_json::{Value, json};
+use tokio::runtime::Handle;
+
+use super::material::{MaterialArgs, each};
+use super::trial::{Outcome, Prepared, QuestionArgs, Trial};
+use super::workbench::{Workbench, settings};
+use super::{count, note, say, table};
+use crate::exit;
+
+/// The command line.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Extractors: links are resolved, and stand behind the letter of their hop (L link, E embed, X speculative, R redirect, I
+inferred, M manifest, S submit) and before where they stood. Filters at stages scope and pre-fetch, and precedences, are asked
+about the links that the extractors that ship find in the document. Captures of one URI in an archive are taken for visits one
+after another.")]
+pub(super) struct RunArgs {
+    /// The plugin.
+    #[arg(value_name = "PLUGIN")]
+    plugin: String,
+    /// A file, - for standard input, a URL to fetch, a WARC file, or a folder.
+    #[arg(value_name = "FILE|-|URL|WARC|DIR")]
+    what: String,
+    #[command(flatten)]
+    material: MaterialArgs,
+    /// Its settings, a JSON object or @FILE.
+    #[arg(long, value_name = "JSON")]
+    settings: Option<String>,
+    #[command(flatten)]
+    question: QuestionArgs,
+    /// Hand fragments to the extractors that ship, as a crawl does.
+    #[arg(long)]
+    fragments: bool,
+    /// Print JSON, one document a line.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Documents, and what was found in them.
+#[derive(Default)]
+struct Totals {
+    asked: u64,
+    passed_over: u64,
+    faults: u64,
+    items: BTreeMap<&'static str, u64>,
+}
+
+/// Runs the command.
+pub(super) fn run(args: &RunArgs, runtime: &Handle) -> Result<u8> {
+    let workbench = Workbench::new()?;
+    let subject = workbench.load(&args.plugin)?;
+    let plugin = subject.configure(subject.sole()?, &settings(args.settings.as_deref())?)?;
+    let extractors = || workbench.extractors();
+    let mut trial = Trial::new(plugin, &args.question, args.fragments, extractors)?;
+    let mut totals = Totals::default();
+    let taken = each(&args.what, &args.material, runtime, &mut |material| {
+        if !trial.handles(&material.sample) {
+            totals.passed_over += 1;
+            return Ok(());
+        }
+        totals.asked += 1;
+        let place = material.place.clone();
+        let prepared = trial.prepare(material);
+        let outcomes = trial.ask(&prepared);
+        totals.add(&outcomes);
+        show(args, Some((&prepared, place.as_deref())), &outcomes)
+    })?;
+    let last = trial.finish();
+    totals.add(&last);
+    show(args, None, &last)?;
+    if taken == 0 {
+        note(&format!("{} holds no documents", args.what));
+    } else if totals.asked == 0 {
+        let handles = &trial.plugin.description().handles;
+        let types = handles.media_types.join(", ");
+        note(&format!(
+            "{} wants none of it: it handles {}; --content-type says what a file is",
+            trial.plugin.name(),
+            if types.is_empty() { "certain URIs" } else { &types }
+        ));
+    } else if taken > 1 && !args.json {
+        say(&totals.as_text())?;
+    }
+    Ok(match totals.faults {
+        0 => exit::OK,
+        _ => exit::FAILED,
+    })
+}
+
+impl Totals {
+    fn add(&mut self, outcomes: &[Outcome]) {
+        for outcome in outcomes {
+            match &outcome.found {
+                Ok(items) => {
+                    for item in items {
+                        *self.items.entry(item.what).or_default() += 1;
+                    }
+                }
+                Err(_) => self.faults += 1,
+            }
+        }
+    }
+
+    fn as_text(&self) -> String {
+        let mut text = count(self.asked, "document", "documents");
+        if self.passed_over > 0 {
+            text += &format!(" ({} not handled)", self.passed_over);
+        }
+        for (what, n) in &self.items {
+            text += &format!(", {n} {what}");
+        }
+        if self.faults > 0 {
+            text += &format!(", {}", count(self.faults, "fault", "faults"));
+        }
+        text + "\n"
+    }
+}
+
+fn show(
+    args: &RunArgs,
+    document: Option<(&Prepared, Option<&str>)>,
+    outcomes: &[Outcome],
+) -> Result<()> {
+    if outcomes.is_empty() {
+        return Ok(());
+    }
+    if args.json {
+        let mut line = match document {
+            Some((prepared, place)) => head(prepared, place),
+            None => json!({}),
+        };
+        line["answers"] = outcomes.iter().map(as_json).collect();
+        return say(&format!("{line}\n"));
+    }
+    let mut text = String::new();
+    if let Some((prepared, place)) = document {
+        let media_type = &prepared.visit.media_type;
+        text += &format!("{} {}", prepared.visit.status, prepared.sample.uri.as_str());
+        for more in [Some(media_type.as_str()), place].into_iter().flatten() {
+            if !more.is_empty() {
+                text += &format!("  {more}");
+            }
+        }
+        text.push('\n');
+    }
+    for outcome in outcomes {
+        text += &as_text(outcome);
+    }
+    say(&text)
+}
+
+/// What a document is, for machines.
+pub(super) fn head(prepared: &Prepared, place: Option<&str>) -> Value {
+    json!({
+        "uri": prepared.sample.uri.as_str(),
+        "status": prepared.visit.status,
+        "media_type": prepared.visit.media_type,
+        "bytes": prepared.sample.content.len(),
+        "at": prepared.visit.now.to_string(),
+        "place": place,
+    })
+}
+
+fn as_json(outcome: &Outcome) -> Value {
+    let mut answer = json!({"kind": outcome.kind.word()});
+    match &outcome.found {
+        Ok(items) => {
+            let mut found: BTreeMap<&str, Vec<&Value>> = BTreeMap::new();
+            for item in items {
+                found.entry(item.what).or_default().push(&item.json);
+            }
+            answer["found"] = json!(found);
+        }
+        Err(fault) => {
+            answer["fault"] = json!({
+                "kind": fault.kind, "message": fault.message, "backtrace": fault.backtrace,
+                "log": fault.log.iter().map(|line| line.message.as_str()).collect::<Vec<_>>(),
+            });
+        }
+    }
+    answer["remarks"] = json!(outcome.remarks);
+    answer["left"] = json!(outcome.left);
+    answer
+}
+
+fn as_text(outcome: &Outcome) -> String {
+    let mut text = match &outcome.found {
+        Ok(items) if items.is_empty() => format!("  {}: nothing\n", outcome.kind.word()),
+        Ok(items) => {
+            let rows: Vec<Vec<String>> = items.iter().map(|item| item.cells.clone()).collect();
+            table(&rows, 2)
+        }
+        Err(fault) => fault_as_text(fault),
+    };
+    for line in outcome.remarks.iter().chain(&outcome.left) {
+        text += &format!("  {line}\n");
+    }
+    text
+}
+
+/// A fault with all that its author needs.
+pub(super) fn fault_as_text(fault: &Fault) -> String {
+    let mut text = format!("  FAULT {}: {}\n", fault.kind, fault.message);
+    for frame in &fault.backtrace {
+        text += &format!("    at {frame}\n");
+    }
+    for line in &fault.log {
+        text += &format!("    it logged: {}\n", line.message);
+    }
+    text
+}

@@ -1,0 +1,258 @@
+//! Components as a command line names them, loaded and configured.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail, ensure};
+use opilio_profile::complete_settings;
+use opilio_sandbox::{
+    COMPONENT_BYTES_MAX, Component, Description, Engine, EngineConfig, Limits, Plugin,
+    PluginConfig, Tables,
+};
+use serde_json::{Value, json};
+
+use crate::crawl::component_cache;
+
+/// What a plugin that ships is called by in a profile.
+const BUILTIN: &str = "builtin:";
+
+/// The engine.
+pub(super) struct Workbench {
+    engine: Engine,
+}
+
+/// A component, and which of its plugins was named.
+pub(super) struct Subject {
+    pub(super) component: Component,
+    pub(super) bytes: Vec<u8>,
+    /// None: all it holds.
+    chosen: Option<String>,
+    /// The file it was read from; none of those that ship.
+    pub(super) file: Option<PathBuf>,
+}
+
+impl Workbench {
+    /// Compiled components are kept where crawls keep them.
+    pub(super) fn new() -> Result<Self> {
+        let engine = Engine::new(EngineConfig {
+            cache_dir: component_cache(),
+            ..EngineConfig::default()
+        })?;
+        Ok(Self { engine })
+    }
+
+    /// Loads what is named: one that ships, a file, the folder of a crate that has been built.
+    pub(super) fn load(&self, written: &str) -> Result<Subject> {
+        let builtin = written.strip_prefix(BUILTIN);
+        if let Some(name) = builtin.or_else(|| is_bare(written).then_some(written)) {
+            return self.load_builtin(name);
+        }
+        let (path, chosen) = match written.rsplit_once('#') {
+            Some((path, name)) if !Path::new(written).exists() => (path, Some(name.to_owned())),
+            _ => (written, None),
+        };
+        let file = file_of(Path::new(path))?;
+        let bytes = read(&file)?;
+        let component = self.load_bytes(&bytes, &file.display().to_string())?;
+        let subject = Subject {
+            component,
+            bytes,
+            chosen,
+            file: Some(file),
+        };
+        if let Some(name) = &subject.chosen {
+            ensure!(
+                !subject.plugins().is_empty(),
+                "{path} holds no plugin `{name}`; it holds {}",
+                subject.names()
+            );
+        }
+        Ok(subject)
+    }
+
+    fn load_builtin(&self, name: &str) -> Result<Subject> {
+        let Some(builtin) = opilio_builtin::find(name) else {
+            let names: Vec<&str> = opilio_builtin::all().map(|one| one.plugin).collect();
+            bail!(
+                "no plugin that ships is called `{name}`; there are {} (a file is written with its path, such as ./{name}.wasm)",
+                names.join(", ")
+            );
+        };
+        Ok(Subject {
+            component: self.load_bytes(builtin.component, &format!("{BUILTIN}{name}"))?,
+            bytes: builtin.component.to_vec(),
+            chosen: Some(name.to_owned()),
+            file: None,
+        })
+    }
+
+    fn load_bytes(&self, bytes: &[u8], origin: &str) -> Result<Component> {
+        Ok(self.engine.load(bytes, origin)?)
+    }
+
+    /// Every plugin that ships and finds links, with its defaults.
+    pub(super) fn extractors(&self) -> Result<Vec<Plugin>> {
+        let mut extractors = Vec::new();
+        for builtin in opilio_builtin::all() {
+            let subject = self.load_builtin(builtin.plugin)?;
+            for description in subject.plugins() {
+                if description.kinds.contains(&opilio_sandbox::Kind::Extractor) {
+                    extractors.push(subject.configure(description, &json!({}))?);
+                }
+            }
+        }
+        Ok(extractors)
+    }
+}
+
+impl Subject {
+    /// What was named; all plugins of the component, where none was.
+    pub(super) fn plugins(&self) -> Vec<&Description> {
+        let all = self.component.plugins().iter();
+        match &self.chosen {
+            Some(name) => all.filter(|one| one.name == *name).collect(),
+            None => all.collect(),
+        }
+    }
+
+    /// The one plugin that is meant.
+    pub(super) fn sole(&self) -> Result<&Description> {
+        match self.plugins().as_slice() {
+            [sole] => Ok(sole),
+            _ => bail!(
+                "{} holds several plugins; name one: {}#NAME, of {}",
+                self.component.origin(),
+                self.component.origin(),
+                self.names()
+            ),
+        }
+    }
+
+    fn names(&self) -> String {
+        let names = self.component.plugins().iter().map(|one| one.name.as_str());
+        names.collect::<Vec<_>>().join(", ")
+    }
+
+    /// Configures a plugin with settings that are checked against its schema first.
+    pub(super) fn configure(&self, description: &Description, settings: &Value) -> Result<Plugin> {
+        let plugin = self.component.configure(PluginConfig {
+            plugin: Some(description.name.clone()),
+            instance: None,
+            settings: complete(description, settings)?,
+            limits: limits(),
+            tables: Tables::default(),
+        })?;
+        Ok(plugin)
+    }
+
+    /// Where its cases are, as far as that can be told: in the folder `cases` beside the component.
+    pub(super) fn cases(&self) -> Option<PathBuf> {
+        let beside = self.file.as_ref()?.parent()?.join("cases");
+        beside.is_dir().then_some(beside)
+    }
+}
+
+/// Settings with the defaults of their schema.
+pub(super) fn complete(description: &Description, settings: &Value) -> Result<Value> {
+    let schema: Value = serde_json::from_str(&description.settings_schema)
+        .with_context(|| format!("the settings schema of {} is no JSON", description.name))?;
+    complete_settings(&schema, settings.clone()).map_err(|problems| {
+        let problems = problems.join("; ");
+        anyhow::anyhow!("settings of {}: {problems}", description.name)
+    })
+}
+
+/// Those of a profile that says nothing of limits, links aside: a crawl counts them after it has left out repeats.
+pub(super) fn limits() -> Limits {
+    Limits::default()
+}
+
+/// Settings as given on a command line: JSON, or `@FILE`.
+pub(super) fn settings(written: Option<&str>) -> Result<Value> {
+    let text = match written {
+        None => return Ok(json!({})),
+        Some(written) => match written.strip_prefix('@') {
+            Some(file) => {
+                fs::read_to_string(file).with_context(|| format!("cannot read {file}"))?
+            }
+            None => written.to_owned(),
+        },
+    };
+    let settings: Value = serde_json::from_str(&text).context(
+        "--settings is no JSON; write an object such as '{\"max-hops\": 3}', or @FILE",
+    )?;
+    ensure!(
+        settings.is_object(),
+        "--settings is no JSON object such as '{{\"max-hops\": 3}}'"
+    );
+    Ok(settings)
+}
+
+/// A word as plugins are called, and nothing of that name lies here.
+fn is_bare(written: &str) -> bool {
+    let word = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    !written.is_empty() && written.chars().all(word) && !Path::new(written).exists()
+}
+
+/// The component's file: the path itself, or the only one in the folder of a crate.
+fn file_of(path: &Path) -> Result<PathBuf> {
+    if !path.is_dir() {
+        return Ok(path.to_owned());
+    }
+    let mut files: Vec<PathBuf> = fs::read_dir(path)
+        .with_context(|| format!("cannot read {}", path.display()))?
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|file| file.extension().is_some_and(|ending| ending == "wasm"))
+        .collect();
+    files.sort();
+    match files.as_slice() {
+        [sole] => Ok(sole.clone()),
+        [] if path.join("Cargo.toml").is_file() => bail!(
+            "{} has not been built: opilio plugin build {}",
+            path.display(),
+            path.display()
+        ),
+        [] => bail!("{} holds no component (a .wasm file)", path.display()),
+        _ => {
+            let names = files.iter().map(|file| file.display().to_string());
+            bail!(
+                "{} holds several components; name one of {}",
+                path.display(),
+                names.collect::<Vec<_>>().join(", ")
+            )
+        }
+    }
+}
+
+/// Whether anything that a component in a crate's folder is made of has changed since it was built.
+pub(super) fn is_stale(component: &Path) -> bool {
+    let changed = |path: &Path| fs::metadata(path).and_then(|metadata| metadata.modified()).ok();
+    let folder = component.parent().unwrap_or(component);
+    let mut sources = vec![folder.join("Cargo.toml")];
+    let mut folders = vec![folder.join("src")];
+    while let Some(folder) = folders.pop() {
+        for path in fs::read_dir(&folder)
+            .into_iter()
+            .flatten()
+            .filter_map(|entry| Some(entry.ok()?.path()))
+        {
+            match path.is_dir() {
+                true => folders.push(path),
+                false => sources.push(path),
+            }
+        }
+    }
+    let built = changed(component);
+    sources.iter().any(|source| changed(source) > built)
+}
+
+fn read(file: &Path) -> Result<Vec<u8>> {
+    let unreadable = || format!("cannot read component {}", file.display());
+    let length = fs::metadata(file).with_context(unreadable)?.len();
+    ensure!(
+        length <= COMPONENT_BYTES_MAX as u64,
+        "{} has {length} bytes; components may have {COMPONENT_BYTES_MAX}",
+        file.display()
+    );
+    fs::read(file).with_context(unreadable)
+}
