@@ -462,7 +462,9 @@ impl Profile {
             faults.push(fault);
         }
         let said = self.overrides.plugin_settings(number);
-        let mut settings = said.over(instance, settings).unwrap_or_default();
+        let mut settings = said
+            .over(instance, settings)
+            .unwrap_or_else(|| settings.clone());
         shape.fill_in(&mut settings);
         faults.append(shape.check(&self.document, &at, &mut settings.clone()));
         faults.sort();

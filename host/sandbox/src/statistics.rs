@@ -38,6 +38,25 @@ impl Statistics {
         self.faults.values().sum()
     }
 
+    /// Adds those of another plugin, such as one that was in its place before.
+    pub fn add(&mut self, other: &Self) {
+        self.calls += other.calls;
+        for (kind, count) in &other.faults {
+            *self.faults.entry(*kind).or_default() += count;
+        }
+        self.times.add_all(&other.times);
+        self.memory_max = self.memory_max.max(other.memory_max);
+        for (name, n) in &other.counters {
+            let sum = self.counters.entry(name.clone()).or_default();
+            *sum = sum.saturating_add(*n);
+        }
+        for (what, n) in &other.outputs {
+            *self.outputs.entry(what).or_default() += n;
+        }
+        self.log_bytes_dropped += other.log_bytes_dropped;
+        self.kept_dropped += other.kept_dropped;
+    }
+
     pub(crate) fn output(&mut self, what: &'static str, n: usize) {
         if n > 0 {
             *self.outputs.entry(what).or_default() += n as u64;
@@ -89,6 +108,30 @@ mod tests {
             .map(|(name, n)| (name.as_str(), *n))
             .collect();
         assert_eq!(counted, [("a", 5), ("b", 2), ("other", 70)]);
+    }
+
+    #[test]
+    fn figures_of_two_plugins_are_added() {
+        let mut one = Statistics {
+            calls: 2,
+            memory_max: 7,
+            ..Statistics::default()
+        };
+        one.count("a", 1, 2);
+        one.output("links", 3);
+        one.faults.insert(FaultKind::Trap, 1);
+        one.times.add(std::time::Duration::from_millis(1));
+        let mut both = one.clone();
+        let other = Statistics {
+            memory_max: 9,
+            ..one.clone()
+        };
+        both.add(&other);
+        assert_eq!((both.calls, both.memory_max), (4, 9));
+        assert_eq!((both.counters["a"], both.outputs["links"]), (2, 6));
+        assert_eq!(both.faults[&FaultKind::Trap], 2);
+        assert_eq!(both.times.count(), 2);
+        assert_eq!(both.times.total(), std::time::Duration::from_millis(2));
     }
 
     #[test]

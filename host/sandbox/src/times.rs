@@ -59,6 +59,15 @@ impl Times {
         Duration::ZERO
     }
 
+    pub(crate) fn add_all(&mut self, other: &Self) {
+        for (own, more) in self.buckets.iter_mut().zip(&other.buckets) {
+            *own += more;
+        }
+        self.count += other.count;
+        self.total = self.total.saturating_add(other.total);
+        self.max = self.max.max(other.max);
+    }
+
     pub(crate) fn add(&mut self, time: Duration) {
         self.buckets[bucket_of(time)] += 1;
         self.count += 1;

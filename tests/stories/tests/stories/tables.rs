@@ -9,15 +9,14 @@ const OTHER: &str = "other.localhost";
 
 /// A page with a link to another host, behind a gate.
 async fn one_link(gate: &Gate) -> Web {
-    let builder = site(OTHER).page("/", html("other")).and(WWW);
-    let port = "PORT";
-    builder
-        .answer("/", {
-            let gate = gate.clone();
-            move |seen| {
-                let port_of = seen.host.rsplit(':').next().unwrap_or(port).to_owned();
-                html(&format!("<a href='http://{OTHER}:{port_of}/'>other</a>")).behind(&gate)
-            }
+    let gate = gate.clone();
+    site(OTHER)
+        .page("/", html("other"))
+        .and(WWW)
+        .answer("/", move |seen| {
+            let host = seen.headers["host"].to_str().unwrap();
+            let other = host.replace(WWW, OTHER);
+            html(&format!("<a href='http://{other}/'>other</a>")).behind(&gate)
         })
         .serve()
         .await
@@ -113,7 +112,7 @@ async fn a_list_with_a_faulty_row_leaves_the_old_one_and_is_an_alert() {
 
 #[test]
 fn a_list_that_cannot_be_read_refuses_the_profile() {
-    let faulty = with_table("http://a.org/\nnot a prefix at all\n").seed("http://s.localhost/");
+    let faulty = with_table("http://a.org/\nmailto:nobody\n").seed("http://s.localhost/");
     let refused = faulty.begin().map(drop).unwrap_err().to_string();
     assert!(refused.contains("list.txt line 2"), "{refused}");
     let missing = crawl()

@@ -24,13 +24,13 @@ async fn a_plugin_has_other_settings_for_some_sites() {
         r#"
         [plugins.path-depth]
         component = "builtin:path-depth"
-        settings = { max = 2 }
+        settings = { max = 3 }
         [[override]]
         match.host = ["s1.localhost", "s2.localhost"]
-        plugins.path-depth.settings = { max = 1 }
+        plugins.path-depth.settings = { max = 2 }
         [[override]]
         match.host = ["s2.localhost"]
-        plugins.path-depth.settings = { max = 3 }
+        plugins.path-depth.settings = { max = 4 }
         "#,
     );
     let told = (0..4)
@@ -38,8 +38,8 @@ async fn a_plugin_has_other_settings_for_some_sites() {
         .run()
         .await
         .finished();
-    for (host, depth) in [(0, 2), (1, 1), (2, 3), (3, 2)] {
-        for (target, its_depth) in [("/a/", 1), ("/a/b/", 2), ("/a/b/c/", 3)] {
+    for (host, depth) in [(0, 3), (1, 2), (2, 4), (3, 3)] {
+        for (target, its_depth) in [("/a/", 2), ("/a/b/", 3), ("/a/b/c/", 4)] {
             let fetched = told.of(&url(host, target)).len();
             assert_eq!(fetched, usize::from(its_depth <= depth), "s{host} {target}");
         }
