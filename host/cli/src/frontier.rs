@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, Result};
 use clap::{Args, Subcommand, ValueEnum};
-use opilio_crawl::control::{Command, DoneElsewhere, ExportFormat, QueueStateFilter, Which};
+use opilio_crawl::control::{Command, DoneElsewhere, ExportFormat, QueueSort, QueueStateFilter, Which};
 
 use crate::exit;
 use crate::job::Asked;
@@ -76,8 +76,11 @@ struct QueuesArgs {
     /// Only those in this state.
     #[arg(long, value_name = "STATE")]
     state: Option<State>,
+    /// In this order: by name, those with most URIs first, or those that can give a URI first.
+    #[arg(long, value_name = "ORDER", default_value = "name")]
+    sort: Sort,
     /// From the queue behind this one on.
-    #[arg(long, value_name = "QUEUE")]
+    #[arg(long, value_name = "QUEUE", conflicts_with = "sort")]
     after: Option<String>,
     /// So many at most.
     #[arg(long, value_name = "N", default_value_t = 100)]
@@ -241,6 +244,23 @@ enum State {
     Exhausted,
 }
 
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Sort {
+    Name,
+    Size,
+    Due,
+}
+
+impl From<Sort> for QueueSort {
+    fn from(sort: Sort) -> QueueSort {
+        match sort {
+            Sort::Name => QueueSort::Name,
+            Sort::Size => QueueSort::Size,
+            Sort::Due => QueueSort::Due,
+        }
+    }
+}
+
 /// A number, or the word that stands for none.
 #[derive(Clone, Copy, Debug)]
 struct NumberOr(Option<u8>);
@@ -263,6 +283,7 @@ pub(crate) fn run(args: FrontierArgs) -> Result<u8> {
         FrontierCommand::Queues(args) => {
             let command = Command::Queues {
                 state: args.state.map(QueueStateFilter::from),
+                sort: args.sort.into(),
                 after: args.after,
                 limit: args.limit,
             };

@@ -125,23 +125,6 @@ impl Frontier {
             .collect()
     }
 
-    /// The queues that hold most URIs, the largest first. Reads all queues.
-    ///
-    /// # Errors
-    /// Where the store fails.
-    pub fn busiest(&self, queues_max: usize, now: Timestamp) -> Result<Vec<QueueReport>, Error> {
-        let mut busiest: Vec<QueueReport> = Vec::new();
-        for guard in self.store.queues.iter() {
-            busiest.push(self.stored_report(guard, now)?);
-            // Sorted now and then, so that memory holds a few times what was asked for.
-            if busiest.len() > queues_max.saturating_mul(4).max(1024) {
-                keep_largest(&mut busiest, queues_max);
-            }
-        }
-        keep_largest(&mut busiest, queues_max);
-        Ok(busiest)
-    }
-
     /// A queue by its name.
     ///
     /// # Errors
@@ -413,13 +396,4 @@ impl Reason {
 fn counted(count: u32, thing: &str) -> String {
     let plural = if count == 1 { "" } else { "s" };
     format!("{count} {thing}{plural}")
-}
-
-fn keep_largest(queues: &mut Vec<QueueReport>, queues_max: usize) {
-    queues.sort_by(|a, b| {
-        (b.ready + b.waiting)
-            .cmp(&(a.ready + a.waiting))
-            .then_with(|| a.queue.cmp(&b.queue))
-    });
-    queues.truncate(queues_max);
 }

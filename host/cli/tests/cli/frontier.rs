@@ -57,7 +57,7 @@ async fn what_is_deleted_stays_known_and_what_is_forgotten_may_be_found_again() 
     let done = home
         .run(&["frontier", "forget", "job", "--regex", "/again$", "--yes"])
         .code(0);
-    assert!(done.out.starts_with("1 URIs forgotten"), "{done:?}");
+    assert!(done.out.starts_with("1 URI forgotten"), "{done:?}");
     let list = home
         .run(&["frontier", "list", "job", "--surt", &prefix, "--json"])
         .code(0);
