@@ -1,8 +1,8 @@
 //! Registries: pull a component from one, push one to it, by the OCI distribution protocol.
 //!
-//! Written over an HTTP client rather than over a client for registries: those that are there read manifests, tokens and
-//! error pages of any length, keep the reason of a refused token to themselves, and hand credentials to whatever address
-//! a registry names. A pull is two requests and a push five.
+//! Written over an HTTP client rather than over a client for registries: the one that there is (oci-client 0.18) reads
+//! manifests, tokens and error pages of any length, loses the reason why a token was refused, and sends passwords for a
+//! token without TLS where a registry says so. A pull is two requests and a push five.
 //!
 //! What a registry answers is a stranger's word: every body has a limit, every digest is computed, redirects are few and
 //! never lead from HTTPS to plain HTTP, and credentials go to the registry and, over HTTPS, to where it sends for tokens.

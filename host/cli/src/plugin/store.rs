@@ -1,5 +1,6 @@
 //! `opilio plugin list`, `pull`, `push` and `prune`: what plugins there are, and how they come and go.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -133,11 +134,12 @@ struct Listed {
     plugins: Result<Vec<Description>, String>,
     sha256: String,
     bytes: u64,
-    /// Images, or nothing for those that ship.
+    /// Whoever names it, of a component in the store: images, and the jobs that began with it.
     images: Vec<String>,
-    /// Profiles that ship, or jobs.
-    users: Vec<String>,
+    jobs: Vec<String>,
     used: Option<Timestamp>,
+    /// Profiles that ship, by the plugin that they name.
+    profiles: BTreeMap<String, Vec<&'static str>>,
 }
 
 fn list(args: &ListArgs) -> Result<u8> {
@@ -170,11 +172,13 @@ fn shipped(engine: &Engine) -> Result<Vec<Listed>> {
         let profile = profile::load(name).map_err(|faults| anyhow::anyhow!("{faults}"))?;
         profiles.push((name, profile));
     }
-    let names = |profile: &Profile, plugins: &[Description]| {
-        profile.plugins.values().any(|instance| {
-            matches!(&instance.component, Component::Builtin(name)
-                if plugins.iter().any(|plugin| plugin.name == *name))
-        })
+    let naming = |plugin: &str| {
+        let wanted = Component::Builtin(plugin.to_owned());
+        let naming = profiles.iter().filter(|(_, profile)| {
+            let mut instances = profile.plugins.values();
+            instances.any(|instance| instance.component == wanted)
+        });
+        naming.map(|(name, _)| *name).collect::<Vec<_>>()
     };
     let mut listed: Vec<Listed> = Vec::new();
     for builtin in opilio_builtin::all() {
@@ -184,14 +188,15 @@ fn shipped(engine: &Engine) -> Result<Vec<Listed>> {
         let origin = format!("builtin:{}", builtin.plugin);
         let component = engine.load(builtin.component, &origin)?;
         let plugins = component.plugins().to_vec();
-        let users = profiles.iter();
-        let users = users.filter(|(_, profile)| names(profile, &plugins));
+        let profiles = plugins.iter();
+        let profiles = profiles.map(|plugin| (plugin.name.clone(), naming(&plugin.name)));
         listed.push(Listed {
             sha256: builtin.sha256.to_owned(),
             bytes: builtin.component.len() as u64,
             images: Vec::new(),
-            users: users.map(|(name, _)| (*name).to_owned()).collect(),
+            jobs: Vec::new(),
             used: None,
+            profiles: profiles.collect(),
             plugins: Ok(plugins),
         });
     }
@@ -214,62 +219,59 @@ fn listed(engine: &Engine, sources: &Sources, kept: Kept) -> Result<Listed> {
         sha256: kept.sha256.to_string(),
         bytes: kept.bytes,
         images: kept.images.iter().map(ToString::to_string).collect(),
-        users: kept
+        jobs: kept
             .jobs
             .iter()
             .map(|job| job.display().to_string())
             .collect(),
         used: Some(kept.used),
+        profiles: BTreeMap::new(),
     })
 }
 
 impl Listed {
     fn as_json(&self) -> Value {
-        let plugins = match &self.plugins {
-            Ok(plugins) => plugins.iter().map(plugin_as_json).collect(),
-            Err(_) => Vec::new(),
-        };
+        let plugins = self.plugins.as_ref().map(Vec::as_slice).unwrap_or_default();
+        let plugins = plugins.iter().map(|plugin| {
+            let mut shown = plugin_as_json(plugin);
+            shown["profiles"] = json!(self.profiles.get(&plugin.name));
+            shown
+        });
         json!({
-            "plugins": plugins,
+            "plugins": plugins.collect::<Vec<_>>(),
             "problem": self.plugins.as_ref().err(),
             "sha256": self.sha256,
             "bytes": self.bytes,
             "images": self.images,
-            "used_by": self.users,
+            "jobs": self.jobs,
             "used": self.used,
         })
     }
 
     /// A row for each plugin; what they share stands in the first.
     fn rows(&self) -> Vec<Vec<String>> {
-        let mut named = self.images.clone();
-        named.extend(self.users.iter().cloned());
-        let mut shared = vec![
-            size(self.bytes),
-            self.sha256[..DIGEST_SHOWN].to_owned(),
-            match named.is_empty() {
-                true => "-".to_owned(),
-                false => named.join(", "),
-            },
-        ];
         let plugins = match &self.plugins {
             Ok(plugins) => plugins
                 .iter()
                 .map(|plugin| {
-                    (
-                        plugin.name.clone(),
-                        plugin.version.clone(),
-                        kinds(plugin).join(", "),
-                    )
+                    let name = plugin.name.clone();
+                    (name, plugin.version.clone(), kinds(plugin).join(", "))
                 })
                 .collect(),
             Err(problem) => vec![("?".to_owned(), "?".to_owned(), problem.clone())],
         };
         let mut rows = Vec::new();
-        for (name, version, kinds) in plugins {
-            let mut row = vec![name, version, kinds];
-            row.append(&mut shared);
-            rows.push(row);
+        for (index, (name, version, kinds)) in plugins.into_iter().enumerate() {
+            let (size, digest) = match index {
+                0 => (size(self.bytes), self.sha256[..DIGEST_SHOWN].to_owned()),
+                _ => (String::new(), String::new()),
+            };
+            let profiles = self.profiles.get(&name).into_iter().flatten();
+            let mut named: Vec<String> = profiles.map(|name| (*name).to_owned()).collect();
+            if index == 0 {
+                named.extend(self.images.iter().chain(&self.jobs).cloned());
+            }
+            rows.push(vec![name, version, kinds, size, digest, named.join(", ")]);
         }
         rows
     }

@@ -1,0 +1,188 @@
+//! `opilio plugin list`, `pull`, `push` and `prune`: a plugin that goes from its author to an operator by a registry.
+
+use opilio_test_registry::{Guard, Registry};
+use serde_json::Value;
+
+use crate::command::{Ended, Home};
+
+/// A component that ships, as a file: it is as good a plugin as any.
+fn shipped(home: &Home, plugin: &str) -> String {
+    let builtin = opilio_builtin::find(plugin).unwrap();
+    let path = home.file(&format!("{plugin}.wasm"), builtin.component);
+    path.display().to_string()
+}
+
+fn json(ended: &Ended) -> Value {
+    serde_json::from_str(&ended.out).unwrap()
+}
+
+/// One sentence on standard error that says this.
+#[track_caller]
+fn refused(ended: Ended, says: &[&str]) {
+    let ended = ended.code(2);
+    for part in says {
+        assert!(
+            ended.err.contains(part),
+            "{part:?} is not in: {}",
+            ended.err
+        );
+    }
+    assert_eq!(ended.err.trim_end().lines().count(), 1, "{}", ended.err);
+}
+
+#[test]
+fn what_an_author_pushes_an_operator_pulls_and_pins() {
+    let registry = Registry::open();
+    let (author, operator) = (Home::new(), Home::new());
+    let image = registry.image("plugins/css:1.0");
+    let file = shipped(&author, "css");
+    let pushed = author.run(&["plugin", "push", &file, &image]).code(0);
+    assert!(
+        pushed.out.contains(&format!("is now {image}")),
+        "{}",
+        pushed.out
+    );
+
+    let pulled = operator
+        .run(&["plugin", "pull", &image, "-o", "got.wasm"])
+        .code(0);
+    let digest = opilio_builtin::find("css").unwrap().sha256;
+    for line in [
+        "[plugins.css]".to_owned(),
+        format!("component = \"{image}@sha256:"),
+        format!("sha256 = \"{digest}\""),
+    ] {
+        assert!(
+            pushed.out.contains(&line),
+            "{line} is not in: {}",
+            pushed.out
+        );
+        assert!(
+            pulled.out.contains(&line),
+            "{line} is not in: {}",
+            pulled.out
+        );
+    }
+    let got = std::fs::read(operator.path().join("got.wasm")).unwrap();
+    assert_eq!(got, opilio_builtin::find("css").unwrap().component);
+    let again = operator.run(&["plugin", "pull", &image]).code(0);
+    assert!(
+        again.out.contains("is in the store already"),
+        "{}",
+        again.out
+    );
+}
+
+#[test]
+fn the_list_shows_what_ships_and_what_was_pulled() {
+    let registry = Registry::open();
+    let home = Home::new();
+    let empty = home.run(&["plugin", "list"]).code(0);
+    assert!(empty.out.contains("Nothing in the store"), "{}", empty.out);
+    let image = registry.image("plugins/css:1.0");
+    let file = shipped(&home, "css");
+    home.run(&["plugin", "push", &file, &image]).code(0);
+    home.run(&["plugin", "pull", &image, "--store", "mine"])
+        .code(0);
+
+    let listed = home
+        .run(&["plugin", "list", "--store", "mine", "--json"])
+        .code(0);
+    let list = json(&listed);
+    let shipped = list["built_in"].as_array().unwrap();
+    let html = shipped
+        .iter()
+        .find(|component| component["plugins"][0]["name"] == "html")
+        .unwrap();
+    assert_eq!(html["plugins"][0]["kinds"][0], "extractor");
+    let users = html["plugins"][0]["profiles"].as_array().unwrap();
+    assert!(users.contains(&"default".into()), "{html}");
+    let kept = list["store"]["components"].as_array().unwrap();
+    assert_eq!(kept.len(), 1, "{list}");
+    assert_eq!(kept[0]["images"][0], image);
+    assert_eq!(
+        kept[0]["sha256"],
+        opilio_builtin::find("css").unwrap().sha256
+    );
+    let text = home.run(&["plugin", "list", "--store", "mine"]).code(0);
+    assert!(text.out.contains(&image), "{}", text.out);
+}
+
+#[test]
+fn pruning_says_what_goes_and_takes_what_no_tag_names_any_more() {
+    let registry = Registry::open();
+    let home = Home::new();
+    let image = registry.image("p:latest");
+    for plugin in ["css", "js"] {
+        let file = shipped(&home, plugin);
+        home.run(&["plugin", "push", &file, &image]).code(0);
+        home.run(&["plugin", "pull", &image]).code(0);
+    }
+    let would = home.run(&["plugin", "prune", "--dry-run"]).code(0);
+    assert!(
+        would.out.contains("Would remove 1 component"),
+        "{}",
+        would.out
+    );
+    let done = home.run(&["plugin", "prune"]).code(0);
+    assert!(done.out.contains("Removed 1 component"), "{}", done.out);
+    let left = home.run(&["plugin", "prune", "--unused-for", "1d", "--json"]);
+    assert_eq!(
+        json(&left.code(0))["components"].as_array().unwrap().len(),
+        0
+    );
+    let list = json(&home.run(&["plugin", "list", "--json"]).code(0));
+    let kept = list["store"]["components"].as_array().unwrap();
+    assert_eq!(
+        kept[0]["sha256"],
+        opilio_builtin::find("js").unwrap().sha256
+    );
+    refused(
+        home.run(&["plugin", "prune", "--unused-for", "long"]),
+        &["such as 90d"],
+    );
+}
+
+#[test]
+fn what_cannot_be_pulled_or_pushed_is_told_in_one_sentence() {
+    let registry = Registry::open();
+    let home = Home::new();
+    let image = registry.image("p:1");
+    refused(
+        home.run(&["plugin", "pull", &image]),
+        &["is not in its registry"],
+    );
+    refused(
+        home.run(&["plugin", "pull", "oci://r.example/p"]),
+        &["neither tag nor digest"],
+    );
+    let page = home
+        .file("page.wasm", "<!doctype html>")
+        .display()
+        .to_string();
+    refused(home.run(&["plugin", "push", &page, &image]), &["page.wasm"]);
+    refused(home.run(&["plugin", "push", ".", &image]), &["is a folder"]);
+    let file = shipped(&home, "css");
+    home.run(&["plugin", "push", &file, &image]).code(0);
+    let other = "0".repeat(64);
+    let pinned = home.run(&["plugin", "pull", &image, "--sha256", &other]);
+    refused(
+        pinned,
+        &[&other, opilio_builtin::find("css").unwrap().sha256],
+    );
+    registry.guard(Guard::Tokens("reader", "secret"));
+    refused(
+        home.run(&["plugin", "pull", &image]),
+        &["is refused", "--credentials"],
+    );
+    let missing = home.run(&["plugin", "pull", &image, "--credentials", "none.json"]);
+    refused(missing, &["there is no file of credentials none.json"]);
+    let pair = "cmVhZGVyOnNlY3JldA==";
+    let credentials = format!(
+        r#"{{"auths":{{"{}":{{"auth":"{pair}"}}}}}}"#,
+        registry.host()
+    );
+    home.file("config.json", credentials);
+    home.run(&["plugin", "pull", &image, "--credentials", "config.json"])
+        .code(0);
+}
