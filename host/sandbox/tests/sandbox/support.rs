@@ -85,7 +85,19 @@ pub(crate) fn document(content: &str) -> Document {
 }
 
 pub(crate) fn document_of(content: Bytes) -> Document {
+    Document::new(parts(content))
+}
+
+/// A document of a visit at which these values are kept.
+pub(crate) fn document_keeping(kept: Kept) -> Document {
     Document::new(DocumentParts {
+        kept,
+        ..parts(Bytes::new())
+    })
+}
+
+fn parts(content: Bytes) -> DocumentParts {
+    DocumentParts {
         uri: URI.to_owned(),
         base: URI.to_owned(),
         status: 200,
@@ -99,7 +111,7 @@ pub(crate) fn document_of(content: Bytes) -> Document {
         content,
         notes: Notes::new(),
         kept: Kept::default(),
-    })
+    }
 }
 
 pub(crate) fn visit() -> Visit {

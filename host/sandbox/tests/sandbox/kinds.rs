@@ -1,0 +1,461 @@
+//! What contract 0.2.0 brought: change evaluators, precedence and observers are asked and answer; candidates are read by
+//! column, tables looked up, values kept.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Barrier, Mutex};
+
+use jiff::Timestamp;
+use opilio_sandbox::{
+    Candidate, Candidates, ContentState, Difference, Engine, EngineConfig, Finished, Kept,
+    KeptChange, KeptValue, KeptValues, Limits, Line, Observation, Plugin, PluginConfig, Queue,
+    Report, Stage, Table, Tables, Visit,
+};
+
+use crate::guest::{Data, Described, FILTER, Guest};
+use crate::support::{
+    URI, candidate, candidates, document, document_keeping, limits, load, plugin, visit,
+};
+
+#[test]
+fn a_change_evaluator_is_handed_what_it_made_of_the_last_version() {
+    // The comparison at 64: unchanged where there is a last version, whose fingerprint is handed back with the address
+    // of its first byte moved on by one; otherwise no opinion and the fingerprint `first`.
+    let mut data = Data::default();
+    let body = data.with_texts(
+        "(local $first i32) (local $length i32)
+        (i32.store (i32.const 68) (i32.const 1))
+        'first' (local.set $length) (local.set $first)
+        (if (local.get 2)
+            (then
+                (i32.store8 (i32.const 64) (i32.const 1)) (i32.store8 (i32.const 65) (i32.const 1))
+                (i32.store (i32.const 72) (i32.add (local.get 3) (i32.const 1)))
+                (i32.store (i32.const 76) (i32.sub (local.get 4) (i32.const 1)))
+                (i32.store (i32.const 80) (local.get 3)) (i32.store (i32.const 84) (local.get 4)))
+            (else
+                (i32.store (i32.const 72) (local.get $first)) (i32.store (i32.const 76) (local.get $length))))
+        (i32.const 64)",
+    );
+    let plugin = plugin(Guest {
+        data,
+        ..Guest::change_evaluator(&body)
+    });
+    let first = plugin.compare(&document("a"), &visit(), None).unwrap();
+    assert_eq!(first.difference, None);
+    assert_eq!(first.fingerprint.as_deref(), Some(&b"first"[..]));
+    let second = plugin
+        .compare(&document("b"), &visit(), first.fingerprint.as_deref())
+        .unwrap();
+    assert_eq!(second.difference, Some(Difference::Unchanged));
+    assert_eq!(second.fingerprint.as_deref(), Some(&b"irst"[..]));
+    assert_eq!(second.reason, "first");
+    let outputs = plugin.statistics().outputs;
+    assert_eq!(outputs, BTreeMap::from([("pass", 1), ("unchanged", 1)]));
+}
+
+#[test]
+fn precedences_stand_beside_their_candidates_and_queues_are_ranked() {
+    // As many answers as candidates, from 8192: none for the first, then 1, 2, …; none at all without a document. A
+    // queue's precedence is that of its best URI.
+    let candidates_body = "(local $i i32)
+        (block $done (loop $next
+            (br_if $done (i32.ge_u (local.get $i) (local.get 3)))
+            (i32.store8 (i32.add (i32.const 8192) (i32.shl (local.get $i) (i32.const 1)))
+                (i32.and (local.get 1) (i32.ne (local.get $i) (i32.const 0))))
+            (i32.store8 (i32.add (i32.const 8193) (i32.shl (local.get $i) (i32.const 1))) (local.get $i))
+            (local.set $i (i32.add (local.get $i) (i32.const 1)))
+            (br $next)))
+        (i32.store (i32.const 64) (i32.const 8192)) (i32.store (i32.const 68) (local.get 3))
+        (i32.const 64)";
+    let queue_body = "(call $best (local.get 0) (i32.const 72)) (i32.const 72)";
+    let plugin = plugin(Guest {
+        imports: r#"(import "opilio:plugin/documents@0.2.0" "[method]queue.best" (func $best (param i32 i32)))"#,
+        ..Guest::precedence(candidates_body, queue_body)
+    });
+    let page = document("");
+    let ranked = |document| plugin.rank_candidates(&candidates(3), document).unwrap();
+    assert_eq!(ranked(Some(&page)), [None, Some(1), Some(2)]);
+    assert_eq!(ranked(None), [None, None, None]);
+    assert_eq!(plugin.rank_candidates(&candidates(0), None).unwrap(), []);
+    let queue = |best| Queue {
+        name: "org,example,".to_owned(),
+        queued: 1,
+        succeeded: 0,
+        failed: 0,
+        bytes: 0,
+        best,
+        base: 3,
+        now: Timestamp::UNIX_EPOCH,
+    };
+    assert_eq!(plugin.rank_queue(&queue(Some(7))).unwrap(), Some(7));
+    assert_eq!(plugin.rank_queue(&queue(None)).unwrap(), None);
+    let statistics = plugin.statistics();
+    assert_eq!(
+        statistics.outputs,
+        BTreeMap::from([("pass", 5), ("ranks", 3)])
+    );
+    // Of no candidates no call was made.
+    assert_eq!((statistics.calls, statistics.times.count()), (4, 4));
+}
+
+fn finished(uri: &str) -> Finished {
+    Finished {
+        at: 0,
+        uri: uri.to_owned(),
+        status: 200,
+        media_type: "text/html".to_owned(),
+        size: None,
+        took: None,
+        state: ContentState::New,
+        hop_path: String::new(),
+        via: None,
+        source: None,
+        queue: String::new(),
+        digest: None,
+        annotations: Vec::new(),
+        attributes: Vec::new(),
+    }
+}
+
+#[test]
+fn an_observer_is_handed_its_memory_again() {
+    // `observe` remembers the URI of the first event and writes its memory as a line; `report` reports its memory.
+    let mut data = Data::default();
+    let [file, file_length] = data.text("seen.txt");
+    let observe = format!(
+        "(i32.store (i32.const 64) (i32.load (i32.add (local.get 2) (i32.const 8))))
+        (i32.store (i32.const 68) (i32.load (i32.add (local.get 2) (i32.const 12))))
+        (i32.store (i32.const 72) (i32.const 96)) (i32.store (i32.const 76) (i32.const 1))
+        (i32.store (i32.const 96) (i32.const {file})) (i32.store (i32.const 100) (i32.const {file_length}))
+        (i32.store (i32.const 104) (local.get 0)) (i32.store (i32.const 108) (local.get 1))
+        (i32.const 64)"
+    );
+    let report = format!(
+        "(i32.store (i32.const 64) (i32.const 96)) (i32.store (i32.const 68) (i32.const 1))
+        (i32.store (i32.const 96) (i32.const {file})) (i32.store (i32.const 100) (i32.const {file_length}))
+        (i32.store (i32.const 104) (local.get 0)) (i32.store (i32.const 108) (local.get 1))
+        (i32.const 64)"
+    );
+    let plugin = plugin(Guest {
+        data,
+        ..Guest::observer(&observe, &report)
+    });
+    let line = |text: &str| Line {
+        file: "seen.txt".to_owned(),
+        text: text.to_owned(),
+    };
+    let first = plugin.observe(&[], &[finished("http://a/")]).unwrap();
+    assert_eq!(
+        first,
+        Observation {
+            memory: b"http://a/".to_vec(),
+            lines: vec![line("")],
+        }
+    );
+    let second = plugin
+        .observe(
+            &first.memory,
+            &[finished("http://b/"), finished("http://c/")],
+        )
+        .unwrap();
+    assert_eq!(
+        second,
+        Observation {
+            memory: b"http://b/".to_vec(),
+            lines: vec![line("http://a/")],
+        }
+    );
+    // Nothing to observe: the memory stays, and nobody is called.
+    let none = plugin.observe(&second.memory, &[]).unwrap();
+    assert_eq!((none.memory, none.lines), (second.memory.clone(), vec![]));
+    let reports = plugin
+        .report(&second.memory, Timestamp::UNIX_EPOCH)
+        .unwrap();
+    assert_eq!(
+        reports,
+        [Report {
+            file: "seen.txt".to_owned(),
+            content: "http://b/".to_owned(),
+        }]
+    );
+    assert_eq!(plugin.statistics().calls, 3);
+}
+
+/// The reasons of a filter that passes on everything, the first of them being what `read` leaves as address and length at
+/// 80.
+fn reading(imports: &'static str, data: Data, read: &str) -> Guest {
+    Guest {
+        imports,
+        data,
+        ..Guest::filter(&format!(
+            "(local $rulings i32) {read}
+            (local.set $rulings (call $rulings (local.get 4) (i32.const 2)))
+            (i32.store (i32.add (i32.load (local.get $rulings)) (i32.const 16)) (i32.load (i32.const 80)))
+            (i32.store (i32.add (i32.load (local.get $rulings)) (i32.const 20)) (i32.load (i32.const 84)))
+            (local.get $rulings)"
+        ))
+    }
+}
+
+#[test]
+fn candidates_are_read_by_column() {
+    #[track_caller]
+    fn check(column: &str, expected: &str) {
+        let import = format!(
+            r#"(import "opilio:plugin/documents@0.2.0" "[method]candidates.{column}" (func $column (param i32 i32)))"#
+        );
+        let guest = reading(
+            Box::leak(import.into_boxed_str()),
+            Data::default(),
+            "(call $column (local.get 3) (i32.const 80))",
+        );
+        let list: Candidates = (1..=2)
+            .map(|n| Candidate {
+                surt: format!("surt {n}"),
+                hop_path: "L".repeat(n),
+                context: format!("context\n{n}"),
+                via: (n == 2).then(|| "via".to_owned()),
+                via_surt: (n == 2).then(|| "via surt".to_owned()),
+                source: (n == 1).then(|| "source".to_owned()),
+                address: (n == 1).then(|| "::1".to_owned()),
+                ..candidate(&format!("uri {n}"))
+            })
+            .collect();
+        let rulings = plugin(guest).judge_candidates(Stage::Scope, &list).unwrap();
+        assert_eq!(rulings[0].reason, expected);
+    }
+    check("uris", "uri 1\nuri 2\n");
+    check("surts", "surt 1\nsurt 2\n");
+    check("hop-paths", "L\nLL\n");
+    check("contexts", "context 1\ncontext 2\n");
+    check("vias", "\nvia\n");
+    check("via-surts", "\nvia surt\n");
+    check("sources", "source\n\n");
+    check("addresses", "::1\n\n");
+    // A list of bytes, 1 where it is a seed: all of the tests' candidates are.
+    check("seeds", "\u{1}\u{1}");
+}
+
+#[test]
+fn a_candidate_past_the_end_is_a_trap_that_says_so() {
+    let guest = reading(
+        r#"(import "opilio:plugin/documents@0.2.0" "[method]candidates.get" (func $get (param i32 i32 i32)))"#,
+        Data::default(),
+        "(call $get (local.get 3) (i32.const 2) (i32.const 128))
+        (i32.store (i32.const 80) (i32.load (i32.const 128))) (i32.store (i32.const 84) (i32.load (i32.const 132)))",
+    );
+    let plugin = plugin(guest);
+    let third = plugin
+        .judge_candidates(Stage::Scope, &candidates(3))
+        .unwrap();
+    assert_eq!(third[0].reason, format!("{URI}2"));
+    let fault = plugin
+        .judge_candidates(Stage::Scope, &candidates(2))
+        .unwrap_err();
+    assert_eq!(
+        fault.message,
+        "asked for candidate 2 of 2, the first being 0"
+    );
+}
+
+const TABLES: &str = r#"
+    (import "opilio:plugin/tables@0.2.0" "find" (func $find (param i32 i32 i32 i32 i32)))
+    (import "opilio:plugin/tables@0.2.0" "find-candidates" (func $find-candidates (param i32 i32 i32 i32)))"#;
+
+fn with_tables(guest: Guest, tables: &Tables) -> Plugin {
+    let config = PluginConfig {
+        limits: limits(),
+        tables: tables.clone(),
+        ..PluginConfig::default()
+    };
+    load(guest).configure(config).unwrap()
+}
+
+fn first_reason(plugin: &Plugin) -> String {
+    let rulings = plugin.judge_candidates(Stage::Scope, &candidates(2));
+    rulings.unwrap()[0].reason.clone()
+}
+
+#[test]
+fn a_table_that_is_reloaded_is_seen_by_the_next_call() {
+    // The row's value, which stands behind its key and the option's case.
+    let mut data = Data::default();
+    let find = data.with_texts(
+        "(call $find 'names' 'key' (i32.const 128))
+        (if (i32.load8_u (i32.const 128)) (then
+            (i32.store (i32.const 80) (i32.load (i32.const 140)))
+            (i32.store (i32.const 84) (i32.load (i32.const 144)))))",
+    );
+    let tables = Tables::default();
+    let plugin = with_tables(reading(TABLES, data, &find), &tables);
+    assert_eq!(first_reason(&plugin), "", "there is no such table");
+    for value in ["one", "two"] {
+        tables.set("names", Table::key_values([("key", value)]).unwrap());
+        assert_eq!(first_reason(&plugin), value);
+    }
+    tables.set("names", Table::key_values([("other", "three")]).unwrap());
+    assert_eq!(first_reason(&plugin), "");
+    tables.remove("names");
+    assert_eq!(first_reason(&plugin), "");
+}
+
+#[test]
+fn candidates_are_looked_up_all_at_once() {
+    let mut data = Data::default();
+    let find = data.with_texts("(call $find-candidates 'sites' (local.get 3) (i32.const 80))");
+    let tables = Tables::default();
+    let plugin = with_tables(reading(TABLES, data, &find), &tables);
+    let found = |expected: &str| assert_eq!(first_reason(&plugin), expected);
+    found("\0\0");
+    tables.set("sites", Table::regexes(["/1$"]).unwrap());
+    found("\0\u{1}");
+    let uri = format!("{URI}0");
+    tables.set("sites", Table::key_values([uri.as_str()]).unwrap());
+    found("\u{1}\0");
+}
+
+#[test]
+fn there_are_no_tables_while_a_plugin_is_configured() {
+    // It would refuse its settings if it found the row.
+    let mut data = Data::default();
+    let configure = data.with_texts(
+        "(call $find 'names' 'key' (i32.const 128))
+        (if (i32.load8_u (i32.const 128)) (then (unreachable)))
+        (i32.const 0)",
+    );
+    let tables = Tables::default();
+    tables.set("names", Table::key_values(["key"]).unwrap());
+    let guest = Guest {
+        imports: TABLES,
+        data,
+        configure,
+        ..Guest::filter("(call $rulings (local.get 4) (i32.const 2))")
+    };
+    assert_eq!(first_reason(&with_tables(guest, &tables)), "");
+}
+
+#[test]
+fn values_are_kept_under_the_name_that_the_profile_gives_the_plugin() {
+    // What was kept as the reason, then another value.
+    let mut data = Data::default();
+    let body = data.with_texts(
+        "(call $attribute (local.get 3) 'rate' (i32.const 128))
+        (i32.store8 (i32.const 72) (i32.const 2))
+        (i32.store (i32.const 88) (i32.load (i32.const 136)))
+        (i32.store (i32.const 92) (i32.load (i32.const 140)))
+        (call $set-attribute (local.get 3) 'rate' 'new')
+        (i32.const 72)",
+    );
+    let guest = Guest {
+        imports: r#"
+            (import "opilio:plugin/documents@0.2.0" "[method]document.attribute" (func $attribute (param i32 i32 i32 i32)))
+            (import "opilio:plugin/documents@0.2.0" "[method]document.set-attribute"
+                (func $set-attribute (param i32 i32 i32 i32 i32)))"#,
+        described: vec![Described {
+            kinds: &[FILTER],
+            keeps: &[("rate", 0)],
+            ..Described::default()
+        }],
+        data,
+        ..Guest::document_filter(&body)
+    };
+    let component = load(guest);
+    let value = |version, value: &str| KeptValue {
+        version,
+        value: value.to_owned(),
+    };
+    let kept = Kept::new(
+        BTreeMap::from([(
+            "one".to_owned(),
+            BTreeMap::from([("rate".to_owned(), value(1, "old"))]),
+        )]),
+        KeptValues::new(),
+    );
+    let reason_of = |instance: &str| {
+        let config = PluginConfig {
+            instance: Some(instance.to_owned()),
+            limits: limits(),
+            ..PluginConfig::default()
+        };
+        let plugin = component.configure(config).unwrap();
+        let page = document_keeping(kept.clone());
+        let visit = Visit {
+            kept: kept.clone(),
+            ..visit()
+        };
+        let ruling = plugin.judge_document(Stage::Archive, &page, &visit);
+        ruling.unwrap().reason
+    };
+    assert_eq!(reason_of("one"), "old");
+    assert_eq!(reason_of("one"), "new", "within the visit");
+    assert_eq!(reason_of("other"), "");
+    let change = |plugin: &str| KeptChange {
+        plugin: plugin.to_owned(),
+        name: "rate".to_owned(),
+        value: Some(value(1, "new")),
+    };
+    assert_eq!(kept.changes().uri, [change("one"), change("other")]);
+    assert_eq!(kept.changes().site, []);
+}
+
+#[test]
+fn no_more_calls_of_a_plugin_are_under_way_than_it_may_have() {
+    // Each call writes a line at its begin and another at its end; the sink of the first waits until a second call
+    // could have begun.
+    let running = Arc::new((AtomicUsize::new(0), AtomicUsize::new(0)));
+    let order = Arc::new(Mutex::new(Vec::new()));
+    let engine = Engine::new(EngineConfig {
+        instances_max: 4,
+        log_sink: {
+            let (running, order) = (running.clone(), order.clone());
+            Arc::new(move |line| {
+                let (now, most) = &*running;
+                if line.message == "in" {
+                    let now = now.fetch_add(1, Ordering::SeqCst) + 1;
+                    most.fetch_max(now, Ordering::SeqCst);
+                    std::thread::yield_now();
+                } else {
+                    now.fetch_sub(1, Ordering::SeqCst);
+                }
+                order.lock().unwrap().push(line.message.clone());
+            })
+        },
+        ..EngineConfig::default()
+    })
+    .unwrap();
+    let mut data = Data::default();
+    let body = data.with_texts(
+        "(call $write (i32.const 1) 'in') (call $write (i32.const 1) 'out')
+        (call $rulings (local.get 4) (i32.const 2))",
+    );
+    let guest = Guest {
+        imports: r#"(import "opilio:plugin/log@0.2.0" "write" (func $write (param i32 i32 i32)))"#,
+        data,
+        ..Guest::filter(&body)
+    };
+    let component = engine.load(&guest.build(), "guest").unwrap();
+    let config = PluginConfig {
+        limits: Limits {
+            instances: 1,
+            ..limits()
+        },
+        ..PluginConfig::default()
+    };
+    let plugin = component.configure(config).unwrap();
+    let start = Barrier::new(3);
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                start.wait();
+                for _ in 0..50 {
+                    let rulings = plugin.judge_candidates(Stage::Scope, &candidates(1));
+                    assert_eq!(rulings.unwrap().len(), 1);
+                }
+            });
+        }
+    });
+    assert_eq!(running.1.load(Ordering::SeqCst), 1);
+    let order = order.lock().unwrap();
+    assert_eq!(order.len(), 300);
+    assert!(order.chunks(2).all(|pair| pair == ["in", "out"]));
+}
