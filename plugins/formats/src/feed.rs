@@ -151,6 +151,10 @@ impl Reading {
         }
     }
 
+    pub(crate) fn is_full(&self) -> bool {
+        self.found.is_full()
+    }
+
     /// HTML of an item.
     pub(crate) fn content(&mut self, html: &str, context: &str, base: Option<&str>) {
         if self.settings.content && reference::is_markup(html) {
@@ -230,7 +234,9 @@ fn read(text: &str, reading: Reading) -> Option<(Reading, Option<String>)> {
 
 impl Elements<'_> {
     fn run(&mut self) {
-        while let Some(token) = self.markup.next() {
+        while !self.reading.is_full()
+            && let Some(token) = self.markup.next()
+        {
             match token {
                 Token::Start(tag) => self.start(&tag),
                 Token::End(name) => self.end(&name),

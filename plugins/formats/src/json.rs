@@ -86,6 +86,10 @@ struct Values {
 }
 
 impl Reader for Values {
+    fn is_full(&self) -> bool {
+        self.found.is_full()
+    }
+
     fn text(&mut self, path: &[String], value: &str) {
         let name = path.last().map_or("", String::as_str);
         match linked_data(name) {

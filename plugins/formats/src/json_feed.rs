@@ -25,6 +25,10 @@ struct Members {
 }
 
 impl Reader for Members {
+    fn is_full(&self) -> bool {
+        self.reading.is_full()
+    }
+
     fn text(&mut self, path: &[String], value: &str) {
         let path: Vec<&str> = path.iter().map(String::as_str).collect();
         match path.as_slice() {

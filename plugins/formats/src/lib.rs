@@ -61,6 +61,12 @@ const FRAGMENTS_MAX: usize = 1_000;
 /// cost all of it.
 const ANSWER_BYTES_MAX: usize = 12 * 1024 * 1024;
 
+/// What is said of a document that has more than is taken of one.
+const MORE: &str = "there is more in it than is taken of one document";
+
+/// What a link takes besides its texts.
+const LINK_BYTES: usize = 64;
+
 /// What a document gave, in the order found and within bounds: a document of 32 MiB may name millions, and what it
 /// names takes more memory than it does.
 #[derive(Debug, Default)]
@@ -75,8 +81,6 @@ struct Found {
 impl Found {
     /// Takes a link whose reference leads somewhere, if there is room.
     fn push(&mut self, link: Link) {
-        /// What a link takes besides its texts.
-        const LINK_BYTES: usize = 64;
         let Some(uri) = reference::reference(&link.uri) else {
             return;
         };
@@ -103,6 +107,11 @@ impl Found {
         }
     }
 
+    /// No link is taken any more: reading on would cost time alone.
+    fn is_full(&self) -> bool {
+        self.full && (self.links.len() >= LINKS_MAX || self.bytes + LINK_BYTES >= ANSWER_BYTES_MAX)
+    }
+
     fn has_room(&mut self, bytes: usize) -> bool {
         let has_room = self.bytes + bytes <= ANSWER_BYTES_MAX;
         if has_room {
@@ -113,7 +122,7 @@ impl Found {
 
     /// The answer for a document that has been understood.
     fn finished(self, problem: Option<String>) -> Extraction {
-        let more = || "there is more in it than is taken of one document".to_owned();
+        let more = || MORE.to_owned();
         Extraction {
             problem: problem.or_else(|| self.full.then(more)),
             links: self.links,

@@ -157,7 +157,9 @@ fn read(text: &str, settings: &Settings) -> Option<(Found, Option<String>)> {
     let mut found = Found::default();
     let mut entry = Entry::default();
     let mut part = Part::Entry;
-    while let Some(token) = markup.next() {
+    while !found.is_full()
+        && let Some(token) = markup.next()
+    {
         match token {
             Token::Start(tag) => match tag.local_name() {
                 "url" | "sitemap" => {

@@ -18,6 +18,11 @@ pub(crate) trait Reader {
         let _ = path;
     }
 
+    /// Nothing more is wanted.
+    fn is_full(&self) -> bool {
+        false
+    }
+
     /// The object ends.
     fn close(&mut self, path: &[String]) {
         let _ = path;
@@ -79,6 +84,9 @@ impl<'de, R: Reader> Visitor<'de> for Walk<'_, R> {
 
     fn visit_str<E: Error>(self, value: &str) -> Result<(), E> {
         self.reader.text(self.path, value);
+        if self.reader.is_full() {
+            return Err(E::custom(crate::MORE));
+        }
         Ok(())
     }
 

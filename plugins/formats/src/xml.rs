@@ -53,7 +53,9 @@ struct Reading<'a> {
 
 impl Reading<'_> {
     fn run(&mut self) {
-        while let Some(token) = self.markup.next() {
+        while !self.found.is_full()
+            && let Some(token) = self.markup.next()
+        {
             match token {
                 Token::Start(tag) => {
                     self.text("");
