@@ -6,6 +6,7 @@ mod frontier;
 mod job;
 mod judge;
 mod live;
+mod plugin;
 mod profile;
 mod summary;
 mod uri;
@@ -64,6 +65,8 @@ enum Command {
     Frontier(frontier::FrontierArgs),
     /// Check a profile, or show what it makes of a URI.
     Profile(profile::ProfileArgs),
+    /// Write plugins: make, build, check, test and try them; see who they are and where they come from.
+    Plugin(plugin::PluginArgs),
 }
 
 #[derive(Debug, Args)]
@@ -121,6 +124,7 @@ fn main() -> ExitCode {
             Command::Frontier(args) => frontier::run(args),
             Command::Uri(args) => uri::run(&args),
             Command::Profile(args) => profile::run(&args),
+            Command::Plugin(args) => plugin::run(args).await,
         }
     });
     match result {

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use jiff::Timestamp;
 use opilio_archive::{HttpPayload, Part};
 use opilio_fetch::{Exchange, ResponseHead, charset, coding};
-use jiff::Timestamp;
 use opilio_profile::{Breaker as Rule, BreakerAction};
 use opilio_sandbox::{Candidate, Document, Fault, NamedValue, Plugin, Visit};
 use opilio_uri::{Hop, Uri, UriError};
@@ -167,9 +167,7 @@ pub fn links(extractors: &[Plugin], document: &Document, links_max: usize) -> Li
                 modified: link.modified,
             })
             .collect(),
-        refused: refused
-            .map(|link| (link.reference, link.problem))
-            .collect(),
+        refused: refused.map(|link| (link.reference, link.problem)).collect(),
         dropped: extracted.dropped,
         faults: failures.map(|failure| failure.fault).collect(),
         problems: problems
@@ -197,6 +195,7 @@ fn alone(plugin: &Plugin) -> Staged {
             then: BreakerAction::Skip,
         },
         breaker: Arc::new(Breaker::new(never)),
+        recorder: None,
     }
 }
 

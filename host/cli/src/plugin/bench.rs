@@ -19,13 +19,16 @@ const CONTENT_BYTES_HELD: usize = 512 << 20;
 
 /// The command line.
 #[derive(Debug, Args)]
-#[command(after_help = "\
+#[command(
+    override_usage = "opilio plugin bench [OPTIONS] A [B] FILE|WARC|DIR",
+    after_help = "\
 Every call is made in a fresh instance, as in a crawl. Two plugins are asked in turn, document by document, so that whatever
 else the machine does weighs on both. The time of a document is the shortest of its rounds; memory is the most that a call had.
-Build opilio with --release.")]
+Build opilio with --release."
+)]
 pub(super) struct BenchArgs {
     /// One plugin or two, then what to measure on: a file, a WARC file, a folder.
-    #[arg(required = true, num_args = 2..=3, value_names = ["A", "B", "FILE|WARC|DIR"])]
+    #[arg(required = true, num_args = 2..=3, value_name = "A [B] FILE|WARC|DIR")]
     what: Vec<String>,
     /// Times that each document is given.
     #[arg(long, default_value_t = 5, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
@@ -185,7 +188,11 @@ impl Runner {
             named: self.named.clone(),
             kind: kind.word(),
             documents: self.documents.len(),
-            bytes: self.documents.iter().map(|one| one.sample.content.len()).sum(),
+            bytes: self
+                .documents
+                .iter()
+                .map(|one| one.sample.content.len())
+                .sum(),
             total: times.iter().sum(),
             median: quantile(50),
             p90: quantile(90),
@@ -208,7 +215,16 @@ fn ratio(one: &Figures, to: &Figures) -> f64 {
 }
 
 fn as_text(figures: &[Figures]) -> String {
-    let heading = ["plugin", "documents", "median", "p90", "longest", "MB/s", "memory", "faults"];
+    let heading = [
+        "plugin",
+        "documents",
+        "median",
+        "p90",
+        "longest",
+        "MB/s",
+        "memory",
+        "faults",
+    ];
     let mut rows = vec![heading.map(str::to_owned).to_vec()];
     for one in figures {
         rows.push(vec![
@@ -225,7 +241,7 @@ fn as_text(figures: &[Figures]) -> String {
     let mut text = table(&rows, 0);
     if let [a, b] = figures {
         text += &format!(
-            "a document takes {} {:.2} times as long as {}\n",
+            "B ({}) takes {:.2} times as long for a document as A ({})\n",
             b.named,
             ratio(b, a),
             a.named

@@ -81,6 +81,8 @@ fn other_language(folder: &std::path::Path) -> Option<&'static str> {
         ("go.mod", "Go"),
         ("Makefile", "C"),
     ];
-    let found = marks.into_iter().find(|(file, _)| folder.join(file).is_file());
+    let found = marks
+        .into_iter()
+        .find(|(file, _)| folder.join(file).is_file());
     found.map(|(_, language)| language)
 }

@@ -99,7 +99,9 @@ fn check_component(subject: &Subject, anatomy: &Anatomy, findings: &mut Findings
         Some(CONTRACT) => findings.add(Weight::Good, "contract", CONTRACT),
         other => {
             let version = other.unwrap_or("none");
-            let said = format!("made for {version}; this version of opilio speaks {CONTRACT} and understands it");
+            let said = format!(
+                "made for {version}; this version of opilio speaks {CONTRACT} and understands it"
+            );
             findings.add(Weight::Note, "contract", said);
         }
     }
@@ -148,7 +150,9 @@ fn check_schema(description: &Description, findings: &mut Findings) {
         ));
     }
     let settings = settings(&schema);
-    let required = settings.iter().any(|one| one.required && one.default.is_none());
+    let required = settings
+        .iter()
+        .any(|one| one.required && one.default.is_none());
     match complete(description, &json!({})) {
         Err(problem) if !required => bad(format!("its own defaults do not fit it: {problem:#}")),
         _ => {}
@@ -161,7 +165,10 @@ fn check_schema(description: &Description, findings: &mut Findings) {
     }
     if findings.0.len() == before {
         let n = settings.len() as u64;
-        let said = format!("{}, schema strict, defaults fit", count(n, "setting", "settings"));
+        let said = format!(
+            "{}, schema strict, defaults fit",
+            count(n, "setting", "settings")
+        );
         findings.add(Weight::Good, &what, said);
     }
 }
@@ -180,7 +187,11 @@ fn check_start(subject: &Subject, description: &Description, findings: &mut Find
     match configured {
         Ok(plugin) => match plugin.start() {
             Start::Snapshot { .. } => {
-                findings.add(Weight::Good, &what, "configured once, every call from a snapshot");
+                findings.add(
+                    Weight::Good,
+                    &what,
+                    "configured once, every call from a snapshot",
+                );
             }
             Start::EachCall { why } => {
                 let said = format!("configured anew for every call, which takes longer: {why}");
@@ -192,18 +203,18 @@ fn check_start(subject: &Subject, description: &Description, findings: &mut Find
 }
 
 /// Every case twice: an answer depends on the call and on nothing else.
-fn check_answers(
-    subject: &Subject,
-    cases: Option<PathBuf>,
-    findings: &mut Findings,
-) -> Result<()> {
+fn check_answers(subject: &Subject, cases: Option<PathBuf>, findings: &mut Findings) -> Result<()> {
     const WHAT: &str = "same answers";
     let Some(folder) = cases else {
         let said = "not tried: no folder `cases` beside the component (--cases DIR)";
         findings.add(Weight::Note, WHAT, said);
         return Ok(());
     };
-    let names: Vec<&str> = subject.plugins().iter().map(|one| one.name.as_str()).collect();
+    let names: Vec<&str> = subject
+        .plugins()
+        .iter()
+        .map(|one| one.name.as_str())
+        .collect();
     let mut examiner = Examiner::new(&subject.component);
     let mut asked = 0;
     for file in CaseFile::read_all(&folder)? {

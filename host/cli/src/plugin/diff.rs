@@ -80,7 +80,8 @@ pub(super) fn run(args: &DiffArgs, runtime: &Handle) -> Result<u8> {
     let mut totals = Totals::default();
     for what in &args.warc {
         each(what, &args.material, runtime, &mut |material| {
-            let (asks_old, asks_new) = (old.handles(&material.sample), new.handles(&material.sample));
+            let (asks_old, asks_new) =
+                (old.handles(&material.sample), new.handles(&material.sample));
             if !asks_old && !asks_new {
                 return Ok(());
             }
@@ -146,7 +147,11 @@ fn compare(old: Vec<Outcome>, new: Vec<Outcome>) -> Vec<Change> {
     for before in old {
         let after = new
             .iter_mut()
-            .find(|after| after.as_ref().is_some_and(|after| after.kind == before.kind))
+            .find(|after| {
+                after
+                    .as_ref()
+                    .is_some_and(|after| after.kind == before.kind)
+            })
             .and_then(Option::take);
         changes.push(change(Some(before), after));
     }
@@ -158,7 +163,10 @@ fn compare(old: Vec<Outcome>, new: Vec<Outcome>) -> Vec<Change> {
 }
 
 fn change(old: Option<Outcome>, new: Option<Outcome>) -> Change {
-    let kind = old.as_ref().or(new.as_ref()).map_or("", |one| one.kind.word());
+    let kind = old
+        .as_ref()
+        .or(new.as_ref())
+        .map_or("", |one| one.kind.word());
     let taken_apart = |outcome: Option<Outcome>, name: &str| {
         let Some(outcome) = outcome else {
             return (Vec::new(), Vec::new());
@@ -167,7 +175,10 @@ fn change(old: Option<Outcome>, new: Option<Outcome>) -> Change {
         match outcome.found {
             Ok(items) => (items, besides),
             Err(fault) => {
-                besides.push(format!("FAULT of {name}: {}: {}", fault.kind, fault.message));
+                besides.push(format!(
+                    "FAULT of {name}: {}: {}",
+                    fault.kind, fault.message
+                ));
                 (Vec::new(), besides)
             }
         }
@@ -221,11 +232,12 @@ impl Totals {
         let documents = count(self.documents, "document", "documents");
         let mut text = match self.differ {
             0 => return format!("no difference in {documents}\n"),
+            1 => format!("1 of {documents} differs"),
             differ => format!("{differ} of {documents} differ"),
         };
-        for (sums, word) in [(&self.lost, "lost"), (&self.gained, "gained")] {
+        for (word, sums) in [("lost", &self.lost), ("gained", &self.gained)] {
             for (what, n) in sums {
-                text += &format!(", {n} {what} {word}");
+                text += &format!("; {word} {what}: {n}");
             }
         }
         text + "\n"
@@ -280,7 +292,10 @@ mod tests {
                 (one.chars().collect(), other.chars().collect());
             cancel(&mut one, &mut other);
             let text = |list: Vec<char>| list.into_iter().collect::<String>();
-            assert_eq!((text(one), text(other)), (left.0.to_owned(), left.1.to_owned()));
+            assert_eq!(
+                (text(one), text(other)),
+                (left.0.to_owned(), left.1.to_owned())
+            );
         }
         check("abc", "abc", ("", ""));
         check("abc", "cba", ("", ""));

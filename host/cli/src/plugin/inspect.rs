@@ -44,7 +44,9 @@ pub(super) fn run(args: &InspectArgs) -> Result<u8> {
 fn start(subject: &Subject, description: &Description) -> String {
     let settings = match complete(description, &json!({})) {
         Ok(settings) => settings,
-        Err(problem) => return format!("unknown: it has no defaults for all its settings ({problem:#})"),
+        Err(problem) => {
+            return format!("unknown: it has no defaults for all its settings ({problem:#})");
+        }
     };
     let configured = subject.component.configure(PluginConfig {
         plugin: Some(description.name.clone()),
@@ -72,11 +74,7 @@ pub(super) fn kinds(description: &Description) -> Vec<&str> {
         .collect()
 }
 
-fn as_text(
-    subject: &Subject,
-    anatomy: &Anatomy,
-    inspected: &[(&Description, String)],
-) -> String {
+fn as_text(subject: &Subject, anatomy: &Anatomy, inspected: &[(&Description, String)]) -> String {
     let line = |name: &str, value: &str| vec![name.to_owned(), value.to_owned()];
     let joined = |values: &[String]| match values.is_empty() {
         true => "any".to_owned(),

@@ -200,7 +200,9 @@ fn each_record(file: &Path, take: &mut dyn FnMut(Material) -> Result<()>) -> Res
         let at = headers.date().unwrap_or(Timestamp::UNIX_EPOCH);
         let target = headers.target_uri().unwrap_or_default().to_owned();
         let Ok(uri) = Uri::parse(&target) else {
-            note(&format!("{place}: {target:?} is no URI to crawl; passed over"));
+            note(&format!(
+                "{place}: {target:?} is no URI to crawl; passed over"
+            ));
             continue;
         };
         if record.block_left() > RECORD_BYTES_MAX as u64 {
@@ -233,28 +235,32 @@ async fn fetch(url: &str, private: bool) -> Result<Sample> {
     let fetcher = Fetcher::new(config)?;
     if let Some(robots_txt) = uri.robots_txt() {
         let exchange = exchange(&fetcher, &robots_txt).await?;
+        if let (Some(failure), None) = (&exchange.failure, &exchange.head) {
+            bail!("cannot fetch {robots_txt}: {failure}{}", advice(private));
+        }
         let body = exchange.content(CONTENT_BYTES_MAX).content;
         let robots = Robots::from_response(exchange.status(), &body);
         ensure!(
-            robots
-                .verdict(&agent, uri.path_and_query())
-                .is_allowed(),
+            robots.verdict(&agent, uri.path_and_query()).is_allowed(),
             "{robots_txt} does not let robots fetch {uri}; save the page with a browser and give the file"
         );
     }
     let exchange = exchange(&fetcher, &uri).await?;
     if let Some(failure) = &exchange.failure {
-        let advice = match private {
-            false => " (--private lets it fetch from this machine and private networks)",
-            true => "",
-        };
         match &exchange.head {
             Some(_) => note(&format!("{uri}: {failure}")),
-            None => bail!("cannot fetch {uri}: {failure}{advice}"),
+            None => bail!("cannot fetch {uri}: {failure}{}", advice(private)),
         }
     }
     let sample = Sample::of_exchange(uri, &exchange, CONTENT_BYTES_MAX);
     sample.with_context(|| format!("{url} gave no response"))
+}
+
+fn advice(private: bool) -> &'static str {
+    match private {
+        false => " (--private lets it fetch from this machine and private networks)",
+        true => "",
+    }
 }
 
 async fn exchange(fetcher: &Fetcher, uri: &Uri) -> Result<Exchange> {

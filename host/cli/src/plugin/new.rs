@@ -7,8 +7,8 @@ use anyhow::{Context, Result, bail, ensure};
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
-use super::trial::KindName;
 use super::say;
+use super::trial::KindName;
 use crate::exit;
 
 /// The checkout that this binary was built from, where the SDK lies as long as nobody moves it.
@@ -77,12 +77,11 @@ pub(super) fn run(args: &NewArgs) -> Result<u8> {
         args.name
     );
     let sdk = sdk(args.sdk.as_deref())?;
-    let folder = args.dir.clone().unwrap_or_else(|| PathBuf::from(&args.name));
-    ensure!(
-        !folder.exists(),
-        "{} is there already",
-        folder.display()
-    );
+    let folder = args
+        .dir
+        .clone()
+        .unwrap_or_else(|| PathBuf::from(&args.name));
+    ensure!(!folder.exists(), "{} is there already", folder.display());
     let mut kinds = args.kind.clone();
     kinds.sort_by_key(|kind| kind.word());
     kinds.dedup();
@@ -139,7 +138,9 @@ fn is_name(name: &str) -> bool {
                 .chars()
                 .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit())
     };
-    name.len() <= 64 && name.starts_with(|c: char| c.is_ascii_lowercase()) && name.split('-').all(word)
+    name.len() <= 64
+        && name.starts_with(|c: char| c.is_ascii_lowercase())
+        && name.split('-').all(word)
 }
 
 /// A plugin to be made.
@@ -194,7 +195,10 @@ impl NewPlugin<'_> {
             ("{{kinds}}", &join(KindName::word, ", ")),
             ("{{type}}", &type_name),
             ("{{crate}}", &self.name.replace('-', "_")),
-            ("{{summary}}", "Says what this plugin does, in a sentence for operators."),
+            (
+                "{{summary}}",
+                "Says what this plugin does, in a sentence for operators.",
+            ),
             ("{{setting}}", "word"),
             ("{{setting_key}}", "word"),
             ("{{setting_type}}", "String"),
@@ -202,12 +206,15 @@ impl NewPlugin<'_> {
             ("{{setting_toml}}", "\"x-story\""),
             ("{{setting_doc}}", "The word that it looks for."),
             ("{{example}}", "page.html"),
-            ("{{sdk}}", &self.sdk.display().to_string().replace('\\', "/")),
+            (
+                "{{sdk}}",
+                &self.sdk.display().to_string().replace('\\', "/"),
+            ),
             ("{{name}}", self.name),
         ];
-        places
-            .iter()
-            .fold(with_parts, |text, (place, value)| text.replace(place, value))
+        places.iter().fold(with_parts, |text, (place, value)| {
+            text.replace(place, value)
+        })
     }
 
     fn cases(&self) -> String {
@@ -297,7 +304,9 @@ fn export(kind: KindName) -> &'static str {
 fn stack(kind: KindName) -> &'static str {
     match kind {
         KindName::Extractor => "extract = [\"http\", \"html\", \"css\", \"js\", \"{{name}}\"]",
-        KindName::Filter => "scope = [\"surt-scope\", \"hops\", \"transclusion\", \"scheme\", \"{{name}}\"]",
+        KindName::Filter => {
+            "scope = [\"surt-scope\", \"hops\", \"transclusion\", \"scheme\", \"{{name}}\"]"
+        }
         KindName::DigestStripper => "digest = [\"{{name}}\"]",
         KindName::ChangeEvaluator => "change = [\"{{name}}\"]",
         KindName::WaitEvaluator => "wait = [\"{{name}}\", \"adaptive\"]",

@@ -41,7 +41,10 @@ pub(super) fn run(args: &ReplayArgs) -> Result<u8> {
         let recording = Recording::read(file)?;
         let named = args.component.as_deref().unwrap_or(&recording.component);
         let subject = workbench.load(named).with_context(|| {
-            format!("{} was recorded of {named}; --component names another", file.display())
+            format!(
+                "{} was recorded of {named}; --component names another",
+                file.display()
+            )
         })?;
         let replay = recording.replay(&subject.component)?;
         differs |= !matches!(replay, Replay::Same(_));
@@ -61,16 +64,15 @@ fn bless(folder: &Path, file: &Path, recording: &Recording, subject: &Subject) -
     let id = file.file_stem().unwrap_or_default().to_string_lossy();
     let id = id.replace('.', "-");
     let Outcome::Answer(answer) = recording.ask(&subject.component)? else {
-        note(&format!("{}: a fault is no answer to expect; no case is made", file.display()));
+        note(&format!(
+            "{}: a fault is no answer to expect; no case is made",
+            file.display()
+        ));
         return Ok(());
     };
     let (case, contents) = recording.case(&id, answer);
     let path = folder.join(format!("{id}.json"));
-    ensure!(
-        !path.exists(),
-        "{} is there already",
-        path.display()
-    );
+    ensure!(!path.exists(), "{} is there already", path.display());
     fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
     for (name, content) in contents {
         let path = folder.join(name);

@@ -83,7 +83,11 @@ pub(super) fn run(args: &RunArgs, runtime: &Handle) -> Result<u8> {
         note(&format!(
             "{} wants none of it: it handles {}; --content-type says what a file is",
             trial.plugin.name(),
-            if types.is_empty() { "certain URIs" } else { &types }
+            if types.is_empty() {
+                "certain URIs"
+            } else {
+                &types
+            }
         ));
     } else if taken > 1 && !args.json {
         say(&totals.as_text())?;
@@ -114,10 +118,10 @@ impl Totals {
             text += &format!(" ({} not handled)", self.passed_over);
         }
         for (what, n) in &self.items {
-            text += &format!(", {n} {what}");
+            text += &format!("; {what}: {n}");
         }
         if self.faults > 0 {
-            text += &format!(", {}", count(self.faults, "fault", "faults"));
+            text += &format!("; {}", count(self.faults, "fault", "faults"));
         }
         text + "\n"
     }

@@ -216,7 +216,10 @@ pub(super) fn open_objects(schema: &Value) -> Vec<String> {
     }
     let definitions = schema.get("$defs").and_then(Value::as_object);
     for (name, node) in definitions.into_iter().flatten() {
-        if let Some(node) = node.as_object().filter(|node| node.contains_key("properties")) {
+        if let Some(node) = node
+            .as_object()
+            .filter(|node| node.contains_key("properties"))
+        {
             check(name, node);
         }
     }

@@ -61,7 +61,12 @@ pub(super) fn run(args: &TestArgs) -> Result<u8> {
         None => PathBuf::from(&args.component).join("cases"),
     };
     let files = CaseFile::read_all(&folder)?;
-    let known = |id: &String| files.iter().flat_map(|file| &file.cases).any(|case| case.id == *id);
+    let known = |id: &String| {
+        files
+            .iter()
+            .flat_map(|file| &file.cases)
+            .any(|case| case.id == *id)
+    };
     if let Some(unknown) = args.only.iter().find(|id| !known(id)) {
         anyhow::bail!("no case in {} is called {unknown}", folder.display());
     }
@@ -154,7 +159,8 @@ fn tell(args: &TestArgs, file: &Path, case: &Case, verdict: &Verdict) -> Result<
                 json!({"expected": expected, "answered": answered}),
             ),
         };
-        let mut line = json!({"case": case.id, "plugin": case.plugin, "file": file, "verdict": word});
+        let mut line =
+            json!({"case": case.id, "plugin": case.plugin, "file": file, "verdict": word});
         merge(&mut line, more);
         return say(&format!("{line}\n"));
     }

@@ -192,7 +192,11 @@ impl Trial {
             .collect();
         if kinds.is_empty() {
             let words: Vec<&str> = has.into_iter().map(KindName::word).collect();
-            bail!("{} is no such plugin: it is {}", plugin.name(), words.join(", "));
+            bail!(
+                "{} is no such plugin: it is {}",
+                plugin.name(),
+                words.join(", ")
+            );
         }
         let of_candidates = matches!(args.stage, StageName::Scope | StageName::PreFetch);
         let needs_links = kinds.contains(&KindName::Precedence)
@@ -244,7 +248,12 @@ impl Trial {
     }
 
     /// Makes the calls of one kind and nothing else: what is measured.
-    pub(super) fn call(&self, kind: KindName, prepared: &Prepared, document: &Document) -> Result<(), Fault> {
+    pub(super) fn call(
+        &self,
+        kind: KindName,
+        prepared: &Prepared,
+        document: &Document,
+    ) -> Result<(), Fault> {
         let Prepared {
             visit, candidates, ..
         } = prepared;
@@ -318,24 +327,34 @@ impl Trial {
             }),
             // The bytes are the same: a crawl does not ask.
             KindName::ChangeEvaluator if visit.state == ContentState::Unchanged => return None,
-            KindName::ChangeEvaluator => plugin
-                .compare(&document, &visit, last.as_deref())
-                .map(|comparison| {
-                    let items = vec![of_comparison(&comparison)];
-                    if let Some(fingerprint) = comparison.fingerprint {
-                        self.fingerprints.insert(sample.uri.clone(), fingerprint);
-                    }
-                    items
-                }),
+            KindName::ChangeEvaluator => {
+                plugin
+                    .compare(&document, &visit, last.as_deref())
+                    .map(|comparison| {
+                        let items = vec![of_comparison(&comparison)];
+                        if let Some(fingerprint) = comparison.fingerprint {
+                            self.fingerprints.insert(sample.uri.clone(), fingerprint);
+                        }
+                        items
+                    })
+            }
             KindName::WaitEvaluator => plugin.evaluate(&visit).map(|wait| {
                 let shown = |wait: Duration| format_duration(wait);
                 wait.into_iter()
                     .map(|wait| {
                         let ask_again = wait.ask_again.map(shown);
                         let mut cells = vec![shown(wait.next_visit)];
-                        cells.extend(ask_again.as_ref().map(|again| format!("ask again in {again}")));
+                        cells.extend(
+                            ask_again
+                                .as_ref()
+                                .map(|again| format!("ask again in {again}")),
+                        );
                         let json = json!({"wait": shown(wait.next_visit), "ask_again": ask_again});
-                        Item { what: "waits", cells, json }
+                        Item {
+                            what: "waits",
+                            cells,
+                            json,
+                        }
                     })
                     .collect()
             }),
@@ -510,8 +529,13 @@ fn of_links(links: Links, inside: Option<&str>, remarks: &mut Vec<String>) -> Ve
 
 fn of_fragment(fragment: &Fragment) -> Item {
     let (place, bytes) = match &fragment.content {
-        FragmentContent::BytesAt(span) => (format!("bytes {}+{}", span.offset, span.length), span.length),
-        FragmentContent::TextAt(span) => (format!("text {}+{}", span.offset, span.length), span.length),
+        FragmentContent::BytesAt(span) => (
+            format!("bytes {}+{}", span.offset, span.length),
+            span.length,
+        ),
+        FragmentContent::TextAt(span) => {
+            (format!("text {}+{}", span.offset, span.length), span.length)
+        }
         FragmentContent::Text(text) => (format!("{} bytes of text", text.len()), text.len() as u64),
         FragmentContent::Bytes(bytes) => (format!("{} bytes", bytes.len()), bytes.len() as u64),
     };
@@ -574,7 +598,11 @@ fn of_span(span: &Span, document: &Document) -> Item {
     }
     Item {
         what: "spans",
-        cells: vec![span.offset.to_string(), format!("+{}", span.length), excerpt.clone()],
+        cells: vec![
+            span.offset.to_string(),
+            format!("+{}", span.length),
+            excerpt.clone(),
+        ],
         json: json!({"offset": span.offset, "length": span.length, "text": excerpt}),
     }
 }

@@ -3,18 +3,22 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail, ensure};
-use opilio_profile::complete_settings;
+use anyhow::{Context, Result, anyhow, bail, ensure};
+use opilio_profile::{Component as Reference, complete_settings};
 use opilio_sandbox::{
     COMPONENT_BYTES_MAX, Component, Description, Engine, EngineConfig, Limits, Plugin,
     PluginConfig, Tables,
 };
+use opilio_source::{Sources, SourcesConfig, Terms};
 use serde_json::{Value, json};
 
+use super::note;
 use crate::crawl::component_cache;
 
 /// What a plugin that ships is called by in a profile.
 const BUILTIN: &str = "builtin:";
+/// As components in registries are named.
+const REGISTRY: &str = "oci://";
 
 /// The engine.
 pub(super) struct Workbench {
@@ -41,11 +45,14 @@ impl Workbench {
         Ok(Self { engine })
     }
 
-    /// Loads what is named: one that ships, a file, the folder of a crate that has been built.
+    /// Loads what is named: one that ships, one in a registry, a file, the folder of a crate that has been built.
     pub(super) fn load(&self, written: &str) -> Result<Subject> {
         let builtin = written.strip_prefix(BUILTIN);
         if let Some(name) = builtin.or_else(|| is_bare(written).then_some(written)) {
             return self.load_builtin(name);
+        }
+        if written.starts_with(REGISTRY) {
+            return self.load_image(written);
         }
         let (path, chosen) = match written.rsplit_once('#') {
             Some((path, name)) if !Path::new(written).exists() => (path, Some(name.to_owned())),
@@ -68,6 +75,24 @@ impl Workbench {
             );
         }
         Ok(subject)
+    }
+
+    /// From the store, or its registry.
+    fn load_image(&self, written: &str) -> Result<Subject> {
+        let image =
+            Reference::parse(written, Path::new("")).map_err(|problem| anyhow!("{problem}"))?;
+        let sources = Sources::new(SourcesConfig::standard()?);
+        // Only folders of components are asked for their plugins.
+        let found = sources.resolve(&image, &Terms::default(), &mut |_| Ok(Vec::new()))?;
+        if let Some(text) = &found.note {
+            note(text);
+        }
+        Ok(Subject {
+            component: self.load_bytes(&found.bytes, &found.origin)?,
+            bytes: found.bytes.to_vec(),
+            chosen: found.plugin,
+            file: None,
+        })
     }
 
     fn load_builtin(&self, name: &str) -> Result<Subject> {
@@ -158,7 +183,7 @@ pub(super) fn complete(description: &Description, settings: &Value) -> Result<Va
         .with_context(|| format!("the settings schema of {} is no JSON", description.name))?;
     complete_settings(&schema, settings.clone()).map_err(|problems| {
         let problems = problems.join("; ");
-        anyhow::anyhow!("settings of {}: {problems}", description.name)
+        anyhow!("settings of {}: {problems}", description.name)
     })
 }
 
@@ -178,12 +203,11 @@ pub(super) fn settings(written: Option<&str>) -> Result<Value> {
             None => written.to_owned(),
         },
     };
-    let settings: Value = serde_json::from_str(&text).context(
-        "--settings is no JSON; write an object such as '{\"max-hops\": 3}', or @FILE",
-    )?;
+    let settings: Value = serde_json::from_str(&text)
+        .context("--settings is no JSON; write an object such as '{\"max\": 3}', or @FILE")?;
     ensure!(
         settings.is_object(),
-        "--settings is no JSON object such as '{{\"max-hops\": 3}}'"
+        "--settings is no JSON object such as '{{\"max\": 3}}'"
     );
     Ok(settings)
 }
@@ -226,7 +250,11 @@ fn file_of(path: &Path) -> Result<PathBuf> {
 
 /// Whether anything that a component in a crate's folder is made of has changed since it was built.
 pub(super) fn is_stale(component: &Path) -> bool {
-    let changed = |path: &Path| fs::metadata(path).and_then(|metadata| metadata.modified()).ok();
+    let changed = |path: &Path| {
+        fs::metadata(path)
+            .and_then(|metadata| metadata.modified())
+            .ok()
+    };
     let folder = component.parent().unwrap_or(component);
     let mut sources = vec![folder.join("Cargo.toml")];
     let mut folders = vec![folder.join("src")];

@@ -147,7 +147,7 @@ mod tests {
                 note_row("t", table, table.find(key).as_ref());
             }
         });
-        let tables = super::tables(&noted).unwrap();
+        let tables = tables(&noted).unwrap();
         let shelf = tables.shelf();
         let again = shelf.get("t").unwrap();
         assert_eq!(again.rows(), rows, "{noted:?}");

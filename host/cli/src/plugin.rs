@@ -1,0 +1,164 @@
+//! `opilio plugin`: what authors of plugins need, from an empty folder to what a new version would change on a real
+//! archive. Every command works on components through the same sandbox as a crawl.
+
+mod anatomy;
+mod bench;
+mod build;
+mod check;
+mod diff;
+mod inspect;
+mod material;
+mod new;
+mod replace;
+mod replay;
+mod run;
+mod series;
+mod settings_table;
+mod store;
+mod test;
+mod trial;
+mod workbench;
+
+use std::io::{self, IsTerminal, Write};
+
+use anyhow::{Context, Result, anyhow};
+use clap::{Args, Subcommand};
+use opilio_sandbox::spawn_lane;
+
+use crate::exit;
+
+/// The command line.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+A plugin is named by `builtin:NAME` (or NAME alone) for one that ships, by the path of a component (`./p.wasm`, `./p.wasm#name`
+where it holds several), or by the folder of its crate once it is built.
+
+Exit codes: 0 done and nothing to complain of, 1 something was found (a failed check or case, a difference, a fault of the
+plugin), 2 faults in the command line, or it could not be done.")]
+pub(crate) struct PluginArgs {
+    #[command(subcommand)]
+    command: PluginCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum PluginCommand {
+    /// Make the crate of a new plugin: code, settings, a case, a README.
+    New(new::NewArgs),
+    /// Build a plugin crate into a component.
+    Build(build::BuildArgs),
+    /// Show who a component is: plugins, kinds, imports, size, settings.
+    Inspect(inspect::InspectArgs),
+    /// Judge a component: contract, imports, size, settings schema, same answers to the same calls.
+    Check(check::CheckArgs),
+    /// Put a plugin's cases to its component.
+    Test(test::TestArgs),
+    /// Try a plugin on a file, a URL or an archive.
+    Run(run::RunArgs),
+    /// Say what another version of a plugin would change on an archive.
+    Diff(diff::DiffArgs),
+    /// Measure a plugin, or compare two.
+    Bench(bench::BenchArgs),
+    /// Make a recorded call again.
+    Replay(replay::ReplayArgs),
+    /// Put a component in the place of a job's plugin, while it runs or before it goes on.
+    Replace(replace::ReplaceArgs),
+    #[command(flatten)]
+    Store(store::StoreCommand),
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// The answer could not be written. What is wrong with the question is said on standard error.
+#[expect(clippy::print_stderr, reason = "for the person at the terminal")]
+pub(crate) async fn run(args: PluginArgs) -> Result<u8> {
+    // Guests need a larger stack than the main thread may have, and block.
+    let runtime = tokio::runtime::Handle::current();
+    let lane = spawn_lane("plugin", move || match args.command {
+        PluginCommand::New(args) => new::run(&args),
+        PluginCommand::Build(args) => build::run(&args),
+        PluginCommand::Inspect(args) => inspect::run(&args),
+        PluginCommand::Check(args) => check::run(&args),
+        PluginCommand::Test(args) => test::run(&args),
+        PluginCommand::Run(args) => run::run(&args, &runtime),
+        PluginCommand::Diff(args) => diff::run(&args, &runtime),
+        PluginCommand::Bench(args) => bench::run(&args, &runtime),
+        PluginCommand::Replay(args) => replay::run(&args),
+        PluginCommand::Replace(args) => replace::run(&args),
+        PluginCommand::Store(command) => store::run(command),
+    });
+    let lane = lane.context("cannot start a thread for plugins")?;
+    let done = tokio::task::spawn_blocking(move || lane.join()).await?;
+    match done.map_err(|_| anyhow!("the command panicked"))? {
+        Err(problem) if is_broken_pipe(&problem) => Ok(exit::OK),
+        Err(problem) => {
+            eprintln!("opilio: {problem:#}");
+            Ok(exit::USAGE)
+        }
+        Ok(code) => Ok(code),
+    }
+}
+
+/// Whoever read the answer has seen enough.
+fn is_broken_pipe(problem: &anyhow::Error) -> bool {
+    problem
+        .downcast_ref::<io::Error>()
+        .is_some_and(|problem| problem.kind() == io::ErrorKind::BrokenPipe)
+}
+
+/// Prints to standard output, in one piece.
+fn say(text: &str) -> Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes())
+        .and_then(|()| out.flush())
+        .context("cannot write the answer")
+}
+
+/// A note for the person at the terminal, apart from the answer.
+#[expect(clippy::print_stderr, reason = "for the person at the terminal")]
+fn note(text: &str) {
+    eprintln!("{text}");
+}
+
+/// Work of which somebody at a terminal would like to see that it goes on.
+fn spinner(what: &str) -> indicatif::ProgressBar {
+    if !io::stderr().is_terminal() {
+        return indicatif::ProgressBar::hidden();
+    }
+    let bar = indicatif::ProgressBar::new_spinner().with_message(what.to_owned());
+    bar.enable_steady_tick(std::time::Duration::from_millis(100));
+    bar
+}
+
+/// Rows in columns, the last as long as it is.
+fn table(rows: &[Vec<String>], indent: usize) -> String {
+    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let chars = |cell: &String| cell.chars().count();
+    let widths: Vec<usize> = (0..columns)
+        .map(|column| {
+            let cells = rows.iter().filter(|row| row.len() > column + 1);
+            cells.map(|row| chars(&row[column])).max().unwrap_or(0)
+        })
+        .collect();
+    let mut text = String::new();
+    for row in rows {
+        let mut line = " ".repeat(indent);
+        for (column, cell) in row.iter().enumerate() {
+            line.push_str(cell);
+            if column + 1 < row.len() {
+                line.push_str(&" ".repeat(widths[column].saturating_sub(chars(cell)) + 2));
+            }
+        }
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+/// How many of what.
+fn count(n: u64, one: &str, many: &str) -> String {
+    match n {
+        1 => format!("1 {one}"),
+        n => format!("{n} {many}"),
+    }
+}
