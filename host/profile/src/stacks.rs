@@ -48,7 +48,9 @@ pub struct StacksFile {
     /// Filters: shall links be extracted? Default `[]`: from everything that is not unchanged.
     pub pre_extract: Vec<String>,
 
-    /// Extractors, all in this order. Default `["http", "html", "css", "js"]`: what a page of the web consists of.
+    /// Extractors, all in this order. Default `["http", "html", "css", "js", "robots", "sitemap", "feed", "manifest", "svg",
+    /// "media", "office", "pdf", "json", "xml"]`: what a page of the web consists of, what sites list for crawlers and
+    /// readers, documents and data.
     pub extract: Vec<String>,
 
     /// Those of `extract` that stay out once another has understood the document. Default `[]`: all take part.
@@ -233,7 +235,10 @@ impl Default for StacksFile {
             digest: Vec::new(),
             change: Vec::new(),
             pre_extract: Vec::new(),
-            extract: names(&["http", "html", "css", "js"]),
+            extract: names(&[
+                "http", "html", "css", "js", "robots", "sitemap", "feed", "manifest", "svg",
+                "media", "office", "pdf", "json", "xml",
+            ]),
             last_resort: Vec::new(),
             archive: Vec::new(),
             wait: names(&["adaptive"]),

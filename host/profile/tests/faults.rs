@@ -4,7 +4,7 @@
 use opilio_profile::{Faults, Given, Level, Profile};
 use proptest::prelude::*;
 
-const BUILTINS: [&str; 13] = [
+const BUILTINS: [&str; 23] = [
     "surt-scope",
     "hops",
     "transclusion",
@@ -16,6 +16,16 @@ const BUILTINS: [&str; 13] = [
     "html",
     "css",
     "js",
+    "robots",
+    "sitemap",
+    "feed",
+    "manifest",
+    "svg",
+    "media",
+    "office",
+    "pdf",
+    "json",
+    "xml",
     "regex-strip",
     "adaptive",
 ];

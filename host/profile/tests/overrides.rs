@@ -24,6 +24,16 @@ fn given() -> Given {
         "html",
         "css",
         "js",
+        "robots",
+        "sitemap",
+        "feed",
+        "manifest",
+        "svg",
+        "media",
+        "office",
+        "pdf",
+        "json",
+        "xml",
         "regex-strip",
         "adaptive",
     ];
@@ -213,14 +223,27 @@ fn lists_are_replaced_whole_and_stacks_edited() {
     assert!(profile.notices.is_empty(), "{}", profile.notices);
     assert!(profile.plugins.contains_key("regex-strip") && profile.plugins.contains_key("accept"));
     let outside = profile.effective(&uri("http://b.org/"));
-    assert_eq!(outside.stacks.extract, ["http", "html", "css", "js"]);
+    let data = [
+        "robots", "sitemap", "feed", "manifest", "svg", "media", "office", "pdf", "json", "xml",
+    ];
+    let with_data = |start: &[&'static str]| [start, &data].concat();
+    assert_eq!(
+        outside.stacks.extract,
+        with_data(&["http", "html", "css", "js"])
+    );
     assert_eq!(outside.retry.statuses, [429, 503]);
     let domain = profile.effective(&uri("http://a.org/"));
     assert_eq!(domain.stacks.scope, ["accept"]);
-    assert_eq!(domain.stacks.extract, ["mine", "http", "html", "css"]);
+    assert_eq!(
+        domain.stacks.extract,
+        with_data(&["mine", "http", "html", "css"])
+    );
     assert_eq!(domain.retry.statuses, [500]);
     let host = profile.effective(&uri("http://www.a.org/"));
-    assert_eq!(host.stacks.extract, ["mine", "regex-strip", "http", "html"]);
+    assert_eq!(
+        host.stacks.extract,
+        with_data(&["mine", "regex-strip", "http", "html"])
+    );
     assert_eq!(host.stacks.last_resort, ["html"]);
 }
 
@@ -673,7 +696,8 @@ strategy = "fixed"
     assert_eq!(of("politeness.max-delay"), "\"5s\" default");
     assert_eq!(
         of("stacks.extract"),
-        "[\"http\", \"html\", \"css\"] p.toml:8"
+        "[\"http\", \"html\", \"css\", \"robots\", \"sitemap\", \"feed\", \"manifest\", \"svg\", \"media\", \
+         \"office\", \"pdf\", \"json\", \"xml\"] p.toml:8"
     );
     assert_eq!(of("quotas.host.bytes"), "\"1GiB\" p.toml:12");
     assert_eq!(of("quotas.host.novel"), "\"none\" default");

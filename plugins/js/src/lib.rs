@@ -1,4 +1,4 @@
-//! The `js` extractor: strings in scripts and JSON that look like references, by strict rules. Nothing is run.
+//! The `js` extractor: strings in scripts that look like references, by strict rules. Nothing is run.
 //!
 //! [`script::read`] is the whole of it as a function over text; this file makes a plugin of it.
 
@@ -62,7 +62,7 @@ impl Js {
 
 impl Plugin for Js {
     const NAME: &'static str = "js";
-    const SUMMARY: &'static str = "Strings of scripts and JSON that look like references";
+    const SUMMARY: &'static str = "Strings of scripts that look like references";
     type Settings = Settings;
 
     fn new(settings: Settings) -> Result<Self, Vec<SettingsFault>> {
@@ -78,9 +78,6 @@ impl Plugin for Js {
             "text/ecmascript",
             "application/ecmascript",
             "text/jscript",
-            "application/json",
-            "text/json",
-            "*+json",
         ])
     }
 }
