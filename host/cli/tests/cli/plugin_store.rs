@@ -1,9 +1,10 @@
 //! `opilio plugin list`, `pull`, `push` and `prune`: a plugin that goes from its author to an operator by a registry.
 
+use opilio_stories::{asked, sound, until};
 use opilio_test_registry::{Guard, Registry};
 use serde_json::Value;
 
-use crate::command::{Ended, Home};
+use crate::command::{Ended, Home, WWW, tree};
 
 /// A component that ships, as a file: it is as good a plugin as any.
 fn shipped(home: &Home, plugin: &str) -> String {
@@ -185,4 +186,57 @@ fn what_cannot_be_pulled_or_pushed_is_told_in_one_sentence() {
     home.file("config.json", credentials);
     home.run(&["plugin", "pull", &image, "--credentials", "config.json"])
         .code(0);
+}
+
+/// Whoever moves the tag meanwhile, ends the registry and empties the store changes nothing in a job that has begun.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_goes_on_with_the_plugin_that_it_began_with() {
+    const PAGES: usize = 200;
+    let registry = Registry::open();
+    let (home, web) = (Home::new(), tree(PAGES, 0).await);
+    let image = registry.image("plugins/links:latest");
+    let (html, css) = (shipped(&home, "html"), shipped(&home, "css"));
+    home.run(&["plugin", "push", &html, &image]).code(0);
+    home.profile(&format!(
+        "name = 'tree'\nworkers = 2\nstacks = {{ extract = ['http', 'links'] }}\n\
+         [plugins.links]\ncomponent = '{image}'"
+    ));
+    let seed = web.url(WWW, "/");
+    let command = ["crawl", "p.toml", "--seed", &seed, "--job", "job"];
+    let mut running = home.start(&command);
+    until("twenty pages are asked for", || asked(&web).len() >= 20).await;
+    running.signal("INT");
+    assert_eq!(running.wait(), 0);
+    assert!(asked(&web).len() < PAGES, "stopped too late to tell");
+    let list = json(&home.run(&["plugin", "list", "--json"]).code(0));
+    let jobs = &list["store"]["components"][0]["jobs"];
+    assert_eq!(jobs.as_array().map(Vec::len), Some(1), "{list}");
+
+    // Style sheets have no links to pages.
+    home.run(&["plugin", "push", &css, &image]).code(0);
+    drop(registry);
+    std::fs::remove_dir_all(home.path().join("data")).unwrap();
+    home.run(&command).code(0);
+    sound(&home.job());
+    let fetched = asked(&web);
+    assert!(fetched.len() >= PAGES - 1, "{} fetched", fetched.len());
+}
+
+/// The one line of a profile that names what is not there is the place of the fault, and nothing is made.
+#[test]
+fn a_profile_whose_component_cannot_be_had_is_at_fault_there() {
+    let registry = Registry::open();
+    let home = Home::new();
+    let image = registry.image("plugins/links:1");
+    home.profile(&format!(
+        "seeds = ['http://a.localhost/']\n[plugins.links]\ncomponent = '{image}'"
+    ));
+    let ended = home.run(&["crawl", "p.toml", "--job", "job"]).code(2);
+    assert!(
+        ended.err.contains("is not in its registry"),
+        "{}",
+        ended.err
+    );
+    assert!(ended.err.contains("p.toml:6:13"), "{}", ended.err);
+    assert!(!home.job().exists());
 }
