@@ -1,0 +1,159 @@
+//! A call that was made is made again from its file alone.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use jiff::Timestamp;
+use opilio_sandbox::{
+    Answer, Call, Candidate, Candidates, Component, Document, FaultKind, Outcome, Plugin,
+    Recording, Replay, Stage, looking_up,
+};
+use serde_json::json;
+
+use crate::builtin::components;
+use crate::guest::Guest;
+use crate::support::{candidate, config, config_of, document, limits, load};
+
+fn at() -> Timestamp {
+    "2026-11-21T12:00:00Z".parse().unwrap()
+}
+
+/// Written down before, called, written to a file, read back.
+#[track_caller]
+fn recorded<A>(
+    plugin: &Plugin,
+    call: Call,
+    make: impl FnOnce() -> Result<A, opilio_sandbox::Fault>,
+    answer: impl FnOnce(&A) -> Answer,
+) -> Recording {
+    let (made, tables) = looking_up(make);
+    let outcome = made.as_ref().map(answer);
+    let recording = Recording::new(plugin, at(), call, tables, outcome);
+    let folder = tempfile::tempdir().unwrap();
+    let path = recording.write(folder.path()).unwrap();
+    Recording::read(&path).unwrap()
+}
+
+fn scope() -> &'static Component {
+    &components()["scope"]
+}
+
+fn judged(settings: serde_json::Value) -> Recording {
+    let plugin = scope()
+        .configure(config_of("hops", settings, limits()))
+        .unwrap();
+    let found = Candidate {
+        hop_path: "L".to_owned(),
+        ..candidate("http://example.org/found")
+    };
+    let candidates = Candidates::new(vec![found]);
+    recorded(
+        &plugin,
+        Call::judge_candidates(&Stage::Scope, &candidates),
+        || plugin.judge_candidates(Stage::Scope, &candidates),
+        |rulings| Answer::rulings(rulings),
+    )
+}
+
+#[test]
+fn the_same_component_answers_a_recorded_call_as_it_did() {
+    let recording = judged(json!({"max": 20}));
+    let replay = recording.replay(scope()).unwrap();
+    assert!(
+        matches!(replay, Replay::Same(Outcome::Answer(_))),
+        "{replay:?}"
+    );
+    assert_eq!(recording.component_sha256, scope().sha256());
+    assert_eq!(recording.at, at());
+}
+
+#[test]
+fn another_answer_is_shown_beside_the_one_of_then() {
+    let mut recording = judged(json!({"max": 20}));
+    // A version of the plugin for which this would be too far.
+    recording.settings = json!({"max": 0});
+    let replay = recording.replay(scope()).unwrap();
+    let Replay::Differs(difference) = replay else {
+        panic!("{replay:?}");
+    };
+    assert_eq!(difference.expected[0]["verdict"], "pass");
+    assert_eq!(difference.answered[0]["verdict"], "reject");
+}
+
+#[test]
+fn a_fault_is_recorded_with_its_frames_and_occurs_again() {
+    let component = load(Guest::extractor("(unreachable)"));
+    let plugin = component.configure(config(json!({}), limits())).unwrap();
+    let page = document("<p>");
+    let recording = recorded(
+        &plugin,
+        Call::extract(&plugin, std::slice::from_ref(&page)),
+        || plugin.extract(vec![page.clone()]),
+        |extractions| Answer::extractions(extractions),
+    );
+    let Outcome::Fault(fault) = &recording.outcome else {
+        panic!("{:?}", recording.outcome);
+    };
+    assert_eq!(fault.kind, FaultKind::Trap);
+    assert!(!fault.backtrace.is_empty());
+    let replay = recording.replay(&component).unwrap();
+    assert!(
+        matches!(&replay, Replay::Same(Outcome::Fault(again)) if again.kind == FaultKind::Trap),
+        "{replay:?}"
+    );
+}
+
+#[test]
+fn a_recording_becomes_a_case_with_content_that_is_no_text_beside_it() {
+    let html = &components()["html"];
+    let plugin = html.configure(config(json!({}), limits())).unwrap();
+    let record = |page: &Document| {
+        recorded(
+            &plugin,
+            Call::extract(&plugin, std::slice::from_ref(page)),
+            || plugin.extract(vec![page.clone()]),
+            |extractions| Answer::extractions(extractions),
+        )
+    };
+    let recording = record(&document("<a href=x>"));
+    let Outcome::Answer(answer) = recording.ask(html).unwrap() else {
+        panic!("{recording:?}");
+    };
+    let (case, contents) = recording.case("one", answer);
+    assert_eq!(contents, []);
+    let written = serde_json::to_value(&case).unwrap();
+    let written = &written["call"]["extract"]["documents"][0];
+    assert_eq!(written["text"], "<a href=x>");
+
+    let binary = crate::support::document_of(bytes::Bytes::from_static(b"<a href=x>\xff"));
+    let recording = record(&binary);
+    let Outcome::Answer(answer) = recording.outcome.clone() else {
+        panic!("{recording:?}");
+    };
+    let (case, contents) = recording.case("two", answer);
+    assert_eq!(
+        contents,
+        [(PathBuf::from("two.bin"), b"<a href=x>\xff".to_vec())]
+    );
+    let written = serde_json::to_value(&case).unwrap();
+    let written = &written["call"]["extract"]["documents"][0];
+    assert_eq!(written["file"], "two.bin");
+    assert_eq!(written.get("text"), None);
+}
+
+#[test]
+fn what_is_not_a_recording_is_refused_by_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.json");
+    for text in ["", "{}", r#"{"format": "opilio-recording-9"}"#] {
+        std::fs::write(&path, text).unwrap();
+        let problem = Recording::read(&path).unwrap_err().to_string();
+        assert!(problem.contains("x.json is no recording"), "{problem}");
+    }
+}
+
+#[test]
+fn nothing_is_noted_of_tables_where_none_was_asked() {
+    let recording = judged(json!({}));
+    assert_eq!(recording.tables, BTreeMap::new());
+}
