@@ -43,10 +43,10 @@ pub(crate) fn checked(
     let links_dropped = cut(&mut links, limits.links);
     let fragments_dropped = cut(&mut fragments, limits.fragments);
     for link in &mut links {
-        truncate(&mut link.context, CONTEXT_BYTES_MAX);
+        tidy(&mut link.context, CONTEXT_BYTES_MAX);
     }
     for fragment in &mut fragments {
-        truncate(&mut fragment.context, CONTEXT_BYTES_MAX);
+        tidy(&mut fragment.context, CONTEXT_BYTES_MAX);
         if !is_media_type(&fragment.media_type) {
             let media_type = clip(&fragment.media_type, CONTEXT_BYTES_MAX);
             return Err(Problem::Nonsense(format!(
@@ -58,7 +58,7 @@ pub(crate) fn checked(
             .map_err(|problem| Problem::Nonsense(problem.to_string()))?;
     }
     if let Some(problem) = &mut problem {
-        truncate(problem, REASON_BYTES_MAX);
+        tidy(problem, REASON_BYTES_MAX);
     }
     Ok(Extraction {
         links,
@@ -73,7 +73,7 @@ pub(crate) fn checked(
 
 /// A ruling that its stage knows, with a reason of bounded length.
 pub(crate) fn fitting(mut ruling: Ruling, stage: &Stage) -> Result<Ruling, Problem> {
-    truncate(&mut ruling.reason, REASON_BYTES_MAX);
+    tidy(&mut ruling.reason, REASON_BYTES_MAX);
     let problem = match (&ruling.verdict, stage) {
         (Verdict::Accept | Verdict::Reject | Verdict::Pass, _)
         | (Verdict::Unchanged, Stage::MidFetch)
@@ -124,8 +124,13 @@ fn cut<T>(list: &mut Vec<T>, max: usize) -> u64 {
     dropped as u64
 }
 
-fn truncate(text: &mut String, bytes_max: usize) {
+/// Cuts a text that ends up in logs and records to its length; what would break its line there, or talk to a terminal,
+/// reads as a blank.
+fn tidy(text: &mut String, bytes_max: usize) {
     text.truncate(clip(text, bytes_max).len());
+    if text.contains(char::is_control) {
+        *text = text.replace(char::is_control, " ");
+    }
 }
 
 /// A comparison whose fingerprint the host can keep.
@@ -133,7 +138,7 @@ pub(crate) fn kept_small(
     mut comparison: Comparison,
     limits: &Limits,
 ) -> Result<Comparison, Problem> {
-    truncate(&mut comparison.reason, REASON_BYTES_MAX);
+    tidy(&mut comparison.reason, REASON_BYTES_MAX);
     match &comparison.fingerprint {
         Some(fingerprint) if fingerprint.len() > limits.fingerprint_bytes => {
             Err(Problem::Excess(format!(

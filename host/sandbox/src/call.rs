@@ -169,7 +169,8 @@ fn fault(problem: Problem, otherwise: FaultKind, occasion: &Occasion, log: Vec<L
     }
 }
 
-fn one_line(message: &str) -> String {
+/// What a guest has a part in, as one line of a log.
+pub(crate) fn one_line(message: &str) -> String {
     clip(message, MESSAGE_BYTES_MAX)
         .chars()
         .map(|c| if c.is_control() { ' ' } else { c })

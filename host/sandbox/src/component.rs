@@ -8,7 +8,7 @@ use wasmtime::component::InstancePre;
 
 use crate::Description;
 use crate::cache::{Cache, Entry, Key, hex};
-use crate::call::{CallState, Callee, Occasion, Problem, call};
+use crate::call::{CallState, Callee, Occasion, Problem, call, one_line};
 use crate::configure::{self, ConfigureError, PluginConfig};
 use crate::contract::{self, Contract, Exported};
 use crate::describe::{self, Callable, DescriptionProblem};
@@ -91,7 +91,7 @@ pub enum LoadError {
         advice: String,
     },
     /// What it says of itself cannot be true.
-    #[error("{origin} {problem}")]
+    #[error("{origin} {}", one_line(&problem.to_string()))]
     Description {
         /// The component.
         origin: String,

@@ -6,7 +6,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::cache::{Key, hex};
-use crate::call::{Callee, Occasion, Problem, call};
+use crate::call::{Callee, Occasion, Problem, call, one_line};
 use crate::component::{Loaded, Program, cached, compile};
 use crate::fault::Fault;
 use crate::limits::Limits;
@@ -47,6 +47,9 @@ impl Default for PluginConfig {
         }
     }
 }
+
+/// Faults of one plugin's settings that are told.
+const FAULTS_MAX: usize = 100;
 
 /// Why a component with these settings is no plugin.
 #[derive(Debug, thiserror::Error)]
@@ -103,6 +106,14 @@ fn listed(faults: &[SettingsFault]) -> String {
         pointer => format!("{pointer}: {}", fault.problem),
     };
     faults.iter().map(fault).collect::<Vec<_>>().join("; ")
+}
+
+/// A fault in words that fit a line each, whatever the guest wrote.
+fn as_lines(fault: &SettingsFault) -> SettingsFault {
+    SettingsFault {
+        pointer: one_line(&fault.pointer),
+        problem: one_line(&fault.problem),
+    }
 }
 
 /// What a plugin is made of, before it is known how its calls start.
@@ -296,7 +307,7 @@ fn try_configure<R>(
         }),
         Ok(Err(faults)) => Err(ConfigureError::Settings {
             plugin: name.clone(),
-            faults,
+            faults: faults.iter().take(FAULTS_MAX).map(as_lines).collect(),
         }),
         Err(fault) => Err(ConfigureError::Fault(Box::new(fault))),
     }

@@ -9,6 +9,10 @@ use crate::{Description, Keep, Keeper, Kind};
 const PLUGINS_MAX: usize = 64;
 /// Longest name of a plugin, in bytes.
 const NAME_BYTES_MAX: usize = 64;
+/// Longest version, in bytes.
+const VERSION_BYTES_MAX: usize = 64;
+/// Longest summary, in bytes.
+const SUMMARY_BYTES_MAX: usize = 1_000;
 /// Values that one plugin may declare to keep.
 const KEEPS_MAX: usize = 32;
 
@@ -90,6 +94,11 @@ pub enum DescriptionProblem {
         /// What it says.
         version: String,
     },
+    /// A summary that is no sentence.
+    #[error(
+        "gives plugin `{0}` a summary that is no sentence: it has control characters or more than {SUMMARY_BYTES_MAX} bytes"
+    )]
+    Summary(String),
     /// A plugin of no kind.
     #[error("describes plugin `{0}` without any kind")]
     NoKind(String),
@@ -177,11 +186,15 @@ fn check_one(
             crate::notes::clip(&plugin, NAME_BYTES_MAX).to_owned(),
         ));
     }
-    if !is_version(&description.version) {
+    if description.version.len() > VERSION_BYTES_MAX || !is_version(&description.version) {
         return Err(DescriptionProblem::Version {
             plugin,
-            version: description.version.clone(),
+            version: crate::notes::clip(&description.version, VERSION_BYTES_MAX).to_owned(),
         });
+    }
+    let summary = &description.summary;
+    if summary.len() > SUMMARY_BYTES_MAX || summary.contains(char::is_control) {
+        return Err(DescriptionProblem::Summary(plugin));
     }
     if description.kinds.is_empty() {
         return Err(DescriptionProblem::NoKind(plugin));
@@ -367,6 +380,24 @@ mod tests {
             }],
             &[],
             "as x",
+        );
+        for summary in ["two\nlines", "\u{1b}[2J", &"x".repeat(1_001)] {
+            check_refused(
+                &[Description {
+                    summary: summary.into(),
+                    ..plugin("a")
+                }],
+                &[Filter],
+                "a summary that is no sentence",
+            );
+        }
+        check_refused(
+            &[Description {
+                version: format!("1.0.0-{}", "x".repeat(60)),
+                ..plugin("a")
+            }],
+            &[Filter],
+            "which is no semantic version",
         );
         for schema in ["", "[]", "{", "true"] {
             check_refused(

@@ -6,6 +6,7 @@ use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
+use wasmparser::{Parser, Payload, Validator};
 use wasmtime::Store;
 use wasmtime::component::{ComponentNamedList, Instance, Lift, WasmList};
 use wasmtime_wizer::{ComponentContext, ComponentInstanceState, Wizer};
@@ -14,11 +15,34 @@ use crate::call::CallState;
 
 /// A component with accessors to all of its state, or why there is none.
 pub(crate) fn instrument(component: &[u8]) -> Result<(ComponentContext<'_>, Vec<u8>), String> {
+    check(component)?;
     guarded(|| {
         Wizer::new()
             .instrument_component(component)
             .map_err(|error| error.root_cause().to_string())
     })
+}
+
+/// Wizer reads a component as if it were valid, and panics at some that are not; so it is shown valid ones alone.
+fn check(component: &[u8]) -> Result<(), String> {
+    let invalid = |error: wasmparser::BinaryReaderError| error.message().to_owned();
+    for payload in Parser::new(0).parse_all(component) {
+        // The validator is content with a part that ends where the file does, between two of its sections.
+        if let Payload::ModuleSection {
+            unchecked_range, ..
+        }
+        | Payload::ComponentSection {
+            unchecked_range, ..
+        } = payload.map_err(invalid)?
+            && unchecked_range.end > component.len()
+        {
+            return Err("it ends within a section".to_owned());
+        }
+    }
+    Validator::new()
+        .validate_all(component)
+        .map(drop)
+        .map_err(invalid)
 }
 
 /// The component whose memory is at the start what `instance`, of the instrumented component, has now.

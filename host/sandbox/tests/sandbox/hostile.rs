@@ -705,6 +705,40 @@ fn links_past_the_limit_are_dropped_and_counted() {
     assert_eq!(plugin.statistics().outputs["links"], 6_000);
 }
 
+#[test]
+fn what_a_plugin_says_breaks_no_line_and_colours_no_terminal() {
+    let mut data = Data::default();
+    let [at, length] = data.text("none\n2026-11-21 all is well\u{1b}[2J");
+    let words = format!("(i32.const {at}) (i32.const {length})");
+    let guest = Guest {
+        data,
+        // One fault without pointer.
+        configure: format!(
+            "(i32.store8 (i32.const 64) (i32.const 1))
+            (i32.store (i32.const 68) (i32.const 80)) (i32.store (i32.const 72) (i32.const 1))
+            (i32.store (i32.const 88) (i32.const {at})) (i32.store (i32.const 92) (i32.const {length}))
+            (i32.mul (i32.const 64) (i32.eq (local.get 3) (i32.const 7)))"
+        ),
+        ..filter(&format!(
+            "(call $write (i32.const 1) {words})
+            (i32.store (i32.const 64) (i32.const 72)) (i32.store (i32.const 68) (i32.const 2))
+            (i32.store (i32.const 88) (i32.const {at})) (i32.store (i32.const 92) (i32.const {length}))
+            (return (i32.const 64))"
+        ))
+    };
+    let component = load(guest);
+    let plugin = component.configure(config(json!({}), limits())).unwrap();
+    let rulings = plugin
+        .judge_candidates(Stage::Scope, &candidates(2))
+        .unwrap();
+    assert_eq!(rulings[0].reason, "none 2026-11-21 all is well [2J");
+    let refused = component.configure(config(json!({"a": 1}), limits()));
+    assert_eq!(
+        refused.unwrap_err().to_string(),
+        "plugin `guest` refuses its settings: none 2026-11-21 all is well [2J"
+    );
+}
+
 /// A text of 8 digits at 256, counted up; the loop goes on for so many rounds.
 fn rounds(n: u32, body: &str) -> String {
     format!(

@@ -2,13 +2,15 @@
 //! wrong. Nothing panics.
 
 use std::collections::BTreeSet;
-use std::sync::mpsc;
+use std::panic;
+use std::sync::{Mutex, Once, mpsc};
+use std::thread::{self, ThreadId};
 use std::time::Duration;
 
 use opilio_sandbox::{COMPONENT_BYTES_MAX, LoadError, spawn_lane};
 use proptest::prelude::*;
 
-use crate::guest::Guest;
+use crate::guest::{Described, Guest};
 use crate::support::engine;
 
 /// Longest that a load may take, `describe` and its limit of 10 s included, on a machine that has much else to do.
@@ -19,11 +21,30 @@ fn scope() -> &'static [u8] {
     opilio_builtin::find("surt-scope").unwrap().component
 }
 
+/// Threads of loads that panicked, even where somebody caught it: an operator would read it all the same.
+static PANICKED: Mutex<Vec<ThreadId>> = Mutex::new(Vec::new());
+const LANE: &str = "load";
+
+fn watch() {
+    static WATCHING: Once = Once::new();
+    WATCHING.call_once(|| {
+        let before = panic::take_hook();
+        panic::set_hook(Box::new(move |panicked| {
+            let thread = thread::current();
+            if thread.name() == Some(LANE) {
+                PANICKED.lock().unwrap().push(thread.id());
+            }
+            before(panicked);
+        }));
+    });
+}
+
 /// What a load says; none where it loads. Ends the test where it takes too long or panics.
 #[track_caller]
 fn load(bytes: Vec<u8>) -> Option<LoadError> {
+    watch();
     let (told, tell) = mpsc::channel();
-    let lane = spawn_lane("load", move || {
+    let lane = spawn_lane(LANE, move || {
         // The test has ended where nobody listens.
         let _ = told.send(engine().load(&bytes, "plugins/x.wasm").err());
     });
@@ -32,7 +53,10 @@ fn load(bytes: Vec<u8>) -> Option<LoadError> {
         Err(mpsc::RecvTimeoutError::Timeout) => panic!("it takes longer than {LOAD_MAX:?}"),
         Err(mpsc::RecvTimeoutError::Disconnected) => panic!("it panics"),
     };
-    assert!(lane.unwrap().join().is_ok());
+    let lane = lane.unwrap();
+    let thread = lane.thread().id();
+    assert!(lane.join().is_ok());
+    assert!(!PANICKED.lock().unwrap().contains(&thread), "it panicked");
     if let Some(refused) = &refused {
         let said = refused.to_string();
         assert!(
@@ -79,6 +103,39 @@ fn each_sort_of_wrong_file_is_refused_in_a_sentence_that_says_what_to_do() {
 }
 
 #[test]
+fn what_a_component_calls_itself_breaks_no_line() {
+    for (described, expected) in [
+        (
+            Described {
+                name: "a\nb\u{1b}[2J",
+                ..Described::default()
+            },
+            "names a plugin `a b [2J`",
+        ),
+        (
+            Described {
+                version: "1\r\n",
+                ..Described::default()
+            },
+            "the version `1  `",
+        ),
+        (
+            Described {
+                media_types: &["text/html\n"],
+                ..Described::default()
+            },
+            "`text/html ` is no media type pattern",
+        ),
+    ] {
+        let guest = Guest {
+            described: vec![described],
+            ..Guest::filter("(i32.const 0)")
+        };
+        check_refused(guest.build(), expected);
+    }
+}
+
+#[test]
 fn a_component_cut_off_anywhere_is_refused() {
     let whole = Guest::filter("(i32.const 0)").build();
     for end in 0..whole.len() {
@@ -100,6 +157,19 @@ fn a_component_cut_off_anywhere_is_refused() {
         let refused = load(whole[..end].to_vec());
         assert!(refused.is_some(), "cut at {end}");
     }
+}
+
+#[test]
+fn a_module_that_claims_to_be_longer_than_its_component_is_refused_without_a_panic() {
+    // The length of the first core module in it, which is the first section of that number, is made to reach past the end.
+    let mut bytes = Guest::filter("(i32.const 0)").build();
+    let module = bytes
+        .windows(8)
+        .position(|window| window == b"\0asm\x01\0\0\0")
+        .unwrap();
+    // Its length stands before it, in bytes of 7 bits, the last of which has the eighth unset.
+    bytes[module - 1] = 0x7f;
+    check_refused(bytes, "is truncated, damaged or no valid component");
 }
 
 proptest! {
