@@ -18,7 +18,7 @@ use crate::reader::ReadError;
 use crate::record::{Block, Record, RecordId};
 use crate::repair::{OPEN_SUFFIX, Repaired, free_name, repair, sync_directory_of};
 use crate::serialize::{HeaderError, Output, Packer, TRAILER, header, read_spool, warcinfo_header};
-use crate::warcinfo::WarcInfo;
+use crate::warcinfo::{PluginInForce, WarcInfo};
 
 /// Bytes collected before they are handed to the operating system within a capture.
 const WRITE_BYTES: usize = 256 * 1024;
@@ -656,6 +656,13 @@ impl Writers {
         ))
     }
 
+    /// Other plugins decide from now on: files that are begun name these. What is in the file at hand may be of either.
+    pub fn set_plugins(&self, plugins: &[PluginInForce]) {
+        for writer in &self.writers {
+            lock(writer).info.plugins = plugins.to_vec();
+        }
+    }
+
     /// Writes a capture to whichever writer is free, or waits for the one whose turn it is.
     pub fn write(&self, capture: &[Record], now: Timestamp) -> Result<Vec<Location>, Error> {
         // Begin with the first, so that files fill up one after another under light load.
@@ -715,6 +722,41 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
 
     use super::*;
+
+    #[test]
+    fn files_name_the_plugins_in_force_when_they_were_begun() {
+        let directory = tempfile::tempdir().unwrap();
+        let config = WriterConfig {
+            compression: Compression::None,
+            ..WriterConfig::new(directory.path())
+        };
+        let (writers, _) = Writers::open(&config, &WarcInfo::new("opilio"), 1).unwrap();
+        let capture = || {
+            let record = Record::request(
+                RecordId::random(),
+                Timestamp::UNIX_EPOCH,
+                "http://a.example/",
+                Block::from(Vec::new()),
+            );
+            writers.write(&[record], Timestamp::UNIX_EPOCH).unwrap();
+        };
+        let plugin = PluginInForce {
+            name: "html".to_owned(),
+            version: "2.0.0".to_owned(),
+            hash: "sha256:00".to_owned(),
+            settings: None,
+        };
+        capture();
+        writers.set_plugins(&[plugin]);
+        let before = writers.finish().unwrap();
+        capture();
+        let after = writers.finish().unwrap();
+        let names_it = |files: &[PathBuf]| {
+            let text = fs::read(&files[0]).unwrap();
+            String::from_utf8_lossy(&text).contains("plugin: html 2.0.0")
+        };
+        assert!(!names_it(&before) && names_it(&after));
+    }
 
     #[test]
     fn a_file_that_can_neither_be_written_nor_cut_back_is_left_to_repair() {

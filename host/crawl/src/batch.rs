@@ -62,9 +62,7 @@ pub(crate) fn ask(
             .filter_map(|&place| candidates.get(place).cloned())
             .collect(),
     };
-    let judge = |batch: &Candidates| {
-        staged.ask(|plugin| plugin.judge_candidates(stage.clone(), batch))
-    };
+    let judge = |batch: &Candidates| staged.judge_candidates(stage, batch);
     let unanswered = match judge(&batch) {
         Ok(rulings) => {
             for (&place, ruling) in places.iter().zip(rulings) {

@@ -1,6 +1,6 @@
 //! What becomes of a plugin that fails, once or again and again: the profile's fault policy, at work.
 //!
-//! Every call of a plugin goes through [`Staged::ask`]. A plugin that has failed too often among its last calls is left out
+//! Every call of a plugin goes through [`Staged::ask`], by way of `ask.rs`. A plugin that has failed too often among its last calls is left out
 //! for a while (its breaker is open), pauses the crawl, or ends it, as the profile says.
 
 use std::collections::VecDeque;

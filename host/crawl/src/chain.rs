@@ -293,7 +293,7 @@ impl<'a> Chain<'a> {
         }
         let addresses = match self.preconditions()? {
             Precondition::Met(addresses) => addresses,
-            Precondition::Settled(turn) => return Ok(turn),
+            Precondition::Settled(turn) => return Ok(*turn),
         };
         if let Some(turn) = self.pre_fetch(&addresses).await? {
             return Ok(turn);

@@ -42,9 +42,7 @@ pub(crate) fn compare(
         }
         let evaluator = hash_of(std::slice::from_ref(staged));
         let own = last.filter(|last| last.evaluator == evaluator);
-        let answer = staged.ask(|plugin| {
-            plugin.compare(document, visit, own.map(|last| last.bytes.as_slice()))
-        });
+        let answer = staged.compare(document, visit, own.map(|last| last.bytes.as_slice()));
         let comparison = match answer {
             Ok(comparison) => comparison,
             Err(unanswered) => {

@@ -225,7 +225,7 @@ impl Context {
             } = seen;
             let is_own = variant.is_none();
             PluginReport {
-                lost_events: is_own.then(|| self.observers.lost(&name)).unwrap_or(0),
+                lost_events: if is_own { self.observers.lost(&name) } else { 0 },
                 ..PluginReport::new(&name, variant, &plugin, statistics, breaker)
             }
         });

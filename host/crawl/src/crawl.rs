@@ -35,6 +35,7 @@ use crate::precedence::{self, QueueTurns};
 use crate::progress::{End, Progress, Summary};
 use crate::servers::Servers;
 use crate::components::JobPlugins;
+use crate::recorder::Recorder;
 use crate::replace::{self, Workshop};
 use crate::stacks::{self, Loaded, Loading, Stacks};
 use crate::tables::{self, TableKeeper};
@@ -446,7 +447,9 @@ impl Plan {
         if let Err(problem) = sources.begun(job.directory(), plugins.job.frozen()) {
             tracing::warn!("the store does not know of the job: {}", stacks::chain(&problem));
         }
-        let stacks = plugins.stacks;
+        let recorder = Recorder::new(profile.record.clone(), job.directory());
+        let pool = plugins.stacks.pool().recorded(recorder);
+        let stacks = Stacks::with(profile.settings(), pool);
         let (writers, repaired) = open_archive(&profile, &stacks, &job)?;
         let logs_directory = job.directory().join(&profile.logs.directory);
         let logs =
@@ -724,7 +727,9 @@ impl Crawl {
         ));
         let tables = self.context.tables.clone();
         let looking = tokio::spawn(tables::keep(tables, self.log.clone(), ended.clone()));
-        let replacing = tokio::spawn(replace::watch(self.context.clone(), ended));
+        let replacing = tokio::spawn(replace::watch(self.context.clone(), ended.clone()));
+        let job = self.job.directory().to_owned();
+        let reporting = tokio::spawn(write_reports(self.context.clone(), job, ended));
         let end = match self.dispatch().await {
             Ok(end) => end,
             Err(halt) => End::Halted(stacks::chain(&halt)),
@@ -739,7 +744,7 @@ impl Crawl {
             watching.finish(&self.context.observers).await;
         }
         drop(running);
-        for task in syncing.into_iter().chain([keeping, looking, replacing]) {
+        for task in syncing.into_iter().chain([keeping, looking, replacing, reporting]) {
             if let Err(panic) = task.await {
                 tracing::error!("{panic}");
             }
@@ -1005,6 +1010,22 @@ async fn keep_time(
         }
         // Which changes only by going away.
         let _ = tokio::time::timeout(TIME_INTERVAL, ended.changed()).await;
+    }
+}
+
+/// Writes now and then what was seen of plugins, for whoever looks into the job while it runs.
+async fn write_reports(context: Arc<Context>, job: PathBuf, mut ended: watch::Receiver<()>) {
+    while tokio::time::timeout(TIME_INTERVAL, ended.changed())
+        .await
+        .is_err()
+    {
+        let (context, job) = (context.clone(), job.clone());
+        let written = tokio::task::spawn_blocking(move || {
+            plugin_report::write(&job, &context.plugin_reports())
+        });
+        if let Ok(Err(problem)) = written.await {
+            tracing::error!("reports on plugins cannot be written: {problem}");
+        }
     }
 }
 

@@ -50,7 +50,7 @@ pub(crate) fn stripped(
             continue;
         }
         asked = true;
-        match staged.ask(|plugin| plugin.strip(document)) {
+        match staged.strip(document) {
             Ok(Ok(more)) => spans.extend(more),
             Ok(Err(problem)) => {
                 return Stripped::Unknown {

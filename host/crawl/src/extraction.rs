@@ -145,7 +145,7 @@ impl Gathered {
     fn ask(&mut self, staged: &Staged, turns: &mut [&mut Turn]) -> Vec<Document> {
         let batch = turns.iter().map(|turn| turn.document.clone()).collect();
         let mut fragments = Vec::new();
-        let unanswered = match staged.ask(|plugin| plugin.extract(batch)) {
+        let unanswered = match staged.extract(batch) {
             Ok(extractions) => {
                 for (turn, extraction) in turns.iter_mut().zip(extractions) {
                     fragments.extend(self.take(&staged.name, turn, extraction));
@@ -164,7 +164,7 @@ impl Gathered {
             if left_alone == 0 {
                 break;
             }
-            match staged.ask(|plugin| plugin.extract(vec![turn.document.clone()])) {
+            match staged.extract(vec![turn.document.clone()]) {
                 Ok(extractions) => {
                     for extraction in extractions {
                         fragments.extend(self.take(&staged.name, turn, extraction));

@@ -370,20 +370,19 @@ pub(crate) fn judge_document(
         {
             continue;
         }
-        let (verdict, reason) =
-            match staged.ask(|plugin| plugin.judge_document(stage.clone(), document, visit)) {
-                Ok(ruling) => (ruling.verdict, ruling.reason),
-                Err(unanswered) => {
-                    let verdict = match unanswered.stands_for() {
-                        Some(true) => Verdict::Accept,
-                        Some(false) => Verdict::Reject,
-                        None => Verdict::Pass,
-                    };
-                    let reason = unanswered.reason();
-                    judged.failures.extend(unanswered.failure());
-                    (verdict, reason)
-                }
-            };
+        let (verdict, reason) = match staged.judge_document(stage, document, visit) {
+            Ok(ruling) => (ruling.verdict, ruling.reason),
+            Err(unanswered) => {
+                let verdict = match unanswered.stands_for() {
+                    Some(true) => Verdict::Accept,
+                    Some(false) => Verdict::Reject,
+                    None => Verdict::Pass,
+                };
+                let reason = unanswered.reason();
+                judged.failures.extend(unanswered.failure());
+                (verdict, reason)
+            }
+        };
         if verdict != Verdict::Pass {
             judged.verdict = verdict;
             judged.reason = format!("{}:{reason}", staged.name);
@@ -411,7 +410,7 @@ pub(crate) fn evaluate(
         {
             continue;
         }
-        match staged.ask(|plugin| plugin.evaluate(visit)) {
+        match staged.evaluate(visit) {
             Ok(Some(wait)) => {
                 evaluated.wait = Some(wait.next_visit);
                 break;

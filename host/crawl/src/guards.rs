@@ -54,16 +54,14 @@ impl Said {
         let handles = guard.plugin.handles(document.media_type(), document.uri());
         let verdict = match handles {
             false => None,
-            true => {
-                match guard.ask(|plugin| plugin.judge_document(Stage::Plugin, document, visit)) {
-                    Ok(ruling) => allows(&ruling.verdict),
-                    Err(unanswered) => {
-                        let stands_for = unanswered.stands_for();
-                        self.failures.extend(unanswered.failure());
-                        stands_for
-                    }
+            true => match guard.judge_document(&Stage::Plugin, document, visit) {
+                Ok(ruling) => allows(&ruling.verdict),
+                Err(unanswered) => {
+                    let stands_for = unanswered.stands_for();
+                    self.failures.extend(unanswered.failure());
+                    stands_for
                 }
-            }
+            },
         };
         self.verdicts.insert(guard.name.clone(), verdict);
         verdict

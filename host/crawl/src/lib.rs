@@ -8,6 +8,7 @@
 //! Plugins decide; this crate asks them, in the order the profile says, and keeps the promises that no plugin can break:
 //! politeness, robots.txt, what is recorded, and that every URI comes back to the frontier.
 
+mod ask;
 mod batch;
 mod breaker;
 mod chain;
@@ -29,6 +30,7 @@ mod plugin_report;
 mod policy;
 mod precedence;
 mod progress;
+mod recorder;
 mod records;
 mod replace;
 pub mod sample;

@@ -52,9 +52,9 @@ const FILES_MAX: usize = 64;
 pub(crate) struct Observers(Mutex<BTreeMap<Arc<str>, Observer>>);
 
 /// One of them.
-#[derive(Clone)]
 struct Observer {
-    events: mpsc::Sender<Message>,
+    /// None once the crawl ends.
+    events: Option<mpsc::Sender<Message>>,
     /// Events it has lost by failing.
     lost: Arc<AtomicU64>,
 }
@@ -97,16 +97,15 @@ struct Told {
 impl Observers {
     /// Whether there is anybody to be told.
     pub(crate) fn is_empty(&self) -> bool {
-        self.all().is_empty()
+        self.all().values().all(|observer| observer.events.is_none())
     }
 
     /// Tells all of them. Waits where one is too far behind.
     pub(crate) async fn tell(&self, event: Finished) {
         let event = Arc::new(event);
-        let observers: Vec<_> = self.all().values().cloned().collect();
-        for observer in observers {
+        for events in self.senders() {
             // One that has ended has been told all that it will be.
-            let _ = observer.events.send(Message::Finished(event.clone())).await;
+            let _ = events.send(Message::Finished(event.clone())).await;
         }
     }
 
@@ -118,13 +117,19 @@ impl Observers {
 
     /// Reports on everything that has been finished so far; none where there is no such observer. Blocks.
     pub(crate) fn report(&self, name: &str) -> Option<Result<Vec<Report>, String>> {
-        let observer = self.all().get(name).cloned()?;
+        let events = self.all().get(name)?.events.clone()?;
         let (answer, answered) = oneshot::channel();
         let ended = "the crawl is ending".to_owned();
-        if observer.events.blocking_send(Message::Report(answer)).is_err() {
+        if events.blocking_send(Message::Report(answer)).is_err() {
             return Some(Err(ended));
         }
         Some(answered.blocking_recv().unwrap_or(Err(ended)))
+    }
+
+    fn senders(&self) -> Vec<mpsc::Sender<Message>> {
+        let observers = self.all();
+        let senders = observers.values().filter_map(|one| one.events.clone());
+        senders.collect()
     }
 
     fn all(&self) -> std::sync::MutexGuard<'_, BTreeMap<Arc<str>, Observer>> {
@@ -155,10 +160,14 @@ pub(crate) fn start(context: &Arc<Context>, job: &Path, stop: &Stop) -> io::Resu
             lost: lost.clone(),
             stop: stop.clone(),
         };
+        let observer = Observer {
+            events: Some(events),
+            lost,
+        };
         context
             .observers
             .all()
-            .insert(staged.name.clone(), Observer { events, lost });
+            .insert(staged.name.clone(), observer);
         tasks.spawn(watcher.watch(messages));
     }
     Ok(Watching(tasks))
@@ -167,7 +176,9 @@ pub(crate) fn start(context: &Arc<Context>, job: &Path, stop: &Stop) -> io::Resu
 impl Watching {
     /// Tells the observers what they have not been told yet, has them report, and ends them.
     pub(crate) async fn finish(mut self, observers: &Observers) {
-        observers.all().clear();
+        for observer in observers.all().values_mut() {
+            observer.events = None;
+        }
         while let Some(ended) = self.0.join_next().await {
             if let Err(panic) = ended {
                 tracing::error!("an observer's task: {panic}");
@@ -262,7 +273,7 @@ impl Watcher {
             .context
             .lanes
             .run(Lane::Observer, move || {
-                let reports = staged.ask(|plugin| plugin.report(&memory, Timestamp::now()));
+                let reports = staged.report(&memory, Timestamp::now());
                 reports.map(|reports| (files.write_reports(&reports), reports))
             })
             .await
@@ -311,7 +322,7 @@ fn tell(staged: &Staged, files: &Files, memory: Vec<u8>, events: &[Finished]) ->
 impl Told {
     /// One call. Where it gives nothing: whether the observer was left out.
     fn ask(&mut self, staged: &Staged, files: &Files, events: &[Finished]) -> Result<(), bool> {
-        match staged.ask(|plugin| plugin.observe(&self.memory, events)) {
+        match staged.observe(&self.memory, events) {
             Ok(observation) => {
                 let written = files.write(&observation);
                 self.problem = written.err().or(self.problem.take());

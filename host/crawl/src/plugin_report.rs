@@ -180,8 +180,8 @@ fn aligned(rows: &[[String; 8]]) -> String {
     let mut text = String::new();
     for row in rows {
         let mut line = format!("{:<1$}", row[0], width(0));
-        for column in 1..6 {
-            line.push_str(&format!("  {:>1$}", row[column], width(column)));
+        for (column, cell) in row.iter().enumerate().take(6).skip(1) {
+            line.push_str(&format!("  {cell:>0$}", width(column)));
         }
         line.push_str(&format!("  {:<1$}  {2}", row[6], width(6), row[7]));
         text.push_str(line.trim_end());

@@ -50,7 +50,7 @@ pub(crate) fn rank(stack: &[Staged], candidates: &Candidates, page: Option<&Docu
                 .filter_map(|&place| candidates.get(place).cloned())
                 .collect(),
         };
-        match staged.ask(|plugin| plugin.rank_candidates(&batch, page)) {
+        match staged.rank_candidates(&batch, page) {
             Ok(ranks) => {
                 for (place, rank) in places.into_iter().zip(ranks) {
                     ranked.ranks[place] = rank;
@@ -83,7 +83,7 @@ pub(crate) fn rank_queue(
     };
     let mut failures = Vec::new();
     for staged in stack {
-        match staged.ask(|plugin| plugin.rank_queue(&queue)) {
+        match staged.rank_queue(&queue) {
             Ok(Some(rank)) => return (Some(rank), failures),
             Ok(None) => {}
             Err(unanswered) => failures.extend(unanswered.failure()),

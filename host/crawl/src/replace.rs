@@ -151,6 +151,7 @@ impl Context {
             self.workshop
                 .replaced(&self.profile, current.pool(), wish, &candidate, by)?;
         self.set_plugins(pool);
+        self.writers.set_plugins(&self.stacks().in_force());
         Ok(words)
     }
 }

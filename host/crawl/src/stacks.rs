@@ -20,6 +20,7 @@ mod pool;
 mod variants;
 
 use crate::breaker::{Breaker, FaultPolicy};
+use crate::recorder::Recorder;
 
 pub(crate) use load::{Loaded, Loading, load};
 pub(crate) use pool::{PluginSeen, Pool, Replacement};
@@ -43,6 +44,8 @@ pub(crate) struct Staged {
     pub policy: FaultPolicy,
     /// Shared by all places and variants of the instance.
     pub breaker: Arc<Breaker>,
+    /// Who keeps its calls; none where nobody does.
+    pub recorder: Option<Arc<Recorder>>,
 }
 
 impl Staged {

@@ -72,10 +72,11 @@ pub struct Breaker {
 }
 
 impl OnFault {
-    /// What holds at a stage where nothing is written: the scope fails closed, elsewhere a plugin that fails has no say.
+    /// What holds at a stage where nothing is written: what a filter may not have wanted crawled or asked for is not;
+    /// elsewhere a plugin that fails has no say.
     pub fn default_at(stage: Stage) -> Self {
         match stage {
-            Stage::Scope => Self::Reject,
+            Stage::Scope | Stage::PreFetch => Self::Reject,
             _ => Self::Skip,
         }
     }

@@ -48,8 +48,8 @@ pub struct PluginFile {
     #[serde(default)]
     pub filters: Vec<String>,
 
-    /// What becomes of what the plugin was asked about when it fails. No default: a filter of the scope rejects it, any
-    /// other plugin has no say.
+    /// What becomes of what the plugin was asked about when it fails. No default: filters of the
+    /// scope and before a fetch reject it, any other plugin has no say.
     #[serde(default)]
     pub on_fault: Option<OnFault>,
 

@@ -87,7 +87,7 @@ impl Chain<'_> {
         let context = self.context;
         let uri = &self.issue.uri;
         let Some(host) = uri.host() else {
-            return Ok(Precondition::Settled(Turn::failed(
+            return Ok(Precondition::settled(Turn::failed(
                 status::UNFETCHABLE,
                 String::new(),
             )));
@@ -96,10 +96,10 @@ impl Chain<'_> {
             .servers
             .addresses(&context.frontier, host, self.started)
         else {
-            return Ok(Precondition::Settled(self.deferred(Uri::dns(host))));
+            return Ok(Precondition::settled(self.deferred(Uri::dns(host))));
         };
         if known.addresses.is_empty() {
-            return Ok(Precondition::Settled(Turn::failed(
+            return Ok(Precondition::settled(Turn::failed(
                 status::NO_ADDRESS,
                 String::new(),
             )));
@@ -109,7 +109,7 @@ impl Chain<'_> {
             return Ok(Precondition::Met(known.addresses));
         }
         let Some(robots) = context.servers.robots(&context.frontier, uri, self.started) else {
-            return Ok(Precondition::Settled(match uri.robots_txt() {
+            return Ok(Precondition::settled(match uri.robots_txt() {
                 Some(robots) => self.deferred(robots),
                 None => Turn::failed(status::UNFETCHABLE, String::new()),
             }));
@@ -122,15 +122,15 @@ impl Chain<'_> {
                 RobotsVerdict::Allowed(_) => Precondition::Met(known.addresses),
                 // An address that may not be connected to, for robots.txt as for anything else of its host.
                 RobotsVerdict::Refused(Reason::Unreachable(status::BLOCKED)) => {
-                    Precondition::Settled(Turn::disregarded(
+                    Precondition::settled(Turn::disregarded(
                         status::BLOCKED,
                         "robots.txt leads to a refused address".to_owned(),
                     ))
                 }
                 RobotsVerdict::Refused(Reason::Unreachable(_)) => {
-                    Precondition::Settled(Turn::failed(status::ROBOTS_FAILED, String::new()))
+                    Precondition::settled(Turn::failed(status::ROBOTS_FAILED, String::new()))
                 }
-                RobotsVerdict::Refused(_) => Precondition::Settled(Turn::disregarded(
+                RobotsVerdict::Refused(_) => Precondition::settled(Turn::disregarded(
                     status::ROBOTS,
                     "robotExcluded".to_owned(),
                 )),
@@ -336,7 +336,13 @@ pub(super) enum Precondition {
     /// Fetch, from one of these addresses.
     Met(Vec<IpAddr>),
     /// There will be no fetch now.
-    Settled(Turn),
+    Settled(Box<Turn>),
+}
+
+impl Precondition {
+    fn settled(turn: Turn) -> Precondition {
+        Precondition::Settled(Box::new(turn))
+    }
 }
 
 /// Status and body of a response to a request for robots.txt.

@@ -113,7 +113,7 @@ impl Desk<'_> {
         let description = directory.join(DESCRIPTION);
         let text = serde_json::to_string_pretty(&checkpoint)
             .map_err(|problem| ControlError::failure(&problem))?;
-        job::write_text(&description, &format!("{text}\n"))
+        job::write_text(&description, format!("{text}\n"))
             .map_err(|problem| ControlError::file(&description, &problem))?;
         let result = format!("{} with {} URIs", directory.display(), checkpoint.uris);
         say(Answer::Checkpoint(checkpoint));

@@ -16,6 +16,7 @@ use serde_json::Value;
 use super::variants::{Use, Variants};
 use super::{Staged, chain, misplaced};
 use crate::breaker::{Breaker, BreakerState, FaultPolicy};
+use crate::recorder::Recorder;
 
 /// The setting that a plugin declares to be given the SURT prefixes that the seeds imply.
 const SEED_PREFIXES: &str = "seed-prefixes";
@@ -31,6 +32,7 @@ pub(crate) struct Pool {
     pub(super) instances: BTreeMap<String, Arc<InForce>>,
     /// Counts what changes which plugin a selection has.
     pub(super) generation: Arc<AtomicU64>,
+    pub(super) recorder: Option<Arc<Recorder>>,
 }
 
 /// An instance as it is in force.
@@ -259,12 +261,14 @@ impl Pool {
             let rule = &guard.terms.rule;
             Some(Staged {
                 policy: FaultPolicy::of_guard(stage, guard.terms.on_fault, rule),
+                recorder: self.recorder.clone(),
                 ..guard.place(chosen)
             })
         });
         Some(Staged {
             guards: guards.collect(),
             policy: FaultPolicy::at(stage, terms.on_fault, &terms.rule),
+            recorder: self.recorder.clone(),
             ..one.place(chosen)
         })
     }
@@ -391,6 +395,15 @@ impl Pool {
         Pool {
             instances: self.instances.clone(),
             generation: self.generation.clone(),
+            recorder: self.recorder.clone(),
+        }
+    }
+
+    /// The same plugins, their calls kept by this recorder.
+    pub(crate) fn recorded(&self, recorder: Recorder) -> Pool {
+        Pool {
+            recorder: Some(Arc::new(recorder)),
+            ..self.fresh()
         }
     }
 }
@@ -404,6 +417,7 @@ impl InForce {
             guards: Vec::new(),
             policy: FaultPolicy::at(Stage::PreExtract, self.terms.on_fault, &self.terms.rule),
             breaker: self.breaker.clone(),
+            recorder: None,
         }
     }
 }

@@ -251,3 +251,76 @@ impl Use {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use std::time::{Duration, Instant};
+
+    use opilio_sandbox::{Engine, EngineConfig, Limits, Tables};
+    use serde_json::json;
+
+    use super::*;
+
+    /// Variants of the filter `path-depth`.
+    fn variants(snapshots_max: usize) -> Arc<Variants> {
+        let builtin = opilio_builtin::find("path-depth").unwrap();
+        let engine = Engine::new(EngineConfig::default()).unwrap();
+        let component = engine.load(builtin.component, "builtin").unwrap();
+        let described = component.plugins().iter();
+        let mut described = described.filter(|plugin| plugin.name == "path-depth");
+        let schema = serde_json::from_str(&described.next().unwrap().settings_schema).unwrap();
+        let maker = Maker {
+            name: "path-depth".into(),
+            component,
+            plugin: "path-depth".to_owned(),
+            schema,
+            limits: Limits::default(),
+            tables: Tables::default(),
+            seed_prefixes: Arc::new([]),
+        };
+        Variants::new(Arc::new(maker), snapshots_max, Arc::default())
+    }
+
+    fn get(variants: &Arc<Variants>, max: u32) -> (Plugin, Use) {
+        variants.get(json!({ "max": max })).unwrap()
+    }
+
+    /// Waits for what happens in the background.
+    #[track_caller]
+    fn until(mut holds: impl FnMut() -> bool) {
+        let began = Instant::now();
+        while !holds() {
+            assert!(began.elapsed() < Duration::from_secs(60), "waited in vain");
+            std::thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn a_variant_starts_at_once_and_has_a_snapshot_when_it_is_used_again_and_again() {
+        let variants = variants(1);
+        let (first, one) = get(&variants, 1);
+        assert!(!first.snapshotted());
+        let generation = variants.generation.load(Ordering::Acquire);
+        (0..USES_WORTH_A_SNAPSHOT).for_each(|_| one.count());
+        until(|| get(&variants, 1).0.snapshotted());
+        assert!(variants.generation.load(Ordering::Acquire) > generation);
+
+        // There is room for one alone, and that one is in use.
+        let (_, two) = get(&variants, 2);
+        (0..2 * USES_WORTH_A_SNAPSHOT).for_each(|_| two.count());
+        assert!(!get(&variants, 2).0.snapshotted() && get(&variants, 1).0.snapshotted());
+        // Until it has not been for long.
+        (0..USES_WITHOUT + USES_WORTH_A_SNAPSHOT).for_each(|_| two.count());
+        until(|| get(&variants, 2).0.snapshotted());
+        assert!(!get(&variants, 1).0.snapshotted());
+        assert_eq!(variants.seen().len(), 2);
+    }
+
+    #[test]
+    fn what_a_plugin_does_not_take_is_refused_with_its_reason() {
+        let refused = variants(1).get(json!({ "max": "many" })).map(drop);
+        assert!(refused.unwrap_err().contains("path-depth"));
+    }
+}
