@@ -27,7 +27,7 @@ mod timing;
 pub use captures::{Capture, captures, sound};
 pub use crawl_log::{Line, lines};
 pub use guests::{
-    Misdeed, asks_for_the_clock, change_evaluator, counter, extractor, keeper, last_goes_first,
+    Misdeed, asks_for_the_network, change_evaluator, counter, extractor, keeper, last_goes_first,
     never_changes, observer, precedence, refuser, scope_filter, stripper, wait_evaluator,
 };
 pub use raw::{Exchanged, Raw, raw};

@@ -1,6 +1,6 @@
 //! What is wrong is said in one go, with the place, and nothing is made.
 
-use opilio_stories::{Misdeed, asked, asks_for_the_clock, scope_filter, until};
+use opilio_stories::{Misdeed, asked, asks_for_the_network, scope_filter, until};
 
 use crate::command::{Ended, Home, WWW, tree};
 
@@ -114,12 +114,12 @@ fn a_component_that_is_missing_or_none_or_nosy_is_refused_where_it_is_named() {
         &["p.toml", "--seed", SEED],
         &["p.toml:6:13: ", "is no WebAssembly component"],
     );
-    home.file("nosy.wasm", asks_for_the_clock());
+    home.file("nosy.wasm", asks_for_the_network());
     profile("nosy.wasm");
     check_refused(
         &home,
         &["p.toml", "--seed", SEED],
-        &["p.toml:6:13: ", "wasi:clocks/monotonic-clock@0.2.0"],
+        &["p.toml:6:13: ", "wasi:http/outgoing-handler@0.2.0"],
     );
     std::fs::create_dir(home.path().join("folder.wasm")).unwrap();
     profile("folder.wasm");

@@ -1,5 +1,7 @@
 //! Observers: told of everything once, remembering across restarts, reporting when asked.
 
+use std::path::Path;
+
 use opilio_crawl::control::{Answer, Command, Request, carry_out};
 use opilio_stories::{Misdeed, Story, counter, crawl, html, observer, until};
 use opilio_test_web::Web;
@@ -22,13 +24,13 @@ fn file(story: &Story, path: &str) -> String {
 }
 
 /// Asks the job as the command line does.
-fn asked(story: &Story, command: Command) -> Vec<Answer> {
+fn asked(job: &Path, command: Command) -> Vec<Answer> {
     let request = Request {
         by: Default::default(),
         command,
     };
     let mut answers = Vec::new();
-    carry_out(&story.job(), &request, &mut |answer| {
+    carry_out(job, &request, &mut |answer| {
         answers.push(answer);
         true
     })
@@ -60,7 +62,8 @@ async fn every_finished_uri_is_told_once() {
     assert_eq!(file(&story, "reports/counter/count.txt"), "06");
     assert_eq!(file(&story, "observers/counter/batches.txt"), "a batch\n");
     assert_eq!(file(&story, "observers/counter.memory"), "\u{6}");
-    assert_eq!(counted(&asked(&story, Command::Observe { observer: None })), "06");
+    let answers = asked(&story.job(), Command::Observe { observer: None });
+    assert_eq!(counted(&answers), "06");
 }
 
 #[tokio::test]
@@ -79,40 +82,29 @@ async fn an_observer_reports_while_the_crawl_runs_on_all_that_is_finished() {
     let web = four_pages().await;
     let story = counting(&web).profile("strategy = 'revisit'\n[plugins.adaptive]\ncomponent = 'builtin:adaptive'\nsettings = { initial-wait = '1h', min-wait = '1h', max-wait = '2h', default-wait = '1h' }");
     let crawl = story.begin().unwrap_or_else(|error| panic!("{error}"));
-    let (stop, view) = (crawl.stop(), crawl.view());
+    let stop = crawl.stop();
     let asking = async {
-        until("all are fetched", || {
-            asked_of(&web, A) == 4 && view.progress().uris == 6
-        })
-        .await;
-        let command = Command::Observe {
-            observer: Some("counter".to_owned()),
-        };
+        until("all are fetched", || asked_of(&web, A) == 4).await;
         let job = story.job();
-        let answers = tokio::task::spawn_blocking(move || {
-            let mut answers = Vec::new();
-            let request = Request {
-                by: Default::default(),
-                command,
+        // The last of them may be on its way to the observer still.
+        let asked = tokio::task::spawn_blocking(move || {
+            let command = || Command::Observe {
+                observer: Some("counter".to_owned()),
             };
-            carry_out(&job, &request, &mut |answer| {
-                answers.push(answer);
-                true
-            })
-            .unwrap();
-            answers
+            let counts = std::iter::repeat_with(|| counted(&asked(&job, command())));
+            counts.take(1000).find(|count| count == "06")
         });
-        let answers = answers.await.unwrap();
+        let counted = asked.await;
         stop.stop();
-        counted(&answers)
+        counted.unwrap()
     };
     let (summary, counted) = tokio::join!(crawl.run(), asking);
-    assert_eq!(counted, "06");
+    assert_eq!(counted.as_deref(), Some("06"));
     let seen = summary
         .plugins
         .iter()
         .find(|plugin| plugin.name == "counter");
-    assert_eq!(seen.unwrap().outputs["reports"], 2);
+    assert!(seen.unwrap().outputs["reports"] >= 2);
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use opilio_crawl::End;
 use opilio_stories::{
-    Misdeed, Story, asked, asks_for_the_clock, crawl, extractor, html, scope_filter, site,
+    Misdeed, Story, asked, asks_for_the_network, crawl, extractor, html, scope_filter, site,
     stripper, wait_evaluator,
 };
 use opilio_test_web::Web;
@@ -57,12 +57,12 @@ async fn an_extractor_that_never_returns_is_stopped() {
 #[tokio::test]
 async fn a_plugin_that_wants_more_than_it_may_have_is_refused_before_anything_is_made() {
     let story = crawl()
-        .plugin("nosy", &asks_for_the_clock())
+        .plugin("nosy", &asks_for_the_network())
         .profile("[stacks]\npre-fetch = ['nosy']")
         .seed("http://www.story.localhost/");
     let refused = story.begin().map(drop).unwrap_err().to_string();
     assert!(
-        refused.contains("wasi:clocks/monotonic-clock@0.2.0"),
+        refused.contains("wasi:http/outgoing-handler@0.2.0"),
         "{refused}"
     );
     assert!(refused.contains("story.toml:"), "{refused}");

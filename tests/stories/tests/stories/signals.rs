@@ -1,0 +1,76 @@
+//! News of a page that comes from elsewhere: sitemaps and feeds that say when it changed.
+
+use opilio_stories::{Story, asked, crawl, html, site};
+use opilio_test_web::{Reply, Web};
+
+use crate::revisits::visits;
+
+const WWW: &str = "www.story.localhost";
+
+/// A page that waits for an hour after each visit, and a list that is looked at again at once.
+fn patient(extractor: &str) -> Story {
+    crawl().profile(&format!(
+        r#"
+        strategy = "fixed"
+        revisit = {{ fixed-wait = "1h", default-wait = "1h", min-wait = "10ms", max-wait = "2h" }}
+        stacks.extract = ["http", "html", "{extractor}"]
+        [[override]]
+        match.regex = 'list$'
+        revisit.fixed-wait = "20ms"
+        "#
+    ))
+}
+
+/// The third time on, the list says that the page has changed just now, and not that another has.
+async fn check(extractor: &str, media_type: &'static str, list: fn(&str, &str) -> String) {
+    let at = |visit: u64| match visit {
+        0..=2 => "2020-01-01T00:00:00Z".to_owned(),
+        _ => jiff::Timestamp::now()
+            .strftime("%Y-%m-%dT%H:%M:%SZ")
+            .to_string(),
+    };
+    let web: Web = site(WWW)
+        .page("/", html("<a href='/list'>l</a> <a href='/a.html'>a</a> <a href='/b.html'>b</a>"))
+        .answer("/list", move |seen| {
+            let old = "2020-01-01T00:00:00Z";
+            let base = format!("http://{}", seen.headers["host"].to_str().unwrap());
+            let text = list(&format!("{base}/a.html"), &at(seen.visit as u64))
+                .replace("OTHER", &format!("{base}/b.html"))
+                .replace("OLD", old);
+            Reply::ok(media_type, text)
+        })
+        .page("/a.html", html("a"))
+        .page("/b.html", html("b"))
+        .serve()
+        .await;
+    patient(extractor)
+        .seed(web.url(WWW, "/"))
+        .run_until("the page is visited again", || visits(&web, "/a.html") >= 2)
+        .await;
+    assert_eq!(visits(&web, "/b.html"), 1, "{:?}", asked(&web));
+    assert_eq!(visits(&web, "/"), 1);
+}
+
+#[tokio::test]
+async fn a_sitemap_makes_due_what_it_says_has_changed_and_nothing_else() {
+    check("sitemap", "application/xml", |page, at| {
+        format!(
+            r#"<?xml version="1.0"?><urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">
+            <url><loc>{page}</loc><lastmod>{at}</lastmod></url>
+            <url><loc>OTHER</loc><lastmod>OLD</lastmod></url></urlset>"#
+        )
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_feed_makes_due_what_it_says_has_changed_and_nothing_else() {
+    check("feed", "application/atom+xml", |page, at| {
+        format!(
+            r#"<?xml version="1.0"?><feed xmlns="http://www.w3.org/2005/Atom"><title>t</title>
+            <entry><link href="{page}"/><updated>{at}</updated></entry>
+            <entry><link href="OTHER"/><updated>OLD</updated></entry></feed>"#
+        )
+    })
+    .await;
+}
