@@ -407,6 +407,8 @@ mod tests {
         }
         check("Thu, 01 Sept 1994 00:00:00 GMT", 778_377_600 * SECOND);
         check("1 Jan 1970 12:00 am", 0);
+        check("1 Jan 49 00:00 GMT", 2_493_072_000 * SECOND);
+        assert_eq!(parse("1 Jan 50 00:00 GMT"), None, "1950");
     }
 
     #[test]

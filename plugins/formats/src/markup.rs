@@ -399,6 +399,19 @@ mod tests {
         );
     }
 
+    #[test]
+    fn endless_bases_are_none() {
+        let long = format!("<a xml:base='{}'>", "b".repeat(BASE_BYTES_MAX + 1));
+        let mut markup = Markup::new(&long);
+        let mut bases = Bases::default();
+        while let Some(token) = markup.next() {
+            if let Token::Start(tag) = token {
+                bases.enter(&tag, markup.depth());
+            }
+        }
+        assert_eq!(bases.current(), None);
+    }
+
     proptest! {
         #[test]
         fn any_text_is_read(document in "([<>/?!&;= '\"a-c\\[\\]-]|<!\\[CDATA\\[|&#x|<!--|é){0,60}") {

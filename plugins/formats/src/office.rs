@@ -266,6 +266,7 @@ mod tests {
                      <Relationship Type='http://x/image' Target='http://e.org/d.png' TargetMode='External'/>\
                      <Relationship Type='http://x/image' Target='media/e.png'/>\
                      <Relationship Type='http://x/hyperlink' Target='file:///C:/f' TargetMode='External'/>\
+                     <Relationship Type='http://x/hyperlink' Target='C:/g' TargetMode='External'/>\
                      <Relationship Type='http://x/hyperlink' Target='mailto:a@e.org' TargetMode='External'/></Relationships>",
                 ),
                 (
@@ -317,6 +318,16 @@ mod tests {
             Extraction::default()
         );
         assert_eq!(extract(b"PK\x03"), Extraction::default());
+    }
+
+    #[test]
+    fn a_long_part_is_read_to_the_limit() {
+        let mut part = vec![b' '; 8 * 1024 * 1024];
+        part.extend(b"<text:a xlink:href='http://e.org/a'/>");
+        let last: &[u8] = b"<text:a xlink:href='http://e.org/b'/>";
+        let extraction = extract(&zip(&[("content.xml", &part), ("styles.xml", last)]));
+        assert_eq!(extraction.links.len(), 1);
+        assert!(extraction.problem.unwrap().contains("content.xml"));
     }
 
     #[test]

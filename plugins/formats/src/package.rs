@@ -37,10 +37,11 @@ pub(crate) fn read(
         return Some("the archive has no directory; it may have been cut".to_owned());
     };
     let mut left = PARTS_BYTES_MAX;
+    let mut problem = None;
     for _ in 0..ENTRIES_MAX {
         let header = document.read(at, 46);
         if !header.starts_with(DIRECTORY_HEADER) || header.len() < 46 {
-            return None;
+            return problem;
         }
         let name_length = u16_at(&header, 28);
         let name = document.read(at + 46, name_length);
@@ -57,6 +58,11 @@ pub(crate) fn read(
         };
         let text = entry.text(document, left.min(PART_BYTES_MAX));
         left -= (text.len() as u64).min(left);
+        if text.len() as u64 >= PART_BYTES_MAX {
+            problem = Some(format!(
+                "of {name} the first {PART_BYTES_MAX} bytes were read"
+            ));
+        }
         part(&name, &text);
         if left == 0 {
             return Some(format!(

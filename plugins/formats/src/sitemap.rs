@@ -72,7 +72,8 @@ impl Extractor for Sitemap {
         let is_text = media_type == "text/plain";
         let is_xml = media_type.ends_with("xml");
         // Anything may be packed or come without a type; a few bytes say whether it is worth reading.
-        if !is_text && !is_xml && !is_gzip(document) && !starts_like_xml(document) {
+        let start = document.read(0, 256);
+        if !is_xml && !is_gzip(document) && !starts_well(&start, is_text) {
             return Extraction::default();
         }
         let content = content(document);
@@ -90,10 +91,15 @@ impl Extractor for Sitemap {
     }
 }
 
-fn starts_like_xml(document: &Document) -> bool {
-    let start = document.read(0, 64);
-    let start = start.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(&start);
-    start.trim_ascii_start().starts_with(b"<")
+/// With a tag, or text with an address. UTF-16 is told by its mark.
+fn starts_well(start: &[u8], is_text: bool) -> bool {
+    let marked = start.starts_with(b"\xFE\xFF") || start.starts_with(b"\xFF\xFE");
+    let start = start.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(start);
+    let start = start.trim_ascii_start();
+    let is_address = start
+        .get(..4)
+        .is_some_and(|scheme| scheme.eq_ignore_ascii_case(b"http"));
+    start.starts_with(b"<") || is_text && (marked || is_address)
 }
 
 fn is_named_a_sitemap(uri: &str) -> bool {

@@ -24,6 +24,8 @@ const BASE_BYTES_MAX: usize = 2 * 1024;
 #[derive(Clone, Debug, Default)]
 struct Level {
     base: String,
+    /// It has a base of its own; others beside it are alternatives.
+    has_base: bool,
     /// Seconds; of the period.
     duration: Option<f64>,
     template: Template,
@@ -69,10 +71,7 @@ pub(super) fn read(text: &str, segments: bool, found: &mut Found) -> Option<Stri
             Token::End(name) => {
                 if name == "BaseURL" {
                     if let Some(level) = levels.last_mut() {
-                        let base = join(&level.base, markup.text().trim());
-                        if base.len() <= BASE_BYTES_MAX {
-                            level.base = base;
-                        }
+                        level.take_base(markup.text().trim());
                     }
                 } else if name == "Location" {
                     push(found, &levels, markup.text(), "Location");
@@ -105,6 +104,7 @@ fn push(found: &mut Found, levels: &[Level], uri: &str, context: &str) {
 impl Level {
     /// The level below, which a tag begins.
     fn entered(mut self, tag: &Tag<'_>) -> Self {
+        self.has_base = false;
         self.template.in_timeline = false;
         match tag.local_name() {
             "MPD" => self.duration = tag.attribute("mediaPresentationDuration").and_then(seconds),
@@ -119,6 +119,14 @@ impl Level {
             _ => {}
         }
         self
+    }
+
+    fn take_base(&mut self, uri: &str) {
+        let base = join(&self.base, uri);
+        if !self.has_base && base.len() <= BASE_BYTES_MAX {
+            self.base = base;
+            self.has_base = true;
+        }
     }
 
     fn start(&mut self, tag: &Tag<'_>, segments: bool, found: &mut Found) {
@@ -335,11 +343,13 @@ mod tests {
         check(
             "<MPD><BaseURL>http://e.org/</BaseURL><Period><Representation><SegmentList>\
              <Initialization sourceURL='i.mp4'/><SegmentURL media='1.m4s'/></SegmentList></Representation>\
-             <Representation><BaseURL>f.mp4</BaseURL></Representation></Period></MPD>",
+             <Representation><BaseURL>f.mp4</BaseURL><BaseURL>http://e.net/f.mp4</BaseURL></Representation>\
+             <Representation><BaseURL>g.mp4</BaseURL></Representation></Period></MPD>",
             &[
                 "http://e.org/i.mp4",
                 "http://e.org/1.m4s",
                 "http://e.org/f.mp4",
+                "http://e.org/g.mp4",
             ],
         );
     }
