@@ -372,7 +372,8 @@ fn has_web_ending(path: &str) -> bool {
     })
 }
 
-/// Does a name speak of a reference? Its words count, in `camelCase`, `snake_case` and `kebab-case` alike.
+/// Does a name speak of a reference? Its last word counts, in `camelCase`, `snake_case` and `kebab-case` alike. Paths and
+/// locations are not among them: most are those of files and of values in other data.
 pub(crate) fn speaks_of_a_reference(name: &str) -> Place {
     /// Longer names are data.
     const NAME_BYTES_MAX: usize = 64;
@@ -398,12 +399,9 @@ pub(crate) fn speaks_of_a_reference(name: &str) -> Place {
         "last",
         "link",
         "links",
-        "location",
         "logo",
-        "media",
         "next",
         "page",
-        "path",
         "permalink",
         "photo",
         "picture",
@@ -413,7 +411,6 @@ pub(crate) fn speaks_of_a_reference(name: &str) -> Place {
         "previous",
         "redirect",
         "self",
-        "source",
         "src",
         "srcset",
         "thumb",
@@ -423,24 +420,21 @@ pub(crate) fn speaks_of_a_reference(name: &str) -> Place {
         "urls",
         "video",
     ];
-    if name.len() > NAME_BYTES_MAX {
-        return Place::Any;
-    }
     let mut word = String::new();
     let mut was_lower = false;
-    for character in name.chars().chain(std::iter::once('_')) {
-        if !character.is_ascii_alphabetic() || (character.is_ascii_uppercase() && was_lower) {
-            if WORDS.binary_search(&word.as_str()).is_ok() {
-                return Place::Promising;
-            }
-            word.clear();
-        }
-        was_lower = character.is_ascii_lowercase();
+    let mut ended = false;
+    for character in name.chars().take(NAME_BYTES_MAX + 1) {
         if character.is_ascii_alphabetic() {
+            if ended || (character.is_ascii_uppercase() && was_lower) {
+                word.clear();
+            }
             word.push(character.to_ascii_lowercase());
         }
+        ended = !character.is_ascii_alphabetic();
+        was_lower = character.is_ascii_lowercase();
     }
-    Place::Any
+    let is_one = name.len() <= NAME_BYTES_MAX && WORDS.binary_search(&word.as_str()).is_ok();
+    if is_one { Place::Promising } else { Place::Any }
 }
 
 /// Addresses in running text, in order.
@@ -625,10 +619,23 @@ mod tests {
             "thumbnailURL",
             "@src",
             "Next",
+            "image1",
+            "url_2",
         ] {
             assert_eq!(speaks_of_a_reference(name), Place::Promising, "{name}");
         }
-        for name in ["", "title", "curl", "security", "nextflow", "imaginary"] {
+        for name in [
+            "",
+            "propertyPath",
+            "sourceArn",
+            "firstName",
+            "hrefLang",
+            "title",
+            "curl",
+            "security",
+            "nextflow",
+            "imaginary",
+        ] {
             assert_eq!(speaks_of_a_reference(name), Place::Any, "{name}");
         }
     }
