@@ -65,8 +65,8 @@ const CALL_BEGINS_NANOSECONDS: u64 = 24 * 3600 * 1_000_000_000;
 const SEED: u64 = 0x6f70_696c_696f;
 /// Random bytes that one import call gives.
 const RANDOM_BYTES_MAX: u64 = 1 << 20;
-/// Bytes that a stream says it takes at once; as WASI has it for its blocking writes.
-const WRITE_BYTES: u64 = 4_096;
+/// Bytes that a stream takes at once, as WASI has it for its blocking writes. More is a trap, as WASI has that too.
+const WRITE_BYTES_MAX: usize = 4_096;
 /// Streams, pollables and networks that an instance holds at once; more is a trap, as each costs the host memory.
 const HANDLES_MAX: u32 = 1_024;
 /// Longest line of printed text; what is longer becomes several.
@@ -445,12 +445,16 @@ fn define_streams(here: &mut LinkerInstance<'_, CallState>) -> wasmtime::Result<
     )?;
     here.func_wrap(
         "[method]output-stream.check-write",
-        |_: Here<'_>, (_,): (Stream,)| Ok((Ok::<_, StreamError>(WRITE_BYTES),)),
+        |_: Here<'_>, (_,): (Stream,)| Ok((Ok::<_, StreamError>(WRITE_BYTES_MAX as u64),)),
     )?;
     for name in ["write", "blocking-write-and-flush"] {
         here.func_wrap(
             &format!("[method]output-stream.{name}"),
             |mut store: Here<'_>, (stream, bytes): (Stream, Vec<u8>)| {
+                let n = bytes.len();
+                if n > WRITE_BYTES_MAX {
+                    bail!("printed {n} bytes at once, {WRITE_BYTES_MAX} are allowed");
+                }
                 store.data_mut().print(stream.rep(), &bytes);
                 Ok(DONE)
             },

@@ -414,11 +414,15 @@ fn leaving_is_a_trap() {
 }
 
 #[test]
-fn streams_by_the_thousand_and_randomness_by_the_megabyte_are_traps() {
+fn streams_by_the_thousand_and_too_much_at_once_are_traps() {
     check_trap("(loop $l (drop (call $stderr)) (br $l))", "1024 streams");
     check_trap(
         "(call $random-bytes (i64.const 1048577) (i32.const 80))",
         "asked for 1048577 random bytes, 1048576 are allowed at once",
+    );
+    check_trap(
+        "(call $write (call $stderr) (i32.const 0) (i32.const 4097) (i32.const 80))",
+        "printed 4097 bytes at once, 4096 are allowed",
     );
 }
 
