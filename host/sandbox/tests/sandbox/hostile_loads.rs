@@ -7,11 +7,12 @@ use std::sync::{Mutex, Once, mpsc};
 use std::thread::{self, ThreadId};
 use std::time::Duration;
 
-use opilio_sandbox::{COMPONENT_BYTES_MAX, LoadError, spawn_lane};
+use opilio_sandbox::{COMPONENT_BYTES_MAX, Component, Limits, LoadError, Stage, spawn_lane};
 use proptest::prelude::*;
+use serde_json::json;
 
 use crate::guest::{Described, Guest};
-use crate::support::engine;
+use crate::support::{candidates, config_of, document, engine};
 
 /// Longest that a load may take, `describe` and its limit of 10 s included, on a machine that has much else to do.
 const LOAD_MAX: Duration = Duration::from_secs(60);
@@ -39,6 +40,21 @@ fn watch() {
     });
 }
 
+/// Whatever loads may be configured and called: it answers or it does not.
+fn put_to_use(component: &Component) {
+    let limits = Limits {
+        time: Duration::from_secs(1),
+        ..Limits::default()
+    };
+    for description in component.plugins() {
+        let config = config_of(&description.name, json!({}), limits.clone());
+        if let Ok(plugin) = component.configure(config) {
+            let _ = plugin.judge_candidates(Stage::Scope, &candidates(3));
+            let _ = plugin.extract(vec![document("<a href=b>")]);
+        }
+    }
+}
+
 /// What a load says; none where it loads. Ends the test where it takes too long or panics.
 #[track_caller]
 fn load(bytes: Vec<u8>) -> Option<LoadError> {
@@ -46,7 +62,12 @@ fn load(bytes: Vec<u8>) -> Option<LoadError> {
     let (told, tell) = mpsc::channel();
     let lane = spawn_lane(LANE, move || {
         // The test has ended where nobody listens.
-        let _ = told.send(engine().load(&bytes, "plugins/x.wasm").err());
+        let _ = told.send(
+            engine()
+                .load(&bytes, "plugins/x.wasm")
+                .map(|component| put_to_use(&component))
+                .err(),
+        );
     });
     let refused = match tell.recv_timeout(LOAD_MAX) {
         Ok(refused) => refused,
@@ -170,6 +191,31 @@ fn a_module_that_claims_to_be_longer_than_its_component_is_refused_without_a_pan
     // Its length stands before it, in bytes of 7 bits, the last of which has the eighth unset.
     bytes[module - 1] = 0x7f;
     check_refused(bytes, "is truncated, damaged or no valid component");
+}
+
+/// A filter with this beside its functions.
+#[track_caller]
+fn check_loads(fields: String) {
+    let guest = Guest {
+        fields,
+        ..Guest::filter("(call $rulings (local.get 4) (i32.const 2))")
+    };
+    assert!(load(guest.build()).is_none());
+}
+
+#[test]
+fn code_made_to_be_hard_to_compile_is_compiled_in_time() {
+    // Blocks in blocks, one function of a million instructions, and functions by the ten thousand.
+    check_loads(format!(
+        "(func {} {})",
+        "(block ".repeat(10_000),
+        ")".repeat(10_000)
+    ));
+    check_loads(format!(
+        "(func (param i32) (result i32) (local.get 0) {})",
+        "(i32.mul (local.get 0)) (i32.const 3) (i32.add)".repeat(100_000)
+    ));
+    check_loads("(func (param i32) (result i32) (local.get 0))".repeat(10_000));
 }
 
 proptest! {
