@@ -16,8 +16,6 @@ pub(crate) struct Answers {
     pub list: Vec<Answer>,
     /// Calls that failed.
     pub failures: Vec<Failure>,
-    /// It was asked and gave no answer at all, not even about single candidates.
-    pub unanswered: bool,
 }
 
 /// What a filter said of one candidate.
@@ -50,7 +48,6 @@ pub(crate) fn ask(
     let mut answers = Answers {
         list: vec![Answer::NotAsked; candidates.len()],
         failures: Vec::new(),
-        unanswered: false,
     };
     if places.is_empty() {
         return answers;
@@ -75,7 +72,6 @@ pub(crate) fn ask(
     let mut missing = missing(&unanswered);
     let was_called = unanswered.was_called();
     answers.failures.extend(unanswered.failure());
-    answers.unanswered = true;
     let mut left_alone = match was_called && batch.len() > 1 {
         true => FAULTS_ALONE_MAX,
         false => 0,
@@ -87,7 +83,6 @@ pub(crate) fn ask(
         }
         match judge(&Candidates::new(vec![candidate.clone()])) {
             Ok(mut rulings) => {
-                answers.unanswered = false;
                 answers.list[place] = rulings.pop().map_or(Answer::NotAsked, Answer::Ruled);
             }
             Err(unanswered) => {

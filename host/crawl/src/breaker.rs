@@ -1,7 +1,7 @@
 //! What becomes of a plugin that fails, once or again and again: the profile's fault policy, at work.
 //!
-//! Every call of a plugin goes through [`Staged::ask`], by way of `ask.rs`. A plugin that has failed too often among its last calls is left out
-//! for a while (its breaker is open), pauses the crawl, or ends it, as the profile says.
+//! Every call of a plugin goes through [`Staged::ask`], by way of `ask.rs`. A plugin that has failed too often among its
+//! last calls is left out for a while (its breaker is open), pauses the crawl, or ends it, as the profile says.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
@@ -97,16 +97,18 @@ impl FaultPolicy {
             then: rule.action_at(stage),
         }
     }
-}
 
-impl FaultPolicy {
-    /// What holds for the guard of a plugin at a stage: where nothing is said, it is as if the plugin itself could not be
-    /// asked.
+    /// What holds for the guard of a plugin at a stage. Where nothing is said of its faults, they stand for nothing: it is
+    /// as if the plugin itself could not be asked.
     pub(crate) fn of_guard(stage: Stage, on_fault: Option<OnFault>, rule: &Rule) -> FaultPolicy {
-        let on_fault = on_fault.unwrap_or(OnFault::Skip);
         FaultPolicy {
-            pauses: on_fault == OnFault::Pause,
-            ..FaultPolicy::at(stage, Some(on_fault).filter(|on| *on != OnFault::Pause).or(Some(OnFault::Skip)), rule)
+            stands_for: match on_fault {
+                Some(OnFault::Accept) => Some(true),
+                Some(OnFault::Reject) => Some(false),
+                Some(OnFault::Skip | OnFault::Pause) | None => None,
+            },
+            pauses: on_fault == Some(OnFault::Pause),
+            then: rule.action_at(stage),
         }
     }
 }
@@ -138,9 +140,7 @@ impl Breaker {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.calls.push_back(is_fault);
         state.faults += u32::from(is_fault);
-        if state.calls.len() > self.rule.calls as usize
-            && state.calls.pop_front() == Some(true)
-        {
+        if state.calls.len() > self.rule.calls as usize && state.calls.pop_front() == Some(true) {
             state.faults -= 1;
         }
         if !is_fault || state.faults < max {

@@ -79,6 +79,8 @@ pub(crate) struct Chain<'a> {
     issue: &'a Issue,
     flight: &'a Flight,
     settings: Arc<Settings>,
+    /// The plugins in force when the visit began. It ends with these, whatever is replaced meanwhile.
+    in_force: Arc<Stacks>,
     stacks: Arc<Stacks>,
     started: Timestamp,
 }
@@ -96,11 +98,13 @@ impl<'a> Chain<'a> {
             now: Some(started),
             ..opilio_profile::Context::of(&issue.uri)
         });
+        let in_force = context.stacks();
         Chain {
             context,
             issue,
             flight,
-            stacks: context.stacks_of(&settings),
+            stacks: in_force.selected(&settings, context.profile.settings()),
+            in_force,
             settings,
             started,
         }
@@ -121,10 +125,7 @@ impl<'a> Chain<'a> {
     }
 
     async fn conclude(&self, worker: usize, turn: Turn) -> Result<(), Halt> {
-        let Turn {
-            outcome,
-            mut entry,
-        } = turn;
+        let Turn { outcome, mut entry } = turn;
         let retried = matches!(outcome, Outcome::Retry { .. });
         let deferred = matches!(outcome, Outcome::Deferred { .. });
         let succeeded = matches!(outcome, Outcome::Succeeded(_));
@@ -349,8 +350,14 @@ impl<'a> Chain<'a> {
                 media_type: Some(media_type),
                 uri: &self.issue.uri,
             });
-        let stacks = self.context.stacks_of(&settings);
+        let stacks = self.stacks_of(&settings);
         (settings, stacks)
+    }
+
+    /// The plugins for what these settings hold for.
+    fn stacks_of(&self, settings: &Settings) -> Arc<Stacks> {
+        self.in_force
+            .selected(settings, self.context.profile.settings())
     }
 
     fn is_prerequisite(&self) -> bool {

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use opilio_archive::{Location, Record, Writers};
 use opilio_fetch::Fetcher;
 use opilio_frontier::Frontier;
-use opilio_profile::{Profile, Settings};
+use opilio_profile::Profile;
 
 use opilio_uri::{SurtPrefixSet, Uri};
 
@@ -149,11 +149,6 @@ impl Context {
             .clone()
     }
 
-    /// The plugins in force now for what these settings hold for.
-    pub(crate) fn stacks_of(&self, settings: &Settings) -> Arc<Stacks> {
-        self.stacks().selected(settings, self.profile.settings())
-    }
-
     /// Writes the records of one capture. They have reached the operating system when this returns.
     pub(crate) async fn archive(&self, records: Vec<Record>) -> Result<Vec<Location>, Halt> {
         if records.is_empty() {
@@ -179,7 +174,10 @@ impl Context {
                 None => {}
                 Some(Consequence::LeftOut(rest)) => {
                     let rest = rest.as_secs_f64();
-                    self.alert(&fault.plugin, &format!("{why}; it is left out for {rest} s"));
+                    self.alert(
+                        &fault.plugin,
+                        &format!("{why}; it is left out for {rest} s"),
+                    );
                 }
                 Some(Consequence::Pause { each: true }) => {
                     let why = format!("it failed with {}", fault.message);
@@ -207,7 +205,10 @@ impl Context {
     fn pause_for(&self, plugin: &str, why: &str) {
         // Once for all that were on their way when it began.
         if self.live.pause(true) {
-            self.alert(plugin, &format!("{why}; the crawl pauses until it is resumed"));
+            self.alert(
+                plugin,
+                &format!("{why}; the crawl pauses until it is resumed"),
+            );
         }
     }
 
@@ -225,7 +226,11 @@ impl Context {
             } = seen;
             let is_own = variant.is_none();
             PluginReport {
-                lost_events: if is_own { self.observers.lost(&name) } else { 0 },
+                lost_events: if is_own {
+                    self.observers.lost(&name)
+                } else {
+                    0
+                },
                 ..PluginReport::new(&name, variant, &plugin, statistics, breaker)
             }
         });

@@ -31,7 +31,9 @@ mod sweep;
 mod transfers;
 
 pub use answer::{Answer, CheckedStore, FetchInFlight, Standing, Status, WhyAnswer};
-pub use command::{By, Command, DoneElsewhere, ExportFormat, QueueSort, QueueStateFilter, Request, Which};
+pub use command::{
+    By, Command, DoneElsewhere, ExportFormat, QueueSort, QueueStateFilter, Request, Which,
+};
 pub use desk::{ControlError, Fault};
 pub use reach::{carry_out, log_file};
 pub use snapshot::{Checkpoint, restore};

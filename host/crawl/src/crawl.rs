@@ -23,6 +23,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::chain::Chain;
+use crate::components::JobPlugins;
 use crate::context::{Context, Counters, Halt, SeedPrefixes};
 use crate::control::{Flight, JobLog, Live, Running, Server};
 use crate::job::{self, Job, JobError};
@@ -33,13 +34,12 @@ use crate::plugin_report;
 use crate::policy;
 use crate::precedence::{self, QueueTurns};
 use crate::progress::{End, Progress, Summary};
-use crate::servers::Servers;
-use crate::components::JobPlugins;
 use crate::recorder::Recorder;
 use crate::replace::{self, Workshop};
+use crate::servers::Servers;
 use crate::stacks::{self, Loaded, Loading, Stacks};
-use crate::tables::{self, TableKeeper};
 use crate::standing;
+use crate::tables::{self, TableKeeper};
 
 /// Workers that share one WARC file: beyond it a second file is written, as compressing one would hold up the others.
 const WORKERS_PER_WRITER: usize = 16;
@@ -208,7 +208,8 @@ pub fn plan(order: &Order) -> Result<Plan, CrawlError> {
         ..EngineConfig::default()
     })?;
     let list: Vec<String> = prefixes.iter().map(str::to_owned).collect();
-    let kept = JobPlugins::read(&directory).map_err(|problem| CrawlError::Kept(stacks::chain(&problem)))?;
+    let kept = JobPlugins::read(&directory)
+        .map_err(|problem| CrawlError::Kept(stacks::chain(&problem)))?;
     let sources = sources(&directory);
     let (tables, plugins) = load(&engine, &profile, &list, &sources, Some(&kept))?;
     notes.extend(plugins.notes.iter().cloned());
@@ -445,7 +446,10 @@ impl Plan {
         let kept = plugins.job.write(job.directory(), &plugins.components);
         kept.map_err(|problem| CrawlError::Kept(stacks::chain(&problem)))?;
         if let Err(problem) = sources.begun(job.directory(), plugins.job.frozen()) {
-            tracing::warn!("the store does not know of the job: {}", stacks::chain(&problem));
+            tracing::warn!(
+                "the store does not know of the job: {}",
+                stacks::chain(&problem)
+            );
         }
         let recorder = Recorder::new(profile.record.clone(), job.directory());
         let pool = plugins.stacks.pool().recorded(recorder);
@@ -744,7 +748,10 @@ impl Crawl {
             watching.finish(&self.context.observers).await;
         }
         drop(running);
-        for task in syncing.into_iter().chain([keeping, looking, replacing, reporting]) {
+        for task in syncing
+            .into_iter()
+            .chain([keeping, looking, replacing, reporting])
+        {
             if let Err(panic) = task.await {
                 tracing::error!("{panic}");
             }

@@ -400,10 +400,7 @@ fn write(path: &Path, text: &str) -> Result<(), JobError> {
 pub(crate) fn write_text(path: &Path, text: impl AsRef<[u8]>) -> io::Result<()> {
     let draft = path.with_extension("draft");
     File::create(&draft)
-        .and_then(|mut file| {
-            file.write_all(text.as_ref())
-                .and_then(|()| file.sync_all())
-        })
+        .and_then(|mut file| file.write_all(text.as_ref()).and_then(|()| file.sync_all()))
         .and_then(|()| fs::rename(&draft, path))
 }
 

@@ -48,5 +48,5 @@ pub use job::{JOB_VERSION, Job, JobError, is_job};
 pub use opilio_archive::Repaired;
 pub use opilio_profile::{Faults, Level};
 pub use plugin_report::{CallTimes, PluginReport, plugin_table};
-pub use tables::TableReport;
 pub use progress::{End, Progress, QueueTally, Summary};
+pub use tables::TableReport;

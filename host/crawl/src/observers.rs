@@ -97,7 +97,9 @@ struct Told {
 impl Observers {
     /// Whether there is anybody to be told.
     pub(crate) fn is_empty(&self) -> bool {
-        self.all().values().all(|observer| observer.events.is_none())
+        self.all()
+            .values()
+            .all(|observer| observer.events.is_none())
     }
 
     /// Tells all of them. Waits where one is too far behind.
@@ -235,7 +237,9 @@ impl Watcher {
         let told = self
             .context
             .lanes
-            .run(Lane::Observer, move || tell(&staged, &files, memory, &events))
+            .run(Lane::Observer, move || {
+                tell(&staged, &files, memory, &events)
+            })
             .await;
         let told = match told {
             Ok(told) => told,
@@ -311,7 +315,10 @@ fn tell(staged: &Staged, files: &Files, memory: Vec<u8>, events: &[Finished]) ->
     for event in events {
         if left_alone == 0 {
             told.lost += 1;
-        } else if told.ask(staged, files, std::slice::from_ref(event)).is_err() {
+        } else if told
+            .ask(staged, files, std::slice::from_ref(event))
+            .is_err()
+        {
             told.lost += 1;
             left_alone -= 1;
         }

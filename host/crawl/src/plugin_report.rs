@@ -146,8 +146,10 @@ pub fn plugin_table(plugins: &[PluginReport]) -> String {
         return String::new();
     }
     let mut rows = vec![
-        ["plugin", "calls", "median", "99 %", "longest", "memory", "answers", "faults"]
-            .map(str::to_owned),
+        [
+            "plugin", "calls", "median", "99 %", "longest", "memory", "answers", "faults",
+        ]
+        .map(str::to_owned),
     ];
     rows.extend(called.into_iter().map(|plugin| {
         let answers = plugin.outputs.iter();
@@ -202,7 +204,10 @@ fn spelled(seconds: f64) -> String {
 pub(crate) fn write(job: &Path, plugins: &[PluginReport]) -> io::Result<()> {
     let folder = job.join("reports");
     std::fs::create_dir_all(&folder)?;
-    write_text(&folder.join("plugins.txt"), plugin_table(plugins).as_bytes())?;
+    write_text(
+        &folder.join("plugins.txt"),
+        plugin_table(plugins).as_bytes(),
+    )?;
     let json = serde_json::to_string_pretty(plugins)?;
     write_text(&folder.join("plugins.json"), format!("{json}\n").as_bytes())
 }
@@ -214,7 +219,9 @@ pub(crate) fn read(job: &Path) -> Result<Option<Vec<PluginReport>>, (PathBuf, io
         Err(problem) if problem.kind() == io::ErrorKind::NotFound => return Ok(None),
         other => other.map_err(|problem| (file.clone(), problem))?,
     };
-    serde_json::from_slice(&text).map(Some).map_err(|problem| (file, problem.into()))
+    serde_json::from_slice(&text)
+        .map(Some)
+        .map_err(|problem| (file, problem.into()))
 }
 
 #[cfg(test)]

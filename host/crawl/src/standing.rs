@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use opilio_frontier::{Candidate as Seed, ContentState, Issue, KeptChange, KeptValue, KeptValues, UriRecord, Visit as Turn};
+use opilio_frontier::{
+    Candidate as Seed, ContentState, Issue, KeptChange, KeptValue, KeptValues, UriRecord,
+    Visit as Turn,
+};
 use opilio_sandbox::{
     Candidate, ContentState as PluginState, Kept, KeptChange as Change, KeptValue as Value,
     KeptValues as Values, Notes, PastVisit, Visit,
@@ -166,7 +169,13 @@ pub(crate) fn after(issue: &Issue, now: Timestamp, turn: &Turn, memory: &Memory)
         size: turn.size,
         versions: issue.record.versions + u64::from(new_version),
         outlinks: turn.outlinks.unwrap_or(issue.record.outlinks),
-        ..visit(issue, now, turn.status, Some(turn.media_type.clone()), memory)
+        ..visit(
+            issue,
+            now,
+            turn.status,
+            Some(turn.media_type.clone()),
+            memory,
+        )
     }
 }
 

@@ -13,10 +13,10 @@ use opilio_uri::Uri;
 
 use crate::breaker::Failure;
 use crate::context::Halt;
+use crate::found;
 use crate::guards::Guards;
 use crate::lanes::Lane;
 use crate::standing::{self, Memory};
-use crate::found;
 
 use super::{Chain, Entry, Turn, disregarded, status, transfer};
 
@@ -97,8 +97,7 @@ impl Chain<'_> {
                 let guards = Guards::default();
                 let stack = &stacks.mid_fetch;
                 let stage = Stage::MidFetch;
-                let mut judged =
-                    found::judge_document(stack, &stage, &document, &visit, &guards);
+                let mut judged = found::judge_document(stack, &stage, &document, &visit, &guards);
                 judged.failures.extend(guards.take_failures());
                 judged
             })

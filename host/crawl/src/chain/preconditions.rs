@@ -15,11 +15,11 @@ use opilio_sandbox::{Candidates, Stage};
 use opilio_uri::{Hop, Uri};
 
 use crate::context::Halt;
+use crate::found;
 use crate::lanes::Lane;
 use crate::records::{self, About, Keep};
 use crate::scope;
 use crate::standing::{self, Memory};
-use crate::found;
 
 use super::exchange::retry_after;
 use super::{Chain, Entry, NO_ADDRESS, Turn, status, transfer};

@@ -283,7 +283,7 @@ impl Chain<'_> {
                 now: Some(self.started),
                 ..opilio_profile::Context::of(target)
             });
-        self.context.stacks_of(&settings)
+        self.stacks_of(&settings)
     }
 
     /// What precedence plugins say of links for which the same ones hold.

@@ -9,9 +9,7 @@ use opilio_uri::{HopPath, Uri};
 use super::job_log::Held;
 use super::live::Cancelled;
 use super::replace::wish;
-use super::{
-    Answer, By, Command, ControlError, Desk, Fault, QueueSort, Request, Standing, Status,
-};
+use super::{Answer, By, Command, ControlError, Desk, Fault, QueueSort, Request, Standing, Status};
 use crate::policy;
 use crate::transfer::queue_as_json;
 

@@ -20,18 +20,17 @@ impl Desk<'_> {
     }
 
     /// The reports of one observer, or of all: as of now, or as they were when the job last ended.
-    pub(super) fn observe(
-        &self,
-        name: Option<&str>,
-        say: Say<'_>,
-    ) -> Result<String, ControlError> {
+    pub(super) fn observe(&self, name: Option<&str>, say: Say<'_>) -> Result<String, ControlError> {
         let known = self.profile.settings().stacks.observe.clone();
         if let Some(name) = name
             && !known.iter().any(|known| known == name)
         {
             let problem = match known.is_empty() {
                 true => "the job has no observers: stacks.observe of its profile names none".into(),
-                false => format!("there is no observer {name:?}; there are: {}", known.join(", ")),
+                false => format!(
+                    "there is no observer {name:?}; there are: {}",
+                    known.join(", ")
+                ),
             };
             return Err(ControlError::new(Fault::Request, problem));
         }
@@ -69,7 +68,10 @@ impl Desk<'_> {
     fn nothing(&self, what: &str) -> ControlError {
         ControlError::new(
             Fault::State,
-            format!("no process runs job {}, and none {what}", self.job.display()),
+            format!(
+                "no process runs job {}, and none {what}",
+                self.job.display()
+            ),
         )
     }
 }

@@ -29,7 +29,9 @@ pub(super) fn wish(
         refused(format!("--sha256 cannot be used: {problem}"))
     })?;
     if settings.is_some_and(|settings| !settings.is_object()) {
-        return Err(refused("settings are a JSON object: {\"name\": value}".to_owned()));
+        return Err(refused(
+            "settings are a JSON object: {\"name\": value}".to_owned(),
+        ));
     }
     Ok(Wish {
         instance: plugin.to_owned(),
@@ -92,7 +94,11 @@ impl Desk<'_> {
             tables.look(true, self.log);
         }
         let tables = tables.reports();
-        let words = match tables.iter().filter(|table| table.problem.is_some()).count() {
+        let words = match tables
+            .iter()
+            .filter(|table| table.problem.is_some())
+            .count()
+        {
             0 => "read again".to_owned(),
             some => format!("read again; {some} stay as they were"),
         };
