@@ -69,15 +69,25 @@ async fn check_besieged(misdeed: Misdeed, kind: &str) {
         let uri = web.url(WWW, target);
         // Each visit is archived in full: nothing says that it is the same.
         assert_eq!(told.records("response", &uri).len(), told.of(&uri).len());
-        assert!(errors.contains(&format!(" bad-extract {kind} {uri}: ")), "{errors}");
+        assert!(
+            errors.contains(&format!(" bad-extract {kind} {uri}: ")),
+            "{errors}"
+        );
     }
     for name in ["strip", "rank", "wait", "watch", "filter"] {
-        assert!(errors.contains(&format!(" bad-{name} {kind} ")), "{name}: {errors}");
+        assert!(
+            errors.contains(&format!(" bad-{name} {kind} ")),
+            "{name}: {errors}"
+        );
         let plugins = &told.summary.plugins;
         let plugin = plugins
             .iter()
             .find(|plugin| plugin.name == format!("bad-{name}"));
-        assert_eq!(plugin.unwrap().faults_all(), plugin.unwrap().calls, "{name}");
+        assert_eq!(
+            plugin.unwrap().faults_all(),
+            plugin.unwrap().calls,
+            "{name}"
+        );
     }
 }
 
@@ -113,7 +123,8 @@ async fn a_plugin_that_fails_too_often_is_left_out_and_the_job_says_so() {
     assert!(bad.left_out_s.is_some_and(|left| left > 3000.0), "{bad:?}");
     let log = told.log_file("job.log");
     assert!(
-        log.contains("alert plugin bad => it failed too often") && log.contains("left out for 3600 s"),
+        log.contains("alert plugin bad => it failed too often")
+            && log.contains("left out for 3600 s"),
         "{log}"
     );
     let report = std::fs::read_to_string(told.job().join("reports/plugins.txt")).unwrap();

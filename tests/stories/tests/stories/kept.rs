@@ -29,7 +29,10 @@ async fn what_a_plugin_keeps_is_there_at_the_next_visit_and_after_a_restart() {
     for target in ["/", "/a.html"] {
         for (visit, line) in told.of(&web.url(WWW, target)).iter().enumerate() {
             let kept = format!("uri-{}", "x".repeat(visit + 1));
-            assert!(line.annotations.contains(&kept), "{target} {visit}: {line:?}");
+            assert!(
+                line.annotations.contains(&kept),
+                "{target} {visit}: {line:?}"
+            );
         }
     }
     // Both pages, and robots.txt, add to what is kept for the site; one worker, so none comes between another's.

@@ -30,7 +30,10 @@ async fn check(extractor: &str, media_type: &'static str, list: fn(&str, &str) -
             .to_string(),
     };
     let web: Web = site(WWW)
-        .page("/", html("<a href='/list'>l</a> <a href='/a.html'>a</a> <a href='/b.html'>b</a>"))
+        .page(
+            "/",
+            html("<a href='/list'>l</a> <a href='/a.html'>a</a> <a href='/b.html'>b</a>"),
+        )
         .answer("/list", move |seen| {
             let old = "2020-01-01T00:00:00Z";
             let base = format!("http://{}", seen.headers["host"].to_str().unwrap());
