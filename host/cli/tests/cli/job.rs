@@ -5,7 +5,7 @@ use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Condvar, Mutex};
 
-use opilio_stories::{asked, captures, lines, sound, until};
+use opilio_stories::{asked, captures, counter, html, lines, site, sound, until};
 use serde_json::Value;
 
 use crate::command::{Home, Running, WWW, tree};
@@ -282,6 +282,40 @@ async fn one_process_works_on_a_job_and_what_needs_a_running_one_says_so() {
     let none = home.run(&["frontier", "queues", "nowhere"]).code(2);
     assert_eq!(none.out, "", "what is not there is not empty");
     home.run(&["crawl", "p.toml", "--job", "job"]).code(0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_plugins_did_and_observers_report_is_there_when_the_crawl_is_over() {
+    let web = site(WWW).page("/", html("a page")).serve().await;
+    let home = Home::new();
+    home.file("counter.wasm", counter());
+    home.profile(
+        "stacks = { observe = ['counter'] }\n[plugins.counter]\ncomponent = 'counter.wasm'\n\
+         [dns]\nhosts = { '*.localhost' = '127.0.0.1' }",
+    );
+    let seed = web.url(WWW, "/");
+    let crawled = home
+        .run(&["crawl", "p.toml", "--job", "job", "--seed", &seed])
+        .code(0);
+    // DNS, robots.txt, and the page.
+    let report = home.run(&["job", "observe", "job"]).code(0);
+    assert_eq!(report.out, "== counter count.txt\n03\n");
+    let none = home.run(&["job", "observe", "job", "html"]).code(2);
+    assert!(none.err.contains("there are: counter"), "{none:?}");
+
+    let table = home.run(&["job", "plugins", "job"]).code(0);
+    let lines: Vec<&str> = table.out.lines().collect();
+    assert!(lines[0].starts_with("plugin "), "{table:?}");
+    for line in &lines {
+        let shown = crawled.out.lines().any(|shown| shown.ends_with(line));
+        assert!(shown, "{line:?} is not at the end of the crawl: {crawled:?}");
+    }
+    let json = home.run(&["job", "plugins", "job", "--json"]).code(0);
+    let answer: Value = serde_json::from_str(&json.out).unwrap();
+    let plugins = answer["plugins"].as_array().unwrap();
+    let html = plugins.iter().find(|plugin| plugin["name"] == "html");
+    assert_eq!(html.unwrap()["faults"], serde_json::json!({}));
+    assert!(html.unwrap()["times"]["median-s"].as_f64() > Some(0.0));
 }
 
 #[tokio::test(flavor = "multi_thread")]
