@@ -101,6 +101,8 @@ struct TouchedQueue {
     name: Arc<str>,
     record: QueueRecord,
     busy: BusyQueue,
+    /// The store has none of it that is ready.
+    had_none_ready: bool,
     /// What the store has of its place in the line.
     place_before: Option<(u8, Turn)>,
     line_up: LineUp,
@@ -127,12 +129,16 @@ pub(crate) struct Written {
     pub(crate) canonicals: HashMap<CanonicalKey, Option<Vec<u8>>>,
     pub(crate) queues: Vec<WrittenQueue>,
     pub(crate) groups: GroupSlots,
+    /// Records of URIs in process.
+    pub(crate) busy_records: Vec<String>,
 }
 
 /// A queue whose record has been written.
 pub(crate) struct WrittenQueue {
     pub(crate) name: Arc<str>,
     pub(crate) record: QueueRecord,
+    /// Nothing of it was ready before.
+    pub(crate) had_none_ready: bool,
     /// The place in the line that it had before.
     pub(crate) place_before: Option<(u8, Turn)>,
     /// What of it is in process.
@@ -191,6 +197,9 @@ impl<'f> Change<'f> {
     pub(crate) fn record(&mut self, key: &str) -> Result<Option<UriRecord>, Error> {
         if let Some(slot) = self.records.get(key) {
             return Ok(slot.record.as_deref().cloned());
+        }
+        if let Some(record) = self.memory.busy_record(key) {
+            return Ok(Some(record.clone()));
         }
         let Some(bytes) = self.store.uris.get(key)? else {
             return Ok(None);
@@ -283,6 +292,7 @@ impl<'f> Change<'f> {
                             .unwrap_or_else(|| QueueRecord::new(name, self.config)),
                     ),
                 };
+                let had_none_ready = record.ready.is_empty();
                 let place_before = record.turn.map(|turn| (record.precedence, turn));
                 let mut line_up = LineUp::Stay;
                 if record.settings_hash != self.config.settings_hash {
@@ -294,6 +304,7 @@ impl<'f> Change<'f> {
                     name,
                     record,
                     busy: BusyQueue::default(),
+                    had_none_ready,
                     place_before,
                     line_up,
                     has_lost_first: false,
@@ -348,15 +359,21 @@ impl<'f> Change<'f> {
         }
     }
 
+    /// Takes a URI in process out of those that are ready, where it stands as long as it is.
+    pub(crate) fn take_busy(&mut self, queue: &str, rank: Rank) -> Result<(), Error> {
+        let touched = self.touch(queue)?;
+        touched.record.remove_ready(rank.precedence);
+        touched.line_up = touched.line_up.or_revise();
+        self.ready.insert(keys::ready(queue, rank), None);
+        Ok(())
+    }
+
     /// Takes a URI out of those that are ready, if it is one of them.
     pub(crate) fn take_ready(&mut self, queue: &str, rank: Rank) -> Result<bool, Error> {
         if !self.is_ready(queue, rank)? {
             return Ok(false);
         }
-        let touched = self.touch(queue)?;
-        touched.record.remove_ready(rank.precedence);
-        touched.line_up = touched.line_up.or_revise();
-        self.ready.insert(keys::ready(queue, rank), None);
+        self.take_busy(queue, rank)?;
         Ok(true)
     }
 
@@ -561,16 +578,21 @@ impl<'f> Change<'f> {
         let mut batch = self.store.database.batch();
         let mut records: Vec<_> = self
             .records
-            .iter()
+            .into_iter()
             .filter(|(_, slot)| slot.is_changed)
             .collect();
-        records.sort_unstable_by_key(|(key, _)| *key);
+        records.sort_unstable_by(|(key, _), (other, _)| key.cmp(other));
+        let mut busy_records = Vec::new();
+        // Each is dropped as it is encoded: a bulk has hundreds of thousands.
         for (key, slot) in records {
-            match &slot.record {
+            match slot.record {
                 Some(record) => {
                     batch.insert(&self.store.uris, key.as_bytes(), encode(record.as_ref())?);
                 }
                 None => batch.remove(&self.store.uris, key.as_bytes()),
+            }
+            if self.memory.is_record_busy(&key) {
+                busy_records.push(key);
             }
         }
         let mut canonicals: Vec<_> = self.canonicals.iter().collect();
@@ -627,11 +649,13 @@ impl<'f> Change<'f> {
                 .map(|queue| WrittenQueue {
                     name: queue.name,
                     record: queue.record,
+                    had_none_ready: queue.had_none_ready,
                     place_before: queue.place_before,
                     busy: queue.busy,
                 })
                 .collect(),
             groups: self.groups,
+            busy_records,
         })
     }
 

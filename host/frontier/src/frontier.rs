@@ -487,7 +487,6 @@ impl Frontier {
             .get(record_key)?
             .ok_or_else(|| damaged("a queued URI without a record", record_key))?;
         let mut record: UriRecord = decode("a record of a URI", record_key, &bytes)?;
-        uri.as_str().clone_into(&mut record.uri);
         let (tallies, over_quota) = match self.admittance(queue, &uri, &record)? {
             Admittance::Counted(tallies) => (tallies, None),
             Admittance::Over(over) => (Vec::new(), Some(over)),
@@ -513,6 +512,7 @@ impl Frontier {
         };
         let busy = Busy {
             record_key: key,
+            uri: uri.clone(),
             queue: queue.clone(),
             ready_key,
             slot,
@@ -534,7 +534,9 @@ impl Frontier {
             }
             alone
         };
-        self.memory.issue(ticket, busy, in_process);
+        let known = record.clone();
+        uri.as_str().clone_into(&mut record.uri);
+        self.memory.issue(ticket, busy, known, in_process);
         Ok(Some(Issue {
             ticket: Ticket(ticket),
             uri,

@@ -3,10 +3,11 @@
 
 use std::sync::Arc;
 
-use foldhash::{HashMap, HashMapExt as _, HashSet, HashSetExt as _};
+use foldhash::{HashMap, HashMapExt as _};
+use opilio_uri::Uri;
 
 use crate::{
-    Config,
+    Config, UriRecord,
     change::{Counters, Issued, Written, WrittenQueue},
     groups::Groups,
     instant::Millis,
@@ -36,7 +37,8 @@ pub(crate) struct Memory {
     /// In process, by ticket.
     pub(crate) busy: HashMap<u64, Busy>,
     pub(crate) busy_queues: BusyQueues,
-    busy_records: HashSet<String>,
+    /// Records of what is in process as they were when it was issued; none once they have been written since.
+    busy_records: HashMap<String, Option<Box<UriRecord>>>,
     pub(crate) groups: Groups,
     /// Documents in process, by key of the tally that they will count in.
     reserved: HashMap<Vec<u8>, u64>,
@@ -49,6 +51,7 @@ pub(crate) struct Memory {
 #[derive(Debug, Clone)]
 pub(crate) struct Busy {
     pub(crate) record_key: String,
+    pub(crate) uri: Uri,
     pub(crate) queue: Arc<str>,
     /// Where it stands in `ready`.
     pub(crate) ready_key: Vec<u8>,
@@ -113,7 +116,7 @@ impl Memory {
             seen: Seen::default(),
             busy: HashMap::new(),
             busy_queues: BusyQueues::new(),
-            busy_records: HashSet::new(),
+            busy_records: HashMap::new(),
             groups: Groups::default(),
             reserved: HashMap::new(),
             next_ticket: u64::from(counters.openings) << 32,
@@ -122,7 +125,12 @@ impl Memory {
     }
 
     pub(crate) fn is_record_busy(&self, record_key: &str) -> bool {
-        self.busy_records.contains(record_key)
+        self.busy_records.contains_key(record_key)
+    }
+
+    /// The record of a URI in process, where it is as it was when it was issued.
+    pub(crate) fn busy_record(&self, record_key: &str) -> Option<&UriRecord> {
+        self.busy_records.get(record_key)?.as_deref()
     }
 
     /// The first URI of a queue that is ready: key in `ready`, record key.
@@ -142,7 +150,7 @@ impl Memory {
             };
             let head = (key.to_vec(), value.to_vec());
             let is_busy = std::str::from_utf8(&head.1)
-                .is_ok_and(|record_key| self.busy_records.contains(record_key));
+                .is_ok_and(|record_key| self.busy_records.contains_key(record_key));
             if !is_busy {
                 return Ok(Some(head));
             }
@@ -178,9 +186,10 @@ impl Memory {
     }
 
     /// Takes note that a URI is in process.
-    pub(crate) fn issue(&mut self, ticket: u64, busy: Busy, queue: BusyQueue) {
+    pub(crate) fn issue(&mut self, ticket: u64, busy: Busy, record: UriRecord, queue: BusyQueue) {
         self.busy_queues.insert(busy.queue.clone(), queue);
-        self.busy_records.insert(busy.record_key.clone());
+        let record = Some(Box::new(record));
+        self.busy_records.insert(busy.record_key.clone(), record);
         for tally in &busy.tallies {
             *self.reserved.entry(tally.clone()).or_default() += 1;
         }
@@ -213,6 +222,22 @@ impl Memory {
     pub(crate) fn follow(&mut self, written: Written) {
         self.counters = written.counters;
         self.groups.follow(written.groups);
+        for key in written.busy_records {
+            if let Some(record) = self.busy_records.get_mut(&key) {
+                *record = None;
+            }
+        }
+        for queue in &written.queues {
+            // What is about to be put there is all there is: its head need not be read.
+            if queue.had_none_ready
+                && !queue.record.ready.is_empty()
+                && self.heads.len() < HEADS_HELD_MAX
+            {
+                self.heads
+                    .entry(queue.name.clone())
+                    .or_insert_with(Window::empty);
+            }
+        }
         for (key, value) in written.ready {
             let name = key.split(|&byte| byte == 0).next().unwrap_or_default();
             let Some(window) = std::str::from_utf8(name)
@@ -225,7 +250,7 @@ impl Memory {
                 Some(value) => window.insert(key, value),
                 None => window.remove(&key),
             }
-            window.shrink(HEAD_READ * 4);
+            window.shrink(HEAD_READ);
         }
         for (key, finder) in written.seen {
             self.seen.insert(key, finder);
@@ -244,6 +269,7 @@ impl Memory {
             record,
             place_before,
             busy,
+            had_none_ready: _,
         } in written.queues
         {
             if busy.slots.is_empty() {
@@ -310,8 +336,8 @@ pub(crate) struct Seen {
     finders: Vec<Finder>,
 }
 
-/// Forty megabytes, once as many have been seen.
-const SEEN_SLOTS: usize = 1 << 21;
+/// Eighty megabytes, once as many have been seen.
+const SEEN_SLOTS: usize = 1 << 22;
 
 impl Default for Seen {
     fn default() -> Self {

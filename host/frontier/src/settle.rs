@@ -11,7 +11,7 @@ use crate::{
     admission::{Origin, admit},
     change::{self, Change},
     embeds,
-    frontier::{is_prerequisite, uri_of},
+    frontier::is_prerequisite,
     instant::{self, Millis},
     keys::{self, Rank},
     memory::Busy,
@@ -38,7 +38,7 @@ impl Frontier {
             )
         })?;
         let mut turn = Turn {
-            uri: uri_of(busy.record_key.as_bytes())?,
+            uri: busy.uri.clone(),
             change,
             busy,
             record,
@@ -276,7 +276,7 @@ impl Turn<'_, '_> {
         let Busy {
             record_key, queue, ..
         } = self.busy;
-        self.change.take_ready(queue, self.rank)?;
+        self.change.take_busy(queue, self.rank)?;
         let behind = Rank {
             due: self.rank.due.max(instant::floor(self.change.now)),
             arrival: self.change.counters.arrival(),
@@ -326,7 +326,7 @@ impl Turn<'_, '_> {
         } = self.busy;
         let mut record = self.record.clone();
         record.attempts = 0;
-        self.change.take_ready(queue, self.rank)?;
+        self.change.take_busy(queue, self.rank)?;
         let charged = self.change.queue(queue)?;
         charged.finished += 1;
         charged.spent = charged.spent.saturating_add(cost);
@@ -363,7 +363,7 @@ impl Turn<'_, '_> {
         let via = self.record.via.clone().unwrap_or_default();
         let uri = self.uri;
         rejection::remember(self.change, &via, vec![Refused { uri, reason }])?;
-        self.change.take_ready(queue, self.rank)?;
+        self.change.take_busy(queue, self.rank)?;
         self.change.queue(queue)?.finished += 1;
         self.change.leave_queue();
         self.change.forget(record_key, self.record)?;

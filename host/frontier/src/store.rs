@@ -18,10 +18,13 @@ use std::{
     io,
     ops::Bound,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use fjall::{
-    Database, Keyspace, KeyspaceCreateOptions, LsmError, PersistMode, UserKey, UserValue,
+    CompressionType, Database, Keyspace, KeyspaceCreateOptions, LsmError, PersistMode, UserKey,
+    UserValue,
+    compaction::Leveled,
     config::{
         BlockSizePolicy, BloomConstructionPolicy, CompressionPolicy, FilterPolicy,
         FilterPolicyEntry,
@@ -43,6 +46,14 @@ const MEMTABLE_BYTES_MAX: u64 = 24 * 1024 * 1024;
 
 /// Bytes of sealed journals before the oldest is written out. Opening reads these and the current one again.
 const JOURNAL_BYTES_MAX: u64 = 64 * 1024 * 1024;
+
+/// Bytes of one file of a keyspace. The larger, the more is merged at once, and the longer what has been gathered in memory
+/// meanwhile waits to be written out.
+const TABLE_BYTES: u64 = 16 * 1024 * 1024;
+
+/// Threads that write out and merge. With a second one, the database lets the first wait busily, at the cost of a whole
+/// processor, for as long as the second merges.
+const WORKERS: usize = 1;
 
 /// Name of the database's folder in the store's.
 pub(crate) const DATABASE: &str = "store";
@@ -308,11 +319,17 @@ impl Store {
         let open = || -> Result<Self, fjall::Error> {
             let database = Database::builder(path)
                 .cache_size(cache_bytes)
+                .worker_threads(WORKERS)
                 .max_journaling_size(JOURNAL_BYTES_MAX)
                 .open()?;
             Ok(Self {
                 uris: database.keyspace("uris", || looked_up(16 * 1024))?,
-                canon: database.keyspace("canon", || looked_up(4 * 1024))?,
+                canon: database.keyspace("canon", || {
+                    // Keys are hashes, and most values a number: there is little to be gained.
+                    looked_up(4 * 1024).data_block_compression_policy(CompressionPolicy::all(
+                        CompressionType::None,
+                    ))
+                })?,
                 ready: database.keyspace("ready", scanned)?,
                 waiting: database.keyspace("waiting", scanned)?,
                 queues: database.keyspace("queues", || looked_up(4 * 1024))?,
@@ -508,7 +525,10 @@ fn scanned() -> KeyspaceCreateOptions {
 fn compressed() -> KeyspaceCreateOptions {
     KeyspaceCreateOptions::default()
         .max_memtable_size(MEMTABLE_BYTES_MAX)
-        .data_block_compression_policy(CompressionPolicy::all(fjall::CompressionType::Lz4))
+        .compaction_strategy(Arc::new(
+            Leveled::default().with_table_target_size(TABLE_BYTES),
+        ))
+        .data_block_compression_policy(CompressionPolicy::all(CompressionType::Lz4))
 }
 
 /// What the format file says; an error where it names a format that this code does not know.

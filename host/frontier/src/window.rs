@@ -32,6 +32,14 @@ impl Window {
         }
     }
 
+    /// A window on a range in which nothing is stored.
+    pub(crate) fn empty() -> Self {
+        Self {
+            entries: BTreeMap::new(),
+            horizon: Horizon::End,
+        }
+    }
+
     /// Takes note of an entry that has been stored.
     pub(crate) fn insert(&mut self, key: Vec<u8>, value: Vec<u8>) {
         let is_within = match &self.horizon {

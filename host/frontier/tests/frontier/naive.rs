@@ -277,9 +277,10 @@ impl Naive {
             QueueState::InProcess
         } else if self.is_past_floor(name) {
             QueueState::Ineligible
-        } else if queue.turn.is_some_and(|turn| turn.wake > now) {
-            QueueState::Snoozed
-        } else if queue.turn.is_some() && self.stands_back(name, now) {
+        } else if queue
+            .turn
+            .is_some_and(|turn| turn.wake > now || self.stands_back(name, now))
+        {
             QueueState::Snoozed
         } else if queue.turn.is_some_and(|turn| turn.is_inactive) {
             QueueState::Inactive

@@ -38,6 +38,18 @@ async fn answers_of_any_status_count() {
     }
 }
 
+/// Unlike a limit, which counts for one run.
+#[tokio::test]
+async fn a_quota_of_the_crawl_counts_over_all_runs() {
+    let web = hosts(&[A], 9, &html("a page")).serve().await;
+    let story = on(crawl(), &web, "quotas.crawl.fetched = 4");
+    for _ in 0..2 {
+        let told = story.run().await;
+        assert_eq!(told.summary.end, End::Quota("fetched"));
+        assert_eq!(documents(&told), 4, "{:#?}", told.log);
+    }
+}
+
 /// One page changes with every visit, the others never.
 #[tokio::test]
 async fn documents_that_are_new_or_changed_count() {
