@@ -177,6 +177,21 @@ fn no_kind_of_call_sees_what_another_left() {
 }
 
 #[test]
+fn a_mark_that_was_left_would_be_seen() {
+    // Within one call it is; so the two tests around this one look for something that can be found.
+    let mut guest = remembering();
+    guest.fields = guest.fields.replace("(data.drop $once)", "");
+    guest.functions = guest
+        .functions
+        .replace("(call $remember)", "(call $remember) (call $remember)");
+    let component = guest.build_with_contract(str::to_owned, WORLD);
+    let component = engine().load(&component, "guest").unwrap();
+    let plugin = component.configure(config(json!({}), limits())).unwrap();
+    ask_all(&plugin);
+    assert_eq!(plugin.statistics().counters["fresh"], 9);
+}
+
+#[test]
 fn no_kind_of_call_sees_what_another_left_where_calls_begin_from_a_snapshot() {
     let mut guest = remembering();
     // What a snapshot can hold: memory and globals.
