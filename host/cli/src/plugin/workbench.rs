@@ -5,11 +5,12 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use opilio_profile::{Component as Reference, complete_settings};
+use opilio_profile::StacksFile;
 use opilio_sandbox::{
     COMPONENT_BYTES_MAX, Component, Description, Engine, EngineConfig, Limits, Plugin,
     PluginConfig, Tables,
 };
-use opilio_source::{Sources, SourcesConfig, Terms};
+use opilio_source::{Found, Sources, SourcesConfig, Terms};
 use serde_json::{Value, json};
 
 use super::note;
@@ -51,8 +52,8 @@ impl Workbench {
         if let Some(name) = builtin.or_else(|| is_bare(written).then_some(written)) {
             return self.load_builtin(name);
         }
-        if written.starts_with(REGISTRY) {
-            return self.load_image(written);
+        if written.starts_with(REGISTRY) || is_in_a_folder(written) {
+            return self.load_from_sources(written);
         }
         let (path, chosen) = match written.rsplit_once('#') {
             Some((path, name)) if !Path::new(written).exists() => (path, Some(name.to_owned())),
@@ -67,32 +68,34 @@ impl Workbench {
             chosen,
             file: Some(file),
         };
-        if let Some(name) = &subject.chosen {
-            ensure!(
-                !subject.plugins().is_empty(),
-                "{path} holds no plugin `{name}`; it holds {}",
-                subject.names()
-            );
-        }
-        Ok(subject)
+        subject.with_its_plugin(path)
     }
 
-    /// From the store, or its registry.
-    fn load_image(&self, written: &str) -> Result<Subject> {
-        let image =
+    /// From the store or its registry, or whichever file of a folder holds the plugin.
+    fn load_from_sources(&self, written: &str) -> Result<Subject> {
+        let named =
             Reference::parse(written, Path::new("")).map_err(|problem| anyhow!("{problem}"))?;
         let sources = Sources::new(SourcesConfig::standard()?);
-        // Only folders of components are asked for their plugins.
-        let found = sources.resolve(&image, &Terms::default(), &mut |_| Ok(Vec::new()))?;
+        let mut plugins_of = |found: &Found| {
+            let component = self
+                .engine
+                .load(&found.bytes, &found.origin)
+                .map_err(|problem| problem.to_string())?;
+            let plugins = component.plugins().iter();
+            Ok(plugins.map(|plugin| plugin.name.clone()).collect())
+        };
+        let found = sources.resolve(&named, &Terms::default(), &mut plugins_of)?;
         if let Some(text) = &found.note {
             note(text);
         }
-        Ok(Subject {
+        let file = PathBuf::from(&found.origin);
+        let subject = Subject {
             component: self.load_bytes(&found.bytes, &found.origin)?,
             bytes: found.bytes.to_vec(),
             chosen: found.plugin,
-            file: None,
-        })
+            file: file.is_file().then_some(file),
+        };
+        subject.with_its_plugin(&found.origin)
     }
 
     fn load_builtin(&self, name: &str) -> Result<Subject> {
@@ -115,22 +118,31 @@ impl Workbench {
         Ok(self.engine.load(bytes, origin)?)
     }
 
-    /// Every plugin that ships and finds links, with its defaults.
+    /// The extractors of a crawl that says nothing of its own, in their order, with their defaults. Others that ship,
+    /// such as `universal`, stand in no stack unless they are put there.
     pub(super) fn extractors(&self) -> Result<Vec<Plugin>> {
         let mut extractors = Vec::new();
-        for builtin in opilio_builtin::all() {
-            let subject = self.load_builtin(builtin.plugin)?;
-            for description in subject.plugins() {
-                if description.kinds.contains(&opilio_sandbox::Kind::Extractor) {
-                    extractors.push(subject.configure(description, &json!({}))?);
-                }
-            }
+        for name in StacksFile::default().extract {
+            let subject = self.load_builtin(&name)?;
+            extractors.push(subject.configure(subject.sole()?, &json!({}))?);
         }
         Ok(extractors)
     }
 }
 
 impl Subject {
+    /// The same, if it holds the plugin that was named.
+    fn with_its_plugin(self, place: &str) -> Result<Self> {
+        if let Some(name) = &self.chosen {
+            ensure!(
+                !self.plugins().is_empty(),
+                "{place} holds no plugin `{name}`; it holds {}",
+                self.names()
+            );
+        }
+        Ok(self)
+    }
+
     /// What was named; all plugins of the component, where none was.
     pub(super) fn plugins(&self) -> Vec<&Description> {
         let all = self.component.plugins().iter();
@@ -210,6 +222,12 @@ pub(super) fn settings(written: Option<&str>) -> Result<Value> {
         "--settings is no JSON object such as '{{\"max\": 3}}'"
     );
     Ok(settings)
+}
+
+/// `FOLDER#NAME`.
+fn is_in_a_folder(written: &str) -> bool {
+    let folder = written.rsplit_once('#').map(|(folder, _)| folder);
+    folder.is_some_and(|folder| Path::new(folder).is_dir()) && !Path::new(written).exists()
 }
 
 /// A word as plugins are called, and nothing of that name lies here.

@@ -8,7 +8,8 @@ use crate::command::{Ended, Home, WWW, tree};
 
 /// A component that ships, as a file: it is as good a plugin as any.
 fn shipped(home: &Home, plugin: &str) -> String {
-    let builtin = opilio_builtin::find(plugin).unwrap();
+    let name = plugin.rsplit('/').next().unwrap();
+    let builtin = opilio_builtin::find(name).unwrap();
     let path = home.file(&format!("{plugin}.wasm"), builtin.component);
     path.display().to_string()
 }
@@ -239,4 +240,32 @@ fn a_profile_whose_component_cannot_be_had_is_at_fault_there() {
     );
     assert!(ended.err.contains("p.toml:6:13"), "{}", ended.err);
     assert!(!home.job().exists());
+}
+
+#[test]
+fn other_commands_take_images_and_folders_too() {
+    let registry = Registry::open();
+    let home = Home::new();
+    let image = registry.image("plugins/css:1.0");
+    std::fs::create_dir(home.path().join("plugins")).unwrap();
+    let (css, _js) = (shipped(&home, "plugins/css"), shipped(&home, "plugins/js"));
+    home.run(&["plugin", "push", &css, &image]).code(0);
+    for (named, digest) in [
+        (image.as_str(), "css"),
+        ("plugins#css", "css"),
+        ("plugins#js", "js"),
+    ] {
+        let ended = home.run(&["plugin", "inspect", named]).code(0);
+        let digest = opilio_builtin::find(digest).unwrap().sha256;
+        assert!(ended.out.contains(digest), "{named}: {}", ended.out);
+    }
+    let other = format!("{image}#other");
+    refused(
+        home.run(&["plugin", "inspect", &other]),
+        &["holds no plugin `other`; it holds css"],
+    );
+    refused(
+        home.run(&["plugin", "inspect", "plugins#other"]),
+        &["css.wasm holds css"],
+    );
 }
