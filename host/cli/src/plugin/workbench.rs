@@ -4,8 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
-use opilio_profile::{Component as Reference, complete_settings};
-use opilio_profile::StacksFile;
+use opilio_profile::{Component as Reference, StacksFile, complete_settings};
 use opilio_sandbox::{
     COMPONENT_BYTES_MAX, Component, Description, Engine, EngineConfig, Limits, Plugin,
     PluginConfig, Tables,
