@@ -56,6 +56,15 @@ pub enum LoadError {
         /// What the engine says, and where.
         problem: String,
     },
+    /// Valid WebAssembly that this engine does not run: a proposal that it has not switched on, or more memories, tables or
+    /// modules than an instance may have.
+    #[error("{origin} needs what plugins are not given: {problem}; build it without, or for less")]
+    Demanding {
+        /// The component.
+        origin: String,
+        /// What the engine says.
+        problem: String,
+    },
     /// An import that plugins are not given.
     #[error("{origin} asks for {import}, which plugins are not given: {advice}")]
     Import {
@@ -138,10 +147,7 @@ impl Component {
         check_kind_of_file(bytes, origin)?;
         let sha256 = hex(&Sha256::digest(bytes));
         let (compiled, refusal) =
-            prepare(&shared, bytes, &sha256).map_err(|problem| LoadError::Malformed {
-                origin: origin.to_owned(),
-                problem,
-            })?;
+            prepare(&shared, bytes, &sha256).map_err(|problem| refused(bytes, problem, origin))?;
         check_imports(&shared, &compiled, origin)?;
         let contract = contract_of(&shared, &compiled, origin)?;
         let program = Program::new(&shared, contract, &compiled)
@@ -210,6 +216,16 @@ fn check_kind_of_file(bytes: &[u8], origin: &str) -> Result<(), LoadError> {
     }
 }
 
+/// Why the engine does not take a file: it is none that anybody would take, or one that others might.
+fn refused(bytes: &[u8], problem: String, origin: &str) -> LoadError {
+    let origin = origin.to_owned();
+    if snapshot::is_valid(bytes) {
+        LoadError::Demanding { origin, problem }
+    } else {
+        LoadError::Malformed { origin, problem }
+    }
+}
+
 /// The component compiled, with accessors for a snapshot unless it refuses them, and why it does.
 fn prepare(
     shared: &Shared,
@@ -275,7 +291,9 @@ pub(crate) fn cached(
 }
 
 fn one_sentence(error: &wasmtime::Error) -> String {
-    format!("{error:#}")
+    error
+        .root_cause()
+        .to_string()
         .lines()
         .next()
         .unwrap_or_default()

@@ -6,7 +6,7 @@ use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
-use wasmparser::{Parser, Payload, Validator};
+use wasmparser::{Parser, Payload, Validator, WasmFeatures};
 use wasmtime::Store;
 use wasmtime::component::{ComponentNamedList, Instance, Lift, WasmList};
 use wasmtime_wizer::{ComponentContext, ComponentInstanceState, Wizer};
@@ -15,7 +15,9 @@ use crate::call::CallState;
 
 /// A component with accessors to all of its state, or why there is none.
 pub(crate) fn instrument(component: &[u8]) -> Result<(ComponentContext<'_>, Vec<u8>), String> {
-    check(component)?;
+    // What is valid, and yet nothing that it knows of.
+    let unknown = WasmFeatures::MEMORY64 | WasmFeatures::THREADS;
+    check(component, WasmFeatures::default().difference(unknown))?;
     guarded(|| {
         Wizer::new()
             .instrument_component(component)
@@ -23,8 +25,13 @@ pub(crate) fn instrument(component: &[u8]) -> Result<(ComponentContext<'_>, Vec<
     })
 }
 
+/// Whether it is a component by the standards, with every proposal to them.
+pub(crate) fn is_valid(component: &[u8]) -> bool {
+    check(component, WasmFeatures::all()).is_ok()
+}
+
 /// Wizer reads a component as if it were valid, and panics at some that are not; so it is shown valid ones alone.
-fn check(component: &[u8]) -> Result<(), String> {
+fn check(component: &[u8], features: WasmFeatures) -> Result<(), String> {
     let invalid = |error: wasmparser::BinaryReaderError| error.message().to_owned();
     for payload in Parser::new(0).parse_all(component) {
         // The validator is content with a part that ends where the file does, between two of its sections.
@@ -39,7 +46,7 @@ fn check(component: &[u8]) -> Result<(), String> {
             return Err("it ends within a section".to_owned());
         }
     }
-    Validator::new()
+    Validator::new_with_features(features)
         .validate_all(component)
         .map(drop)
         .map_err(invalid)

@@ -124,6 +124,46 @@ fn each_sort_of_wrong_file_is_refused_in_a_sentence_that_says_what_to_do() {
 }
 
 #[test]
+fn what_the_engine_does_not_run_is_refused_by_what_it_is() {
+    #[track_caller]
+    fn check(fields: &str, expected: &str) {
+        let guest = Guest {
+            fields: fields.to_owned(),
+            ..Guest::filter("(i32.const 0)")
+        };
+        let refused = load(guest.build());
+        assert!(
+            matches!(refused, Some(LoadError::Demanding { .. })),
+            "{refused:?}"
+        );
+        let said = refused.unwrap().to_string();
+        assert!(
+            said.starts_with("plugins/x.wasm needs what plugins are not given: ")
+                && said.contains(expected),
+            "{said}"
+        );
+    }
+    check("(memory $m 65536)", "minimum byte size of 4294967296");
+    check(
+        "(memory $a 1) (memory $b 1) (memory $c 1) (memory $d 1)",
+        "memories",
+    );
+    check("(table $t 40000 funcref)", "minimum element size of 40000");
+    check("(memory $m 1 1 shared)", "shared memories");
+    check("(tag $e)", "exceptions");
+    check("(type $s (struct (field i32)))", "gc types");
+}
+
+#[test]
+fn a_memory_of_64_bits_is_taken_without_a_snapshot() {
+    let guest = Guest {
+        fields: "(memory $m i64 1)".to_owned(),
+        ..Guest::filter("(call $rulings (local.get 4) (i32.const 2))")
+    };
+    assert!(load(guest.build()).is_none());
+}
+
+#[test]
 fn what_a_component_calls_itself_breaks_no_line() {
     for (described, expected) in [
         (
@@ -266,6 +306,7 @@ fn changed_bytes_reach_more_than_one_check() {
             None => "loaded",
             Some(LoadError::NotWasm { .. }) => "no wasm",
             Some(LoadError::Malformed { .. }) => "malformed",
+            Some(LoadError::Demanding { .. }) => "demanding",
             Some(LoadError::Import { .. }) => "import",
             Some(LoadError::Contract { .. }) => "contract",
             Some(LoadError::NoPlugin { .. }) => "no plugin",
