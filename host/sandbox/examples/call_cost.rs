@@ -1,7 +1,7 @@
-//! What a call costs before the plugin does anything: `cargo run --release -p opilio-sandbox --example call_cost`,
-//! or with `-- COMPONENT [PLUGIN] [SETTINGS]` for a component of one's own. Prints the median and the 99th percentile
-//! of a fresh instance and one call, for each kind that the component exports, and from as many threads as there
-//! are processors.
+//! What calls of plugins cost: `cargo run --release -p opilio-sandbox --example call_cost`, or with
+//! `-- COMPONENT [PLUGIN] [SETTINGS]` for a component of one's own. Prints the median, the 90th and the 99th percentile of a
+//! fresh instance and one call, and how many empty calls that is; then what loading the plugins that ship takes, with and
+//! without a cache. The figures in docs/PERFORMANCE.md come from here.
 #![allow(clippy::print_stdout, reason = "a program that prints")]
 
 use std::sync::Arc;
@@ -10,131 +10,267 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use jiff::Timestamp;
 use opilio_sandbox::{
-    Candidate, Candidates, Document, DocumentParts, Engine, EngineConfig, Kept, Kind, Notes,
-    Plugin, PluginConfig, Stage, Visit, spawn_lane,
+    Candidate, Candidates, Component, Document, DocumentParts, Engine, EngineConfig, Fault, Kept,
+    Kind, Notes, Plugin, PluginConfig, Stage, Table, Tables, Visit, spawn_lane,
 };
+use serde_json::{Value, json};
 
+/// Calls of one measurement, or fewer where they take longer than `TIME_MAX` together.
 const ROUNDS: usize = 20_000;
+const TIME_MAX: Duration = Duration::from_secs(5);
+/// Calls before it, so that memory is mapped and pages are there.
+const WARM_UP: usize = 200;
 const URI: &str = "http://example.org/";
+/// Rows of a table of SURT prefixes, as a national domain has sites.
+const TABLE_ROWS: usize = 1_000_000;
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 fn main() -> Result<(), Failure> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let component = match arguments.first() {
-        Some(path) => std::fs::read(path)?,
-        None => empty_component()?,
-    };
-    let settings = match arguments.get(2) {
-        Some(settings) => serde_json::from_str(settings)?,
-        None => serde_json::json!({}),
-    };
-
     let engine = Engine::new(EngineConfig::default())?;
-    let began = Instant::now();
-    let component = engine.load(&component, "component")?;
-    println!("load, compile included: {:?}", began.elapsed());
-    let config = PluginConfig {
-        plugin: arguments.get(1).cloned(),
-        settings,
-        ..PluginConfig::default()
-    };
-    let began = Instant::now();
-    let snapshotted = component.configure(config.clone())?;
-    println!(
-        "configure, compile included: {:?}, {:?}",
-        began.elapsed(),
-        snapshotted.start()
-    );
-    let each_call = component.configure_each_call(config)?;
-
-    for (how, plugin) in [
-        ("from a snapshot", snapshotted),
-        ("configured in each call", each_call),
-    ] {
-        measure(how, &plugin)?;
+    let empty = configure(
+        &engine.load(&empty_component()?, "empty")?,
+        None,
+        json!({}),
+        &Tables::default(),
+    )?;
+    let mut report = Report::begin(&empty)?;
+    if let Some(path) = arguments.first() {
+        let component = engine.load(&std::fs::read(path)?, path)?;
+        let settings = match arguments.get(2) {
+            Some(settings) => serde_json::from_str(settings)?,
+            None => json!({}),
+        };
+        let name = arguments.get(1).map(String::as_str);
+        let plugin = configure(&component, name, settings, &Tables::default())?;
+        return measure_all(&mut report, &plugin);
     }
-    Ok(())
+    measure_all(&mut report, &empty)?;
+    measure_shipped(&mut report, &engine)?;
+    throughput(empty)?;
+    loading()
 }
 
-fn measure(how: &str, plugin: &Plugin) -> Result<(), Failure> {
-    let candidates = |n: usize| Candidates::new(vec![candidate(); n]);
-    let (sole, hundred) = (candidates(1), candidates(100));
-    let documents: Vec<_> = (0..2)
-        .map(|n| document(&vec![b'a'; n * 40 * 1024]))
-        .collect();
-    let visit = Visit::of(candidate(), Timestamp::UNIX_EPOCH);
-    let one = |what: &str, call: &(dyn Fn() -> Result<(), Failure> + Sync)| {
-        report(&format!("{what}, {how}"), call)
-    };
+/// Every kind of call that a plugin takes, on small inputs.
+fn measure_all(report: &mut Report, plugin: &Plugin) -> Result<(), Failure> {
+    let name = plugin.name();
     if plugin.is(&Kind::Extractor) {
-        for document in &documents {
-            let what = format!("extract {} bytes", document.content().len());
-            one(&what, &|| {
-                Ok(plugin.extract(vec![document.clone()]).map(drop)?)
+        for bytes in [0, 40 * 1024] {
+            let document = document(&page(bytes));
+            report.row(&format!("{name}: extract {bytes} bytes"), || {
+                plugin.extract(vec![document.clone()]).map(drop)
             })?;
         }
-        let (plugin, document) = (plugin.clone(), documents[0].clone());
-        throughput(how, move || plugin.extract(vec![document.clone()]).is_ok())?;
     }
     if plugin.is(&Kind::Filter) {
-        one("judge 1 candidate", &|| {
-            Ok(plugin.judge_candidates(Stage::Scope, &sole).map(drop)?)
-        })?;
-        one("judge 100 candidates", &|| {
-            Ok(plugin.judge_candidates(Stage::Scope, &hundred).map(drop)?)
-        })?;
+        for n in [1, 100] {
+            let candidates = candidates(n);
+            report.row(&format!("{name}: judge {n} candidates"), || {
+                plugin.judge_candidates(Stage::Scope, &candidates).map(drop)
+            })?;
+        }
     }
     if plugin.is(&Kind::DigestStripper) {
-        one("strip 40 KB", &|| {
-            Ok(plugin.strip(&documents[1]).map(drop)?)
+        let document = document(&page(40 * 1024));
+        report.row(&format!("{name}: strip 40 KB"), || {
+            plugin.strip(&document).map(drop)
         })?;
     }
     if plugin.is(&Kind::WaitEvaluator) {
-        one("evaluate", &|| Ok(plugin.evaluate(&visit).map(drop)?))?;
+        let visit = Visit::of(candidate(0), Timestamp::UNIX_EPOCH);
+        report.row(&format!("{name}: evaluate"), || {
+            plugin.evaluate(&visit).map(drop)
+        })?;
     }
     Ok(())
 }
 
-fn report(what: &str, call: &dyn Fn() -> Result<(), Failure>) -> Result<(), Failure> {
-    let mut times = Vec::with_capacity(ROUNDS);
+/// Plugins that ship, as a crawl uses them.
+fn measure_shipped(report: &mut Report, engine: &Engine) -> Result<(), Failure> {
+    let none = Tables::default();
+    let shipped = |name: &str, settings: Value, tables: &Tables| {
+        configure(&builtin(engine, name)?, Some(name), settings, tables)
+    };
+    let elsewhere = json!({"seed-prefixes": ["http://(is,", "http://(org,archive,"]});
+    let here = json!({"seed-prefixes": ["http://(is,", "http://(org,example,"]});
+    let hundred = candidates(100);
+    let mut judge = |what: &str, plugin: &Plugin| {
+        report.row(what, || {
+            plugin.judge_candidates(Stage::Scope, &hundred).map(drop)
+        })
+    };
+    judge(
+        "surt-scope: 100 candidates, none in scope",
+        &shipped("surt-scope", elsewhere.clone(), &none)?,
+    )?;
+    judge(
+        "surt-scope: 100 candidates, all in scope",
+        &shipped("surt-scope", here, &none)?,
+    )?;
     let began = Instant::now();
-    for _ in 0..ROUNDS {
-        let began = Instant::now();
+    let table = Table::surt_prefixes(
+        (0..TABLE_ROWS).map(|n| format!("http://(is,{:x},", n.wrapping_mul(2_654_435_761))),
+    )?;
+    let made = began.elapsed();
+    let tables = Tables::default();
+    tables.set("sites", table);
+    judge(
+        "surt-scope: 100 candidates, a table of 1,000,000",
+        &shipped("surt-scope", json!({"tables": ["sites"]}), &tables)?,
+    )?;
+    for name in ["hops", "repeating-path"] {
+        let plugin = shipped(name, json!({}), &none)?;
+        judge(&format!("{name}: 100 candidates"), &plugin)?;
+    }
+    let each = builtin(engine, "surt-scope")?.configure_each_call(PluginConfig {
+        plugin: Some("surt-scope".to_owned()),
+        settings: elsewhere,
+        ..PluginConfig::default()
+    })?;
+    judge("surt-scope: 100 candidates, configured in each call", &each)?;
+    for name in ["html", "adaptive"] {
+        measure_all(report, &shipped(name, json!({}), &none)?)?;
+    }
+    println!("\na table of {TABLE_ROWS} SURT prefixes: made in {made:.1?}");
+    Ok(())
+}
+
+/// A line for each measurement.
+struct Report {
+    /// Median of a call that does nothing.
+    empty: Duration,
+}
+
+impl Report {
+    fn begin(empty: &Plugin) -> Result<Self, Failure> {
+        let document = document(&[]);
+        let times = times_of(|| empty.extract(vec![document.clone()]).map(drop))?;
+        println!(
+            "{:<58}{:>10}{:>10}{:>10}{:>8}",
+            "a fresh instance, and", "median", "90 %", "99 %", "× empty"
+        );
+        Ok(Self {
+            empty: at(&times, 50),
+        })
+    }
+
+    fn row(&mut self, what: &str, call: impl Fn() -> Result<(), Fault>) -> Result<(), Failure> {
+        let times = times_of(call)?;
+        let median = at(&times, 50);
+        println!(
+            "{what:<58}{:>10.1?}{:>10.1?}{:>10.1?}{:>8.1}",
+            median,
+            at(&times, 90),
+            at(&times, 99),
+            median.as_secs_f64() / self.empty.as_secs_f64()
+        );
+        Ok(())
+    }
+}
+
+fn times_of(call: impl Fn() -> Result<(), Fault>) -> Result<Vec<Duration>, Failure> {
+    let began = Instant::now();
+    let mut times = Vec::with_capacity(ROUNDS);
+    for round in 0..WARM_UP + ROUNDS {
+        let start = Instant::now();
         call()?;
-        times.push(began.elapsed());
-        if times.len() >= 100 && Duration::from_secs(5) < began.elapsed() {
+        if round >= WARM_UP {
+            times.push(start.elapsed());
+        }
+        if began.elapsed() > TIME_MAX && times.len() >= 100 {
             break;
         }
     }
-    let took = began.elapsed();
     times.sort();
-    let at = |hundredths: usize| times[(times.len() - 1) * hundredths / 100];
-    println!(
-        "{what}: median {:?}, 99th {:?}, mean {:?}",
-        at(50),
-        at(99),
-        took / times.len() as u32
-    );
-    Ok(())
+    Ok(times)
 }
 
-fn throughput(how: &str, call: impl Fn() -> bool + Send + Clone + 'static) -> Result<(), Failure> {
+fn at(times: &[Duration], hundredths: usize) -> Duration {
+    times[(times.len() - 1) * hundredths / 100]
+}
+
+fn throughput(empty: Plugin) -> Result<(), Failure> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let began = Instant::now();
     let lanes = (0..threads)
         .map(|n| {
-            let call = call.clone();
-            spawn_lane(&format!("lane {n}"), move || (0..ROUNDS).all(|_| call()))
+            let (plugin, document) = (empty.clone(), document(&[]));
+            spawn_lane(&format!("lane {n}"), move || {
+                (0..ROUNDS).all(|_| plugin.extract(vec![document.clone()]).is_ok())
+            })
         })
         .collect::<Result<Vec<_>, _>>()?;
     let answered = lanes.into_iter().all(|lane| lane.join().unwrap_or(false));
     let calls = (ROUNDS * threads) as u32;
     println!(
-        "extract 0 bytes, {how}, {threads} threads: {:?} a call, all answered: {answered}",
+        "empty calls from {threads} threads at once: one in {:.1?}, all answered: {answered}",
         began.elapsed() / calls
     );
     Ok(())
+}
+
+/// Loads and configures every plugin that ships, in engines of their own: first without a cache, then with what the first
+/// one left there.
+fn loading() -> Result<(), Failure> {
+    let cache = tempfile::tempdir()?;
+    for how in ["cold", "warm"] {
+        let began = Instant::now();
+        let engine = Engine::new(EngineConfig {
+            cache_dir: Some(cache.path().to_owned()),
+            ..EngineConfig::default()
+        })?;
+        let mut plugins = 0;
+        let mut components = std::collections::BTreeMap::new();
+        for shipped in opilio_builtin::all() {
+            let component = match components.get(shipped.name) {
+                Some(component) => component,
+                None => components
+                    .entry(shipped.name)
+                    .or_insert(engine.load(shipped.component, shipped.name)?),
+            };
+            // Some have settings without default.
+            let settings = match shipped.plugin {
+                "regex-strip" => json!({"patterns": ["a"]}),
+                _ => json!({}),
+            };
+            if configure(
+                component,
+                Some(shipped.plugin),
+                settings,
+                &Tables::default(),
+            )
+            .is_ok()
+            {
+                plugins += 1;
+            }
+        }
+        println!(
+            "{plugins} plugins of {} components loaded and configured, {how}: {:.0?}",
+            components.len(),
+            began.elapsed()
+        );
+    }
+    Ok(())
+}
+
+fn builtin(engine: &Engine, plugin: &str) -> Result<Component, Failure> {
+    let shipped = opilio_builtin::find(plugin).ok_or_else(|| format!("no plugin {plugin}"))?;
+    Ok(engine.load(shipped.component, shipped.name)?)
+}
+
+fn configure(
+    component: &Component,
+    plugin: Option<&str>,
+    settings: Value,
+    tables: &Tables,
+) -> Result<Plugin, Failure> {
+    Ok(component.configure(PluginConfig {
+        plugin: plugin.map(str::to_owned),
+        settings,
+        tables: tables.clone(),
+        ..PluginConfig::default()
+    })?)
 }
 
 /// An extractor that finds nothing and a filter that has no opinion.
@@ -159,6 +295,15 @@ fn empty_component() -> Result<Vec<u8>, Failure> {
         .encode()?)
 }
 
+/// Text with a link now and then, about so long.
+fn page(bytes: usize) -> Vec<u8> {
+    let paragraph = "<p>Text of a paragraph that goes on for a while, as paragraphs do, and then has \
+        <a href=\"/path/to/another/page.html\">a link</a> to another page, and goes on again.</p>\n";
+    paragraph
+        .repeat(bytes.div_ceil(paragraph.len()))
+        .into_bytes()
+}
+
 fn document(content: &[u8]) -> Document {
     Document::new(DocumentParts {
         uri: URI.to_owned(),
@@ -174,10 +319,14 @@ fn document(content: &[u8]) -> Document {
     })
 }
 
-fn candidate() -> Candidate {
+fn candidates(n: usize) -> Candidates {
+    (0..n).map(candidate).collect()
+}
+
+fn candidate(n: usize) -> Candidate {
     Candidate {
-        uri: "http://example.org/path/to/a/page.html".to_owned(),
-        surt: "http://(org,example,)/path/to/a/page.html".to_owned(),
+        uri: format!("http://example.org/path/to/a/page-{n}.html"),
+        surt: format!("http://(org,example,)/path/to/a/page-{n}.html"),
         hop_path: "LLL".to_owned(),
         via: Some(URI.to_owned()),
         via_surt: Some("http://(org,example,)/".to_owned()),

