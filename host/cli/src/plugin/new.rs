@@ -3,13 +3,14 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use clap::{Args, ValueEnum};
+use opilio_profile::{Stacks, Stage};
 use serde_json::{Value, json};
 
 use super::say;
 use super::trial::KindName;
-use crate::exit;
+use crate::{exit, profile};
 
 /// The checkout that this binary was built from, where the SDK lies as long as nobody moves it.
 const BUILT_FROM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../sdk/rust");
@@ -85,10 +86,16 @@ pub(super) fn run(args: &NewArgs) -> Result<u8> {
     let mut kinds = args.kind.clone();
     kinds.sort_by_key(|kind| kind.word());
     kinds.dedup();
+    let profile = profile::load("default").map_err(|faults| anyhow!("{faults}"))?;
+    let stacks = &profile.settings().stacks;
     let plugin = NewPlugin {
         name: &args.name,
         kinds: &kinds,
         sdk: &sdk,
+        stacks: kinds
+            .iter()
+            .map(|kind| stack_line(stacks, *kind, &args.name))
+            .collect(),
     };
     for (path, content) in plugin.files() {
         let path = folder.join(path);
@@ -148,6 +155,8 @@ struct NewPlugin<'a> {
     name: &'a str,
     kinds: &'a [KindName],
     sdk: &'a Path,
+    /// Lines of a profile, one a kind.
+    stacks: Vec<String>,
 }
 
 impl NewPlugin<'_> {
@@ -188,7 +197,7 @@ impl NewPlugin<'_> {
         // Last, since the parts have places of their own.
         let with_parts = template
             .replace("{{impls}}", &join(part, ""))
-            .replace("{{stacks}}", &join(stack, "\n"));
+            .replace("{{stacks}}", &self.stacks.join("\n"));
         let places = [
             ("{{handles}}", handles),
             ("{{exports}}", &exports.join(", ")),
@@ -300,17 +309,26 @@ fn export(kind: KindName) -> &'static str {
     }
 }
 
-/// Where plugins of a kind stand in a profile.
-fn stack(kind: KindName) -> &'static str {
+/// The stack that plugins of a kind stand in.
+fn stage(kind: KindName) -> Stage {
     match kind {
-        KindName::Extractor => "extract = [\"http\", \"html\", \"css\", \"js\", \"{{name}}\"]",
-        KindName::Filter => {
-            "scope = [\"surt-scope\", \"hops\", \"transclusion\", \"scheme\", \"{{name}}\"]"
-        }
-        KindName::DigestStripper => "digest = [\"{{name}}\"]",
-        KindName::ChangeEvaluator => "change = [\"{{name}}\"]",
-        KindName::WaitEvaluator => "wait = [\"{{name}}\", \"adaptive\"]",
-        KindName::Precedence => "precedence = [\"{{name}}\"]",
-        KindName::Observer => "observe = [\"{{name}}\"]",
+        KindName::Extractor => Stage::Extract,
+        KindName::Filter => Stage::Scope,
+        KindName::DigestStripper => Stage::Digest,
+        KindName::ChangeEvaluator => Stage::Change,
+        KindName::WaitEvaluator => Stage::Wait,
+        KindName::Precedence => Stage::Precedence,
+        KindName::Observer => Stage::Observe,
     }
+}
+
+/// A line of a profile: the default stack with the plugin at its end, or before those where the first that answers decides.
+fn stack_line(stacks: &Stacks, kind: KindName, name: &str) -> String {
+    let stage = stage(kind);
+    let mut names: Vec<&str> = stacks.stage(stage).iter().map(String::as_str).collect();
+    match stage {
+        Stage::Change | Stage::Wait | Stage::Precedence => names.insert(0, name),
+        _ => names.push(name),
+    }
+    format!("{} = {}", stage.key(), json!(names))
 }

@@ -11,6 +11,7 @@ mod full_disk;
 #[cfg(unix)]
 mod job;
 mod killed;
+mod plugin;
 mod profile;
 mod selftest;
 mod uri;

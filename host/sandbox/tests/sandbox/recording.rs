@@ -1,12 +1,11 @@
 //! A call that was made is made again from its file alone.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use jiff::Timestamp;
 use opilio_sandbox::{
     Answer, Call, Candidate, Candidates, Component, Document, FaultKind, Outcome, Plugin,
-    Recording, Replay, Stage, looking_up,
+    PluginConfig, Recording, Replay, Stage, Table, Tables, looking_up,
 };
 use serde_json::json;
 
@@ -153,7 +152,42 @@ fn what_is_not_a_recording_is_refused_by_name() {
 }
 
 #[test]
-fn nothing_is_noted_of_tables_where_none_was_asked() {
-    let recording = judged(json!({}));
-    assert_eq!(recording.tables, BTreeMap::new());
+fn what_a_call_found_in_tables_goes_with_it() {
+    let tables = Tables::default();
+    let rows = ["http://(org,example,", "http://(net,example,"];
+    tables.set("sites", Table::surt_prefixes(rows).unwrap());
+    let plugin = scope()
+        .configure(PluginConfig {
+            tables: tables.clone(),
+            ..config_of("surt-scope", json!({"tables": ["sites"]}), limits())
+        })
+        .unwrap();
+    let at = |surt: &str| Candidate {
+        surt: surt.to_owned(),
+        ..candidate("http://example.org/")
+    };
+    let candidates = Candidates::new(vec![
+        at("http://(org,example,www,)/"),
+        at("http://(com,example,)/"),
+    ]);
+    let recording = recorded(
+        &plugin,
+        Call::judge_candidates(&Stage::Scope, &candidates),
+        || plugin.judge_candidates(Stage::Scope, &candidates),
+        |rulings| Answer::rulings(rulings),
+    );
+    tables.remove("sites");
+    let Outcome::Answer(answer) = &recording.outcome else {
+        panic!("{recording:?}");
+    };
+    assert_eq!(answer.value()[0]["verdict"], "accept");
+    let written = serde_json::to_value(&recording.tables).unwrap();
+    assert_eq!(
+        written,
+        json!({"sites": {"kind": "surt-prefixes", "rows": [{"key": "http://(org,example,"}]}}),
+        "no more than was found"
+    );
+    let replay = recording.replay(scope()).unwrap();
+    assert!(matches!(replay, Replay::Same(_)), "{replay:?}");
+    assert!(judged(json!({})).tables.is_empty());
 }
