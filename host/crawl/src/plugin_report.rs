@@ -270,7 +270,7 @@ mod tests {
         assert_eq!(
             plugin_table(&[html, report("idle", 0), bad]),
             "\
-plugin          calls  median     99 %  longest   memory  answers                    faults
+plugin          calls  median     99 %  longest   memory  answers                  faults
 html              100   12 µs  34.5 ms    2.0 s  1.5 MiB  4 fragments, 1234 links  -
 bad (1a2b3c4d)      4   12 µs  34.5 ms    2.0 s  1.5 MiB  -                        3 trap, 1 timeout, left out for 13 s
 "
