@@ -24,6 +24,8 @@ const PREREQUISITE_PAUSE: std::time::Duration = std::time::Duration::from_secs(1
 
 /// Most of a context that is kept.
 const CONTEXT_BYTES_MAX: usize = 200;
+/// How far ahead of now a date of change may lie: local times that are given as UTC are up to 14 hours off.
+const AHEAD_MAX: jiff::SignedDuration = jiff::SignedDuration::from_hours(24);
 
 /// Where candidates come from.
 #[derive(Debug, Clone, Copy)]
@@ -357,10 +359,13 @@ fn is_refreshed(candidate: &Candidate, origin: Origin<'_>) -> bool {
     ) && candidate.hop_path.last() == Some(Hop::Embed)
 }
 
-/// Whether the page that links to it knows of a change since its last visit.
+/// Whether the page that links to it knows of a change since its last visit. What lies further ahead than clocks and
+/// zones go wrong is no change but an announcement, such as the date of an event, and would be news at every reading.
 fn is_news(candidate: &Candidate, record: &UriRecord, now: Timestamp) -> bool {
     match (candidate.modified, record.history.first()) {
-        (Some(modified), Some(last)) => last.at < modified.min(now),
+        (Some(modified), Some(last)) => {
+            modified.duration_since(now) <= AHEAD_MAX && last.at < modified.min(now)
+        }
         _ => false,
     }
 }
