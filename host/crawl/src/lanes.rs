@@ -102,6 +102,20 @@ impl Lanes {
     }
 }
 
+/// Runs `work` on a thread of its own, with the stack of a lane, and blocks until it is done: what is seldom done and would
+/// hold up a lane, such as compiling a component.
+pub(crate) fn beside<T: Send>(name: &str, work: impl FnOnce() -> T + Send) -> Result<T, String> {
+    thread::scope(|scope| {
+        let thread = thread::Builder::new()
+            .name(name.to_owned())
+            .stack_size(opilio_sandbox::LANE_STACK_BYTES)
+            .spawn_scoped(scope, work)
+            .map_err(|problem| format!("no thread for it: {problem}"))?;
+        let ended = thread.join();
+        ended.map_err(|panic| LanePanic(message(panic.as_ref())).to_string())
+    })
+}
+
 fn start(name: &str, count: usize) -> std::io::Result<mpsc::SyncSender<Work>> {
     let (sender, receiver) = mpsc::sync_channel::<Work>(WAITING_MAX);
     let receiver = Arc::new(Mutex::new(receiver));

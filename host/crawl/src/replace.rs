@@ -20,6 +20,7 @@ use tokio::sync::watch;
 
 use crate::components::{JobPlugins, Replaced};
 use crate::context::Context;
+use crate::lanes::beside;
 use crate::stacks::{Pool, Replacement, chain};
 
 /// How often the files of plugins are looked at that are being written.
@@ -143,6 +144,10 @@ impl Context {
     /// Why it cannot; nothing has changed.
     pub(crate) fn replace_plugin(&self, wish: &Wish, by: &str) -> Result<String, String> {
         self.workshop.known(&self.profile, &wish.instance)?;
+        beside("plugin-replacement", || self.replace_known(wish, by))?
+    }
+
+    fn replace_known(&self, wish: &Wish, by: &str) -> Result<String, String> {
         let candidate = self.workshop.get(wish)?;
         // Held until the new plugins are in force, so that of two changes neither undoes the other.
         let _seeds = self.seeds.blocking_lock();

@@ -11,6 +11,7 @@ use super::perform::{Say, done};
 use super::{Answer, By, ControlError, Desk, Fault};
 use crate::components::JobPlugins;
 use crate::crawl;
+use crate::lanes::beside;
 use crate::replace::{Wish, Workshop};
 use crate::stacks::{self, Loading};
 
@@ -52,7 +53,8 @@ impl Desk<'_> {
         let by = by.to_string();
         let replaced = match self.running {
             Some(running) => running.context.replace_plugin(wish, &by),
-            None => self.replace_at_rest(wish, &by),
+            None => beside("plugin-replacement", || self.replace_at_rest(wish, &by))
+                .and_then(|replaced| replaced),
         };
         let words = replaced.map_err(|problem| {
             ControlError::new(Fault::State, format!("nothing is replaced: {problem}"))

@@ -12,7 +12,7 @@ use opilio_sandbox::{Component, ConfigureError, Engine, Kind, Limits, Tables};
 use opilio_source::{Found, Sha256, Sources, Terms as SourceTerms};
 use serde_json::Value;
 
-use super::pool::{InForce, Maker, Pool, Terms, check_overridden, described};
+use super::pool::{InForce, Maker, Pool, Terms, described, overridden};
 use super::{Stacks, chain, misplaced};
 use crate::components::{JobPlugin, JobPlugins};
 
@@ -167,7 +167,7 @@ impl Progress<'_> {
         let plugin = maker
             .configured(settings.clone())
             .map_err(|problem| configure_faults(profile, instance, &problem))?;
-        check_overridden(profile, &maker, &written)?;
+        let variants = overridden(profile, &maker, &written)?;
         let terms = Terms {
             filters: instance.filters.clone(),
             on_fault: instance.on_fault,
@@ -178,6 +178,7 @@ impl Progress<'_> {
             maker,
             (written, settings),
             plugin,
+            variants,
             terms,
             &self.generation,
         ))
@@ -191,16 +192,13 @@ impl Progress<'_> {
             job,
             ..
         } = &self.loading;
-        let kept = job.and_then(|job| job.kept(instance)).cloned();
-        if let Some(kept) = kept {
-            let found = job
-                .map(|job| job.thaw(&kept, sources, instance.insecure))
-                .transpose()?;
-            if let Some(found) = found {
-                self.notes.extend(changed_since(instance, &kept));
-                self.job.insert(&instance.name, kept);
-                return Ok(found);
-            }
+        if let Some(job) = job
+            && let Some(kept) = job.kept(instance)
+        {
+            let found = job.thaw(kept, sources, instance.insecure)?;
+            self.notes.extend(changed_since(instance, kept));
+            self.job.insert(&instance.name, kept.clone());
+            return Ok(found);
         }
         let mut plugins_of = |found: &Found| {
             let component = engine

@@ -146,13 +146,15 @@ impl InForce {
         maker: Maker,
         (written, settings): (Value, Value),
         plugin: Plugin,
+        variants: Vec<(Value, Plugin)>,
         terms: Terms,
         generation: &Arc<AtomicU64>,
     ) -> InForce {
         let maker = Arc::new(maker);
+        let generation = generation.clone();
         InForce {
             name: maker.name.clone(),
-            variants: Variants::new(maker.clone(), terms.variants_max, generation.clone()),
+            variants: Variants::new(maker.clone(), terms.variants_max, generation, variants),
             maker,
             written,
             settings,
@@ -314,7 +316,9 @@ impl Pool {
             };
             let plugin = maker.snapshot(one.settings.clone())?;
             let settings = (one.written.clone(), one.settings.clone());
-            let made = InForce::new(maker, settings, plugin, one.terms.clone(), &pool.generation);
+            let terms = one.terms.clone();
+            let variants = Vec::new();
+            let made = InForce::new(maker, settings, plugin, variants, terms, &pool.generation);
             let made = InForce {
                 breaker: one.breaker.clone(),
                 ..made.after(one)
@@ -378,12 +382,14 @@ impl Pool {
                 "plugin \"{name}\" is no filter, and guards another"
             ));
         }
-        check_overridden(profile, &maker, &written).map_err(|faults| faults.to_string())?;
+        let variants = overridden(profile, &maker, &written);
+        let variants = variants.map_err(|faults| faults.to_string())?;
         let mut pool = self.fresh();
         let made = InForce::new(
             maker,
             (written, complete),
             plugin,
+            variants,
             one.terms.clone(),
             &pool.generation,
         );
@@ -450,16 +456,17 @@ pub(super) fn described<'a>(
     }
 }
 
-/// What each override alone makes of the settings is held against the schema, and configured once.
+/// What each override alone makes of the settings: held against the schema, and configured.
 ///
 /// # Errors
 /// Every fault, at its place in the override.
-pub(super) fn check_overridden(
+pub(super) fn overridden(
     profile: &Profile,
     maker: &Maker,
     written: &Value,
-) -> Result<(), Faults> {
+) -> Result<Vec<(Value, Plugin)>, Faults> {
     let mut faults = Faults::default();
+    let mut variants = Vec::new();
     for (number, name) in profile.overridden_settings() {
         if name != &*maker.name {
             continue;
@@ -467,8 +474,8 @@ pub(super) fn check_overridden(
         let place = (number, name);
         match profile.check_overridden_settings(place, written, &maker.schema) {
             Err(more) => faults.append(more),
-            Ok(settings) => match maker.configured_each_call(settings) {
-                Ok(_) => {}
+            Ok(settings) => match maker.configured_each_call(settings.clone()) {
+                Ok(plugin) => variants.push((settings, plugin)),
                 Err(ConfigureError::Settings { faults: found, .. }) => {
                     for fault in found {
                         faults.push(profile.fault_in_override(
@@ -483,7 +490,7 @@ pub(super) fn check_overridden(
         }
     }
     match faults.is_empty() {
-        true => Ok(()),
+        true => Ok(variants),
         false => Err(faults),
     }
 }

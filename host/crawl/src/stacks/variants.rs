@@ -11,6 +11,7 @@ use opilio_sandbox::{Plugin, Statistics, spawn_lane};
 use serde_json::Value;
 
 use super::pool::Maker;
+use crate::lanes::beside;
 
 /// Selections of a variant after which it is worth a snapshot, which takes some tenths of a second of one core.
 const USES_WORTH_A_SNAPSHOT: u64 = 16;
@@ -59,15 +60,22 @@ pub(super) struct Use {
 }
 
 impl Variants {
+    /// `ready` are some that have been configured already, for every call anew.
     pub(super) fn new(
         maker: Arc<Maker>,
         snapshots_max: usize,
         generation: Arc<AtomicU64>,
+        ready: Vec<(Value, Plugin)>,
     ) -> Arc<Self> {
+        let ready = ready.into_iter();
+        let known = ready.map(|(settings, plugin)| {
+            let variant = Variant::new(settings.clone(), plugin);
+            (settings, Arc::new(variant))
+        });
         Arc::new(Self {
             maker,
             snapshots_max,
-            known: Mutex::default(),
+            known: Mutex::new(known.take(VARIANTS_MAX).collect()),
             clock: AtomicU64::new(0),
             preparing: Mutex::new(false),
             gone: Mutex::default(),
@@ -84,22 +92,16 @@ impl Variants {
         let variant = match known.get(&settings) {
             Some(variant) => variant.clone(),
             None => {
-                let plugin = self.maker.each_call(settings.clone())?;
+                let maker = &self.maker;
+                let configured = || maker.each_call(settings.clone());
+                let plugin = beside("plugin-variant", configured)??;
                 if known.len() >= VARIANTS_MAX {
                     let mut gone = self.gone.lock().unwrap_or_else(PoisonError::into_inner);
                     for (_, variant) in known.drain() {
                         gone.add(&variant.statistics());
                     }
                 }
-                let variant = Arc::new(Variant {
-                    settings: settings.clone(),
-                    each_call: plugin,
-                    snapshot: RwLock::default(),
-                    earlier: Mutex::default(),
-                    uses: AtomicU64::new(0),
-                    last_use: AtomicU64::new(0),
-                    tried: Mutex::new(false),
-                });
+                let variant = Arc::new(Variant::new(settings.clone(), plugin));
                 known.insert(settings, variant.clone());
                 variant
             }
@@ -113,11 +115,12 @@ impl Variants {
         Ok((variant.plugin(), used))
     }
 
-    /// What was seen of each, with the beginning of the hash of its settings; and of those that are gone.
+    /// What was seen of each that has been selected.
     pub(super) fn seen(&self) -> Vec<(Plugin, Statistics)> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let mut seen: Vec<_> = known
             .values()
+            .filter(|variant| variant.uses.load(Ordering::Relaxed) > 0 || variant.has_calls())
             .map(|variant| (variant.plugin(), variant.statistics()))
             .collect();
         seen.sort_by(|(a, _), (b, _)| a.settings_sha256().cmp(b.settings_sha256()));
@@ -198,6 +201,18 @@ impl Variants {
 }
 
 impl Variant {
+    fn new(settings: Value, each_call: Plugin) -> Variant {
+        Variant {
+            settings,
+            each_call,
+            snapshot: RwLock::default(),
+            earlier: Mutex::default(),
+            uses: AtomicU64::new(0),
+            last_use: AtomicU64::new(0),
+            tried: Mutex::new(false),
+        }
+    }
+
     fn plugin(&self) -> Plugin {
         let snapshot = self.snapshot.read().unwrap_or_else(PoisonError::into_inner);
         snapshot.as_ref().unwrap_or(&self.each_call).clone()
@@ -217,6 +232,10 @@ impl Variant {
             let mut earlier = self.earlier.lock().unwrap_or_else(PoisonError::into_inner);
             earlier.add(&before.statistics());
         }
+    }
+
+    fn has_calls(&self) -> bool {
+        self.statistics().calls > 0
     }
 
     fn statistics(&self) -> Statistics {
@@ -280,7 +299,7 @@ mod tests {
             tables: Tables::default(),
             seed_prefixes: Arc::new([]),
         };
-        Variants::new(Arc::new(maker), snapshots_max, Arc::default())
+        Variants::new(Arc::new(maker), snapshots_max, Arc::default(), Vec::new())
     }
 
     fn get(variants: &Arc<Variants>, max: u32) -> (Plugin, Use) {

@@ -46,13 +46,23 @@ fn kept(job: &Path) -> Value {
     serde_json::from_slice(&std::fs::read(job.join("plugins.json")).unwrap()).unwrap()
 }
 
-/// Two pages, the second only once the gate is open.
-async fn two_pages(gate: &Gate) -> Web {
+/// A page behind the gate, and one that is fetched after it and has a link. A visit ends with the plugins that it began with, so
+/// what has taken a plugin's place meanwhile shows in the second.
+async fn pages_in_turn(gate: &Gate) -> Web {
     site(WWW)
-        .page("/", html("<a href='/a.html'>a</a>").behind(gate))
+        .page("/", html("first").behind(gate))
+        .page("/next.html", html("<a href='/a.html'>a</a>"))
         .page("/a.html", html("a"))
         .serve()
         .await
+}
+
+/// Seeds in this order, and all the time in the world.
+fn in_turn(story: Story, web: &Web) -> Story {
+    story
+        .profile("fetch.response-timeout = '100s'")
+        .seed(web.url(WWW, "/"))
+        .seed(web.url(WWW, "/next.html"))
 }
 
 const HUBS: usize = 30;
@@ -95,7 +105,7 @@ async fn a_hundred_replacements_under_load_lose_nothing() {
     let web = web.serve().await;
     let versions = ["a", "b"].map(html_extractor);
     let story = with_pages(&versions[0])
-        .profile("workers = 8\nqueue.valence = 8")
+        .profile("workers = 8\nqueue.valence = 8\nfetch.response-timeout = '100s'")
         .seed(web.url(WWW, "/"));
     let files = ["a.wasm", "b.wasm"];
     let files: Vec<PathBuf> = files
@@ -140,8 +150,8 @@ async fn a_hundred_replacements_under_load_lose_nothing() {
 #[tokio::test]
 async fn a_replacement_holds_after_a_resume_whatever_becomes_of_the_file() {
     let gate = Gate::of(2);
-    let web = two_pages(&gate).await;
-    let story = with_pages(&extractor(Misdeed::Traps)).seed(web.url(WWW, "/"));
+    let web = pages_in_turn(&gate).await;
+    let story = in_turn(with_pages(&extractor(Misdeed::Traps)), &web);
     let better = file(&story, "better.wasm", &html_extractor("better"));
     let operator = async {
         until("the page is asked for", || asked(&web).len() == 1).await;
@@ -159,7 +169,11 @@ async fn a_replacement_holds_after_a_resume_whatever_becomes_of_the_file() {
     );
     let told = told.finished();
     let errors = told.log_file("runtime-errors.log");
-    assert!(!errors.contains(&web.url(WWW, "/ ")), "{errors}");
+    assert!(
+        errors.contains(&web.url(WWW, "/: ")),
+        "it had begun before: {errors}"
+    );
+    assert!(!errors.contains("/next.html"), "{errors}");
     assert_eq!(told.sole(&web.url(WWW, "/a.html")).status, 200, "{errors}");
     let log = told.log_file("job.log");
     let line = format!(" plugin replace \"pages\" {better:?} => {result}");
@@ -187,10 +201,10 @@ async fn a_replacement_holds_after_a_resume_whatever_becomes_of_the_file() {
 #[tokio::test]
 async fn what_fails_its_check_changes_nothing_and_says_why() {
     let gate = Gate::of(2);
-    let web = two_pages(&gate).await;
+    let web = pages_in_turn(&gate).await;
     let story = with_pages(&html_extractor("good"))
-        .profile("[[override]]\nmatch.host = ['x.story.localhost']\nplugins.pages.settings = {}")
-        .seed(web.url(WWW, "/"));
+        .profile("[[override]]\nmatch.host = ['x.story.localhost']\nplugins.pages.settings = {}");
+    let story = in_turn(story, &web);
     let rubbish = file(&story, "rubbish.wasm", b"\0asm rubbish");
     let filters = opilio_builtin::find("hops").unwrap().component;
     let filters = format!("{}#hops", file(&story, "filters.wasm", filters).display());
@@ -301,10 +315,9 @@ async fn a_job_goes_on_with_its_own_copy_of_a_component_and_says_that_the_file_h
 #[tokio::test]
 async fn a_watched_plugin_is_replaced_when_its_file_changes_and_stays_when_that_is_rubbish() {
     let gate = Gate::of(2);
-    let web = two_pages(&gate).await;
-    let story = with_pages(&extractor(Misdeed::Traps))
-        .profile("plugins.pages.watch = true")
-        .seed(web.url(WWW, "/"));
+    let web = pages_in_turn(&gate).await;
+    let story = with_pages(&extractor(Misdeed::Traps)).profile("plugins.pages.watch = true");
+    let story = in_turn(story, &web);
     let log = || std::fs::read_to_string(story.job().join("logs/job.log")).unwrap_or_default();
     let operator = async {
         until("the page is asked for", || asked(&web).len() == 1).await;

@@ -26,7 +26,7 @@ fn with_table(list: &str) -> Story {
     let story = crawl();
     let file = story.file("list.txt", list);
     story.profile(&format!(
-        "[tables.more]\nkind = 'surt-prefixes'\nfile = '{}'\nreload = '1ms'\n\
+        "fetch.response-timeout = '100s'\n[tables.more]\nkind = 'surt-prefixes'\nfile = '{}'\nreload = '1ms'\n\
          [plugins.surt-scope]\ncomponent = 'builtin:surt-scope'\nsettings.tables = ['more']",
         file.display()
     ))
