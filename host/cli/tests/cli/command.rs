@@ -92,6 +92,7 @@ impl Home {
         command
             .current_dir(self.path())
             .env("XDG_CACHE_HOME", cache)
+            .env("XDG_DATA_HOME", self.path().join("data"))
             .env_remove("RUST_LOG");
         command.env_remove("RUST_BACKTRACE").stdin(Stdio::null());
         command

@@ -12,6 +12,9 @@ mod full_disk;
 mod job;
 mod killed;
 mod plugin;
+mod plugin_store;
 mod profile;
+#[cfg(unix)]
+mod replace;
 mod selftest;
 mod uri;
