@@ -100,7 +100,7 @@ pub enum Halt {
     Scratch(String),
     /// A plugin fails too often, and the profile has the crawl end then, as it does for filters of the scope.
     #[error(
-        "plugin {plugin} failed too often, last with {message}; mend it and run the same command again"
+        "plugin {plugin} failed too often, last with {message}; mend it, put it in its place with `opilio plugin replace`, and run the same command again"
     )]
     Plugin {
         /// The plugin.
