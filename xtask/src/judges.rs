@@ -2,7 +2,10 @@
 //!
 //! Installs what it needs from package registries into `target/judges` (a Python environment, two documentation
 //! packages), crawls over a thousand pages that nobody here wrote, and has them counted and verified by an independent
-//! link walk (lxml) and an independent WARC reader (warcio).
+//! link walk (lxml) and an independent WARC reader (warcio). Pushes plugins to a registry (docker-registry) and pulls them
+//! from it, in turns with an independent client (wkg).
+
+mod registry;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -22,20 +25,47 @@ const PAGES_MIN: usize = 1000;
 /// Python packages of the judges; `warcio[all]` would bring what is not used here.
 const PYTHON_PACKAGES: [&str; 2] = ["warcio==1.8.1", "lxml==6.1.3"];
 
-/// Runs every judge.
+/// Which judges.
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// These alone [default: all].
+    #[arg(value_name = "JUDGE")]
+    only: Vec<Judge>,
+}
+
+/// Who judges what.
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Judge {
+    /// A crawl of pages that nobody here wrote: lxml and warcio.
+    RealInput,
+    /// The archive of the demo: warcio.
+    Demo,
+    /// Plugins in a registry: docker-registry and wkg.
+    Registry,
+}
+
+/// Runs the judges.
 #[expect(clippy::print_stdout, reason = "the result of the command")]
-pub(crate) fn run() -> Result<()> {
+pub(crate) fn run(options: &Options) -> Result<()> {
+    let wanted = |judge: Judge| options.only.is_empty() || options.only.contains(&judge);
     let home = root().join("target/judges");
     fs::create_dir_all(&home)?;
-    let python = python(&home)?;
-    let documentation = documentation::packages()?;
     let opilio = build_opilio()?;
-    let runtime = tokio::runtime::Runtime::new()?;
     let mut judged = 0;
-    runtime.block_on(real_input(&home, &python, &documentation, &opilio))?;
-    judged += 1;
-    demo_web(&home, &python, &opilio)?;
-    judged += 1;
+    if wanted(Judge::RealInput) {
+        let documentation = documentation::packages()?;
+        let runtime = tokio::runtime::Runtime::new()?;
+        runtime.block_on(real_input(&home, &python(&home)?, &documentation, &opilio))?;
+        judged += 1;
+    }
+    if wanted(Judge::Demo) {
+        demo_web(&home, &python(&home)?, &opilio)?;
+        judged += 1;
+    }
+    if wanted(Judge::Registry) {
+        registry::judge(&home, &opilio)?;
+        judged += 1;
+    }
     println!("judges: {judged} passed, 0 failed");
     Ok(())
 }

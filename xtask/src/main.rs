@@ -26,7 +26,7 @@ enum Task {
     /// Write the tables in docs/PROFILE.md from the code.
     Docs(docs::Options),
     /// Have other people's tools judge what Opilio writes; installs them from package registries into target/judges.
-    Judges,
+    Judges(judges::Options),
     /// Measure.
     #[cfg(unix)]
     #[command(subcommand)]
@@ -49,7 +49,7 @@ fn run(task: Task) -> Result<()> {
         Task::Plugins(options) => plugins::run(&options),
         Task::Contract(options) => contract::run(&options),
         Task::Docs(options) => docs::run(&options),
-        Task::Judges => judges::run(),
+        Task::Judges(options) => judges::run(&options),
         #[cfg(unix)]
         Task::Bench(bench) => bench::run(bench),
     }

@@ -1,0 +1,274 @@
+//! A registry that other people wrote (Debian's `docker-registry`) and a client that other people wrote (`wkg`): what
+//! `opilio plugin push` writes, `wkg` reads, and the other way round; with a password, over plain HTTP on loopback and
+//! over TLS elsewhere.
+
+use std::fs;
+use std::net::{IpAddr, TcpListener, UdpSocket};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+
+use crate::command::{output, status};
+use crate::repository::root;
+
+/// The client. It is built without optimisation, which takes a few minutes the first time.
+const WKG: &str = "0.16.1";
+/// Name and password for the registry, and the line of its password file: it takes bcrypt alone.
+const NAME: &str = "author";
+const PASSWORD: &str = "secret";
+const PASSWORD_LINE: &str = "author:$2b$05$LTtsizXNt6fGWhI4ifZHcOYXKriiZPKOgcDIvVYFRXmqm9usqHxTS";
+/// `NAME:PASSWORD` in base64, as `docker login` writes it.
+const PAIR: &str = "YXV0aG9yOnNlY3JldA==";
+/// How long the registry may take until it answers.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A registry that is running.
+struct Registry {
+    process: Child,
+    /// `ADDRESS:PORT`.
+    host: String,
+}
+
+impl Drop for Registry {
+    fn drop(&mut self) {
+        // It may have ended by itself, which the test has noticed then.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// Runs the judge in a folder of its own.
+#[expect(clippy::print_stdout, reason = "the result of the command")]
+pub(super) fn judge(home: &Path, opilio: &Path) -> Result<()> {
+    let wkg = wkg(home)?;
+    install_registry()?;
+    let folder = home.join("registry");
+    if folder.exists() {
+        fs::remove_dir_all(&folder)?;
+    }
+    fs::create_dir_all(&folder)?;
+    fs::write(folder.join("passwords"), PASSWORD_LINE)?;
+    both_ways(&folder, opilio, &wkg)?;
+    println!("registry: wkg reads what opilio pushes, and opilio what wkg pushes, byte for byte");
+    match outward_address() {
+        Some(address) => {
+            over_tls(&folder, opilio, address)?;
+            println!(
+                "registry: pushed and pulled over TLS; not without trust, not without a password"
+            );
+        }
+        None => println!("registry: this machine has no address but loopback, so TLS is not tried"),
+    }
+    Ok(())
+}
+
+/// On loopback, over plain HTTP, with a password.
+fn both_ways(folder: &Path, opilio: &Path, wkg: &Path) -> Result<()> {
+    let registry = serve(folder, "127.0.0.1".parse()?, "")?;
+    let credentials = credentials(folder, &registry.host)?;
+    let nobody = nobody(folder)?;
+    let components = root().join("plugins/builtin/components");
+    let (ours, theirs) = (components.join("css.wasm"), components.join("js.wasm"));
+    let got = folder.join("got.wasm");
+
+    let name = format!("{}/plugins/css:1.0", registry.host);
+    let image = format!("oci://{name}");
+    status(
+        opilio_plugin(opilio, folder, "push")
+            .arg(&ours)
+            .arg(&image)
+            .arg(&credentials),
+    )?;
+    status(
+        wkg_oci(wkg, "pull", &registry.host)
+            .arg(&name)
+            .arg("--output")
+            .arg(&got),
+    )?;
+    same(&ours, &got)?;
+
+    let name = format!("{}/plugins/js:1.0", registry.host);
+    let image = format!("oci://{name}");
+    status(wkg_oci(wkg, "push", &registry.host).arg(&name).arg(&theirs))?;
+    let mut pull = opilio_plugin(opilio, folder, "pull");
+    let said = output(pull.arg(&image).arg(&credentials).arg("--output").arg(&got))?;
+    same(&theirs, &got)?;
+
+    // The name that it printed, bound to the manifest that the registry computed a digest of, means the same.
+    let bound = said.split('"').find(|text| text.contains("@sha256:"));
+    let bound =
+        bound.with_context(|| format!("no image bound to a manifest is named in:\n{said}"))?;
+    let elsewhere = folder.join("another-store");
+    let mut pull = opilio_plugin(opilio, &elsewhere, "pull");
+    status(pull.arg(bound).arg(&credentials))?;
+
+    let mut pull = opilio_plugin(opilio, folder, "pull");
+    refused(pull.arg(&image).arg(&nobody), "is refused")?;
+    let mut pull = opilio_plugin(opilio, folder, "pull");
+    let missing = format!("oci://{}/plugins/js:2.0", registry.host);
+    refused(
+        pull.arg(missing).arg(&credentials),
+        "is not in its registry",
+    )
+}
+
+/// On an address that others may reach, where plain HTTP is not taken for granted.
+fn over_tls(folder: &Path, opilio: &Path, address: IpAddr) -> Result<()> {
+    let (certificate, key) = (folder.join("cert.pem"), folder.join("key.pem"));
+    status(
+        Command::new("openssl")
+            .args([
+                "req",
+                "-x509",
+                "-nodes",
+                "-days",
+                "2",
+                "-subj",
+                "/CN=registry",
+            ])
+            .args(["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"])
+            .args(["-addext", &format!("subjectAltName=IP:{address}")])
+            .args(["-addext", "basicConstraints=critical,CA:FALSE"])
+            .arg("-keyout")
+            .arg(&key)
+            .arg("-out")
+            .arg(&certificate)
+            .stderr(Stdio::null()),
+    )?;
+    let tls = format!(
+        "  tls: {{certificate: {}, key: {}}}\n",
+        certificate.display(),
+        key.display()
+    );
+    let registry = serve(folder, address, &tls)?;
+    let credentials = credentials(folder, &registry.host)?;
+    let nobody = nobody(folder)?;
+    let image = format!("oci://{}/plugins/css:tls", registry.host);
+    let file = root().join("plugins/builtin/components/css.wasm");
+    let trusting = |what: &str| {
+        let mut command = opilio_plugin(opilio, folder, what);
+        command.env("SSL_CERT_FILE", &certificate);
+        command
+    };
+    let mut push = opilio_plugin(opilio, folder, "push");
+    refused(push.arg(&file).arg(&image).arg(&credentials), "certificate")?;
+    status(trusting("push").arg(&file).arg(&image).arg(&credentials))?;
+    status(trusting("pull").arg(&image).arg(&credentials))?;
+    refused(trusting("pull").arg(&image).arg(&nobody), "is refused")
+}
+
+/// Serves what lies in the folder, to those who know the password.
+fn serve(folder: &Path, address: IpAddr, more: &str) -> Result<Registry> {
+    let port = TcpListener::bind((address, 0))?.local_addr()?.port();
+    let host = format!("{address}:{port}");
+    let config = folder.join("registry.yml");
+    let text = format!(
+        "version: 0.1\nlog: {{level: error, accesslog: {{disabled: true}}}}\n\
+         storage: {{filesystem: {{rootdirectory: {}}}}}\n\
+         auth: {{htpasswd: {{realm: judges, path: {}}}}}\n\
+         http:\n  addr: \"{host}\"\n  secret: judges\n{more}",
+        folder.join("data").display(),
+        folder.join("passwords").display(),
+    );
+    fs::write(&config, text)?;
+    let log = fs::File::create(folder.join("registry.log"))?;
+    let process = Command::new("docker-registry")
+        .arg("serve")
+        .arg(&config)
+        .stdout(log.try_clone()?)
+        .stderr(log)
+        .spawn()
+        .context("cannot run docker-registry")?;
+    let mut registry = Registry { process, host };
+    let begun = Instant::now();
+    while std::net::TcpStream::connect(&registry.host).is_err() {
+        if let Some(ended) = registry.process.try_wait()? {
+            let log = fs::read_to_string(folder.join("registry.log"))?;
+            bail!("docker-registry ended with {ended}:\n{log}");
+        }
+        ensure!(
+            begun.elapsed() < PATIENCE,
+            "docker-registry does not answer"
+        );
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    Ok(registry)
+}
+
+/// The option with which the password is given.
+fn credentials(folder: &Path, host: &str) -> Result<String> {
+    let path = folder.join("config.json");
+    let text = format!(r#"{{"auths": {{"{host}": {{"auth": "{PAIR}"}}}}}}"#);
+    fs::write(&path, text)?;
+    Ok(format!("--credentials={}", path.display()))
+}
+
+/// The option with which nobody's password is given.
+fn nobody(folder: &Path) -> Result<String> {
+    let path = folder.join("nobody.json");
+    fs::write(&path, "{}")?;
+    Ok(format!("--credentials={}", path.display()))
+}
+
+/// With its data below this folder.
+fn opilio_plugin(opilio: &Path, folder: &Path, what: &str) -> Command {
+    let mut command = Command::new(opilio);
+    command.env("XDG_DATA_HOME", folder).args(["plugin", what]);
+    command
+}
+
+fn wkg_oci(wkg: &Path, what: &str, host: &str) -> Command {
+    let mut command = Command::new(wkg);
+    command.args(["oci", what, "--insecure", host]);
+    command.args(["-u", NAME, "-p", PASSWORD]);
+    command
+}
+
+fn same(a: &Path, b: &Path) -> Result<()> {
+    let same = fs::read(a)? == fs::read(b)?;
+    ensure!(same, "{} and {} differ", a.display(), b.display());
+    Ok(())
+}
+
+/// It must fail, and say this.
+fn refused(command: &mut Command, says: &str) -> Result<()> {
+    let done = command.output()?;
+    let said = String::from_utf8_lossy(&done.stderr);
+    ensure!(!done.status.success(), "it was not refused: {command:?}");
+    ensure!(said.contains(says), "{says:?} is not in: {said}");
+    Ok(())
+}
+
+/// An address of this machine that is not loopback. Nothing is sent.
+fn outward_address() -> Option<IpAddr> {
+    let socket = UdpSocket::bind("0.0.0.0:0").ok()?;
+    socket.connect("192.0.2.1:9").ok()?;
+    let address = socket.local_addr().ok()?.ip();
+    (!address.is_loopback() && !address.is_unspecified()).then_some(address)
+}
+
+fn install_registry() -> Result<()> {
+    let there = Command::new("docker-registry").arg("--version").output();
+    if there.is_ok_and(|output| output.status.success()) {
+        return Ok(());
+    }
+    let install = "apt-get update -qq && apt-get install -y -qq docker-registry >/dev/null";
+    status(Command::new("sh").args(["-c", install]))
+        .context("install Debian's package docker-registry")
+}
+
+/// Built once from its package; cargo sees to it that it is this version.
+fn wkg(home: &Path) -> Result<PathBuf> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let root = home.join("wkg");
+    let mut install = Command::new(cargo);
+    install
+        .args(["install", "wkg", "--version", WKG])
+        .args(["--locked", "--debug", "--quiet", "--root"])
+        .arg(&root)
+        .env("CARGO_TARGET_DIR", home.join("wkg-target"));
+    status(&mut install)?;
+    Ok(root.join("bin/wkg"))
+}
