@@ -3,6 +3,9 @@
 /// The package of the contract.
 const PACKAGE: &str = "opilio:plugin/";
 
+/// The version of the contract that plugins are written for today.
+pub const CONTRACT: &str = Contract::CURRENT.version();
+
 /// A version of the contract. Components made for any patch of it are understood: what a newer patch has and this does
 /// not shows as an import that is not given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,7 +19,7 @@ impl Contract {
     pub(crate) const CURRENT: Self = Self::V0_2;
     const ALL: [Self; 2] = [Self::V0_2, Self::V0_1];
 
-    pub(crate) fn version(self) -> &'static str {
+    pub(crate) const fn version(self) -> &'static str {
         match self {
             Self::V0_1 => "0.1.0",
             Self::V0_2 => "0.2.0",

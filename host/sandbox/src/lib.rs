@@ -71,6 +71,7 @@ pub use case::{
 };
 pub use component::{COMPONENT_BYTES_MAX, Component, LoadError};
 pub use configure::{ConfigureError, PluginConfig};
+pub use contract::CONTRACT;
 pub use describe::DescriptionProblem;
 pub use document::{Document, DocumentParts, FragmentProblem};
 pub use engine::{Engine, EngineConfig, EngineError};

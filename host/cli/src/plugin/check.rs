@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::Args;
-use opilio_sandbox::{CaseFile, Description, Examiner, PluginConfig, Start};
+use opilio_sandbox::{CONTRACT, CaseFile, Description, Examiner, PluginConfig, Start};
 use serde_json::{Value, json};
 
 use super::anatomy::Anatomy;
@@ -16,8 +16,6 @@ use crate::exit;
 
 /// Components live in archives' repositories for ever; above this one is told so.
 const BYTES_NOTED: usize = 4 << 20;
-/// The contract of this version.
-const CONTRACT: &str = "0.2.0";
 /// The dialect that settings schemas are written in.
 const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
 
