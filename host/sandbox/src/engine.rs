@@ -32,11 +32,9 @@ const MODULES_PER_COMPONENT_MAX: u32 = 32;
 const TABLE_ELEMENTS_MAX: usize = 32 * 1024;
 /// What the runtime keeps of one instance beside its memory.
 const INSTANCE_BYTES_MAX: usize = 4 << 20;
-/// Memory of a slot that is cleared by overwriting what was written rather than by asking the kernel for fresh pages, each
-/// of which costs a fault at its next use: enough for a page of 1 MB as text and what is found in it.
-const MEMORY_RESIDENT_BYTES: usize = 4 << 20;
-/// The same of a slot's tables.
-const TABLE_RESIDENT_BYTES: usize = 512 << 10;
+/// Memory of a slot that is cleared by copying rather than by asking the kernel for fresh pages, which costs more
+/// for little and less for much.
+const RESIDENT_BYTES: usize = 512 * 1024;
 /// Changes whenever cached components of before must not be used.
 const CACHE_GENERATION: &str = "1";
 
@@ -190,8 +188,8 @@ fn wasmtime_config(settings: &EngineConfig) -> Config {
         .table_elements(TABLE_ELEMENTS_MAX)
         .max_memory_size(settings.memory_max)
         .max_unused_warm_slots(instances)
-        .linear_memory_keep_resident(MEMORY_RESIDENT_BYTES)
-        .table_keep_resident(TABLE_RESIDENT_BYTES)
+        .linear_memory_keep_resident(RESIDENT_BYTES)
+        .table_keep_resident(RESIDENT_BYTES)
         // Asks the kernel which pages were written, so that only those are cleared; where it can say (Linux 6.7).
         .pagemap_scan(Enabled::Auto);
 

@@ -1,8 +1,8 @@
 //! Lists that the host holds for plugins and keeps current: SURT prefixes, expressions, keys with values. Whoever reads
 //! them from files hands whole tables over here; a call sees those that were there when it first looked.
 //!
-//! Prefixes and keys are held as finite-state transducers: a million SURT prefixes of real sites take some 10 to 20 MB,
-//! and a look-up walks the key once, however many rows there are.
+//! Prefixes and keys are held as finite-state transducers: a million SURT prefixes take 6 to 12 MB, by how alike their names
+//! are, and a look-up walks the key once, however many rows there are.
 
 use std::collections::HashMap;
 use std::fmt;
