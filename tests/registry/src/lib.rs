@@ -204,8 +204,9 @@ impl Registry {
 
 impl Drop for Registry {
     fn drop(&mut self) {
+        // On a thread that may block, as one of somebody's runtime may not. Nobody answers any more when this returns.
         if let Some(runtime) = self.runtime.take() {
-            runtime.shutdown_background();
+            let _ = std::thread::spawn(move || drop(runtime)).join();
         }
     }
 }
