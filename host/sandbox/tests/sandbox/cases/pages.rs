@@ -1,5 +1,5 @@
-//! A document and the URIs found in it: every extractor that ships, on the document and on its fragments, links
-//! resolved. The routing is a small version of the crawl's.
+//! A document and the URIs found in it: the extractors that ship, on the document and on its fragments, links resolved.
+//! The routing is a small version of the crawl's.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -15,6 +15,8 @@ use crate::builtin::components;
 
 /// Fragments in fragments are followed this deep, as the crawl follows them.
 const FRAGMENT_DEPTH_MAX: usize = 4;
+/// Extractors that stand in no stack unless an operator puts them there: they guess.
+const BY_REQUEST: [&str; 4] = ["uri", "universal", "implied", "multi-regex"];
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -26,10 +28,16 @@ pub(super) struct Case {
     /// The page that runs a script, against which its strings resolve.
     via: Option<String>,
     content_type: String,
+    #[serde(default = "ok")]
+    status: i32,
+    /// Plugins that are not asked: what they find is another question.
+    #[serde(default)]
+    without: Vec<String>,
     /// Of the plugins of the case's folder; the others have their defaults.
     #[serde(default = "no_settings")]
     settings: Value,
     expected: Vec<String>,
+    #[serde(default = "with_hops")]
     r#match: Match,
     /// What the predecessor found, where `reason` says why that is not right.
     #[serde(default, rename = "predecessor")]
@@ -40,6 +48,14 @@ pub(super) struct Case {
 
 fn no_settings() -> Value {
     json!({})
+}
+
+fn ok() -> i32 {
+    200
+}
+
+fn with_hops() -> Match {
+    Match::HopSet
 }
 
 #[derive(Clone, Copy, PartialEq, Deserialize)]
@@ -86,17 +102,16 @@ impl Case {
     fn extractors(&self, bench: &mut Bench, folder: &str) -> Result<Vec<Plugin>, String> {
         let mut extractors = Vec::new();
         for (name, component) in components() {
-            // What it reads has cases of its own, and it holds plugins that guess (`implied`), which no page asked for.
-            if *name == "formats" && *name != folder {
-                continue;
-            }
             let settings = if *name == folder {
                 self.settings.clone()
             } else {
                 no_settings()
             };
             for description in component.plugins() {
-                if description.kinds.contains(&Kind::Extractor) {
+                let plugin = &description.name;
+                let is_asked =
+                    !BY_REQUEST.contains(&plugin.as_str()) && !self.without.contains(plugin);
+                if is_asked && description.kinds.contains(&Kind::Extractor) {
                     let plugin = bench.plugin(name, &description.name, &settings);
                     extractors.push(plugin.map_err(|error| error.to_string())?);
                 }
@@ -109,7 +124,7 @@ impl Case {
         Document::new(DocumentParts {
             uri: self.base.clone(),
             base: self.via.as_ref().unwrap_or(&self.base).clone(),
-            status: 200,
+            status: self.status,
             headers: Arc::from([]),
             media_type: self.content_type.clone(),
             charset: Some(encoding_rs::UTF_8),
