@@ -8,7 +8,9 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, Result};
 use clap::{Args, Subcommand, ValueEnum};
-use opilio_crawl::control::{Command, DoneElsewhere, ExportFormat, QueueSort, QueueStateFilter, Which};
+use opilio_crawl::control::{
+    Command, DoneElsewhere, ExportFormat, QueueSort, QueueStateFilter, Which,
+};
 
 use crate::exit;
 use crate::job::Asked;

@@ -342,7 +342,7 @@ pub(crate) fn exports(
 ) -> bool {
     instance
         .component()
-        .get_export_index(None, &contract.interface(kind.name()))
+        .get_export_index(None, contract.interface(kind.name()))
         .is_some()
 }
 

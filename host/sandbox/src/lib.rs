@@ -56,7 +56,9 @@ mod wasi;
 pub use bindings::exports::opilio::plugin::change_evaluator::{Comparison, Difference};
 pub use bindings::exports::opilio::plugin::digest_stripper::StripProblem;
 pub use bindings::exports::opilio::plugin::filter::{Ruling, Stage, Verdict};
-pub use bindings::exports::opilio::plugin::observer::{Finished, Line, Observation, ReportFile as Report};
+pub use bindings::exports::opilio::plugin::observer::{
+    Finished, Line, Observation, ReportFile as Report,
+};
 pub use bindings::exports::opilio::plugin::setup::{Description, Handles, Kind, SettingsFault};
 pub use bindings::opilio::plugin::types::{
     Candidate, ContentState, DateSignal, Fragment, FragmentContent, Header, Hop, Link, LinkDetails,
@@ -64,8 +66,8 @@ pub use bindings::opilio::plugin::types::{
 };
 pub use candidates::Candidates;
 pub use case::{
-    Answer, Call, CallProblem, CandidateFacts, Case, CaseFile, CaseProblem,
-    CasesError, Difference as AnswerDifference, DocumentFacts, Examiner, FaultWritten, FinishedFacts,
+    Answer, Call, CallProblem, CandidateFacts, Case, CaseFile, CaseProblem, CasesError,
+    Difference as AnswerDifference, DocumentFacts, Examiner, FaultWritten, FinishedFacts,
     KeptFacts, LimitsWritten, Outcome, QueueFacts, Recording, RecordingError, Replay, StageName,
     TableFacts, VisitFacts, looking_up,
 };

@@ -518,7 +518,7 @@ mod tests {
     fn who_has_looked_keeps_what_was_seen() {
         let tables = Tables::default();
         let before = tables.shelf();
-        tables.clone().set("a", Table::key_values(["x"]).unwrap());
+        tables.set("a", Table::key_values(["x"]).unwrap());
         assert!(before.get("a").is_none());
         let during = tables.shelf();
         tables.set("a", Table::key_values(["y"]).unwrap());

@@ -316,7 +316,10 @@ fn table_lines(tables: &[TableReport]) -> String {
         return "the profile has no tables\n".to_owned();
     }
     let width = |of: fn(&TableReport) -> usize| tables.iter().map(of).max().unwrap_or(0);
-    let (name, kind) = (width(|table| table.name.len()), width(|table| table.kind.len()));
+    let (name, kind) = (
+        width(|table| table.name.len()),
+        width(|table| table.kind.len()),
+    );
     let line = |table: &TableReport| {
         let file = match &table.file {
             Some(file) => file.display().to_string(),

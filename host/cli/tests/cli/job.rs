@@ -308,7 +308,10 @@ async fn what_plugins_did_and_observers_report_is_there_when_the_crawl_is_over()
     assert!(lines[0].starts_with("plugin "), "{table:?}");
     for line in &lines {
         let shown = crawled.out.lines().any(|shown| shown.ends_with(line));
-        assert!(shown, "{line:?} is not at the end of the crawl: {crawled:?}");
+        assert!(
+            shown,
+            "{line:?} is not at the end of the crawl: {crawled:?}"
+        );
     }
     let json = home.run(&["job", "plugins", "job", "--json"]).code(0);
     let answer: Value = serde_json::from_str(&json.out).unwrap();

@@ -249,6 +249,16 @@ fn from_cursor(queue: &str, text: &str) -> Result<Vec<u8>, ControlError> {
     }
 }
 
+impl QueueSort {
+    fn apply(self, queues: &mut [QueueReport]) {
+        match self {
+            Self::Name => {}
+            Self::Size => queues.sort_by_key(|queue| Reverse(queue.ready + queue.waiting)),
+            Self::Due => queues.sort_by_key(|queue| (queue.wake.is_none(), queue.wake)),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
@@ -270,16 +280,6 @@ mod tests {
                 Fault::Request,
                 "{bad}"
             );
-        }
-    }
-}
-
-impl QueueSort {
-    fn apply(self, queues: &mut [QueueReport]) {
-        match self {
-            Self::Name => {}
-            Self::Size => queues.sort_by_key(|queue| Reverse(queue.ready + queue.waiting)),
-            Self::Due => queues.sort_by_key(|queue| (queue.wake.is_none(), queue.wake)),
         }
     }
 }

@@ -209,5 +209,8 @@ fn what_a_feed_says_has_changed_since_is_due_now_and_older_news_moves_nothing() 
     site.finish(&page, success(ZERO, Some(secs(500)), vec![]), 200);
     // What is further ahead is an announcement.
     let next_week = 300 + 7 * 86_400;
-    assert_eq!(site.schedule(vec![news(next_week)], 300), [Scheduled::Known]);
+    assert_eq!(
+        site.schedule(vec![news(next_week)], 300),
+        [Scheduled::Known]
+    );
 }

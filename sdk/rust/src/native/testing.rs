@@ -101,10 +101,13 @@ pub fn queue(facts: QueueFacts) -> Queue {
     facts.into()
 }
 
+/// A table as a test writes it: its name, its kind, its keys with values.
+pub type TableOfTest<'a> = (&'a str, TableKind, &'a [(&'a str, &'a str)]);
+
 /// Gives this thread the tables that plugins find, in place of those it had. Rows are keys with values, in the form that
 /// the host keeps them in: SURT prefixes, not the URIs that imply them. Tables of expressions are the host's alone.
-pub fn set_tables(tables: &[(&str, TableKind, &[(&str, &str)])]) {
-    let table = |(name, kind, rows): &(&str, TableKind, &[(&str, &str)])| {
+pub fn set_tables(tables: &[TableOfTest<'_>]) {
+    let table = |(name, kind, rows): &TableOfTest<'_>| {
         let rows = rows.iter().map(|(key, value)| Row {
             key: (*key).to_owned(),
             value: (*value).to_owned(),
