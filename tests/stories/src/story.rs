@@ -138,7 +138,17 @@ impl Story {
     /// # Errors
     /// As [`plan`] and `Plan::begin`.
     pub fn begin(&self) -> Result<Crawl, CrawlError> {
-        let order = Order {
+        plan(&self.order_of())?.begin()
+    }
+
+    /// What the operator is told before it begins, a sentence each.
+    pub fn notes(&self) -> Vec<String> {
+        let plan = plan(&self.order_of()).unwrap_or_else(|error| panic!("{error}"));
+        plan.notes().to_vec()
+    }
+
+    fn order_of(&self) -> Order {
+        Order {
             profile: ProfileSource::Text {
                 file: "story.toml".to_owned(),
                 text: self.profile_text(),
@@ -147,8 +157,7 @@ impl Story {
             contact_url: None,
             job: Some(self.job()),
             component_cache: Some(component_cache()),
-        };
-        plan(&order)?.begin()
+        }
     }
 
     /// Crawls to the end.

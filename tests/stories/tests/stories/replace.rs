@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use opilio_crawl::control::{Answer, Command};
+use opilio_crawl::control::{Answer, Command, restore};
 use opilio_stories::{Misdeed, Story, asked, crawl, extractor, html, site, until};
 use opilio_test_web::{Gate, Web};
 use serde_json::{Value, json};
@@ -283,6 +283,20 @@ async fn a_plugin_of_a_job_at_rest_is_replaced_for_when_it_goes_on() {
         panic!("{answers:?}")
     };
     assert!(result.ends_with("when the job goes on"), "{result}");
+    let (checkpoint, copy) = (
+        story.job().with_file_name("checkpoint"),
+        story.job().with_file_name("copy"),
+    );
+    let to = Some(checkpoint.clone());
+    story.order(Command::Checkpoint { to }).await.unwrap();
+    restore(&checkpoint, &copy).unwrap();
+    assert_eq!(
+        kept(&copy),
+        kept(&story.job()),
+        "a job made of a checkpoint has it, too"
+    );
+    let components = |job: &Path| std::fs::read_dir(job.join("components")).unwrap().count();
+    assert_eq!(components(&copy), 2, "then, and since");
     story.amend("limits.documents = 'none'");
     let told = story.seed(web.url(WWW, "/a.html")).run().await.finished();
     assert_eq!(told.sole(&web.url(WWW, "/a.html")).status, 200);
@@ -308,6 +322,12 @@ async fn a_job_goes_on_with_its_own_copy_of_a_component_and_says_that_the_file_h
             .clone()
     };
     file(&story, "pages.wasm", b"anything");
+    let notes = story.notes().join(" ");
+    assert!(
+        notes.contains("pages.wasm has changed since the job began")
+            && notes.contains("opilio plugin replace JOB pages "),
+        "{notes}"
+    );
     let again = story.seed(web.url(WWW, "/b.html")).run().await.finished();
     assert_eq!(digest(&first), digest(&again));
 }
