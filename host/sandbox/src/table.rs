@@ -497,8 +497,8 @@ mod tests {
             assert!(problem.contains(expected), "{problem}");
         }
         check(
-            Table::surt_prefixes(["http://(org,", "http://eins zwei:x/"]),
-            "row 2: `http://eins zwei:x/` is no SURT prefix",
+            Table::surt_prefixes(["http://(org,", "http://eins:zwei/"]),
+            "row 2: `http://eins:zwei/` is no SURT prefix",
         );
         check(Table::surt_prefixes(["  "]), "row 1 has no key");
         check(Table::regexes(["a", "("]), "row 2: `(` is no regular");
