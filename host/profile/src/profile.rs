@@ -37,6 +37,8 @@ use crate::tables::{self, Table};
 
 /// Largest profile. Seeds in greater numbers have a file of their own.
 const PROFILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
+/// Marks a setting, in a plugin's schema, that names tables of the profile: a text or a list of texts.
+const TABLE: &str = "x-opilio-table";
 
 /// A profile that code may use: every value is checked, every default filled in.
 ///
@@ -401,6 +403,7 @@ impl Profile {
             &format!("{table}/settings"),
             &mut settings.clone(),
         );
+        faults.append(self.unknown_tables(schema, &settings, &format!("{table}/settings")));
         faults.sort();
         if faults.is_empty() {
             return Ok(settings);
@@ -467,12 +470,51 @@ impl Profile {
             .unwrap_or_else(|| settings.clone());
         shape.fill_in(&mut settings);
         faults.append(shape.check(&self.document, &at, &mut settings.clone()));
+        faults.append(self.unknown_tables(schema, &settings, &at));
         faults.sort();
         if faults.is_empty() {
             Ok(settings)
         } else {
             Err(faults)
         }
+    }
+
+    /// Names of tables that the profile does not have, in settings that the schema marks as such (`x-opilio-table`): a
+    /// plugin would find nothing in them and nobody would be told.
+    fn unknown_tables(&self, schema: &Value, settings: &Value, at: &str) -> Faults {
+        let mut faults = Faults::default();
+        let properties = schema.get("properties").and_then(Value::as_object);
+        for (property, described) in properties.into_iter().flatten() {
+            if described.get(TABLE) != Some(&Value::Bool(true)) {
+                continue;
+            }
+            let at = child(at, property);
+            let named: Vec<(String, &Value)> = match settings.get(property) {
+                Some(Value::Array(names)) => {
+                    let at = |(index, name)| (format!("{at}/{index}"), name);
+                    names.iter().enumerate().map(at).collect()
+                }
+                Some(name) => vec![(at, name)],
+                None => Vec::new(),
+            };
+            for (at, name) in named {
+                let Some(name) = name
+                    .as_str()
+                    .filter(|name| !self.tables.contains_key(*name))
+                else {
+                    continue;
+                };
+                let mut fault = self.fault_at(&at, format!("no table {}", quote(name)));
+                let tables = || self.tables.keys().map(String::as_str);
+                fault.suggestion = Some(match nearest(name, tables()) {
+                    Some(table) => format!("did you mean {}?", quote(table)),
+                    None if self.tables.is_empty() => format!("write it as [tables.{name}]"),
+                    None => format!("there are: {}", tables().collect::<Vec<_>>().join(", ")),
+                });
+                faults.push(fault);
+            }
+        }
+        faults
     }
 
     /// A fault of the caller's own at what an override says of a plugin's setting, named by a pointer within the settings.

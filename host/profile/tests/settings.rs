@@ -184,3 +184,44 @@ fn callers_report_their_own_faults_at_the_right_line() {
     at(&profile, "", 1, 1);
     at(&profile, "no pointer", 1, 1);
 }
+
+#[test]
+fn a_table_that_the_profile_does_not_have_is_named_where_it_is_written() {
+    let schema = json!({
+        "type": "object",
+        "additionalProperties": false,
+        "properties": {
+            "tables": {"type": "array", "items": {"type": "string"}, "default": [], "x-opilio-table": true, "x-opilio-overridable": true},
+            "other": {"type": "string", "default": "sites", "x-opilio-table": true},
+        },
+    });
+    let text = |tables: &str, more: &str| {
+        format!(
+            "[plugins.hops]\ncomponent = \"builtin:hops\"\nsettings.tables = {tables}\n\
+             [tables.sites]\nkind = \"surt-prefixes\"\nrows = [\"http://(org,\"]\n{more}"
+        )
+    };
+    let known = profile(&text("[\"sites\"]", ""));
+    known.check_settings("hops", &schema).unwrap();
+    let faults = profile(&text("[\"sites\", \"sitez\"]", ""))
+        .check_settings("hops", &schema)
+        .unwrap_err();
+    let fault = faults.iter().next().unwrap();
+    assert_eq!(fault.problem, "no table \"sitez\"");
+    assert_eq!(fault.suggestion.as_deref(), Some("did you mean \"sites\"?"));
+    assert_eq!(fault.pointer, "/plugins/hops/settings/tables/1");
+    assert_eq!(fault.place.as_ref().map(|place| place.line), Some(3));
+
+    let overridden = profile(&text(
+        "[\"sites\"]",
+        "[[override]]\nmatch.host = [\"a.org\"]\nplugins.hops.settings.tables = [\"gone\"]\n",
+    ));
+    let settings = overridden.check_settings("hops", &schema).unwrap();
+    let first = overridden.overridden_settings().next().unwrap();
+    let faults = overridden
+        .check_overridden_settings(first, &settings, &schema)
+        .unwrap_err();
+    let fault = faults.iter().next().unwrap();
+    assert_eq!(fault.problem, "no table \"gone\"");
+    assert_eq!(fault.suggestion.as_deref(), Some("there are: sites"));
+}

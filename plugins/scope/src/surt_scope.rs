@@ -22,7 +22,7 @@ pub struct Settings {
     pub prefixes: Vec<String>,
     /// Names of the profile's tables of SURT prefixes that count too: for lists that are long, or change while the crawl
     /// runs.
-    #[schemars(extend("x-opilio-overridable" = true))]
+    #[schemars(extend("x-opilio-overridable" = true, "x-opilio-table" = true))]
     pub tables: Vec<String>,
     /// Whether the prefixes that the seeds imply count too.
     pub from_seeds: bool,

@@ -1,8 +1,8 @@
 //! The hash that tells whether a component is older than what it is made of.
 //!
 //! Sources are the plugin's and the SDK's `Cargo.toml` and `src/`, and `wit/*.wit`. Not counted: folders named
-//! `native`, which no component contains; tests, cases and documentation; the versions in `Cargo.lock`, so that an
-//! update of a dependency does not rewrite every component (`--force` does).
+//! `native`, which no component contains, and `published`, the contracts of before; tests, cases and documentation; the
+//! versions in `Cargo.lock`, so that an update of a dependency does not rewrite every component (`--force` does).
 //!
 //! The hash: SHA-256 over one line per file, in the order of paths from the workspace's root: path, blank, SHA-256 of
 //! the content with CR LF read as LF, LF. So neither the line ends of a checkout nor the operating system count.
@@ -51,7 +51,7 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
         let entry = entry?;
         let path = entry.path();
         if entry.file_type()?.is_dir() {
-            if entry.file_name() != "native" {
+            if entry.file_name() != "native" && entry.file_name() != "published" {
                 collect(&path, files)?;
             }
         } else if !entry.file_name().to_string_lossy().starts_with('.') {
@@ -88,6 +88,7 @@ mod tests {
             ("sdk/rust/src/lib.rs", "fn sdk() {}\n"),
             ("sdk/rust/src/native/double.rs", native),
             ("wit/types.wit", "package a:b;\n"),
+            ("wit/published/0.1.0/types.wit", native),
         ] {
             let path = root.path().join(path);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
