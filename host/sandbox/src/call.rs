@@ -12,7 +12,7 @@ use crate::Keep;
 use crate::engine::Shared;
 use crate::fault::{Fault, FaultKind};
 use crate::limits::Limits;
-use crate::log_line::{LogLine, LogSink};
+use crate::log_line::{LogLevel, LogLine, LogSink};
 use crate::notes::clip;
 use crate::table::{Shelf, Tables};
 use crate::ticker::ticks;
@@ -24,6 +24,8 @@ const TABLE_ELEMENTS_MAX: usize = 100_000;
 const FRAMES_MAX: usize = 64;
 /// Longest message of a fault, in bytes; it may quote the guest.
 const MESSAGE_BYTES_MAX: usize = 1_000;
+/// How much of that a guest may say of itself, in bytes; all of it stands in the log.
+const WORDS_BYTES_MAX: usize = 400;
 
 /// Who is called, within which limits, and what of the host's is theirs.
 #[derive(Clone, Debug)]
@@ -139,10 +141,14 @@ fn fault(problem: Problem, otherwise: FaultKind, occasion: &Occasion, log: Vec<L
                         format!("stopped after its time of {:?}", limits.time),
                     ),
                     Trap::AllocationTooLarge => (FaultKind::Memory, cause),
-                    _ => (
-                        FaultKind::Trap,
-                        cause.trim_start_matches("wasm trap: ").to_owned(),
-                    ),
+                    _ => {
+                        let cause = cause.trim_start_matches("wasm trap: ");
+                        let message = match last_words(&log) {
+                            Some(words) => format!("{words} ({cause})"),
+                            None => cause.to_owned(),
+                        };
+                        (FaultKind::Trap, message)
+                    }
                 }
             } else if cause.contains("fuel allocated for hostcalls") {
                 (
@@ -186,7 +192,7 @@ fn frame(frame: &wasmtime::FrameInfo) -> String {
         .and_then(wasmtime::FrameSymbol::name)
         .or(frame.func_name())
     {
-        Some(name) => wasmtime_name(name),
+        Some(name) => plain(name),
         None => format!("function {}", frame.func_index()),
     };
     if let Some(symbol) = frame.symbols().first()
@@ -200,17 +206,15 @@ fn frame(frame: &wasmtime::FrameInfo) -> String {
     one_line(&line)
 }
 
-/// Rust's mangled names end in a hash that says nothing.
-fn wasmtime_name(name: &str) -> String {
-    let end = name.len().saturating_sub(19);
-    match name.get(end..) {
-        Some(hash)
-            if hash.starts_with("::h") && hash[3..].bytes().all(|b| b.is_ascii_hexdigit()) =>
-        {
-            name[..end].to_owned()
-        }
-        _ => name.to_owned(),
-    }
+/// A function's name as its author wrote it: Rust's, mangled either way, without the hash that says nothing.
+fn plain(name: &str) -> String {
+    format!("{:#}", rustc_demangle::demangle(name))
+}
+
+/// What the guest itself said last of what went wrong, such as the message of its panic.
+fn last_words(log: &[LogLine]) -> Option<&str> {
+    let said = log.iter().rfind(|line| line.level == LogLevel::Error)?;
+    Some(clip(said.message.trim(), WORDS_BYTES_MAX))
 }
 
 /// What the store of a call holds.
@@ -314,13 +318,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_hash_of_a_mangled_name_is_dropped() {
+    fn functions_are_named_as_their_author_wrote_them() {
         assert_eq!(
-            wasmtime_name("core::panicking::panic::h0123456789abcdef"),
+            plain("_ZN4core9panicking5panic17h0123456789abcdefE"),
             "core::panicking::panic"
         );
-        assert_eq!(wasmtime_name("run"), "run");
-        assert_eq!(wasmtime_name("ä::h0123456789abcde"), "ä::h0123456789abcde");
+        assert_eq!(plain("_RNvC6mycrate3foo"), "mycrate::foo");
+        assert_eq!(plain("run"), "run");
     }
 
     #[test]

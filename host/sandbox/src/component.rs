@@ -27,7 +27,9 @@ pub const COMPONENT_BYTES_MAX: usize = 64 << 20;
 #[non_exhaustive]
 pub enum LoadError {
     /// More than [`COMPONENT_BYTES_MAX`].
-    #[error("{origin} has {bytes} bytes; components may have {COMPONENT_BYTES_MAX}")]
+    #[error(
+        "{origin} has {bytes} bytes; components may have {COMPONENT_BYTES_MAX}: strip its debug information, or optimise for size"
+    )]
     TooLarge {
         /// The component.
         origin: String,
@@ -35,7 +37,9 @@ pub enum LoadError {
         bytes: usize,
     },
     /// Not WebAssembly at all.
-    #[error("{origin} is no WebAssembly component: it does not begin as one")]
+    #[error(
+        "{origin} is no WebAssembly component: it does not begin as one; name the `.wasm` file that its toolchain made"
+    )]
     NotWasm {
         /// The component.
         origin: String,
@@ -49,7 +53,9 @@ pub enum LoadError {
         origin: String,
     },
     /// Cut short, damaged, or using what the engine does not know.
-    #[error("{origin} is truncated, damaged or no valid component: {problem}")]
+    #[error(
+        "{origin} is truncated, damaged or no valid component: {problem}; copy or build it again"
+    )]
     Malformed {
         /// The component.
         origin: String,

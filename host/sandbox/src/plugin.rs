@@ -506,10 +506,11 @@ impl Plugin {
     }
 }
 
-/// What a fault says a batch was about: the page they stand on says more than the first of them.
+/// What a fault says a batch was about: of several candidates the page they stand on says more than the first of them.
 fn occasion_of(candidates: &Candidates) -> Option<Arc<str>> {
     let first = candidates.get(0)?;
-    Some(Arc::from(first.via.as_ref().unwrap_or(&first.uri).as_str()))
+    let page = first.via.as_ref().filter(|_| candidates.len() > 1);
+    Some(Arc::from(page.unwrap_or(&first.uri).as_str()))
 }
 
 fn verdict_name(verdict: &Verdict) -> &'static str {

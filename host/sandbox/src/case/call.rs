@@ -346,15 +346,18 @@ impl Call {
         }
     }
 
-    /// The URI it is about, or that of the first; the name of the queue. None of reports and settings.
+    /// The URI it is about, or that of the first; of several candidates that of their page; the name of the queue. None of
+    /// reports and settings.
     pub fn subject(&self) -> Option<&str> {
         match self {
             Self::Configure {} | Self::Report { .. } => None,
             Self::Extract { documents } => documents.first().map(|document| document.uri.as_str()),
             Self::JudgeCandidates { candidates, .. } | Self::RankCandidates { candidates, .. } => {
-                candidates
-                    .first()
-                    .map(|first| first.via.as_ref().unwrap_or(&first.uri).as_str())
+                let is_alone = candidates.len() == 1;
+                candidates.first().map(|first| {
+                    let page = first.via.as_ref().filter(|_| !is_alone);
+                    page.unwrap_or(&first.uri).as_str()
+                })
             }
             Self::JudgeDocument { document, .. }
             | Self::Strip { document }
