@@ -323,7 +323,7 @@ mod tests {
             plain("_ZN4core9panicking5panic17h0123456789abcdefE"),
             "core::panicking::panic"
         );
-        assert_eq!(plain("_RNvC6mycrate3foo"), "mycrate::foo");
+        assert_eq!(plain("_RNvC7mycrate3foo"), "mycrate::foo");
         assert_eq!(plain("run"), "run");
     }
 
