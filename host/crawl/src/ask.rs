@@ -7,13 +7,15 @@ use opilio_sandbox::{
 };
 
 use crate::breaker::Unanswered;
-use crate::recorder::Question;
+use crate::recorder::{Question, Subject};
 use crate::stacks::Staged;
 
 impl Staged {
     pub(crate) fn extract(&self, documents: Vec<Document>) -> Result<Vec<Extraction>, Unanswered> {
         let given = documents.clone();
-        let subject = given.first().map_or("", Document::uri);
+        let subject = given
+            .first()
+            .map_or(Subject::None, |first| Subject::Uri(first.uri()));
         self.put(
             subject,
             |plugin| Call::extract(plugin, &given),
@@ -28,7 +30,7 @@ impl Staged {
         candidates: &Candidates,
     ) -> Result<Vec<Ruling>, Unanswered> {
         self.put(
-            page_of(candidates),
+            Subject::Candidates(candidates),
             |_| Call::judge_candidates(stage, candidates),
             |answers: &Vec<Ruling>| Answer::rulings(answers),
             |plugin| plugin.judge_candidates(stage.clone(), candidates),
@@ -42,7 +44,7 @@ impl Staged {
         visit: &Visit,
     ) -> Result<Ruling, Unanswered> {
         self.put(
-            document.uri(),
+            Subject::Uri(document.uri()),
             |plugin| Call::judge_document(plugin, stage, document, visit),
             Answer::ruling,
             |plugin| plugin.judge_document(stage.clone(), document, visit),
@@ -54,7 +56,7 @@ impl Staged {
         document: &Document,
     ) -> Result<Result<Vec<Span>, StripProblem>, Unanswered> {
         self.put(
-            document.uri(),
+            Subject::Uri(document.uri()),
             |plugin| Call::strip(plugin, document),
             Answer::stripped,
             |plugin| plugin.strip(document),
@@ -68,7 +70,7 @@ impl Staged {
         last: Option<&[u8]>,
     ) -> Result<Comparison, Unanswered> {
         self.put(
-            document.uri(),
+            Subject::Uri(document.uri()),
             |plugin| Call::compare(plugin, document, visit, last),
             Answer::comparison,
             |plugin| plugin.compare(document, visit, last),
@@ -77,7 +79,7 @@ impl Staged {
 
     pub(crate) fn evaluate(&self, visit: &Visit) -> Result<Option<Wait>, Unanswered> {
         self.put(
-            &visit.candidate.uri,
+            Subject::Uri(&visit.candidate.uri),
             |plugin| Call::evaluate(plugin, visit),
             |wait: &Option<Wait>| Answer::wait(*wait),
             |plugin| plugin.evaluate(visit),
@@ -90,7 +92,7 @@ impl Staged {
         page: Option<&Document>,
     ) -> Result<Vec<Option<u8>>, Unanswered> {
         self.put(
-            page_of(candidates),
+            Subject::Candidates(candidates),
             |plugin| Call::rank_candidates(plugin, candidates, page),
             |ranks: &Vec<Option<u8>>| Answer::ranks(ranks),
             |plugin| plugin.rank_candidates(candidates, page),
@@ -99,7 +101,7 @@ impl Staged {
 
     pub(crate) fn rank_queue(&self, queue: &Queue) -> Result<Option<u8>, Unanswered> {
         self.put(
-            "",
+            Subject::None,
             |_| Call::rank_queue(queue),
             |rank: &Option<u8>| Answer::rank(*rank),
             |plugin| plugin.rank_queue(queue),
@@ -112,7 +114,7 @@ impl Staged {
         events: &[Finished],
     ) -> Result<Observation, Unanswered> {
         self.put(
-            "",
+            Subject::None,
             |_| Call::observe(memory, events),
             Answer::observation,
             |plugin| plugin.observe(memory, events),
@@ -121,7 +123,7 @@ impl Staged {
 
     pub(crate) fn report(&self, memory: &[u8], now: Timestamp) -> Result<Vec<Report>, Unanswered> {
         self.put(
-            "",
+            Subject::None,
             |_| Call::report(memory, now),
             |reports: &Vec<Report>| Answer::reports(reports),
             |plugin| plugin.report(memory, now),
@@ -130,7 +132,7 @@ impl Staged {
 
     fn put<T>(
         &self,
-        subject: &str,
+        subject: Subject<'_>,
         call: impl Fn(&Plugin) -> Call,
         answer: impl FnOnce(&T) -> Answer,
         make: impl FnOnce(&Plugin) -> Result<T, Fault>,
@@ -148,11 +150,4 @@ impl Staged {
             }
         })
     }
-}
-
-/// The page that candidates were found on; of seeds the first of them.
-fn page_of(candidates: &Candidates) -> &str {
-    candidates.get(0).map_or("", |first| {
-        first.via.as_deref().unwrap_or(first.uri.as_str())
-    })
 }

@@ -50,6 +50,8 @@ pub(crate) struct Context {
     pub workshop: Workshop,
     pub tallies: Mutex<HashMap<String, QueueTally>>,
     pub observers: Observers,
+    /// Filters of the scope of which the operator knows that links went unjudged.
+    pub scope_faults: Mutex<BTreeSet<Arc<str>>>,
     pub turns: QueueTurns,
     pub live: Arc<Live>,
     pub job_log: Arc<JobLog>,
@@ -194,6 +196,21 @@ impl Context {
             }
         }
         halt.map_or(Ok(()), Err)
+    }
+
+    /// Links of a page went unjudged by a filter of the scope. Each page's line in `crawl.log` says so; the first is an
+    /// alert as well.
+    pub(crate) fn scope_fault(&self, plugin: &Arc<str>) {
+        let mut known = self
+            .scope_faults
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if known.insert(plugin.clone()) {
+            self.alert(
+                plugin,
+                "it could not be asked about links; pages with scope-fault in crawl.log have such, and are extracted again when they are visited next",
+            );
+        }
     }
 
     /// Something about a plugin that the operator should know.

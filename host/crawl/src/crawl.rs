@@ -488,6 +488,7 @@ impl Plan {
             },
             tallies: Mutex::default(),
             observers: Observers::default(),
+            scope_faults: Mutex::default(),
             turns: QueueTurns::default(),
             live: live.clone(),
             job_log: log.clone(),

@@ -294,14 +294,15 @@ fn hop_of(hop: &PluginHop) -> Hop {
         PluginHop::Link => Hop::Link,
         PluginHop::Embed => Hop::Embed,
         PluginHop::Redirect => Hop::Redirect,
-        PluginHop::Prerequisite => Hop::Prerequisite,
         PluginHop::Inferred => Hop::Inferred,
         PluginHop::Manifest => Hop::Manifest,
         PluginHop::Submit => Hop::Submit,
-        // A hop type of a later contract is treated as speculative, as the contract says.
-        PluginHop::Speculative | PluginHop::Other(_) => Hop::Speculative,
+        // A hop type of a later contract is treated as speculative, as the contract says. Prerequisites are the host's own:
+        // the scope lets them pass, and no page may make one.
+        PluginHop::Speculative | PluginHop::Prerequisite | PluginHop::Other(_) => Hop::Speculative,
     }
 }
+
 /// When a resource changed, as what links to it says; none where the date is out of range.
 fn changed(dates: DateSignal) -> Option<Timestamp> {
     let millis = i64::try_from(dates.modified.or(dates.published)?).ok()?;
@@ -311,6 +312,12 @@ fn changed(dates: DateSignal) -> Option<Timestamp> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_plugin_makes_a_prerequisite() {
+        assert_eq!(hop_of(&PluginHop::Prerequisite), Hop::Speculative);
+        assert_eq!(hop_of(&PluginHop::Embed), Hop::Embed);
+    }
 
     #[test]
     fn a_date_of_change_goes_before_one_of_publication() {

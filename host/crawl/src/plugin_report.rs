@@ -1,6 +1,6 @@
 //! What was seen of each plugin: calls, faults, times, memory, what it answered.
 //!
-//! The same figures stand in `JOB/reports/plugins.txt` and `plugins.json`, which are written while the crawl runs and when
+//! The same figures stand in `JOB/reports/plugins.txt`, `plugins.json` and `plugins.prom`, which are written while the crawl runs and when
 //! it ends, in the answer of `opilio job plugins`, and at the end of the command.
 
 use std::collections::BTreeMap;
@@ -13,6 +13,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::breaker::BreakerState;
 use crate::job::write_text;
+
+mod metrics;
 
 /// What was seen of a plugin in this process.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -200,7 +202,7 @@ fn spelled(seconds: f64) -> String {
     }
 }
 
-/// Writes both files below the job's `reports/`.
+/// Writes all three files below the job's `reports/`.
 pub(crate) fn write(job: &Path, plugins: &[PluginReport]) -> io::Result<()> {
     let folder = job.join("reports");
     std::fs::create_dir_all(&folder)?;
@@ -209,7 +211,8 @@ pub(crate) fn write(job: &Path, plugins: &[PluginReport]) -> io::Result<()> {
         plugin_table(plugins).as_bytes(),
     )?;
     let json = serde_json::to_string_pretty(plugins)?;
-    write_text(&folder.join("plugins.json"), format!("{json}\n").as_bytes())
+    write_text(&folder.join("plugins.json"), format!("{json}\n").as_bytes())?;
+    write_text(&folder.join("plugins.prom"), metrics::text(plugins))
 }
 
 /// What was last written there; none where nothing has been.

@@ -10,7 +10,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::Timestamp;
 use opilio_profile::Record;
-use opilio_sandbox::{Answer, Call, Fault, FaultKind, Plugin, Recording, looking_up};
+use opilio_sandbox::{Answer, Call, Candidates, Fault, FaultKind, Plugin, Recording, looking_up};
+use regex::RegexSet;
 
 /// The recordings, in the job's directory.
 const FOLDER: &str = "recordings";
@@ -32,12 +33,38 @@ pub(crate) struct Recorder {
 pub(crate) struct Question<'q, C, A> {
     /// The plugin's name in the profile.
     pub name: &'q Arc<str>,
-    /// The URI that it is about; empty where it is about none.
-    pub subject: &'q str,
+    /// What it is about.
+    pub subject: Subject<'q>,
     /// Writes the call down.
     pub call: C,
     /// Writes an answer down.
     pub answer: A,
+}
+
+/// What a question is about.
+#[derive(Clone, Copy)]
+pub(crate) enum Subject<'q> {
+    /// No URI in particular.
+    None,
+    /// A URI.
+    Uri(&'q str),
+    /// Candidates, and the page that they stand on.
+    Candidates(&'q Candidates),
+}
+
+impl Subject<'_> {
+    /// Whether one of its URIs is meant.
+    fn is_among(self, uris: &RegexSet) -> bool {
+        match self {
+            Subject::None => false,
+            Subject::Uri(uri) => uris.is_match(uri),
+            Subject::Candidates(candidates) => {
+                let page = candidates.get(0).and_then(|first| first.via.as_deref());
+                page.is_some_and(|page| uris.is_match(page))
+                    || candidates.iter().any(|one| uris.is_match(&one.uri))
+            }
+        }
+    }
 }
 
 impl Recorder {
@@ -105,13 +132,13 @@ impl Recorder {
 
     /// Whether a call is kept, whatever comes of it. Samples are taken at even distances, so that a crawl that is made again
     /// keeps the same.
-    fn wants(&self, name: &str, subject: &str) -> bool {
+    fn wants(&self, name: &str, subject: Subject<'_>) -> bool {
         let rule = &self.rule;
         if !rule.is_on() || !(rule.plugins.is_empty() || rule.plugins.iter().any(|one| one == name))
         {
             return false;
         }
-        if rule.uris.is_match(subject) {
+        if subject.is_among(&rule.uris) {
             return true;
         }
         let before = self.calls.fetch_add(1, Ordering::Relaxed) as f64;
@@ -139,5 +166,42 @@ impl Recorder {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+
+    fn candidate(uri: &str) -> opilio_sandbox::Candidate {
+        opilio_sandbox::Candidate {
+            uri: uri.to_owned(),
+            surt: String::new(),
+            hop_path: "L".to_owned(),
+            via: Some("http://a.org/page".to_owned()),
+            via_surt: None,
+            context: String::new(),
+            seed: false,
+            source: None,
+            address: None,
+            attributes: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_call_about_links_is_meant_by_any_of_them_and_by_their_page() {
+        let candidates: Candidates = ["http://a.org/1", "http://b.org/2"]
+            .into_iter()
+            .map(candidate)
+            .collect();
+        let is_meant = |pattern: &str| {
+            Subject::Candidates(&candidates).is_among(&RegexSet::new([pattern]).unwrap())
+        };
+        assert!(is_meant("b.org") && is_meant("/page$"));
+        assert!(!is_meant("c.org"));
+        let all = RegexSet::new([""]).unwrap();
+        assert!(!Subject::None.is_among(&all));
     }
 }

@@ -3,6 +3,9 @@
 //! The last ruling that is not `pass` decides; where all pass, the URI is out. The scope fails closed: a URI about
 //! which a filter cannot be asked is not crawled, unless the profile says otherwise.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use opilio_sandbox::{Candidates, Stage, Verdict};
 
 use crate::batch::{self, Answer};
@@ -40,8 +43,8 @@ pub(crate) struct Judged {
     pub decisions: Vec<Decision>,
     /// Calls that failed.
     pub failures: Vec<Failure>,
-    /// Some filter could not be asked about some candidate.
-    pub incomplete: bool,
+    /// Filters that could not be asked about some candidates, and about how many.
+    pub unjudged: BTreeMap<Arc<str>, u64>,
 }
 
 /// Asks the stack about a batch. `accepts` is what holds where all pass: false at scope, true before a fetch.
@@ -60,7 +63,7 @@ pub(crate) fn judge(
     let mut judged = Judged {
         decisions: vec![unasked; candidates.len()],
         failures: Vec::new(),
-        incomplete: false,
+        unjudged: BTreeMap::new(),
     };
     let mut guards = CandidateGuards::new(candidates);
     for staged in stack {
@@ -104,7 +107,7 @@ impl Judged {
 
     /// A filter that could not be asked. A later one may still decide otherwise: it has been asked and has answered.
     fn miss(&mut self, place: usize, staged: &Staged, stands_for: Option<bool>, reason: &str) {
-        self.incomplete = true;
+        *self.unjudged.entry(staged.name.clone()).or_default() += 1;
         if let Some(accepted) = stands_for {
             self.decide(place, staged, accepted, reason.to_owned());
             self.decisions[place].failed = true;

@@ -175,7 +175,7 @@ impl Chain<'_> {
             })
             .await?;
         self.context.failures(&judged.failures)?;
-        if judged.incomplete {
+        if !judged.unjudged.is_empty() {
             // A filter that fails says nothing about what it has let in before.
             return Ok(None);
         }

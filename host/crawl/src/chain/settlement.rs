@@ -43,6 +43,8 @@ struct Outlinks {
     /// What plugins have ranked them, in the same order.
     ranks: Vec<Option<u8>>,
     refused: Vec<Refused>,
+    /// Filters of the scope that could not be asked, and about how many links.
+    unjudged: BTreeMap<Arc<str>, u64>,
 }
 
 impl Chain<'_> {
@@ -66,7 +68,7 @@ impl Chain<'_> {
             .media_type()
             .unwrap_or_else(|| self.issue.record.media_type.clone());
         let (settings, stacks) = self.for_response(&media_type);
-        let reading = self
+        let mut reading = self
             .read(&exchange, &head, stacks.clone(), bodyless, &memory)
             .await?;
         annotations.extend(reading.annotations.iter().cloned());
@@ -102,7 +104,14 @@ impl Chain<'_> {
             accepted,
             ranks,
             refused,
+            unjudged,
         } = self.outlinks(&reading).await?;
+        for (plugin, links) in &unjudged {
+            self.context.scope_fault(plugin);
+            annotations.push(format!("scope-fault:{plugin}:{links}"));
+            // What it would have let in is not known: the next visit finds the links again, changed or not.
+            reading.extracted_by = Some(found::NOT_EXTRACTED);
+        }
         self.context
             .logs
             .uri_errors(self.issue.uri.as_str(), &reading.extracted.refused)?;
@@ -231,6 +240,7 @@ impl Chain<'_> {
         });
         let mut accepted = Vec::new();
         let mut refused = Vec::new();
+        let mut unjudged = BTreeMap::new();
         // Nearly always one group of all: filters are asked once about the links of a page.
         for group in grouped(found.collect(), |one, other| {
             one.stacks.scope_hash == other.stacks.scope_hash
@@ -241,6 +251,9 @@ impl Chain<'_> {
                 })
                 .await?;
             self.context.failures(&judged.failures)?;
+            for (plugin, links) in judged.unjudged {
+                *unjudged.entry(plugin).or_default() += links;
+            }
             for (found, decision) in group.into_iter().zip(&judged.decisions) {
                 if decision.accepted {
                     accepted.push(found);
@@ -254,6 +267,7 @@ impl Chain<'_> {
         }
         let mut outlinks = Outlinks {
             refused,
+            unjudged,
             ..Outlinks::default()
         };
         for group in grouped(accepted, |one, other| {

@@ -73,7 +73,9 @@ async fn calls_about_some_uris_and_a_share_of_all_others_are_kept() {
         html[0]["outcome"]["answer"][0]["links"],
         Value::Array(Vec::new())
     );
-    assert_eq!(all.len(), 1, "it has no links for hops");
+    let hops = of(&all, "hops");
+    assert_eq!(hops.len(), 1, "it has no links, but is one: {all:?}");
+    assert_eq!(hops[0]["subject"], web.url(WWW, "/"));
 
     let a_share = crawl()
         .profile("record = { sample = 0.5, plugins = ['html'] }")

@@ -4,9 +4,11 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use opilio_crawl::control::{Answer, Command, restore};
-use opilio_stories::{Misdeed, Story, asked, crawl, extractor, html, site, until};
+use opilio_stories::{Misdeed, Story, asked, crawl, extractor, html, scope_filter, site, until};
 use opilio_test_web::{Gate, Web};
 use serde_json::{Value, json};
+
+use crate::revisits::visits;
 
 const WWW: &str = "www.story.localhost";
 
@@ -356,4 +358,55 @@ async fn a_watched_plugin_is_replaced_when_its_file_changes_and_stays_when_that_
     let (told, ()) = story.run_with(operator).await;
     let told = told.finished();
     assert_eq!(told.sole(&web.url(WWW, "/a.html")).status, 200, "{}", log());
+}
+
+#[tokio::test]
+async fn links_that_the_scope_could_not_judge_are_found_again_once_its_filter_is_replaced() {
+    let web = site(WWW)
+        .page("/", html("<a href='/a.html'>a</a>"))
+        .page("/a.html", html("a"))
+        .serve()
+        .await;
+    let story = crawl()
+        .plugin("gate", &scope_filter(Misdeed::Traps))
+        .profile(
+            r#"
+            strategy = "revisit"
+            revisit = { default-wait = "50ms", min-wait = "50ms", max-wait = "50ms" }
+            [stacks]
+            scope = ["surt-scope", "gate"]
+            [plugins.gate]
+            breaker = { faults = 1000, calls = 1000 }
+            "#,
+        )
+        .seed(web.url(WWW, "/"));
+    let better = opilio_builtin::find("hops").unwrap().component;
+    let better = format!("{}#hops", file(&story, "better.wasm", better).display());
+    let told = story
+        .run_until("two visits", || visits(&web, "/") >= 2)
+        .await;
+    let page = web.url(WWW, "/");
+    assert!(
+        told.of(&page)[0].notes("scope-fault:gate:1"),
+        "{:?}",
+        told.log
+    );
+    assert_eq!(visits(&web, "/a.html"), 0);
+    let log = told.log_file("job.log");
+    assert_eq!(
+        log.matches("alert plugin gate => it could not be asked about links")
+            .count(),
+        1,
+        "{log}"
+    );
+    let replacement = Command::ReplacePlugin {
+        plugin: "gate".to_owned(),
+        component: better,
+        sha256: None,
+        settings: None,
+    };
+    story.order(replacement).await.unwrap();
+    story
+        .run_until("the link is visited", || visits(&web, "/a.html") >= 1)
+        .await;
 }
