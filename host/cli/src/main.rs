@@ -9,8 +9,10 @@ mod live;
 mod plugin;
 mod profile;
 mod summary;
+mod terminal;
 mod uri;
 
+use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -140,6 +142,7 @@ fn start_tracing() {
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
         .init();
 }
 

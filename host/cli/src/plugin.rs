@@ -25,7 +25,7 @@ use anyhow::{Context, Result, anyhow};
 use clap::{Args, Subcommand};
 use opilio_sandbox::spawn_lane;
 
-use crate::exit;
+use crate::{exit, terminal};
 
 /// The command line.
 #[derive(Debug, Args)]
@@ -70,7 +70,6 @@ enum PluginCommand {
 ///
 /// # Errors
 /// The answer could not be written. What is wrong with the question is said on standard error.
-#[expect(clippy::print_stderr, reason = "for the person at the terminal")]
 pub(crate) async fn run(args: PluginArgs) -> Result<u8> {
     // Guests need a larger stack than the main thread may have, and block.
     let runtime = tokio::runtime::Handle::current();
@@ -92,7 +91,7 @@ pub(crate) async fn run(args: PluginArgs) -> Result<u8> {
     match done.map_err(|_| anyhow!("the command panicked"))? {
         Err(problem) if is_broken_pipe(&problem) => Ok(exit::OK),
         Err(problem) => {
-            eprintln!("opilio: {problem:#}");
+            note(&format!("opilio: {problem:#}"));
             Ok(exit::USAGE)
         }
         Ok(code) => Ok(code),
@@ -108,6 +107,7 @@ fn is_broken_pipe(problem: &anyhow::Error) -> bool {
 
 /// Prints to standard output, in one piece.
 fn say(text: &str) -> Result<()> {
+    let text = terminal::lines(text);
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes())
         .and_then(|()| out.flush())
@@ -117,7 +117,7 @@ fn say(text: &str) -> Result<()> {
 /// A note for the person at the terminal, apart from the answer.
 #[expect(clippy::print_stderr, reason = "for the person at the terminal")]
 fn note(text: &str) {
-    eprintln!("{text}");
+    eprintln!("{}", terminal::lines(text));
 }
 
 /// Work of which somebody at a terminal would like to see that it goes on.
@@ -130,7 +130,8 @@ fn spinner(what: &str) -> indicatif::ProgressBar {
     bar
 }
 
-/// Rows in columns, the last as long as it is.
+/// Rows in columns, the last as long as it is. Control characters are blanks; further lines of a row's last cell stand
+/// below its first.
 fn table(rows: &[Vec<String>], indent: usize) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let chars = |cell: &String| cell.chars().count();
@@ -144,10 +145,14 @@ fn table(rows: &[Vec<String>], indent: usize) -> String {
     for row in rows {
         let mut line = " ".repeat(indent);
         for (column, cell) in row.iter().enumerate() {
-            line.push_str(cell);
             if column + 1 < row.len() {
+                line.push_str(&terminal::line(cell));
                 line.push_str(&" ".repeat(widths[column].saturating_sub(chars(cell)) + 2));
+                continue;
             }
+            let below = format!("\n{}", " ".repeat(chars(&line)));
+            let parts: Vec<String> = cell.lines().map(terminal::line).collect();
+            line.push_str(&parts.join(&below));
         }
         text.push_str(line.trim_end());
         text.push('\n');

@@ -171,7 +171,10 @@ pub(crate) fn read_bounded(path: &Path) -> io::Result<Vec<u8>> {
     }
     let length = length.max(bytes.len() as u64);
     if length > COMPONENT_BYTES_MAX {
-        let problem = format!("it has {length} bytes; components may have {COMPONENT_BYTES_MAX}");
+        let problem = format!(
+            "it has {length} bytes; components may have {COMPONENT_BYTES_MAX}: name the .wasm file that `opilio plugin build` \
+             makes, or build a smaller one (in Rust: opt-level = \"s\", strip)"
+        );
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, problem));
     }
     Ok(bytes)

@@ -9,6 +9,8 @@ use opilio_crawl::control::{Answer, Command, Status, WhyAnswer};
 use opilio_crawl::{TableReport, plugin_table};
 use serde_json::Value;
 
+use crate::terminal;
+
 /// Width of the names before values.
 const NAME_WIDTH: usize = 14;
 
@@ -26,6 +28,8 @@ pub(crate) struct Show {
     widths: Vec<usize>,
     /// The command that goes on with the next page, its cursor missing.
     more: String,
+    /// Whether an observer has reported anything.
+    any_report: bool,
 }
 
 /// What the answers are answers to, where they look different for it.
@@ -36,6 +40,7 @@ enum Kind {
     Uris,
     List,
     Export,
+    Observe,
     Other,
 }
 
@@ -47,6 +52,7 @@ impl Show {
             Command::Uris { .. } => Kind::Uris,
             Command::List { .. } => Kind::List,
             Command::Export { .. } => Kind::Export,
+            Command::Observe { .. } => Kind::Observe,
             _ => Kind::Other,
         };
         Show {
@@ -55,6 +61,7 @@ impl Show {
             rows: Vec::new(),
             widths: Vec::new(),
             more: String::new(),
+            any_report: false,
         }
     }
 
@@ -115,14 +122,18 @@ impl Show {
             }
             Answer::Plugins { plugins } => match plugin_table(&plugins) {
                 table if table.is_empty() => writeln!(out, "no plugin has been called yet"),
-                table => out.write_all(table.as_bytes()),
+                table => out.write_all(terminal::lines(&table).as_bytes()),
             },
             Answer::Tables { tables } => out.write_all(table_lines(&tables).as_bytes()),
             Answer::Report {
                 observer,
                 file,
                 content,
-            } => writeln!(out, "== {observer} {file}\n{}", content.trim_end()),
+            } => {
+                self.any_report = true;
+                let (file, content) = (terminal::line(&file), terminal::lines(&content));
+                writeln!(out, "== {observer} {file}\n{}", content.trim_end())
+            }
             Answer::Done { result } => writeln!(out, "{result}"),
             Answer::Swept {
                 action,
@@ -274,6 +285,12 @@ impl Show {
         let is_table = matches!(self.kind, Kind::Queues | Kind::Uris | Kind::List);
         if is_whole && is_table && !self.json && self.rows.is_empty() && self.widths.is_empty() {
             return writeln!(out, "none");
+        }
+        if is_whole && self.kind == Kind::Observe && !self.json && !self.any_report {
+            return writeln!(
+                out,
+                "no reports: the job has no observers (stacks.observe in its profile names them), or none has reported yet"
+            );
         }
         self.write_rows(out)?;
         if !self.more.is_empty() {

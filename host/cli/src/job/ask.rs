@@ -1,6 +1,7 @@
 //! A command on its way to a job, and its answers on their way to whoever asked.
 
 use std::io::{self, IsTerminal, Write};
+use std::os::unix::fs::MetadataExt as _;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
@@ -66,7 +67,8 @@ impl<'a> Asking<'a> {
     fn new(asked: &'a Asked, command: Command) -> Asking<'a> {
         let user = ["USER", "LOGNAME", "USERNAME"]
             .into_iter()
-            .find_map(|name| std::env::var(name).ok().filter(|name| !name.is_empty()));
+            .find_map(|name| std::env::var(name).ok().filter(|name| !name.is_empty()))
+            .or_else(by_number);
         let by = By {
             user: user.unwrap_or_default(),
             pid: std::process::id(),
@@ -125,6 +127,12 @@ impl<'a> Asking<'a> {
             None => Ok(()),
         }
     }
+}
+
+/// Who this process runs as, in the words that a running crawl has for whoever gives no name.
+fn by_number() -> Option<String> {
+    let process = std::fs::metadata("/proc/self").ok()?;
+    Some(format!("uid-{}", process.uid()))
 }
 
 fn show_progress(progress: &mut Option<ProgressBar>, examined: u64, meant: u64) {

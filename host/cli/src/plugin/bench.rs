@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use clap::Args;
 use opilio_sandbox::Plugin;
 use serde_json::{Value, json};
@@ -27,9 +27,15 @@ else the machine does weighs on both. The time of a document is the shortest of 
 Build opilio with --release."
 )]
 pub(super) struct BenchArgs {
-    /// One plugin or two, then what to measure on: a file, a WARC file, a folder.
-    #[arg(required = true, num_args = 2..=3, value_name = "A [B] FILE|WARC|DIR")]
-    what: Vec<String>,
+    /// The plugin.
+    #[arg(value_name = "A")]
+    plugin: String,
+    /// Another to measure beside it; where there is none, what to measure on.
+    #[arg(value_name = "B")]
+    second: String,
+    /// What to measure on: a file, a WARC file, a folder.
+    #[arg(value_name = "FILE|WARC|DIR")]
+    third: Option<String>,
     /// Times that each document is given.
     #[arg(long, default_value_t = 5, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
@@ -69,7 +75,11 @@ struct Figures {
 
 /// Runs the command.
 pub(super) fn run(args: &BenchArgs, runtime: &Handle) -> Result<u8> {
-    let (material, plugins) = args.what.split_last().context("nothing to measure")?;
+    // Three arguments of their own rather than a list, so that options may stand between them.
+    let (plugins, material) = match &args.third {
+        Some(material) => (vec![&args.plugin, &args.second], material),
+        None => (vec![&args.plugin], &args.second),
+    };
     let held = hold(args, material, runtime)?;
     let workbench = Workbench::new()?;
     let mut runners = Vec::new();

@@ -51,15 +51,17 @@ pub(super) fn run(args: &BuildArgs) -> Result<u8> {
         .out
         .clone()
         .unwrap_or_else(|| args.folder.join(format!("{}.wasm", built.name)));
+    // What a crawl would refuse is said now, and a file that was good stays.
+    let component = Workbench::new()?
+        .load_bytes(&built.component, &file.display().to_string())
+        .context("nothing is written")?;
     let unfinished = file.with_extension("wasm.new");
     fs::write(&unfinished, &built.component)
         .and_then(|()| fs::rename(&unfinished, &file))
         .with_context(|| format!("cannot write {}", file.display()))?;
-    // What a crawl would refuse is said now.
-    let subject = Workbench::new()?.load(&file.display().to_string())?;
     let names = built.plugins.join(", ");
     let kilobytes = built.component.len().div_ceil(1024);
-    let sha256 = subject.component.sha256();
+    let sha256 = component.sha256();
     say(&match args.json {
         true => format!(
             "{}\n",

@@ -233,7 +233,14 @@ fn check_answers(subject: &Subject, cases: Option<PathBuf>, findings: &mut Findi
             }
         }
     }
-    if findings.0.iter().all(|one| one.what != WHAT) {
+    if asked == 0 {
+        let said = format!(
+            "not tried: no case in {} is for {}",
+            folder.display(),
+            names.join(", ")
+        );
+        findings.add(Weight::Note, WHAT, said);
+    } else if findings.0.iter().all(|one| one.what != WHAT) {
         let said = format!("to {} put twice", count(asked, "case", "cases"));
         findings.add(Weight::Good, WHAT, said);
     }

@@ -8,12 +8,12 @@ use clap::Args;
 use serde_json::{Value, json};
 use tokio::runtime::Handle;
 
-use super::material::{MaterialArgs, each};
+use super::material::{MaterialArgs, Reading, each};
 use super::run::head;
 use super::trial::{Item, Outcome, QuestionArgs, Trial};
 use super::workbench::{Workbench, settings};
 use super::{count, say, table};
-use crate::exit;
+use crate::{exit, terminal};
 
 /// The command line.
 #[derive(Debug, Args)]
@@ -78,8 +78,9 @@ pub(super) fn run(args: &DiffArgs, runtime: &Handle) -> Result<u8> {
     let mut old = trial(&args.old, args.settings.as_deref())?;
     let mut new = trial(&args.new, of_new)?;
     let mut totals = Totals::default();
+    let mut reading = Reading::default();
     for what in &args.warc {
-        each(what, &args.material, runtime, &mut |material| {
+        let read = each(what, &args.material, runtime, &mut |material| {
             let (asks_old, asks_new) =
                 (old.handles(&material.sample), new.handles(&material.sample));
             if !asks_old && !asks_new {
@@ -119,24 +120,26 @@ pub(super) fn run(args: &DiffArgs, runtime: &Handle) -> Result<u8> {
                 )),
             }
         })?;
+        reading = reading.and(read);
     }
     let last = compare(old.finish(), new.finish());
     totals.add(&last);
     ensure!(
         totals.documents > 0,
-        "neither handles any document of {}",
-        args.warc.join(", ")
+        "neither handles any document of {}{}",
+        args.warc.join(", "),
+        reading.as_text()
     );
     if !args.json {
         say(&last.iter().map(as_text).collect::<String>())?;
     }
     say(&match args.json {
-        true => format!("{}\n", totals.as_json()),
-        false => totals.as_text(),
+        true => format!("{}\n", totals.as_json(reading)),
+        false => totals.as_text(reading),
     })?;
-    Ok(match totals.differ {
-        0 => exit::OK,
-        _ => exit::FAILED,
+    Ok(match totals.differ == 0 && reading.is_whole() {
+        true => exit::OK,
+        false => exit::FAILED,
     })
 }
 
@@ -228,10 +231,10 @@ impl Totals {
         }
     }
 
-    fn as_text(&self) -> String {
+    fn as_text(&self, reading: Reading) -> String {
         let documents = count(self.documents, "document", "documents");
         let mut text = match self.differ {
-            0 => return format!("no difference in {documents}\n"),
+            0 => format!("no difference in {documents}"),
             1 => format!("1 of {documents} differs"),
             differ => format!("{differ} of {documents} differ"),
         };
@@ -240,11 +243,14 @@ impl Totals {
                 text += &format!("; {word} {what}: {n}");
             }
         }
-        text + "\n"
+        text + &reading.as_text() + "\n"
     }
 
-    fn as_json(&self) -> Value {
-        json!({"documents": self.documents, "differ": self.differ, "lost": self.lost, "gained": self.gained})
+    fn as_json(&self, reading: Reading) -> Value {
+        json!({
+            "documents": self.documents, "differ": self.differ, "lost": self.lost, "gained": self.gained,
+            "reading": reading.as_json(),
+        })
     }
 }
 
@@ -258,7 +264,7 @@ fn as_text(change: &Change) -> String {
     let rows = [rows(&change.lost, "-"), rows(&change.gained, "+")].concat();
     let mut text = table(&rows, 2);
     for line in &change.besides {
-        text += &format!("  {line}\n");
+        text += &format!("  {}\n", terminal::line(line));
     }
     text
 }

@@ -13,9 +13,10 @@ use opilio_crawl::sample::Sample;
 use opilio_fetch::robots::Robots;
 use opilio_fetch::{Config, Exchange, Fetcher, HeadVerdict, Request};
 use opilio_uri::Uri;
+use serde_json::{Value, json};
 use tokio::runtime::Handle;
 
-use super::note;
+use super::{count, note};
 
 /// Bytes of content that plugins see: as much as the default profile lets them.
 pub(super) const CONTENT_BYTES_MAX: u64 = 20 << 20;
@@ -25,7 +26,7 @@ const RECORD_BYTES_MAX: usize = 256 << 20;
 const SOMEWHERE: &str = "http://example.com/";
 
 /// How documents are come by.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(super) struct MaterialArgs {
     /// The document's address, where a file has none of its own [default: http://example.com/FILE].
     #[arg(long, value_name = "URI")]
@@ -49,18 +50,75 @@ pub(super) struct Material {
     pub(super) place: Option<String>,
 }
 
-/// Hands every document over, in the order found; what cannot be read is said, and the rest goes on. Gives how many there
-/// were.
+/// What came of the reading.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Reading {
+    /// Documents handed over.
+    pub(super) documents: u64,
+    /// Damaged records. Each has been said.
+    damaged: u64,
+    /// Whether behind one of these nothing could be read any more.
+    ended_early: bool,
+}
+
+impl Reading {
+    /// With what was read of something else.
+    pub(super) fn and(self, other: Self) -> Self {
+        Self {
+            documents: self.documents + other.documents,
+            damaged: self.damaged + other.damaged,
+            ended_early: self.ended_early || other.ended_early,
+        }
+    }
+
+    /// Whether all that there is was read.
+    pub(super) fn is_whole(self) -> bool {
+        self.damaged == 0
+    }
+
+    /// What a total says of it; nothing, where it was whole.
+    pub(super) fn as_text(self) -> String {
+        let records = count(self.damaged, "damaged record", "damaged records");
+        match (self.damaged, self.ended_early) {
+            (0, _) => String::new(),
+            (_, true) => format!("; reading ended early: {records}"),
+            (_, false) => format!("; {records} passed over"),
+        }
+    }
+
+    /// The same for machines.
+    pub(super) fn as_json(self) -> Value {
+        json!({"damaged_records": self.damaged, "ended_early": self.ended_early})
+    }
+}
+
+impl MaterialArgs {
+    /// The same, where standard input has no type: it is taken for the first that the plugin handles, and so said.
+    pub(super) fn with_type_of_input(&self, what: &str, media_types: &[String]) -> Self {
+        let mut args = self.clone();
+        let first = media_types.iter().find(|one| !one.contains('*'));
+        if let ("-", None, Some(first)) = (what, &self.content_type, first) {
+            note(&format!(
+                "standard input is taken for {first}, which the plugin handles; --content-type TYPE says otherwise"
+            ));
+            args.content_type = Some(first.clone());
+        }
+        args
+    }
+}
+
+/// Hands every document over, in the order found; what cannot be read is said, and the rest goes on.
 pub(super) fn each(
     what: &str,
     args: &MaterialArgs,
     runtime: &Handle,
     take: &mut dyn FnMut(Material) -> Result<()>,
-) -> Result<u64> {
+) -> Result<Reading> {
     let now = Timestamp::now();
-    let mut taken = 0;
+    let mut reading = Reading::default();
+    let mut documents = 0;
     let mut take = |material| {
-        taken += 1;
+        documents += 1;
         take(material)
     };
     if what.starts_with("http://") || what.starts_with("https://") {
@@ -84,7 +142,7 @@ pub(super) fn each(
         let many = path.is_dir();
         for file in &files {
             if is_warc(file)? {
-                each_record(file, &mut take)?;
+                each_record(file, &mut take, &mut reading)?;
                 continue;
             }
             let content =
@@ -100,7 +158,10 @@ pub(super) fn each(
             take(material)?;
         }
     }
-    Ok(taken)
+    Ok(Reading {
+        documents,
+        ..reading
+    })
 }
 
 /// The address given, or one that is made of the file's name.
@@ -174,17 +235,20 @@ fn is_warc(file: &Path) -> Result<bool> {
 }
 
 /// Every response in a WARC file.
-fn each_record(file: &Path, take: &mut dyn FnMut(Material) -> Result<()>) -> Result<()> {
+fn each_record(
+    file: &Path,
+    take: &mut dyn FnMut(Material) -> Result<()>,
+    reading: &mut Reading,
+) -> Result<()> {
     let mut reader = Reader::open(file)?;
     loop {
         let mut record = match reader.next_record() {
             Ok(Some(record)) => record,
             Ok(None) => return Ok(()),
             Err(problem @ ReadError::Damaged { .. }) => {
-                note(&format!("{:#}", anyhow::Error::new(problem)));
-                match reader.resync()? {
-                    Some(_) => continue,
-                    None => return Ok(()),
+                match goes_on_behind(&mut reader, problem, reading)? {
+                    true => continue,
+                    false => return Ok(()),
                 }
             }
             Err(problem) => return Err(problem.into()),
@@ -212,7 +276,16 @@ fn each_record(file: &Path, take: &mut dyn FnMut(Material) -> Result<()>) -> Res
             ));
             continue;
         }
-        let message = record.block(RECORD_BYTES_MAX)?;
+        let message = match record.block(RECORD_BYTES_MAX) {
+            Ok(message) => message,
+            Err(problem @ ReadError::Damaged { .. }) => {
+                match goes_on_behind(&mut reader, problem, reading)? {
+                    true => continue,
+                    false => return Ok(()),
+                }
+            }
+            Err(problem) => return Err(problem.into()),
+        };
         match Sample::of_message(uri, &message, CONTENT_BYTES_MAX) {
             Some(sample) => take(Material {
                 sample,
@@ -222,6 +295,15 @@ fn each_record(file: &Path, take: &mut dyn FnMut(Material) -> Result<()>) -> Res
             None => note(&format!("{place}: holds no HTTP response; passed over")),
         }
     }
+}
+
+/// Says what is damaged, and whether there is a record behind it.
+fn goes_on_behind(reader: &mut Reader, problem: ReadError, reading: &mut Reading) -> Result<bool> {
+    note(&format!("{:#}", anyhow::Error::new(problem)));
+    reading.damaged += 1;
+    let goes_on = reader.resync()?.is_some();
+    reading.ended_early |= !goes_on;
+    Ok(goes_on)
 }
 
 /// One polite fetch: robots.txt is asked first, redirects are not followed.

@@ -8,8 +8,8 @@ use clap::{Args, ValueEnum};
 use opilio_profile::{Stacks, Stage};
 use serde_json::{Value, json};
 
-use super::say;
 use super::trial::KindName;
+use super::{note, say};
 use crate::{exit, profile};
 
 /// The checkout that this binary was built from, where the SDK lies as long as nobody moves it.
@@ -21,13 +21,72 @@ const LIB_RS: &str = include_str!("../../templates/rust/lib.rs.txt");
 const CASES_RS: &str = include_str!("../../templates/rust/cases.rs.txt");
 const README_MD: &str = include_str!("../../templates/rust/README.md.txt");
 
+/// Words that mean something in Rust, now or some day (the Rust Reference, "Keywords").
+const KEYWORDS: [&str; 51] = [
+    "abstract", "as", "async", "await", "become", "box", "break", "const", "continue", "crate",
+    "do", "dyn", "else", "enum", "extern", "false", "final", "fn", "for", "gen", "if", "impl",
+    "in", "let", "loop", "macro", "match", "mod", "move", "mut", "override", "priv", "pub", "ref",
+    "return", "self", "static", "struct", "super", "trait", "true", "try", "type", "typeof",
+    "unsafe", "unsized", "use", "virtual", "where", "while", "yield",
+];
+/// Crates of the template and of Rust. Another of that name cannot be built beside them.
+const CRATES: [&str; 8] = [
+    "alloc",
+    "core",
+    "opilio-plugin",
+    "proc-macro",
+    "schemars",
+    "serde",
+    "std",
+    "test",
+];
+/// Types that the template names beside its own.
+const TYPES: [&str; 36] = [
+    "CandidateView",
+    "ChangeEvaluator",
+    "Comparison",
+    "Default",
+    "Deserialize",
+    "Difference",
+    "DigestStripper",
+    "Document",
+    "Extraction",
+    "Extractor",
+    "Filter",
+    "Finished",
+    "Handles",
+    "Hop",
+    "JsonSchema",
+    "Link",
+    "Observation",
+    "Observer",
+    "Option",
+    "Plugin",
+    "Precedence",
+    "Report",
+    "Result",
+    "Ruling",
+    "Serialize",
+    "Settings",
+    "SettingsFault",
+    "Some",
+    "Span",
+    "Stage",
+    "String",
+    "StripProblem",
+    "Vec",
+    "Visit",
+    "Wait",
+    "WaitEvaluator",
+];
+
 /// The command line.
 #[derive(Debug, Args)]
 pub(super) struct NewArgs {
     /// Its name: lower-case words joined by hyphens. A folder of that name is made here.
     #[arg(value_name = "NAME")]
     name: String,
-    /// The language.
+    /// The language. So far it is Rust: for C, JavaScript, TypeScript, Python and Go, their SDKs are not there yet.
     #[arg(long, value_enum, value_name = "LANGUAGE")]
     lang: Language,
     /// What it shall do; may be given often.
@@ -67,14 +126,27 @@ enum Language {
 pub(super) fn run(args: &NewArgs) -> Result<u8> {
     if !matches!(args.lang, Language::Rust) {
         bail!(
-            "there is no SDK for {:?} yet, only for rust; a component of the contract in wit/ can be written in any language \
-             that makes WebAssembly components, and `plugin inspect`, `check`, `test` and `run` take it",
+            "there is no SDK for {:?} yet, only for rust (for C, JavaScript, TypeScript, Python and Go, their SDKs are not \
+             there yet); a component of the contract in wit/ can be written in any language that makes WebAssembly \
+             components, and `plugin inspect`, `check`, `test` and `run` take it",
             args.lang
         );
     }
     ensure!(
         is_name(&args.name),
         "{:?} is no name of a plugin: write lower-case words joined by hyphens, such as news-dates",
+        args.name
+    );
+    ensure!(
+        !KEYWORDS.contains(&args.name.as_str()),
+        "{} is a word of Rust's own, which no crate can be called; add to it, such as {}-plugin",
+        args.name,
+        args.name
+    );
+    ensure!(
+        !CRATES.contains(&args.name.as_str()),
+        "{} is the name of a crate that every plugin is built with; add to it, such as my-{}",
+        args.name,
         args.name
     );
     let sdk = sdk(args.sdk.as_deref())?;
@@ -97,6 +169,12 @@ pub(super) fn run(args: &NewArgs) -> Result<u8> {
             .map(|kind| stack_line(stacks, *kind, &args.name))
             .collect(),
     };
+    if opilio_builtin::find(&args.name).is_some() {
+        note(&format!(
+            "note: a plugin that ships is called {0}, too; where no file {0} is at hand, commands take the bare name for that one",
+            args.name
+        ));
+    }
     for (path, content) in plugin.files() {
         let path = folder.join(path);
         let parent = path.parent().unwrap_or(&folder);
@@ -150,6 +228,18 @@ fn is_name(name: &str) -> bool {
         && name.split('-').all(word)
 }
 
+/// What the plugin's type is called: none that the template needs, whatever the plugin's name.
+fn type_name(name: &str) -> String {
+    let words = name.split('-');
+    let type_name: String = words
+        .map(|word| word[..1].to_uppercase() + &word[1..])
+        .collect();
+    match TYPES.contains(&type_name.as_str()) {
+        true => type_name + "Plugin",
+        false => type_name,
+    }
+}
+
 /// A plugin to be made.
 struct NewPlugin<'a> {
     name: &'a str,
@@ -177,11 +267,7 @@ impl NewPlugin<'_> {
             let parts = self.kinds.iter().map(|kind| of(*kind));
             parts.collect::<Vec<_>>().join(by)
         };
-        let type_name: String = self
-            .name
-            .split('-')
-            .map(|word| word[..1].to_uppercase() + &word[1..])
-            .collect();
+        let type_name = type_name(self.name);
         let exports: Vec<String> = self
             .kinds
             .iter()
@@ -331,4 +417,16 @@ fn stack_line(stacks: &Stacks, kind: KindName, name: &str) -> String {
         _ => names.push(name),
     }
     format!("{} = {}", stage.key(), json!(names))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plugin_is_called_no_type_that_it_needs() {
+        assert_eq!(type_name("news-dates"), "NewsDates");
+        assert_eq!(type_name("filter"), "FilterPlugin");
+        assert_eq!(type_name("wait-evaluator"), "WaitEvaluatorPlugin");
+    }
 }

@@ -6,6 +6,7 @@ use opilio_crawl::control::Command;
 use opilio_profile::Component;
 use serde_json::Value;
 
+use super::workbench::as_reference;
 use crate::exit;
 use crate::job::{Asked, ask::ask};
 
@@ -24,7 +25,7 @@ pub(crate) struct ReplaceArgs {
     /// The plugin, as the job's profile calls it.
     #[arg(value_name = "NAME")]
     plugin: String,
-    /// A path, a folder, builtin:NAME or oci://registry/repository:tag; #NAME after it says which plugin.
+    /// A path, a folder, builtin:NAME (or NAME alone) or oci://registry/repository:tag; #NAME after it says which plugin.
     #[arg(value_name = "COMPONENT")]
     component: String,
     /// Settings in place of those in force, as a JSON object.
@@ -42,7 +43,7 @@ pub(crate) struct ReplaceArgs {
 )]
 pub(super) fn run(args: &ReplaceArgs) -> Result<u8> {
     let here = std::env::current_dir().context("cannot tell the current folder")?;
-    let component = match Component::parse(&args.component, &here) {
+    let component = match Component::parse(&as_reference(&args.component), &here) {
         Ok(component) => component.to_string(),
         Err(problem) => {
             eprintln!("opilio: {problem}");

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::test::as_diff;
 use super::workbench::{Subject, Workbench};
 use super::{note, say};
-use crate::exit;
+use crate::{exit, terminal};
 
 /// The command line.
 #[derive(Debug, Args)]
@@ -128,10 +128,10 @@ fn as_text(file: &Path, recording: &Recording, subject: &Subject, replay: &Repla
 fn of_fault(fault: &FaultWritten) -> String {
     let mut text = format!("  {fault}\n");
     for frame in &fault.backtrace {
-        text += &format!("    at {frame}\n");
+        text += &format!("    at {}\n", terminal::line(frame));
     }
     for line in &fault.log {
-        text += &format!("    it logged: {line}\n");
+        text += &format!("    it logged: {}\n", terminal::line(line));
     }
     text
 }

@@ -8,11 +8,11 @@ use opilio_sandbox::Fault;
 use serde_json::{Value, json};
 use tokio::runtime::Handle;
 
-use super::material::{MaterialArgs, each};
+use super::material::{MaterialArgs, Reading, each};
 use super::trial::{Outcome, Prepared, QuestionArgs, Trial};
 use super::workbench::{Workbench, settings};
 use super::{count, note, say, table};
-use crate::exit;
+use crate::{exit, terminal};
 
 /// The command line.
 #[derive(Debug, Args)]
@@ -60,7 +60,9 @@ pub(super) fn run(args: &RunArgs, runtime: &Handle) -> Result<u8> {
     let extractors = || workbench.extractors();
     let mut trial = Trial::new(plugin, &args.question, args.fragments, extractors)?;
     let mut totals = Totals::default();
-    let taken = each(&args.what, &args.material, runtime, &mut |material| {
+    let handles = &trial.plugin.description().handles.media_types;
+    let material_args = args.material.with_type_of_input(&args.what, handles);
+    let reading = each(&args.what, &material_args, runtime, &mut |material| {
         if !trial.handles(&material.sample) {
             totals.passed_over += 1;
             return Ok(());
@@ -75,26 +77,28 @@ pub(super) fn run(args: &RunArgs, runtime: &Handle) -> Result<u8> {
     let last = trial.finish();
     totals.add(&last);
     show(args, None, &last)?;
-    if taken == 0 {
-        note(&format!("{} holds no documents", args.what));
+    if reading.documents == 0 {
+        let damage = reading.as_text();
+        note(&format!("{} holds no documents{damage}", args.what));
     } else if totals.asked == 0 {
         let handles = &trial.plugin.description().handles;
         let types = handles.media_types.join(", ");
         note(&format!(
-            "{} wants none of it: it handles {}; --content-type says what a file is",
+            "{} wants none of it{}: it handles {}; --content-type says what a file is",
             trial.plugin.name(),
+            reading.as_text(),
             if types.is_empty() {
                 "certain URIs"
             } else {
                 &types
             }
         ));
-    } else if taken > 1 && !args.json {
-        say(&totals.as_text())?;
+    } else if !args.json && (reading.documents > 1 || !reading.is_whole()) {
+        say(&totals.as_text(reading))?;
     }
-    Ok(match totals.faults {
-        0 => exit::OK,
-        _ => exit::FAILED,
+    Ok(match totals.faults == 0 && reading.is_whole() {
+        true => exit::OK,
+        false => exit::FAILED,
     })
 }
 
@@ -112,7 +116,7 @@ impl Totals {
         }
     }
 
-    fn as_text(&self) -> String {
+    fn as_text(&self, reading: Reading) -> String {
         let mut text = count(self.asked, "document", "documents");
         if self.passed_over > 0 {
             text += &format!(" ({} not handled)", self.passed_over);
@@ -123,7 +127,7 @@ impl Totals {
         if self.faults > 0 {
             text += &format!("; {}", count(self.faults, "fault", "faults"));
         }
-        text + "\n"
+        text + &reading.as_text() + "\n"
     }
 }
 
@@ -149,7 +153,7 @@ fn show(
         text += &format!("{} {}", prepared.visit.status, prepared.sample.uri.as_str());
         for more in [Some(media_type.as_str()), place].into_iter().flatten() {
             if !more.is_empty() {
-                text += &format!("  {more}");
+                text += &format!("  {}", terminal::line(more));
             }
         }
         text.push('\n');
@@ -204,19 +208,24 @@ fn as_text(outcome: &Outcome) -> String {
         Err(fault) => fault_as_text(fault),
     };
     for line in outcome.remarks.iter().chain(&outcome.left) {
-        text += &format!("  {line}\n");
+        text += &format!("  {}\n", terminal::line(line));
     }
     text
 }
 
+/// Further lines of what a guest said, further in than what is said about it.
+fn indented(text: &str) -> String {
+    text.replace('\n', "\n    ")
+}
+
 /// A fault with all that its author needs.
 pub(super) fn fault_as_text(fault: &Fault) -> String {
-    let mut text = format!("  FAULT {}: {}\n", fault.kind, fault.message);
+    let mut text = format!("  FAULT {}: {}\n", fault.kind, indented(&fault.message));
     for frame in &fault.backtrace {
-        text += &format!("    at {frame}\n");
+        text += &format!("    at {}\n", terminal::line(frame));
     }
     for line in &fault.log {
-        text += &format!("    it logged: {}\n", line.message);
+        text += &format!("    it logged: {}\n", terminal::line(&line.message));
     }
     text
 }

@@ -248,6 +248,13 @@ impl Listed {
         })
     }
 
+    /// Why it cannot be used.
+    fn problem(&self) -> Option<String> {
+        let problem = self.plugins.as_ref().err()?;
+        let digest = &self.sha256[..DIGEST_SHOWN];
+        Some(format!("\n  {digest} is unusable: {problem}\n"))
+    }
+
     /// A row for each plugin; what they share stands in the first.
     fn rows(&self) -> Vec<Vec<String>> {
         let plugins = match &self.plugins {
@@ -258,7 +265,8 @@ impl Listed {
                     (name, plugin.version.clone(), kinds(plugin).join(", "))
                 })
                 .collect(),
-            Err(problem) => vec![("?".to_owned(), "?".to_owned(), problem.clone())],
+            // Why not is said below the table.
+            Err(_) => vec![("?".to_owned(), "?".to_owned(), "unusable".to_owned())],
         };
         let mut rows = Vec::new();
         for (index, (name, version, kinds)) in plugins.into_iter().enumerate() {
@@ -282,7 +290,12 @@ fn as_text(shipped: &[Listed], kept: &[Listed], folder: &Path) -> String {
     let section = |title: &str, list: &[Listed]| {
         let mut rows = vec![heading.map(str::to_owned).to_vec()];
         rows.extend(list.iter().flat_map(Listed::rows));
-        format!("{title}\n{}", table(&rows, 2))
+        let problems = list.iter().filter_map(Listed::problem);
+        format!(
+            "{title}\n{}{}",
+            table(&rows, 2),
+            problems.collect::<String>()
+        )
     };
     let mut text = section("Built in", shipped);
     let place = folder.display();

@@ -1,5 +1,6 @@
 //! Components as a command line names them, loaded and configured.
 
+use std::borrow::Cow;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -47,12 +48,23 @@ impl Workbench {
 
     /// Loads what is named: one that ships, one in a registry, a file, the folder of a crate that has been built.
     pub(super) fn load(&self, written: &str) -> Result<Subject> {
-        let builtin = written.strip_prefix(BUILTIN);
+        let builtin = written
+            .strip_prefix(BUILTIN)
+            .filter(|name| !name.contains('#'));
         if let Some(name) = builtin.or_else(|| is_bare(written).then_some(written)) {
             return self.load_builtin(name);
         }
         if written.starts_with(REGISTRY) || is_in_a_folder(written) {
             return self.load_from_sources(written);
+        }
+        if let Some((whole, name)) = written.split_once('#')
+            && let Some(whole) = whole
+                .strip_prefix(BUILTIN)
+                .or_else(|| is_bare(whole).then_some(whole))
+        {
+            let mut subject = self.load_builtin(whole)?;
+            subject.chosen = Some(name.to_owned());
+            return subject.with_its_plugin(whole);
         }
         let (path, chosen) = match written.rsplit_once('#') {
             Some((path, name)) if !Path::new(written).exists() => (path, Some(name.to_owned())),
@@ -113,7 +125,8 @@ impl Workbench {
         })
     }
 
-    fn load_bytes(&self, bytes: &[u8], origin: &str) -> Result<Component> {
+    /// A component that is at hand, by whatever name.
+    pub(super) fn load_bytes(&self, bytes: &[u8], origin: &str) -> Result<Component> {
         Ok(self.engine.load(bytes, origin)?)
     }
 
@@ -229,6 +242,14 @@ fn is_in_a_folder(written: &str) -> bool {
     folder.is_some_and(|folder| Path::new(folder).is_dir()) && !Path::new(written).exists()
 }
 
+/// A component as profiles name it: what a command line has as the bare name of a plugin that ships is written out.
+pub(super) fn as_reference(written: &str) -> Cow<'_, str> {
+    match is_bare(written) && opilio_builtin::find(written).is_some() {
+        true => format!("{BUILTIN}{written}").into(),
+        false => written.into(),
+    }
+}
+
 /// A word as plugins are called, and nothing of that name lies here.
 fn is_bare(written: &str) -> bool {
     let word = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
@@ -296,7 +317,8 @@ fn read(file: &Path) -> Result<Vec<u8>> {
     let length = fs::metadata(file).with_context(unreadable)?.len();
     ensure!(
         length <= COMPONENT_BYTES_MAX as u64,
-        "{} has {length} bytes; components may have {COMPONENT_BYTES_MAX}",
+        "{} has {length} bytes; components may have {COMPONENT_BYTES_MAX}: name the .wasm file that `opilio plugin build` makes, \
+         or build a smaller one (in Rust: opt-level = \"s\", strip)",
         file.display()
     );
     fs::read(file).with_context(unreadable)
