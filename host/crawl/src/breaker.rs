@@ -26,6 +26,8 @@ struct State {
     faults: u32,
     /// It is left out until then.
     open_until: Option<Instant>,
+    /// It has ended the crawl.
+    has_halted: bool,
     /// Times it has failed too often.
     trips: u64,
 }
@@ -138,6 +140,10 @@ impl Breaker {
     fn count(&self, is_fault: bool, then: BreakerAction) -> Option<Consequence> {
         let max = self.rule.faults?;
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        // Calls that were on their way, or that belong to the same batch, say nothing new.
+        if state.has_halted || state.open_until.is_some_and(|until| until > Instant::now()) {
+            return None;
+        }
         state.calls.push_back(is_fault);
         state.faults += u32::from(is_fault);
         if state.calls.len() > self.rule.calls as usize && state.calls.pop_front() == Some(true) {
@@ -156,7 +162,10 @@ impl Breaker {
                 Consequence::LeftOut(self.rule.rest)
             }
             BreakerAction::Pause => Consequence::Pause { each: false },
-            BreakerAction::Halt => Consequence::Halt,
+            BreakerAction::Halt => {
+                state.has_halted = true;
+                Consequence::Halt
+            }
         })
     }
 }
@@ -243,6 +252,20 @@ mod tests {
         check(Some(1), 1, "..x", Some(2));
         check(Some(3), 3, "xx.xx.xx.", None);
         check(None, 5, "xxxxxxxx", None);
+    }
+
+    #[test]
+    fn what_has_failed_too_often_does_so_once_until_it_has_rested() {
+        let rest = Duration::from_secs(3600);
+        for (then, consequence) in [
+            (BreakerAction::Skip, Consequence::LeftOut(rest)),
+            (BreakerAction::Halt, Consequence::Halt),
+        ] {
+            let breaker = breaker(Some(1), 10, rest);
+            assert_eq!(breaker.count(true, then), Some(consequence));
+            assert_eq!(breaker.count(true, then), None);
+            assert_eq!(breaker.state().trips, 1);
+        }
     }
 
     #[test]

@@ -187,7 +187,10 @@ impl Context {
                 }
                 Some(Consequence::Pause { each: false }) => self.pause_for(&fault.plugin, &why),
                 Some(Consequence::Halt) => {
-                    self.alert(&fault.plugin, &format!("{why}; the crawl ends"));
+                    self.alert(
+                        &fault.plugin,
+                        &format!("{why}; the profile has the crawl end then"),
+                    );
                     halt.get_or_insert(Halt::Plugin {
                         plugin: fault.plugin.to_string(),
                         message: fault.message.clone(),

@@ -154,6 +154,8 @@ pub struct Crawl {
     stop: Stop,
     live: Arc<Live>,
     log: Arc<JobLog>,
+    /// What the operator was told of before it began, for `job.log`.
+    notes: Vec<String>,
     began: Instant,
     /// The frontier's statistics when it began: limits count from there.
     baseline: Statistics,
@@ -421,7 +423,7 @@ impl Plan {
             directory,
             base,
             prefixes,
-            notes: _,
+            notes,
         } = self;
         let now = Timestamp::now();
         let seeds = seeds_as_lines(&profile);
@@ -500,6 +502,7 @@ impl Plan {
             stop: Stop(Arc::new(watch::Sender::new(None))),
             live,
             log,
+            notes,
             began: Instant::now(),
             baseline,
             quota,
@@ -724,6 +727,9 @@ impl Crawl {
             false => "a new job",
         };
         self.log.crawl("begin", words);
+        for note in &self.notes {
+            self.log.crawl("note", note);
+        }
         let keeping = tokio::spawn(keep_time(
             self.context.clone(),
             self.live.clone(),

@@ -233,6 +233,7 @@ impl Watcher {
         if events.is_empty() {
             return;
         }
+        let count = events.len() as u64;
         let (files, memory) = (self.files.clone(), std::mem::take(&mut self.memory));
         let told = self
             .context
@@ -245,6 +246,7 @@ impl Watcher {
             Ok(told) => told,
             Err(panic) => {
                 tracing::error!("observer {}: {panic}", self.name);
+                self.lost.fetch_add(count, Ordering::Relaxed);
                 // As it was before this batch.
                 self.memory = fs::read(&self.files.memory).unwrap_or_default();
                 return;

@@ -107,7 +107,7 @@ impl Workshop {
         ) else {
             return Err(format!("the job has no plugin {name:?}"));
         };
-        let words = format!(
+        let mut words = format!(
             "{name} was {} {} (sha256 {}), is {} {} (sha256 {})",
             before.name(),
             before.version(),
@@ -116,6 +116,13 @@ impl Workshop {
             after.version(),
             after.component_sha256(),
         );
+        if let Some(settings) = pool.written(name)
+            && *settings != instance.settings
+        {
+            words.push_str(&format!(
+                "; its settings are {settings}, which are not the profile's"
+            ));
+        }
         let is_from_watched_file =
             instance.watch && wish.component == instance.component && wish.settings.is_none();
         if !is_from_watched_file {

@@ -239,6 +239,11 @@ impl Pool {
         self.instances.keys().map(String::as_str)
     }
 
+    /// The settings of an instance, as the profile or a replacement has them.
+    pub(crate) fn written(&self, name: &str) -> Option<&Value> {
+        self.instances.get(name).map(|one| &one.written)
+    }
+
     /// The plugin that an instance is, with the profile's own settings.
     pub(crate) fn plugin(&self, name: &str) -> Option<&Plugin> {
         self.instances.get(name).map(|one| &one.plugin)

@@ -332,6 +332,11 @@ async fn a_job_goes_on_with_its_own_copy_of_a_component_and_says_that_the_file_h
     );
     let again = story.seed(web.url(WWW, "/b.html")).run().await.finished();
     assert_eq!(digest(&first), digest(&again));
+    let log = again.log_file("job.log");
+    assert!(
+        log.contains(" crawl note => ") && log.contains("pages.wasm has changed"),
+        "{log}"
+    );
 }
 
 #[tokio::test]
@@ -409,4 +414,38 @@ async fn links_that_the_scope_could_not_judge_are_found_again_once_its_filter_is
     story
         .run_until("the link is visited", || visits(&web, "/a.html") >= 1)
         .await;
+}
+
+#[tokio::test]
+async fn settings_of_an_earlier_replacement_stay_and_the_answer_names_them() {
+    let web = site(WWW).page("/", html("a")).serve().await;
+    let hops = opilio_builtin::find("hops").unwrap().component;
+    let home = tempfile::tempdir().unwrap();
+    let named = home.path().join("hops.wasm");
+    std::fs::write(&named, hops).unwrap();
+    let named = format!("{}#hops", named.display());
+    let story = crawl()
+        .profile(&format!(
+            "[plugins.gate]\ncomponent = '{named}'\n[stacks]\nscope = ['surt-scope', 'gate']"
+        ))
+        .seed(web.url(WWW, "/"));
+    story.run().await.finished();
+    // The component holds other filters, too; the one that was there stays.
+    let same = file(&story, "same.wasm", hops);
+    let replaced = async |settings: Option<Value>| {
+        let command = Command::ReplacePlugin {
+            plugin: "gate".to_owned(),
+            component: same.display().to_string(),
+            sha256: None,
+            settings,
+        };
+        match story.order(command).await.unwrap().as_slice() {
+            [Answer::Done { result }] => result.clone(),
+            other => panic!("{other:?}"),
+        }
+    };
+    let is_named = r#"; its settings are {"max":3}, which are not the profile's"#;
+    assert!(!replaced(None).await.contains("settings"));
+    assert!(replaced(Some(json!({"max": 3}))).await.contains(is_named));
+    assert!(replaced(None).await.contains(is_named));
 }
