@@ -31,7 +31,7 @@ pub(super) struct BenchArgs {
     #[arg(value_name = "A")]
     plugin: String,
     /// Another to measure beside it; where there is none, what to measure on.
-    #[arg(value_name = "B")]
+    #[arg(value_name = "B|FILE")]
     second: String,
     /// What to measure on: a file, a WARC file, a folder.
     #[arg(value_name = "FILE|WARC|DIR")]

@@ -244,8 +244,15 @@ fn is_in_a_folder(written: &str) -> bool {
 
 /// A component as profiles name it: what a command line has as the bare name of a plugin that ships is written out.
 pub(super) fn as_reference(written: &str) -> Cow<'_, str> {
-    match is_bare(written) && opilio_builtin::find(written).is_some() {
-        true => format!("{BUILTIN}{written}").into(),
+    let (whole, part) = written.split_once('#').unwrap_or((written, written));
+    let holds_it = |part: &str| {
+        let (whole, part) = (opilio_builtin::find(whole), opilio_builtin::find(part));
+        whole
+            .zip(part)
+            .is_some_and(|(whole, part)| whole.sha256 == part.sha256)
+    };
+    match is_bare(whole) && (whole == written || holds_it(part)) {
+        true => format!("{BUILTIN}{part}").into(),
         false => written.into(),
     }
 }
@@ -322,4 +329,20 @@ fn read(file: &Path) -> Result<Vec<u8>> {
         file.display()
     );
     fs::read(file).with_context(unreadable)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bare_names_are_those_that_ship() {
+        assert_eq!(as_reference("html"), "builtin:html");
+        assert_eq!(as_reference("html#html"), "builtin:html");
+        assert_eq!(as_reference("html#css"), "html#css");
+        assert_eq!(as_reference("./p.wasm#html"), "./p.wasm#html");
+        assert_eq!(as_reference("builtin:html"), "builtin:html");
+        // That none of that name ships is said by whoever looks for it.
+        assert_eq!(as_reference("no-such"), "builtin:no-such");
+    }
 }

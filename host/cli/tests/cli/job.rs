@@ -277,6 +277,19 @@ async fn one_process_works_on_a_job_and_what_needs_a_running_one_says_so() {
         let ended = home.run(&command).code(1);
         assert!(ended.err.contains(reason), "{ended:?}");
     }
+    let none = home.run(&["job", "observe", "job"]).code(0);
+    assert!(none.out.contains("the job has no observers"), "{none:?}");
+    // Nobody is unknown, whatever the environment says or does not say.
+    let mut checkpoint = home.opilio(&["job", "checkpoint", "job"]);
+    let nameless = checkpoint
+        .env_remove("USER")
+        .env_remove("LOGNAME")
+        .env_remove("USERNAME");
+    assert!(nameless.output().unwrap().status.success());
+    let log = job_log(&home);
+    let mut lines = log.lines().filter(|line| line.contains(" checkpoint => "));
+    assert!(lines.all(|line| line.contains(" uid-")), "{log}");
+    assert!(log.contains(" checkpoint => "), "{log}");
     let none = home.run(&["job", "status", "nowhere"]).code(2);
     assert!(none.err.contains("is no job"), "{none:?}");
     let none = home.run(&["frontier", "queues", "nowhere"]).code(2);

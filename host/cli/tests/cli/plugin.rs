@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::command::{Home, WWW, tree, uris_of_tree};
+use crate::command::{Ended, Home, WWW, tree, uris_of_tree};
 
 const PAGE: &str =
     "<a href='two.html'>two</a><img src='i.png'><script>var u = '/api/x.json'</script>";
@@ -69,6 +69,24 @@ fn a_page_is_tried_and_its_links_come_back_resolved() {
     let links = &answer["answers"][0]["found"]["links"];
     assert_eq!(links[2]["uri"], "https://a.example/api/x.json", "{links:#}");
     assert_eq!(links[2]["hop"], "X");
+}
+
+#[test]
+fn standard_input_without_a_type_is_what_the_plugin_handles() {
+    let home = Home::new();
+    let page = std::fs::File::open(home.file("page", PAGE)).unwrap();
+    let mut run = home.opilio(&["plugin", "run", "html", "-"]);
+    let ended = Ended::of(&run.stdin(page).output().unwrap()).code(0);
+    assert!(
+        ended.out.contains("http://example.com/two.html"),
+        "{ended:?}"
+    );
+    assert!(
+        ended
+            .err
+            .starts_with("standard input is taken for text/html, "),
+        "{ended:?}"
+    );
 }
 
 #[test]
@@ -143,6 +161,10 @@ fn a_component_is_judged_before_it_is_given_away() {
     let check = ["plugin", "check", "hops", "--cases", "cases"];
     let ended = home.run(&check).code(0);
     assert!(ended.out.contains("to 2 cases put twice"), "{}", ended.out);
+    let others = ["plugin", "check", "css", "--cases", "cases"];
+    let ended = home.run(&others).code(0);
+    let none = "note  same answers   not tried: no case in cases is for css\n";
+    assert!(ended.out.ends_with(none), "{}", ended.out);
     let trap = opilio_stories::extractor(opilio_stories::Misdeed::Traps);
     home.file("trap.wasm", trap);
     let case = json!([{
@@ -212,21 +234,44 @@ fn told_of_an_archive(home: &Home, pages: usize) {
         "{total}"
     );
 
+    // Options may stand anywhere.
     let bench = [
         "plugin",
         "bench",
         "html",
-        "html",
-        "job/warcs",
         "--rounds",
         "1",
+        "html",
         "--json",
+        "job/warcs",
     ];
     let ended = home.run(&bench).code(0);
     let measured: Value = serde_json::from_str(&ended.out).unwrap();
     assert_eq!(measured[1]["documents"], pages);
     assert!(measured[1]["median_us"].as_f64() > Some(0.0), "{measured}");
     assert!(measured[0]["memory_bytes"].as_u64() > Some(0), "{measured}");
+    told_of_a_cut_archive(home);
+}
+
+/// No difference in what could be read is not the same as no difference.
+fn told_of_a_cut_archive(home: &Home) {
+    let warcs = std::fs::read_dir(home.job().join("warcs")).unwrap();
+    let archived = std::fs::read(warcs.last().unwrap().unwrap().path()).unwrap();
+    home.file("cut.warc.gz", &archived[..archived.len() - 40]);
+    let ended = "; reading ended early: 1 damaged record\n";
+    let run = home.run(&["plugin", "run", "html", "cut.warc.gz"]).code(1);
+    assert!(run.out.ends_with(ended), "{run:?}");
+    let same = ["plugin", "diff", "html", "html", "--warc", "cut.warc.gz"];
+    let diff = home.run(&same).code(1);
+    assert!(diff.out.starts_with("no difference in "), "{diff:?}");
+    assert!(diff.out.ends_with(ended), "{diff:?}");
+    assert!(
+        diff.err.contains("damaged record in cut.warc.gz"),
+        "{diff:?}"
+    );
+    let json = home.run(&[&same[..], &["--json"]].concat()).code(1);
+    let totals: Value = serde_json::from_str(&json.out).unwrap();
+    assert_eq!(totals["reading"]["ended_early"], true, "{totals}");
 }
 
 /// A recording as it is written today.
@@ -349,6 +394,14 @@ fn bad_questions_are_answered_with_a_sentence_and_2() {
     check(&home, &["build", "."], "it has no Cargo.toml");
     check(
         &home,
+        &["inspect", "html#x"],
+        "html holds no plugin `x`; it holds html",
+    );
+    let new = |name| ["new", "--lang", "rust", "--kind", "filter", name];
+    check(&home, &new("crate"), "a word of Rust's own");
+    check(&home, &new("opilio-plugin"), "is the name of a crate");
+    check(
+        &home,
         &["new", "--lang", "rust", "--kind", "filter", "Bad_Name"],
         "no name of a plugin",
     );
@@ -397,7 +450,7 @@ fn a_new_plugin_of_every_kind_builds_and_holds_its_cases() {
     assert!(!source.contains("{{"), "{source}");
 
     let mut build = home.opilio(&["plugin", "build", "every-kind"]);
-    let built = crate::command::Ended::of(&build.output().unwrap());
+    let built = Ended::of(&build.output().unwrap());
     if opilio_build::Toolchain::detect().is_err() {
         assert!(built.err.contains("rustup target add"), "{}", built.err);
         assert_eq!(built.code, 2);

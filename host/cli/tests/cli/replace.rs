@@ -90,7 +90,7 @@ async fn an_operator_replaces_a_plugin_of_a_running_crawl() {
     assert_eq!(state(&home).as_deref(), Some("idle"));
     let refused = home.run(&["job", "tables", "job"]).code(1);
     assert!(refused.err.contains("no process runs job"), "{refused:?}");
-    let replaced = replace(&["pages", "builtin:css"]).code(0);
+    let replaced = replace(&["pages", "css"]).code(0);
     assert!(
         replaced.out.contains("when the job goes on"),
         "{replaced:?}"
