@@ -1024,9 +1024,9 @@ fn embeds_fade_and_come_back_as_with_the_naive_double() {
     if let Err(failure) = outcome {
         panic!("{failure}");
     }
-    // Without these the histories would show nothing: one in two has an embed that fades.
+    // Without these the histories would show nothing: about one in two has an embed that fades, and chance may have it less.
     assert!(
-        faded.get() >= u64::from(cases()) / 2,
+        faded.get() >= u64::from(cases()) / 10,
         "{} faded",
         faded.get()
     );
