@@ -211,7 +211,7 @@ impl Context {
         if known.insert(plugin.clone()) {
             self.alert(
                 plugin,
-                "it could not be asked about links; pages with scope-fault in crawl.log have such, and are extracted again when they are visited next",
+                "it could not be asked about links; their pages have scope-fault in crawl.log, and are extracted again at their next visit, if the strategy makes one",
             );
         }
     }
