@@ -14,6 +14,7 @@ mod http_payload;
 mod name;
 mod reader;
 mod record;
+pub mod redact;
 mod repair;
 mod serialize;
 mod warcinfo;

@@ -5,6 +5,7 @@ mod faults;
 mod fixture;
 mod literal;
 mod process;
+mod redacting;
 mod repairing;
 mod rotation;
 mod round_trip;
