@@ -200,7 +200,10 @@ fn header_faults(headers: &Headers) -> Vec<FaultKind> {
         value
     };
     let kind = require("WARC-Type").unwrap_or_default();
-    require("WARC-Record-ID");
+    // ARC has no identifiers.
+    if !headers.is_arc() {
+        require("WARC-Record-ID");
+    }
     let date = require("WARC-Date");
     match kind {
         "response" | "resource" | "request" | "conversion" | "continuation" => {

@@ -7,6 +7,7 @@
 //!
 //! Words and header names are those of ISO 28500:2017 (WARC/1.1).
 
+mod arc;
 mod check;
 mod digest;
 mod fields;
@@ -19,6 +20,7 @@ mod repair;
 mod serialize;
 mod warcinfo;
 mod writer;
+mod zst;
 
 pub use crate::check::{CheckReport, FAULTS_MAX, Fault, FaultKind, check};
 pub use crate::digest::{Algorithm, Digest, DigestError, Hasher};
@@ -26,7 +28,7 @@ pub use crate::fields::Fields;
 pub use crate::http_payload::{HTTP_HEAD_BYTES_MAX, HttpPayload, Part};
 pub use crate::name::{NameTemplate, TemplateError};
 pub use crate::reader::{
-    Damage, Extent, HEADER_BYTES_MAX, Headers, ReadError, Reader, StoredRecord,
+    Damage, Extent, Format, HEADER_BYTES_MAX, Headers, Packing, ReadError, Reader, StoredRecord,
 };
 pub use crate::record::{
     Block, HTTP_REQUEST, HTTP_RESPONSE, OpenSpool, Record, RecordId, RecordIdError, RecordKind,
@@ -36,3 +38,4 @@ pub use crate::repair::{Repaired, Rescued};
 pub use crate::serialize::HeaderError;
 pub use crate::warcinfo::{PluginInForce, WarcInfo};
 pub use crate::writer::{Compression, Durability, Error, Location, Writer, WriterConfig, Writers};
+pub use crate::zst::DICTIONARY_BYTES_MAX;

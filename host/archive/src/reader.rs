@@ -1,6 +1,8 @@
-//! Reads records one after another from a WARC file, plain or a gzip member per record, from any
-//! offset where a record begins. Reads others' files too: WARC/1.0, bare LF line ends, folded
-//! headers, several records in one member. It does not judge digests ([`crate::check`] does).
+//! Reads records one after another from a WARC or ARC file, plain, a gzip member or a zstd frame per
+//! record, from any offset where a record begins. Reads others' files too: WARC/1.0, bare LF line
+//! ends, folded headers, several records in one member. Records of ARC files come with the headers
+//! that a WARC would have ([`crate::arc`]), so that whoever reads one reads the other. It does not
+//! judge digests ([`crate::check`] does).
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
@@ -9,9 +11,11 @@ use std::path::{Path, PathBuf};
 use flate2::bufread::GzDecoder;
 use jiff::Timestamp;
 
+use crate::arc;
 use crate::digest::{Digest, DigestError};
 use crate::fields::trim;
 use crate::record::RecordId;
+use crate::zst;
 
 /// Longest header of a record. Longer than any in use (a URI has some kilobytes); more is damage.
 pub const HEADER_BYTES_MAX: usize = 1024 * 1024;
@@ -26,8 +30,12 @@ pub struct Reader {
     state: State,
     /// Where the current record (its gzip member) begins.
     offset: u64,
-    /// Whether records come in gzip members, as far as seen.
-    gzip: bool,
+    /// How records are packed, as far as seen.
+    packing: Packing,
+    /// Which of the two formats this is, once a record was seen.
+    format: Option<Format>,
+    /// What zstd frames refer to, once it was looked for.
+    dictionary: Option<Vec<u8>>,
     headers: Headers,
     /// The current record is not the first in its gzip member.
     shared: bool,
@@ -43,6 +51,26 @@ pub struct StoredRecord<'a> {
 pub struct Headers {
     version: String,
     fields: Vec<(String, String)>,
+}
+
+/// How the records of a file are packed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Packing {
+    /// Not at all.
+    Plain,
+    /// A gzip member each.
+    Gzip,
+    /// A zstd frame each.
+    Zstd,
+}
+
+/// The format of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// Any version of it.
+    Warc,
+    /// Any version of it.
+    Arc,
 }
 
 /// Where a record stood.
@@ -107,10 +135,16 @@ pub enum Damage {
     /// The gzip member cannot be unpacked, or its checksum is wrong.
     #[error("gzip member is damaged: {0}")]
     Gzip(String),
+    /// The zstd frame cannot be unpacked, or its checksum is wrong.
+    #[error("zstd frame is damaged: {0}")]
+    Zstd(String),
+    /// The dictionary at the beginning of a zstd file cannot be read.
+    #[error("zstd dictionary is damaged: {0}")]
+    Dictionary(String),
 }
 
 /// The file as a buffered stream that knows how much of it was taken.
-struct Source {
+pub(crate) struct Source {
     inner: BufReader<File>,
     position: u64,
 }
@@ -118,6 +152,7 @@ struct Source {
 enum Stream {
     Plain(Source),
     Gzip(Box<BufReader<GzDecoder<Source>>>),
+    Zstd(Box<BufReader<zstd::Decoder<'static, Source>>>),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -149,7 +184,9 @@ impl Reader {
             stream: Some(Stream::Plain(source)),
             state: State::Between,
             offset,
-            gzip: false,
+            packing: Packing::Plain,
+            format: None,
+            dictionary: None,
             headers: Headers::default(),
             shared: false,
         })
@@ -158,6 +195,16 @@ impl Reader {
     /// The file.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// WARC or ARC, once a record was read.
+    pub fn format(&self) -> Option<Format> {
+        self.format
+    }
+
+    /// How the record that was read last is packed.
+    pub fn packing(&self) -> Packing {
+        self.packing
     }
 
     /// The next record, or `None` behind the last one. What is left of the record before is
@@ -181,12 +228,18 @@ impl Reader {
     /// one, and returns its offset. It may lie within the damaged record's block (an archived
     /// WARC file), so what is found is a guess.
     pub fn resync(&mut self) -> Result<Option<u64>, ReadError> {
-        let found = next_candidate(&self.path, self.offset + 1, self.gzip);
+        let found = self.next_candidate(self.offset + 1);
         let found = found.map_err(|source| self.io(source))?;
         if let Some(offset) = found {
-            let gzip = self.gzip;
-            *self = Reader::open_at(std::mem::take(&mut self.path), offset)?;
-            self.gzip = gzip;
+            let path = std::mem::take(&mut self.path);
+            let (packing, format) = (self.packing, self.format);
+            let dictionary = self.dictionary.take();
+            *self = Reader {
+                packing,
+                format,
+                dictionary,
+                ..Reader::open_at(path, offset)?
+            };
         }
         Ok(found)
     }
@@ -207,33 +260,47 @@ impl Reader {
     fn begin(&mut self) -> Result<bool, ReadError> {
         self.shared = false;
         let source = match self.stream.take() {
+            Some(Stream::Plain(source)) => Some(source),
             Some(Stream::Gzip(mut member)) => {
-                if member
+                let is_over = member
                     .fill_buf()
-                    .map_err(|e| self.gzip_fault(e))?
-                    .is_empty()
-                {
+                    .map_err(|e| packed_fault(&self.path, self.offset, Packing::Gzip, e))?
+                    .is_empty();
+                if is_over {
                     Some((*member).into_inner().into_inner())
                 } else {
-                    self.shared = true;
                     self.stream = Some(Stream::Gzip(member));
                     None
                 }
             }
-            Some(Stream::Plain(source)) => Some(source),
+            Some(Stream::Zstd(mut frame)) => {
+                let is_over = frame
+                    .fill_buf()
+                    .map_err(|e| packed_fault(&self.path, self.offset, Packing::Zstd, e))?
+                    .is_empty();
+                if is_over {
+                    Some((*frame).into_inner().finish())
+                } else {
+                    self.stream = Some(Stream::Zstd(frame));
+                    None
+                }
+            }
             None => return Ok(false),
         };
-        if let Some(mut source) = source {
-            self.offset = source.position;
-            let first = source.fill_buf().map_err(|e| self.io(e))?.first().copied();
-            let Some(first) = first else { return Ok(false) };
-            self.gzip = first == 0x1f;
-            self.stream = Some(if self.gzip {
-                let decoder = GzDecoder::new(source);
-                Stream::Gzip(Box::new(BufReader::with_capacity(BUFFER_BYTES, decoder)))
-            } else {
-                Stream::Plain(source)
-            });
+        self.shared = source.is_none();
+        if let Some(source) = source
+            && !self.unpack(source)?
+        {
+            return Ok(false);
+        }
+        if self.format == Some(Format::Arc) && !self.skip_line_ends()? {
+            // Blank lines behind the last record of an ARC file, which some writers packed by themselves.
+            self.shared = false;
+            self.offset = self.taken().unwrap_or(self.offset);
+            return match self.stream {
+                Some(Stream::Plain(_)) | None => Ok(false),
+                _ => self.begin(),
+            };
         }
         self.read_headers()?;
         let lengths: Vec<&str> = self.headers.all("Content-Length").collect();
@@ -252,14 +319,115 @@ impl Reader {
         Ok(true)
     }
 
+    /// Looks at what comes next in the file and begins to unpack it; `false` at the end.
+    fn unpack(&mut self, mut source: Source) -> Result<bool, ReadError> {
+        loop {
+            self.offset = source.position;
+            let first = source.fill_buf().map_err(|e| self.io(e))?;
+            if first.is_empty() {
+                return Ok(false);
+            }
+            let (packing, skippable) = (packing_of(first), zst::is_skippable(first));
+            self.packing = packing;
+            match packing {
+                Packing::Plain => self.stream = Some(Stream::Plain(source)),
+                Packing::Gzip => {
+                    let decoder = GzDecoder::new(source);
+                    let member = BufReader::with_capacity(BUFFER_BYTES, decoder);
+                    self.stream = Some(Stream::Gzip(Box::new(member)));
+                }
+                Packing::Zstd if skippable => {
+                    self.skip_frame(&mut source)?;
+                    continue;
+                }
+                Packing::Zstd => {
+                    let dictionary = self.dictionary()?;
+                    let decoder = zst::decoder(source, dictionary).map_err(|e| self.io(e))?;
+                    let frame = BufReader::with_capacity(BUFFER_BYTES, decoder);
+                    self.stream = Some(Stream::Zstd(Box::new(frame)));
+                }
+            }
+            return Ok(true);
+        }
+    }
+
+    /// Passes over a zstd frame without data. The dictionary is one; it is read from the beginning of the file when it
+    /// is needed, wherever reading began.
+    fn skip_frame(&mut self, source: &mut Source) -> Result<(), ReadError> {
+        match zst::skip(source) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(self.damaged(Damage::Short)),
+            Err(e) => Err(self.io(e)),
+        }
+    }
+
+    /// The dictionary of the file; empty where it has none.
+    fn dictionary(&mut self) -> Result<&[u8], ReadError> {
+        if self.dictionary.is_none() {
+            let read = open_source(&self.path, 0).map(zst::read_dictionary);
+            let read = read.map_err(|e| self.io(e))?;
+            let dictionary = read.map_err(|e| match e.raw_os_error() {
+                Some(_) => self.io(e),
+                None => self.damaged(Damage::Dictionary(e.to_string())),
+            })?;
+            self.dictionary = Some(dictionary.unwrap_or_default());
+        }
+        Ok(self.dictionary.as_deref().unwrap_or_default())
+    }
+
+    /// In an ARC file: passes over the line ends between records; `false` where nothing follows in this stream.
+    fn skip_line_ends(&mut self) -> Result<bool, ReadError> {
+        loop {
+            let first = match &mut self.stream {
+                Some(Stream::Plain(source)) => source.fill_buf().map(|b| b.first().copied()),
+                Some(Stream::Gzip(member)) => member.fill_buf().map(|b| b.first().copied()),
+                Some(Stream::Zstd(frame)) => frame.fill_buf().map(|b| b.first().copied()),
+                None => Ok(None),
+            };
+            match first.map_err(|e| self.stream_fault(e))? {
+                None => return Ok(false),
+                Some(b'\n' | b'\r') => {}
+                Some(_) => return Ok(true),
+            }
+            match &mut self.stream {
+                Some(Stream::Plain(source)) => {
+                    source.consume(1);
+                    self.offset = source.position;
+                }
+                Some(Stream::Gzip(member)) => member.consume(1),
+                Some(Stream::Zstd(frame)) => frame.consume(1),
+                None => {}
+            }
+        }
+    }
+
+    /// Bytes of the file that were taken, where nothing is held back by a decoder.
+    fn taken(&self) -> Option<u64> {
+        match &self.stream {
+            Some(Stream::Plain(source)) => Some(source.position),
+            Some(Stream::Gzip(member)) => Some(member.get_ref().get_ref().position),
+            Some(Stream::Zstd(frame)) => Some(frame.get_ref().get_ref().position),
+            None => None,
+        }
+    }
+
     fn read_headers(&mut self) -> Result<(), ReadError> {
         self.headers = Headers::default();
         let mut left = HEADER_BYTES_MAX;
         let mut line = Vec::new();
         self.header_line(&mut line, &mut left)?;
-        if !line.starts_with(b"WARC/") {
+        if self.format != Some(Format::Warc)
+            && !line.starts_with(b"WARC/")
+            && let Some(headers) = arc::headers(&String::from_utf8_lossy(&line))
+        {
+            self.format = Some(Format::Arc);
+            self.headers = headers;
+            return Ok(());
+        }
+        if self.format == Some(Format::Arc) || !line.starts_with(b"WARC/") {
             return Err(self.damaged(Damage::NotARecord(shown(&line))));
         }
+        self.format = Some(Format::Warc);
         self.headers.version = String::from_utf8_lossy(&line).into_owned();
         loop {
             self.header_line(&mut line, &mut left)?;
@@ -291,6 +459,7 @@ impl Reader {
         let result = match &mut self.stream {
             Some(Stream::Plain(source)) => source.take(*left as u64).read_until(b'\n', line),
             Some(Stream::Gzip(member)) => member.take(*left as u64).read_until(b'\n', line),
+            Some(Stream::Zstd(frame)) => frame.take(*left as u64).read_until(b'\n', line),
             None => Ok(0),
         };
         *left -= result.map_err(|e| self.stream_fault(e))?;
@@ -333,6 +502,7 @@ impl Reader {
         let result = match &mut self.stream {
             Some(Stream::Plain(source)) => source.read(buffer),
             Some(Stream::Gzip(member)) => member.read(buffer),
+            Some(Stream::Zstd(frame)) => frame.read(buffer),
             None => Ok(0),
         };
         result.map_err(|e| {
@@ -349,28 +519,22 @@ impl Reader {
     }
 
     fn end(&mut self) -> Result<Extent, ReadError> {
-        let mut trailer = [0; 4];
-        let mut filled = 0;
-        while filled < trailer.len() {
-            match self.read_stream(&mut trailer[filled..])? {
-                0 => return Err(self.damaged(Damage::Short)),
-                got => filled += got,
-            }
-        }
-        if trailer != *crate::serialize::TRAILER {
-            return Err(self.damaged(Damage::Trailer(shown(&trailer))));
+        match self.format {
+            Some(Format::Arc) => self.end_of_arc_record()?,
+            Some(Format::Warc) | None => self.end_of_warc_record()?,
         }
         let mut shared = self.shared;
         let mut end = None;
-        match &mut self.stream {
-            Some(Stream::Plain(source)) => end = Some(source.position),
-            Some(Stream::Gzip(member)) => match member.fill_buf() {
-                // Only at the member's end is its checksum verified.
-                Ok([]) => end = Some(member.get_ref().get_ref().position),
-                Ok(_) => shared = true,
-                Err(e) => return Err(self.gzip_fault(e)),
-            },
-            None => {}
+        // Only at the member's end is its checksum verified.
+        let at_end = match &mut self.stream {
+            Some(Stream::Plain(_)) => Ok(true),
+            Some(Stream::Gzip(member)) => member.fill_buf().map(<[u8]>::is_empty),
+            Some(Stream::Zstd(frame)) => frame.fill_buf().map(<[u8]>::is_empty),
+            None => Ok(false),
+        };
+        match at_end.map_err(|e| self.stream_fault(e))? {
+            true => end = self.taken(),
+            false => shared = true,
         }
         self.state = State::Between;
         let length = match end {
@@ -384,21 +548,104 @@ impl Reader {
         })
     }
 
-    fn stream_fault(&self, e: io::Error) -> ReadError {
-        match self.stream {
-            Some(Stream::Gzip(_)) => self.gzip_fault(e),
-            _ => self.io(e),
+    /// The two line ends that the standard has behind a block.
+    fn end_of_warc_record(&mut self) -> Result<(), ReadError> {
+        let mut trailer = [0; 4];
+        let mut filled = 0;
+        while filled < trailer.len() {
+            match self.read_stream(&mut trailer[filled..])? {
+                0 => return Err(self.damaged(Damage::Short)),
+                got => filled += got,
+            }
+        }
+        if trailer != *crate::serialize::TRAILER {
+            return Err(self.damaged(Damage::Trailer(shown(&trailer))));
+        }
+        Ok(())
+    }
+
+    /// A line end, or none behind the last record of a file or a member: old writers are not of one mind.
+    fn end_of_arc_record(&mut self) -> Result<(), ReadError> {
+        let mut end = [0; 1];
+        match self.read_stream(&mut end)? {
+            0 => Ok(()),
+            _ if end == [b'\r'] || end == [b'\n'] => {
+                // Blank lines belong to the record, so that a member that holds nothing else is its own.
+                self.skip_packed_line_ends()
+            }
+            _ => Err(self.damaged(Damage::Trailer(shown(&end)))),
         }
     }
 
-    /// The decoder reports damage and failing reads alike; the latter carry the system's number.
-    fn gzip_fault(&self, e: io::Error) -> ReadError {
-        if e.raw_os_error().is_some() {
-            self.io(e)
-        } else if e.kind() == io::ErrorKind::UnexpectedEof {
-            self.damaged(Damage::Short)
-        } else {
-            self.damaged(Damage::Gzip(e.to_string()))
+    fn skip_packed_line_ends(&mut self) -> Result<(), ReadError> {
+        match self.stream {
+            Some(Stream::Gzip(_) | Stream::Zstd(_)) => self.skip_line_ends().map(|_| ()),
+            Some(Stream::Plain(_)) | None => Ok(()),
+        }
+    }
+
+    fn stream_fault(&self, e: io::Error) -> ReadError {
+        match self.stream {
+            Some(Stream::Gzip(_)) => packed_fault(&self.path, self.offset, Packing::Gzip, e),
+            Some(Stream::Zstd(_)) => packed_fault(&self.path, self.offset, Packing::Zstd, e),
+            Some(Stream::Plain(_)) | None => self.io(e),
+        }
+    }
+
+    /// The first offset from `from` on at which a record seems to begin: a gzip member or a zstd frame that
+    /// unpacks to one, or a version line in a plain file.
+    fn next_candidate(&mut self, from: u64) -> io::Result<Option<u64>> {
+        let is_arc = self.format == Some(Format::Arc);
+        let (pattern, lead): (&[u8], u64) = match self.packing {
+            Packing::Gzip => (&[0x1f, 0x8b, 8], 0),
+            Packing::Zstd => (&zst::FRAME, 0),
+            // A plain record may begin right at `from`: look at the line end before it too.
+            Packing::Plain if is_arc => (b"\n", 1),
+            Packing::Plain => (b"\nWARC/", 1),
+        };
+        let mut base = from.saturating_sub(lead);
+        let mut source = open_source(&self.path, base)?;
+        let mut window: Vec<u8> = Vec::new();
+        loop {
+            let got = source.fill_buf()?.len();
+            if got == 0 {
+                return Ok(None);
+            }
+            window.extend_from_slice(source.fill_buf()?);
+            source.consume(got);
+            let hits = window
+                .windows(pattern.len())
+                .enumerate()
+                .filter(|(_, seen)| *seen == pattern);
+            for (at, _) in hits {
+                let offset = base + at as u64 + lead;
+                if offset >= from && self.begins_a_record(offset, is_arc)? {
+                    return Ok(Some(offset));
+                }
+            }
+            let kept = window.len().min(pattern.len() - 1);
+            base += (window.len() - kept) as u64;
+            window.drain(..window.len() - kept);
+        }
+    }
+
+    fn begins_a_record(&mut self, offset: u64, is_arc: bool) -> io::Result<bool> {
+        let source = open_source(&self.path, offset)?;
+        let start = match (self.packing, is_arc) {
+            // The pattern was the beginning of one.
+            (Packing::Plain, false) => return Ok(true),
+            (Packing::Plain, true) => first_line(source),
+            (Packing::Gzip, _) => first_line(GzDecoder::new(source)),
+            (Packing::Zstd, _) => match self.dictionary() {
+                Ok(dictionary) => zst::decoder(source, dictionary).and_then(first_line),
+                Err(_) => return Ok(false),
+            },
+        };
+        match start {
+            Ok(line) if is_arc => Ok(arc::headers(&String::from_utf8_lossy(&line)).is_some()),
+            Ok(line) => Ok(line.starts_with(b"WARC/")),
+            Err(e) if e.raw_os_error().is_some() => Err(e),
+            Err(_) => Ok(false),
         }
     }
 
@@ -475,9 +722,25 @@ impl Read for StoredRecord<'_> {
 }
 
 impl Headers {
-    /// `WARC/1.1`.
+    pub(crate) fn new(version: &str) -> Headers {
+        Headers {
+            version: version.to_owned(),
+            fields: Vec::new(),
+        }
+    }
+
+    pub(crate) fn push(&mut self, name: &str, value: impl Into<String>) {
+        self.fields.push((name.to_owned(), value.into()));
+    }
+
+    /// `WARC/1.1`, or `ARC/1.1`.
     pub fn version(&self) -> &str {
         &self.version
+    }
+
+    /// Whether this is a record of an ARC file, in the words of a WARC.
+    pub fn is_arc(&self) -> bool {
+        self.version.starts_with("ARC/")
     }
 
     /// The first value under a name (upper and lower case are alike).
@@ -569,44 +832,41 @@ fn shown(bytes: &[u8]) -> String {
     String::from_utf8_lossy(&bytes[..bytes.len().min(SHOWN_BYTES_MAX)]).into_owned()
 }
 
-/// The first offset from `from` on at which a record seems to begin: a gzip member that unpacks
-/// to a version line, or such a line in a plain file.
-fn next_candidate(path: &Path, from: u64, gzip: bool) -> io::Result<Option<u64>> {
-    const GZIP: &[u8] = &[0x1f, 0x8b, 8];
-    const PLAIN: &[u8] = b"\nWARC/";
-    // A plain record may begin right at `from`: look at the line end before it too.
-    let (pattern, lead) = if gzip { (GZIP, 0) } else { (PLAIN, 1) };
-    let mut base = from.saturating_sub(lead);
-    let mut source = open_source(path, base)?;
-    let mut window: Vec<u8> = Vec::new();
-    loop {
-        let got = source.fill_buf()?.len();
-        if got == 0 {
-            return Ok(None);
-        }
-        window.extend_from_slice(source.fill_buf()?);
-        source.consume(got);
-        let hits = window
-            .windows(pattern.len())
-            .enumerate()
-            .filter(|(_, seen)| *seen == pattern);
-        for (at, _) in hits {
-            let offset = base + at as u64 + lead;
-            if offset >= from && (!gzip || unpacks_to_record(path, offset)?) {
-                return Ok(Some(offset));
-            }
-        }
-        let kept = window.len().min(pattern.len() - 1);
-        base += (window.len() - kept) as u64;
-        window.drain(..window.len() - kept);
+/// By the first bytes of what comes.
+fn packing_of(first: &[u8]) -> Packing {
+    match first.first() {
+        Some(0x1f) => Packing::Gzip,
+        _ if zst::is_frame(first) || zst::is_skippable(first) => Packing::Zstd,
+        _ => Packing::Plain,
     }
 }
 
-fn unpacks_to_record(path: &Path, offset: u64) -> io::Result<bool> {
-    let mut start = [0; 5];
-    match GzDecoder::new(open_source(path, offset)?).read_exact(&mut start) {
-        Ok(()) => Ok(start == *b"WARC/"),
-        Err(e) if e.raw_os_error().is_some() => Err(e),
-        Err(_) => Ok(false),
+/// A decoder reports damage and failing reads alike; the latter carry the system's number.
+fn packed_fault(path: &Path, offset: u64, packing: Packing, e: io::Error) -> ReadError {
+    let file = path.to_owned();
+    if e.raw_os_error().is_some() {
+        return ReadError::Io {
+            file,
+            offset,
+            source: e,
+        };
     }
+    let damage = match (e.kind(), packing) {
+        (io::ErrorKind::UnexpectedEof, _) => Damage::Short,
+        (_, Packing::Zstd) => Damage::Zstd(e.to_string()),
+        (_, Packing::Gzip | Packing::Plain) => Damage::Gzip(e.to_string()),
+    };
+    ReadError::Damaged {
+        file,
+        offset,
+        damage,
+    }
+}
+
+/// The first line of a stream, as much of it as a record's first line may have.
+fn first_line(stream: impl Read) -> io::Result<Vec<u8>> {
+    let mut line = Vec::new();
+    let mut stream = BufReader::new(stream.take(arc::LINE_BYTES_MAX as u64));
+    stream.read_until(b'\n', &mut line)?;
+    Ok(line)
 }
