@@ -115,13 +115,3 @@ impl DigestStripper for RegexStrip {
             .collect())
     }
 }
-
-opilio_plugin::export!(digest_strippers: [RegexStrip]);
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn cases() {
-        opilio_plugin::testing::check_cases(&super::plugins(), "cases");
-    }
-}

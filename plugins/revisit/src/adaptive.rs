@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use opilio_plugin::prelude::*;
 
+use crate::media_types;
+
 /// Multiplies and divides the wait.
 pub struct Adaptive {
     settings: Settings,
@@ -85,24 +87,14 @@ impl Plugin for Adaptive {
             );
             faults.push(SettingsFault::new("/min-wait", problem));
         }
-        for (at, pattern) in settings.media_types.iter().enumerate() {
-            if pattern.split('/').count() != 2
-                || pattern
-                    .chars()
-                    .any(|c| c.is_ascii_uppercase() || c.is_whitespace() || c == ';')
-            {
-                let problem =
-                    format!("`{pattern}` is no media type; write it like `text/html` or `image/*`");
-                faults.push(SettingsFault::new(format!("/media-types/{at}"), problem));
-            }
-        }
+        faults.extend(media_types::faults("/media-types", &settings.media_types));
         none_or(faults, Self { settings })
     }
 }
 
 impl WaitEvaluator for Adaptive {
     fn evaluate(&self, visit: &Visit) -> Option<Wait> {
-        if !self.answers_for(&visit.media_type()) {
+        if !media_types::is_among(&self.settings.media_types, &visit.media_type()) {
             return None;
         }
         let settings = &self.settings;
@@ -126,14 +118,6 @@ impl WaitEvaluator for Adaptive {
 }
 
 impl Adaptive {
-    fn answers_for(&self, media_type: &str) -> bool {
-        let types = &self.settings.media_types;
-        types.is_empty()
-            || types
-                .iter()
-                .any(|pattern| media_type_matches(pattern, media_type))
-    }
-
     /// What the factor is applied to: the wait that led to this visit, or the time that truly passed.
     fn base(&self, wait: u64, visit: &Visit) -> u64 {
         if self.settings.use_overdue_time {
@@ -149,35 +133,12 @@ fn times(milliseconds: u64, factor: f64) -> u64 {
     (milliseconds as f64 * factor).round() as u64
 }
 
-/// `text/html`, `text/*`, `*/*`, `*/*+json`, with the asterisk standing for any text within its half.
-fn media_type_matches(pattern: &str, media_type: &str) -> bool {
-    let half = |pattern: &str, text: &str| match pattern.split_once('*') {
-        None => pattern == text,
-        Some((before, after)) => text
-            .strip_prefix(before)
-            .is_some_and(|rest| rest.len() >= after.len() && rest.ends_with(after)),
-    };
-    match (pattern.split_once('/'), media_type.split_once('/')) {
-        (Some((kind, subtype)), Some((media_kind, media_subtype))) => {
-            half(kind, media_kind) && half(subtype, media_subtype)
-        }
-        _ => false,
-    }
-}
-
-opilio_plugin::export!(wait_evaluators: [Adaptive]);
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
 
     use super::*;
     use opilio_plugin::testing::{VisitFacts, visit};
-
-    #[test]
-    fn cases() {
-        opilio_plugin::testing::check_cases(&plugins(), "cases");
-    }
 
     /// The whole life of a page: never changed, it settles at the longest wait; then always changed, at the shortest.
     #[test]
@@ -203,25 +164,5 @@ mod tests {
         // 28 days divided sixteen times by 1.5 are 1.02 hours.
         assert!(live(ContentState::Changed, 16) > 3_600_000);
         assert_eq!(live(ContentState::Changed, 1), 3_600_000);
-    }
-
-    #[test]
-    fn media_types_match_by_halves() {
-        for (pattern, media_type, expected) in [
-            ("text/html", "text/html", true),
-            ("text/*", "text/html", true),
-            ("*/*", "image/png", true),
-            ("*/*+json", "application/ld+json", true),
-            ("text/*", "texture/x", false),
-            ("text/html", "text/html5", false),
-            ("*/*+json", "application/json", false),
-            ("text/*", "", false),
-        ] {
-            assert_eq!(
-                media_type_matches(pattern, media_type),
-                expected,
-                "{pattern} {media_type}"
-            );
-        }
     }
 }

@@ -1,0 +1,121 @@
+//! `feed-trigger`: feeds and sitemaps are read often, so that what they name need not be.
+//!
+//! The host makes due at once what a list says has changed (`revisit.signals` of the profile). This evaluator sets the waits
+//! to match: short ones for the lists themselves, and long ones for documents of which a list has just told the truth. One
+//! that changes without being named, or is named without having changed, is left to the next evaluator of the stack.
+
+use std::time::Duration;
+
+use opilio_plugin::prelude::*;
+
+use crate::media_types;
+
+/// Leans on lists.
+pub struct FeedTrigger {
+    settings: Settings,
+}
+
+/// Settings of `feed-trigger`.
+#[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct Settings {
+    /// Media types of lists.
+    pub media_types: Vec<String>,
+    /// Ends of paths of lists that are sent under a type that says little, such as `sitemap.xml` sent as `text/xml`.
+    pub paths: Vec<String>,
+    /// Wait between two readings of a list.
+    #[schemars(extend("x-opilio-overridable" = true))]
+    pub list_wait: Period,
+    /// Wait of a document that had changed when a list said so: the next change will be told as well.
+    #[schemars(extend("x-opilio-overridable" = true))]
+    pub announced_wait: Period,
+}
+
+impl Default for Settings {
+    /// Half an hour is what most feeds suggest (`ttl`); a week catches what a list has forgotten to name.
+    fn default() -> Self {
+        let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
+        Self {
+            media_types: texts(&[
+                "application/rss+xml",
+                "application/atom+xml",
+                "application/feed+json",
+            ]),
+            paths: texts(&[
+                "sitemap.xml",
+                "sitemap_index.xml",
+                "sitemap-index.xml",
+                "rss.xml",
+                "atom.xml",
+                "feed.xml",
+                "feed.json",
+                "/feed",
+                "/feed/",
+                "/rss",
+                "/rss/",
+            ]),
+            list_wait: Period::seconds(30 * 60),
+            announced_wait: Period::seconds(7 * 24 * 60 * 60),
+        }
+    }
+}
+
+impl Plugin for FeedTrigger {
+    const NAME: &'static str = "feed-trigger";
+    const SUMMARY: &'static str =
+        "Reads feeds and sitemaps often, and lets documents wait whose changes they tell.";
+    type Settings = Settings;
+
+    fn new(settings: Settings) -> Result<Self, Vec<SettingsFault>> {
+        let mut faults: Vec<_> =
+            media_types::faults("/media-types", &settings.media_types).collect();
+        for (at, path) in settings.paths.iter().enumerate() {
+            if path.is_empty() {
+                let problem = "an empty end is that of every path";
+                faults.push(SettingsFault::new(format!("/paths/{at}"), problem));
+            }
+        }
+        for (pointer, wait) in [
+            ("/list-wait", settings.list_wait),
+            ("/announced-wait", settings.announced_wait),
+        ] {
+            if wait.milliseconds() == 0 {
+                let problem =
+                    "no wait at all would visit without a pause; write a time such as `30m`";
+                faults.push(SettingsFault::new(pointer, problem));
+            }
+        }
+        none_or(faults, Self { settings })
+    }
+}
+
+impl WaitEvaluator for FeedTrigger {
+    fn evaluate(&self, visit: &Visit) -> Option<Wait> {
+        let wait = if self.is_list(visit) {
+            self.settings.list_wait
+        } else if visit.state() == ContentState::Changed && !visit.signals().is_empty() {
+            count("announced", 1);
+            self.settings.announced_wait
+        } else {
+            return None;
+        };
+        Some(Wait::after(Duration::from_millis(wait.milliseconds())))
+    }
+}
+
+impl FeedTrigger {
+    fn is_list(&self, visit: &Visit) -> bool {
+        let types = &self.settings.media_types;
+        if !types.is_empty() && media_types::is_among(types, &visit.media_type()) {
+            return true;
+        }
+        let uri = visit.candidate().uri;
+        let path = uri.split(['?', '#']).next().unwrap_or_default();
+        // `.gz` is how large sitemaps come.
+        let path = path.strip_suffix(".gz").unwrap_or(path);
+        self.settings
+            .paths
+            .iter()
+            .any(|end| path.ends_with(end.as_str()))
+    }
+}

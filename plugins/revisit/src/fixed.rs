@@ -1,0 +1,58 @@
+//! `fixed`: the same wait after every visit, whatever was found. For types or parts of a site that are known well, and
+//! for measuring how fast documents change, which needs visits that the answer does not move.
+
+use std::time::Duration;
+
+use opilio_plugin::prelude::*;
+
+use crate::media_types;
+
+/// Waits as long as it is told.
+pub struct Fixed {
+    settings: Settings,
+}
+
+/// Settings of `fixed`.
+#[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct Settings {
+    /// The wait after each visit.
+    #[schemars(extend("x-opilio-overridable" = true))]
+    pub wait: Period,
+    /// Media types that this evaluator answers for, such as `image/*`; the next one in the stack gets the others.
+    /// Empty: all.
+    pub media_types: Vec<String>,
+}
+
+impl Default for Settings {
+    /// That of the profile's `revisit.fixed-wait`.
+    fn default() -> Self {
+        Self {
+            wait: Period::seconds(24 * 60 * 60),
+            media_types: Vec::new(),
+        }
+    }
+}
+
+impl Plugin for Fixed {
+    const NAME: &'static str = "fixed";
+    const SUMMARY: &'static str = "Waits equally long after every visit.";
+    type Settings = Settings;
+
+    fn new(settings: Settings) -> Result<Self, Vec<SettingsFault>> {
+        let mut faults: Vec<_> =
+            media_types::faults("/media-types", &settings.media_types).collect();
+        if settings.wait.milliseconds() == 0 {
+            let problem = "no wait at all would visit without a pause; write a time such as `1d`";
+            faults.push(SettingsFault::new("/wait", problem));
+        }
+        none_or(faults, Self { settings })
+    }
+}
+
+impl WaitEvaluator for Fixed {
+    fn evaluate(&self, visit: &Visit) -> Option<Wait> {
+        media_types::is_among(&self.settings.media_types, &visit.media_type())
+            .then(|| Wait::after(Duration::from_millis(self.settings.wait.milliseconds())))
+    }
+}

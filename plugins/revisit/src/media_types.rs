@@ -1,0 +1,67 @@
+//! Patterns of media types, as settings write them: `text/html`, `text/*`, `*/*`, `*/*+json`, the asterisk standing for any
+//! text within its half.
+
+use opilio_plugin::prelude::*;
+
+/// Whether a response's type is one of these; where there are none, it is.
+pub(crate) fn is_among(patterns: &[String], media_type: &str) -> bool {
+    patterns.is_empty() || patterns.iter().any(|pattern| matches(pattern, media_type))
+}
+
+/// A fault for each that is no pattern.
+pub(crate) fn faults<'a>(
+    pointer: &'a str,
+    patterns: &'a [String],
+) -> impl Iterator<Item = SettingsFault> + 'a {
+    let is_none = |pattern: &str| {
+        let odd = |c: char| c.is_ascii_uppercase() || c.is_whitespace() || c == ';';
+        pattern.split('/').count() != 2 || pattern.contains(odd)
+    };
+    let faulty = patterns.iter().enumerate();
+    let faulty = faulty.filter(move |(_, pattern)| is_none(pattern));
+    faulty.map(move |(at, pattern)| {
+        let problem =
+            format!("`{pattern}` is no media type; write it like `text/html` or `image/*`");
+        SettingsFault::new(format!("{pointer}/{at}"), problem)
+    })
+}
+
+fn matches(pattern: &str, media_type: &str) -> bool {
+    let half = |pattern: &str, text: &str| match pattern.split_once('*') {
+        None => pattern == text,
+        Some((before, after)) => text
+            .strip_prefix(before)
+            .is_some_and(|rest| rest.len() >= after.len() && rest.ends_with(after)),
+    };
+    match (pattern.split_once('/'), media_type.split_once('/')) {
+        (Some((kind, subtype)), Some((media_kind, media_subtype))) => {
+            half(kind, media_kind) && half(subtype, media_subtype)
+        }
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn they_match_by_halves() {
+        for (pattern, media_type, expected) in [
+            ("text/html", "text/html", true),
+            ("text/*", "text/html", true),
+            ("*/*", "image/png", true),
+            ("*/*+json", "application/ld+json", true),
+            ("text/*", "texture/x", false),
+            ("text/html", "text/html5", false),
+            ("*/*+json", "application/json", false),
+            ("text/*", "", false),
+        ] {
+            assert_eq!(
+                matches(pattern, media_type),
+                expected,
+                "{pattern} {media_type}"
+            );
+        }
+    }
+}

@@ -1,0 +1,409 @@
+//! `unchanged-headers`: reads from the headers of a response whether its body is worth fetching. A server that says
+//! what it said at the last archived version, by `Last-Modified`, `ETag` or both, is believed and the body left alone, as
+//! far as the site has earned that.
+//!
+//! A Danish study measured four ways to predict change from the two headers; Sigurðsson 2005 (section 5.4, "trust level"
+//! in chapter 8) proposes to check predictions against digests and to sample the fewer of them the more have been right. Both
+//! are here. At mid-fetch the filter predicts, and lets the body come where the prediction shall be checked; at the stage
+//! archive, where the state of the content is known, it makes the same prediction again and compares. So it is to stand
+//! in both stacks. That a change is predicted means nothing: servers that give every answer a new date are many.
+
+use opilio_plugin::prelude::*;
+
+/// Under this name the site's record is kept.
+const TRUST: &str = "trust";
+
+/// Of the record's form.
+const TRUST_VERSION: u32 = 1;
+
+/// Predicts from headers, and keeps score.
+pub struct UnchangedHeaders {
+    settings: Settings,
+}
+
+/// Settings of `unchanged-headers`.
+#[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct Settings {
+    /// Which header must say that a document has changed for its body to be fetched: `date` (Last-Modified), `etag`,
+    /// `both`, or `either`. Where a server sends none of those that count, the body is fetched.
+    #[schemars(extend("x-opilio-overridable" = true))]
+    pub scheme: Scheme,
+    /// How many predictions of a site must have been right, one after the other, before it is believed. Until then every
+    /// body is fetched. With 0 a site is believed at once.
+    #[schemars(range(max = 1_000_000), extend("x-opilio-overridable" = true))]
+    pub trust_after: u32,
+    /// Share of the predictions of a site that is believed which are checked all the same, between 0 and 1. While trust is
+    /// young it is more: `trust-after` divided by the number of right predictions.
+    #[schemars(range(min = 0, max = 1), extend("x-opilio-overridable" = true))]
+    pub samples: f64,
+}
+
+/// The four of the study.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Scheme {
+    /// Download when the date has changed.
+    Date,
+    /// Download when the entity tag has.
+    Etag,
+    /// Download when both have, or the only one that there is.
+    Both,
+    /// Download when either has.
+    Either,
+}
+
+impl Default for Settings {
+    /// `either`, as the thesis chose; ten right predictions make trust, and one of fifty is checked for good.
+    fn default() -> Self {
+        Self {
+            scheme: Scheme::Either,
+            trust_after: 10,
+            samples: 0.02,
+        }
+    }
+}
+
+/// What one header says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Sign {
+    /// Neither version has it.
+    Missing,
+    Same,
+    /// Another value, an older date included, or one of the versions has none.
+    Differs,
+}
+
+/// What the headers say together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Prediction {
+    Unchanged,
+    Changed,
+    /// None of those that count was sent.
+    Silent,
+}
+
+/// How the predictions of a site have fared.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Trust {
+    /// Right ones since the last wrong one.
+    level: u32,
+    right: u32,
+    wrong: u32,
+}
+
+impl Plugin for UnchangedHeaders {
+    const NAME: &'static str = "unchanged-headers";
+    const SUMMARY: &'static str = "Leaves the body alone where the headers of a site that has been right before say that nothing has changed.";
+    type Settings = Settings;
+
+    fn new(settings: Settings) -> Result<Self, Vec<SettingsFault>> {
+        let mut faults = Vec::new();
+        // Also refuses what is not a number.
+        if !(0.0..=1.0).contains(&settings.samples) {
+            let problem = format!(
+                "{} is no share; write a number from 0, none, to 1, all",
+                settings.samples
+            );
+            faults.push(SettingsFault::new("/samples", problem));
+        }
+        none_or(faults, Self { settings })
+    }
+
+    fn keeps() -> Vec<Keep> {
+        vec![Keep::with_site(TRUST, TRUST_VERSION)]
+    }
+}
+
+impl Filter for UnchangedHeaders {
+    fn judge_document(&self, stage: &Stage, document: &Document, visit: &Visit) -> Ruling {
+        // A 304 is the server's own word, and what is no success is no version.
+        if document.status() != 200 {
+            return Ruling::pass();
+        }
+        match stage {
+            Stage::MidFetch => self.predict(document, visit),
+            Stage::Archive => self.check(document, visit),
+            _ => Ruling::pass(),
+        }
+    }
+}
+
+impl UnchangedHeaders {
+    /// At the headers.
+    fn predict(&self, document: &Document, visit: &Visit) -> Ruling {
+        match self.prediction(document, visit) {
+            Prediction::Silent => count("no-indicator", 1),
+            Prediction::Changed => count("predicted-changed", 1),
+            Prediction::Unchanged => {
+                count("predicted-unchanged", 1);
+                let trust = Trust::of(document);
+                if self.is_believed(trust, visit) {
+                    count("skipped", 1);
+                    return Ruling {
+                        verdict: Verdict::Unchanged,
+                        reason: format!("trust {}", trust.level),
+                    };
+                }
+            }
+        }
+        Ruling::pass()
+    }
+
+    /// Once the content has been judged.
+    fn check(&self, document: &Document, visit: &Visit) -> Ruling {
+        // Without a body there is nothing to hold the prediction against.
+        if visit.size().is_none() {
+            return Ruling::pass();
+        }
+        let prediction = self.prediction(document, visit);
+        let mut trust = Trust::of(document);
+        match (prediction, visit.state()) {
+            (Prediction::Unchanged, ContentState::Unchanged) => {
+                trust.level = trust.level.saturating_add(1);
+                trust.right = trust.right.saturating_add(1);
+                count("right", 1);
+                document.annotate(&format!("headers:right:{}", trust.level));
+            }
+            (Prediction::Unchanged, ContentState::Changed) => {
+                document.annotate(&format!("headers:wrong:{}", trust.level));
+                trust.level = 0;
+                trust.wrong = trust.wrong.saturating_add(1);
+                count("wrong", 1);
+            }
+            (Prediction::Changed, ContentState::Unchanged) => {
+                count("useless", 1);
+                return Ruling::pass();
+            }
+            _ => return Ruling::pass(),
+        }
+        document.set_site_value(TRUST, &trust.to_string());
+        Ruling::pass()
+    }
+
+    fn prediction(&self, document: &Document, visit: &Visit) -> Prediction {
+        let sign = |name: &str| {
+            let now = document.header(name).into_iter().next();
+            match (visit.validator(name), now) {
+                (None, None) => Sign::Missing,
+                (Some(then), Some(now)) if then.trim() == now.trim() => Sign::Same,
+                _ => Sign::Differs,
+            }
+        };
+        self.settings
+            .scheme
+            .predict(sign("last-modified"), sign("etag"))
+    }
+
+    /// Whether this prediction is believed, rather than checked. What is checked follows from the URI and the number of
+    /// its visit, so that it is the same whenever the question is put.
+    fn is_believed(&self, trust: Trust, visit: &Visit) -> bool {
+        let Settings {
+            trust_after,
+            samples,
+            ..
+        } = self.settings;
+        if trust.level < trust_after {
+            return false;
+        }
+        let young = f64::from(trust_after) / f64::from(trust.level.max(1));
+        share_of(&visit.candidate().uri, visit.visits()) >= young.max(samples)
+    }
+}
+
+impl Scheme {
+    fn predict(self, date: Sign, etag: Sign) -> Prediction {
+        let alone = |sign| match sign {
+            Sign::Missing => Prediction::Silent,
+            Sign::Same => Prediction::Unchanged,
+            Sign::Differs => Prediction::Changed,
+        };
+        match self {
+            Self::Date => alone(date),
+            Self::Etag => alone(etag),
+            Self::Both | Self::Either => match (date, etag) {
+                (Sign::Missing, one) | (one, Sign::Missing) => alone(one),
+                (Sign::Same, Sign::Same) => Prediction::Unchanged,
+                (Sign::Differs, Sign::Differs) => Prediction::Changed,
+                _ if self == Self::Both => Prediction::Unchanged,
+                _ => Prediction::Changed,
+            },
+        }
+    }
+}
+
+impl Trust {
+    /// None, where nothing is kept or it cannot be read.
+    fn of(document: &Document) -> Self {
+        let kept = document.site_value(TRUST).map(|kept| kept.value);
+        let kept = kept.unwrap_or_default();
+        let mut numbers = kept.split(' ').map(|number| number.parse().unwrap_or(0));
+        let mut next = || numbers.next().unwrap_or(0);
+        Self {
+            level: next(),
+            right: next(),
+            wrong: next(),
+        }
+    }
+}
+
+impl std::fmt::Display for Trust {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} {} {}", self.level, self.right, self.wrong)
+    }
+}
+
+/// A number from 0 up to 1 for each visit of a URI, evenly spread: FNV-1a, and the finaliser of splitmix64, since the last
+/// byte alone would hardly reach the upper bits.
+fn share_of(uri: &str, visit: u64) -> f64 {
+    let bytes = uri.bytes().chain(visit.to_le_bytes());
+    let mut hash = bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    hash = (hash ^ (hash >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    hash = (hash ^ (hash >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    hash ^= hash >> 31;
+    (hash >> 11) as f64 / (1_u64 << 53) as f64
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+    use opilio_plugin::testing::{KeptFacts, VisitFacts, document, visit};
+    use opilio_plugin::{Candidate, NamedValue};
+
+    /// All nine combinations, date first: the table in README.md.
+    #[test]
+    fn schemes_predict_as_their_table_says() {
+        use Prediction::{Changed as C, Silent as N, Unchanged as U};
+        use Sign::{Differs, Missing, Same};
+        for (date, etag, expected) in [
+            (Missing, Missing, [N, N, N, N]),
+            (Missing, Same, [N, U, U, U]),
+            (Missing, Differs, [N, C, C, C]),
+            (Same, Missing, [U, N, U, U]),
+            (Same, Same, [U, U, U, U]),
+            (Same, Differs, [U, C, U, C]),
+            (Differs, Missing, [C, N, C, C]),
+            (Differs, Same, [C, U, U, C]),
+            (Differs, Differs, [C, C, C, C]),
+        ] {
+            let all = [Scheme::Date, Scheme::Etag, Scheme::Both, Scheme::Either];
+            let answers = all.map(|scheme| scheme.predict(date, etag));
+            assert_eq!(answers, expected, "{date:?} {etag:?}");
+        }
+    }
+
+    #[test]
+    fn shares_are_spread_evenly_and_never_change() {
+        let shares: Vec<_> = (0..10_000)
+            .map(|n| share_of(&format!("http://a.org/{}", n % 100), n / 100))
+            .collect();
+        for tenth in 0..10 {
+            let (low, high) = (f64::from(tenth) / 10.0, f64::from(tenth + 1) / 10.0);
+            let inside = shares.iter().filter(|share| (low..high).contains(share));
+            let inside = inside.count();
+            assert!((850..1150).contains(&inside), "{low}: {inside}");
+        }
+        assert_eq!(share_of("http://a.org/", 2), share_of("http://a.org/", 2));
+        assert_ne!(share_of("http://a.org/", 2), share_of("http://a.org/", 3));
+    }
+
+    const DATE: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
+
+    fn facts(uri: &str, visits: u64, kept: &KeptFacts, state: ContentState) -> VisitFacts {
+        VisitFacts {
+            candidate: Candidate {
+                uri: uri.to_owned(),
+                ..Candidate::default()
+            },
+            visits,
+            state,
+            size: Some(5),
+            validators: vec![NamedValue {
+                name: "last-modified".to_owned(),
+                value: DATE.to_owned(),
+            }],
+            kept: kept.clone(),
+            ..VisitFacts::default()
+        }
+    }
+
+    /// A site of a thousand pages whose date never moves, visited over and over: bodies fetched in each round, first of a
+    /// site that tells the truth, then of one that begins to lie in the fifth.
+    fn fetched_by_round(lies_from: usize) -> Vec<usize> {
+        let filter = UnchangedHeaders::new(Settings::default()).unwrap();
+        let mut kept = KeptFacts::default();
+        let mut fetched = Vec::new();
+        for round in 0..8_usize {
+            fetched.push(0);
+            for page in 0..1000 {
+                let uri = format!("http://a.org/{page}");
+                let mut response = opilio_plugin::testing::DocumentFacts {
+                    uri: uri.clone(),
+                    kept: kept.clone(),
+                    ..opilio_plugin::testing::DocumentFacts::default()
+                };
+                response.headers.push(Header {
+                    name: "Last-Modified".to_owned(),
+                    value: DATE.to_owned(),
+                });
+                let response = Document::from(response);
+                let state = match round >= lies_from {
+                    true => ContentState::Changed,
+                    false => ContentState::Unchanged,
+                };
+                let turn = visit(facts(&uri, round as u64 + 2, &kept, state));
+                let ruling = filter.judge_document(&Stage::MidFetch, &response, &turn);
+                if ruling.verdict == Verdict::Pass {
+                    fetched[round] += 1;
+                    filter.judge_document(&Stage::Archive, &response, &turn);
+                    kept = response.kept();
+                }
+            }
+        }
+        fetched
+    }
+
+    #[test]
+    fn trust_grows_is_sampled_and_goes_with_the_first_lie() {
+        let honest = fetched_by_round(usize::MAX);
+        assert!(honest[0] > 10 && honest[0] < 300, "{honest:?}");
+        assert!(
+            honest.is_sorted_by(|a, b| a >= b) || honest[7] < 40,
+            "{honest:?}"
+        );
+        assert!(
+            honest[1..].iter().all(|&n| (5..150).contains(&n)),
+            "{honest:?}"
+        );
+        let lying = fetched_by_round(4);
+        assert_eq!(lying[..4], honest[..4]);
+        // Some are missed until the first sample; from then on every body is fetched.
+        assert!((800..1000).contains(&lying[4]), "{lying:?}");
+        assert!(lying[5..].iter().all(|&n| n == 1000), "{lying:?}");
+    }
+
+    #[test]
+    fn a_site_is_believed_at_once_where_no_proof_is_asked_for() {
+        let settings = Settings {
+            trust_after: 0,
+            samples: 0.0,
+            ..Settings::default()
+        };
+        let filter = UnchangedHeaders::new(settings).unwrap();
+        let response = document("http://a.org/")
+            .header("Last-Modified", DATE)
+            .text("");
+        let turn = visit(facts(
+            "http://a.org/",
+            2,
+            &KeptFacts::default(),
+            ContentState::Unknown,
+        ));
+        let ruling = filter.judge_document(&Stage::MidFetch, &response, &turn);
+        assert_eq!(ruling.verdict, Verdict::Unchanged);
+    }
+}
