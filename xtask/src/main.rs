@@ -9,10 +9,14 @@ use clap::Parser;
 mod bench;
 mod command;
 mod contract;
+mod debian;
 mod docs;
 mod documentation;
+mod fuzz;
 mod judges;
+mod measure;
 mod plugins;
+mod registries;
 mod repository;
 
 /// Tasks of this workspace.
@@ -27,7 +31,12 @@ enum Task {
     Docs(docs::Options),
     /// Have other people's tools judge what Opilio writes; installs them from package registries into target/judges.
     Judges(judges::Options),
-    /// Measure.
+    /// Call extractors with what a fuzzer makes up.
+    Fuzz(fuzz::Options),
+    /// Measure what is found.
+    #[command(subcommand)]
+    Measure(measure::Measure),
+    /// Measure what it costs.
     #[cfg(unix)]
     #[command(subcommand)]
     Bench(bench::Bench),
@@ -50,6 +59,8 @@ fn run(task: Task) -> Result<()> {
         Task::Contract(options) => contract::run(&options),
         Task::Docs(options) => docs::run(&options),
         Task::Judges(options) => judges::run(&options),
+        Task::Fuzz(options) => fuzz::run(&options),
+        Task::Measure(measure) => measure::run(&measure),
         #[cfg(unix)]
         Task::Bench(bench) => bench::run(bench),
     }
