@@ -12,6 +12,7 @@ use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 
+use crate::cdxj;
 use crate::fields::{one_line, safe_uri};
 use crate::reader::Headers;
 use crate::record::{HTTP_RESPONSE, Record, RecordKind};
@@ -92,27 +93,27 @@ pub(crate) fn headers(line: &str) -> Option<Headers> {
 }
 
 /// The line of a record, its end included; none for kinds that ARC has no place for.
-pub(crate) fn line(record: &Record, media_type: &str) -> Option<String> {
+pub(crate) fn line(record: &Record) -> Option<String> {
     match record.kind {
         RecordKind::Response | RecordKind::Resource => {}
         RecordKind::Request | RecordKind::Revisit(_) | RecordKind::Metadata => return None,
     }
-    let mut line = safe_uri(&record.target_uri);
-    // Writing to a String cannot fail.
-    let _ = match record.ip {
-        Some(ip) => write!(line, " {}", ip.to_canonical()),
-        None => write!(line, " {NO_ADDRESS}"),
+    let ip = match record.ip {
+        Some(ip) => ip.to_canonical().to_string(),
+        None => NO_ADDRESS.to_owned(),
     };
-    let media_type = word(media_type);
-    let media_type = if media_type.is_empty() {
-        NO_TYPE
-    } else {
-        &media_type
+    let media_type = match record.content_type.as_str() {
+        HTTP_RESPONSE => cdxj::media_type(record).unwrap_or_default(),
+        own => own.to_owned(),
     };
+    let media_type = match word(&media_type) {
+        none if none.is_empty() => NO_TYPE.to_owned(),
+        word => word,
+    };
+    let uri = safe_uri(&record.target_uri);
     let date = timestamp14(record.date);
     let length = record.block.length();
-    let _ = writeln!(line, " {date} {media_type} {length}");
-    Some(line)
+    Some(format!("{uri} {ip} {date} {media_type} {length}\n"))
 }
 
 /// The record that a file begins with, up to the line end behind it: version 1.1, with what is known of the crawl.

@@ -8,6 +8,7 @@
 //! Words and header names are those of ISO 28500:2017 (WARC/1.1).
 
 mod arc;
+pub mod cdxj;
 mod check;
 mod digest;
 mod fields;
@@ -18,10 +19,12 @@ mod record;
 pub mod redact;
 mod repair;
 mod serialize;
+pub mod wacz;
 mod warcinfo;
 mod writer;
 mod zst;
 
+pub use crate::cdxj::{CdxjCapture, CdxjEntry, CdxjError, index, index_path};
 pub use crate::check::{CheckReport, FAULTS_MAX, Fault, FaultKind, check};
 pub use crate::digest::{Algorithm, Digest, DigestError, Hasher};
 pub use crate::fields::Fields;
@@ -36,6 +39,8 @@ pub use crate::record::{
 };
 pub use crate::repair::{Repaired, Rescued};
 pub use crate::serialize::HeaderError;
-pub use crate::warcinfo::{PluginInForce, WarcInfo};
-pub use crate::writer::{Compression, Durability, Error, Location, Writer, WriterConfig, Writers};
+pub use crate::warcinfo::{Document, PluginInForce, WarcInfo};
+pub use crate::writer::{
+    Compression, Durability, Error, Location, Writer, WriterConfig, Writers, archives,
+};
 pub use crate::zst::DICTIONARY_BYTES_MAX;

@@ -10,7 +10,7 @@ use jiff::tz::TimeZone;
 /// A parsed template of a file name, without the `.warc` and `.gz` that follow it.
 ///
 /// Variables: `${prefix}`, `${timestamp17}` (UTC, to the millisecond), `${timestamp14}` (to the
-/// second), `${serialno}` (five digits at least, must be there: it is what makes names differ),
+/// second), `${timestamp12}` (to the minute, as ARC files were named), `${serialno}` (five digits at least, must be there: it is what makes names differ),
 /// `${pid}`, `${host}`, `${port}`; the predecessor's `${heritrix.pid}`, `${heritrix.hostname}` and
 /// `${heritrix.port}` mean the last three.
 #[derive(Clone, PartialEq, Eq)]
@@ -25,6 +25,7 @@ enum Piece {
     Prefix,
     Timestamp17,
     Timestamp14,
+    Timestamp12,
     Serial,
     Pid,
     Host,
@@ -47,7 +48,7 @@ pub(crate) struct NameParts<'a> {
 pub enum TemplateError {
     /// A variable we do not have.
     #[error(
-        "unknown variable ${{{0}}} in the file name template (known: prefix, timestamp17, timestamp14, serialno, pid, host, port)"
+        "unknown variable ${{{0}}} in the file name template (known: prefix, timestamp17, timestamp14, timestamp12, serialno, pid, host, port)"
     )]
     Unknown(String),
     /// `${` without `}`.
@@ -76,6 +77,7 @@ impl NameTemplate {
                     utc.millisecond()
                 )),
                 Piece::Timestamp14 => name.push_str(&utc.strftime("%Y%m%d%H%M%S").to_string()),
+                Piece::Timestamp12 => name.push_str(&utc.strftime("%Y%m%d%H%M").to_string()),
                 Piece::Serial => name.push_str(&format!("{:05}", parts.serial)),
                 Piece::Pid => name.push_str(&parts.pid.to_string()),
                 Piece::Host => name.push_str(&plain(parts.host)),
@@ -143,6 +145,7 @@ impl FromStr for NameTemplate {
                 "prefix" => Piece::Prefix,
                 "timestamp17" => Piece::Timestamp17,
                 "timestamp14" => Piece::Timestamp14,
+                "timestamp12" => Piece::Timestamp12,
                 "serialno" => Piece::Serial,
                 "pid" | "heritrix.pid" => Piece::Pid,
                 "host" | "heritrix.hostname" => Piece::Host,

@@ -47,6 +47,8 @@ pub struct Record {
     /// `WARC-Payload-Digest`: of the HTTP body with transfer coding removed; on a revisit, of the
     /// payload that was not stored.
     pub payload_digest: Option<Digest>,
+    /// A second payload digest, by another algorithm, in a header of its own.
+    pub further_payload_digest: Option<Digest>,
     /// `WARC-IP-Address` of the server.
     pub ip: Option<IpAddr>,
     /// `WARC-Concurrent-To`: other records of this capture.
@@ -248,6 +250,7 @@ impl Record {
             content_type: content_type.to_owned(),
             block_digest: None,
             payload_digest: None,
+            further_payload_digest: None,
             ip: None,
             concurrent_to: Vec::new(),
             refers_to: RefersTo::default(),

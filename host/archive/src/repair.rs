@@ -2,13 +2,15 @@
 //! torn tail is cut off, and the file gets its final name. A file that a living writer holds
 //! (by an advisory lock) is left alone.
 
+use std::collections::HashSet;
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io::{self, BufReader, Read, Seek, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 
 use crate::reader::{ReadError, Reader};
 use crate::record::RecordId;
 use crate::writer::Error;
+use crate::zst;
 
 /// The suffix of a file that is being written.
 pub(crate) const OPEN_SUFFIX: &str = ".open";
@@ -69,11 +71,25 @@ pub(crate) fn repair(directory: &Path) -> Result<Vec<Repaired>, Error> {
     Ok(repaired)
 }
 
-/// The name of an `.open` file when it is whole; `None` for what is no WARC file of ours.
+impl Repaired {
+    /// The files that there are now.
+    pub fn files(&self) -> impl Iterator<Item = &PathBuf> {
+        let rescued = self.rescued.iter().map(|rescued| &rescued.file);
+        self.file.iter().chain(rescued)
+    }
+}
+
+/// The name of an `.open` file when it is whole; `None` for what is no WARC or ARC file of ours.
 fn final_path(open: &Path) -> Option<PathBuf> {
     let name = open.file_name()?.to_str()?.strip_suffix(OPEN_SUFFIX)?;
-    let warc = name.ends_with(".warc") || name.ends_with(".warc.gz");
-    warc.then(|| open.with_file_name(name))
+    is_archive(name).then(|| open.with_file_name(name))
+}
+
+/// Whether a finished WARC or ARC file is called so.
+pub(crate) fn is_archive(name: &str) -> bool {
+    [".warc", ".warc.gz", ".warc.zst", ".arc", ".arc.gz"]
+        .iter()
+        .any(|ending| name.ends_with(ending))
 }
 
 fn repair_file(path: &Path) -> Result<Option<Repaired>, Error> {
@@ -137,7 +153,7 @@ fn repair_file(path: &Path) -> Result<Option<Repaired>, Error> {
 
 fn survey(path: &Path) -> Result<Survey, Error> {
     let mut survey = Survey::default();
-    let mut warcinfo: Option<RecordId> = None;
+    let mut warcinfos: HashSet<RecordId> = HashSet::new();
     let mut damaged = false;
     let mut reader = Reader::open(path)?;
     loop {
@@ -145,15 +161,15 @@ fn survey(path: &Path) -> Result<Survey, Error> {
             Ok(None) => return Ok(survey),
             Ok(Some(record)) => {
                 let headers = record.headers();
-                if !damaged && warcinfo.is_none() && headers.kind() == "warcinfo" {
-                    warcinfo = headers.record_id();
+                if !damaged && headers.kind() == "warcinfo" {
+                    warcinfos.extend(headers.record_id());
                 }
                 // Behind damage, a record may be part of an archived WARC file; ours are known
                 // by the warcinfo they name.
                 let named = headers
                     .first("WARC-Warcinfo-ID")
                     .and_then(|id| id.parse().ok());
-                let ours = named.is_some() && named == warcinfo;
+                let ours = named.is_some_and(|id| warcinfos.contains(&id));
                 record.finish().map(|extent| (extent, ours))
             }
             Err(e) => Err(e),
@@ -197,6 +213,9 @@ fn rescue(path: &Path, target: &Path, records: &[(u64, u64)]) -> Result<Option<R
     let copy = || -> io::Result<()> {
         let mut from = File::open(path)?;
         let mut to = File::create(&open)?;
+        if let Some(dictionary) = zst::read_dictionary(BufReader::new(File::open(path)?))? {
+            to.write_all(&zst::dictionary_frame(&dictionary)?)?;
+        }
         for &(offset, length) in records {
             from.seek(SeekFrom::Start(offset))?;
             io::copy(&mut (&mut from).take(length), &mut to)?;
@@ -214,8 +233,9 @@ fn rescue(path: &Path, target: &Path, records: &[(u64, u64)]) -> Result<Option<R
 /// The path with a mark between the name and `.warc`.
 fn beside(path: &Path, mark: &str) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let (stem, ending) = name.rsplit_once(".warc").unwrap_or((&name, ""));
-    path.with_file_name(format!("{stem}{mark}.warc{ending}"))
+    let at = name.rfind(".warc").or_else(|| name.rfind(".arc"));
+    let (stem, ending) = name.split_at(at.unwrap_or(name.len()));
+    path.with_file_name(format!("{stem}{mark}{ending}"))
 }
 
 /// The path, or one beside it where that name is taken: a finished file is never replaced.

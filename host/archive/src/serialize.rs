@@ -1,10 +1,11 @@
-//! A record's header as text, and its bytes as a gzip member (RFC 1952) or plain.
+//! A record's header as text, and its bytes as a gzip member (RFC 1952), a zstd frame (RFC 8878) or plain.
 
 use std::fmt::Write as _;
 use std::io::{self, Read};
 
 use flate2::{Compress, Crc, FlushCompress, Status};
 use jiff::Timestamp;
+use zstd::stream::raw::{CParameter, InBuffer, Operation as _, OutBuffer};
 
 use crate::digest::Digest;
 use crate::fields::{is_token, one_line, safe_uri};
@@ -38,7 +39,7 @@ pub enum HeaderError {
 }
 
 /// Headers that come from a record's fields.
-const RESERVED: [&str; 17] = [
+const RESERVED: [&str; 21] = [
     "warc-type",
     "warc-record-id",
     "warc-date",
@@ -53,6 +54,10 @@ const RESERVED: [&str; 17] = [
     "warc-truncated",
     "warc-block-digest",
     "warc-payload-digest",
+    "warc-block-digest-sha1",
+    "warc-block-digest-sha256",
+    "warc-payload-digest-sha1",
+    "warc-payload-digest-sha256",
     "warc-segment-number",
     "content-type",
     "content-length",
@@ -76,6 +81,13 @@ impl HeaderText {
         let _ = write!(self.0, "{name}: {value}\r\n");
     }
 
+    /// Adds a second digest. The standard has no header twice but `WARC-Concurrent-To`, and readers stumble over
+    /// others; so it has a name of its own, which they pass over.
+    fn further(&mut self, name: &str, digest: Digest) {
+        let algorithm = digest.algorithm().to_string().to_ascii_uppercase();
+        self.line(&format!("{name}-{algorithm}"), digest);
+    }
+
     fn finish(mut self) -> String {
         self.0.push_str("\r\n");
         self.0
@@ -86,7 +98,7 @@ impl HeaderText {
 pub(crate) fn header(
     record: &Record,
     warcinfo: RecordId,
-    block_digest: Digest,
+    (block_digest, further): (Digest, Option<Digest>),
 ) -> Result<String, HeaderError> {
     let mut text = HeaderText::new(record.kind.name(), record.id, record.date);
     text.line("WARC-Target-URI", safe_uri(&record.target_uri));
@@ -122,7 +134,13 @@ pub(crate) fn header(
     if let Some(digest) = record.payload_digest {
         text.line("WARC-Payload-Digest", digest);
     }
+    if let Some(digest) = record.further_payload_digest {
+        text.further("WARC-Payload-Digest", digest);
+    }
     text.line("WARC-Block-Digest", block_digest);
+    if let Some(digest) = further {
+        text.further("WARC-Block-Digest", digest);
+    }
     let content_type = one_line(&record.content_type);
     if !content_type.is_empty() {
         text.line("Content-Type", content_type);
@@ -155,12 +173,15 @@ pub(crate) fn warcinfo_header(
     id: RecordId,
     date: Timestamp,
     file_name: &str,
-    block_digest: Digest,
+    (block_digest, further): (Digest, Option<Digest>),
     block_length: usize,
 ) -> String {
     let mut text = HeaderText::new("warcinfo", id, date);
     text.line("WARC-Filename", file_name);
     text.line("WARC-Block-Digest", block_digest);
+    if let Some(digest) = further {
+        text.further("WARC-Block-Digest", digest);
+    }
     text.line("Content-Type", crate::record::WARC_FIELDS);
     text.line("Content-Length", block_length);
     text.finish()
@@ -174,9 +195,15 @@ pub(crate) trait Output {
     fn added(&mut self) -> io::Result<()>;
 }
 
-/// Packs records, one gzip member each, or leaves them plain.
-pub(crate) struct Packer {
-    compress: Option<Compress>,
+/// Packs records, one gzip member or zstd frame each, or leaves them plain.
+pub(crate) enum Packer {
+    Plain,
+    Gzip(Box<GzipPacker>),
+    Zstd(zstd::stream::raw::Encoder<'static>),
+}
+
+pub(crate) struct GzipPacker {
+    compress: Compress,
     level: flate2::Compression,
     /// A record was begun and not ended.
     unfinished: bool,
@@ -184,74 +211,124 @@ pub(crate) struct Packer {
 }
 
 impl Packer {
-    pub(crate) fn new(compression: Compression) -> Packer {
-        let (level, gzip) = match compression {
-            Compression::None => (0, false),
-            Compression::Gzip(level) => (level.min(9), true),
-        };
-        let level = flate2::Compression::new(level);
-        let compress = gzip.then(|| Compress::new(level, false));
-        Packer {
-            compress,
-            level,
-            unfinished: false,
-            crc: Crc::new(),
-        }
-    }
-
-    pub(crate) fn begin(&mut self, out: &mut impl Output) {
-        if let Some(compress) = &mut self.compress {
-            if self.unfinished {
-                // zlib-rs 0.6 keeps an open block across a reset (level 1): what follows could
-                // not be unpacked.
-                *compress = Compress::new(self.level, false);
-            } else {
-                compress.reset();
+    /// The dictionary is for zstd alone; empty for none.
+    pub(crate) fn new(compression: Compression, dictionary: &[u8]) -> io::Result<Packer> {
+        Ok(match compression {
+            Compression::None => Packer::Plain,
+            Compression::Gzip(level) => {
+                let level = flate2::Compression::new(level.min(9));
+                Packer::Gzip(Box::new(GzipPacker {
+                    compress: Compress::new(level, false),
+                    level,
+                    unfinished: false,
+                    crc: Crc::new(),
+                }))
             }
-            self.unfinished = true;
-            self.crc.reset();
-            // Magic, deflate, no flags, no time (the record has its own), unknown system.
-            out.buffer()
-                .extend_from_slice(&[0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff]);
+            Compression::Zstd(level) => {
+                let mut encoder = zstd::stream::raw::Encoder::with_dictionary(level, dictionary)?;
+                // gzip members have one too, and a damaged frame without would be believed.
+                encoder.set_parameter(CParameter::ChecksumFlag(true))?;
+                Packer::Zstd(encoder)
+            }
+        })
+    }
+
+    /// Begins a record of this many bytes.
+    pub(crate) fn begin(&mut self, out: &mut impl Output, length: u64) -> io::Result<()> {
+        match self {
+            Packer::Plain => {}
+            Packer::Gzip(gzip) => gzip.begin(out.buffer()),
+            Packer::Zstd(encoder) => {
+                encoder.reinit()?;
+                encoder.set_pledged_src_size(Some(length))?;
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn feed(&mut self, bytes: &[u8], out: &mut impl Output) -> io::Result<()> {
+        match self {
+            Packer::Plain => {
+                out.buffer().extend_from_slice(bytes);
+                out.added()
+            }
+            Packer::Gzip(gzip) => gzip.feed(bytes, out),
+            Packer::Zstd(encoder) => {
+                let mut input = InBuffer::around(bytes);
+                while input.pos() < bytes.len() {
+                    let buffer = out.buffer();
+                    buffer.reserve(PACK_BYTES);
+                    let at = buffer.len();
+                    encoder.run(&mut input, &mut OutBuffer::around_pos(buffer, at))?;
+                    out.added()?;
+                }
+                Ok(())
+            }
         }
     }
 
-    pub(crate) fn feed(&mut self, mut bytes: &[u8], out: &mut impl Output) -> io::Result<()> {
-        let Some(compress) = &mut self.compress else {
-            out.buffer().extend_from_slice(bytes);
-            return out.added();
-        };
+    pub(crate) fn end(&mut self, out: &mut impl Output) -> io::Result<()> {
+        match self {
+            Packer::Plain => {}
+            Packer::Gzip(gzip) => gzip.end(out.buffer())?,
+            Packer::Zstd(encoder) => loop {
+                let buffer = out.buffer();
+                buffer.reserve(PACK_BYTES);
+                let at = buffer.len();
+                let left = encoder.finish(&mut OutBuffer::around_pos(buffer, at), true)?;
+                if left == 0 {
+                    break;
+                }
+            },
+        }
+        out.added()
+    }
+}
+
+impl GzipPacker {
+    fn begin(&mut self, buffer: &mut Vec<u8>) {
+        if self.unfinished {
+            // zlib-rs 0.6 keeps an open block across a reset (level 1): what follows could
+            // not be unpacked.
+            self.compress = Compress::new(self.level, false);
+        } else {
+            self.compress.reset();
+        }
+        self.unfinished = true;
+        self.crc.reset();
+        // Magic, deflate, no flags, no time (the record has its own), unknown system.
+        buffer.extend_from_slice(&[0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff]);
+    }
+
+    fn feed(&mut self, mut bytes: &[u8], out: &mut impl Output) -> io::Result<()> {
         self.crc.update(bytes);
         while !bytes.is_empty() {
-            let before = compress.total_in();
+            let before = self.compress.total_in();
             out.buffer().reserve(PACK_BYTES);
-            compress
+            self.compress
                 .compress_vec(bytes, out.buffer(), FlushCompress::None)
                 .map_err(io::Error::other)?;
-            let taken = usize::try_from(compress.total_in() - before).unwrap_or(bytes.len());
+            let taken = usize::try_from(self.compress.total_in() - before).unwrap_or(bytes.len());
             bytes = &bytes[taken..];
             out.added()?;
         }
         Ok(())
     }
 
-    pub(crate) fn end(&mut self, out: &mut impl Output) -> io::Result<()> {
-        if let Some(compress) = &mut self.compress {
-            loop {
-                out.buffer().reserve(PACK_BYTES);
-                let status = compress
-                    .compress_vec(&[], out.buffer(), FlushCompress::Finish)
-                    .map_err(io::Error::other)?;
-                if status == Status::StreamEnd {
-                    break;
-                }
+    fn end(&mut self, buffer: &mut Vec<u8>) -> io::Result<()> {
+        loop {
+            buffer.reserve(PACK_BYTES);
+            let status = self
+                .compress
+                .compress_vec(&[], buffer, FlushCompress::Finish)
+                .map_err(io::Error::other)?;
+            if status == Status::StreamEnd {
+                break;
             }
-            out.buffer()
-                .extend_from_slice(&self.crc.sum().to_le_bytes());
-            out.buffer()
-                .extend_from_slice(&self.crc.amount().to_le_bytes());
         }
-        out.added()
+        buffer.extend_from_slice(&self.crc.sum().to_le_bytes());
+        buffer.extend_from_slice(&self.crc.amount().to_le_bytes());
+        Ok(())
     }
 }
 

@@ -1,5 +1,7 @@
 //! What a file says about the crawl that wrote it: the block of its `warcinfo` record.
 
+use bytes::Bytes;
+
 use crate::digest::Digest;
 use crate::fields::Fields;
 
@@ -38,6 +40,19 @@ pub struct WarcInfo {
     pub plugins: Vec<PluginInForce>,
     /// Further lines, after the others.
     pub extra: Fields,
+    /// What each file begins with besides: a `resource` record each. Not in ARC files.
+    pub documents: Vec<Document>,
+}
+
+/// Something that belongs to the crawl as a whole: its profile.
+#[derive(Clone, Debug)]
+pub struct Document {
+    /// `WARC-Target-URI`.
+    pub target_uri: String,
+    /// `Content-Type`.
+    pub content_type: String,
+    /// The block.
+    pub content: Bytes,
 }
 
 /// A plugin that decided what this file holds.

@@ -1,24 +1,27 @@
-//! Appends captures to WARC files: one open file at a time, rotated by size and age, cut back to
-//! the last whole capture when a write fails.
+//! Appends captures to WARC or ARC files: one open file at a time, rotated by size and age, cut back
+//! to the last whole capture when a write fails.
 
 use std::collections::VecDeque;
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
 
+use crate::arc;
+use crate::cdxj::{self, CdxjEntry};
 use crate::digest::{Algorithm, Digest, Hasher};
 use crate::name::{NameParts, NameTemplate};
-use crate::reader::ReadError;
-use crate::record::{Block, Record, RecordId};
-use crate::repair::{OPEN_SUFFIX, Repaired, free_name, repair, sync_directory_of};
+use crate::reader::{Extent, Format, ReadError};
+use crate::record::{Block, Record, RecordId, RecordKind};
+use crate::repair::{OPEN_SUFFIX, Repaired, free_name, is_archive, repair, sync_directory_of};
 use crate::serialize::{HeaderError, Output, Packer, TRAILER, header, read_spool, warcinfo_header};
 use crate::warcinfo::{PluginInForce, WarcInfo};
+use crate::zst;
 
 /// Bytes collected before they are handed to the operating system within a capture.
 const WRITE_BYTES: usize = 256 * 1024;
@@ -45,6 +48,10 @@ pub struct Writer {
 pub struct WriterConfig {
     /// Where the files go; made if absent.
     pub directory: PathBuf,
+    /// Where they go as well: each new file to the next of all directories.
+    pub further_directories: Vec<PathBuf>,
+    /// What is written.
+    pub format: Format,
     /// `${prefix}` of the names.
     pub prefix: String,
     /// How files are called.
@@ -56,8 +63,14 @@ pub struct WriterConfig {
     pub age_max: Option<Duration>,
     /// How records are packed.
     pub compression: Compression,
+    /// What zstd frames refer to; each file begins with it.
+    pub dictionary: Option<Arc<[u8]>>,
     /// How block digests are made.
     pub digest: Algorithm,
+    /// A second block digest, in a header of its own: the standard has room for one.
+    pub further_digest: Option<Algorithm>,
+    /// Whether an index is written beside each file when it is finished ([`crate::index_path`]).
+    pub index: bool,
     /// What survives power loss.
     pub durability: Durability,
     /// `${host}` of the names.
@@ -75,6 +88,8 @@ pub enum Compression {
     None,
     /// A gzip member per record, `.warc.gz`; level 0 to 9 (more counts as 9).
     Gzip(u32),
+    /// A zstd frame per record, `.warc.zst`; level 1 to 22. Not for ARC.
+    Zstd(i32),
 }
 
 /// When what was written is forced to the disk. Whatever is chosen, a crash of the process loses
@@ -161,6 +176,9 @@ pub enum Error {
         #[source]
         source: io::Error,
     },
+    /// The packer cannot be set up.
+    #[error("cannot pack records as they should be")]
+    Packer(#[source] io::Error),
     /// A header cannot be written.
     #[error("cannot write the header of record {record}")]
     Header {
@@ -197,6 +215,10 @@ pub enum Error {
 /// The file being written.
 struct OpenFile {
     file: File,
+    /// What its index will list.
+    entries: Vec<CdxjEntry>,
+    /// The plugins that its last `warcinfo` names are those in force.
+    described: bool,
     /// With `.open`.
     path: PathBuf,
     /// Without.
@@ -222,17 +244,29 @@ impl WriterConfig {
     pub fn new(directory: impl Into<PathBuf>) -> WriterConfig {
         WriterConfig {
             directory: directory.into(),
+            further_directories: Vec::new(),
+            format: Format::Warc,
             prefix: "WEB".to_owned(),
             template: NameTemplate::default(),
             size_max: 1_000_000_000,
             age_max: None,
             compression: Compression::Gzip(6),
+            dictionary: None,
             digest: Algorithm::Sha1,
+            further_digest: None,
+            index: false,
             durability: Durability::Finished,
             host: "localhost".to_owned(),
             pid: std::process::id(),
             port: 0,
         }
+    }
+
+    /// All directories, the first first.
+    pub fn directories(&self) -> impl Iterator<Item = &PathBuf> {
+        [&self.directory]
+            .into_iter()
+            .chain(&self.further_directories)
     }
 }
 
@@ -249,12 +283,25 @@ impl Writer {
         info: WarcInfo,
         ids: impl FnMut() -> RecordId + Send + 'static,
     ) -> Result<(Writer, Vec<Repaired>), Error> {
-        fs::create_dir_all(&config.directory).map_err(|source| Error::Directory {
-            directory: config.directory.clone(),
-            source,
-        })?;
-        let repaired = repair(&config.directory)?;
-        let packer = Packer::new(config.compression);
+        let mut repaired = Vec::new();
+        for directory in config.directories() {
+            fs::create_dir_all(directory).map_err(|source| Error::Directory {
+                directory: directory.clone(),
+                source,
+            })?;
+            repaired.extend(repair(directory)?);
+        }
+        if config.index {
+            for file in repaired.iter().flat_map(Repaired::files) {
+                let entries = cdxj::index(file)?;
+                cdxj::write(&cdxj::index_path(file), &entries).map_err(|source| Error::Repair {
+                    file: file.clone(),
+                    source,
+                })?;
+            }
+        }
+        let dictionary = config.dictionary.as_deref().unwrap_or_default();
+        let packer = Packer::new(config.compression, dictionary).map_err(Error::Packer)?;
         let ids = Box::new(ids);
         let writer = Writer {
             config,
@@ -287,21 +334,14 @@ impl Writer {
             Some(file) => file,
             None => self.create(now)?,
         };
-        let whole = file.written;
-        let durability = self.config.durability;
-        let result = append(&mut self.packer, &mut file, self.config.digest, capture).and_then(
-            |locations| {
-                file.sync_if_due(durability, now)
-                    .map_err(AppendError::File)?;
-                Ok(locations)
-            },
-        );
+        let (whole, listed) = (file.written, file.entries.len());
+        let result = self.append_capture(&mut file, capture, now);
         match result {
             Ok(locations) => {
                 self.current = Some(file);
                 Ok(locations)
             }
-            Err(fault) => match (file.cut_back(whole), fault) {
+            Err(fault) => match (file.cut_back(whole, listed), fault) {
                 (Ok(()), fault) => {
                     let path = file.path.clone();
                     self.current = Some(file);
@@ -328,6 +368,26 @@ impl Writer {
                 }),
             },
         }
+    }
+
+    fn append_capture(
+        &mut self,
+        file: &mut OpenFile,
+        capture: &[Record],
+        now: Timestamp,
+    ) -> Result<Vec<Location>, AppendError> {
+        if !file.described {
+            // Other plugins decide now: what follows names another description.
+            let warcinfo = (self.ids)();
+            self.describe(file, warcinfo, now)
+                .map_err(AppendError::File)?;
+            file.warcinfo = warcinfo;
+        }
+        let locations = append(&mut self.packer, file, &self.config, capture)?;
+        file.sync_if_due(self.config.durability, now)
+            .map_err(AppendError::File)?;
+        file.described = true;
+        Ok(locations)
     }
 
     /// Finishes the open file if it is past its age; to be called now and then while no captures
@@ -368,13 +428,21 @@ impl Writer {
             return Ok(None);
         };
         let OpenFile {
-            file, path, name, ..
+            file,
+            path,
+            name,
+            entries,
+            ..
         } = file;
         let finish = || -> io::Result<PathBuf> {
             if self.config.durability != Durability::Never {
                 file.sync_all()?;
             }
-            let target = free_name(self.config.directory.join(name))?;
+            let target = free_name(path.with_file_name(name))?;
+            if self.config.index {
+                // Before the file has its name: repair writes the index of a file that has not.
+                write_index(&target, entries)?;
+            }
             fs::rename(&path, &target)?;
             if self.config.durability != Durability::Never {
                 sync_directory_of(&target)?;
@@ -398,6 +466,8 @@ impl Writer {
         let warcinfo = (self.ids)();
         let mut file = OpenFile {
             file,
+            entries: Vec::new(),
+            described: true,
             path,
             name,
             warcinfo,
@@ -406,22 +476,7 @@ impl Writer {
             written: 0,
             buffer: Vec::new(),
         };
-        let block = self.info.fields().to_bytes();
-        let digest = Digest::of(self.config.digest, &block);
-        let header = warcinfo_header(warcinfo, now, &file.name, digest, block.len());
-        let mut write = || -> io::Result<()> {
-            self.packer.begin(&mut file);
-            for bytes in [header.as_bytes(), &block, TRAILER] {
-                self.packer.feed(bytes, &mut file)?;
-            }
-            self.packer.end(&mut file)?;
-            file.flush()?;
-            if self.config.durability != Durability::Never {
-                sync_directory_of(&file.path)?;
-            }
-            Ok(())
-        };
-        match write() {
+        match self.begin(&mut file, now) {
             Ok(()) => Ok(file),
             Err(source) => {
                 // Nothing is in it; if it cannot be removed, the next start will.
@@ -435,10 +490,73 @@ impl Writer {
         }
     }
 
+    /// What every file begins with.
+    fn begin(&mut self, file: &mut OpenFile, now: Timestamp) -> io::Result<()> {
+        if let (Compression::Zstd(_), Some(dictionary)) =
+            (self.config.compression, &self.config.dictionary)
+        {
+            file.buffer
+                .extend_from_slice(&zst::dictionary_frame(dictionary)?);
+        }
+        self.describe(file, file.warcinfo, now)?;
+        if self.config.format == Format::Warc {
+            for document in self.info.documents.clone() {
+                let record = Record {
+                    concurrent_to: vec![file.warcinfo],
+                    ..Record::resource(
+                        (self.ids)(),
+                        now,
+                        document.target_uri,
+                        &document.content_type,
+                        document.content.into(),
+                    )
+                };
+                append_record(&mut self.packer, file, &self.config, &record).map_err(|fault| {
+                    match fault {
+                        AppendError::File(source) => source,
+                        AppendError::Capture(error) => io::Error::other(error),
+                    }
+                })?;
+            }
+        }
+        file.flush()?;
+        if self.config.durability != Durability::Never {
+            sync_directory_of(&file.path)?;
+        }
+        Ok(())
+    }
+
+    /// Says what is known of the crawl: a `warcinfo` record, or the description that an ARC file begins with.
+    fn describe(
+        &mut self,
+        file: &mut OpenFile,
+        warcinfo: RecordId,
+        now: Timestamp,
+    ) -> io::Result<()> {
+        let record = match self.config.format {
+            Format::Arc if file.position() > 0 => return Ok(()),
+            Format::Arc => arc::file_description(&file.name, now, &self.info).into_bytes(),
+            Format::Warc => {
+                let block = self.info.fields().to_bytes();
+                let digest = Digest::of(self.config.digest, &block);
+                let further = self.config.further_digest.map(|by| Digest::of(by, &block));
+                let header =
+                    warcinfo_header(warcinfo, now, &file.name, (digest, further), block.len());
+                [header.as_bytes(), &block, TRAILER].concat()
+            }
+        };
+        self.packer.begin(file, record.len() as u64)?;
+        self.packer.feed(&record, file)?;
+        self.packer.end(file)
+    }
+
     fn create_locked(&mut self, now: Timestamp) -> Result<(File, PathBuf, String), Error> {
-        let ending = match self.config.compression {
-            Compression::None => ".warc",
-            Compression::Gzip(_) => ".warc.gz",
+        let ending = match (self.config.format, self.config.compression) {
+            (Format::Warc, Compression::None) => ".warc",
+            (Format::Warc, Compression::Gzip(_)) => ".warc.gz",
+            (Format::Warc, Compression::Zstd(_)) => ".warc.zst",
+            (Format::Arc, Compression::None) => ".arc",
+            (Format::Arc, Compression::Gzip(_) | Compression::Zstd(_)) => ".arc.gz",
         };
         let mut last = PathBuf::new();
         for _ in 0..NAMES_MAX {
@@ -453,9 +571,10 @@ impl Writer {
                 },
                 ending,
             );
+            let directory = self.next_directory();
             self.serial += 1;
-            let path = self.config.directory.join(format!("{name}{OPEN_SUFFIX}"));
-            match create_new(&path, &self.config.directory.join(&name)) {
+            let path = directory.join(format!("{name}{OPEN_SUFFIX}"));
+            match create_new(&path, &directory.join(&name)) {
                 Ok(Some(file)) => return Ok((file, path, name)),
                 Ok(None) => last = path,
                 Err(source) => return Err(Error::Create { file: path, source }),
@@ -464,6 +583,26 @@ impl Writer {
         let source = io::Error::from(io::ErrorKind::AlreadyExists);
         Err(Error::Create { file: last, source })
     }
+
+    fn next_directory(&self) -> PathBuf {
+        let count = self.config.further_directories.len() as u64 + 1;
+        let turn = usize::try_from(self.serial % count).unwrap_or(0);
+        self.config
+            .directories()
+            .nth(turn)
+            .unwrap_or(&self.config.directory)
+            .clone()
+    }
+}
+
+/// Lists the records of a file under the name that it is about to have.
+fn write_index(target: &Path, mut entries: Vec<CdxjEntry>) -> io::Result<()> {
+    let name = target.file_name().unwrap_or_default().to_string_lossy();
+    for entry in &mut entries {
+        entry.capture.filename = Some(name.to_string());
+    }
+    cdxj::sort(&mut entries);
+    cdxj::write(&cdxj::index_path(target), &entries)
 }
 
 impl fmt::Debug for Writer {
@@ -497,17 +636,35 @@ fn create_new(path: &Path, target: &Path) -> io::Result<Option<File>> {
 fn append(
     packer: &mut Packer,
     file: &mut OpenFile,
-    algorithm: Algorithm,
+    config: &WriterConfig,
     capture: &[Record],
 ) -> Result<Vec<Location>, AppendError> {
     let mut locations = Vec::with_capacity(capture.len());
     for record in capture {
         let offset = file.position();
-        append_record(packer, file, algorithm, record)?;
+        let digest = append_record(packer, file, config, record)?;
+        let length = file.position() - offset;
+        if length == 0 {
+            // ARC has no place for it.
+            continue;
+        }
+        if config.index
+            && let Some(mut entry) = cdxj::written(record)
+        {
+            if entry.capture.digest.is_none() && record.kind == RecordKind::Resource {
+                entry.capture.digest = digest.map(|digest| digest.to_string());
+            }
+            let extent = Extent {
+                offset,
+                length,
+                shared: false,
+            };
+            file.entries.push(entry.at(extent, &file.name));
+        }
         locations.push(Location {
             file: file.name.clone(),
             offset,
-            length: file.position() - offset,
+            length,
             record_id: record.id,
         });
     }
@@ -515,40 +672,61 @@ fn append(
     Ok(locations)
 }
 
+/// Appends a record, and returns the digest of its block where one was made.
 fn append_record(
     packer: &mut Packer,
     file: &mut OpenFile,
-    algorithm: Algorithm,
+    config: &WriterConfig,
     record: &Record,
-) -> Result<(), AppendError> {
-    let digest = match record.block_digest {
-        Some(digest) => digest,
-        None => block_digest(record, algorithm)?,
+) -> Result<Option<Digest>, AppendError> {
+    let (header, trailer, digest): (String, &[u8], _) = match config.format {
+        Format::Arc => match arc::line(record) {
+            Some(line) => (line, b"\n", None),
+            None => return Ok(None),
+        },
+        Format::Warc => {
+            let (digest, further) = block_digests(record, config)?;
+            let header = header(record, file.warcinfo, (digest, further)).map_err(|source| {
+                AppendError::Capture(Error::Header {
+                    record: record.id,
+                    source,
+                })
+            })?;
+            (header, TRAILER, Some(digest))
+        }
     };
-    let header = header(record, file.warcinfo, digest).map_err(|source| {
-        AppendError::Capture(Error::Header {
-            record: record.id,
-            source,
-        })
-    })?;
-    packer.begin(file);
+    let length = header.len() as u64 + record.block.length() + trailer.len() as u64;
+    packer.begin(file, length).map_err(AppendError::File)?;
     packer
         .feed(header.as_bytes(), file)
         .map_err(AppendError::File)?;
     each_piece(record, |bytes| {
         packer.feed(bytes, file).map_err(AppendError::File)
     })?;
-    packer.feed(TRAILER, file).map_err(AppendError::File)?;
-    packer.end(file).map_err(AppendError::File)
+    packer.feed(trailer, file).map_err(AppendError::File)?;
+    packer.end(file).map_err(AppendError::File)?;
+    Ok(digest)
 }
 
-fn block_digest(record: &Record, algorithm: Algorithm) -> Result<Digest, AppendError> {
-    let mut hasher = Hasher::new(algorithm);
+/// The digests of a record's block, made in one go as far as they are not known.
+fn block_digests(
+    record: &Record,
+    config: &WriterConfig,
+) -> Result<(Digest, Option<Digest>), AppendError> {
+    if let (Some(digest), None) = (record.block_digest, config.further_digest) {
+        return Ok((digest, None));
+    }
+    let mut hasher = Hasher::new(config.digest);
+    let mut further = config.further_digest.map(Hasher::new);
     each_piece(record, |bytes| {
         hasher.update(bytes);
+        if let Some(further) = &mut further {
+            further.update(bytes);
+        }
         Ok(())
     })?;
-    Ok(hasher.finish())
+    let digest = record.block_digest.unwrap_or_else(|| hasher.finish());
+    Ok((digest, further.map(Hasher::finish)))
 }
 
 /// Goes through a record's block piece by piece.
@@ -604,8 +782,9 @@ impl OpenFile {
     }
 
     /// Makes the file as long as it was; it is appended to, so writing goes on from there.
-    fn cut_back(&mut self, length: u64) -> io::Result<()> {
+    fn cut_back(&mut self, length: u64, listed: usize) -> io::Result<()> {
         self.buffer.clear();
+        self.entries.truncate(listed);
         self.file.set_len(length)?;
         self.written = length;
         Ok(())
@@ -631,6 +810,8 @@ impl Output for OpenFile {
 pub struct Writers {
     writers: Vec<Mutex<Writer>>,
     next: AtomicUsize,
+    /// Bytes in the files of the directories, those of earlier processes included.
+    bytes: AtomicU64,
 }
 
 impl Writers {
@@ -647,20 +828,32 @@ impl Writers {
             writers.push(Mutex::new(writer));
             all_repaired.extend(repaired);
         }
+        let files = archives(config)?;
+        let bytes = files.iter().map(|(_, bytes)| bytes).sum();
         Ok((
             Writers {
                 writers,
                 next: AtomicUsize::new(0),
+                bytes: AtomicU64::new(bytes),
             },
             all_repaired,
         ))
     }
 
-    /// Other plugins decide from now on: files that are begun name these. What is in the file at hand may be of either.
+    /// Other plugins decide from now on: captures that follow name a description that has these.
     pub fn set_plugins(&self, plugins: &[PluginInForce]) {
         for writer in &self.writers {
-            lock(writer).info.plugins = plugins.to_vec();
+            let mut writer = lock(writer);
+            writer.info.plugins = plugins.to_vec();
+            if let Some(file) = &mut writer.current {
+                file.described = false;
+            }
         }
+    }
+
+    /// Bytes of all records in the directories, those of earlier processes included.
+    pub fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
     }
 
     /// Writes a capture to whichever writer is free, or waits for the one whose turn it is.
@@ -677,7 +870,10 @@ impl Writers {
                 lock(&self.writers[turn])
             }
         };
-        writer.write(capture, now)
+        let locations = writer.write(capture, now)?;
+        let bytes = locations.iter().map(|location| location.length).sum();
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        Ok(locations)
     }
 
     /// Finishes every file past its age.
@@ -709,6 +905,28 @@ impl Writers {
         }
         first_error.map_or(Ok(closed), Err)
     }
+}
+
+/// The finished files in the directories of a configuration and their lengths, by name.
+pub fn archives(config: &WriterConfig) -> Result<Vec<(PathBuf, u64)>, Error> {
+    let mut files = Vec::new();
+    for directory in config.directories() {
+        let mut list = || -> io::Result<()> {
+            for entry in fs::read_dir(directory)? {
+                let entry = entry?;
+                if is_archive(&entry.file_name().to_string_lossy()) {
+                    files.push((entry.path(), entry.metadata()?.len()));
+                }
+            }
+            Ok(())
+        };
+        list().map_err(|source| Error::Directory {
+            directory: directory.clone(),
+            source,
+        })?;
+    }
+    files.sort();
+    Ok(files)
 }
 
 /// A panic in the midst of a write has dropped the open file: it keeps its `.open` for the next

@@ -1,0 +1,427 @@
+//! CDXJ, the index that replay tools look captures up in: a line per capture, `key timestamp {"url":…}`, sorted by bytes.
+//!
+//! Which records are listed and what a line says is what cdxj-indexer writes: responses, revisits, and resources and
+//! metadata other than fields. [`index`] lists the records of a file; [`crate::Writer`] lists them as it writes them.
+
+use std::fmt;
+use std::fs::{self, File};
+use std::io::{self, BufRead, Write as _};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use opilio_uri::cdx_key;
+use serde::{Deserialize, Serialize};
+
+use crate::arc::timestamp14;
+use crate::digest::{Algorithm, Hasher};
+use crate::http_payload::{HttpPayload, Part};
+use crate::reader::{Extent, Headers, ReadError, Reader, StoredRecord};
+use crate::record::{Block, HTTP_RESPONSE, Record, WARC_FIELDS};
+use crate::repair::OPEN_SUFFIX;
+
+/// Bytes of an HTTP message in which its status and type are looked for.
+const HEAD_BYTES: usize = 64 * 1024;
+
+/// Longest line of an index that is read: more than two URIs of the largest size.
+const LINE_BYTES_MAX: u64 = 1024 * 1024;
+
+/// The type that indexes give to revisits, by which readers know them.
+const REVISIT: &str = "warc/revisit";
+
+/// A capture as the index lists it. Shown, it is its line without the line end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CdxjEntry {
+    /// What it is looked up by: `org,example)/path`.
+    pub key: String,
+    /// Fourteen digits.
+    pub timestamp: String,
+    /// The rest.
+    pub capture: CdxjCapture,
+}
+
+/// What a line says of its capture. Numbers are texts, as other indexers write them; both are read.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CdxjCapture {
+    /// The URI as fetched.
+    pub url: String,
+    /// The type the server gave, without parameters; `warc/revisit` for a revisit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mime: Option<String>,
+    /// The HTTP status.
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "text")]
+    pub status: Option<String>,
+    /// Of the payload, labelled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
+    /// Bytes of the record in its file.
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "text")]
+    pub length: Option<String>,
+    /// Where the record begins.
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "text")]
+    pub offset: Option<String>,
+    /// The file, without folder.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub filename: Option<String>,
+}
+
+/// A line that is none of an index.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not a line of a CDXJ index: {0:?}")]
+pub struct CdxjError(pub String);
+
+/// The entries of a file's records, sorted.
+///
+/// # Errors
+/// A file that cannot be read, or is damaged. What was read before it counts for nothing: repair the file first.
+pub fn index(file: impl AsRef<Path>) -> Result<Vec<CdxjEntry>, ReadError> {
+    let file = file.as_ref();
+    let name = file.file_name().unwrap_or_default().to_string_lossy();
+    let mut reader = Reader::open(file)?;
+    let mut entries = Vec::new();
+    while let Some(mut record) = reader.next_record()? {
+        let listed = stored(&mut record)?;
+        let extent = record.finish()?;
+        entries.extend(listed.map(|entry| entry.at(extent, &name)));
+    }
+    sort(&mut entries);
+    Ok(entries)
+}
+
+/// Where the index of a file is written: beside it, with `.cdxj` for its own endings.
+pub fn index_path(file: &Path) -> PathBuf {
+    let name = file.file_name().unwrap_or_default().to_string_lossy();
+    let stem = [".gz", ".zst"]
+        .iter()
+        .find_map(|ending| name.strip_suffix(ending))
+        .unwrap_or(&name);
+    let stem = [".warc", ".arc"]
+        .iter()
+        .find_map(|ending| stem.strip_suffix(ending))
+        .unwrap_or(stem);
+    file.with_file_name(format!("{stem}.cdxj"))
+}
+
+/// Writes sorted entries to a file, which is whole or not there.
+pub(crate) fn write(path: &Path, entries: &[CdxjEntry]) -> io::Result<()> {
+    let mut open = path.to_owned().into_os_string();
+    open.push(OPEN_SUFFIX);
+    let mut out = io::BufWriter::new(File::create(&open)?);
+    for entry in entries {
+        writeln!(out, "{entry}")?;
+    }
+    out.into_inner()
+        .map_err(io::IntoInnerError::into_error)?
+        .sync_all()?;
+    fs::rename(open, path)
+}
+
+/// In the order of the bytes of their lines.
+pub(crate) fn sort(entries: &mut [CdxjEntry]) {
+    entries.sort_by_cached_key(ToString::to_string);
+}
+
+/// The entries of an index, plain text, one after another; blank lines and lines that begin with `!` or a blank (headers)
+/// are passed over. For a packed one give its unpacked stream.
+pub fn read(
+    source: impl BufRead,
+) -> impl Iterator<Item = io::Result<Result<CdxjEntry, CdxjError>>> {
+    let mut source = source;
+    std::iter::from_fn(move || {
+        let mut line = Vec::new();
+        loop {
+            line.clear();
+            let got = io::Read::take(&mut source, LINE_BYTES_MAX).read_until(b'\n', &mut line);
+            match got {
+                Err(e) => return Some(Err(e)),
+                Ok(0) => return None,
+                Ok(_) => {}
+            }
+            let text = String::from_utf8_lossy(&line);
+            let text = text.trim_end_matches(['\r', '\n']);
+            if !text.is_empty() && !text.starts_with(['!', ' ']) {
+                return Some(Ok(text.parse()));
+            }
+        }
+    })
+}
+
+/// What a record about to be written is listed as, but for its place.
+pub(crate) fn written(record: &Record) -> Option<CdxjEntry> {
+    let kind = record.kind.name();
+    if !is_listed(kind, &record.content_type) {
+        return None;
+    }
+    let head = head_of(record);
+    let digest = record.payload_digest.map(|digest| digest.to_string());
+    Some(entry(
+        kind,
+        &crate::fields::safe_uri(&record.target_uri),
+        timestamp14(record.date),
+        &record.content_type,
+        head,
+        digest,
+    ))
+}
+
+/// The type that the server gave, without parameters.
+pub(crate) fn media_type(record: &Record) -> Option<String> {
+    head_of(record).media_type
+}
+
+fn head_of(record: &Record) -> HttpHead {
+    match (&record.block, record.content_type.as_str()) {
+        (Block::Bytes(bytes), HTTP_RESPONSE) => http_head(&bytes[..bytes.len().min(HEAD_BYTES)]),
+        (Block::Spool { open, .. }, HTTP_RESPONSE) => {
+            let mut start = Vec::new();
+            // What cannot be read fails the capture where it is written.
+            let _ = open().map(|spool| {
+                let mut spool = io::Read::take(spool, HEAD_BYTES as u64);
+                io::Read::read_to_end(&mut spool, &mut start)
+            });
+            http_head(&start)
+        }
+        _ => HttpHead::default(),
+    }
+}
+
+fn stored(record: &mut StoredRecord<'_>) -> Result<Option<CdxjEntry>, ReadError> {
+    let headers = record.headers().clone();
+    let content_type = headers.first("Content-Type").unwrap_or_default().to_owned();
+    let (Some(uri), Some(date)) = (headers.target_uri(), headers.date()) else {
+        return Ok(None);
+    };
+    if !is_listed(headers.kind(), &content_type) {
+        return Ok(None);
+    }
+    let is_http = content_type
+        .to_ascii_lowercase()
+        .starts_with("application/http");
+    let digest = headers.first("WARC-Payload-Digest").map(str::to_owned);
+    let (head, computed) = read_block(record, &headers, is_http, digest.is_none())?;
+    let head = if is_http { head } else { HttpHead::default() };
+    Ok(Some(entry(
+        headers.kind(),
+        uri,
+        timestamp14(date),
+        &content_type,
+        head,
+        digest.or(computed),
+    )))
+}
+
+/// What an HTTP head says, and the digest of the payload where none is stated and there is one.
+fn read_block(
+    record: &mut StoredRecord<'_>,
+    headers: &Headers,
+    is_http: bool,
+    wants_digest: bool,
+) -> Result<(HttpHead, Option<String>), ReadError> {
+    let start = record.block(HEAD_BYTES)?;
+    let head = http_head(&start);
+    if !wants_digest || headers.kind() == "revisit" {
+        return Ok((head, None));
+    }
+    let mut message = HttpPayload::new();
+    let mut hasher = Hasher::new(Algorithm::Sha1);
+    let mut feed = |bytes: &[u8]| match is_http {
+        true => message.feed(bytes, |part| {
+            if let Part::Payload(bytes) = part {
+                hasher.update(bytes);
+            }
+        }),
+        false => hasher.update(bytes),
+    };
+    feed(&start);
+    let mut buffer = vec![0; HEAD_BYTES];
+    loop {
+        match record.read_block(&mut buffer)? {
+            0 => break,
+            got => feed(&buffer[..got]),
+        }
+    }
+    Ok((head, Some(hasher.finish().to_string())))
+}
+
+fn is_listed(kind: &str, content_type: &str) -> bool {
+    match kind {
+        "response" | "revisit" => true,
+        "resource" | "metadata" => content_type != WARC_FIELDS,
+        _ => false,
+    }
+}
+
+fn entry(
+    kind: &str,
+    uri: &str,
+    timestamp: String,
+    content_type: &str,
+    head: HttpHead,
+    digest: Option<String>,
+) -> CdxjEntry {
+    let mime = match kind {
+        "revisit" => Some(REVISIT.to_owned()),
+        "response" => head.media_type,
+        _ => Some(bare(content_type)),
+    };
+    CdxjEntry {
+        // A blank would end the key.
+        key: cdx_key(uri).replace(' ', "%20"),
+        timestamp,
+        capture: CdxjCapture {
+            url: uri.to_owned(),
+            mime: mime.filter(|mime| !mime.is_empty()),
+            status: head.status,
+            digest,
+            ..CdxjCapture::default()
+        },
+    }
+}
+
+/// The beginning of an HTTP message, as far as an index wants it.
+#[derive(Default)]
+struct HttpHead {
+    status: Option<String>,
+    media_type: Option<String>,
+}
+
+fn http_head(message: &[u8]) -> HttpHead {
+    let mut head = HttpHead::default();
+    let mut lines = message.split(|b| *b == b'\n');
+    let first = String::from_utf8_lossy(lines.next().unwrap_or_default());
+    if !first.starts_with("HTTP/") {
+        return head;
+    }
+    let status = first.split_ascii_whitespace().nth(1).unwrap_or_default();
+    head.status = (!status.is_empty()).then(|| status.to_owned());
+    for line in lines {
+        let line = String::from_utf8_lossy(line);
+        let line = line.trim_end_matches('\r');
+        if line.is_empty() {
+            break;
+        }
+        if let Some((name, value)) = line.split_once(':')
+            && name.trim().eq_ignore_ascii_case("content-type")
+        {
+            head.media_type = Some(bare(value));
+            break;
+        }
+    }
+    head
+}
+
+/// A type without parameters.
+fn bare(content_type: &str) -> String {
+    let value = content_type.trim();
+    let end = value.find(|c: char| c == ';' || c.is_whitespace());
+    value[..end.unwrap_or(value.len())].to_owned()
+}
+
+impl CdxjEntry {
+    /// With its place.
+    pub(crate) fn at(mut self, extent: Extent, file: &str) -> CdxjEntry {
+        self.capture.length = Some(extent.length.to_string());
+        self.capture.offset = Some(extent.offset.to_string());
+        self.capture.filename = Some(file.to_owned());
+        self
+    }
+}
+
+impl CdxjCapture {
+    /// Whether the payload is elsewhere.
+    pub fn is_revisit(&self) -> bool {
+        self.mime.as_deref() == Some(REVISIT)
+    }
+}
+
+impl fmt::Display for CdxjEntry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let capture = serde_json::to_string(&self.capture).map_err(|_| fmt::Error)?;
+        write!(f, "{} {} {capture}", self.key, self.timestamp)
+    }
+}
+
+impl FromStr for CdxjEntry {
+    type Err = CdxjError;
+
+    fn from_str(line: &str) -> Result<CdxjEntry, CdxjError> {
+        let shown = || CdxjError(line.chars().take(100).collect());
+        let mut words = line.splitn(3, ' ');
+        let (Some(key), Some(timestamp), Some(capture)) =
+            (words.next(), words.next(), words.next())
+        else {
+            return Err(shown());
+        };
+        let digits = timestamp.bytes().all(|b| b.is_ascii_digit());
+        if key.is_empty() || !digits || !(4..=17).contains(&timestamp.len()) {
+            return Err(shown());
+        }
+        Ok(CdxjEntry {
+            key: key.to_owned(),
+            timestamp: timestamp.to_owned(),
+            capture: serde_json::from_str(capture).map_err(|_| shown())?,
+        })
+    }
+}
+
+/// A text, or a number as text.
+fn text<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Written {
+        Text(String),
+        Number(u64),
+        Signed(i64),
+    }
+    let written = Option::<Written>::deserialize(deserializer)?;
+    Ok(written.map(|written| match written {
+        Written::Text(text) => text,
+        Written::Number(number) => number.to_string(),
+        Written::Signed(number) => number.to_string(),
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+
+    #[test]
+    fn lines_of_others_are_read() {
+        let numbers = r#"org,example)/ 20220106150849 {"url":"https://example.org/","mime":"image/png","status":200,"digest":"sha-256:a8","offset":283,"length":2269,"filename":"a.warc.gz","languages":["en"]}"#;
+        let entry: CdxjEntry = numbers.parse().unwrap();
+        assert_eq!(entry.capture.status.as_deref(), Some("200"));
+        assert_eq!(entry.capture.offset.as_deref(), Some("283"));
+        let text = "!OpenWayback-CDXJ 1.0\n\n".to_owned() + numbers + "\nnonsense\n";
+        let read: Vec<_> = read(text.as_bytes()).map(|line| line.unwrap()).collect();
+        assert_eq!(read.len(), 2);
+        assert_eq!(read[0], Ok(entry));
+        assert_eq!(read[1], Err(CdxjError("nonsense".to_owned())));
+    }
+
+    #[test]
+    fn an_index_stands_beside_its_file() {
+        let check = |file: &str, index: &str| {
+            assert_eq!(index_path(Path::new(file)), Path::new(index));
+        };
+        check("/a/b.warc.gz", "/a/b.cdxj");
+        check("b.warc.zst", "b.cdxj");
+        check("b.arc", "b.cdxj");
+        check("b", "b.cdxj");
+    }
+
+    #[test]
+    fn heads_are_read_as_far_as_they_go() {
+        let head =
+            http_head(b"HTTP/1.1 200 OK\r\nX: y\r\ncontent-type: text/html; charset=x\r\n\r\nbody");
+        assert_eq!(
+            (head.status.as_deref(), head.media_type.as_deref()),
+            (Some("200"), Some("text/html"))
+        );
+        let head = http_head(b"HTTP/1.1 200 OK\r\n\r\nContent-Type: body");
+        assert_eq!(head.media_type, None);
+        assert_eq!(http_head(b"<html>").status, None);
+        assert_eq!(http_head(b"").status, None);
+    }
+}
