@@ -1,4 +1,4 @@
-//! Fetching: DNS, HTTP/1.1, TLS and robots.txt, with the exact bytes of every exchange.
+//! Fetching: DNS, HTTP, TLS and robots.txt with the exact bytes of every exchange; FTP and WHOIS.
 //!
 //! [`Fetcher`] resolves names and runs one exchange at a time per call; it follows no redirects, keeps no history and
 //! decides nothing about what comes next: that is the crawl's. Beside it stand readers of what came:
@@ -10,6 +10,7 @@ mod dns;
 mod exchange;
 mod failure;
 mod fetcher;
+mod ftp;
 mod head;
 mod http;
 mod pool;
@@ -18,19 +19,27 @@ mod spool;
 mod stream;
 mod tape;
 mod tls;
+mod transfer;
+mod whois;
 mod wire;
 
+pub mod auth;
 pub mod charset;
 pub mod coding;
+pub mod cookies;
+pub mod forms;
 pub mod robots;
+pub mod robots_tag;
 
 pub use addresses::{AddressClass, AddressPolicy};
-pub use config::{Config, HostTable, Trust};
+pub use config::{Config, HostTable, NameServer, Trust};
 pub use dns::{ADDRESSES_MAX, Resolution, ResolutionSource, TTL_MAX, TTL_WITHOUT_DNS};
 pub use exchange::{Exchange, HeadVerdict, PayloadDigest, Request, RequestBody, Truncation};
 pub use failure::{FetchFailure, Phase};
 pub use fetcher::{BuildError, Fetcher};
+pub use ftp::FTP_LISTING;
 pub use head::ResponseHead;
 pub use http::{CONNECT_ADDRESSES_MAX, HEADERS_MAX};
 pub use spool::{Spool, SpoolReader, SpoolWriter};
 pub use tls::TlsInfo;
+pub use whois::{WHOIS_OK, WHOIS_SERVER, whois_host};

@@ -51,7 +51,7 @@ impl Prepared {
         }
         headers.append("User-Agent", &config.user_agent);
         headers.append_some("From", config.from.as_deref());
-        for (name, value) in &config.headers {
+        for (name, value) in config.headers.iter().filter(|(_, value)| !value.is_empty()) {
             headers.append(name, value);
         }
         headers.append_some("Accept-Encoding", config.accept_encoding.as_deref());
@@ -131,13 +131,13 @@ impl Fields {
         }
     }
 
-    /// New fields in place of all of the same names.
+    /// New fields in place of all of the same names; one without a value takes them out.
     fn replace(&mut self, fields: &[(String, String)]) {
         let parsed = || fields.iter().filter_map(|(n, v)| field(n, v));
         for (name, _) in parsed() {
             self.0.remove(name);
         }
-        for (name, value) in parsed() {
+        for (name, value) in parsed().filter(|(_, value)| !value.is_empty()) {
             self.0.append(name, value);
         }
     }

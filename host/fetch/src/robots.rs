@@ -103,6 +103,17 @@ pub enum Reason {
     Unreachable(i32),
 }
 
+/// Whose rules a crawl goes by.
+#[derive(Clone, Copy, Debug)]
+pub enum Agents<'a> {
+    /// Ours.
+    Own,
+    /// Those of the first of these product tokens that the file names; ours where it names none.
+    FirstNamed(&'a [String]),
+    /// Ours and those of all of these: what any of them may fetch.
+    MostFavoured(&'a [String]),
+}
+
 impl Verdict {
     /// Whether the path may be fetched.
     pub fn is_allowed(&self) -> bool {
@@ -177,6 +188,44 @@ impl Robots {
             Some(rule) if rule.allow => Verdict::Allowed(Reason::Rule(rule.line.clone())),
             Some(rule) => Verdict::Refused(Reason::Rule(rule.line.clone())),
         }
+    }
+
+    /// The user agent whose rules decide about `path_and_query`, `own` or one of `agents`, and what they say.
+    pub fn verdict_among<'a>(
+        &self,
+        own: &'a str,
+        agents: Agents<'a>,
+        path_and_query: &str,
+    ) -> (&'a str, Verdict) {
+        let first = self.agent_among(own, agents);
+        let verdict = self.verdict(first, path_and_query);
+        let others = match agents {
+            Agents::MostFavoured(others) if !verdict.is_allowed() => others,
+            _ => &[],
+        };
+        let favoured = others.iter().find_map(|agent| {
+            let verdict = self.verdict(agent, path_and_query);
+            verdict.is_allowed().then_some((agent.as_str(), verdict))
+        });
+        favoured.unwrap_or((first, verdict))
+    }
+
+    /// The user agent whose crawl-delay holds, and whose rules are the first to be looked at.
+    pub fn agent_among<'a>(&self, own: &'a str, agents: Agents<'a>) -> &'a str {
+        match agents {
+            Agents::Own | Agents::MostFavoured(_) => own,
+            Agents::FirstNamed(agents) => {
+                let named = agents.iter().find(|agent| self.names(agent));
+                named.map_or(own, String::as_str)
+            }
+        }
+    }
+
+    /// Whether a group is for this user agent and not for everybody.
+    pub fn names(&self, user_agent: &str) -> bool {
+        let token = product_token(user_agent).to_ascii_lowercase();
+        let mut groups = self.file().into_iter().flat_map(|file| &file.groups);
+        groups.any(|group| group.names(&token))
     }
 
     /// The pause between two requests that the site asks of `user_agent`, at most [`CRAWL_DELAY_MAX`]; the longest
@@ -742,6 +791,41 @@ mod tests {
         check("User-agent: mybot/1.0\nDisallow: /", ours, "/", false);
         check("User-agent: mybot crawler\nDisallow: /", ours, "/", false);
         check("User-agent: * \nDisallow: /", "", "/", false);
+    }
+
+    #[test]
+    fn agents_stand_in_for_us() {
+        let robots = Robots::parse(
+            b"User-agent: *\nDisallow: /\nCrawl-delay: 9\n\nUser-agent: big\nDisallow: /b\nCrawl-delay: 1\n\n\
+              User-agent: small\nDisallow: /s\n",
+        );
+        let agents = ["absent", "small", "big"].map(str::to_owned);
+        let first = |path| {
+            let (agent, verdict) = robots.verdict_among("us", Agents::FirstNamed(&agents), path);
+            (agent, verdict.is_allowed())
+        };
+        assert_eq!(first("/b"), ("small", true));
+        assert_eq!(first("/s"), ("small", false));
+        let most = |path| {
+            let (agent, verdict) = robots.verdict_among("us", Agents::MostFavoured(&agents), path);
+            (agent, verdict.is_allowed())
+        };
+        assert_eq!(most("/s"), ("big", true));
+        assert_eq!(most("/b"), ("small", true));
+        let own = robots.verdict_among("us", Agents::Own, "/b");
+        assert_eq!((own.0, own.1.is_allowed()), ("us", false));
+        assert_eq!(
+            robots.agent_among("us", Agents::FirstNamed(&agents)),
+            "small"
+        );
+        assert_eq!(
+            robots.agent_among("us", Agents::FirstNamed(&agents[..1])),
+            "us"
+        );
+        // Where nobody could be asked, nobody is favoured.
+        let down = Robots::from_response(503, b"");
+        let (_, verdict) = down.verdict_among("us", Agents::MostFavoured(&agents), "/");
+        assert!(!verdict.is_allowed());
     }
 
     #[test]

@@ -247,6 +247,17 @@ impl Uri {
             .map(|(userinfo, _)| userinfo)
     }
 
+    /// The URI without user name and password, where it is one of the web: they are asked for there, and a link that has
+    /// some is a way to leave a password in every log. Of other schemes as it is.
+    #[must_use]
+    pub fn without_userinfo(self) -> Uri {
+        let Some(userinfo) = self.userinfo().filter(|_| self.is_http()) else {
+            return self;
+        };
+        let text = self.as_str().replacen(&format!("{userinfo}@"), "", 1);
+        Uri::parse(&text).unwrap_or(self)
+    }
+
     /// The path; never empty where there is an authority. For `dns:` and `whois:query` what follows the colon.
     #[must_use]
     pub fn path(&self) -> &str {
