@@ -44,6 +44,7 @@ mod status {
     pub(super) const NO_ADDRESS: i32 = -6;
     pub(super) const UNFETCHABLE: i32 = -7;
     pub(super) const ROBOTS_FAILED: i32 = -61;
+    pub(super) const PREREQUISITE_FAILED: i32 = -62;
     pub(super) const OUT_OF_SCOPE: i32 = -5000;
     pub(super) const BLOCKED: i32 = -5001;
     pub(super) const QUOTA: i32 = -5003;
@@ -129,6 +130,13 @@ impl<'a> Chain<'a> {
         let retried = matches!(outcome, Outcome::Retry { .. });
         let deferred = matches!(outcome, Outcome::Deferred { .. });
         let succeeded = matches!(outcome, Outcome::Succeeded(_));
+        let is_lost = matches!(
+            outcome,
+            Outcome::Failed { .. } | Outcome::Disregarded { .. } | Outcome::OutOfScope { .. }
+        );
+        if is_lost {
+            self.login_lost()?;
+        }
         let (state, notes) = (entry.state, std::mem::take(&mut entry.notes));
         let ranks = std::mem::take(&mut entry.ranks);
         let mut line = self.line(worker, entry);
@@ -188,6 +196,7 @@ impl<'a> Chain<'a> {
 
     /// A prerequisite that was tried as often as the profile wants: those that wait for it must learn of it.
     fn given_up(&self, status: i32) -> Result<(), Halt> {
+        self.login_lost()?;
         let (uri, now) = (&self.issue.uri, Timestamp::now());
         let context = self.context;
         if uri.scheme() == "dns" {
@@ -292,18 +301,22 @@ impl<'a> Chain<'a> {
         if let Some(turn) = self.still_in_scope().await? {
             return Ok(turn);
         }
-        let addresses = match self.preconditions()? {
-            Precondition::Met(addresses) => addresses,
+        let leave = match self.preconditions()? {
+            Precondition::Met(leave) => leave,
             Precondition::Settled(turn) => return Ok(*turn),
         };
-        if let Some(turn) = self.pre_fetch(&addresses).await? {
+        if leave.part.is_none()
+            && let Some(turn) = self.pre_fetch(&leave.addresses).await?
+        {
             return Ok(turn);
         }
         let memory = self.memory()?;
-        let fetch = self.fetch(&self.issue.uri, addresses, &memory);
-        let Some((exchange, mid_fetch)) = self.flight.unless_cancelled(fetch).await else {
+        let fetch = self.fetch(&self.issue.uri, &leave, &memory);
+        let Some(fetched) = self.flight.unless_cancelled(fetch).await else {
             return Ok(self.cancelled());
         };
+        let (mut exchange, mid_fetch) = fetched?;
+        exchange.annotations.extend(leave.remarks.iter().cloned());
         self.context.failures(&mid_fetch.failures)?;
         let (exchange, header_verdict) = (Arc::new(exchange), mid_fetch.verdict);
         if self.is_robots()
@@ -311,10 +324,19 @@ impl<'a> Chain<'a> {
         {
             return Ok(turn);
         }
+        if let Some(turn) = self.turned_away(&exchange, &leave)? {
+            return Ok(turn);
+        }
         if let Some(turn) = self.unusable(&exchange, header_verdict.as_ref()).await? {
             return Ok(turn);
         }
-        self.settle(exchange, header_verdict, memory).await
+        let turn = self
+            .settle(exchange.clone(), header_verdict, memory)
+            .await?;
+        if let Some(part) = &leave.part {
+            self.login_came(&exchange, part).await?;
+        }
+        Ok(turn)
     }
 
     /// What plugins have kept with the URI and its site.

@@ -6,22 +6,28 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use jiff::Timestamp;
-use opilio_archive::{Location, Record, Writers};
-use opilio_fetch::Fetcher;
+use opilio_archive::{Location, PayloadsError, Record, Writers};
+use opilio_fetch::{Exchange, Fetcher};
 use opilio_frontier::Frontier;
-use opilio_profile::Profile;
+use opilio_profile::{ArchiveDigest, Profile};
 
 use opilio_uri::{SurtPrefixSet, Uri};
 
 use crate::breaker::{Consequence, Failure};
 use crate::control::{JobLog, Live};
+use crate::cookies::Cookies;
+use crate::credentials::Credentials;
 use crate::crawl_log::LogLine;
+use crate::duplicates::{Duplicates, PayloadDigests};
+use crate::handover::Handover;
 use crate::lanes::{Lane, LanePanic, Lanes};
+use crate::logins::Logins;
 use crate::logs::Logs;
 use crate::observers::Observers;
 use crate::plugin_report::PluginReport;
 use crate::precedence::{self, QueueTurns};
 use crate::progress::QueueTally;
+use crate::records;
 use crate::replace::Workshop;
 use crate::servers::Servers;
 use crate::stacks::{PluginSeen, Pool, Stacks};
@@ -40,9 +46,14 @@ pub(crate) struct Context {
     pub fetcher: Fetcher,
     pub frontier: Mutex<Frontier>,
     pub writers: Arc<Writers>,
+    pub duplicates: Option<Duplicates>,
+    pub handover: Option<Handover>,
     pub lanes: Lanes,
     pub logs: Logs,
     pub servers: Servers,
+    pub cookies: Cookies,
+    pub credentials: Credentials,
+    pub logins: Logins,
     pub counters: Counters,
     pub seeds: tokio::sync::Mutex<SeedPrefixes>,
     pub stacks: RwLock<Arc<Stacks>>,
@@ -92,6 +103,9 @@ pub enum Halt {
     /// The archive cannot be written, usually because the disk is full.
     #[error("the archive cannot be written; free space, then run the same command again")]
     Archive(#[from] opilio_archive::Error),
+    /// What is stored already cannot be looked up.
+    #[error("payloads cannot be looked up")]
+    Payloads(#[from] PayloadsError),
     /// A log cannot be written, usually because the disk is full.
     #[error("a log cannot be written; free space, then run the same command again")]
     Log(#[from] io::Error),
@@ -163,6 +177,25 @@ impl Context {
                 writers.write(&records, Timestamp::now())
             })
             .await??)
+    }
+
+    /// The digests of a payload as the profile wants them.
+    pub(crate) async fn payload_digests(
+        &self,
+        exchange: &Arc<Exchange>,
+    ) -> Result<PayloadDigests, Halt> {
+        let wanted = self.profile.archive.digest;
+        let digests = if wanted == ArchiveDigest::Sha1 {
+            records::payload_digests(exchange, wanted)
+        } else {
+            let exchange = exchange.clone();
+            self.lanes
+                .run(Lane::Document, move || {
+                    records::payload_digests(&exchange, wanted)
+                })
+                .await?
+        };
+        digests.map_err(|problem| Halt::Scratch(problem.to_string()))
     }
 
     /// Logs and counts faults of plugins, and does what the profile wants done about them.

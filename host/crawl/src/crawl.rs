@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use opilio_archive::{Compression, Durability, Repaired, WarcInfo, WriterConfig, Writers};
+use opilio_archive::{PayloadsError, Repaired, archives};
 use opilio_fetch::{AddressPolicy, Config as FetchConfig, Fetcher, HostTable, Trust};
 use opilio_frontier::{
     Candidate, Directive, Frontier, Issue, Next, Quota, Statistics, Tally, UriRecord, WarcLocation,
@@ -22,12 +22,18 @@ use opilio_uri::{HopPath, SurtPrefixSet, Uri};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
+use crate::archive;
 use crate::chain::Chain;
 use crate::components::JobPlugins;
 use crate::context::{Context, Counters, Halt, SeedPrefixes};
+use crate::duplicates::Duplicates;
+use crate::handover::{self, Handover};
 use crate::control::{Flight, JobLog, Live, Running, Server};
+use crate::cookies::Cookies;
+use crate::credentials::{Credentials, Missing};
 use crate::job::{self, Job, JobError};
 use crate::lanes::Lanes;
+use crate::logins::Logins;
 use crate::logs::Logs;
 use crate::observers::{self, Observers};
 use crate::plugin_report;
@@ -40,9 +46,6 @@ use crate::servers::Servers;
 use crate::stacks::{self, Loaded, Loading, Stacks};
 use crate::standing;
 use crate::tables::{self, TableKeeper};
-
-/// Workers that share one WARC file: beyond it a second file is written, as compressing one would hold up the others.
-const WORKERS_PER_WRITER: usize = 16;
 
 /// The frontier is forced to the disk at most this often, however short the profile's interval.
 const SYNC_INTERVAL_MIN: Duration = Duration::from_secs(1);
@@ -113,6 +116,9 @@ pub enum CrawlError {
         /// What it said, as JSON.
         then: String,
     },
+    /// What is stored already cannot be looked up.
+    #[error("payloads cannot be looked up")]
+    Payloads(#[from] PayloadsError),
     /// The archive cannot be opened.
     #[error(transparent)]
     Archive(#[from] opilio_archive::Error),
@@ -426,6 +432,7 @@ impl Plan {
             notes,
         } = self;
         let now = Timestamp::now();
+        let (credentials, logins) = secrets(&profile).map_err(CrawlError::Profile)?;
         let seeds = seeds_as_lines(&profile);
         let job = Job::open(
             &directory,
@@ -456,7 +463,7 @@ impl Plan {
         let recorder = Recorder::new(profile.record.clone(), job.directory());
         let pool = plugins.stacks.pool().recorded(recorder);
         let stacks = Stacks::with(profile.settings(), pool);
-        let (writers, repaired) = open_archive(&profile, &stacks, &job)?;
+        let (writers, repaired) = archive::open(&profile, stacks.in_force(), job.directory())?;
         let logs_directory = job.directory().join(&profile.logs.directory);
         let logs =
             Logs::open(&logs_directory).map_err(|source| io_error(&logs_directory, source))?;
@@ -464,6 +471,18 @@ impl Plan {
             JobLog::open(&logs_directory).map_err(|source| io_error(&logs_directory, source))?;
         let log = Arc::new(log);
         let live = Arc::<Live>::default();
+        let duplicates = Duplicates::open(&profile, job.directory(), |words| {
+            log.crawl("archive.duplicates", &words);
+        })?;
+        let config = archive::writer_config(&profile, job.directory())?;
+        let finished = archives(&config)?.into_iter().map(|(file, _)| file);
+        let handover = Handover::open(
+            &profile.archive.on_close,
+            profile.archive.on_close_timeout,
+            job.directory(),
+            finished,
+        )
+        .map_err(|source| io_error(job.directory(), source))?;
         let lanes = Lanes::start().map_err(|source| io_error(job.directory(), source))?;
         let seeds = SeedPrefixes {
             set: prefixes,
@@ -475,9 +494,14 @@ impl Plan {
             fetcher,
             frontier: Mutex::new(frontier),
             writers: Arc::new(writers),
+            duplicates,
+            handover,
             lanes,
             logs,
             servers: Servers::default(),
+            cookies: Cookies::default(),
+            credentials,
+            logins,
             counters: Counters::default(),
             seeds: tokio::sync::Mutex::new(seeds),
             stacks: RwLock::new(stacks),
@@ -507,9 +531,52 @@ impl Plan {
             baseline,
             quota,
         };
+        crawl.load_cookies()?;
         crawl.schedule_lost()?;
         crawl.schedule_seeds()?;
         Ok(crawl)
+    }
+}
+
+impl Crawl {
+    /// Puts the cookies of the profile's file into the job.
+    fn load_cookies(&self) -> Result<(), CrawlError> {
+        let context = &self.context;
+        let settings = &context.profile.settings().cookies;
+        let Some(file) = &settings.load else {
+            return Ok(());
+        };
+        let text = std::fs::read_to_string(file).map_err(|source| io_error(file, source))?;
+        let (frontier, now) = (&context.frontier, Timestamp::now());
+        let loaded = context
+            .cookies
+            .load(frontier, &text, settings.per_host, now)?;
+        let Some((count, problems)) = loaded else {
+            return Ok(());
+        };
+        let file = file.display();
+        for problem in &problems {
+            tracing::warn!("{file}: {problem}; the line is left out");
+        }
+        let left_out = problems.len();
+        context.job_log.crawl(
+            &format!("cookies {file}"),
+            &format!("{count} cookies read, {left_out} lines left out"),
+        );
+        Ok(())
+    }
+
+    /// Writes the job's cookies to the file that the profile names.
+    fn save_cookies(&self) {
+        let context = &self.context;
+        let Some(name) = &context.profile.settings().cookies.save else {
+            return;
+        };
+        let file = self.job.directory().join(name);
+        if let Err(problem) = Cookies::save(&context.frontier, &file, Timestamp::now()) {
+            let problem = stacks::chain(&problem);
+            tracing::warn!("cookies are not saved to {}: {problem}", file.display());
+        }
     }
 }
 
@@ -588,7 +655,7 @@ impl Crawl {
 
     /// Captures that the frontier knows and the archive has lost: after a power failure the end of an open WARC file may
     /// be gone although its URIs were finished. They are fetched again.
-    fn schedule_lost(&self) -> Result<(), opilio_frontier::Error> {
+    fn schedule_lost(&self) -> Result<(), CrawlError> {
         let kept = |repaired: &Repaired| {
             let file = repaired.file.as_ref();
             file.and_then(|file| std::fs::metadata(file).ok())
@@ -604,6 +671,9 @@ impl Crawl {
             .collect();
         if cut.is_empty() {
             return Ok(());
+        }
+        if let Some(duplicates) = &self.context.duplicates {
+            duplicates.forget(&cut)?;
         }
         let records = self.context.frontier().records("");
         let mut lost = Vec::new();
@@ -740,6 +810,8 @@ impl Crawl {
         let looking = tokio::spawn(tables::keep(tables, self.log.clone(), ended.clone()));
         let replacing = tokio::spawn(replace::watch(self.context.clone(), ended.clone()));
         let job = self.job.directory().to_owned();
+        let finishing = tokio::spawn(handover::look_after(self.context.clone(), ended.clone()));
+        let handing = tokio::spawn(handover::hand_over(self.context.clone(), ended.clone()));
         let reporting = tokio::spawn(write_reports(self.context.clone(), job, ended));
         let end = match self.dispatch().await {
             Ok(end) => end,
@@ -757,13 +829,16 @@ impl Crawl {
         drop(running);
         for task in syncing
             .into_iter()
-            .chain([keeping, looking, replacing, reporting])
+            .chain([keeping, looking, replacing, reporting, finishing, handing])
         {
             if let Err(panic) = task.await {
                 tracing::error!("{panic}");
             }
         }
-        self.close(end)
+        let context = self.context.clone();
+        let summary = self.close(end);
+        handover::finish(&context).await;
+        summary
     }
 
     /// Takes operators' commands while the crawl runs. It runs without them where it must.
@@ -903,6 +978,14 @@ impl Crawl {
         if limits.bytes.is_some_and(|limit| bytes >= limit.bytes()) {
             return Some(End::ByteLimit);
         }
+        let archive = &self.context.profile.archive;
+        let written = self.context.writers.bytes();
+        if archive
+            .max_total_bytes
+            .is_some_and(|max| written >= max.bytes())
+        {
+            return Some(End::ArchiveLimit);
+        }
         if let Some(quota) = self.quota_reached(0) {
             return Some(End::Quota(quota));
         }
@@ -934,6 +1017,7 @@ impl Crawl {
                 end = End::Halted(problem);
             }
         };
+        self.save_cookies();
         let kept = keep_run_time(&self.context, self.began);
         if let Err(problem) = kept.and_then(|()| self.context.frontier().persist()) {
             halt(stacks::chain(&problem));
@@ -941,6 +1025,9 @@ impl Crawl {
         if let Err(problem) = plugin_report::write(self.job.directory(), &plugins) {
             let folder = self.job.directory().join("reports");
             halt(format!("cannot write {}: {problem}", folder.display()));
+        }
+        if let Some(Err(problem)) = self.context.duplicates.as_ref().map(Duplicates::persist) {
+            halt(stacks::chain(&problem));
         }
         let warcs = match self.context.writers.finish() {
             Ok(warcs) => warcs,
@@ -1146,6 +1233,17 @@ fn seeds_as_lines(profile: &Profile) -> Vec<String> {
     lines
 }
 
+/// The secrets that the profile names, or the faults of those that cannot be had.
+fn secrets(profile: &Profile) -> Result<(Credentials, Logins), Faults> {
+    let fault = |missing: Missing| {
+        let problem = stacks::chain(&missing);
+        Faults::from(profile.fault_at(&missing.pointer(), problem))
+    };
+    let credentials = Credentials::read(profile).map_err(fault)?;
+    let logins = Logins::read(profile).map_err(fault)?;
+    Ok((credentials, logins))
+}
+
 fn fetch_config(profile: &Profile, job: &Job) -> FetchConfig {
     let settings = profile.settings();
     let fetch = &settings.fetch;
@@ -1186,63 +1284,6 @@ fn fetch_config(profile: &Profile, job: &Job) -> FetchConfig {
     };
     config.keep_alive = fetch.keep_alive;
     config
-}
-
-fn open_archive(
-    profile: &Profile,
-    stacks: &Stacks,
-    job: &Job,
-) -> Result<(Writers, Vec<Repaired>), CrawlError> {
-    let archive = &profile.archive;
-    let host = hostname();
-    let config = WriterConfig {
-        prefix: archive.prefix.clone(),
-        size_max: archive.size_max.bytes(),
-        age_max: archive.age_max,
-        compression: Compression::Gzip(archive.compression_level),
-        durability: match archive.fsync {
-            None => Durability::Finished,
-            Some(Duration::ZERO) => Durability::Capture,
-            Some(interval) => Durability::Every(interval),
-        },
-        host: host.clone(),
-        ..WriterConfig::new(job.directory().join(&archive.directory))
-    };
-    let operator = &profile.operator;
-    let info = WarcInfo {
-        hostname: Some(host),
-        operator: operator.name.clone(),
-        contact: operator.contact_url.clone(),
-        organization: operator.organization.clone(),
-        audience: operator.audience.clone(),
-        is_part_of: Some(profile.name.clone()),
-        description: profile.description.clone(),
-        robots: Some(match profile.settings().robots.policy {
-            opilio_profile::RobotsPolicy::Obey => "obey".to_owned(),
-            opilio_profile::RobotsPolicy::Ignore => "ignore".to_owned(),
-        }),
-        user_agent: Some(profile.user_agent.clone()),
-        from: operator.from.clone(),
-        plugins: stacks.in_force(),
-        ..WarcInfo::new(format!("opilio/{}", env!("CARGO_PKG_VERSION")))
-    };
-    Ok(Writers::open(
-        &config,
-        &info,
-        profile.workers.div_ceil(WORKERS_PER_WRITER),
-    )?)
-}
-
-/// The machine's name, for file names and `warcinfo`.
-fn hostname() -> String {
-    let name = std::fs::read_to_string("/proc/sys/kernel/hostname")
-        .or_else(|_| std::env::var("HOSTNAME").map_err(std::io::Error::other));
-    let name = name.map(|name| name.trim().to_owned()).unwrap_or_default();
-    if name.is_empty() {
-        "localhost".to_owned()
-    } else {
-        name
-    }
 }
 
 fn io_error(path: &Path, source: std::io::Error) -> CrawlError {

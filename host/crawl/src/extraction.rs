@@ -233,6 +233,8 @@ impl Gathered {
     fn take_link(&mut self, document: &Document, base: &Result<Uri, UriError>, link: Link) {
         match resolve(document, base, &link) {
             Ok(uri) => {
+                // Nobody's password goes into logs and records.
+                let uri = uri.without_userinfo();
                 let hop = hop_of(&link.hop);
                 if !self.seen.insert((uri.clone(), hop.letter())) {
                     return;

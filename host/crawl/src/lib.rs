@@ -8,6 +8,8 @@
 //! Plugins decide; this crate asks them, in the order the profile says, and keeps the promises that no plugin can break:
 //! politeness, robots.txt, what is recorded, and that every URI comes back to the frontier.
 
+mod archive;
+mod around;
 mod ask;
 mod batch;
 mod breaker;
@@ -15,15 +17,20 @@ mod chain;
 mod change;
 mod components;
 mod context;
+mod cookies;
+mod credentials;
 pub mod control;
 mod crawl;
 mod crawl_log;
 mod digest;
+mod duplicates;
 mod extraction;
 mod found;
 mod guards;
+mod handover;
 mod job;
 mod lanes;
+mod logins;
 mod logs;
 mod observers;
 mod plugin_report;

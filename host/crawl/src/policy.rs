@@ -122,6 +122,8 @@ pub(crate) fn candidate(
     via: Option<&str>,
     source: Option<&str>,
 ) -> Candidate {
+    // Nobody's password goes into logs and records.
+    let uri = uri.without_userinfo();
     let settings = profile.effective_with(&Context {
         source,
         ..Context::of(&uri)
@@ -133,6 +135,7 @@ pub(crate) fn candidate(
         via: via.map(str::to_owned),
         source: source.map(str::to_owned),
         cost,
+        min_wait: settings.revisit.min_wait,
         precedence: precedence(&settings.uri, &uri, &hop_path, cost),
         ..Candidate::new(uri, hop_path, strategy(settings.strategy))
     }

@@ -61,9 +61,23 @@ impl RobotsHeld {
 pub(crate) struct Servers {
     addresses: Mutex<HashMap<String, Addresses>>,
     robots: Mutex<RobotsHeld>,
+    /// Texts of profiles that stand in for a site's own, parsed.
+    custom: Mutex<HashMap<String, Arc<Robots>>>,
 }
 
 impl Servers {
+    /// The rules of a profile's own text.
+    pub(crate) fn custom(&self, text: &str) -> Arc<Robots> {
+        let mut custom = self.custom.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = custom.get(text) {
+            return known.clone();
+        }
+        make_room(&mut custom);
+        let robots = Arc::new(Robots::parse(text.as_bytes()));
+        custom.insert(text.to_owned(), robots.clone());
+        robots
+    }
+
     /// The addresses of a host, where they are known and still good.
     pub(crate) fn addresses(
         &self,
@@ -129,6 +143,21 @@ impl Servers {
             .map(|(robots, _)| robots.clone())
     }
 
+    /// What came when this robots.txt was asked for, where that is known and still good: status and body.
+    pub(crate) fn robots_answer(
+        &self,
+        frontier: &Mutex<Frontier>,
+        uri: &Uri,
+        now: Timestamp,
+    ) -> Option<(i32, Vec<u8>)> {
+        if uri.robots_txt().as_ref() != Some(uri) {
+            return None;
+        }
+        let stored: RobotsFile = stored(frontier, &robots_key(uri))?;
+        let is_good = stored.expires > now.as_millisecond();
+        is_good.then_some((stored.status, stored.body))
+    }
+
     /// Keeps what came when the robots.txt of a URI's server was asked for, for `lifetime` or as long as its status
     /// may be believed, whichever is shorter.
     pub(crate) fn keep_robots(
@@ -183,13 +212,16 @@ fn make_room<T>(held: &mut HashMap<String, T>) {
 }
 
 /// What cannot be read is as good as unknown: it is asked for again.
-fn stored<T: for<'de> Deserialize<'de>>(frontier: &Mutex<Frontier>, key: &str) -> Option<T> {
+pub(crate) fn stored<T: for<'de> Deserialize<'de>>(
+    frontier: &Mutex<Frontier>,
+    key: &str,
+) -> Option<T> {
     let frontier = frontier.lock().unwrap_or_else(PoisonError::into_inner);
     let bytes = frontier.server(key).ok().flatten()?;
     postcard::from_bytes(&bytes).ok()
 }
 
-fn keep<T: Serialize>(
+pub(crate) fn keep<T: Serialize>(
     frontier: &Mutex<Frontier>,
     key: &str,
     value: &T,

@@ -28,6 +28,9 @@ const MOVED_MAX: usize = 10_000;
 /// How long a queue waits whose next URI may or may not exceed a quota, depending on what is in process elsewhere.
 const QUOTA_PAUSE: Duration = Duration::from_secs(1);
 
+/// How long who wants a turn of a queue waits before asking again, while one of its URIs is in process.
+const TURN_PAUSE: Duration = Duration::from_millis(100);
+
 /// Which URI next, and when.
 ///
 /// No clock: every call that depends on the time is given it. Times should not go backwards; where they do, rests grow
@@ -206,6 +209,18 @@ impl Frontier {
         Ok(self.store.servers.get(name)?.map(|value| value.to_vec()))
     }
 
+    /// All values kept under names that begin so, in the order of their names.
+    ///
+    /// # Errors
+    /// Where the store fails.
+    pub fn servers(&self, prefix: &str) -> Result<Vec<(String, Vec<u8>)>, Error> {
+        let found = self.store.servers.prefix(prefix).map(|guard| {
+            let (name, value) = guard.into_inner()?;
+            Ok((String::from_utf8_lossy(&name).into_owned(), value.to_vec()))
+        });
+        found.collect()
+    }
+
     /// Keeps a small value under a server's name: its robots.txt, its addresses.
     ///
     /// # Errors
@@ -245,6 +260,39 @@ impl Frontier {
         now: Timestamp,
     ) -> Result<(), Error> {
         self.set(queue, now, |record| record.crawl_delay = crawl_delay)
+    }
+
+    /// Takes a turn of a queue for a request to its server that is for none of its URIs, such as a robots.txt to which
+    /// another site redirects: the queue rests as it does after a fetch. None where the turn is taken, or where there is no
+    /// such queue; otherwise when to ask again.
+    ///
+    /// # Errors
+    /// [`Error::Name`] where no queue can have this name. Where the store fails.
+    pub fn take_turn(&mut self, queue: &str, now: Timestamp) -> Result<Option<Timestamp>, Error> {
+        if !is_queue_name(queue) {
+            return Err(Error::Name { bytes: queue.len() });
+        }
+        self.attempt(|frontier| {
+            let Some(record) = change::read_queue(&frontier.store, queue)? else {
+                return Ok(None);
+            };
+            let busy = frontier.memory.busy_queues.get(queue);
+            let is_busy = busy.is_some_and(|busy| !busy.slots.is_empty());
+            let ready = record.next_ready(&frontier.config);
+            let soon = instant::after(now, TURN_PAUSE);
+            if is_busy {
+                return Ok(Some(instant::timestamp(ready.max(soon))));
+            }
+            if ready > instant::floor(now) {
+                return Ok(Some(instant::timestamp(ready)));
+            }
+            frontier.applied(now, |change| {
+                let rest = change.polite_rest(queue, Duration::ZERO)?;
+                change.rest_all(queue, rest)?;
+                change.line_up_again(queue)
+            })?;
+            Ok(None)
+        })
     }
 
     /// Says which address a queue's server has, for those that are grouped by it; none takes it out of its group. A group

@@ -72,7 +72,7 @@ impl Hosts {
 }
 
 impl HostPattern {
-    fn parse(text: &str) -> Option<Self> {
+    pub(crate) fn parse(text: &str) -> Option<Self> {
         let text = text.to_ascii_lowercase();
         let (domain, below) = match text.strip_prefix("*.") {
             Some(domain) => (domain, true),
@@ -95,7 +95,7 @@ impl HostPattern {
         })
     }
 
-    fn matches(&self, host: &str) -> bool {
+    pub(crate) fn matches(&self, host: &str) -> bool {
         match self {
             Self::Host(name) => host == name,
             Self::Below(domain) => host

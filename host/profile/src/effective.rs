@@ -7,6 +7,7 @@ use opilio_uri::Uri;
 use serde::{Deserialize, Serialize};
 
 use crate::check::Check;
+use crate::cookies::{Cookies, CookiesFile};
 use crate::fetch::{Fetch, FetchFile};
 use crate::file::ProfileFile;
 use crate::plugin_settings::PluginSettings;
@@ -36,6 +37,8 @@ pub struct Settings {
     pub robots: Robots,
     /// How it is asked for.
     pub fetch: Fetch,
+    /// Whether cookies are kept.
+    pub cookies: Cookies,
     /// What is tried again; how often and when is that of [`QueueSettings`].
     pub retry: Retry,
     /// When it is visited again.
@@ -92,6 +95,7 @@ pub(crate) struct Overridable {
     politeness: PolitenessFile,
     robots: RobotsFile,
     fetch: FetchFile,
+    cookies: CookiesFile,
     retry: RetryFile,
     revisit: RevisitFile,
     queue: QueueFile,
@@ -107,6 +111,7 @@ impl From<&ProfileFile> for Overridable {
             politeness: written.politeness.clone(),
             robots: written.robots.clone(),
             fetch: written.fetch.clone(),
+            cookies: written.cookies.clone(),
             retry: written.retry.clone(),
             revisit: written.revisit.clone(),
             queue: written.queue.clone(),
@@ -133,6 +138,7 @@ impl Overridable {
             politeness: politeness.clone(),
             robots: self.robots.check(check.part("robots")),
             fetch: self.fetch.check(check.part("fetch")),
+            cookies: self.cookies.check(check.part("cookies"), folder),
             retry: retry.clone(),
             revisit: self.revisit.check(check.part("revisit")),
             uri: self.uri.check(check.part("uri"), folder, files),

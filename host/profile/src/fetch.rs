@@ -11,8 +11,9 @@ use crate::check::{Part, quote};
 use crate::duration::DurationWritten;
 
 /// Headers that the fetcher itself must decide about; a profile that sets one would make requests that lie.
-const OWN_HEADERS: [&str; 12] = [
+const OWN_HEADERS: [&str; 13] = [
     "accept-encoding",
+    "authorization",
     "connection",
     "content-length",
     "cookie",
@@ -51,8 +52,8 @@ pub struct FetchFile {
     /// that replay archives can decode.
     pub accept_encoding: String,
 
-    /// More headers for every request, by name. They replace our own Accept; names we decide about are refused.
-    /// Default `{}`: nothing beyond what every crawl sends.
+    /// More headers for every request, by name. They replace our own Accept; names we decide about are refused. An empty
+    /// value takes a header out, in an override one that the profile has. Default `{}`: nothing beyond what every crawl sends.
     pub headers: BTreeMap<String, String>,
 
     /// Fetch from loopback, link-local and private addresses too. Default `false`: a link on the web must not make us

@@ -8,6 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::archive::ArchiveFile;
 use crate::canonicalization::CanonicalizationFile;
+use crate::cookies::CookiesFile;
+use crate::credentials::{CredentialFile, LoginFile};
 use crate::dns::DnsFile;
 use crate::fetch::FetchFile;
 use crate::frontier::FrontierFile;
@@ -86,6 +88,16 @@ pub struct ProfileFile {
     /// How documents are asked for.
     pub fetch: FetchFile,
 
+    /// Whether cookies are kept.
+    pub cookies: CookiesFile,
+
+    /// User names and passwords for servers that ask for them, under names of your own. Default `{}`: nobody is told who we
+    /// are.
+    pub credentials: BTreeMap<String, CredentialFile>,
+
+    /// Forms to be sent before a site is crawled, under names of your own. Default `{}`: nowhere.
+    pub logins: BTreeMap<String, LoginFile>,
+
     /// What is tried again.
     pub retry: RetryFile,
 
@@ -144,6 +156,9 @@ impl Default for ProfileFile {
             robots: RobotsFile::default(),
             dns: DnsFile::default(),
             fetch: FetchFile::default(),
+            cookies: CookiesFile::default(),
+            credentials: BTreeMap::new(),
+            logins: BTreeMap::new(),
             retry: RetryFile::default(),
             revisit: RevisitFile::default(),
             frontier: FrontierFile::default(),

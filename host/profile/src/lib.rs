@@ -12,6 +12,8 @@ mod ready;
 mod archive;
 mod canonicalization;
 mod component;
+mod cookies;
+mod credentials;
 mod dns;
 mod fault_policy;
 mod fetch;
@@ -57,11 +59,17 @@ mod file;
 mod relations;
 mod shape;
 
-pub use archive::{Archive, ArchiveFile};
+pub use archive::{
+    Archive, ArchiveCompression, ArchiveDigest, ArchiveFile, ArchiveFormat, Duplicates, DuplicatesFile,
+};
 pub use byte_size::{ByteSize, SizeProblem, SizeWritten};
 pub use canonicalization::{CanonicalizationFile, RegexRuleFile, RuleFile, RuleName};
 pub use component::{Component, ComponentProblem, Image};
+pub use cookies::{Cookies, CookiesFile};
 pub use count::CountWritten;
+pub use credentials::{
+    Credential, CredentialFile, Login, LoginFile, SecretFile, SecretProblem, SecretSource,
+};
 pub use dns::{Dns, DnsFile, HostPattern, Hosts};
 pub use duration::{
     DURATION_MAX, DurationProblem, DurationWritten, format_duration, parse_duration,
@@ -88,7 +96,7 @@ pub use profile::{Given, Profile, Strategy};
 pub use queue::{Queue, QueueFile, QueuePrecedencePolicy, ServerGroup};
 pub use quotas::{Quota, QuotaFile, Quotas, QuotasFile};
 pub use record::{Record, RecordFile};
-pub use retry::{Retry, RetryFile};
+pub use retry::{ErrorClass, Retry, RetryFile};
 pub use revisit::{Revisit, RevisitFile, StrippedEqual};
 pub use robots::{Robots, RobotsFile, RobotsPolicy};
 pub use seeds::{Seed, Seeds};

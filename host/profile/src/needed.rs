@@ -17,7 +17,7 @@ pub(crate) enum Needed {
 
 /// Settings that can be overridden. A table stands for those of its keys that are not named before it; what is not named at
 /// all belongs to the job.
-const NEEDED: [(&str, Needed); 24] = [
+const NEEDED: &[(&str, Needed)] = &[
     ("/strategy", Needed::Uri),
     ("/stacks/scope", Needed::Uri),
     ("/stacks/precedence", Needed::Uri),
@@ -30,7 +30,11 @@ const NEEDED: [(&str, Needed); 24] = [
     // The others are taken once, when the fetcher is made.
     ("/fetch/referer", Needed::Uri),
     ("/fetch/conditional", Needed::Uri),
+    ("/fetch/headers", Needed::Uri),
+    ("/fetch/accept-encoding", Needed::Uri),
+    ("/cookies/accept", Needed::Uri),
     ("/retry/statuses", Needed::Uri),
+    ("/retry/errors", Needed::Uri),
     ("/retry", Needed::Queue),
     // The others are the frontier's, which has one of each for all queues.
     ("/revisit/history", Needed::Job),

@@ -14,6 +14,7 @@ use serde_json::{Map, Value, json};
 
 use crate::canonicalization::CanonicalizationFile;
 use crate::check::{Check, Part};
+use crate::cookies::CookiesFile;
 use crate::document::{Document, Spot, child};
 use crate::effective::{Overridable, QueueSettings, Settings};
 use crate::fault::{Faults, Level};
@@ -527,6 +528,7 @@ impl OverrideFile {
             .check(part.part("politeness"));
         self.table::<RobotsFile>("robots")
             .check(part.part("robots"));
+        self.table::<FetchFile>("fetch").check(part.part("fetch"));
         self.table::<RetryFile>("retry").check(part.part("retry"));
         self.table::<RevisitFile>("revisit")
             .check(part.part("revisit"));
@@ -539,7 +541,7 @@ impl OverrideFile {
 
     /// Relations between what it says and what the profile says.
     fn check_relations(&self, number: usize, check: &mut Check<'_>, around: &mut Surroundings<'_>) {
-        let related = ["politeness", "retry", "revisit", "uri"];
+        let related = ["politeness", "robots", "retry", "revisit", "uri"];
         if !related.iter().any(|table| self.says.contains_key(*table)) {
             return;
         }
@@ -634,10 +636,11 @@ impl JsonSchema for OverrideFile {
 
     /// The tables of the profile, as far as they can be overridden, without defaults.
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let tables: [(&str, Schema); 9] = [
+        let tables: [(&str, Schema); 10] = [
             ("politeness", PolitenessFile::json_schema(generator)),
             ("robots", RobotsFile::json_schema(generator)),
             ("fetch", FetchFile::json_schema(generator)),
+            ("cookies", CookiesFile::json_schema(generator)),
             ("retry", RetryFile::json_schema(generator)),
             ("revisit", RevisitFile::json_schema(generator)),
             (

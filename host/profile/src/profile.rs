@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use crate::archive::Archive;
 use crate::check::{Check, nearest, quote};
+use crate::credentials::{self, Credential, Login};
 use crate::dns::Dns;
 use crate::document::{Document, Spot, child};
 use crate::effective::{Context, Overridable, QueueSettings, Settings};
@@ -67,6 +68,10 @@ pub struct Profile {
     pub record: Record,
     /// How long an address is good for, and which are not looked up.
     pub dns: Dns,
+    /// User names and passwords for servers that ask for them.
+    pub credentials: Vec<Credential>,
+    /// Forms to be sent before a site is crawled.
+    pub logins: Vec<Login>,
     /// Which queue a URI stands in, and what goes first. Identity: frozen when the job is made.
     pub frontier: Frontier,
     /// What a server group allows its queues together.
@@ -666,12 +671,18 @@ impl Profile {
             tables: tables::check_all(&written.tables, check.part("tables"), base),
             record,
             dns: written.dns.check(check.part("dns")),
+            credentials: credentials::check_credentials(
+                &written.credentials,
+                check.part("credentials"),
+                base,
+            ),
+            logins: credentials::check_logins(&written.logins, check.part("logins"), base),
             frontier: written.frontier.check(check.part("frontier")),
             group: written.group.check(check.part("group")),
             canonicaliser: written
                 .canonicalization
                 .check(check.part("canonicalization")),
-            archive: written.archive.check(check.part("archive")),
+            archive: written.archive.check(check.part("archive"), base),
             logs: written.logs.check(check.part("logs")),
             limits: written.limits.check(check.part("limits")),
             notices: Faults::default(),

@@ -13,6 +13,7 @@ use crate::fault::Level;
 use crate::fault_policy::{BreakerAction, OnFault};
 use crate::operator::contact_problem;
 use crate::profile::{Given, Profile, Strategy};
+use crate::robots::{Robots, RobotsPolicy};
 use crate::seeds;
 use crate::stacks::Stage;
 use crate::uri::UriPrecedencePolicy;
@@ -100,6 +101,7 @@ pub(crate) fn of_settings(
         ("/retry/delay-max", retry.delay_max),
     );
     // Whoever asks a file has one.
+    robots_have_what_their_policy_needs(&settings.robots, at, check);
     let uri = &settings.uri;
     let file_is_faulty = check.faults.covers(&format!("{at}/uri/precedence-file"))
         || check.faults.covers("/uri/precedence-file");
@@ -116,6 +118,26 @@ pub(crate) fn of_settings(
             "the policy is \"file\", and there is no precedence-file".to_owned(),
             Some("write precedence-file = \"ranks.txt\"".to_owned()),
         );
+    }
+}
+
+/// A robots.txt of one's own, and robots that stand in for us, have to be written.
+fn robots_have_what_their_policy_needs(robots: &Robots, at: &str, check: &mut Check<'_>) {
+    let (problem, suggestion) = match robots.policy {
+        RobotsPolicy::Custom if robots.text.is_empty() => (
+            "the policy is \"custom\", and there is no text",
+            "write text = \"\"\"…\"\"\" with the lines of a robots.txt",
+        ),
+        RobotsPolicy::FirstNamed | RobotsPolicy::MostFavoured if robots.agents.is_empty() => (
+            "the policy is about other robots, and there are no agents",
+            "write agents = [\"archive.org_bot\"]",
+        ),
+        _ => return,
+    };
+    let own = format!("{at}/robots/policy");
+    if check.document.has(&own) {
+        let suggestion = Some(suggestion.to_owned());
+        check.report(&own, Spot::Value, Level::Error, problem.to_owned(), suggestion);
     }
 }
 

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::check::Part;
 use crate::duration::DurationWritten;
 
-/// What is tried again, how often and after how long. Failures to connect are always tried again.
+/// What is tried again, how often and after how long.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct RetryFile {
@@ -16,6 +16,10 @@ pub struct RetryFile {
     /// service unavailable (RFC 6585 §4, RFC 9110 §15.6.4).
     #[schemars(inner(range(min = 100, max = 599)))]
     pub statuses: Vec<u16>,
+
+    /// Failures that are tried again; others are final at once. Default `["dns", "connect", "timeout", "disconnect"]`: they
+    /// pass. A server whose certificate or TLS version will not do has the same tomorrow.
+    pub errors: Vec<ErrorClass>,
 
     /// How often a URI is tried again before it counts as failed. Default `30`: with the default delays
     /// that is more than four days.
@@ -31,11 +35,43 @@ pub struct RetryFile {
     pub delay_max: DurationWritten,
 }
 
+/// A kind of failure. No response came, or not all of one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ErrorClass {
+    /// The name servers did not answer; status -1. That a name has no address is an answer.
+    Dns,
+    /// No address took the connection; status -2.
+    Connect,
+    /// No TLS session came about; status -9.
+    Tls,
+    /// Nothing came for too long; status -4.
+    Timeout,
+    /// The connection ended too soon, or what came made no sense; statuses -3 and -404.
+    Disconnect,
+}
+
+impl ErrorClass {
+    /// The class of a fetch status; none for one that no setting has tried again.
+    pub fn of_status(status: i32) -> Option<Self> {
+        Some(match status {
+            -1 => Self::Dns,
+            -2 => Self::Connect,
+            -9 => Self::Tls,
+            -4 => Self::Timeout,
+            -3 | -404 => Self::Disconnect,
+            _ => return None,
+        })
+    }
+}
+
 /// What is tried again, how often and after how long.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Retry {
     /// HTTP statuses that mean: come back later.
     pub statuses: Vec<u16>,
+    /// Failures that may pass.
+    pub errors: Vec<ErrorClass>,
     /// Tries after the first; at most 1,000.
     pub max_retries: u32,
     /// Wait after a queue's first failure in a row, unless the server says; it doubles with each further one.
@@ -48,6 +84,12 @@ impl Default for RetryFile {
     fn default() -> Self {
         Self {
             statuses: vec![429, 503],
+            errors: vec![
+                ErrorClass::Dns,
+                ErrorClass::Connect,
+                ErrorClass::Timeout,
+                ErrorClass::Disconnect,
+            ],
             max_retries: 30,
             delay: "15m".into(),
             delay_max: "4h".into(),
@@ -59,9 +101,17 @@ impl RetryFile {
     pub(crate) fn check(&self, mut part: Part<'_, '_>) -> Retry {
         Retry {
             statuses: self.statuses.clone(),
+            errors: self.errors.clone(),
             max_retries: self.max_retries,
             delay: part.duration("delay", &self.delay),
             delay_max: part.duration("delay-max", &self.delay_max),
         }
+    }
+}
+
+impl Retry {
+    /// Whether a failure of this status is tried again.
+    pub fn has_error(&self, status: i32) -> bool {
+        ErrorClass::of_status(status).is_some_and(|class| self.errors.contains(&class))
     }
 }

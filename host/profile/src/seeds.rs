@@ -229,6 +229,7 @@ fn read(line: &str) -> Result<Line, (String, String)> {
         ));
     }
     let surt_prefix = implied_surt_prefix(text).map_err(fault)?;
+    let uri = uri.without_userinfo();
     Ok(Line::Seed(Seed { uri, surt_prefix }))
 }
 

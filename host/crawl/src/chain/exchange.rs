@@ -1,6 +1,5 @@
 //! The exchange itself, and those that end with it: nothing usable came, or the profile wants it tried again.
 
-use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -16,34 +15,114 @@ use crate::context::Halt;
 use crate::found;
 use crate::guards::Guards;
 use crate::lanes::Lane;
+use crate::logins::Part;
+use crate::records::{self, About, Keep};
 use crate::standing::{self, Memory};
 
+use super::preconditions::Leave;
 use super::{Chain, Entry, Turn, disregarded, status, transfer};
 
 impl Chain<'_> {
-    /// One exchange, mid-fetch filters included.
+    /// One exchange, mid-fetch filters included. A challenge that the profile has an answer to is answered, and archived
+    /// beside what came then.
     pub(super) async fn fetch(
         &self,
         uri: &Uri,
-        addresses: Vec<IpAddr>,
+        leave: &Leave,
         memory: &Memory,
-    ) -> (Exchange, MidFetch) {
+    ) -> Result<(Exchange, MidFetch), Halt> {
+        let context = self.context;
+        // What was challenged once is sent along from then on.
+        let known = context.credentials.authorization(uri);
+        let answered = known.is_some();
+        let request = self.request(uri, leave, known);
+        let (exchange, mid_fetch) = self.exchange(request, memory).await;
+        self.keep_cookies(uri, &exchange)?;
+        // A form is not sent twice.
+        let head = exchange.head.as_ref().filter(|_| leave.part.is_none());
+        let answer = head.and_then(|head| context.credentials.answer(uri, head, answered));
+        let Some(answer) = answer else {
+            return Ok((exchange, mid_fetch));
+        };
+        let record = &self.issue.record;
+        let about = About {
+            via: record.via.as_deref(),
+            hop_path: record.hop_path.as_str(),
+            source: record.source.as_deref(),
+            annotations: &exchange.annotations,
+            ..About::default()
+        };
+        let records = records::of_exchange(uri, &exchange, &Keep::Response, &about);
+        context.archive(records).await?;
+        let request = self.request(uri, leave, Some(answer.header));
+        let (mut exchange, mid_fetch) = self.exchange(request, memory).await;
+        self.keep_cookies(uri, &exchange)?;
+        exchange
+            .annotations
+            .push(format!("authenticated:{}", answer.name));
+        Ok((exchange, mid_fetch))
+    }
+
+    fn keep_cookies(&self, uri: &Uri, exchange: &Exchange) -> Result<(), Halt> {
+        let settings = &self.settings.cookies;
+        if let (true, Some(head)) = (settings.accept, &exchange.head) {
+            let (context, now) = (self.context, Timestamp::now());
+            let per_host = settings.per_host;
+            context
+                .cookies
+                .receive(&context.frontier, uri, head, per_host, now)?;
+        }
+        Ok(())
+    }
+
+    /// What is asked for, and with which headers.
+    fn request(&self, uri: &Uri, leave: &Leave, authorization: Option<String>) -> Request {
+        let context = self.context;
         let settings = &self.settings.fetch;
         let record = &self.issue.record;
         let same = uri == &self.issue.uri;
         // A page that is to be extracted again, because extractors have changed or failed, must come with its body.
-        let (_, stacks) = self.for_response(&record.media_type);
-        let extracted = record.extractor == Some(stacks.extract_hash);
-        let conditional = same && settings.conditional && record.archived.is_some() && extracted;
+        let extracted = self.is_extracted();
+        let conditional = same
+            && settings.conditional
+            && record.archived.is_some()
+            && extracted
+            && leave.part.is_none();
         // Nobody follows a link to robots.txt.
         let followed = same && !self.is_prerequisite();
         let referer = record
             .via
             .as_deref()
             .filter(|_| settings.referer && followed);
-        let request = Request {
-            uri: uri.clone(),
-            addresses,
+        let mut headers = Vec::new();
+        let of_all = &context.profile.settings().fetch;
+        if settings.headers != of_all.headers {
+            headers.extend(settings.headers.iter().cloned());
+        }
+        let mut set = |name: &str, value: String| headers.push((name.to_owned(), value));
+        if settings.accept_encoding != of_all.accept_encoding {
+            set(
+                "Accept-Encoding",
+                settings.accept_encoding.clone().unwrap_or_default(),
+            );
+        }
+        if let Some(agent) = &leave.agent {
+            set("User-Agent", agent.clone());
+        }
+        if self.settings.cookies.accept {
+            let cookies = context
+                .cookies
+                .header(&context.frontier, uri, Timestamp::now());
+            if let Some(cookies) = cookies {
+                set("Cookie", cookies);
+            }
+        }
+        if let Some(authorization) = authorization {
+            set("Authorization", authorization);
+        }
+        let part = leave.part.as_ref().filter(|_| same);
+        Request {
+            addresses: leave.addresses.clone(),
             referer: referer
                 .and_then(|via| Uri::parse(via).ok())
                 .filter(Uri::is_http),
@@ -53,9 +132,14 @@ impl Chain<'_> {
                 .last_modified
                 .clone()
                 .filter(|_| conditional),
-            headers: Vec::new(),
-            body: None,
-        };
+            headers,
+            body: part.and_then(Part::body),
+            ..Request::new(uri.clone(), Vec::new())
+        }
+    }
+
+    async fn exchange(&self, request: Request, memory: &Memory) -> (Exchange, MidFetch) {
+        let same = request.uri == self.issue.uri;
         let mid_fetch = Mutex::new(MidFetch::default());
         let exchange = self
             .context
@@ -77,6 +161,13 @@ impl Chain<'_> {
             .await;
         let mid_fetch = mid_fetch.into_inner();
         (exchange, mid_fetch.unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Whether today's extractors have read the page as it is archived.
+    fn is_extracted(&self) -> bool {
+        let record = &self.issue.record;
+        let (_, stacks) = self.for_response(&record.media_type);
+        record.extractor == Some(stacks.extract_hash)
     }
 
     pub(super) async fn mid_fetch(&self, head: &ResponseHead, memory: &Memory) -> MidFetch {
@@ -112,7 +203,8 @@ impl Chain<'_> {
         let verdict = match judged.verdict {
             Verdict::Reject => Some(HeaderVerdict::Rejected(judged.reason)),
             // What has never been archived cannot be unchanged, whatever a filter says.
-            Verdict::Unchanged if self.issue.record.archived.is_some() => {
+            // Nor what is to be extracted again, because extractors have changed or failed.
+            Verdict::Unchanged if self.issue.record.archived.is_some() && self.is_extracted() => {
                 Some(HeaderVerdict::Unchanged(judged.reason))
             }
             _ => None,
@@ -125,6 +217,11 @@ impl Chain<'_> {
 
     pub(super) fn attempts_left(&self) -> bool {
         self.issue.record.attempts < self.settings.retry.max_retries
+    }
+
+    /// Whether a failure is tried again: the profile wants it, and it has not been tried too often.
+    fn may_pass(&self, status: i32) -> bool {
+        self.settings.retry.has_error(status) && self.attempts_left()
     }
 
     /// Exchanges that end here: nothing usable came, or the profile wants it tried again.
@@ -167,7 +264,11 @@ impl Chain<'_> {
                     transfer: None,
                 },
                 // Part of a response, and no more attempts: what came is archived as cut short.
-                _ if exchange.head.is_some() && !self.attempts_left() => return Ok(None),
+                _ if exchange.head.is_some() && !self.may_pass(status) => return Ok(None),
+                _ if !self.settings.retry.has_error(status) => Outcome::Failed {
+                    status,
+                    transfer: Some(transfer(exchange)),
+                },
                 _ => Outcome::Retry {
                     status,
                     after: None,
@@ -220,10 +321,33 @@ impl HeaderVerdict {
 
 /// `Retry-After` in seconds or as a date (RFC 9110 §10.2.3).
 pub(super) fn retry_after(exchange: &Exchange) -> Option<Duration> {
-    let value = exchange.head.as_ref()?.first("retry-after")?.trim();
+    let head = exchange.head.as_ref()?;
+    wait_asked_for(head.first("retry-after")?, Timestamp::now())
+}
+
+fn wait_asked_for(value: &str, now: Timestamp) -> Option<Duration> {
+    let value = value.trim();
     if let Ok(seconds) = value.parse() {
         return Some(Duration::from_secs(seconds));
     }
     let at = jiff::fmt::rfc2822::parse(value).ok()?.timestamp();
-    Some(Duration::try_from(at - Timestamp::now()).unwrap_or_default())
+    Some(Duration::try_from(at - now).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn retry_after_is_seconds_or_a_date() {
+        let now: Timestamp = Timestamp::from_second(784_111_700).unwrap_or_default();
+        let seconds = |value| wait_asked_for(value, now).map(|wait| wait.as_secs());
+        assert_eq!(seconds("120"), Some(120));
+        assert_eq!(seconds(" 0 "), Some(0));
+        assert_eq!(seconds("Sun, 06 Nov 1994 08:49:37 GMT"), Some(77));
+        assert_eq!(seconds("Sun, 06 Nov 1994 08:00:00 GMT"), Some(0));
+        for nonsense in ["", "-5", "soon", "1.5", "99999999999999999999999"] {
+            assert_eq!(seconds(nonsense), None, "{nonsense}");
+        }
+    }
 }

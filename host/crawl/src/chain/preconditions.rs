@@ -3,10 +3,11 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use opilio_fetch::robots::{
-    ROBOTS_BYTES_MAX, ROBOTS_REDIRECTS_MAX, Reason, Verdict as RobotsVerdict,
+    Agents, ROBOTS_BYTES_MAX, ROBOTS_REDIRECTS_MAX, Reason, Robots, Verdict as RobotsVerdict,
 };
 use opilio_fetch::{Exchange, FetchFailure};
 use opilio_frontier::{Candidate, ContentState, Digests, Directive, Outcome, Success, Visit};
@@ -17,12 +18,19 @@ use opilio_uri::{Hop, Uri};
 use crate::context::Halt;
 use crate::found;
 use crate::lanes::Lane;
+use crate::logins::{Came, Needs, Part};
 use crate::records::{self, About, Keep};
 use crate::scope;
 use crate::standing::{self, Memory};
 
 use super::exchange::retry_after;
-use super::{Chain, Entry, NO_ADDRESS, Turn, status, transfer};
+use super::{Chain, Entry, NO_ADDRESS, Turn, disregarded, status, transfer};
+
+/// How long a robots.txt waits for a turn of the host that it redirects to, before it is put off.
+const TURN_PATIENCE: Duration = Duration::from_secs(60);
+
+/// As much of a login's page or answer is read; its form stands in it.
+const LOGIN_PAGE_BYTES_MAX: u64 = 1 << 20;
 
 impl Chain<'_> {
     pub(super) async fn look_up(&self) -> Result<Turn, Halt> {
@@ -78,6 +86,13 @@ impl Chain<'_> {
                     .keep_addresses(&context.frontier, host, Vec::new(), expires)?;
                 Ok(Turn::failed(failure.status(), String::new()))
             }
+            Err(failure) if !self.settings.retry.has_error(failure.status()) => {
+                let expires = Timestamp::now() + NO_ADDRESS;
+                context
+                    .servers
+                    .keep_addresses(&context.frontier, host, Vec::new(), expires)?;
+                Ok(Turn::failed(failure.status(), String::new()))
+            }
             Err(failure) => Ok(Turn::retry(failure.status(), None, None)),
         }
     }
@@ -105,8 +120,14 @@ impl Chain<'_> {
             )));
         }
         self.join_group(&known.addresses)?;
+        let mut leave = Leave::to(known.addresses);
         if self.is_robots() {
-            return Ok(Precondition::Met(known.addresses));
+            return Ok(Precondition::Met(leave));
+        }
+        // Where to log in is the operator's word, which robots.txt files commonly forbid.
+        leave.part = context.logins.part_of(uri);
+        if leave.part.is_some() {
+            return Ok(Precondition::Met(leave));
         }
         let Some(robots) = context.servers.robots(&context.frontier, uri, self.started) else {
             return Ok(Precondition::settled(match uri.robots_txt() {
@@ -114,28 +135,137 @@ impl Chain<'_> {
                 None => Turn::failed(status::UNFETCHABLE, String::new()),
             }));
         };
-        if self.settings.robots.policy == RobotsPolicy::Ignore {
-            return Ok(Precondition::Met(known.addresses));
+        if let Some(refusal) = self.refused_by(&robots, &mut leave) {
+            return Ok(Precondition::settled(refusal));
         }
-        Ok(
-            match robots.verdict(&context.profile.user_agent, uri.path_and_query()) {
-                RobotsVerdict::Allowed(_) => Precondition::Met(known.addresses),
-                // An address that may not be connected to, for robots.txt as for anything else of its host.
-                RobotsVerdict::Refused(Reason::Unreachable(status::BLOCKED)) => {
-                    Precondition::settled(Turn::disregarded(
-                        status::BLOCKED,
-                        "robots.txt leads to a refused address".to_owned(),
-                    ))
-                }
-                RobotsVerdict::Refused(Reason::Unreachable(_)) => {
-                    Precondition::settled(Turn::failed(status::ROBOTS_FAILED, String::new()))
-                }
-                RobotsVerdict::Refused(_) => Precondition::settled(Turn::disregarded(
-                    status::ROBOTS,
-                    "robotExcluded".to_owned(),
-                )),
+        match context.logins.needs(&context.frontier, uri, self.started) {
+            Needs::Nothing => Ok(Precondition::Met(leave)),
+            Needs::First(first) if first == *uri => {
+                leave.part = context.logins.part_of(uri);
+                Ok(Precondition::Met(leave))
+            }
+            Needs::First(first) => Ok(Precondition::settled(self.deferred(first))),
+            Needs::Refused(name) => Ok(Precondition::settled(Turn::failed(
+                status::PREREQUISITE_FAILED,
+                format!("login:{name}"),
+            ))),
+        }
+    }
+
+    /// What robots.txt says, by the profile's policy; none where the URI may be fetched.
+    fn refused_by(&self, robots: &Robots, leave: &mut Leave) -> Option<Turn> {
+        let settings = &self.settings.robots;
+        let own = self.context.profile.user_agent.as_str();
+        if settings.policy == RobotsPolicy::Ignore {
+            return None;
+        }
+        let custom = (settings.policy == RobotsPolicy::Custom)
+            .then(|| self.context.servers.custom(&settings.text));
+        let robots = custom.as_deref().unwrap_or(robots);
+        let target = self.issue.uri.path_and_query();
+        let (agent, verdict) = robots.verdict_among(own, agents(settings), target);
+        if settings.masquerade && agent != own {
+            leave.agent = Some(agent.to_owned());
+        }
+        let RobotsVerdict::Refused(reason) = verdict else {
+            return None;
+        };
+        let mut remarks = vec!["robotExcluded".to_owned()];
+        if let Reason::Rule(line) = &reason {
+            remarks.push(format!("robotsLine:{}", line.number));
+        }
+        if settings.policy == RobotsPolicy::Audit {
+            leave.remarks = remarks;
+            return None;
+        }
+        Some(match reason {
+            // An address that may not be connected to, for robots.txt as for anything else of its host.
+            Reason::Unreachable(status::BLOCKED) => Turn::disregarded(
+                status::BLOCKED,
+                "robots.txt leads to a refused address".to_owned(),
+            ),
+            Reason::Unreachable(_) => Turn::failed(status::ROBOTS_FAILED, String::new()),
+            reason => Turn {
+                outcome: disregarded(status::ROBOTS, format!("robotExcluded: {reason}"), None),
+                entry: Entry {
+                    annotations: remarks,
+                    ..Entry::of(status::ROBOTS, String::new())
+                },
             },
-        )
+        })
+    }
+
+    /// Somebody else answers now in the place of a page that needs a login: the login is sent anew, and the page asked for
+    /// once more.
+    pub(super) fn turned_away(
+        &self,
+        exchange: &Exchange,
+        leave: &Leave,
+    ) -> Result<Option<Turn>, Halt> {
+        let Some(head) = &exchange.head else {
+            return Ok(None);
+        };
+        if leave.part.is_some() || self.is_prerequisite() || self.is_robots() {
+            return Ok(None);
+        }
+        let uri = &self.issue.uri;
+        let target = redirect_of(uri, exchange);
+        let (logins, frontier) = (&self.context.logins, &self.context.frontier);
+        let page = logins.turned_away(frontier, uri, head.status, target.as_ref())?;
+        Ok(page.map(|page| self.deferred(page)))
+    }
+
+    /// The page of a login has come, or the answer to its form: what is next.
+    pub(super) async fn login_came(
+        &self,
+        exchange: &Arc<Exchange>,
+        part: &Part,
+    ) -> Result<(), Halt> {
+        let context = self.context;
+        let read = exchange.clone();
+        let text = context
+            .lanes
+            .run(Lane::Document, move || {
+                let head = read.head.as_ref();
+                let content = head.map(|head| found::content(&read, head, LOGIN_PAGE_BYTES_MAX).0);
+                String::from_utf8_lossy(&content.unwrap_or_default()).into_owned()
+            })
+            .await?;
+        let (logins, frontier) = (&context.logins, &context.frontier);
+        let came = logins.came(frontier, part, exchange.status(), &text, Timestamp::now())?;
+        self.tell_of_login(&came);
+        Ok(())
+    }
+
+    /// A login's page or form was not fetched, and will not be.
+    pub(super) fn login_lost(&self) -> Result<(), Halt> {
+        let (logins, frontier) = (&self.context.logins, &self.context.frontier);
+        let Some(part) = logins.part_of(&self.issue.uri) else {
+            return Ok(());
+        };
+        let (Part::Page(name) | Part::Form { name, .. }) = &part;
+        let why = "its page or form cannot be fetched";
+        let came = logins.fail(frontier, name, why, Timestamp::now())?;
+        self.tell_of_login(&came);
+        Ok(())
+    }
+
+    fn tell_of_login(&self, came: &Came) {
+        match came {
+            Came::Page => {}
+            Came::In(name) => {
+                let what = format!("login {name}");
+                self.context.job_log.crawl(&what, "logged in");
+            }
+            Came::Refused(name, why) => {
+                let why =
+                    format!("{why}; the pages that need it fail, and it is tried again in an hour");
+                tracing::warn!("login {name}: {why}");
+                self.context
+                    .job_log
+                    .crawl(&format!("alert login {name}"), &why);
+            }
+        }
     }
 
     /// Puts the queue into the group of its server's address, where the profile groups by it. Servers with several
@@ -255,10 +385,28 @@ impl Chain<'_> {
         let mut redirect = redirect_of(&at, exchange);
         for _ in 0..ROBOTS_REDIRECTS_MAX {
             let Some(target) = redirect.take() else { break };
+            // Many hosts redirect to one; those that come later need not ask.
+            let known = context
+                .servers
+                .robots_answer(&context.frontier, &target, Timestamp::now());
+            if let Some(known) = known {
+                answer = known;
+                break;
+            }
+            if !self.wait_for_turn(&target).await? {
+                // Its server is busy with something else for long.
+                let sent = Some(transfer(exchange));
+                return Ok(Some(Turn::retry(
+                    status::ROBOTS_FAILED,
+                    Some(TURN_PATIENCE),
+                    sent,
+                )));
+            }
             let Some(addresses) = self.addresses_now(&target).await? else {
                 break;
             };
-            let (next, _) = self.fetch(&target, addresses, &Memory::default()).await;
+            let leave = Leave::to(addresses);
+            let (next, _) = self.fetch(&target, &leave, &Memory::default()).await?;
             let about = About {
                 via: Some(at.as_str()),
                 hop_path: self.issue.record.hop_path.as_str(),
@@ -274,12 +422,22 @@ impl Chain<'_> {
                 .await?;
             answer = robots_answer(&next);
             redirect = redirect_of(&target, &next);
+            let is_own = target.robots_txt().as_ref() == Some(&target);
+            if is_own && redirect.is_none() && (200..500).contains(&answer.0) {
+                let (servers, now) = (&context.servers, Timestamp::now());
+                let lifetime = self.settings.robots.expires;
+                servers.keep_robots(&context.frontier, &target, answer.clone(), lifetime, now)?;
+            }
             at = target;
         }
         let unreachable = !(200..500).contains(&answer.0);
         // What the profile forbids is forbidden the next time as well.
         let refused = answer.0 == status::BLOCKED;
-        if unreachable && !refused && self.attempts_left() {
+        let settings = &self.settings;
+        let may_pass = answer.0 > 0 || settings.retry.has_error(answer.0);
+        // Nobody waits for a robots.txt that is not gone by.
+        let is_needed = settings.robots.policy.needs_robots_txt();
+        if unreachable && !refused && is_needed && may_pass && self.attempts_left() {
             // One bad moment of the server must not close the site: asked again, as often as the profile wants.
             return Ok(Some(Turn::retry(
                 answer.0,
@@ -295,13 +453,39 @@ impl Chain<'_> {
             lifetime,
             Timestamp::now(),
         )?;
-        let delay = robots
-            .crawl_delay(&context.profile.user_agent)
-            .filter(|delay| !delay.is_zero());
+        let settings = &self.settings.robots;
+        let custom = (settings.policy == RobotsPolicy::Custom)
+            .then(|| context.servers.custom(&settings.text));
+        let robots = custom.unwrap_or(robots);
+        let agent = robots.agent_among(&context.profile.user_agent, agents(settings));
+        let delay = robots.crawl_delay(agent).filter(|delay| !delay.is_zero());
         context
             .frontier()
             .set_crawl_delay(&self.issue.queue, delay, Timestamp::now())?;
         Ok(None)
+    }
+
+    /// Waits until the queue of a URI that is fetched in passing may be asked, and takes a turn of it. False where that takes
+    /// too long.
+    async fn wait_for_turn(&self, uri: &Uri) -> Result<bool, Halt> {
+        let context = self.context;
+        let queue = context.profile.queue_name(uri);
+        if queue == self.issue.queue {
+            let politeness = &context.profile.queue_settings(&queue).politeness;
+            tokio::time::sleep(politeness.min_delay.min(TURN_PATIENCE)).await;
+            return Ok(true);
+        }
+        let end = Timestamp::now() + TURN_PATIENCE;
+        loop {
+            let now = Timestamp::now();
+            let Some(at) = context.frontier().take_turn(&queue, now)? else {
+                return Ok(true);
+            };
+            if at > end {
+                return Ok(false);
+            }
+            tokio::time::sleep(Duration::try_from(at - now).unwrap_or_default()).await;
+        }
     }
 
     /// Addresses of another host, looked up at once and archived where they are not known.
@@ -331,10 +515,42 @@ impl Chain<'_> {
     }
 }
 
+/// How a URI may be fetched.
+#[derive(Debug, Default)]
+pub(super) struct Leave {
+    /// From one of these addresses.
+    pub(super) addresses: Vec<IpAddr>,
+    /// As this robot, in place of ourselves.
+    pub(super) agent: Option<String>,
+    /// What the log should say of it.
+    pub(super) remarks: Vec<String>,
+    /// Its part in a login.
+    pub(super) part: Option<Part>,
+}
+
+impl Leave {
+    /// From one of these addresses, as anything else.
+    pub(super) fn to(addresses: Vec<IpAddr>) -> Leave {
+        Leave {
+            addresses,
+            ..Leave::default()
+        }
+    }
+}
+
+/// Whose rules the profile goes by.
+fn agents(settings: &opilio_profile::Robots) -> Agents<'_> {
+    match settings.policy {
+        RobotsPolicy::FirstNamed => Agents::FirstNamed(&settings.agents),
+        RobotsPolicy::MostFavoured => Agents::MostFavoured(&settings.agents),
+        _ => Agents::Own,
+    }
+}
+
 /// What the preconditions of a fetch came to.
 pub(super) enum Precondition {
-    /// Fetch, from one of these addresses.
-    Met(Vec<IpAddr>),
+    /// Fetch.
+    Met(Leave),
     /// There will be no fetch now.
     Settled(Box<Turn>),
 }

@@ -4,17 +4,19 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use opilio_archive::Location;
+use opilio_archive::{Location, StoredPayload};
+use opilio_fetch::robots_tag::RobotsTag;
 use opilio_fetch::{Exchange, ResponseHead};
 use opilio_frontier::{
-    Candidate, ContentState, Digests, Outcome, Refused, Success, Validators, Visit,
+    Candidate, ContentState, Digests, KeptChange, Outcome, Refused, Success, Validators, Visit,
 };
-use opilio_profile::{Settings, Strategy, StrippedEqual};
+use opilio_profile::{ArchiveFormat, Settings, Strategy, StrippedEqual};
 use opilio_sandbox::{Candidates, Stage};
 use opilio_uri::{Hop, Uri};
 
 use crate::context::Halt;
 use crate::crawl_log::revisit_annotations;
+use crate::duplicates::{Held, PayloadDigests};
 use crate::extraction::FoundLink;
 use crate::lanes::Lane;
 use crate::policy;
@@ -26,6 +28,9 @@ use crate::{found, precedence};
 
 use super::exchange::HeaderVerdict;
 use super::{Chain, Entry, Turn, disregarded, status, transfer};
+
+/// The note under which extractors leave what `<meta name=robots>` says.
+const ROBOTS_META: &str = "robots-meta";
 
 /// A link, and what decides about it.
 struct Found {
@@ -59,9 +64,14 @@ impl Chain<'_> {
             return Ok(Turn::failed(exchange.status(), String::new()));
         };
         let not_modified = head.status == 304 && self.issue.record.archived.is_some();
-        let by_header = matches!(verdict, Some(HeaderVerdict::Unchanged(_)));
-        let bodyless = not_modified || by_header;
+        let by_header = match verdict {
+            Some(HeaderVerdict::Unchanged(reason)) => Some(reason),
+            _ => None,
+        };
+        let bodyless = not_modified || by_header.is_some();
         let mut annotations = exchange.annotations.clone();
+        // Which filter, and why.
+        annotations.extend(by_header);
 
         // A 304 seldom names a type; it is that of the version it stands for.
         let media_type = head
@@ -100,6 +110,13 @@ impl Chain<'_> {
             };
             return Ok(Turn { outcome, entry });
         }
+        self.heed_page(
+            &head,
+            &settings.robots,
+            &memory,
+            &mut reading,
+            &mut annotations,
+        );
         let Outlinks {
             accepted,
             ranks,
@@ -119,11 +136,18 @@ impl Chain<'_> {
 
         let refresh_embeds =
             settings.revisit.refresh_embeds && reading.state == ContentState::Changed;
-        let keep = self.keep(&exchange, &reading, bodyless);
+        let payload = self.context.payload_digests(&exchange).await?;
+        let keep = self.keep(&exchange, &reading, bodyless)?;
+        let held = self.hold(&exchange, &keep, payload).await?;
+        let keep = match held.as_ref().and_then(|held| held.found.clone()) {
+            Some(stored) => Keep::Duplicate(records::previous_of(stored)),
+            None => keep,
+        };
         annotations.extend(memory.notes.annotations());
-        self.annotate(&mut annotations, &reading, not_modified);
+        self.annotate(&mut annotations, &reading, &keep, not_modified);
         let record = &self.issue.record;
         let about = About {
+            payload: Some(payload),
             via: record.via.as_deref(),
             hop_path: record.hop_path.as_str(),
             source: record.source.as_deref(),
@@ -134,8 +158,21 @@ impl Chain<'_> {
         };
         let records = records::of_exchange(&self.issue.uri, &exchange, &keep, &about);
         let location = self.context.archive(records).await?.into_iter().next();
+        if let (Some(held), Some(location), Keep::Response) = (&held, &location, &keep) {
+            held.keep(&StoredPayload {
+                uri: self.issue.uri.as_str().to_owned(),
+                date: records::date_of(&exchange),
+                record_id: Some(location.record_id.to_string()),
+                file: location.file.clone(),
+                offset: location.offset,
+            })?;
+        }
+        drop(held);
 
         let mut visit = self.to_remember(&exchange, &head, &reading, &keep, location);
+        let around = memory
+            .around
+            .after(&self.issue.uri, &self.issue.record, &visit, self.started);
         let wait = self
             .wait(&visit, &settings, stacks, reading, &memory)
             .await?;
@@ -162,13 +199,59 @@ impl Chain<'_> {
             outlinks: accepted,
             refresh_embeds,
             refused,
-            kept_for_site: standing::changes(kept.site),
+            kept_for_site: self.for_site(kept.site, around),
             transfer: transfer(&exchange),
         };
         Ok(Turn {
             outcome: Outcome::Succeeded(Box::new(success)),
             entry,
         })
+    }
+
+    /// What is kept for the site: what plugins have set and, where documents are visited again, what is known of them all.
+    fn for_site(
+        &self,
+        kept: Vec<opilio_sandbox::KeptChange>,
+        around: Vec<KeptChange>,
+    ) -> Vec<KeptChange> {
+        let mut changes = standing::changes(kept);
+        if !self.is_prerequisite() && self.settings.strategy != Strategy::Snapshot {
+            changes.extend(around);
+        }
+        changes
+    }
+
+    /// What the page says to robots: noted, and heeded where the profile wants that.
+    fn heed_page(
+        &self,
+        head: &ResponseHead,
+        robots: &opilio_profile::Robots,
+        memory: &Memory,
+        reading: &mut found::Reading,
+        annotations: &mut Vec<String>,
+    ) {
+        let notes = memory.notes.all();
+        let meta = notes.get(ROBOTS_META).map(String::as_str);
+        let user_agent = &self.context.profile.user_agent;
+        let said = RobotsTag::of_headers(head.all("x-robots-tag"), user_agent)
+            .and(RobotsTag::of_meta(meta.unwrap_or_default()));
+        if said == RobotsTag::default() {
+            return;
+        }
+        let words: Vec<_> = said.words().collect();
+        annotations.push(format!("robotsTag:{}", words.join("+")));
+        if !robots.policy.heeds_pages() {
+            return;
+        }
+        if said.nofollow {
+            // Where the server sends us is no link of the page.
+            let stays = |link: &FoundLink| matches!(link.hop, Hop::Redirect | Hop::Inferred);
+            reading.extracted.links.retain(stays);
+        }
+        if said.noarchive && robots.noarchive && reading.archive {
+            reading.archive = false;
+            annotations.push("unwritten:noarchive".to_owned());
+        }
     }
 
     /// Decodes, asks post-fetch filters, digests, judges the state and extracts: everything that wants the content,
@@ -342,7 +425,7 @@ impl Chain<'_> {
         let record = &self.issue.record;
         Candidate {
             context: link.context,
-            modified: link.modified,
+            modified: link.modified.filter(|_| self.settings.revisit.signals),
             seed: record.seed && link.hop == Hop::Redirect,
             ..policy::candidate(
                 &self.context.profile,
@@ -354,21 +437,60 @@ impl Chain<'_> {
         }
     }
 
+    /// A payload that is to be stored whole, so that nobody else stores the same meanwhile; where it is stored already
+    /// the answer says where. None: it is not looked up.
+    async fn hold(
+        &self,
+        exchange: &Exchange,
+        keep: &Keep,
+        payload: PayloadDigests,
+    ) -> Result<Option<Held<'_>>, Halt> {
+        let is_complete = exchange.truncated.is_none() && exchange.failure.is_none();
+        match &self.context.duplicates {
+            Some(duplicates)
+                if *keep == Keep::Response
+                    && is_complete
+                    && duplicates.wants(exchange.payload.length()) =>
+            {
+                Ok(Some(duplicates.hold(payload).await?))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// The capture that has the payload of the version that was archived last: that one, or one of another URI.
+    fn previous(&self) -> Result<Option<Previous>, Halt> {
+        let record = &self.issue.record;
+        let Some(at) = record.archived.clone() else {
+            return Ok(None);
+        };
+        let original = match (&self.context.duplicates, record.digests.payload) {
+            (Some(duplicates), Some(payload)) => duplicates.original(&record.uri, payload)?,
+            _ => None,
+        };
+        let own = || Previous {
+            uri: record.uri.clone(),
+            at,
+        };
+        Ok(Some(original.map_or_else(own, records::previous_of)))
+    }
+
     /// How the capture is kept.
     pub(super) fn keep(
         &self,
         exchange: &Exchange,
         reading: &found::Reading,
         bodyless: bool,
-    ) -> Keep {
+    ) -> Result<Keep, Halt> {
         let record = &self.issue.record;
-        let previous = record.archived.clone().map(|at| Previous {
-            uri: record.uri.clone(),
-            at,
-        });
+        let previous = self.previous()?;
         let identical = record.digests.payload == Some(exchange.payload_digest.0);
-        match (previous, reading.state) {
+        let is_arc = self.context.profile.archive.format == ArchiveFormat::Arc;
+        Ok(match (previous, reading.state) {
             _ if !reading.archive => Keep::Nothing,
+            // ARC can say nothing of a payload that is not there.
+            _ if is_arc && bodyless => Keep::Nothing,
+            _ if is_arc => Keep::Response,
             (Some(previous), ContentState::Unchanged) if bodyless => Keep::NotModified(previous),
             (Some(previous), ContentState::Unchanged) if identical => Keep::Identical(previous),
             (Some(previous), ContentState::Unchanged) => match self.settings.revisit.stripped_equal
@@ -378,13 +500,14 @@ impl Chain<'_> {
                 StrippedEqual::Drop => Keep::Nothing,
             },
             _ => Keep::Response,
-        }
+        })
     }
 
     pub(super) fn annotate(
         &self,
         annotations: &mut Vec<String>,
         reading: &found::Reading,
+        keep: &Keep,
         not_modified: bool,
     ) {
         if self.issue.record.attempts > 0 {
@@ -395,6 +518,18 @@ impl Chain<'_> {
         }
         if not_modified {
             annotations.push("duplicate:server-not-modified".to_owned());
+        }
+        match keep {
+            Keep::Identical(_) => {
+                annotations.push("duplicate:digest".to_owned());
+                annotations.push("warcRevisit:digest".to_owned());
+            }
+            Keep::Duplicate(_) => {
+                annotations.push("duplicate:digest".to_owned());
+                annotations.push("warcRevisit:uriAgnosticDigest".to_owned());
+            }
+            Keep::NotModified(_) => annotations.push("warcRevisit:notModified".to_owned()),
+            Keep::Response | Keep::Note(_) | Keep::Nothing => {}
         }
         if reading.extracted.dropped > 0 {
             annotations.push(format!("dol:{}", reading.extracted.dropped));
@@ -412,7 +547,8 @@ impl Chain<'_> {
         keep: &Keep,
         location: Option<Location>,
     ) -> Visit {
-        let kept = *keep == Keep::Response && location.is_some();
+        let duplicate = matches!(keep, Keep::Duplicate(_));
+        let kept = (*keep == Keep::Response || duplicate) && location.is_some();
         let complete = kept && exchange.truncated.is_none() && exchange.failure.is_none();
         let validators = Validators {
             etag: head.first("etag").map(str::to_owned),
@@ -425,6 +561,7 @@ impl Chain<'_> {
         Visit {
             status: exchange.status(),
             state: reading.state,
+            duplicate,
             size: reading.size,
             // A 304 seldom names a type; it is that of the version it stands for.
             media_type: head

@@ -1,0 +1,122 @@
+//! Who we are to servers that ask: user names and passwords of the profile, and the protection spaces entered with them.
+//!
+//! A challenge that was answered is remembered for as long as the process lives, so that a server asks once and not for
+//! every page. Passwords are read when a crawl begins and are written nowhere.
+
+use std::sync::{Mutex, PoisonError};
+
+use opilio_fetch::ResponseHead;
+use opilio_fetch::auth::{Secret, Space, challenges};
+use opilio_profile::{Credential, Profile, SecretProblem};
+use opilio_uri::Uri;
+
+/// Protection spaces remembered. Past it the oldest half is forgotten, and asked for again.
+const SPACES_MAX: usize = 2_000;
+
+/// User names, passwords, and where they were asked for.
+#[derive(Default)]
+pub(crate) struct Credentials {
+    known: Vec<(Credential, Secret)>,
+    spaces: Mutex<Vec<Space>>,
+}
+
+/// An answer to a challenge.
+pub(crate) struct Answer {
+    /// The `Authorization` header.
+    pub header: String,
+    /// The table of the profile that it is made with.
+    pub name: String,
+}
+
+/// A secret of the profile cannot be had.
+#[derive(Debug, thiserror::Error)]
+#[error("{table}.{name}: {problem}")]
+pub(crate) struct Missing {
+    table: &'static str,
+    name: String,
+    #[source]
+    problem: SecretProblem,
+}
+
+impl Missing {
+    pub(crate) fn new(table: &'static str, name: &str, problem: SecretProblem) -> Missing {
+        Missing {
+            table,
+            name: name.to_owned(),
+            problem,
+        }
+    }
+
+    /// Where the profile names it.
+    pub(crate) fn pointer(&self) -> String {
+        format!("/{}/{}", self.table, self.name)
+    }
+}
+
+impl Credentials {
+    /// Reads the secrets that the profile names.
+    pub(crate) fn read(profile: &Profile) -> Result<Credentials, Missing> {
+        let mut known = Vec::new();
+        for credential in &profile.credentials {
+            let secret = credential.password.read();
+            let secret = secret.map_err(|it| Missing::new("credentials", &credential.name, it))?;
+            known.push((credential.clone(), Secret::new(secret)));
+        }
+        Ok(Credentials {
+            known,
+            spaces: Mutex::default(),
+        })
+    }
+
+    /// The `Authorization` header for a URI in a space that was entered before.
+    pub(crate) fn authorization(&self, uri: &Uri) -> Option<String> {
+        if self.known.is_empty() {
+            return None;
+        }
+        let mut spaces = self.spaces.lock().unwrap_or_else(PoisonError::into_inner);
+        let covering = spaces.iter_mut().filter(|space| space.covers(uri));
+        let closest = covering.max_by_key(|space| space.depth())?;
+        closest.authorization("GET", uri)
+    }
+
+    /// Answers a 401. None where the profile has nothing for it; and where basic authentication has been answered
+    /// already, because the same answer would be refused again. A digest may have been refused for its nonce alone.
+    pub(crate) fn answer(&self, uri: &Uri, head: &ResponseHead, answered: bool) -> Option<Answer> {
+        if self.known.is_empty() || head.status != 401 {
+            return None;
+        }
+        let host = uri.host()?;
+        for challenge in challenges(head) {
+            if answered && challenge.is_basic() {
+                continue;
+            }
+            let ours = self
+                .known
+                .iter()
+                .find(|(credential, _)| credential.is_for(host, challenge.realm()));
+            let Some((credential, secret)) = ours else {
+                continue;
+            };
+            let mut space = challenge.space(uri, &credential.user, secret);
+            let Some(header) = space.authorization("GET", uri) else {
+                continue;
+            };
+            self.enter(space);
+            return Some(Answer {
+                header,
+                name: credential.name.clone(),
+            });
+        }
+        None
+    }
+
+    fn enter(&self, space: Space) {
+        let mut spaces = self.spaces.lock().unwrap_or_else(PoisonError::into_inner);
+        // Of one realm met in two directories both are kept: neither covers the other.
+        spaces.retain(|known| !(known.is_again(&space) && known.depth() >= space.depth()));
+        if spaces.len() >= SPACES_MAX {
+            spaces.drain(..SPACES_MAX / 2);
+        }
+        spaces.push(space);
+    }
+}

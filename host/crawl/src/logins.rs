@@ -1,0 +1,332 @@
+//! Forms that are sent before a site is crawled: which login stands where, and what comes next.
+//!
+//! Page and form are fetched as prerequisites, through the frontier like anything else. That a login was sent stands in
+//! the frontier's store beside the cookies it brought; what is on the way is in memory alone, and begins anew in a crawl
+//! that was stopped meanwhile.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use opilio_fetch::RequestBody;
+use opilio_fetch::auth::Secret;
+use opilio_fetch::forms::{FORM_TYPE, encode, login_form};
+use opilio_frontier::Frontier;
+use opilio_profile::{Login, Profile};
+use opilio_uri::Uri;
+use serde::{Deserialize, Serialize};
+
+use crate::credentials::Missing;
+use crate::servers::{keep, stored};
+
+/// How long a login that was refused is not tried again: somebody has to mend it.
+const REFUSED: Duration = Duration::from_secs(3600);
+
+/// URIs remembered that were answered as if nobody was logged in.
+const TURNED_AWAY_MAX: usize = 10_000;
+
+/// Times in a row that a login was sent anew because of a URI that was turned away all the same.
+const IN_VAIN_MAX: u32 = 3;
+
+/// The logins of a profile.
+#[derive(Default)]
+pub(crate) struct Logins {
+    known: Vec<(Login, BTreeMap<String, Secret>)>,
+    standing: Mutex<HashMap<String, Standing>>,
+    turned_away: Mutex<HashSet<String>>,
+}
+
+/// Where a login stands.
+#[derive(Clone, Debug, Default)]
+struct Standing {
+    step: Step,
+    /// Times in a row that it was sent anew in vain.
+    in_vain: u32,
+}
+
+#[derive(Clone, Debug, Default)]
+enum Step {
+    /// Nobody has tried yet.
+    #[default]
+    Out,
+    /// The page is wanted.
+    Page,
+    /// The form is to be sent.
+    Form { action: Uri, body: Secret },
+    /// Sent, and not refused, at this time.
+    In { since: Timestamp },
+    /// Refused; not to be tried again before this time.
+    Refused { until: Timestamp },
+}
+
+/// What outlives the process.
+#[derive(Serialize, Deserialize)]
+enum Kept {
+    /// Milliseconds since 1970.
+    In(i64),
+    Refused(i64),
+    Out,
+}
+
+/// What a URI needs before it may be fetched.
+pub(crate) enum Needs {
+    /// Nothing.
+    Nothing,
+    /// This first.
+    First(Uri),
+    /// The login of this name, which was refused.
+    Refused(String),
+}
+
+/// The part that a URI has in a login.
+#[derive(Clone, Debug)]
+pub(crate) enum Part {
+    /// It is the page with the form.
+    Page(String),
+    /// It is where the form is sent.
+    Form { name: String, body: Secret },
+}
+
+impl Part {
+    /// What is sent.
+    pub(crate) fn body(&self) -> Option<RequestBody> {
+        match self {
+            Part::Page(_) => None,
+            Part::Form { body, .. } => Some(RequestBody {
+                content_type: FORM_TYPE.to_owned(),
+                content: body.reveal().to_owned().into(),
+            }),
+        }
+    }
+}
+
+/// What came of a login's page or form.
+pub(crate) enum Came {
+    /// The page has come; its form is next.
+    Page,
+    /// Logged in.
+    In(String),
+    /// It failed, and why.
+    Refused(String, &'static str),
+}
+
+impl Logins {
+    /// Reads the secrets that the profile names.
+    pub(crate) fn read(profile: &Profile) -> Result<Logins, Missing> {
+        let mut known = Vec::new();
+        for login in &profile.logins {
+            let mut secrets = BTreeMap::new();
+            for (field, source) in &login.secrets {
+                let secret = source.read();
+                let secret = secret.map_err(|it| Missing::new("logins", &login.name, it))?;
+                secrets.insert(field.clone(), Secret::new(secret));
+            }
+            known.push((login.clone(), secrets));
+        }
+        Ok(Logins {
+            known,
+            ..Logins::default()
+        })
+    }
+
+    /// The part that a URI has in a login that is on its way.
+    pub(crate) fn part_of(&self, uri: &Uri) -> Option<Part> {
+        if self.known.is_empty() {
+            return None;
+        }
+        let standing = self.standing.lock().unwrap_or_else(PoisonError::into_inner);
+        self.known.iter().find_map(|(login, _)| {
+            let name = login.name.clone();
+            match &standing.get(&login.name)?.step {
+                Step::Page if login.page == *uri => Some(Part::Page(name)),
+                Step::Form { action, body } if action == uri => Some(Part::Form {
+                    name,
+                    body: body.clone(),
+                }),
+                _ => None,
+            }
+        })
+    }
+
+    /// What a URI needs before it may be fetched.
+    pub(crate) fn needs(&self, frontier: &Mutex<Frontier>, uri: &Uri, now: Timestamp) -> Needs {
+        let Some(host) = uri.host() else {
+            return Needs::Nothing;
+        };
+        for (login, _) in self.known.iter().filter(|(login, _)| login.is_for(host)) {
+            let mut standing = self.standing.lock().unwrap_or_else(PoisonError::into_inner);
+            let standing = standing
+                .entry(login.name.clone())
+                .or_insert_with(|| Standing::stored(frontier, &login.name));
+            match &standing.step {
+                Step::In { since } => {
+                    let over = login.again.is_some_and(|again| *since + again <= now);
+                    if over {
+                        standing.step = Step::Page;
+                        return Needs::First(login.page.clone());
+                    }
+                }
+                Step::Refused { until } if *until > now => {
+                    return Needs::Refused(login.name.clone());
+                }
+                Step::Out | Step::Refused { .. } => {
+                    standing.step = Step::Page;
+                    return Needs::First(login.page.clone());
+                }
+                Step::Page => return Needs::First(login.page.clone()),
+                Step::Form { action, .. } => return Needs::First(action.clone()),
+            }
+        }
+        Needs::Nothing
+    }
+
+    /// The page of a login has come, or the answer to its form.
+    pub(crate) fn came(
+        &self,
+        frontier: &Mutex<Frontier>,
+        part: &Part,
+        status: i32,
+        text: &str,
+        now: Timestamp,
+    ) -> Result<Came, opilio_frontier::Error> {
+        let (name, is_form) = match part {
+            Part::Page(name) => (name, false),
+            Part::Form { name, .. } => (name, true),
+        };
+        let found = self.known.iter().find(|(login, _)| login.name == *name);
+        let Some((login, secrets)) = found else {
+            return Ok(Came::Page);
+        };
+        let is_answer = (200..400).contains(&status);
+        let refuses = || {
+            let said = login.refused.as_deref();
+            said.is_some_and(|said| text.contains(said))
+        };
+        if is_form {
+            if !is_answer {
+                return self.fail(frontier, name, "the answer to the form is an error", now);
+            }
+            if refuses() {
+                return self.fail(frontier, name, "the answer says that it is refused", now);
+            }
+            self.set(name, Step::In { since: now });
+            keep(frontier, &key(name), &Kept::In(now.as_millisecond()))?;
+            return Ok(Came::In(name.clone()));
+        }
+        if !is_answer {
+            return self.fail(frontier, name, "the page cannot be had", now);
+        }
+        let form = login_form(text, &login.page, login.action.as_ref());
+        let (action, mut form) = match (form, &login.action) {
+            (Some(form), Some(action)) => (action.clone(), form),
+            (Some(form), None) => (form.action.clone(), form),
+            // A page that makes its form with a script: what the profile says is all there is.
+            (None, Some(action)) => (action.clone(), opilio_fetch::forms::Form::empty(action)),
+            (None, None) => {
+                return self.fail(frontier, name, "the page has no form with a password", now);
+            }
+        };
+        let fields = login.fields.iter();
+        form.fill_in(fields.map(|(field, value)| (field.as_str(), value.as_str())));
+        form.fill_in(
+            secrets
+                .iter()
+                .map(|(field, value)| (field.as_str(), value.reveal())),
+        );
+        let body = Secret::new(encode(&form.fields));
+        self.set(name, Step::Form { action, body });
+        Ok(Came::Page)
+    }
+
+    /// A login's page or form could not be fetched, or its answer says no.
+    pub(crate) fn fail(
+        &self,
+        frontier: &Mutex<Frontier>,
+        name: &str,
+        why: &'static str,
+        now: Timestamp,
+    ) -> Result<Came, opilio_frontier::Error> {
+        let until = now + REFUSED;
+        self.set(name, Step::Refused { until });
+        keep(frontier, &key(name), &Kept::Refused(until.as_millisecond()))?;
+        Ok(Came::Refused(name.to_owned(), why))
+    }
+
+    /// A page that needs a login was answered as if nobody was logged in. Whether the login is sent anew, and the page
+    /// asked for once more: once for each page, and not when that has been in vain too often.
+    pub(crate) fn turned_away(
+        &self,
+        frontier: &Mutex<Frontier>,
+        uri: &Uri,
+        status: u16,
+        target: Option<&Uri>,
+    ) -> Result<Option<Uri>, opilio_frontier::Error> {
+        let Some((login, _)) = self.known.iter().find(|(login, _)| {
+            uri.host().is_some_and(|host| login.is_for(host)) && login.page != *uri
+        }) else {
+            return Ok(None);
+        };
+        let to_page = target.is_some_and(|target| {
+            target.authority() == login.page.authority() && target.path() == login.page.path()
+        });
+        let is_away = status == 401 || to_page;
+        let is_second = {
+            let mut known = self
+                .turned_away
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            if !is_away {
+                if known.remove(uri.as_str()) {
+                    self.alter(&login.name, |standing| standing.in_vain = 0);
+                }
+                return Ok(None);
+            }
+            if known.len() >= TURNED_AWAY_MAX {
+                known.clear();
+            }
+            !known.insert(uri.as_str().to_owned())
+        };
+        let mut sent_anew = false;
+        self.alter(&login.name, |standing| match (&standing.step, is_second) {
+            (_, true) => standing.in_vain += 1,
+            (Step::In { .. }, false) if standing.in_vain < IN_VAIN_MAX => {
+                standing.step = Step::Page;
+                sent_anew = true;
+            }
+            // Somebody else has been turned away meanwhile.
+            (Step::Page | Step::Form { .. }, false) => sent_anew = true,
+            _ => {}
+        });
+        if !sent_anew {
+            return Ok(None);
+        }
+        keep(frontier, &key(&login.name), &Kept::Out)?;
+        Ok(Some(login.page.clone()))
+    }
+
+    fn set(&self, name: &str, step: Step) {
+        self.alter(name, |standing| standing.step = step);
+    }
+
+    fn alter(&self, name: &str, how: impl FnOnce(&mut Standing)) {
+        let mut standing = self.standing.lock().unwrap_or_else(PoisonError::into_inner);
+        how(standing.entry(name.to_owned()).or_default());
+    }
+}
+
+impl Standing {
+    fn stored(frontier: &Mutex<Frontier>, name: &str) -> Standing {
+        let at = |milliseconds| Timestamp::from_millisecond(milliseconds).unwrap_or_default();
+        let step = match stored::<Kept>(frontier, &key(name)) {
+            Some(Kept::In(since)) => Step::In { since: at(since) },
+            Some(Kept::Refused(until)) => Step::Refused { until: at(until) },
+            Some(Kept::Out) | None => Step::Out,
+        };
+        Standing { step, in_vain: 0 }
+    }
+}
+
+fn key(name: &str) -> String {
+    format!("login:{name}")
+}

@@ -1,0 +1,89 @@
+//! Whether cookies are kept, and which the crawl begins with.
+
+use std::path::{Path, PathBuf};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::check::Part;
+
+/// Whether cookies are kept, and which the crawl begins with. A job keeps its cookies when it is stopped and resumed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub struct CookiesFile {
+    /// Keep the cookies that servers set, and send them back (RFC 6265bis). Default `true`: many sites send whoever has no
+    /// cookie round in circles.
+    pub accept: bool,
+
+    /// Most cookies of one host name; of more the oldest go. Default `50`: what RFC 6265bis §6.1 asks for.
+    #[schemars(range(min = 1, max = 300))]
+    pub per_host: u32,
+
+    /// A file of cookies to begin with, in Netscape's format, relative to the profile; read at each start, when it has
+    /// changed. No default: there is none.
+    #[schemars(extend("examples" = ["cookies.txt"]))]
+    pub load: Option<String>,
+
+    /// A file in the job's directory to which all cookies are written when the crawl ends, in the same format. No default:
+    /// none is written.
+    #[schemars(extend("examples" = ["cookies.txt"]))]
+    pub save: Option<String>,
+}
+
+/// Whether cookies are kept, and which the crawl begins with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cookies {
+    /// Keep the cookies that servers set, and send them back.
+    pub accept: bool,
+    /// Most cookies of one host name; at least 1.
+    pub per_host: usize,
+    /// A file of cookies to begin with.
+    pub load: Option<PathBuf>,
+    /// A file name in the job's directory.
+    pub save: Option<PathBuf>,
+}
+
+impl Default for CookiesFile {
+    fn default() -> Self {
+        Self {
+            accept: true,
+            per_host: 50,
+            load: None,
+            save: None,
+        }
+    }
+}
+
+impl CookiesFile {
+    pub(crate) fn check(&self, mut part: Part<'_, '_>, folder: &Path) -> Cookies {
+        let load = self.load.as_ref().map(|load| {
+            let file = folder.join(load);
+            if load.is_empty() || !file.is_file() {
+                let problem = format!("there is no file {}", file.display());
+                part.refuse(
+                    "load",
+                    problem,
+                    "write the path of a cookie file, from the profile's folder",
+                );
+            }
+            file
+        });
+        let save = self.save.as_ref().map(|save| {
+            if save.is_empty() || save.contains(['/', '\\', '\0']) || save.starts_with('.') {
+                let problem = format!("not a file name: {}", crate::check::quote(save));
+                part.refuse(
+                    "save",
+                    problem,
+                    "write one such as \"cookies.txt\"; it is written to the job's directory",
+                );
+            }
+            PathBuf::from(save)
+        });
+        Cookies {
+            accept: self.accept,
+            per_host: self.per_host as usize,
+            load,
+            save,
+        }
+    }
+}

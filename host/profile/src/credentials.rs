@@ -1,0 +1,323 @@
+//! `[credentials.NAME]` and `[logins.NAME]`: who we are to sites that ask.
+//!
+//! A profile is copied into the job and into the archive, so no password stands in it: it names where the password is
+//! found when a crawl begins.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use opilio_uri::Uri;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::check::{Part, quote};
+use crate::dns::HostPattern;
+use crate::duration::DurationWritten;
+
+/// User name and password for servers that ask for them by basic or digest authentication.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct CredentialFile {
+    /// The hosts they are for: a name, or `*.` and a domain for all hosts below it.
+    #[schemars(extend("examples" = [["intranet.example.org"]]))]
+    pub hosts: Vec<String>,
+
+    /// The realm they are for, as the server names it. No default: they are for every realm of those hosts.
+    #[serde(default)]
+    pub realm: Option<String>,
+
+    /// The user name.
+    pub user: String,
+
+    /// Where the password is found.
+    pub password: SecretFile,
+}
+
+/// Where a secret is found when a crawl begins. One of the two.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub struct SecretFile {
+    /// A variable of the environment. No default: it stands in a file.
+    pub env: Option<String>,
+
+    /// A file, relative to the profile; a line end at its end does not count. No default: it is in the environment.
+    pub file: Option<String>,
+}
+
+/// A form to be sent before a site is crawled.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct LoginFile {
+    /// The page with the form. It is fetched first, for its hidden fields and its cookies.
+    #[schemars(extend("examples" = ["https://www.example.org/login"]))]
+    pub page: String,
+
+    /// Where the form is sent, by POST. No default: where the page's form says.
+    #[serde(default)]
+    pub action: Option<String>,
+
+    /// The hosts that need it: a name, or `*.` and a domain for all hosts below it. Default `[]`: the host of the page.
+    #[serde(default)]
+    pub hosts: Vec<String>,
+
+    /// Fields to fill in, by name. Default `{}`: there are only secret ones.
+    #[serde(default)]
+    pub fields: BTreeMap<String, String>,
+
+    /// Fields to fill in, by name, with where their values are found. Default `{}`: there are none.
+    #[serde(default)]
+    pub secrets: BTreeMap<String, SecretFile>,
+
+    /// A text that the answer contains when the login was refused. No default: only its status tells, 400 and above.
+    #[serde(default)]
+    pub refused: Option<String>,
+
+    /// After this long the form is sent again; `"none"` for never. Default `"none"`: it is sent again when the site sends
+    /// us back to the page, or answers 401.
+    #[serde(default = "again")]
+    pub again: DurationWritten,
+}
+
+fn again() -> DurationWritten {
+    "none".into()
+}
+
+/// User name and password for servers that ask.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Credential {
+    /// Its name in the profile.
+    pub name: String,
+    /// The hosts they are for.
+    pub hosts: Vec<HostPattern>,
+    /// The realm they are for; none: every one.
+    pub realm: Option<String>,
+    /// The user name.
+    pub user: String,
+    /// Where the password is found.
+    pub password: SecretSource,
+}
+
+/// Where a secret is found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SecretSource {
+    /// In this variable of the environment.
+    Environment(String),
+    /// In this file.
+    File(PathBuf),
+}
+
+/// Why there is no secret.
+#[derive(Debug, thiserror::Error)]
+pub enum SecretProblem {
+    /// No such variable.
+    #[error("the environment has no variable {0}; set it, then run the same command again")]
+    Environment(String),
+    /// The file cannot be read.
+    #[error("{} cannot be read", file.display())]
+    File {
+        /// The file.
+        file: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+}
+
+/// A form to be sent before a site is crawled.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Login {
+    /// Its name in the profile.
+    pub name: String,
+    /// The page with the form.
+    pub page: Uri,
+    /// Where it is sent; none: where the page's form says.
+    pub action: Option<Uri>,
+    /// The hosts that need it.
+    pub hosts: Vec<HostPattern>,
+    /// Fields to fill in.
+    pub fields: BTreeMap<String, String>,
+    /// Fields to fill in, and where their values are found.
+    pub secrets: BTreeMap<String, SecretSource>,
+    /// What an answer contains that refuses it.
+    pub refused: Option<String>,
+    /// After this long it is sent again.
+    pub again: Option<Duration>,
+}
+
+impl SecretSource {
+    /// The secret, now.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn read(&self) -> Result<String, SecretProblem> {
+        match self {
+            Self::Environment(name) => {
+                std::env::var(name).map_err(|_| SecretProblem::Environment(name.clone()))
+            }
+            Self::File(file) => {
+                let text = std::fs::read_to_string(file).map_err(|source| SecretProblem::File {
+                    file: file.clone(),
+                    source,
+                })?;
+                let text = text.strip_suffix('\n').unwrap_or(&text);
+                Ok(text.strip_suffix('\r').unwrap_or(text).to_owned())
+            }
+        }
+    }
+}
+
+impl Credential {
+    /// Whether it is for this realm of this host.
+    pub fn is_for(&self, host: &str, realm: &str) -> bool {
+        is_one_of(&self.hosts, host) && self.realm.as_deref().is_none_or(|ours| ours == realm)
+    }
+}
+
+impl Login {
+    /// Whether pages of this host need it.
+    pub fn is_for(&self, host: &str) -> bool {
+        is_one_of(&self.hosts, host)
+    }
+}
+
+fn is_one_of(patterns: &[HostPattern], host: &str) -> bool {
+    let host = host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase();
+    patterns.iter().any(|pattern| pattern.matches(&host))
+}
+
+pub(crate) fn check_credentials(
+    written: &BTreeMap<String, CredentialFile>,
+    mut part: Part<'_, '_>,
+    folder: &Path,
+) -> Vec<Credential> {
+    let each = written.iter().map(|(name, file)| {
+        let mut part = part.part(name);
+        if file.hosts.is_empty() {
+            part.refuse(
+                "hosts",
+                "no host would get them".to_owned(),
+                "name at least one",
+            );
+        }
+        if file.user.contains(|c: char| c.is_control() || c == ':') {
+            let problem = format!("not a user name: {}", quote(&file.user));
+            part.refuse(
+                "user",
+                problem,
+                "leave out colons and control characters (RFC 7617 §2)",
+            );
+        }
+        Credential {
+            name: name.clone(),
+            hosts: hosts(&file.hosts, &mut part),
+            realm: file.realm.clone(),
+            user: file.user.clone(),
+            password: file.password.check("password", &mut part, folder),
+        }
+    });
+    each.collect()
+}
+
+pub(crate) fn check_logins(
+    written: &BTreeMap<String, LoginFile>,
+    mut part: Part<'_, '_>,
+    folder: &Path,
+) -> Vec<Login> {
+    written
+        .iter()
+        .filter_map(|(name, file)| file.check(name, part.part(name), folder))
+        .collect()
+}
+
+impl LoginFile {
+    fn check(&self, name: &str, mut part: Part<'_, '_>, folder: &Path) -> Option<Login> {
+        let page = web_uri("page", &self.page, &mut part);
+        let action = self.action.as_ref();
+        let action = action.map(|action| web_uri("action", action, &mut part));
+        if self.fields.is_empty() && self.secrets.is_empty() {
+            part.refuse_whole(
+                "no field is filled in".to_owned(),
+                "write fields = { user = \"…\" } and secrets = { password = { env = \"…\" } }",
+            );
+        }
+        let secrets = self.secrets.iter().map(|(field, secret)| {
+            let source = secret.check(field, &mut part.part("secrets"), folder);
+            (field.clone(), source)
+        });
+        let secrets = secrets.collect();
+        let mut hosts = hosts(&self.hosts, &mut part);
+        if self.refused.as_deref() == Some("") {
+            part.refuse(
+                "refused",
+                "every answer contains it".to_owned(),
+                "leave it out",
+            );
+        }
+        let again = part.duration_limit("again", &self.again);
+        let page = page?;
+        if hosts.is_empty() {
+            hosts.extend(page.host().and_then(HostPattern::parse));
+        }
+        Some(Login {
+            name: name.to_owned(),
+            page,
+            action: action.flatten(),
+            hosts,
+            fields: self.fields.clone(),
+            secrets,
+            refused: self.refused.clone(),
+            again,
+        })
+    }
+}
+
+impl SecretFile {
+    fn check(&self, key: &str, part: &mut Part<'_, '_>, folder: &Path) -> SecretSource {
+        match (&self.env, &self.file) {
+            (Some(name), None) if !name.is_empty() && !name.contains(['=', '\0']) => {
+                SecretSource::Environment(name.clone())
+            }
+            (None, Some(file)) if !file.is_empty() => SecretSource::File(folder.join(file)),
+            _ => {
+                part.refuse(
+                    key,
+                    "it does not say where the secret is found".to_owned(),
+                    "write { env = \"NAME\" } or { file = \"secret.txt\" }",
+                );
+                SecretSource::Environment(String::new())
+            }
+        }
+    }
+}
+
+fn hosts(written: &[String], part: &mut Part<'_, '_>) -> Vec<HostPattern> {
+    let mut patterns = Vec::new();
+    for (place, name) in written.iter().enumerate() {
+        match HostPattern::parse(name) {
+            Some(pattern) => patterns.push(pattern),
+            None => {
+                let problem = format!("not a host name: {}", quote(name));
+                part.part("hosts").refuse(
+                    &place.to_string(),
+                    problem,
+                    "write \"www.example.org\", or \"*.example.org\" for all below it",
+                );
+            }
+        }
+    }
+    patterns
+}
+
+fn web_uri(key: &str, text: &str, part: &mut Part<'_, '_>) -> Option<Uri> {
+    let uri = Uri::parse(text).ok().filter(Uri::is_http);
+    if uri.is_none() {
+        let problem = format!("not an http or https URI: {}", quote(text));
+        part.refuse(
+            key,
+            problem,
+            "write one such as \"https://www.example.org/login\"",
+        );
+    }
+    uri
+}
