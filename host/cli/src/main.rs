@@ -8,6 +8,7 @@ mod judge;
 mod live;
 mod plugin;
 mod profile;
+mod robots;
 mod summary;
 mod terminal;
 mod uri;
@@ -65,6 +66,8 @@ enum Command {
     Job(job::JobArgs),
     /// Look into a job's frontier, and change what is in it; while it runs, too.
     Frontier(frontier::FrontierArgs),
+    /// Show what a robots.txt says about URIs: whether they may be fetched, and by which line.
+    Robots(robots::RobotsArgs),
     /// Check a profile, or show what it makes of a URI.
     Profile(profile::ProfileArgs),
     /// Write plugins: make, build, check, test and try them; see who they are and where they come from.
@@ -125,6 +128,7 @@ fn main() -> ExitCode {
             Command::Job(args) => job::run(args),
             Command::Frontier(args) => frontier::run(args),
             Command::Uri(args) => uri::run(&args),
+            Command::Robots(args) => robots::run(&args),
             Command::Profile(args) => profile::run(&args),
             Command::Plugin(args) => plugin::run(args).await,
         }

@@ -278,7 +278,7 @@ fn head(input: &str) -> String {
     head
 }
 
-fn is_broken_pipe(problem: &anyhow::Error) -> bool {
+pub(crate) fn is_broken_pipe(problem: &anyhow::Error) -> bool {
     problem
         .downcast_ref::<io::Error>()
         .is_some_and(|problem| problem.kind() == io::ErrorKind::BrokenPipe)

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request, Response, StatusCode, header};
 use http_body_util::combinators::BoxBody;
-use http_body_util::{BodyExt, Full, StreamBody};
+use http_body_util::{BodyExt, Collected, Full, StreamBody};
 use hyper::body::{Frame, Incoming};
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
@@ -60,6 +60,8 @@ pub struct Seen {
     pub headers: HeaderMap,
     /// Method as sent.
     pub method: Method,
+    /// The request's body; nearly always empty.
+    pub body: Bytes,
     /// Status that was answered.
     pub status: u16,
     /// When it came.
@@ -216,9 +218,14 @@ impl WebBuilder {
                 let _ = stream.set_nodelay(true);
                 let (sites, record) = (sites.clone(), record.clone());
                 tokio::spawn(async move {
-                    let service = service_fn(move |request| {
-                        let (reply, leaving) = answer(&sites, &record, &request);
+                    let service = service_fn(move |request: Request<Incoming>| {
+                        let (sites, record) = (sites.clone(), record.clone());
                         async move {
+                            let (parts, body) = request.into_parts();
+                            // A body that breaks off is the client's business.
+                            let body = body.collect().await.map(Collected::to_bytes);
+                            let request = Request::from_parts(parts, body.unwrap_or_default());
+                            let (reply, leaving) = answer(&sites, &record, &request);
                             let response = held(reply).await;
                             drop(leaving);
                             Ok::<_, Infallible>(response)
@@ -289,7 +296,7 @@ impl Drop for Leaving {
 fn answer(
     sites: &HashMap<String, Site>,
     record: &Arc<Mutex<Requests>>,
-    request: &Request<Incoming>,
+    request: &Request<Bytes>,
 ) -> (Reply, Leaving) {
     let came = Instant::now();
     let host = request
@@ -320,6 +327,7 @@ fn answer(
         visit,
         headers,
         method: request.method().clone(),
+        body: request.body().clone(),
         status: 0,
         came,
         left: None,

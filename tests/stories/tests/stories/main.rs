@@ -4,6 +4,7 @@
 
 mod changes;
 mod content;
+mod cookies;
 mod embeds;
 mod failures;
 mod guards;
@@ -12,6 +13,7 @@ mod identity;
 mod kept;
 mod limits;
 mod lists;
+mod logins;
 mod many;
 mod observers;
 mod overrides;
@@ -27,9 +29,11 @@ mod replace;
 mod resume;
 mod review;
 mod revisits;
+mod robots;
 mod scope;
 mod signals;
 mod snapshot;
 mod tables;
+mod unchanged;
 mod variants;
 mod wire;

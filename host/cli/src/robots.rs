@@ -1,0 +1,170 @@
+//! `opilio robots`: what a robots.txt says about URIs, by which line.
+
+use std::io::{self, BufRead, Read, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use clap::Args;
+use opilio_fetch::robots::{ROBOTS_BYTES_MAX, Reason, Robots, Verdict, product_token};
+use opilio_uri::Uri;
+use serde_json::{Value, json};
+
+use crate::exit;
+use crate::uri::is_broken_pipe;
+
+/// Our own product token.
+const OWN_AGENT: &str = "opilio";
+
+/// The command line.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Prints for each URI whether it may be fetched and the line of the file that says so, as a crawl with policy obey reads it
+(RFC 9309): the group of the agent or else that of everybody, of its rules the longest that matches.
+
+Exit codes: 0 every URI is allowed, 1 at least one is forbidden or cannot be read, 2 faults in the command line or the file.")]
+pub(crate) struct RobotsArgs {
+    /// A robots.txt; - reads it from standard input.
+    #[arg(value_name = "FILE|-")]
+    file: PathBuf,
+    /// Whose rules to go by: a product token, or a whole User-Agent header.
+    #[arg(long, value_name = "UA", default_value = OWN_AGENT)]
+    agent: String,
+    /// A URI, or a path that begins with /; - reads standard input, one a line.
+    #[arg(required = true, value_name = "URI|-")]
+    uris: Vec<String>,
+    /// Print JSON, one object a line.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the command.
+#[expect(
+    clippy::print_stderr,
+    reason = "faults are for the person at the terminal"
+)]
+pub(crate) fn run(args: &RobotsArgs) -> Result<u8> {
+    if args.file == Path::new("-") && args.uris.iter().any(|uri| uri == "-") {
+        eprintln!("opilio: robots.txt and the URIs cannot both come from standard input");
+        return Ok(exit::USAGE);
+    }
+    let robots = match read(&args.file) {
+        Ok(bytes) => Robots::parse(&bytes),
+        Err(problem) => {
+            eprintln!("opilio: {} cannot be read: {problem}", args.file.display());
+            return Ok(exit::USAGE);
+        }
+    };
+    if robots.is_truncated() {
+        eprintln!("opilio: only the first {ROBOTS_BYTES_MAX} bytes of the file count");
+    }
+    let mut inquiry = Inquiry {
+        robots,
+        agent: &args.agent,
+        json: args.json,
+        is_any_refused: false,
+    };
+    match inquiry.answer_all(&args.uris) {
+        // Whoever read the answers has seen enough.
+        Err(problem) if is_broken_pipe(&problem) => {}
+        other => other?,
+    }
+    Ok(match inquiry.is_any_refused {
+        true => exit::FAILED,
+        false => exit::OK,
+    })
+}
+
+/// A byte more than counts, so that it can be said that there was more.
+fn read(file: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let most = ROBOTS_BYTES_MAX as u64 + 1;
+    if file == Path::new("-") {
+        io::stdin().lock().take(most).read_to_end(&mut bytes)?;
+    } else {
+        std::fs::File::open(file)?
+            .take(most)
+            .read_to_end(&mut bytes)?;
+    }
+    Ok(bytes)
+}
+
+struct Inquiry<'a> {
+    robots: Robots,
+    agent: &'a str,
+    json: bool,
+    is_any_refused: bool,
+}
+
+impl Inquiry<'_> {
+    fn answer_all(&mut self, uris: &[String]) -> Result<()> {
+        let mut out = io::stdout().lock();
+        if !self.json {
+            self.write_head(&mut out)?;
+        }
+        for uri in uris {
+            if uri != "-" {
+                self.answer(uri, &mut out)?;
+                continue;
+            }
+            for line in io::stdin().lock().lines() {
+                let line = line.context("cannot read standard input")?;
+                if !line.trim().is_empty() {
+                    self.answer(line.trim(), &mut out)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What holds for all of them.
+    fn write_head(&self, out: &mut impl Write) -> io::Result<()> {
+        let token = product_token(self.agent);
+        let group = match self.robots.names(self.agent) {
+            true => "a group of its own",
+            false => "no group of its own",
+        };
+        let delay = match self.robots.crawl_delay(self.agent) {
+            Some(delay) => format!("crawl-delay {} s", delay.as_secs_f64()),
+            None => "no crawl-delay".to_owned(),
+        };
+        writeln!(out, "agent {token}: {group}, {delay}")
+    }
+
+    fn answer(&mut self, asked: &str, out: &mut impl Write) -> Result<()> {
+        let verdict = match asked.starts_with('/') {
+            true => Ok(self.robots.verdict(self.agent, asked)),
+            false => Uri::parse_seed(asked)
+                .map(|uri| self.robots.verdict(self.agent, uri.path_and_query())),
+        };
+        self.is_any_refused |= !verdict.as_ref().is_ok_and(Verdict::is_allowed);
+        match (verdict, self.json) {
+            (Ok(verdict), true) => writeln!(out, "{}", self.as_json(asked, &verdict))?,
+            (Ok(verdict), false) => writeln!(out, "{asked}  {verdict}")?,
+            (Err(problem), true) => {
+                let problem = format!("{:#}", anyhow::Error::new(problem));
+                writeln!(out, "{}", json!({"uri": asked, "error": problem}))?;
+            }
+            (Err(problem), false) => {
+                let problem = anyhow::Error::new(problem);
+                writeln!(out, "{asked}  cannot be read: {problem:#}")?;
+            }
+        }
+        Ok(())
+    }
+
+    fn as_json(&self, asked: &str, verdict: &Verdict) -> Value {
+        let (Verdict::Allowed(reason) | Verdict::Refused(reason)) = verdict;
+        let mut answer = json!({
+            "uri": asked,
+            "agent": product_token(self.agent),
+            "allowed": verdict.is_allowed(),
+            "reason": reason.to_string(),
+            "crawl-delay": self.robots.crawl_delay(self.agent).map(|delay| delay.as_secs_f64()),
+        });
+        if let (Reason::Rule(line), Some(answer)) = (reason, answer.as_object_mut()) {
+            answer.insert("line".to_owned(), line.number.into());
+            answer.insert("rule".to_owned(), line.text.clone().into());
+        }
+        answer
+    }
+}

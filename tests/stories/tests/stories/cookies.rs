@@ -1,0 +1,135 @@
+//! Cookies: kept, sent back, taken along when a crawl is stopped.
+
+use opilio_stories::{crawl, html, site};
+use opilio_test_web::Web;
+
+use crate::many::{A, B};
+
+/// The Cookie header of the last request for a page.
+#[track_caller]
+fn sent(web: &Web, host: &str, target: &str) -> String {
+    let requests = web.requests();
+    let asked = requests
+        .iter()
+        .rev()
+        .find(|seen| seen.host == host && seen.target == target);
+    let headers = &asked
+        .unwrap_or_else(|| panic!("{host}{target} was not asked for"))
+        .headers;
+    headers
+        .get("cookie")
+        .map(|it| it.to_str().unwrap().to_owned())
+        .unwrap_or_default()
+}
+
+async fn two_hosts() -> Web {
+    site(A)
+        .page(
+            "/",
+            html("<a href='/in/side.html'>a</a>")
+                .with("set-cookie", "session=1; HttpOnly")
+                .with("set-cookie", "deep=2; Path=/in")
+                .with("set-cookie", "gone=3; Max-Age=0"),
+        )
+        .page("/in/side.html", html("in"))
+        .and(B)
+        .page("/", html("b"))
+        .serve()
+        .await
+}
+
+#[tokio::test]
+async fn what_a_server_sets_is_sent_back_to_it_alone() {
+    let web = two_hosts().await;
+    let told = crawl()
+        .seed(web.url(A, "/"))
+        .seed(web.url(B, "/"))
+        .run()
+        .await
+        .finished();
+    assert_eq!(sent(&web, A, "/"), "");
+    assert_eq!(sent(&web, A, "/in/side.html"), "deep=2; session=1");
+    assert_eq!(sent(&web, B, "/"), "");
+    let request = told.record("request", &web.url(A, "/in/side.html")).text();
+    assert!(
+        request.contains("\r\nCookie: deep=2; session=1\r\n"),
+        "{request}"
+    );
+}
+
+#[tokio::test]
+async fn none_are_kept_where_the_profile_does_not_want_them() {
+    let web = two_hosts().await;
+    crawl()
+        .profile("[[override]]\nmatch.host = ['a.localhost']\ncookies = { accept = false }")
+        .seed(web.url(A, "/"))
+        .run()
+        .await
+        .finished();
+    assert_eq!(sent(&web, A, "/in/side.html"), "");
+}
+
+#[tokio::test]
+async fn they_outlive_a_stop_and_are_read_from_and_written_to_files() {
+    let web = site(A)
+        .page(
+            "/",
+            html("<a href='/b.html'>b</a>").with("set-cookie", "session=1"),
+        )
+        .page("/b.html", html("<a href='/c.html'>c</a>"))
+        .page("/c.html", html("c"))
+        .serve()
+        .await;
+    let story = crawl();
+    let file = story.file(
+        "cookies.txt",
+        ".a.localhost\tTRUE\t/\tFALSE\t0\tours\tyes\n# remark\nnonsense\n",
+    );
+    let story = story
+        .profile(&format!(
+            "workers = 1\n[cookies]\nload = '{}'\nsave = 'saved.txt'",
+            file.display()
+        ))
+        .seed(web.url(A, "/"));
+    let asked = |target: &str| web.requests().iter().any(|seen| seen.target == target);
+    story
+        .run_until("the second page", || asked("/b.html"))
+        .await;
+    let told = story.run().await.finished();
+    assert_eq!(sent(&web, A, "/"), "ours=yes");
+    assert_eq!(sent(&web, A, "/c.html"), "ours=yes; session=1");
+    let saved = std::fs::read_to_string(told.job().join("saved.txt")).unwrap();
+    assert_eq!(
+        saved,
+        "# Netscape HTTP Cookie File\n\
+         .a.localhost\tTRUE\t/\tFALSE\t0\tours\tyes\n\
+         a.localhost\tFALSE\t/\tFALSE\t0\tsession\t1\n"
+    );
+    let log = told.log_file("job.log");
+    assert_eq!(
+        log.matches("1 cookies read, 1 lines left out").count(),
+        1,
+        "{log}"
+    );
+}
+
+#[tokio::test]
+async fn a_flood_of_cookies_has_an_end() {
+    let mut front = html("<a href='/b.html'>b</a>");
+    for n in 0..400 {
+        front = front.with("set-cookie", format!("n{n}={}", "x".repeat(50)));
+    }
+    let web = site(A)
+        .page("/", front)
+        .page("/b.html", html("b"))
+        .serve()
+        .await;
+    crawl()
+        .profile("cookies.per-host = 20")
+        .seed(web.url(A, "/"))
+        .run()
+        .await
+        .finished();
+    let sent = sent(&web, A, "/b.html");
+    assert_eq!(sent.split("; ").count(), 20, "{sent}");
+}
