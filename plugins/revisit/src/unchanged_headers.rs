@@ -142,7 +142,7 @@ impl UnchangedHeaders {
                     count("skipped", 1);
                     return Ruling {
                         verdict: Verdict::Unchanged,
-                        reason: format!("trust {}", trust.level),
+                        reason: format!("trust:{}", trust.level),
                     };
                 }
             }

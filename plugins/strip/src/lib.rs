@@ -1,9 +1,21 @@
 //! Digest strippers, in one component because most of a component is what all have: `regex-strip`, `html-strip`,
 //! `marked-sections`. README.md says what each takes away.
 
+pub mod html_strip;
+pub mod marked_sections;
+mod page;
 pub mod regex_strip;
+mod selector;
+mod site;
+// The html extractor's own, as a file: a crate that exports a component cannot be part of another.
+#[path = "../../html/src/tokenizer.rs"]
+mod tokenizer;
 
-opilio_plugin::export!(digest_strippers: [regex_strip::RegexStrip]);
+use html_strip::HtmlStrip;
+use marked_sections::MarkedSections;
+use regex_strip::RegexStrip;
+
+opilio_plugin::export!(digest_strippers: [RegexStrip, HtmlStrip, MarkedSections]);
 
 #[cfg(test)]
 mod tests {

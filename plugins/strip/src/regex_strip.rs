@@ -4,6 +4,8 @@
 use opilio_plugin::prelude::*;
 use regex::bytes::{Regex, RegexBuilder};
 
+use crate::site::{Place, Sites};
+
 /// Most bytes of memory that one compiled pattern may take: what `regex` allows by default is ten times this, and the
 /// memory of a configured plugin is kept for every call.
 const PATTERN_BYTES_MAX: usize = 1024 * 1024;
@@ -11,9 +13,13 @@ const PATTERN_BYTES_MAX: usize = 1024 * 1024;
 /// Most patterns.
 const PATTERNS_MAX: usize = 256;
 
+/// Most sites with patterns of their own.
+const SITES_MAX: usize = 10_000;
+
 /// Leaves out what its patterns match.
 pub struct RegexStrip {
     patterns: Vec<Regex>,
+    sites: Vec<(Sites, Vec<Regex>)>,
     size_max: u64,
 }
 
@@ -25,15 +31,32 @@ pub struct Settings {
     /// other characters as they are, or any byte as `(?s-u:.)`. What one of them matches does not count.
     #[schemars(length(max = 256), extend("x-opilio-overridable" = true))]
     pub patterns: Vec<String>,
+    /// Patterns of some sites alone, which count besides those of all.
+    #[schemars(length(max = 10_000), extend("x-opilio-overridable" = true))]
+    pub sites: Vec<SitePatterns>,
     /// Largest document, in bytes, that is looked at; nothing is said about larger ones, so their content state is unknown.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub max_size: u64,
+}
+
+/// Patterns, and where they count.
+#[derive(Debug, Clone, Default, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct SitePatterns {
+    /// Domains: these hosts, and those below them.
+    pub domains: Vec<String>,
+    /// SURT prefixes, such as `http://(is,mbl,www,)/frettir/`; https reads http.
+    pub surts: Vec<String>,
+    /// As those of all sites.
+    #[schemars(length(max = 256))]
+    pub patterns: Vec<String>,
 }
 
 impl Default for Settings {
     fn default() -> Self {
         Self {
             patterns: Vec::new(),
+            sites: Vec::new(),
             max_size: 1024 * 1024,
         }
     }
@@ -46,34 +69,50 @@ impl Plugin for RegexStrip {
 
     fn new(settings: Settings) -> Result<Self, Vec<SettingsFault>> {
         let mut faults = Vec::new();
-        let mut patterns = Vec::new();
-        if settings.patterns.len() > PATTERNS_MAX {
-            faults.push(SettingsFault::new(
-                "/patterns",
-                format!("more than {PATTERNS_MAX} patterns; join some with `|`"),
-            ));
+        let patterns = compiled(&settings.patterns, "/patterns", &mut faults);
+        let mut sites = Vec::new();
+        if settings.sites.len() > SITES_MAX {
+            let problem = format!("more than {SITES_MAX} sites");
+            faults.push(SettingsFault::new("/sites", problem));
         }
-        for (at, pattern) in settings.patterns.iter().take(PATTERNS_MAX).enumerate() {
-            match RegexBuilder::new(pattern)
-                .unicode(false)
-                .size_limit(PATTERN_BYTES_MAX)
-                .build()
-            {
-                Ok(regex) => patterns.push(regex),
-                Err(error) => faults.push(SettingsFault::new(
-                    format!("/patterns/{at}"),
-                    problem(&error),
-                )),
-            }
+        for (at, site) in settings.sites.iter().take(SITES_MAX).enumerate() {
+            let pointer = format!("/sites/{at}");
+            let own = compiled(&site.patterns, &format!("{pointer}/patterns"), &mut faults);
+            let places = Sites::new(&site.domains, &site.surts, &pointer, &mut faults);
+            sites.push((places, own));
         }
         none_or(
             faults,
             Self {
                 patterns,
+                sites,
                 size_max: settings.max_size,
             },
         )
     }
+}
+
+/// Patterns of a setting, and a fault for each that is none.
+fn compiled(patterns: &[String], pointer: &str, faults: &mut Vec<SettingsFault>) -> Vec<Regex> {
+    if patterns.len() > PATTERNS_MAX {
+        let problem = format!("more than {PATTERNS_MAX} patterns; join some with `|`");
+        faults.push(SettingsFault::new(pointer, problem));
+    }
+    let mut compiled = Vec::new();
+    for (at, pattern) in patterns.iter().take(PATTERNS_MAX).enumerate() {
+        match RegexBuilder::new(pattern)
+            .unicode(false)
+            .size_limit(PATTERN_BYTES_MAX)
+            .build()
+        {
+            Ok(regex) => compiled.push(regex),
+            Err(error) => {
+                let pointer = format!("{pointer}/{at}");
+                faults.push(SettingsFault::new(pointer, problem(&error)));
+            }
+        }
+    }
+    compiled
 }
 
 /// The error on one line: the library's has the pattern, a marker and the reason on lines of their own.
@@ -101,12 +140,17 @@ impl DigestStripper for RegexStrip {
         if length > self.size_max {
             return Err(StripProblem::TooLarge(length));
         }
-        if self.patterns.is_empty() {
+        let mut patterns: Vec<&Regex> = self.patterns.iter().collect();
+        if !self.sites.is_empty() {
+            let place = Place::of(&document.uri());
+            let own = self.sites.iter().filter(|(sites, _)| sites.hold(&place));
+            patterns.extend(own.flat_map(|(_, patterns)| patterns));
+        }
+        if patterns.is_empty() {
             return Ok(Vec::new());
         }
         let content = document.content();
-        let matches = self
-            .patterns
+        let matches = patterns
             .iter()
             .flat_map(|pattern| pattern.find_iter(&content));
         Ok(matches

@@ -1,6 +1,7 @@
 //! The hash that tells whether a component is older than what it is made of.
 //!
-//! Sources are the plugin's and the SDK's `Cargo.toml` and `src/`, and `wit/*.wit`. Not counted: folders named
+//! Sources are the plugin's and the SDK's `Cargo.toml` and `src/`, `wit/*.wit`, and files of other plugins that a source
+//! takes in by `#[path = "…"]`. Not counted: folders named
 //! `native`, which no component contains, and `published`, the contracts of before; tests, cases and documentation; the
 //! versions in `Cargo.lock`, so that an update of a dependency does not rewrite every component (`--force` does).
 //!
@@ -20,6 +21,7 @@ pub(super) fn sha256(root: &Path, folder: &Path) -> Result<String> {
     for tree in [folder.join("src"), sdk.join("src"), root.join("wit")] {
         collect(&tree, &mut files)?;
     }
+    borrow(&mut files)?;
     let mut lines = Vec::new();
     for file in files {
         let path: Vec<_> = file
@@ -36,6 +38,40 @@ pub(super) fn sha256(root: &Path, folder: &Path) -> Result<String> {
     }
     lines.sort();
     Ok(hex(lines.concat().as_bytes()))
+}
+
+/// Adds the files outside of a source's folder that it names with `#[path = "…"]` at the begin of a line.
+fn borrow(files: &mut Vec<PathBuf>) -> Result<()> {
+    let mut at = 0;
+    while let Some(file) = files.get(at).cloned() {
+        at += 1;
+        if file.extension().is_none_or(|extension| extension != "rs") {
+            continue;
+        }
+        let text =
+            fs::read_to_string(&file).with_context(|| format!("reading {}", file.display()))?;
+        let paths = text.lines().filter_map(|line| {
+            let path = line.strip_prefix("#[path = \"")?.strip_suffix("\"]")?;
+            path.starts_with("../").then(|| path.to_owned())
+        });
+        for path in paths {
+            let mut named = file.clone();
+            named.pop();
+            for part in path.split('/') {
+                match part {
+                    ".." => named.pop(),
+                    part => {
+                        named.push(part);
+                        true
+                    }
+                };
+            }
+            if !files.contains(&named) {
+                files.push(named);
+            }
+        }
+    }
+    Ok(())
 }
 
 /// SHA-256 in hexadecimal.
@@ -107,6 +143,19 @@ mod tests {
             hash(&workspace("\n", "one")),
             hash(&workspace("\r\n", "two"))
         );
+    }
+
+    #[test]
+    fn a_file_of_another_plugin_counts_where_it_is_taken_in() {
+        let root = workspace("\n", "");
+        let lib = root.path().join("plugins/p/src/lib.rs");
+        fs::write(lib, "#[path = \"../../q/src/tokens.rs\"]\nmod tokens;\n").unwrap();
+        let tokens = root.path().join("plugins/q/src/tokens.rs");
+        fs::create_dir_all(tokens.parent().unwrap()).unwrap();
+        fs::write(&tokens, "one").unwrap();
+        let before = hash(&root);
+        fs::write(&tokens, "two").unwrap();
+        assert_ne!(hash(&root), before);
     }
 
     #[test]

@@ -1,0 +1,488 @@
+//! A page as strippers see it: a walk over its tags that knows which elements are open, on the `html` extractor's
+//! tokenizer. No tree is built; ends that may be left out are those of the lists below, everything else that is not
+//! closed ends with what it stands in.
+
+use opilio_plugin::prelude::*;
+
+use crate::selector::{Element, Selector};
+use crate::tokenizer::{Attribute, RawText, Token, Tokenizer};
+
+/// Elements open at once. What is deeper is passed over: browsers stop at 512 as well.
+const DEPTH_MAX: usize = 512;
+
+/// What comes by, in the order of the page.
+pub(crate) enum Event<'a, 'p> {
+    /// A start tag. Its element is the last of those open.
+    Start {
+        open: &'a [Element],
+        /// All attributes, as written.
+        attributes: &'a [Attribute<'p>],
+    },
+    /// A comment with its marks.
+    Comment { text: &'p str, span: (usize, usize) },
+}
+
+/// The content as text whose bytes stand where those of the document do: what is not UTF-8 reads as such, byte by byte.
+/// None where bytes are no characters at all.
+pub(crate) fn text_of(document: &Document) -> Option<String> {
+    let is_wide = |charset: String| charset.starts_with("utf-16") || charset == "iso-2022-jp";
+    if document.charset().is_some_and(is_wide) {
+        return None;
+    }
+    Some(match String::from_utf8(document.content()) {
+        Ok(text) => text,
+        Err(error) => {
+            let bytes = error.into_bytes().into_iter();
+            let readable = bytes.map(|byte| if byte.is_ascii() { byte } else { b'?' });
+            readable.map(char::from).collect()
+        }
+    })
+}
+
+/// Walks over a page. `wants` answers whether an element is to be taken out as a whole, with all that stands in it; its
+/// span is then part of what comes back, and nothing in it comes by.
+pub(crate) fn walk<'p>(
+    text: &'p str,
+    names: &Names,
+    mut wants: impl FnMut(Event<'_, 'p>) -> bool,
+) -> Vec<(usize, usize)> {
+    let mut walk = Walk {
+        text,
+        tokens: Tokenizer::new(text, 0, text.len()),
+        open: Vec::new(),
+        too_deep: 0,
+        leavable: 0,
+        taken: None,
+        spans: Vec::new(),
+    };
+    let mut attributes = Vec::new();
+    // All attributes are read: values that change stand in any.
+    while let Some(token) = walk.tokens.next(&mut attributes, |_| true) {
+        match token {
+            Token::Comment { text, offset } => {
+                let start = offset - "<!--".len();
+                let event = Event::Comment {
+                    text,
+                    span: (start, walk.at()),
+                };
+                if walk.taken.is_none() && wants(event) {
+                    walk.spans.push((start, walk.at()));
+                }
+            }
+            Token::Start { name, self_closing } => {
+                walk.start(name, self_closing, &attributes, names, &mut wants);
+            }
+            Token::End { name } => walk.end(name),
+        }
+    }
+    walk.close(0, text.len());
+    walk.spans
+}
+
+/// Attributes that selectors look at; others are not kept.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Names(Vec<String>);
+
+impl Names {
+    pub(crate) fn of<'s>(selectors: impl Iterator<Item = &'s Selector>) -> Self {
+        let mut names: Vec<_> = selectors
+            .flat_map(Selector::attributes)
+            .map(str::to_owned)
+            .collect();
+        names.sort();
+        names.dedup();
+        Self(names)
+    }
+}
+
+struct Walk<'p> {
+    text: &'p str,
+    tokens: Tokenizer<'p>,
+    open: Vec<Element>,
+    /// Elements open beyond the deepest that is kept.
+    too_deep: usize,
+    /// Open elements whose end tag may be left out: where there are none, none is looked for.
+    leavable: usize,
+    /// Where the element begins that is being taken out, and how many stand around it.
+    taken: Option<(usize, usize)>,
+    spans: Vec<(usize, usize)>,
+}
+
+impl<'p> Walk<'p> {
+    /// Behind the last token.
+    fn at(&self) -> usize {
+        self.tokens.position()
+    }
+
+    /// Where a part of the text stands in it.
+    fn offset(&self, part: &str) -> usize {
+        (part.as_ptr() as usize).saturating_sub(self.text.as_ptr() as usize)
+    }
+
+    fn start(
+        &mut self,
+        name: &'p str,
+        self_closing: bool,
+        attributes: &[Attribute<'p>],
+        names: &Names,
+        wants: &mut impl FnMut(Event<'_, 'p>) -> bool,
+    ) {
+        let tag = (self.offset(name) - 1, self.at());
+        let element = Element {
+            name: name.to_ascii_lowercase(),
+            attributes: attributes
+                .iter()
+                .filter(|attribute| {
+                    let is_it = |wanted: &String| wanted.eq_ignore_ascii_case(attribute.name);
+                    names.0.iter().any(is_it)
+                })
+                .map(|attribute| {
+                    let value = unescaped(attribute.value);
+                    (attribute.name.to_ascii_lowercase(), value)
+                })
+                .collect(),
+        };
+        if self.too_deep == 0 {
+            self.end_implied(&element.name, tag.0);
+        }
+        if self.open.len() >= DEPTH_MAX {
+            self.too_deep += usize::from(!is_void(&element.name));
+            return;
+        }
+        let element_name = element.name.clone();
+        // Of SVG's or MathML's own elements none holds raw text.
+        let is_foreign = self.is_foreign() || matches!(&*element_name, "svg" | "math");
+        self.leavable += usize::from(is_leavable(&element_name));
+        self.open.push(element);
+        if self.taken.is_none() {
+            let open = &self.open;
+            if wants(Event::Start { open, attributes }) {
+                self.taken = Some((tag.0, self.open.len() - 1));
+            }
+        }
+        if is_void(&element_name) || (self_closing && is_foreign) {
+            let depth = self.open.len() - 1;
+            self.close(depth, tag.1);
+        } else if !is_foreign && let Some(kind) = raw_text(&element_name) {
+            // Its end tag is the next token.
+            self.tokens.raw_text(name, kind);
+        }
+        self.tokens.foreign = self.is_foreign();
+    }
+
+    fn end(&mut self, name: &str) {
+        if self.too_deep > 0 {
+            self.too_deep -= 1;
+            return;
+        }
+        let mut open = self.open.iter().enumerate().rev();
+        // An end tag without its start means nothing; nor does one in a cell end what stands around the table.
+        let depth = open
+            .find(|(_, element)| {
+                element.name.eq_ignore_ascii_case(name)
+                    || (element.name == "table" && !is_around_tables(name))
+            })
+            .filter(|(_, element)| element.name.eq_ignore_ascii_case(name))
+            .map(|(depth, _)| depth);
+        if let Some(depth) = depth {
+            let end = self.at();
+            // What is left open in it ends before its end tag; what is taken out and is itself ended, behind it.
+            let inner = self.offset(name).saturating_sub("</".len());
+            self.close(depth + 1, inner);
+            self.close(depth, end);
+        }
+        self.tokens.foreign = self.is_foreign();
+    }
+
+    /// Ends all but the first `depth` elements here.
+    fn close(&mut self, depth: usize, at: usize) {
+        let closed = self.open.drain(depth.min(self.open.len())..);
+        self.leavable -= closed.filter(|element| is_leavable(&element.name)).count();
+        if let Some((start, around)) = self.taken
+            && depth <= around
+        {
+            self.spans.push((start, at));
+            self.taken = None;
+        }
+    }
+
+    /// Ends elements whose end tag may be left out before a start tag of this name (HTML, 13.1.2.4).
+    fn end_implied(&mut self, name: &str, at: usize) {
+        if self.leavable == 0 {
+            return;
+        }
+        let (ended, stops): (&[&str], &[&str]) = match name {
+            "li" => (&["li"], &["ul", "ol", "menu"]),
+            "dt" | "dd" => (&["dt", "dd"], &["dl"]),
+            "option" | "optgroup" => (&["option"], &["select"]),
+            "tr" => (&["tr", "td", "th"], &["table"]),
+            "td" | "th" => (&["td", "th"], &["tr", "table"]),
+            "tbody" | "tfoot" | "thead" => {
+                (&["tbody", "tfoot", "thead", "tr", "td", "th"], &["table"])
+            }
+            name if ends_paragraph(name) => (
+                &["p"],
+                &["button", "td", "th", "table", "object", "template"],
+            ),
+            _ => return,
+        };
+        let mut depth = None;
+        for (index, element) in self.open.iter().enumerate().rev() {
+            if ended.contains(&element.name.as_str()) {
+                depth = Some(index);
+                if name == "tr" || name.starts_with('t') {
+                    continue;
+                }
+                break;
+            }
+            if stops.contains(&element.name.as_str()) {
+                break;
+            }
+        }
+        if let Some(depth) = depth {
+            self.close(depth, at);
+        }
+    }
+
+    fn is_foreign(&self) -> bool {
+        let mut around = self.open.iter().rev();
+        // HTML again, inside of SVG.
+        let ends = |name: &str| matches!(name, "svg" | "math" | "foreignobject" | "desc" | "title");
+        let nearest = around.find(|element| ends(&element.name));
+        nearest.is_some_and(|element| matches!(&*element.name, "svg" | "math"))
+    }
+}
+
+/// Whether [`Walk::end_implied`] may end it.
+fn is_leavable(name: &str) -> bool {
+    matches!(
+        name,
+        "li" | "dt" | "dd" | "option" | "p" | "tr" | "td" | "th" | "tbody" | "tfoot" | "thead"
+    )
+}
+
+fn is_void(name: &str) -> bool {
+    matches!(
+        name,
+        "area"
+            | "base"
+            | "br"
+            | "col"
+            | "embed"
+            | "hr"
+            | "img"
+            | "input"
+            | "link"
+            | "meta"
+            | "param"
+            | "source"
+            | "track"
+            | "wbr"
+            | "basefont"
+            | "bgsound"
+            | "frame"
+            | "keygen"
+    )
+}
+
+fn raw_text(name: &str) -> Option<RawText> {
+    match name {
+        "script" => Some(RawText::Script),
+        "style" | "textarea" | "title" | "xmp" | "iframe" | "noembed" | "noframes" => {
+            Some(RawText::Plain)
+        }
+        "plaintext" => Some(RawText::Endless),
+        _ => None,
+    }
+}
+
+/// End tags that a table inside does not keep from their start.
+fn is_around_tables(name: &str) -> bool {
+    name.eq_ignore_ascii_case("body") || name.eq_ignore_ascii_case("html")
+}
+
+fn ends_paragraph(name: &str) -> bool {
+    matches!(
+        name,
+        "address"
+            | "article"
+            | "aside"
+            | "blockquote"
+            | "center"
+            | "details"
+            | "dialog"
+            | "dir"
+            | "div"
+            | "dl"
+            | "fieldset"
+            | "figcaption"
+            | "figure"
+            | "footer"
+            | "form"
+            | "h1"
+            | "h2"
+            | "h3"
+            | "h4"
+            | "h5"
+            | "h6"
+            | "header"
+            | "hgroup"
+            | "hr"
+            | "main"
+            | "menu"
+            | "nav"
+            | "ol"
+            | "p"
+            | "pre"
+            | "search"
+            | "section"
+            | "table"
+            | "ul"
+    )
+}
+
+/// Numbers and the five names that attributes are written with: selectors are compared with ids, classes and addresses.
+fn unescaped(value: &str) -> String {
+    let mut text = String::with_capacity(value.len());
+    let mut rest = value;
+    while let Some(at) = rest.find('&') {
+        text.push_str(&rest[..at]);
+        rest = &rest[at..];
+        let reference = rest[1..].split_once(';').map(|(name, _)| name);
+        let character = reference.and_then(|name| match name {
+            "amp" => Some('&'),
+            "lt" => Some('<'),
+            "gt" => Some('>'),
+            "quot" => Some('"'),
+            "apos" => Some('\''),
+            name => {
+                let number = name.strip_prefix('#')?;
+                let code = match number.strip_prefix(['x', 'X']) {
+                    Some(digits) => u32::from_str_radix(digits, 16),
+                    None => number.parse(),
+                };
+                char::from_u32(code.ok()?)
+            }
+        });
+        match (character, reference) {
+            (Some(character), Some(name)) => {
+                text.push(character);
+                rest = &rest[name.len() + 2..];
+            }
+            _ => {
+                text.push('&');
+                rest = &rest[1..];
+            }
+        }
+    }
+    text.push_str(rest);
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+    use crate::selector;
+
+    /// What is taken out of a page, `|` between the parts.
+    #[track_caller]
+    fn check(selector: &str, page: &str, expected: &str) {
+        let selectors = selector::parse(selector).unwrap();
+        let names = Names::of(selectors.iter());
+        let spans = walk(page, &names, |event| match event {
+            Event::Start { open, .. } => selectors.iter().any(|selector| selector.matches(open)),
+            Event::Comment { .. } => false,
+        });
+        let parts: Vec<_> = spans
+            .iter()
+            .map(|&(start, end)| &page[start..end])
+            .collect();
+        assert_eq!(parts.join("|"), expected, "{selector} in {page}");
+    }
+
+    #[test]
+    fn an_element_is_taken_with_all_that_is_in_it() {
+        check(
+            ".ad",
+            "a<div class=ad>b<div>c</div>d</div>e",
+            "<div class=ad>b<div>c</div>d</div>",
+        );
+        check(
+            ".ad",
+            "<p class=ad><b class=ad>x</b></p><p class=ad>y</p>",
+            "<p class=ad><b class=ad>x</b></p>|<p class=ad>y</p>",
+        );
+        check("img", "a<img src='>'>b", "<img src='>'>");
+        check("iframe", "<iframe><p></iframe >x", "<iframe><p></iframe >");
+    }
+
+    #[test]
+    fn ends_that_are_left_out_are_found() {
+        check(".ad", "<ul><li class=ad>a<li>b</ul>", "<li class=ad>a");
+        check(
+            ".ad",
+            "<ul><li class=ad>a<ul><li>b</ul>c<li>d</ul>",
+            "<li class=ad>a<ul><li>b</ul>c",
+        );
+        check(".ad", "<p class=ad>a<div>b</div>", "<p class=ad>a");
+        check(".ad", "<div><p class=ad>a</div>b", "<p class=ad>a");
+        check(
+            ".ad",
+            "<table><tr class=ad><td>a<tr><td>b</table>",
+            "<tr class=ad><td>a",
+        );
+        check(
+            ".ad",
+            "<table><tr><td class=ad>a<td>b</table>",
+            "<td class=ad>a",
+        );
+        check(
+            ".ad",
+            "<div class=ad>never closed",
+            "<div class=ad>never closed",
+        );
+    }
+
+    #[test]
+    fn an_end_tag_too_many_ends_nothing() {
+        check(
+            ".ad",
+            "<div class=ad>a</span>b</div>c",
+            "<div class=ad>a</span>b</div>",
+        );
+        check(
+            ".ad",
+            "<span class=ad><table><td>a</span>b</table></span>c",
+            "<span class=ad><table><td>a</span>b</table></span>",
+        );
+    }
+
+    #[test]
+    fn what_looks_like_a_tag_in_a_script_is_none() {
+        check(
+            "b",
+            "<script>'<b>'</script><b>x</b><svg><b/><title><b>y</b></title></svg>",
+            "<b>x</b>|<b/>|<b>y</b>",
+        );
+    }
+
+    #[test]
+    fn deep_pages_are_walked_in_time() {
+        let page = "<div>".repeat(20_000);
+        check("p", &page, "");
+        let page = format!("{page}{}<p>x</p>", "</div>".repeat(20_000));
+        check("p", &page, "<p>x</p>");
+    }
+
+    #[test]
+    fn values_are_unescaped() {
+        check(
+            "[id='a&b\"']",
+            "<i id='a&amp;b&#34;'>x</i>",
+            "<i id='a&amp;b&#34;'>x</i>",
+        );
+        check("[id='&x;']", "<i id='&x;'>y</i>", "<i id='&x;'>y</i>");
+    }
+}

@@ -1,0 +1,164 @@
+//! Which sites a setting is for: domains, and SURT prefixes as the scope has them.
+
+use opilio_plugin::prelude::*;
+
+/// Sites that a setting names.
+#[derive(Debug, Clone)]
+pub(crate) struct Sites {
+    /// Lower-case, without dots at the ends.
+    domains: Vec<String>,
+    surts: Vec<String>,
+}
+
+/// Where a document stands.
+pub(crate) struct Place {
+    host: String,
+    surt: String,
+}
+
+impl Sites {
+    /// Faults are at `domains` and `surts` below the pointer.
+    pub(crate) fn new(
+        domains: &[String],
+        surts: &[String],
+        pointer: &str,
+        faults: &mut Vec<SettingsFault>,
+    ) -> Self {
+        if domains.is_empty() && surts.is_empty() {
+            let problem =
+                "names no site; write `domains` or `surts`, or put its patterns with those of all";
+            faults.push(SettingsFault::new(pointer, problem));
+        }
+        for (at, domain) in domains.iter().enumerate() {
+            if domain.trim_matches('.').is_empty() || domain.contains(['/', ':', '*', ' ']) {
+                let problem = format!("`{domain}` is no domain; write it like `example.org`");
+                faults.push(SettingsFault::new(
+                    format!("{pointer}/domains/{at}"),
+                    problem,
+                ));
+            }
+        }
+        for (at, surt) in surts.iter().enumerate() {
+            if !surt.contains("://(") {
+                let problem =
+                    format!("`{surt}` is no SURT prefix; write it like `http://(org,example,`");
+                faults.push(SettingsFault::new(format!("{pointer}/surts/{at}"), problem));
+            }
+        }
+        let lower = |text: &String| text.trim_matches('.').to_ascii_lowercase();
+        Self {
+            domains: domains.iter().map(lower).collect(),
+            surts: surts.iter().map(|surt| without_s(surt)).collect(),
+        }
+    }
+
+    pub(crate) fn hold(&self, place: &Place) -> bool {
+        let is_below = |domain: &String| {
+            place
+                .host
+                .strip_suffix(domain.as_str())
+                .is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
+        };
+        self.domains.iter().any(is_below)
+            || self.surts.iter().any(|surt| place.surt.starts_with(surt))
+    }
+}
+
+impl Place {
+    /// Of a normalised URI, as the host hands them over.
+    pub(crate) fn of(uri: &str) -> Self {
+        let (scheme, rest) = uri.split_once("://").unwrap_or(("", uri));
+        let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+        let (authority, path) = rest.split_at(end);
+        let server = authority
+            .rsplit_once('@')
+            .map_or(authority, |(_, server)| server);
+        let is_port = |port: &str| port.bytes().all(|byte| byte.is_ascii_digit());
+        let (host, port) = match server.rsplit_once(':') {
+            Some((host, port)) if is_port(port) => (host, Some(port)),
+            _ => (server, None),
+        };
+        let is_address =
+            host.starts_with('[') || host.bytes().all(|b| b.is_ascii_digit() || b == b'.');
+        let mut surt = format!("{scheme}://(");
+        if is_address {
+            surt.push_str(host);
+        } else {
+            for label in host.rsplit('.') {
+                surt.push_str(label);
+                surt.push(',');
+            }
+        }
+        if let Some(port) = port {
+            surt.push(':');
+            surt.push_str(port);
+        }
+        surt.push(')');
+        surt.push_str(path);
+        Self {
+            host: host.to_ascii_lowercase(),
+            surt: without_s(&surt),
+        }
+    }
+}
+
+/// Lower-case, and https as http, which is how scopes compare.
+fn without_s(surt: &str) -> String {
+    let lower = surt.to_ascii_lowercase();
+    match lower.strip_prefix("https://") {
+        Some(rest) => format!("http://{rest}"),
+        None => lower,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(domains: &[&str], surts: &[&str], uri: &str, expected: bool) {
+        let texts = |texts: &[&str]| {
+            texts
+                .iter()
+                .map(|text| (*text).to_owned())
+                .collect::<Vec<_>>()
+        };
+        let mut faults = Vec::new();
+        let sites = Sites::new(&texts(domains), &texts(surts), "", &mut faults);
+        assert_eq!(faults, []);
+        assert_eq!(
+            sites.hold(&Place::of(uri)),
+            expected,
+            "{domains:?} {surts:?} {uri}"
+        );
+    }
+
+    #[test]
+    fn a_domain_means_those_below_it() {
+        check(&["mbl.is"], &[], "http://www.mbl.is/", true);
+        check(&["mbl.is"], &[], "https://mbl.is:8080", true);
+        check(&["MBL.is."], &[], "http://user@mbl.is?x", true);
+        check(&["mbl.is"], &[], "http://xmbl.is/", false);
+        check(&["www.mbl.is"], &[], "http://mbl.is/", false);
+    }
+
+    #[test]
+    fn a_prefix_is_compared_as_the_scope_does() {
+        check(&[], &["http://(is,mbl,"], "https://www.mbl.is/a", true);
+        check(
+            &[],
+            &["https://(is,mbl,www,)/Frettir/"],
+            "http://www.mbl.is/frettir/1",
+            true,
+        );
+        check(
+            &[],
+            &["http://(is,mbl,www,)/frettir/"],
+            "http://www.mbl.is/sport/1",
+            false,
+        );
+        check(&[], &["http://(is,mbl,)"], "http://www.mbl.is/", false);
+        check(&[], &["http://(is,mbl,:8080)"], "http://mbl.is:8080/", true);
+        check(&[], &["http://(127.0.0.1)"], "http://127.0.0.1/", true);
+    }
+}
