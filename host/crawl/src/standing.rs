@@ -9,10 +9,11 @@ use opilio_frontier::{
 };
 use opilio_sandbox::{
     Candidate, ContentState as PluginState, Kept, KeptChange as Change, KeptValue as Value,
-    KeptValues as Values, Notes, PastVisit, Visit,
+    KeptValues as Values, Notes, PastVisit, Signal, Visit,
 };
 use opilio_uri::Uri;
 
+use crate::around::Around;
 use crate::extraction::FoundLink;
 
 /// What the plugins of one visit share. Clones are the same.
@@ -22,6 +23,8 @@ pub(crate) struct Memory {
     pub notes: Notes,
     /// What they keep from visit to visit.
     pub kept: Kept,
+    /// What is known of the site's documents.
+    pub around: Around,
 }
 
 impl Memory {
@@ -30,6 +33,7 @@ impl Memory {
         Memory {
             notes: Notes::new(),
             kept: Kept::new(values(uri), values(site)),
+            around: Around::of(site),
         }
     }
 }
@@ -134,13 +138,15 @@ pub(crate) fn visit(
         state: plugin_state(past.state),
         size: past.size,
     });
+    let media_type = media_type.unwrap_or_default();
+    let neighbourhood = memory.around.neighbourhood(&issue.uri, &media_type);
     let validators = [
         ("etag", &record.validators.etag),
         ("last-modified", &record.validators.last_modified),
     ];
     Visit {
         status,
-        media_type: media_type.unwrap_or_default(),
+        media_type,
         last_wait: record.wait.filter(|_| record.visits > 0),
         overdue: if record.visits > 0 {
             issue.overdue
@@ -155,9 +161,21 @@ pub(crate) fn visit(
             .filter_map(|(name, value)| Some((name.to_owned(), value.clone()?)))
             .collect(),
         outlinks: record.outlinks,
+        inlinks: record.referrers.into(),
+        signals: record.kept.signals().into_iter().map(signal).collect(),
+        neighbourhood,
         notes: memory.notes.clone(),
         kept: memory.kept.clone(),
         ..Visit::of(candidate(&issue.uri, record), now)
+    }
+}
+
+fn signal(signal: opilio_frontier::Signal) -> Signal {
+    let instant = |at: Timestamp| u64::try_from(at.as_millisecond()).unwrap_or(0);
+    Signal {
+        at: instant(signal.at),
+        source: signal.source,
+        modified: Some(instant(signal.modified)),
     }
 }
 

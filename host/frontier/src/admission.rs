@@ -12,6 +12,7 @@ use crate::{
     keys::{self, Finder, Rank},
     memory::Memory,
     record::CanonicalKey,
+    signal,
     store::Error,
 };
 
@@ -203,15 +204,19 @@ fn raise(
                 matches!(origin, Origin::Prerequisites(queue) if queue != record.queue);
             // Only what was asked for by name pulls a URI out of its wait; being linked again does not.
             let is_pulled = is_higher && candidate.directive >= Directive::High;
+            let news = news(candidate, &record, change.now);
+            if news.is_some() && signal::remember(&mut record, candidate, change.now) {
+                change.put(key, record.clone());
+            }
             let due = if candidate.force
                 || moves_here
                 || is_refreshed(candidate, origin)
-                || is_news(candidate, &record, change.now)
                 || if is_ready { is_higher } else { is_pulled }
             {
                 rank.due.min(now)
             } else {
-                signalled(candidate, now).map_or(rank.due, |due| due.min(rank.due))
+                let told = [news, signalled(candidate, now)].into_iter().flatten();
+                told.fold(rank.due, Millis::min)
             };
             let directive = if is_ready || is_pulled || candidate.force || moves_here {
                 rank.directive.max(candidate.directive)
@@ -359,15 +364,13 @@ fn is_refreshed(candidate: &Candidate, origin: Origin<'_>) -> bool {
     ) && candidate.hop_path.last() == Some(Hop::Embed)
 }
 
-/// Whether the page that links to it knows of a change since its last visit. What lies further ahead than clocks and
-/// zones go wrong is no change but an announcement, such as the date of an event, and would be news at every reading.
-fn is_news(candidate: &Candidate, record: &UriRecord, now: Timestamp) -> bool {
-    match (candidate.modified, record.history.first()) {
-        (Some(modified), Some(last)) => {
-            modified.duration_since(now) <= AHEAD_MAX && last.at < modified.min(now)
-        }
-        _ => false,
-    }
+/// When it is due because the page that links to it knows of a change since its last visit: now, but for its shortest
+/// wait. What lies further ahead than clocks and zones go wrong is no change but an announcement, such as the date of an
+/// event, and would be news at every reading.
+fn news(candidate: &Candidate, record: &UriRecord, now: Timestamp) -> Option<Millis> {
+    let (modified, last) = (candidate.modified?, record.history.first()?.at);
+    let is_news = modified.duration_since(now) <= AHEAD_MAX && last < modified.min(now);
+    is_news.then(|| instant::after(last, candidate.min_wait).max(instant::floor(now)))
 }
 
 /// When the candidate's signal says that it is due.

@@ -1,5 +1,7 @@
 //! What may become part of the crawl, and what became of it.
 
+use std::time::Duration;
+
 use jiff::Timestamp;
 use opilio_uri::{HopPath, Uri};
 use serde::{Deserialize, Serialize};
@@ -38,6 +40,8 @@ pub struct Candidate {
     /// When it changed, as a feed or a sitemap says: where it is known, waits, and was last visited before then, it is due
     /// now. A date in the future counts as now.
     pub modified: Option<Timestamp>,
+    /// No such news brings it nearer to its last visit than this.
+    pub min_wait: Duration,
     /// Hash of the scope that let it in, for the record.
     pub scope: u64,
     /// Fetch it now even if it is known, waits, or is done.
@@ -70,6 +74,7 @@ impl Candidate {
             cost: 1,
             due: None,
             modified: None,
+            min_wait: Duration::ZERO,
             scope: 0,
             force: false,
             strategy,

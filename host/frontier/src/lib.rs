@@ -39,6 +39,7 @@ mod rejection;
 mod report;
 mod settings;
 mod settle;
+mod signal;
 mod statistics;
 mod store;
 mod tally;
@@ -68,6 +69,7 @@ pub use record::{
 };
 pub use rejection::Rejection;
 pub use report::{QueuedUri, Reason, Why};
+pub use signal::Signal;
 pub use settings::{GroupSettings, Politeness, PrecedencePolicy, QueueSettings, Quota, Resolver};
 pub use statistics::{BytesByNovelty, Overdue, Revisits, Statistics};
 pub use store::{Error, FORMAT_VERSION};

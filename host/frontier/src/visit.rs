@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use crate::{ContentState, PastVisit, Statistics, UriRecord, Visit};
+use crate::{ContentState, PastVisit, Statistics, UriRecord, Visit, signal};
 
 const NOT_MODIFIED: i32 = 304;
 
@@ -17,6 +17,7 @@ pub(crate) fn note(
     let Visit {
         status,
         state,
+        duplicate,
         size,
         media_type,
         digests,
@@ -36,6 +37,9 @@ pub(crate) fn note(
     let bytes = size.unwrap_or(0);
     let (revisits, volume) = (&mut statistics.revisits, &mut statistics.bytes);
     let (count, sum) = match state {
+        ContentState::New | ContentState::Changed if duplicate => {
+            (&mut revisits.changed, &mut volume.unchanged)
+        }
         ContentState::New | ContentState::Changed => (&mut revisits.changed, &mut volume.novel),
         ContentState::Unchanged if status == NOT_MODIFIED => {
             (&mut revisits.not_modified, &mut volume.unchanged)
@@ -70,6 +74,7 @@ pub(crate) fn note(
     record.archived = archived.or_else(|| record.archived.take());
     record.extractor = extractor.or(record.extractor);
     record.outlinks = outlinks.unwrap_or(record.outlinks);
+    signal::forget(record);
     for change in kept {
         record.kept.apply(change);
     }

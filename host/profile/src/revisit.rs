@@ -47,6 +47,11 @@ pub struct RevisitFile {
     /// is not visited again. 0 for never. Default `3`: a page that is broken for one visit or two loses nothing.
     #[schemars(range(max = 1000))]
     pub fade_after: u32,
+
+    /// What a feed or a sitemap says has changed since its last visit is due at once, though not before `min-wait`. Of
+    /// the lists, not of what they name: an override for a site says whether its lists are believed. Default `true`: most
+    /// lists tell the truth, and one that calls everything new costs no more than `min-wait` allows.
+    pub signals: bool,
 }
 
 /// What becomes of a capture that differs in bytes but not in content.
@@ -80,6 +85,8 @@ pub struct Revisit {
     pub refresh_embeds: bool,
     /// Visits of its referrers without a link after which an off-site embed is not visited again; 0: never.
     pub fade_after: u32,
+    /// What lists say has changed is due at once.
+    pub signals: bool,
 }
 
 impl Default for RevisitFile {
@@ -93,6 +100,7 @@ impl Default for RevisitFile {
             fixed_wait: "1d".into(),
             refresh_embeds: false,
             fade_after: 3,
+            signals: true,
         }
     }
 }
@@ -108,6 +116,7 @@ impl RevisitFile {
             fixed_wait: part.positive_duration("fixed-wait", &self.fixed_wait),
             refresh_embeds: self.refresh_embeds,
             fade_after: self.fade_after,
+            signals: self.signals,
         }
     }
 }

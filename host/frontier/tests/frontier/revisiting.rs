@@ -207,6 +207,28 @@ fn what_a_feed_says_has_changed_since_is_due_now_and_older_news_moves_nothing() 
     assert_eq!(site.schedule(vec![news(9_000)], 200), raised);
     let page = site.issue(200, "http://a.org/1");
     site.finish(&page, success(ZERO, Some(secs(500)), vec![]), 200);
+    let signals = |site: &mut Site| {
+        let record = site.frontier().record(&uri("http://a.org/1"));
+        record.unwrap().unwrap().kept.signals()
+    };
+    assert_eq!(signals(&mut site), [], "forgotten with the visit");
+    // Not before the shortest wait; and what was told stands with the record, once.
+    let patient = |modified| Candidate {
+        min_wait: secs(50),
+        ..news(modified)
+    };
+    for _ in 0..2 {
+        site.schedule(vec![patient(210)], 220);
+        site.waits(220, 250);
+    }
+    let told = signals(&mut site);
+    let [signal] = &told[..] else {
+        panic!("{told:?}");
+    };
+    assert_eq!((signal.at, signal.modified), (at(220), at(210)));
+    assert_eq!(signal.source, "feed");
+    let page = site.issue(250, "http://a.org/1");
+    site.finish(&page, success(ZERO, Some(secs(500)), vec![]), 250);
     // What is further ahead is an announcement.
     let next_week = 300 + 7 * 86_400;
     assert_eq!(
