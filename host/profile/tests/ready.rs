@@ -29,8 +29,11 @@ fn given() -> Given {
         "pdf",
         "json",
         "xml",
-        "regex-strip",
+        "html-strip",
+        "marked-sections",
+        "unchanged-headers",
         "adaptive",
+        "feed-trigger",
     ];
     Given {
         builtins: builtins.map(str::to_owned).to_vec(),
@@ -76,8 +79,18 @@ fn continuous_strips_and_waits() {
     let profile = Profile::builtin("continuous", &given()).unwrap();
     let settings = profile.settings();
     assert_eq!(settings.strategy, Strategy::Revisit);
-    assert_eq!(settings.stacks.stage(Stage::Digest), ["noise"]);
-    assert_eq!(settings.stacks.stage(Stage::Wait), ["adaptive"]);
+    assert_eq!(
+        settings.stacks.stage(Stage::Digest),
+        ["html-strip", "marked-sections"]
+    );
+    assert_eq!(
+        settings.stacks.stage(Stage::Wait),
+        ["feed-trigger", "adaptive"]
+    );
+    // It predicts in the one and checks in the other.
+    for stage in [Stage::MidFetch, Stage::Archive] {
+        assert_eq!(settings.stacks.stage(stage), ["unchanged-headers"]);
+    }
 }
 
 #[test]

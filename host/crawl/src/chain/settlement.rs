@@ -117,6 +117,11 @@ impl Chain<'_> {
             &mut reading,
             &mut annotations,
         );
+        if !settings.revisit.signals {
+            // This list's dates are not believed.
+            let links = reading.extracted.links.iter_mut();
+            links.for_each(|link| link.modified = None);
+        }
         let Outlinks {
             accepted,
             ranks,
@@ -425,7 +430,7 @@ impl Chain<'_> {
         let record = &self.issue.record;
         Candidate {
             context: link.context,
-            modified: link.modified.filter(|_| self.settings.revisit.signals),
+            modified: link.modified,
             seed: record.seed && link.hop == Hop::Redirect,
             ..policy::candidate(
                 &self.context.profile,
