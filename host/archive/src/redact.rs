@@ -13,11 +13,13 @@ use std::path::{Path, PathBuf};
 use flate2::write::GzEncoder;
 use jiff::Timestamp;
 
+use crate::arc::timestamp14;
 use crate::digest::{Algorithm, Digest};
-use crate::fields::{Fields, one_line};
+use crate::fields::{Fields, one_line, safe_uri};
 use crate::reader::{Damage, Extent, Headers, ReadError, Reader};
 use crate::repair::{OPEN_SUFFIX, sync_directory_of};
 use crate::serialize::TRAILER;
+use crate::zst;
 
 /// Header of a tombstone: when the record was redacted.
 pub const REDACTED: &str = "Opilio-Redacted";
@@ -518,6 +520,7 @@ fn records_of(file: &Path) -> Result<(u64, u64), ReadError> {
 enum Packing {
     Plain,
     Gzip,
+    Zstd,
 }
 
 fn packing_at(file: &mut File, offset: u64) -> io::Result<Packing> {
@@ -526,6 +529,7 @@ fn packing_at(file: &mut File, offset: u64) -> io::Result<Packing> {
     file.read_exact(&mut magic)?;
     Ok(match magic {
         [0x1f, 0x8b] => Packing::Gzip,
+        [first, second] if [first, second] == zst::FRAME[..2] => Packing::Zstd,
         _ => Packing::Plain,
     })
 }
@@ -539,6 +543,8 @@ impl Packing {
                 encoder.write_all(record)?;
                 encoder.finish()
             }
+            // Without the file's dictionary: a frame that names none is unpacked without.
+            Packing::Zstd => zstd::bulk::compress(record, zstd::DEFAULT_COMPRESSION_LEVEL),
         }
     }
 }
@@ -558,6 +564,9 @@ impl Tombstone<'_> {
                     kind => format!("a {kind} record"),
                 },
             })?;
+        if headers.version().starts_with("ARC/") {
+            return Ok(arc_record(headers, &content));
+        }
         let mut text = format!("{}\r\n", headers.version());
         let mut line = |name: &str, value: &str| {
             text.push_str(&format!("{name}: {}\r\n", one_line(value)));
@@ -644,6 +653,16 @@ impl Tombstone<'_> {
             _ => return None,
         })
     }
+}
+
+/// The same in ARC, which has no place for more than the content.
+fn arc_record(headers: &Headers, content: &Content) -> Vec<u8> {
+    let uri = safe_uri(headers.target_uri().unwrap_or_default());
+    let ip = headers.first("WARC-IP-Address").unwrap_or("0.0.0.0");
+    let date = headers.date().map(timestamp14).unwrap_or_default();
+    let block = &content.block;
+    let length = block.len();
+    format!("{uri} {ip} {date} text/plain {length}\n{block}\n").into_bytes()
 }
 
 /// What stands in a tombstone.

@@ -1,0 +1,547 @@
+//! WACZ 1.1.1: archives, their index and a list of pages in one ZIP file, which a browser can replay without a server.
+//!
+//! What is in it: `archive/`, `indexes/index.cdx.gz` (the sorted CDXJ in pieces of gzip) with `indexes/index.idx` (where
+//! which piece begins), `pages/`, `datapackage.json` with the digest of everything, and a digest of that. Nothing is
+//! deflated again, so that readers can fetch a record by its place in the file.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
+use std::fs::{self, File};
+use std::io::{self, BufRead as _, BufReader, BufWriter, Read, Seek as _, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use data_encoding::HEXLOWER;
+use flate2::write::GzEncoder;
+use jiff::Timestamp;
+use serde::Serialize;
+use sha2::{Digest as _, Sha256};
+use zip::result::ZipError;
+use zip::write::SimpleFileOptions;
+use zip::{CompressionMethod, ZipWriter};
+
+use crate::cdxj;
+use crate::reader::ReadError;
+
+/// The version of the format.
+const VERSION: &str = "1.1.1";
+
+/// Lines of the index in a piece. A reader unpacks one to find a capture.
+const LINES_A_PIECE: usize = 1000;
+
+/// Bytes of index lines that are sorted in memory; further ones go through temporary files.
+const SORTED_BYTES_MAX: usize = 256 << 20;
+
+/// Entries larger than this need the 64-bit form.
+const SMALL_BYTES_MAX: u64 = u32::MAX as u64 - 1;
+
+/// A page that a reader may begin with.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Page {
+    /// Told from all others.
+    pub id: String,
+    /// Its URI as archived.
+    pub url: String,
+    /// When it was captured.
+    pub ts: String,
+    /// Its title, where it has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// Whether the crawl began with it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub seed: bool,
+}
+
+/// What a package says of itself.
+#[derive(Clone, Debug)]
+pub struct About {
+    /// In words of people.
+    pub title: Option<String>,
+    /// In words of people.
+    pub description: Option<String>,
+    /// When the package was made.
+    pub created: Timestamp,
+    /// What made it.
+    pub software: String,
+}
+
+/// What is to be packed.
+#[derive(Clone, Debug)]
+pub struct Contents {
+    /// WARC files, plain or gzip.
+    pub archives: Vec<PathBuf>,
+    /// Pages, in the order of their captures.
+    pub pages: Vec<Page>,
+    /// Logs.
+    pub logs: Vec<PathBuf>,
+    /// What the package says of itself.
+    pub about: About,
+}
+
+/// What came of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Packed {
+    /// Archives in it.
+    pub archives: usize,
+    /// Lines of the index.
+    pub captures: u64,
+    /// Bytes of the package.
+    pub bytes: u64,
+}
+
+/// No package was made.
+#[derive(Debug, thiserror::Error)]
+pub enum PackError {
+    /// There is one already.
+    #[error("{} exists; remove it or name another", .0.display())]
+    Exists(PathBuf),
+    /// An archive that no reader of WACZ knows.
+    #[error("{} cannot be packed: WACZ holds .warc and .warc.gz files", .0.display())]
+    Format(PathBuf),
+    /// The index knows files by their names alone.
+    #[error("{} and {} have the same name, which an index cannot tell apart; rename one", .0.display(), .1.display())]
+    SameName(PathBuf, PathBuf),
+    /// The package cannot be written.
+    #[error("cannot write {}", file.display())]
+    Write {
+        /// The package.
+        file: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// Something that belongs in cannot be read.
+    #[error("cannot read {}", file.display())]
+    Read {
+        /// What.
+        file: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// An archive cannot be indexed.
+    #[error("cannot index an archive; `opilio warc check` shows what is wrong with it")]
+    Index(#[from] ReadError),
+}
+
+/// A file in the package, as `datapackage.json` lists it.
+#[derive(Serialize)]
+struct Resource {
+    name: String,
+    path: String,
+    hash: String,
+    bytes: u64,
+}
+
+/// The package while it is written.
+struct Package {
+    zip: ZipWriter<BufWriter<File>>,
+    resources: Vec<Resource>,
+}
+
+/// Hashes and counts what goes through.
+struct Hashing<W> {
+    inner: W,
+    hash: Sha256,
+    bytes: u64,
+}
+
+/// Makes a package. It has its name only when it is whole.
+pub fn pack(out: &Path, contents: &Contents) -> Result<Packed, PackError> {
+    if out.exists() {
+        return Err(PackError::Exists(out.to_owned()));
+    }
+    check_names(&contents.archives)?;
+    let mut partial = out.as_os_str().to_owned();
+    partial.push(".partial");
+    let partial = PathBuf::from(partial);
+    let write = |source| PackError::Write {
+        file: out.to_owned(),
+        source,
+    };
+    let done = write_package(&partial, contents, &write).and_then(|packed| {
+        fs::rename(&partial, out).map_err(write)?;
+        Ok(packed)
+    });
+    if done.is_err() {
+        // What is wrong has been said already.
+        let _ = fs::remove_file(&partial);
+    }
+    done
+}
+
+/// Refuses what readers would not find or understand.
+fn check_names(archives: &[PathBuf]) -> Result<(), PackError> {
+    let mut names: HashMap<String, &PathBuf> = HashMap::new();
+    for archive in archives {
+        let name = file_name(archive);
+        if !(name.ends_with(".warc") || name.ends_with(".warc.gz")) {
+            return Err(PackError::Format(archive.clone()));
+        }
+        if let Some(other) = names.insert(name, archive) {
+            return Err(PackError::SameName(other.clone(), archive.clone()));
+        }
+    }
+    Ok(())
+}
+
+fn write_package(
+    out: &Path,
+    contents: &Contents,
+    write: &dyn Fn(io::Error) -> PackError,
+) -> Result<Packed, PackError> {
+    let file = File::create(out).map_err(write)?;
+    let mut package = Package {
+        zip: ZipWriter::new(BufWriter::new(file)),
+        resources: Vec::new(),
+    };
+    let mut sorter = Sorter::default();
+    for archive in &contents.archives {
+        for entry in cdxj::index(archive)? {
+            sorter.add(entry.to_string()).map_err(write)?;
+        }
+        package.file("archive", archive, write)?;
+    }
+    let (captures, pieces) = package
+        .entry("indexes/index.cdx.gz", 0, |to| write_index(sorter, to))
+        .map_err(write)?;
+    package
+        .entry("indexes/index.idx", 0, |to| to.write_all(pieces.as_bytes()))
+        .map_err(write)?;
+    let (first, further): (Vec<&Page>, Vec<&Page>) = match contents.pages.iter().any(|p| p.seed) {
+        true => contents.pages.iter().partition(|page| page.seed),
+        // Nothing says where the crawl began: every page is as good as another.
+        false => (contents.pages.iter().collect(), Vec::new()),
+    };
+    package
+        .pages("pages/pages.jsonl", "pages", "Pages", &first)
+        .map_err(write)?;
+    if !further.is_empty() {
+        package
+            .pages(
+                "pages/extraPages.jsonl",
+                "extraPages",
+                "Further pages",
+                &further,
+            )
+            .map_err(write)?;
+    }
+    for log in &contents.logs {
+        package.file("logs", log, write)?;
+    }
+    package
+        .describe(&contents.about, first.first().copied())
+        .map_err(write)?;
+    let mut file = package
+        .zip
+        .finish()
+        .map_err(broken)
+        .and_then(|buffer| buffer.into_inner().map_err(io::IntoInnerError::into_error))
+        .map_err(write)?;
+    file.sync_all().map_err(write)?;
+    let bytes = file.seek(SeekFrom::End(0)).map_err(write)?;
+    Ok(Packed {
+        archives: contents.archives.len(),
+        captures,
+        bytes,
+    })
+}
+
+impl Package {
+    /// Writes one file of the package and lists it.
+    fn entry<T>(
+        &mut self,
+        path: &str,
+        bytes: u64,
+        content: impl FnOnce(&mut dyn Write) -> io::Result<T>,
+    ) -> io::Result<T> {
+        let options = SimpleFileOptions::default()
+            .compression_method(CompressionMethod::Stored)
+            .large_file(bytes > SMALL_BYTES_MAX);
+        self.zip.start_file(path, options).map_err(broken)?;
+        let mut hashing = Hashing {
+            inner: &mut self.zip,
+            hash: Sha256::new(),
+            bytes: 0,
+        };
+        let done = content(&mut hashing)?;
+        let (hash, bytes) = (hashing.hash.finalize(), hashing.bytes);
+        self.resources.push(Resource {
+            name: resource_name(path, self.resources.len()),
+            path: path.to_owned(),
+            hash: labelled(&hash),
+            bytes,
+        });
+        Ok(done)
+    }
+
+    /// Copies a file into a folder of the package.
+    fn file(
+        &mut self,
+        folder: &str,
+        file: &Path,
+        write: &dyn Fn(io::Error) -> PackError,
+    ) -> Result<(), PackError> {
+        let read = |source| PackError::Read {
+            file: file.to_owned(),
+            source,
+        };
+        let mut from = File::open(file).map_err(read)?;
+        let length = from.metadata().map_err(read)?.len();
+        let path = format!("{folder}/{}", file_name(file));
+        // No more than was there when it was indexed; a log may grow meanwhile.
+        let copied = self
+            .entry(&path, length, |to| {
+                io::copy(&mut (&mut from).take(length), to)
+            })
+            .map_err(write)?;
+        match copied == length {
+            true => Ok(()),
+            false => Err(read(io::ErrorKind::UnexpectedEof.into())),
+        }
+    }
+
+    fn pages(&mut self, path: &str, id: &str, title: &str, pages: &[&Page]) -> io::Result<()> {
+        self.entry(path, 0, |to| {
+            let header =
+                serde_json::json!({ "format": "json-pages-1.0", "id": id, "title": title });
+            writeln!(to, "{header}")?;
+            for page in pages {
+                serde_json::to_writer(&mut *to, page)?;
+                to.write_all(b"\n")?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Writes what the package says of itself.
+    fn describe(&mut self, about: &About, main: Option<&Page>) -> io::Result<()> {
+        let resources = std::mem::take(&mut self.resources);
+        let mut package = serde_json::json!({
+            "profile": "data-package",
+            "wacz_version": VERSION,
+            "created": format!("{:.0}", about.created),
+            "software": about.software,
+            "resources": resources,
+        });
+        let mut set = |name: &str, value: Option<&str>| {
+            if let Some(value) = value {
+                package[name] = value.into();
+            }
+        };
+        set("title", about.title.as_deref());
+        set("description", about.description.as_deref());
+        set("mainPageUrl", main.map(|page| &*page.url));
+        set("mainPageDate", main.map(|page| &*page.ts));
+        let text = serde_json::to_vec_pretty(&package)?;
+        let digest = serde_json::json!({
+            "path": "datapackage.json",
+            "hash": labelled(&Sha256::digest(&text)),
+        });
+        self.entry("datapackage.json", 0, |to| to.write_all(&text))?;
+        self.entry("datapackage-digest.json", 0, |to| {
+            to.write_all(&serde_json::to_vec_pretty(&digest)?)
+        })
+    }
+}
+
+/// Writes the lines in order, in pieces, each a gzip member; how many lines there were, and the list of pieces.
+fn write_index(sorter: Sorter, to: &mut dyn Write) -> io::Result<(u64, String)> {
+    let meta = serde_json::json!({ "format": "cdxj-gzip-1.0", "filename": "index.cdx.gz" });
+    let mut pieces = format!("!meta 0 {meta}\n");
+    let mut offset = 0_u64;
+    let (mut lines, mut in_piece) = (0_u64, 0);
+    let mut piece = String::new();
+    let mut end_piece = |piece: &mut String| -> io::Result<()> {
+        let mut encoder = GzEncoder::new(Vec::new(), flate2::Compression::new(9));
+        encoder.write_all(piece.as_bytes())?;
+        let packed = encoder.finish()?;
+        to.write_all(&packed)?;
+        // Key and timestamp of the first line.
+        let begins = piece.split(" {").next().unwrap_or_default();
+        let place = serde_json::json!({
+            "offset": offset,
+            "length": packed.len(),
+            "digest": labelled(&Sha256::digest(&packed)),
+        });
+        pieces.push_str(&format!("{begins} {place}\n"));
+        offset += packed.len() as u64;
+        piece.clear();
+        Ok(())
+    };
+    sorter.each(|line| {
+        piece.push_str(line);
+        piece.push('\n');
+        lines += 1;
+        in_piece += 1;
+        if in_piece == LINES_A_PIECE {
+            in_piece = 0;
+            end_piece(&mut piece)?;
+        }
+        Ok(())
+    })?;
+    if !piece.is_empty() {
+        end_piece(&mut piece)?;
+    }
+    Ok((lines, pieces))
+}
+
+/// Sorts lines, more of them than memory takes.
+#[derive(Default)]
+struct Sorter {
+    lines: Vec<String>,
+    bytes: usize,
+    runs: Vec<File>,
+}
+
+impl Sorter {
+    fn add(&mut self, line: String) -> io::Result<()> {
+        self.bytes += line.len();
+        self.lines.push(line);
+        match self.bytes > SORTED_BYTES_MAX {
+            true => self.end_run(),
+            false => Ok(()),
+        }
+    }
+
+    /// Puts what is in memory away, sorted.
+    fn end_run(&mut self) -> io::Result<()> {
+        self.lines.sort_unstable();
+        let mut run = BufWriter::new(tempfile::tempfile()?);
+        for line in self.lines.drain(..) {
+            writeln!(run, "{line}")?;
+        }
+        let mut run = run.into_inner().map_err(io::IntoInnerError::into_error)?;
+        run.seek(SeekFrom::Start(0))?;
+        self.runs.push(run);
+        self.bytes = 0;
+        Ok(())
+    }
+
+    /// Hands all lines over in order, each once.
+    fn each(mut self, mut take: impl FnMut(&str) -> io::Result<()>) -> io::Result<()> {
+        self.lines.sort_unstable();
+        let mut sources: Vec<Box<dyn Iterator<Item = io::Result<String>>>> = Vec::new();
+        for run in self.runs {
+            sources.push(Box::new(BufReader::new(run).lines()));
+        }
+        sources.push(Box::new(self.lines.into_iter().map(Ok)));
+        let mut next = BinaryHeap::new();
+        for (index, source) in sources.iter_mut().enumerate() {
+            if let Some(line) = source.next() {
+                next.push(Reverse((line?, index)));
+            }
+        }
+        let mut last: Option<String> = None;
+        while let Some(Reverse((line, index))) = next.pop() {
+            if let Some(line) = sources[index].next() {
+                next.push(Reverse((line?, index)));
+            }
+            if last.as_ref() != Some(&line) {
+                take(&line)?;
+            }
+            last = Some(line);
+        }
+        Ok(())
+    }
+}
+
+impl<W: Write> Write for Hashing<W> {
+    fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
+        let written = self.inner.write(buffer)?;
+        self.hash.update(&buffer[..written]);
+        self.bytes += written as u64;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.inner.flush()
+    }
+}
+
+/// A name that data packages allow: lower case, few signs, each once.
+fn resource_name(path: &str, number: usize) -> String {
+    let base = path.rsplit('/').next().unwrap_or_default();
+    let plain = |c: char| match c.to_ascii_lowercase() {
+        c if c.is_ascii_alphanumeric() || "-._".contains(c) => c,
+        _ => '-',
+    };
+    let name: String = base.chars().map(plain).collect();
+    format!("{number}-{name}")
+}
+
+fn file_name(path: &Path) -> String {
+    let name = path.file_name().unwrap_or_default();
+    name.to_string_lossy().into_owned()
+}
+
+fn labelled(hash: &[u8]) -> String {
+    format!("sha256:{}", HEXLOWER.encode(hash))
+}
+
+fn broken(problem: ZipError) -> io::Error {
+    match problem {
+        ZipError::Io(problem) => problem,
+        other => io::Error::other(other),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+
+    #[test]
+    fn more_lines_than_memory_takes_come_out_in_order() {
+        let mut sorter = Sorter::default();
+        for (index, line) in ["d", "b", "a", "c", "b"].into_iter().enumerate() {
+            sorter.add(line.to_owned()).unwrap();
+            if index % 2 == 1 {
+                sorter.end_run().unwrap();
+            }
+        }
+        let mut lines = Vec::new();
+        sorter
+            .each(|line| {
+                lines.push(line.to_owned());
+                Ok(())
+            })
+            .unwrap();
+        assert_eq!(lines, ["a", "b", "c", "d"]);
+    }
+
+    #[test]
+    fn the_index_is_in_pieces_that_can_be_read_alone() {
+        let mut sorter = Sorter::default();
+        for number in (0..2500).rev() {
+            let line = format!("org,example)/{number:04} 20260102030405 {{\"url\":\"x\"}}");
+            sorter.add(line).unwrap();
+        }
+        let mut index = Vec::new();
+        let (lines, pieces) = write_index(sorter, &mut index).unwrap();
+        assert_eq!(lines, 2500);
+        let pieces: Vec<&str> = pieces.lines().collect();
+        assert_eq!(pieces.len(), 4);
+        for (number, piece) in pieces[1..].iter().enumerate() {
+            let (begins, place) = piece.split_once(" {").unwrap();
+            let expected = format!("org,example)/{:04} 20260102030405", number * 1000);
+            assert_eq!(begins, expected);
+            let place: serde_json::Value = serde_json::from_str(&format!("{{{place}")).unwrap();
+            let from = place["offset"].as_u64().unwrap() as usize;
+            let length = place["length"].as_u64().unwrap() as usize;
+            let mut text = String::new();
+            flate2::read::GzDecoder::new(&index[from..from + length])
+                .read_to_string(&mut text)
+                .unwrap();
+            assert!(text.starts_with(&expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn names_of_resources_are_plain_and_differ() {
+        assert_eq!(
+            resource_name("archive/WEB-1~host~0.warc.gz", 3),
+            "3-web-1-host-0.warc.gz"
+        );
+    }
+}
