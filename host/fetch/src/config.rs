@@ -1,6 +1,6 @@
 //! What a fetcher is built from. Every limit is a named field; its default is in [`Config::new`].
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -37,12 +37,32 @@ pub struct Config {
     pub addresses: AddressPolicy,
     /// Names with addresses of their own, asked before anything else. Policy holds for them too.
     pub hosts: HostTable,
+    /// Who is asked for addresses. Default: the system's name servers.
+    pub name_servers: Vec<NameServer>,
     /// Local address to connect from, used for remote addresses of the same family.
     pub bind: Option<IpAddr>,
     /// Which certificates are believed.
     pub trust: Trust,
     /// Keep connections open for the next exchange with the same server. Default true; false sends `Connection: close`.
     pub keep_alive: bool,
+}
+
+/// Who is asked for addresses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NameServer {
+    /// Those of the system's configuration.
+    System,
+    /// One by UDP, and by TCP where an answer is too long for that.
+    At(SocketAddr),
+    /// One by HTTPS (RFC 8484). Its certificate has to be trusted whatever [`Trust`] says.
+    Https {
+        /// Name or address, IPv6 in brackets; a name is looked up by the system.
+        host: String,
+        /// TCP port.
+        port: u16,
+        /// Such as `/dns-query`.
+        path: String,
+    },
 }
 
 /// Which certificates are believed.
@@ -91,6 +111,7 @@ impl Config {
             scratch_dir: scratch_dir.into(),
             addresses: AddressPolicy::default(),
             hosts: HostTable::default(),
+            name_servers: vec![NameServer::System],
             bind: None,
             trust: Trust::default(),
             keep_alive: true,

@@ -1,24 +1,30 @@
 //! Names to addresses, and the text of a `dns:` record.
 //!
 //! Asked in this order: IP literals answer themselves; the profile's static table; names under `.localhost`
-//! (RFC 6761 §6.3); `/etc/hosts`; the name servers of the system's configuration. Search domains are not used: a URI's
-//! host is a whole name. Nothing is cached here, so that every record says what a name server said.
+//! (RFC 6761 §6.3); `/etc/hosts`; name servers, the system's or the profile's, some of which may speak HTTPS (RFC 8484).
+//! Search domains are not used: a URI's host is a whole name. Nothing is cached here, so that every record says what a
+//! name server said.
 
 use std::fmt::Write;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::Arc;
 use std::time::Duration;
 
-use hickory_resolver::config::{ResolveHosts, ResolverConfig, ResolverOpts};
+use hickory_resolver::config::{
+    ConnectionConfig, NameServerConfig, ResolveHosts, ResolverConfig, ResolverOpts,
+};
 use hickory_resolver::lookup::Lookup;
-use hickory_resolver::net::NetError;
 use hickory_resolver::net::runtime::TokioRuntimeProvider;
+use hickory_resolver::net::{DnsError, NetError};
 use hickory_resolver::proto::op::Query;
 use hickory_resolver::proto::rr::{Name, RData, Record, RecordType};
 use hickory_resolver::{Hosts, TokioResolver};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
+use rustls::ClientConfig;
+use tokio::sync::OnceCell;
 
-use crate::config::HostTable;
+use crate::config::{HostTable, NameServer};
 use crate::failure::FetchFailure;
 
 /// Addresses of one name that are used; the rest is in the record's text alone.
@@ -80,27 +86,29 @@ struct AddressRecord {
 pub(crate) struct Names {
     table: HostTable,
     hosts: Hosts,
-    /// None where the system has no name servers.
-    resolver: Option<TokioResolver>,
+    servers: Vec<NameServer>,
+    /// For name servers that speak HTTPS.
+    tls: Arc<ClientConfig>,
+    /// Set up when first asked: a name server that speaks HTTPS may have to be looked up itself.
+    resolver: OnceCell<Resolver>,
+}
+
+#[derive(Debug)]
+struct Resolver {
+    resolver: TokioResolver,
+    /// The one that is asked first.
     server: Option<IpAddr>,
 }
 
 impl Names {
-    /// A machine without a resolver configuration resolves what needs none.
-    pub(crate) fn from_system(table: HostTable) -> Self {
-        let hosts = Hosts::from_system().unwrap_or_default();
-        let (resolver, server) = match system_resolver() {
-            Ok((resolver, server)) => (Some(resolver), server),
-            Err(error) => {
-                tracing::warn!(%error, "no name servers");
-                (None, None)
-            }
-        };
+    /// Reads `/etc/hosts`; opens no socket.
+    pub(crate) fn new(table: HostTable, servers: Vec<NameServer>, tls: Arc<ClientConfig>) -> Self {
         Names {
             table,
-            hosts,
-            resolver,
-            server,
+            hosts: Hosts::from_system().unwrap_or_default(),
+            servers,
+            tls,
+            resolver: OnceCell::new(),
         }
     }
 
@@ -117,7 +125,7 @@ impl Names {
                 address: *address,
             };
             let records: Vec<_> = addresses.iter().map(record).collect();
-            Ok(self.resolution(host, source, TTL_WITHOUT_DNS, &records, now))
+            Ok(resolution(host, source, TTL_WITHOUT_DNS, &records, now))
         };
         if let Some(address) = literal(host) {
             return answer(ResolutionSource::Literal, &[address]);
@@ -133,6 +141,7 @@ impl Names {
         let name = absolute(host).map_err(|reason| FetchFailure::NoAddress {
             host: host.to_owned(),
             reason,
+            ttl: None,
         })?;
         let filed = self.in_hosts_file(&name);
         if !filed.is_empty() {
@@ -158,12 +167,11 @@ impl Names {
         name: Name,
         now: Timestamp,
     ) -> Result<Resolution, FetchFailure> {
-        let Some(resolver) = &self.resolver else {
-            return Err(FetchFailure::Lookup {
-                host: host.to_owned(),
-                reason: "the system has no name servers".to_owned(),
-            });
-        };
+        let set_up = self.resolver.get_or_try_init(|| self.set_up()).await;
+        let Resolver { resolver, server } = set_up.map_err(|reason| FetchFailure::Lookup {
+            host: host.to_owned(),
+            reason,
+        })?;
         let (v4, v6) = tokio::join!(
             resolver.lookup(name.clone(), RecordType::A),
             resolver.lookup(name, RecordType::AAAA)
@@ -190,39 +198,94 @@ impl Names {
         if found.is_empty() {
             return Err(no_address(host, v4.err(), v6.err()));
         }
-        Ok(self.resolution(host, ResolutionSource::Dns, least, &found, now))
+        Ok(Resolution {
+            server: *server,
+            ..resolution(host, ResolutionSource::Dns, least, &found, now)
+        })
     }
 
-    fn resolution(
-        &self,
-        host: &str,
-        source: ResolutionSource,
-        ttl: Duration,
-        records: &[AddressRecord],
-        now: Timestamp,
-    ) -> Resolution {
-        let addresses = records.iter().map(|record| record.address);
-        Resolution {
-            host: host.to_owned(),
-            addresses: addresses.take(ADDRESSES_MAX).collect(),
-            source,
-            server: self.server,
-            ttl,
-            expires: now.saturating_add(ttl).unwrap_or(Timestamp::MAX),
-            text: record_text(now, records),
+    /// The resolver for the profile's name servers. What fails is tried again with the next name.
+    async fn set_up(&self) -> Result<Resolver, String> {
+        let mut servers = Vec::new();
+        let mut options = ResolverOpts::default();
+        for server in &self.servers {
+            match server {
+                NameServer::System => {
+                    let (config, system) = hickory_resolver::system_conf::read_system_conf()
+                        .map_err(|error| format!("the system's name servers: {error}"))?;
+                    servers.extend_from_slice(config.name_servers());
+                    options = system;
+                }
+                NameServer::At(address) => {
+                    let mut server = NameServerConfig::udp_and_tcp(address.ip());
+                    for connection in &mut server.connections {
+                        connection.port = address.port();
+                    }
+                    servers.push(server);
+                }
+                NameServer::Https { host, port, path } => {
+                    for ip in self.address_of_server(host, *port).await? {
+                        let mut over =
+                            ConnectionConfig::https(bare(host).into(), Some(path.as_str().into()));
+                        over.port = *port;
+                        servers.push(NameServerConfig::new(ip, true, vec![over]));
+                    }
+                }
+            }
+        }
+        if servers.is_empty() {
+            return Err("the system has no name servers".to_owned());
+        }
+        let server = servers.first().map(|server| server.ip);
+        let config = ResolverConfig::from_parts(None, Vec::new(), servers);
+        let resolver = resolver(config, options, &self.tls).map_err(|error| error.to_string())?;
+        Ok(Resolver { resolver, server })
+    }
+
+    /// Where a name server that speaks HTTPS is: as the profile's table says, or the system.
+    async fn address_of_server(&self, host: &str, port: u16) -> Result<Vec<IpAddr>, String> {
+        if let Some(address) = literal(host) {
+            return Ok(vec![address]);
+        }
+        let listed = self.table.addresses(host);
+        if !listed.is_empty() {
+            return Ok(listed);
+        }
+        match tokio::net::lookup_host((host, port)).await {
+            Ok(found) => Ok(found.map(|address| address.ip()).collect()),
+            Err(error) => Err(format!("the name server {host} itself: {error}")),
         }
     }
 }
 
-fn system_resolver() -> Result<(TokioResolver, Option<IpAddr>), NetError> {
-    let (config, options) = hickory_resolver::system_conf::read_system_conf()?;
-    let server = config.name_servers.first().map(|server| server.ip);
-    Ok((resolver(config, options)?, server))
+fn resolution(
+    host: &str,
+    source: ResolutionSource,
+    ttl: Duration,
+    records: &[AddressRecord],
+    now: Timestamp,
+) -> Resolution {
+    let addresses = records.iter().map(|record| record.address);
+    Resolution {
+        host: host.to_owned(),
+        addresses: addresses.take(ADDRESSES_MAX).collect(),
+        source,
+        server: None,
+        ttl,
+        expires: now.saturating_add(ttl).unwrap_or(Timestamp::MAX),
+        text: record_text(now, records),
+    }
 }
 
-fn resolver(config: ResolverConfig, options: ResolverOpts) -> Result<TokioResolver, NetError> {
+fn resolver(
+    config: ResolverConfig,
+    options: ResolverOpts,
+    tls: &ClientConfig,
+) -> Result<TokioResolver, NetError> {
     let provider = TokioRuntimeProvider::default();
-    let mut builder = TokioResolver::builder_with_config(config, provider).with_options(options);
+    let mut builder = TokioResolver::builder_with_config(config, provider)
+        .with_options(options)
+        .with_tls_config(tls.clone());
     let options = builder.options_mut();
     options.use_hosts_file = ResolveHosts::Never;
     options.cache_size = 0;
@@ -231,8 +294,13 @@ fn resolver(config: ResolverConfig, options: ResolverOpts) -> Result<TokioResolv
 
 /// An address in the host of a URI: bare, or IPv6 in brackets.
 fn literal(host: &str) -> Option<IpAddr> {
-    let bare = host.strip_prefix('[').and_then(|h| h.strip_suffix(']'));
-    bare.unwrap_or(host).parse().ok()
+    bare(host).parse().ok()
+}
+
+/// Without the brackets of an IPv6 address.
+fn bare(host: &str) -> &str {
+    let inside = host.strip_prefix('[').and_then(|h| h.strip_suffix(']'));
+    inside.unwrap_or(host)
 }
 
 fn is_localhost(host: &str) -> bool {
@@ -270,15 +338,26 @@ fn no_address(host: &str, v4: Option<NetError>, v6: Option<NetError>) -> FetchFa
             reason: error.to_string(),
         };
     }
-    let missing = [v4, v6].iter().flatten().any(NetError::is_nx_domain);
+    let missing = [&v4, &v6].into_iter().flatten().any(NetError::is_nx_domain);
+    let ttls = [&v4, &v6].into_iter().flatten().filter_map(negative_ttl);
     FetchFailure::NoAddress {
         host,
+        ttl: ttls.min(),
         reason: match missing {
             true => "no such name",
             false => "the name has no address records",
         }
         .to_owned(),
     }
+}
+
+/// How long the name servers' "no" holds (RFC 2308 §5).
+fn negative_ttl(error: &NetError) -> Option<Duration> {
+    match error {
+        NetError::Dns(DnsError::NoRecordsFound(no)) => no.negative_ttl,
+        _ => None,
+    }
+    .map(|seconds| Duration::from_secs(seconds.into()))
 }
 
 /// Owner, TTL, class, type and data; blanks between owner and TTL as the predecessor's library sets them, up to the
@@ -332,9 +411,19 @@ mod tests {
                 .into_iter()
                 .collect(),
             hosts,
-            resolver: None,
-            server: None,
+            servers: Vec::new(),
+            tls: no_roots(),
+            resolver: OnceCell::new(),
         }
+    }
+
+    fn no_roots() -> Arc<ClientConfig> {
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let versions = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap();
+        let config = versions.with_root_certificates(rustls::RootCertStore::empty());
+        Arc::new(config.with_no_client_auth())
     }
 
     #[track_caller]
@@ -428,8 +517,13 @@ mod tests {
         options.timeout = Duration::from_millis(200);
         options.attempts = 1;
         let config = ResolverConfig::from_parts(None, Vec::new(), vec![server]);
+        let resolver = resolver(config, options, &no_roots()).unwrap();
+        let resolver = Resolver {
+            resolver,
+            server: Some("127.0.0.1".parse().unwrap()),
+        };
         Names {
-            resolver: Some(resolver(config, options).unwrap()),
+            resolver: OnceCell::new_with(Some(resolver)),
             ..names()
         }
     }

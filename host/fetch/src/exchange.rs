@@ -26,7 +26,7 @@ pub struct Request {
     pub if_none_match: Option<String>,
     /// The Last-Modified of the last archived version, as received.
     pub if_modified_since: Option<String>,
-    /// More headers for this request alone; they replace the profile's of the same name.
+    /// More headers for this request alone; they replace the profile's of the same name, and without a value take it out.
     pub headers: Vec<(String, String)>,
     /// Where there is one, it is sent by POST.
     pub body: Option<RequestBody>,
@@ -144,11 +144,18 @@ impl Exchange {
 
     /// Values for `WARC-Protocol`, such as `http/1.1` and `tls/1.3`; empty where nothing was received.
     pub fn protocols(&self) -> Vec<&'static str> {
-        let http = self.head.as_ref().map(|head| match head.version.as_str() {
-            "HTTP/1.0" => "http/1.0",
-            _ => "http/1.1",
-        });
-        http.into_iter()
+        let spoken = self
+            .head
+            .as_ref()
+            .and_then(|head| match head.version.as_str() {
+                "HTTP/1.0" => Some("http/1.0"),
+                "FTP" => Some("ftp"),
+                // The community's list of protocols has no name for it.
+                "WHOIS" => None,
+                _ => Some("http/1.1"),
+            });
+        spoken
+            .into_iter()
             .chain(self.tls.as_ref().and_then(TlsInfo::protocol))
             .collect()
     }

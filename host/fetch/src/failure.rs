@@ -18,6 +18,8 @@ pub enum FetchFailure {
         host: String,
         /// What the name server, or the resolver, said.
         reason: String,
+        /// How long that holds, where a name server said so.
+        ttl: Option<Duration>,
     },
     /// The name could not be looked up; −1. The name servers did not answer, or there are none.
     #[error("cannot look up {host}: {reason}")]

@@ -8,11 +8,13 @@ use crate::config::Config;
 use crate::dns::{Names, Resolution};
 use crate::exchange::{Exchange, HeadVerdict, Request};
 use crate::failure::FetchFailure;
+use crate::ftp;
 use crate::head::ResponseHead;
 use crate::http;
 use crate::pool::Pool;
 use crate::request::check_headers;
 use crate::tls::Tls;
+use crate::whois;
 
 /// Resolves names and fetches URIs. Cheap to clone; clones share connections.
 #[derive(Clone, Debug)]
@@ -47,16 +49,21 @@ pub enum BuildError {
 }
 
 impl Fetcher {
-    /// Reads the system's resolver configuration, `/etc/hosts` and root certificates. Opens no socket.
+    /// Reads `/etc/hosts` and root certificates. Opens no socket.
     ///
     /// # Errors
     /// The configuration cannot be used.
     pub fn new(config: Config) -> Result<Self, BuildError> {
         check_headers(&config)?;
+        let tls = Tls::build(&config.trust)?;
         let parts = Parts {
-            tls: Tls::build(&config.trust)?,
+            names: Names::new(
+                config.hosts.clone(),
+                config.name_servers.clone(),
+                tls.trusting.clone(),
+            ),
+            tls,
             pool: Pool::default(),
-            names: Names::from_system(config.hosts.clone()),
             config,
         };
         Ok(Fetcher {
@@ -88,5 +95,20 @@ impl Fetcher {
         on_head: impl AsyncFnOnce(&ResponseHead) -> HeadVerdict,
     ) -> Exchange {
         http::fetch(&self.parts, &request, on_head).await
+    }
+
+    /// Fetches one `ftp` or `ftps` URI: a file, or the listing of a directory. `on_head` is asked before the content comes.
+    /// The exchange's `request_bytes` are the conversation, its status is the server's last reply.
+    pub async fn ftp(
+        &self,
+        request: Request,
+        on_head: impl AsyncFnOnce(&ResponseHead) -> HeadVerdict,
+    ) -> Exchange {
+        ftp::fetch(&self.parts, &request, on_head).await
+    }
+
+    /// Asks one `whois` URI. The status of an answer is [`WHOIS_OK`](crate::WHOIS_OK).
+    pub async fn whois(&self, request: Request) -> Exchange {
+        whois::fetch(&self.parts, &request).await
     }
 }

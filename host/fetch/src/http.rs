@@ -105,6 +105,7 @@ async fn connect(
     let mut last = FetchFailure::NoAddress {
         host: server.host.clone(),
         reason: "no address was given".to_owned(),
+        ttl: None,
     };
     for address in request.addresses.iter().take(CONNECT_ADDRESSES_MAX) {
         let opening = Connection::open(parts, server, *address);

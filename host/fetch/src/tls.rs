@@ -30,6 +30,8 @@ pub struct TlsInfo {
 #[derive(Debug)]
 pub(crate) struct Tls {
     pub config: Arc<ClientConfig>,
+    /// Never goes on with what cannot be trusted: for name servers, which are to be believed. No ALPN.
+    pub trusting: Arc<ClientConfig>,
     /// Judges after the fact what [`Trust::Record`] let pass.
     judge: Option<Arc<dyn ServerCertVerifier>>,
 }
@@ -50,24 +52,16 @@ impl Tls {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let versions = ClientConfig::builder_with_provider(provider.clone())
             .with_safe_default_protocol_versions()?;
+        let trusted = match trust {
+            Trust::Platform | Trust::Record => platform_roots(),
+            Trust::Roots(certificates) => given_roots(certificates)?,
+        };
+        let trusting = versions
+            .clone()
+            .with_root_certificates(trusted)
+            .with_no_client_auth();
         let (mut config, judge) = match trust {
-            Trust::Platform => {
-                let roots = platform_roots();
-                (
-                    versions.with_root_certificates(roots).with_no_client_auth(),
-                    None,
-                )
-            }
-            Trust::Roots(certificates) => {
-                let mut roots = RootCertStore::empty();
-                for certificate in certificates {
-                    roots.add(certificate.clone())?;
-                }
-                (
-                    versions.with_root_certificates(roots).with_no_client_auth(),
-                    None,
-                )
-            }
+            Trust::Platform | Trust::Roots(_) => (trusting.clone(), None),
             Trust::Record => {
                 let recorder = Arc::new(TrustAll(provider.clone()));
                 let config = versions
@@ -80,6 +74,7 @@ impl Tls {
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         Ok(Tls {
             config: Arc::new(config),
+            trusting: Arc::new(trusting),
             judge,
         })
     }
@@ -107,6 +102,14 @@ impl Tls {
             certificates,
         }
     }
+}
+
+fn given_roots(certificates: &[CertificateDer<'static>]) -> Result<RootCertStore, rustls::Error> {
+    let mut roots = RootCertStore::empty();
+    for certificate in certificates {
+        roots.add(certificate.clone())?;
+    }
+    Ok(roots)
 }
 
 /// The operating system's roots. Single ones that cannot be read are left out; with none at all nothing verifies.

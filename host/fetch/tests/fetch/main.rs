@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod exchange;
+mod ftp;
 mod robots;
 mod server;
 mod tls;

@@ -103,6 +103,14 @@ impl Drop for Server {
 }
 
 impl Connection {
+    /// Reads up to a line feed, that included.
+    pub(crate) async fn line(&mut self, line: &mut Vec<u8>) {
+        let mut byte = [0];
+        while !line.ends_with(b"\n") && self.stream.read(&mut byte).await.is_ok_and(|n| n == 1) {
+            line.push(byte[0]);
+        }
+    }
+
     /// Reads one request head; false where the client has gone.
     pub(crate) async fn request(&mut self) -> bool {
         let mut head = Vec::new();

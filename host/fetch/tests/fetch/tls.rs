@@ -16,7 +16,7 @@ use tokio_rustls::TlsAcceptor;
 
 const RESPONSE: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-LENGTH: 5\r\n\r\nhello";
 
-fn certificate(host: &str) -> (TlsAcceptor, CertificateDer<'static>) {
+pub(crate) fn certificate(host: &str) -> (TlsAcceptor, CertificateDer<'static>) {
     let made = rcgen::generate_simple_self_signed([host.to_owned()]).unwrap();
     let certificate = made.cert.der().clone();
     let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
@@ -30,7 +30,7 @@ fn certificate(host: &str) -> (TlsAcceptor, CertificateDer<'static>) {
     (TlsAcceptor::from(Arc::new(config)), certificate)
 }
 
-fn config(trust: Trust) -> Config {
+pub(crate) fn config(trust: Trust) -> Config {
     let mut config = Config::new("opilio-test/1", std::env::temp_dir());
     config.addresses.private = true;
     config.trust = trust;

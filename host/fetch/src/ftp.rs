@@ -1,0 +1,607 @@
+//! FTP (RFC 959, 2428, 3659) and FTPS (RFC 4217): one file or one directory a call, on a connection of its own.
+//!
+//! A path that ends in `/` is a directory; another that cannot be retrieved is tried as one. Directories are asked for
+//! with MLSD, and with LIST where the server knows no MLSD; which of the two says the made-up header `FTP-Listing`.
+//! Data connections are passive and lead to the address of the control connection, whatever the server says: a reply
+//! must not send us into somebody's network. `ftps` is TLS from the first byte, but on port 21, where it is AUTH TLS.
+
+use std::net::IpAddr;
+
+use jiff::Timestamp;
+use jiff::civil::DateTime;
+use jiff::tz::TimeZone;
+use opilio_uri::Uri;
+use percent_encoding::percent_decode_str;
+use rustls_pki_types::ServerName;
+use tokio_rustls::TlsConnector;
+
+use crate::exchange::{Exchange, HeadVerdict, Request};
+use crate::failure::{FetchFailure, Phase};
+use crate::fetcher::Parts;
+use crate::head::ResponseHead;
+use crate::stream::{Server, Stream};
+use crate::tls::TlsInfo;
+use crate::transfer::{Content, Conversation, Told, connect};
+use crate::wire::Clock;
+
+/// The made-up header of a directory's listing: `MLSD` or `LIST`.
+pub const FTP_LISTING: &str = "FTP-Listing";
+
+/// Where `ftps` begins in the clear and asks for TLS (RFC 4217); on other ports it begins with TLS.
+const EXPLICIT_TLS_PORT: u16 = 21;
+
+/// Most lines of one reply.
+const REPLY_LINES_MAX: usize = 1000;
+
+/// A reply of the server.
+struct Reply {
+    /// 100 to 659 (RFC 2228 adds 6yz).
+    code: u16,
+    /// Of the last line, without the code.
+    text: String,
+}
+
+/// One visit to a server.
+struct Session<'a> {
+    parts: &'a Parts,
+    clock: &'a Clock,
+    server: Server,
+    peer: IpAddr,
+    /// Data connections are encrypted too.
+    private: bool,
+    conversation: Conversation,
+}
+
+/// What a URI names.
+struct Path {
+    /// Decoded, relative to where a login leads; empty for that directory itself.
+    path: String,
+    directory: bool,
+}
+
+/// Why there will be no content.
+enum Stop {
+    Failure(FetchFailure),
+    /// The server's "no", which is a response like any other.
+    Refused(Reply),
+    Aborted(String),
+}
+
+impl From<FetchFailure> for Stop {
+    fn from(failure: FetchFailure) -> Self {
+        Stop::Failure(failure)
+    }
+}
+
+pub(crate) async fn fetch(
+    parts: &Parts,
+    request: &Request,
+    on_head: impl AsyncFnOnce(&ResponseHead) -> HeadVerdict,
+) -> Exchange {
+    let (started, clock) = (Timestamp::now(), Clock::start(&parts.config));
+    let mut content = Content::new(parts);
+    let mut told = Told::default();
+    let stop = match Session::open(parts, &clock, request, &mut told).await {
+        Ok(mut session) => {
+            let visit = session.visit(request, &mut content, &mut told, on_head);
+            let result = visit.await;
+            if !matches!(result, Err(Stop::Failure(_))) {
+                // For politeness alone: the server need not answer.
+                let _ = session.say("QUIT").await;
+            }
+            told.conversation = session.conversation.spoken;
+            result.err()
+        }
+        Err(failure) => Some(Stop::Failure(failure)),
+    };
+    match stop {
+        None => {}
+        Some(Stop::Failure(failure)) => told.failure = Some(failure),
+        Some(Stop::Aborted(reason)) => told.aborted_by_filter = Some(reason),
+        Some(Stop::Refused(reply)) => {
+            told.head = Some(head_of(reply.code, reply.text, Vec::new()));
+        }
+    }
+    content.into_exchange(started, &clock, told)
+}
+
+impl<'a> Session<'a> {
+    /// Connects.
+    async fn open(
+        parts: &'a Parts,
+        clock: &'a Clock,
+        request: &Request,
+        told: &mut Told,
+    ) -> Result<Self, FetchFailure> {
+        let uri = &request.uri;
+        let host = uri.host().filter(|host| !host.is_empty());
+        let server = Server {
+            tls: false,
+            host: host.ok_or_else(|| unfetchable(uri, "no host"))?.to_owned(),
+            port: uri.port_or_default(),
+        };
+        let opened = connect(parts, &server, &request.addresses, clock).await?;
+        told.peer = Some(opened.peer);
+        Ok(Session {
+            parts,
+            clock,
+            server,
+            peer: opened.peer,
+            private: uri.scheme() == "ftps",
+            conversation: Conversation::new(opened.stream),
+        })
+    }
+
+    /// From the greeting to where commands may be given.
+    async fn begin(&mut self, uri: &Uri, told: &mut Told) -> Result<(), Stop> {
+        let (name, password) = credentials(uri, self.parts.config.from.as_deref())
+            .ok_or_else(|| unfetchable(uri, "name or password with a control character"))?;
+        let explicit = self.private && self.server.port == EXPLICIT_TLS_PORT;
+        if self.private && !explicit {
+            told.tls = Some(self.begin_tls().await?);
+        }
+        self.expect_greeting().await?;
+        if explicit {
+            self.ask("AUTH TLS").await?.success()?;
+            told.tls = Some(self.begin_tls().await?);
+        }
+        self.log_in(&name, &password).await?;
+        if self.private {
+            self.ask("PBSZ 0").await?.success()?;
+            self.ask("PROT P").await?.success()?;
+        }
+        self.ask("TYPE I").await?.success()?;
+        Ok(())
+    }
+
+    async fn expect_greeting(&mut self) -> Result<(), Stop> {
+        loop {
+            let reply = self.reply().await?;
+            // 120: ready in some minutes.
+            if reply.code != 120 {
+                return reply.success().map(|_| ());
+            }
+        }
+    }
+
+    async fn log_in(&mut self, name: &str, password: &str) -> Result<(), Stop> {
+        let mut reply = self.ask(&format!("USER {name}")).await?;
+        if reply.code == 331 {
+            let (line, anonymous) = (format!("PASS {password}"), name == ANONYMOUS);
+            let written = if anonymous {
+                line.as_str()
+            } else {
+                "PASS ****"
+            };
+            self.conversation
+                .say_secretly(self.parts, self.clock, &line, written)
+                .await?;
+            reply = self.reply().await?;
+        }
+        reply.success().map(|_| ())
+    }
+
+    /// Gets what the URI names.
+    async fn visit(
+        &mut self,
+        request: &Request,
+        content: &mut Content,
+        told: &mut Told,
+        on_head: impl AsyncFnOnce(&ResponseHead) -> HeadVerdict,
+    ) -> Result<(), Stop> {
+        let uri = &request.uri;
+        let path = Path::of(uri);
+        let path = path.ok_or_else(|| unfetchable(uri, "its path has a control character"))?;
+        self.begin(uri, told).await?;
+        let mut headers = Vec::new();
+        let (mut data, opening) = if path.directory {
+            self.change_to(&path.path).await?.success()?;
+            self.list(&mut headers, told).await?
+        } else {
+            headers = self.facts(&path.path).await?;
+            let data = self.data_connection().await?;
+            let reply = self.ask(&format!("RETR {}", path.path)).await?;
+            match reply.is_opening() {
+                true => (data, reply),
+                false => {
+                    drop(data);
+                    // No file: a directory, perhaps, that somebody linked without its slash.
+                    if !self.change_to(&path.path).await?.is_success() {
+                        return Err(Stop::Refused(reply));
+                    }
+                    headers.clear();
+                    self.list(&mut headers, told).await?
+                }
+            }
+        };
+        let head = head_of(opening.code, opening.text, headers);
+        told.time_to_head = Some(self.clock.elapsed());
+        let verdict = on_head(&head).await;
+        told.head = Some(head);
+        if let HeadVerdict::Abort { reason } = verdict {
+            return Err(Stop::Aborted(reason));
+        }
+        if self.private {
+            let (stream, _) = self.secure(data).await?;
+            data = stream;
+        }
+        content.receive(self.parts, self.clock, &mut data).await?;
+        drop(data);
+        if content.truncated.is_none() {
+            let reply = self.reply().await?;
+            if let Some(head) = &mut told.head {
+                (head.status, head.reason) = (reply.code, reply.text);
+            }
+            if !(200..300).contains(&reply.code) {
+                content.truncated = Some(crate::exchange::Truncation::Disconnect);
+            }
+        }
+        Ok(())
+    }
+
+    /// What can be known of a file before it is retrieved.
+    async fn facts(&mut self, path: &str) -> Result<Vec<(String, String)>, Stop> {
+        let mut headers = Vec::new();
+        let media_type = mime_guess::from_path(path).first_or_octet_stream();
+        headers.push((
+            "Content-Type".to_owned(),
+            media_type.essence_str().to_owned(),
+        ));
+        let size = self.ask(&format!("SIZE {path}")).await?;
+        if let (213, Ok(size)) = (size.code, size.text.trim().parse::<u64>()) {
+            headers.push(("Content-Length".to_owned(), size.to_string()));
+        }
+        let modified = self.ask(&format!("MDTM {path}")).await?;
+        if let (213, Some(date)) = (modified.code, http_date(&modified.text)) {
+            headers.push(("Last-Modified".to_owned(), date));
+        }
+        Ok(headers)
+    }
+
+    async fn change_to(&mut self, path: &str) -> Result<Reply, Stop> {
+        match path.trim_end_matches('/') {
+            // Where the login has led.
+            "" if path.is_empty() => Ok(Reply {
+                code: 250,
+                text: String::new(),
+            }),
+            "" => self.ask("CWD /").await,
+            path => self.ask(&format!("CWD {path}")).await,
+        }
+    }
+
+    async fn list(
+        &mut self,
+        headers: &mut Vec<(String, String)>,
+        told: &mut Told,
+    ) -> Result<(Stream, Reply), Stop> {
+        let mut refusal = None;
+        for command in ["MLSD", "LIST"] {
+            let data = self.data_connection().await?;
+            let reply = self.ask(command).await?;
+            if reply.is_opening() {
+                headers.push(("Content-Type".to_owned(), "text/plain".to_owned()));
+                headers.push((FTP_LISTING.to_owned(), command.to_owned()));
+                told.annotations.push("ftpDirectoryList".to_owned());
+                return Ok((data, reply));
+            }
+            refusal = Some(reply);
+        }
+        Err(refusal.map_or_else(|| self.lost("no listing".to_owned()).into(), Stop::Refused))
+    }
+
+    /// A connection for data, not yet encrypted: servers begin TLS only after they have agreed to the transfer.
+    async fn data_connection(&mut self) -> Result<Stream, Stop> {
+        let extended = self.ask("EPSV").await?;
+        let port = match extended_port(&extended) {
+            Some(port) => port,
+            None => {
+                let reply = self.ask("PASV").await?;
+                match passive_port(&reply) {
+                    Some(port) => port,
+                    None => return Err(Stop::Refused(reply)),
+                }
+            }
+        };
+        let server = Server {
+            tls: false,
+            host: self.server.host.clone(),
+            port,
+        };
+        let addresses = [self.peer];
+        Ok(connect(self.parts, &server, &addresses, self.clock)
+            .await?
+            .stream)
+    }
+
+    /// TLS for the conversation from here on.
+    async fn begin_tls(&mut self) -> Result<TlsInfo, Stop> {
+        let plain = self.conversation.take_stream()?;
+        let (stream, info) = self.secure(plain).await?;
+        self.conversation.resume_on(stream);
+        Ok(info)
+    }
+
+    async fn secure(&self, stream: Stream) -> Result<(Stream, TlsInfo), Stop> {
+        let failed = |reason: String| FetchFailure::Tls {
+            host: self.server.host.clone(),
+            reason,
+        };
+        let bare = self
+            .server
+            .host
+            .trim_start_matches('[')
+            .trim_end_matches([']', '.'])
+            .to_owned();
+        let name = ServerName::try_from(bare).map_err(|error| failed(error.to_string()))?;
+        // Sessions are shared with the other connections of the visit: many servers insist that data connections resume
+        // the control connection's. ALPN is HTTP's.
+        let mut config = (*self.parts.tls.config).clone();
+        config.alpn_protocols.clear();
+        let connector = TlsConnector::from(std::sync::Arc::new(config));
+        let limit = self.parts.config.connect_timeout;
+        let Stream::Plain(tcp) = stream else {
+            return Err(failed("TLS has begun already".to_owned()).into());
+        };
+        let handshake = connector.connect(name.clone(), tcp);
+        match tokio::time::timeout(limit, handshake).await {
+            Ok(Ok(session)) => {
+                let info = self.parts.tls.info(session.get_ref().1, &name);
+                Ok((Stream::Tls(Box::new(session)), info))
+            }
+            Ok(Err(error)) => Err(failed(error.to_string()).into()),
+            Err(_) => Err(FetchFailure::Timeout {
+                phase: Phase::Connecting,
+                after: limit,
+            }
+            .into()),
+        }
+    }
+
+    async fn ask(&mut self, command: &str) -> Result<Reply, Stop> {
+        self.say(command).await?;
+        self.reply().await
+    }
+
+    async fn say(&mut self, command: &str) -> Result<(), FetchFailure> {
+        self.conversation.say(self.parts, self.clock, command).await
+    }
+
+    /// A reply, of several lines where its first has a hyphen after the code (RFC 959 §4.2).
+    async fn reply(&mut self) -> Result<Reply, Stop> {
+        let mut multiline = None;
+        for _ in 0..REPLY_LINES_MAX {
+            let heard = self.conversation.hear(self.parts, self.clock).await?;
+            let Some(line) = heard else {
+                return Err(self.lost("the server has hung up".to_owned()).into());
+            };
+            let code = line
+                .get(..3)
+                .filter(|code| code.bytes().all(|b| b.is_ascii_digit()))
+                .and_then(|code| code.parse::<u16>().ok())
+                .filter(|code| (100..660).contains(code));
+            match (code, line.as_bytes().get(3), multiline) {
+                (Some(code), Some(b'-'), None) => multiline = Some(code),
+                (Some(code), None | Some(b' '), None) => return Ok(Reply::new(code, &line)),
+                (Some(code), None | Some(b' '), Some(first)) if code == first => {
+                    return Ok(Reply::new(code, &line));
+                }
+                (_, _, Some(_)) => {}
+                (_, _, None) => {
+                    return Err(FetchFailure::Lost {
+                        phase: Phase::Head,
+                        reason: format!(
+                            "no FTP reply: {:?}",
+                            line.chars().take(80).collect::<String>()
+                        ),
+                    }
+                    .into());
+                }
+            }
+        }
+        Err(self
+            .lost(format!("a reply of more than {REPLY_LINES_MAX} lines"))
+            .into())
+    }
+
+    fn lost(&self, reason: String) -> FetchFailure {
+        FetchFailure::Lost {
+            phase: Phase::Head,
+            reason,
+        }
+    }
+}
+
+fn unfetchable(uri: &Uri, reason: &str) -> FetchFailure {
+    FetchFailure::Unfetchable {
+        uri: uri.as_str().to_owned(),
+        reason: reason.to_owned(),
+    }
+}
+
+/// The name that servers open to all expect.
+const ANONYMOUS: &str = "anonymous";
+
+/// Name and password: the URI's, or those of a guest, who says who he is (RFC 1635).
+fn credentials(uri: &Uri, from: Option<&str>) -> Option<(String, String)> {
+    let decoded = |text: &str| percent_decode_str(text).decode_utf8_lossy().into_owned();
+    let guest = || (ANONYMOUS.to_owned(), from.unwrap_or("guest@").to_owned());
+    let (name, password) = match uri.userinfo() {
+        None | Some("") => guest(),
+        Some(userinfo) => {
+            let (name, password) = userinfo.split_once(':').unwrap_or((userinfo, ""));
+            (decoded(name), decoded(password))
+        }
+    };
+    let is_line = |text: &str| !text.chars().any(char::is_control);
+    (is_line(&name) && is_line(&password)).then_some((name, password))
+}
+
+impl Path {
+    /// None where it could say more than a line.
+    fn of(uri: &Uri) -> Option<Self> {
+        let path = uri.path();
+        let path = path.strip_prefix('/').unwrap_or(path);
+        // The type of transfer (RFC 1738 §3.2.2): everything goes as it is.
+        let (path, kind) = match path.rsplit_once(";type=") {
+            Some((path, kind @ ("a" | "i" | "d" | "A" | "I" | "D"))) => (path, kind),
+            _ => (path, ""),
+        };
+        let decoded = percent_decode_str(path).decode_utf8_lossy().into_owned();
+        let directory =
+            decoded.is_empty() || decoded.ends_with('/') || kind.eq_ignore_ascii_case("d");
+        let is_line = !decoded.chars().any(char::is_control);
+        is_line.then_some(Path {
+            path: decoded,
+            directory,
+        })
+    }
+}
+
+impl Reply {
+    fn new(code: u16, line: &str) -> Self {
+        Reply {
+            code,
+            text: line.get(4..).unwrap_or_default().to_owned(),
+        }
+    }
+
+    fn is_success(&self) -> bool {
+        (200..300).contains(&self.code)
+    }
+
+    /// About to open, or already open: data comes.
+    fn is_opening(&self) -> bool {
+        (100..200).contains(&self.code)
+    }
+
+    fn success(self) -> Result<Reply, Stop> {
+        match self.is_success() {
+            true => Ok(self),
+            false => Err(Stop::Refused(self)),
+        }
+    }
+}
+
+/// `229 … (|||port|)`, with whatever the server takes for `|` (RFC 2428 §3).
+fn extended_port(reply: &Reply) -> Option<u16> {
+    let text = reply.text.split_once('(').filter(|_| reply.code == 229)?.1;
+    let mark = text.chars().next()?;
+    let port = text.split(mark).nth(3)?;
+    port.parse().ok().filter(|port| *port != 0)
+}
+
+/// `227 … h1,h2,h3,h4,p1,p2`; the address is not asked for.
+fn passive_port(reply: &Reply) -> Option<u16> {
+    let text = (reply.code == 227).then_some(reply.text.as_str())?;
+    let numbers = text
+        .split(|c: char| !(c.is_ascii_digit() || c == ','))
+        .find(|word| word.split(',').count() == 6)?;
+    let mut ports = numbers.split(',').skip(4).map(str::parse::<u8>);
+    let (high, low) = (ports.next()?.ok()?, ports.next()?.ok()?);
+    Some(u16::from_be_bytes([high, low])).filter(|port| *port != 0)
+}
+
+/// `YYYYMMDDHHMMSS[.fff]` in UTC (RFC 3659 §2.3) as HTTP writes dates.
+fn http_date(modified: &str) -> Option<String> {
+    let digits = modified.trim().get(..14)?;
+    let time = DateTime::strptime("%Y%m%d%H%M%S", digits).ok()?;
+    let zoned = time.to_zoned(TimeZone::UTC).ok()?;
+    Some(zoned.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string())
+}
+
+fn head_of(status: u16, reason: String, headers: Vec<(String, String)>) -> ResponseHead {
+    ResponseHead {
+        version: "FTP".to_owned(),
+        status,
+        reason,
+        headers,
+        length: 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+
+    fn reply(line: &str) -> Reply {
+        Reply::new(line[..3].parse().unwrap(), line)
+    }
+
+    #[test]
+    fn ports_are_read_from_replies() {
+        let extended = |line| extended_port(&reply(line));
+        assert_eq!(
+            extended("229 Entering Extended Passive Mode (|||6446|)"),
+            Some(6446)
+        );
+        assert_eq!(extended("229 ok (!!!21!)"), Some(21));
+        assert_eq!(extended("229 ok (|||70000|)"), None);
+        assert_eq!(extended("500 what (|||6446|)"), None);
+        let passive = |line| passive_port(&reply(line));
+        assert_eq!(
+            passive("227 Entering Passive Mode (192,0,2,1,4,1)."),
+            Some(1025)
+        );
+        assert_eq!(passive("227 =192,0,2,1,0,21"), Some(21));
+        assert_eq!(passive("227 (192,0,2,1,256,1)"), None);
+        assert_eq!(passive("227 no"), None);
+    }
+
+    #[track_caller]
+    fn check(uri: &str, expected: Option<(&str, bool)>) {
+        let path = Path::of(&Uri::parse(uri).unwrap());
+        let path = path
+            .as_ref()
+            .map(|path| (path.path.as_str(), path.directory));
+        assert_eq!(path, expected, "{uri}");
+    }
+
+    #[test]
+    fn paths_are_relative_to_the_login() {
+        check("ftp://example.org/", Some(("", true)));
+        check("ftp://example.org/pub/", Some(("pub/", true)));
+        check(
+            "ftp://example.org/pub/a%20b.txt",
+            Some(("pub/a b.txt", false)),
+        );
+        check("ftp://example.org/%2Fetc/motd", Some(("/etc/motd", false)));
+        check("ftp://example.org/pub;type=d", Some(("pub", true)));
+        check("ftp://example.org/a;type=i", Some(("a", false)));
+        check("ftps://example.org/a", Some(("a", false)));
+    }
+
+    #[test]
+    fn a_path_is_one_line() {
+        check("ftp://example.org/a%0D%0ADELE%20b", None);
+        check("ftp://example.org/a%00", None);
+    }
+
+    #[test]
+    fn guests_say_who_they_are() {
+        let of = |uri: &str| credentials(&Uri::parse(uri).unwrap(), Some("crawl@example.org"));
+        let pair = |name: &str, password: &str| Some((name.to_owned(), password.to_owned()));
+        assert_eq!(
+            of("ftp://example.org/"),
+            pair("anonymous", "crawl@example.org")
+        );
+        assert_eq!(of("ftp://me:se%3Acret@example.org/"), pair("me", "se:cret"));
+        assert_eq!(of("ftp://me:a%0Ab@example.org/"), None);
+    }
+
+    #[test]
+    fn times_are_those_of_http() {
+        assert_eq!(
+            http_date("20261120131203").as_deref(),
+            Some("Fri, 20 Nov 2026 13:12:03 GMT")
+        );
+        assert_eq!(
+            http_date(" 20261120131203.25").as_deref(),
+            Some("Fri, 20 Nov 2026 13:12:03 GMT")
+        );
+        assert_eq!(http_date("2026112"), None);
+        assert_eq!(http_date("20261320131203"), None);
+    }
+}

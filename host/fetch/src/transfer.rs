@@ -1,0 +1,297 @@
+//! What FTP and WHOIS share: a conversation in lines that is written down, and a content that ends with its connection.
+//!
+//! Both are told as an [`Exchange`] whose head we make up from what the server said, so that filters, digests and
+//! extractors need not know them: `version` is `FTP` or `WHOIS`, and [`Exchange::request_bytes`] is the conversation.
+
+use std::io;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use sha1::{Digest, Sha1};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::time::Instant;
+
+use crate::exchange::{Exchange, PayloadDigest, Truncation};
+use crate::failure::{FetchFailure, Phase};
+use crate::fetcher::Parts;
+use crate::head::ResponseHead;
+use crate::spool::{Spool, SpoolWriter};
+use crate::stream::{Connection, Server, Stream};
+use crate::wire::Clock;
+
+/// Longest line of a conversation; RFC 959 knows no limit, servers send welcome texts of a few kilobytes.
+const LINE_BYTES_MAX: usize = 8 * 1024;
+
+/// Longest conversation that is kept.
+const CONVERSATION_BYTES_MAX: usize = 256 * 1024;
+
+const READ_BYTES: usize = 64 * 1024;
+
+/// A conversation in lines.
+pub(crate) struct Conversation {
+    /// None only while TLS is begun on it, and for good where that fails.
+    stream: Option<Stream>,
+    /// Read and not yet looked at.
+    ahead: Vec<u8>,
+    /// Both sides as they spoke; secrets are replaced by `****`.
+    pub(crate) spoken: Vec<u8>,
+}
+
+/// A content as it comes.
+pub(crate) struct Content {
+    spool: SpoolWriter,
+    digest: Sha1,
+    length: u64,
+    length_max: u64,
+    pub(crate) truncated: Option<Truncation>,
+}
+
+/// What a transfer came to, beside its content.
+#[derive(Default)]
+pub(crate) struct Told {
+    pub(crate) head: Option<ResponseHead>,
+    pub(crate) time_to_head: Option<Duration>,
+    pub(crate) peer: Option<IpAddr>,
+    pub(crate) tls: Option<crate::tls::TlsInfo>,
+    pub(crate) conversation: Vec<u8>,
+    pub(crate) aborted_by_filter: Option<String>,
+    pub(crate) failure: Option<FetchFailure>,
+    pub(crate) annotations: Vec<String>,
+}
+
+/// The first of the addresses that takes a connection.
+pub(crate) async fn connect(
+    parts: &Parts,
+    server: &Server,
+    addresses: &[IpAddr],
+    clock: &Clock,
+) -> Result<Connection, FetchFailure> {
+    let mut last = FetchFailure::NoAddress {
+        host: server.host.clone(),
+        reason: "no address was given".to_owned(),
+        ttl: None,
+    };
+    for address in addresses.iter().take(crate::http::CONNECT_ADDRESSES_MAX) {
+        let opening = Connection::open(parts, server, *address);
+        match tokio::time::timeout_at(clock.deadline, opening).await {
+            Ok(Ok(connection)) => return Ok(connection),
+            Ok(Err(failure)) => last = failure,
+            Err(_) => return Err(clock.total_failure(Phase::Connecting)),
+        }
+    }
+    Err(last)
+}
+
+/// Waits for `work`, at most as long as the server may be silent and the whole may take.
+pub(crate) async fn within<T>(
+    parts: &Parts,
+    clock: &Clock,
+    phase: Phase,
+    work: impl Future<Output = io::Result<T>>,
+) -> Result<T, FetchFailure> {
+    let silence = parts.config.response_timeout;
+    let until = (Instant::now() + silence).min(clock.deadline);
+    match tokio::time::timeout_at(until, work).await {
+        Ok(Ok(value)) => Ok(value),
+        Ok(Err(error)) => Err(FetchFailure::Lost {
+            phase,
+            reason: error.to_string(),
+        }),
+        Err(_) if Instant::now() >= clock.deadline => Err(clock.total_failure(phase)),
+        Err(_) => Err(FetchFailure::Timeout {
+            phase,
+            after: silence,
+        }),
+    }
+}
+
+impl Conversation {
+    pub(crate) fn new(stream: Stream) -> Self {
+        Conversation {
+            stream: Some(stream),
+            ahead: Vec::new(),
+            spoken: Vec::new(),
+        }
+    }
+
+    /// The stream, to go on otherwise on it.
+    ///
+    /// # Errors
+    /// It was taken before.
+    pub(crate) fn take_stream(&mut self) -> Result<Stream, FetchFailure> {
+        self.stream.take().ok_or_else(gone)
+    }
+
+    /// Goes on with the same conversation on another stream, once TLS has begun. What came in the clear after that point was
+    /// put there by somebody else and is dropped.
+    pub(crate) fn resume_on(&mut self, stream: Stream) {
+        self.ahead.clear();
+        self.stream = Some(stream);
+    }
+
+    /// Sends a line.
+    pub(crate) async fn say(
+        &mut self,
+        parts: &Parts,
+        clock: &Clock,
+        line: &str,
+    ) -> Result<(), FetchFailure> {
+        self.say_secretly(parts, clock, line, line).await
+    }
+
+    /// Sends a line and writes down another in its place.
+    pub(crate) async fn say_secretly(
+        &mut self,
+        parts: &Parts,
+        clock: &Clock,
+        line: &str,
+        written: &str,
+    ) -> Result<(), FetchFailure> {
+        self.write_down(written.as_bytes());
+        self.write_down(b"\r\n");
+        let line = format!("{line}\r\n");
+        let stream = self.stream.as_mut().ok_or_else(gone)?;
+        let send = async {
+            stream.write_all(line.as_bytes()).await?;
+            stream.flush().await
+        };
+        within(parts, clock, Phase::Request, send).await
+    }
+
+    /// The next line without its end; none where the server has hung up.
+    pub(crate) async fn hear(
+        &mut self,
+        parts: &Parts,
+        clock: &Clock,
+    ) -> Result<Option<String>, FetchFailure> {
+        loop {
+            if let Some(end) = memchr::memchr(b'\n', &self.ahead) {
+                let line: Vec<u8> = self.ahead.drain(..=end).collect();
+                self.write_down(&line);
+                let line = line.strip_suffix(b"\n").unwrap_or(&line);
+                let line = line.strip_suffix(b"\r").unwrap_or(line);
+                return Ok(Some(String::from_utf8_lossy(line).into_owned()));
+            }
+            if self.ahead.len() > LINE_BYTES_MAX {
+                return Err(FetchFailure::Lost {
+                    phase: Phase::Head,
+                    reason: format!("a line of more than {LINE_BYTES_MAX} bytes"),
+                });
+            }
+            let stream = self.stream.as_mut().ok_or_else(gone)?;
+            let ahead = &mut self.ahead;
+            ahead.reserve(1024);
+            if within(parts, clock, Phase::Head, stream.read_buf(ahead)).await? == 0 {
+                return Ok(None);
+            }
+        }
+    }
+
+    fn write_down(&mut self, bytes: &[u8]) {
+        let room = CONVERSATION_BYTES_MAX.saturating_sub(self.spoken.len());
+        self.spoken
+            .extend_from_slice(&bytes[..bytes.len().min(room)]);
+    }
+}
+
+fn gone() -> FetchFailure {
+    FetchFailure::Lost {
+        phase: Phase::Request,
+        reason: "the connection is gone".to_owned(),
+    }
+}
+
+impl Content {
+    pub(crate) fn new(parts: &Parts) -> Self {
+        let config = &parts.config;
+        Content {
+            spool: SpoolWriter::new(config.spool_memory_max, &config.scratch_dir),
+            digest: Sha1::new(),
+            length: 0,
+            length_max: config.body_bytes_max.unwrap_or(u64::MAX),
+            truncated: None,
+        }
+    }
+
+    pub(crate) fn length(&self) -> u64 {
+        self.length
+    }
+
+    /// Takes all that comes until the connection ends, or until a limit is hit. Our own limits are no failures.
+    pub(crate) async fn receive(
+        &mut self,
+        parts: &Parts,
+        clock: &Clock,
+        stream: &mut Stream,
+    ) -> Result<(), FetchFailure> {
+        let mut buffer = Vec::with_capacity(READ_BYTES);
+        loop {
+            buffer.clear();
+            let read = within(parts, clock, Phase::Body, stream.read_buf(&mut buffer)).await;
+            match read {
+                Ok(0) => return Ok(()),
+                Ok(_) => self.append(&buffer)?,
+                Err(FetchFailure::Timeout { .. }) if Instant::now() >= clock.deadline => {
+                    self.truncated = Some(Truncation::Time);
+                }
+                Err(failure) => {
+                    self.truncated = Some(match failure {
+                        FetchFailure::Timeout { .. } => Truncation::Time,
+                        _ => Truncation::Disconnect,
+                    });
+                    return Err(failure);
+                }
+            }
+            if self.truncated.is_some() {
+                return Ok(());
+            }
+        }
+    }
+
+    fn append(&mut self, bytes: &[u8]) -> Result<(), FetchFailure> {
+        let room = usize::try_from(self.length_max - self.length).unwrap_or(usize::MAX);
+        let kept = &bytes[..bytes.len().min(room)];
+        if kept.len() < bytes.len() {
+            self.truncated = Some(Truncation::Length);
+        }
+        self.length += kept.len() as u64;
+        self.digest.update(kept);
+        self.spool
+            .append(kept)
+            .map_err(|error| FetchFailure::Scratch(Arc::new(error)))
+    }
+
+    /// The content with what was told of it.
+    pub(crate) fn into_exchange(self, started: Timestamp, clock: &Clock, told: Told) -> Exchange {
+        let payload: Spool = self.spool.finish();
+        let mut annotations = told.annotations;
+        annotations.extend(
+            self.truncated
+                .and_then(Truncation::annotation)
+                .map(str::to_owned),
+        );
+        if told.aborted_by_filter.is_some() {
+            annotations.push("midFetchAbort".to_owned());
+        }
+        Exchange {
+            started,
+            duration: clock.elapsed(),
+            time_to_head: told.time_to_head,
+            peer: told.peer,
+            request_bytes: told.conversation.into(),
+            wire: payload.clone(),
+            interim: bytes::Bytes::new(),
+            head: told.head,
+            payload,
+            payload_digest: PayloadDigest(self.digest.finalize().into()),
+            truncated: self.truncated,
+            aborted_by_filter: told.aborted_by_filter,
+            failure: told.failure,
+            tls: told.tls,
+            reused_connection: false,
+            annotations,
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! WHOIS (RFC 3912): a line to port 43, and whatever comes back until the connection ends.
+//!
+//! `whois://server/query` asks that server, `whois:query` asks IANA, which knows who knows more. Referrals are not
+//! followed here: an extractor finds them in the answer, and they become URIs of their own.
+
+use jiff::Timestamp;
+use opilio_uri::Uri;
+use percent_encoding::percent_decode_str;
+
+use crate::exchange::{Exchange, Request};
+use crate::failure::FetchFailure;
+use crate::fetcher::Parts;
+use crate::head::ResponseHead;
+use crate::stream::Server;
+use crate::transfer::{Content, Conversation, Told, connect};
+use crate::wire::Clock;
+
+/// Who is asked about what names no server: it refers to the registry that knows.
+pub const WHOIS_SERVER: &str = "whois.iana.org";
+
+/// The status of an answer, as the predecessor logs it.
+pub const WHOIS_OK: u16 = 2001;
+
+/// Longest query; names and addresses are far shorter.
+const QUERY_BYTES_MAX: usize = 512;
+
+/// The host that a `whois` URI asks: its own, or IANA's.
+pub fn whois_host(uri: &Uri) -> &str {
+    uri.host().unwrap_or(WHOIS_SERVER)
+}
+
+/// What a `whois` URI asks, decoded.
+fn query_of(uri: &Uri) -> Option<String> {
+    let query = match uri.host() {
+        Some(_) => uri.path().strip_prefix('/').unwrap_or(uri.path()),
+        None => uri.path(),
+    };
+    let query = percent_decode_str(query).decode_utf8_lossy().into_owned();
+    let fits = !query.is_empty() && query.len() <= QUERY_BYTES_MAX;
+    (fits && !query.chars().any(char::is_control)).then_some(query)
+}
+
+pub(crate) async fn fetch(parts: &Parts, request: &Request) -> Exchange {
+    let (started, clock) = (Timestamp::now(), Clock::start(&parts.config));
+    let mut content = Content::new(parts);
+    let mut told = Told::default();
+    told.failure = ask(parts, &clock, request, &mut content, &mut told)
+        .await
+        .err();
+    if content.length() > 0 {
+        told.head = Some(head());
+    } else if told.failure.is_none() {
+        told.failure = Some(FetchFailure::Empty);
+    }
+    content.into_exchange(started, &clock, told)
+}
+
+async fn ask(
+    parts: &Parts,
+    clock: &Clock,
+    request: &Request,
+    content: &mut Content,
+    told: &mut Told,
+) -> Result<(), FetchFailure> {
+    let query = query_of(&request.uri).ok_or_else(|| FetchFailure::Unfetchable {
+        uri: request.uri.as_str().to_owned(),
+        reason: format!("its query is empty, longer than {QUERY_BYTES_MAX} bytes or no line"),
+    })?;
+    let server = Server {
+        tls: false,
+        host: whois_host(&request.uri).to_owned(),
+        port: request.uri.port_or_default(),
+    };
+    let connection = connect(parts, &server, &request.addresses, clock).await?;
+    told.peer = Some(connection.peer);
+    let mut conversation = Conversation::new(connection.stream);
+    conversation.say(parts, clock, &query).await?;
+    told.conversation = conversation.spoken.clone();
+    let mut stream = conversation.take_stream()?;
+    content.receive(parts, clock, &mut stream).await?;
+    told.time_to_head = Some(clock.elapsed());
+    Ok(())
+}
+
+fn head() -> ResponseHead {
+    ResponseHead {
+        version: "WHOIS".to_owned(),
+        status: WHOIS_OK,
+        reason: String::new(),
+        headers: vec![("Content-Type".to_owned(), "text/plain".to_owned())],
+        length: 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+
+    #[track_caller]
+    fn check(uri: &str, host: &str, query: Option<&str>) {
+        let uri = Uri::parse(uri).unwrap();
+        assert_eq!(whois_host(&uri), host);
+        assert_eq!(query_of(&uri).as_deref(), query);
+    }
+
+    #[test]
+    fn both_forms_name_a_server_and_a_query() {
+        check("whois:example.org", WHOIS_SERVER, Some("example.org"));
+        check(
+            "whois://whois.example.org/a.example",
+            "whois.example.org",
+            Some("a.example"),
+        );
+        check(
+            "whois://whois.example.org/n%20192.0.2.1",
+            "whois.example.org",
+            Some("n 192.0.2.1"),
+        );
+    }
+
+    #[test]
+    fn a_query_is_one_line() {
+        check("whois://whois.example.org/", "whois.example.org", None);
+        check(
+            "whois://whois.example.org/a%0D%0Ab",
+            "whois.example.org",
+            None,
+        );
+    }
+}
