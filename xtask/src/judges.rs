@@ -17,6 +17,7 @@ use opilio_test_web::directory::Directory;
 
 use crate::command::{output, status};
 use crate::documentation::{self, Documentation};
+use crate::registries;
 use crate::repository::root;
 
 /// Fewest pages that make the test mean something.
@@ -55,11 +56,16 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     if wanted(Judge::RealInput) {
         let documentation = documentation::packages()?;
         let runtime = tokio::runtime::Runtime::new()?;
-        runtime.block_on(real_input(&home, &python(&home)?, &documentation, &opilio))?;
+        runtime.block_on(real_input(
+            &home,
+            &registries::python(&PYTHON_PACKAGES)?,
+            &documentation,
+            &opilio,
+        ))?;
         judged += 1;
     }
     if wanted(Judge::Demo) {
-        demo_web(&home, &python(&home)?, &opilio)?;
+        demo_web(&home, &registries::python(&PYTHON_PACKAGES)?, &opilio)?;
         judged += 1;
     }
     if wanted(Judge::Registry) {
@@ -256,27 +262,4 @@ fn build_opilio() -> Result<PathBuf> {
         .args(["test", "--workspace", "--no-run", "--quiet"]);
     status(&mut build)?;
     Ok(root().join("target/debug/opilio"))
-}
-
-fn python(home: &Path) -> Result<PathBuf> {
-    let python = home.join("venv/bin/python");
-    if !python.exists() {
-        status(
-            Command::new("python3")
-                .args(["-m", "venv"])
-                .arg(home.join("venv")),
-        )?;
-    }
-    let mut install = Command::new(&python);
-    install
-        .args([
-            "-m",
-            "pip",
-            "install",
-            "--quiet",
-            "--disable-pip-version-check",
-        ])
-        .args(PYTHON_PACKAGES);
-    status(&mut install)?;
-    Ok(python)
 }

@@ -1,0 +1,165 @@
+//! `cargo xtask measure extraction`: how much of what is there the extractors find, and how much of what they find is there.
+//!
+//! Real documents (`corpus`) are read by the extractors, which run natively here: they are the crates that the components
+//! are built from (`ours`). Scripts in `tests/judges/extraction` read the same files with parsers that are not ours and say
+//! what they would report. Both answers are compared as multisets of lines (`comparison`).
+
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, ensure};
+
+use self::comparison::{Comparison, Facts};
+use self::corpus::Kind;
+use crate::registries;
+use crate::repository::root;
+
+mod comparison;
+mod corpus;
+mod ours;
+
+/// Parsers of the judges that Python brings.
+const PYTHON_PACKAGES: [&str; 2] = ["lxml==6.1.3", "pypdf==7.1.0"];
+
+/// Parsers of the judges that Node brings.
+const NODE_PACKAGES: [&str; 4] = [
+    "parse5@8.0.1",
+    "parse-srcset@1.0.2",
+    "css-tree@3.2.1",
+    "acorn@8.15.0",
+];
+
+/// Measurements.
+#[derive(clap::Subcommand)]
+pub(crate) enum Measure {
+    /// Recall and precision of the extractors on real documents, against parsers that are not ours.
+    Extraction(Options),
+}
+
+/// Options of `cargo xtask measure extraction`.
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// These kinds alone [default: all].
+    #[arg(value_name = "KIND")]
+    only: Vec<Kind>,
+    /// Documents of each kind, where the packages have as many.
+    #[arg(long, default_value_t = 2_000)]
+    documents: usize,
+    /// Disagreements shown of each class.
+    #[arg(long, default_value_t = 3)]
+    samples: usize,
+    /// Write every line that either side has to this folder, a file for each kind.
+    #[arg(long, value_name = "FOLDER")]
+    keep: Option<std::path::PathBuf>,
+}
+
+/// Runs the command.
+#[expect(clippy::print_stdout, reason = "the result of the command")]
+pub(crate) fn run(measure: &Measure) -> Result<()> {
+    let Measure::Extraction(options) = measure;
+    let kinds: Vec<Kind> = Kind::ALL
+        .into_iter()
+        .filter(|kind| options.only.is_empty() || options.only.contains(kind))
+        .collect();
+    let mut comparisons = Vec::new();
+    for kind in kinds {
+        comparisons.push((kind, compare(kind, options)?));
+    }
+    println!("{}", comparison::HEAD);
+    for (kind, comparison) in &comparisons {
+        print!("{}", comparison.rows(kind.name()));
+    }
+    for (kind, comparison) in &comparisons {
+        print!("{}", comparison.disagreements(kind.name(), options.samples));
+    }
+    Ok(())
+}
+
+fn compare(kind: Kind, options: &Options) -> Result<Comparison> {
+    let documents = corpus::documents(kind, options.documents)?;
+    ensure!(
+        !documents.is_empty(),
+        "the packages have no document of kind {}",
+        kind.name()
+    );
+    let theirs = judged(kind, &documents)?;
+    let mut comparison = Comparison::default();
+    let mut kept = match &options.keep {
+        Some(folder) => {
+            fs::create_dir_all(folder)?;
+            Some(fs::File::create(
+                folder.join(format!("{}.txt", kind.name())),
+            )?)
+        }
+        None => None,
+    };
+    for (document, theirs) in documents.iter().zip(theirs) {
+        let bytes = fs::read(&document.path)?;
+        let ours = ours::facts(kind, &bytes)?;
+        if let Some(kept) = &mut kept {
+            for (side, facts) in [("ours", &ours), ("theirs", &theirs.facts)] {
+                for fact in facts {
+                    writeln!(kept, "{}\t{side}\t{fact}", document.name)?;
+                }
+            }
+        }
+        comparison.add(&document.name, bytes.len(), &ours, &theirs);
+    }
+    Ok(comparison)
+}
+
+/// What the judge says of each document.
+fn judged(kind: Kind, documents: &[corpus::Document]) -> Result<Vec<Facts>> {
+    let scripts = root().join("tests/judges/extraction");
+    let script = kind.judge();
+    let mut judge = if Path::new(script).extension().is_some_and(|it| it == "mjs") {
+        let folder = registries::node(&NODE_PACKAGES)?;
+        // Modules look for packages beside themselves.
+        for file in fs::read_dir(&scripts)? {
+            let file = file?;
+            fs::copy(file.path(), folder.join(file.file_name()))?;
+        }
+        let mut judge = Command::new("node");
+        judge.arg(folder.join(script));
+        judge
+    } else {
+        let mut judge = Command::new(registries::python(&PYTHON_PACKAGES)?);
+        judge.arg(scripts.join(script));
+        judge
+    };
+    let list: String = documents
+        .iter()
+        .map(|document| format!("{}\t{}\n", document.path.display(), document.root.display()))
+        .collect();
+    let mut process = judge
+        .arg(kind.name())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .with_context(|| format!("cannot run {:?}", judge.get_program()))?;
+    let mut input = process.stdin.take().context("the judge has no input")?;
+    let writer = std::thread::spawn(move || input.write_all(list.as_bytes()));
+    let output = process.wait_with_output()?;
+    ensure!(
+        output.status.success(),
+        "the judge {script} ended with {}",
+        output.status
+    );
+    // Whoever ended well has read all of it.
+    let _ = writer.join();
+    let text = String::from_utf8(output.stdout)?;
+    let answers: Vec<Facts> = text
+        .lines()
+        .map(serde_json::from_str)
+        .collect::<Result<_, _>>()
+        .with_context(|| format!("what {script} says"))?;
+    ensure!(
+        answers.len() == documents.len(),
+        "{script} judged {} of {} documents",
+        answers.len(),
+        documents.len()
+    );
+    Ok(answers)
+}

@@ -1,0 +1,216 @@
+//! Real documents of each kind, out of packages of Debian; for each kind those that have many, written by many hands.
+
+use std::collections::HashSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use sha2::{Digest, Sha256};
+
+use crate::debian;
+
+/// A kind of document, with the extractor that reads it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Kind {
+    Html,
+    Css,
+    Js,
+    Json,
+    Xml,
+    Svg,
+    Pdf,
+    Office,
+}
+
+impl Kind {
+    /// All, in the order of the table.
+    pub(crate) const ALL: [Kind; 8] = [
+        Kind::Html,
+        Kind::Css,
+        Kind::Js,
+        Kind::Json,
+        Kind::Xml,
+        Kind::Svg,
+        Kind::Pdf,
+        Kind::Office,
+    ];
+
+    /// The extractor's.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Kind::Html => "html",
+            Kind::Css => "css",
+            Kind::Js => "js",
+            Kind::Json => "json",
+            Kind::Xml => "xml",
+            Kind::Svg => "svg",
+            Kind::Pdf => "pdf",
+            Kind::Office => "office",
+        }
+    }
+
+    /// The script that judges.
+    pub(crate) fn judge(self) -> &'static str {
+        match self {
+            Kind::Html => "html.mjs",
+            Kind::Css => "css.mjs",
+            Kind::Js => "js.mjs",
+            Kind::Json => "json_strings.py",
+            Kind::Xml | Kind::Svg => "markup.py",
+            Kind::Pdf => "pdf.py",
+            Kind::Office => "office.py",
+        }
+    }
+
+    fn endings(self) -> &'static [&'static str] {
+        match self {
+            Kind::Html => &["html", "htm"],
+            Kind::Css => &["css"],
+            Kind::Js => &["js", "mjs"],
+            Kind::Json => &["json"],
+            Kind::Xml => &["xml", "docbook", "page", "xsl"],
+            Kind::Svg => &["svg"],
+            Kind::Pdf => &["pdf"],
+            Kind::Office => &["odt", "ott", "ods", "odg", "odp", "docx", "xlsx", "pptx"],
+        }
+    }
+
+    fn packages(self) -> &'static [&'static str] {
+        match self {
+            Kind::Html => &[
+                "apache2-doc",
+                "cppreference-doc-en-html",
+                "git-doc",
+                "libboost1.81-doc",
+                "octave-doc",
+                "postgresql-doc-15",
+                "python3.11-doc",
+                "sqlite3-doc",
+            ],
+            Kind::Css => &[
+                "ckeditor",
+                "cppreference-doc-en-html",
+                "dokuwiki",
+                "libjs-codemirror",
+                "libjs-dojo-dijit",
+                "libjs-dojo-dojox",
+                "libjs-highlight.js",
+                "libjs-jquery-ui",
+                "materia-gtk-theme",
+                "mediawiki",
+                "phpmyadmin",
+                "request-tracker5",
+                "roundcube-core",
+                "wordpress",
+            ],
+            Kind::Js => &[
+                "ckeditor",
+                "dokuwiki",
+                "libjs-codemirror",
+                "libjs-dojo-dojox",
+                "libjs-jquery-ui",
+                "libjs-mathjax",
+                "libjs-openlayers",
+                "mediawiki",
+                "phpmyadmin",
+                "request-tracker5",
+                "roundcube-core",
+                "wordpress",
+            ],
+            Kind::Json => &[
+                "dokuwiki",
+                "iso-codes",
+                "libjs-dojo-dojox",
+                "mediawiki",
+                "phpmyadmin",
+                "wordpress",
+            ],
+            Kind::Xml => &[
+                "docbook-xsl",
+                "gnome-user-docs",
+                "kate5-data",
+                "kdoctools5",
+                "libreoffice-common",
+            ],
+            Kind::Svg => &[
+                "adwaita-icon-theme",
+                "dokuwiki",
+                "mediawiki",
+                "openclipart-svg",
+                "tango-icon-theme",
+            ],
+            Kind::Pdf => &[
+                "texlive-humanities-doc",
+                "texlive-latex-extra-doc",
+                "texlive-latex-recommended-doc",
+                "texlive-science-doc",
+            ],
+            Kind::Office => &["calligra-data", "calligrawords-data", "libreoffice-common"],
+        }
+    }
+}
+
+/// A file of a package.
+#[derive(Debug)]
+pub(crate) struct Document {
+    pub(crate) path: PathBuf,
+    /// Of the unpacked package.
+    pub(crate) root: PathBuf,
+    /// Package, and path in it.
+    pub(crate) name: String,
+}
+
+/// As many documents as wanted, no two of the same content, from all packages in equal parts as far as they have them.
+/// Which of a package's is as good as random, and the same each time.
+pub(crate) fn documents(kind: Kind, wanted: usize) -> Result<Vec<Document>> {
+    let mut packages = Vec::new();
+    for package in kind.packages() {
+        let root = debian::unpacked(package)?;
+        let mut paths = Vec::new();
+        files(&root, kind.endings(), &mut paths)?;
+        let mut paths: Vec<_> = paths
+            .into_iter()
+            .map(|path| {
+                let inner = path.strip_prefix(&root).unwrap_or(&path);
+                let name = format!("{package}/{}", inner.display());
+                (Sha256::digest(&name), name, path)
+            })
+            .collect();
+        // The first is taken first.
+        paths.sort_by(|a, b| b.cmp(a));
+        packages.push((root, paths));
+    }
+    let mut documents = Vec::new();
+    let mut seen = HashSet::new();
+    while documents.len() < wanted && packages.iter().any(|(_, paths)| !paths.is_empty()) {
+        for (root, paths) in &mut packages {
+            while documents.len() < wanted
+                && let Some((_, name, path)) = paths.pop()
+            {
+                let content = fs::read(&path)?;
+                if !content.is_empty() && seen.insert(Sha256::digest(&content)) {
+                    let root = root.clone();
+                    documents.push(Document { path, root, name });
+                    break;
+                }
+            }
+        }
+    }
+    documents.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(documents)
+}
+
+fn files(folder: &Path, endings: &[&str], found: &mut Vec<PathBuf>) -> Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let path = entry.path();
+        let kind = entry.file_type()?;
+        let ending = path.extension().and_then(|ending| ending.to_str());
+        if kind.is_dir() {
+            files(&path, endings, found)?;
+        } else if kind.is_file() && ending.is_some_and(|ending| endings.contains(&ending)) {
+            found.push(path);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,47 @@
+//! Other people's programs and libraries, from the package registries of Python and Node, in `target/judges`.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::Result;
+
+use crate::command::status;
+use crate::repository::root;
+
+/// A Python with these packages.
+pub(crate) fn python(packages: &[&str]) -> Result<PathBuf> {
+    let environment = root().join("target/judges/venv");
+    let python = environment.join("bin/python");
+    if !python.exists() {
+        status(
+            Command::new("python3")
+                .args(["-m", "venv"])
+                .arg(environment),
+        )?;
+    }
+    let mut install = Command::new(&python);
+    install.args(["-m", "pip", "install", "--quiet"]);
+    install.arg("--disable-pip-version-check").args(packages);
+    status(&mut install)?;
+    Ok(python)
+}
+
+/// A folder in which modules of Node find these packages.
+pub(crate) fn node(packages: &[&str]) -> Result<PathBuf> {
+    let folder = root().join("target/judges/node");
+    fs::create_dir_all(&folder)?;
+    // Without it npm looks for one further up.
+    fs::write(folder.join("package.json"), "{\"private\": true}")?;
+    let mut install = Command::new("npm");
+    install.args([
+        "install",
+        "--silent",
+        "--no-save",
+        "--no-audit",
+        "--no-fund",
+    ]);
+    install.args(["--no-package-lock", "--ignore-scripts"]);
+    status(install.args(packages).current_dir(&folder))?;
+    Ok(folder)
+}
