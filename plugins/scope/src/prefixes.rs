@@ -1,4 +1,6 @@
-//! Sets of SURT prefixes, and what a line of such a list means (glossary, "SURT prefix").
+//! Sets of SURT prefixes, and what a line of such a list means (glossary, "SURT prefix"); hosts in settings.
+
+use crate::parts::SurtServer;
 
 /// SURT prefixes, of which one may begin a SURT form.
 #[derive(Debug, Clone, Default)]
@@ -18,6 +20,12 @@ impl FromIterator<String> for Prefixes {
 }
 
 impl Prefixes {
+    /// There are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.sorted.is_empty()
+    }
+
     /// The prefix that begins `surt`. As none begins another, it is the last that sorts not after it.
     #[must_use]
     pub fn of(&self, surt: &str) -> Option<&str> {
@@ -49,33 +57,54 @@ pub fn prefix_from(text: &str) -> Result<String, String> {
     implied(scheme, rest)
 }
 
+/// A host and port of a setting, as SURT forms have them.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Host {
+    /// `org,example,www,`, or an address as it is written.
+    pub labels: String,
+    /// Empty for any.
+    pub port: String,
+}
+
+impl From<SurtServer<'_>> for Host {
+    fn from(server: SurtServer<'_>) -> Self {
+        Self {
+            labels: server.host.to_owned(),
+            port: server.port.to_owned(),
+        }
+    }
+}
+
+/// The host that a setting names: `www.example.org`, `example.org:8080`, `[::1]`. An error says what is wrong.
+pub fn host_from(text: &str) -> Result<Host, String> {
+    let text = text.trim();
+    if text.contains(['/', '(', ',', '?', '#', '@', '*']) || text.contains(char::is_whitespace) {
+        return Err(format!(
+            "`{text}` is no host; write it like `www.example.org`"
+        ));
+    }
+    let (host, port) = host_and_port(text)?;
+    Ok(Host {
+        labels: turned_round(host).to_ascii_lowercase(),
+        port: port.to_owned(),
+    })
+}
+
 /// The prefix implied by a URI, given without its scheme.
 fn implied(scheme: &str, rest: &str) -> Result<String, String> {
     let rest = rest.split('#').next().unwrap_or_default();
     let end = rest.find(['/', '?']).unwrap_or(rest.len());
     let (authority, path) = rest.split_at(end);
     let server = authority.rsplit('@').next().unwrap_or_default();
-    let (host, port) = match server.rsplit_once(':') {
-        Some((host, port))
-            if !host.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit()) =>
-        {
-            (host, port)
-        }
-        _ => (server, ""),
-    };
-    if host.is_empty() {
-        return Err(format!(
+    let (host, port) = host_and_port(server).map_err(|problem| match server {
+        "" => format!(
             "`{rest}` has no host; write a SURT prefix like `http://(org,example,` or a URI"
-        ));
-    }
-    if !host.is_ascii() {
-        return Err(format!(
-            "the host `{host}` is not ASCII; write it as the network does, `xn--…`"
-        ));
-    }
+        ),
+        _ => problem,
+    })?;
 
     let mut prefix = format!("{scheme}://({}", turned_round(host));
-    if !matches!(port, "" | "80" | "443") {
+    if !port.is_empty() {
         prefix.push(':');
         prefix.push_str(port);
     }
@@ -90,6 +119,34 @@ fn implied(scheme: &str, rest: &str) -> Result<String, String> {
         None => {}
     }
     Ok(prefix.to_ascii_lowercase())
+}
+
+/// The two parts of `example.org:8080`; the port is empty where it is the scheme's own.
+fn host_and_port(server: &str) -> Result<(&str, &str), String> {
+    let (host, port) = match server.rsplit_once(':') {
+        Some((host, port))
+            if !host.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit()) =>
+        {
+            (host, port)
+        }
+        _ => (server, ""),
+    };
+    if host.is_empty() {
+        return Err(format!(
+            "`{server}` has no host; write it like `www.example.org`"
+        ));
+    }
+    if !host.is_ascii() {
+        return Err(format!(
+            "the host `{host}` is not ASCII; write it as the network does, `xn--…`"
+        ));
+    }
+    let port = if matches!(port, "80" | "443") {
+        ""
+    } else {
+        port
+    };
+    Ok((host, port))
 }
 
 /// `www.example.org` reads `org,example,www,`; addresses stay as they are.

@@ -2,6 +2,7 @@
 
 use opilio_plugin::prelude::*;
 
+use crate::decision::{Decision, Decisions, Finding};
 use crate::prefixes::{Prefixes, prefix_from};
 
 /// Decides on what lies under one of its SURT prefixes.
@@ -9,7 +10,7 @@ pub struct SurtScope {
     prefixes: Prefixes,
     tables: Vec<String>,
     also_check_via: bool,
-    decision: Decision,
+    decisions: Decisions,
 }
 
 /// Settings of `surt-scope`.
@@ -32,8 +33,12 @@ pub struct Settings {
     /// Whether a URI also counts when the page it was found on lies under a prefix.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub also_check_via: bool,
-    /// What is decided on URIs under a prefix; any other passes.
-    pub decision: Decision,
+    /// What is decided on URIs under a prefix.
+    #[schemars(extend("x-opilio-overridable" = true))]
+    pub then: Decision,
+    /// What is decided on others.
+    #[schemars(extend("x-opilio-overridable" = true))]
+    pub otherwise: Decision,
 }
 
 impl Default for Settings {
@@ -44,19 +49,10 @@ impl Default for Settings {
             from_seeds: true,
             seed_prefixes: Vec::new(),
             also_check_via: false,
-            decision: Decision::Accept,
+            then: Decision::Accept,
+            otherwise: Decision::Pass,
         }
     }
-}
-
-/// Yes or no.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Decision {
-    /// They belong to the crawl.
-    Accept,
-    /// They do not.
-    Reject,
 }
 
 impl Plugin for SurtScope {
@@ -93,7 +89,10 @@ impl Plugin for SurtScope {
                 prefixes: prefixes.into_iter().collect(),
                 tables: settings.tables,
                 also_check_via: settings.also_check_via,
-                decision: settings.decision,
+                decisions: Decisions {
+                    then: settings.then,
+                    otherwise: settings.otherwise,
+                },
             },
         )
     }
@@ -101,13 +100,10 @@ impl Plugin for SurtScope {
 
 impl Filter for SurtScope {
     fn judge_candidate(&self, _: &Stage, candidate: CandidateView<'_>) -> Ruling {
-        let Some(reason) = self.match_of(candidate) else {
-            return Ruling::pass();
-        };
-        match self.decision {
-            Decision::Accept => Ruling::accept(reason),
-            Decision::Reject => Ruling::reject(reason),
-        }
+        self.decisions.rule(Finding::by(
+            self.match_of(candidate),
+            "under none of the prefixes",
+        ))
     }
 }
 

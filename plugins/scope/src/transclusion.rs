@@ -2,6 +2,8 @@
 
 use opilio_plugin::prelude::*;
 
+use crate::hops::Path;
+
 /// Accepts what a few hops other than links lead to: images, style sheets and scripts on other sites.
 pub struct Transclusion {
     settings: Settings,
@@ -41,25 +43,13 @@ impl Plugin for Transclusion {
 
 impl Filter for Transclusion {
     fn judge_candidate(&self, _: &Stage, candidate: CandidateView<'_>) -> Ruling {
-        let (hops, speculative) = trailing_hops(candidate.hop_path());
-        if (1..=self.settings.max_trans_hops).contains(&hops)
-            && speculative <= self.settings.max_speculative_hops
+        let (hops, speculative) = Path::of(candidate.hop_path()).trailing();
+        if (1..=u64::from(self.settings.max_trans_hops)).contains(&hops)
+            && speculative <= u64::from(self.settings.max_speculative_hops)
         {
             Ruling::accept("transclusion")
         } else {
             Ruling::pass()
         }
     }
-}
-
-/// Hops since the last one that a reader or a crawler chose (link, submit, manifest), and how many are speculative.
-/// A shortened path has 50 letters, more than any sensible limit.
-fn trailing_hops(path: &str) -> (u32, u32) {
-    let trailing = path
-        .bytes()
-        .rev()
-        .take_while(|hop| !matches!(hop, b'L' | b'S' | b'M'));
-    trailing.fold((0, 0), |(hops, speculative), hop| {
-        (hops + 1, speculative + u32::from(hop == b'X'))
-    })
 }

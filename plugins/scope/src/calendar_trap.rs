@@ -1,0 +1,342 @@
+//! `calendar-trap`: calendars that have a page for every month to the end of time.
+//!
+//! What carries a date in its path (`/2031/05/`, `/2031-05-01/`) or query (`year=2031&month=5`, `date=20310501`) is judged by
+//! that date. Where there is a response there is a clock: what lies too far ahead of it is part of the trap, and in the
+//! stack `pre-extract` its links are not followed, so that a calendar ends within a year or so. Candidates come without a clock; for
+//! them the profile names years.
+
+use opilio_plugin::prelude::*;
+
+use crate::decision::{Decision, Decisions, Finding};
+use crate::parts::Parts;
+
+/// Decides on URIs with dates out of bounds.
+pub struct CalendarTrap {
+    settings: Settings,
+    decisions: Decisions,
+}
+
+/// Settings of `calendar-trap`.
+#[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct Settings {
+    /// How far after the day of the visit a date may lie; at stages that have a response.
+    #[schemars(extend("x-opilio-overridable" = true))]
+    pub ahead: Period,
+    /// How far before it; left out, any time: archives of newspapers go back for centuries.
+    #[schemars(extend("x-opilio-overridable" = true))]
+    pub behind: Option<Period>,
+    /// First year that a date may have, at any stage; left out, any.
+    #[schemars(extend("x-opilio-overridable" = true))]
+    pub first_year: Option<u16>,
+    /// Last one. At stage scope this alone ends a calendar: write the year after the crawl's.
+    #[schemars(extend("x-opilio-overridable" = true))]
+    pub last_year: Option<u16>,
+    /// What is decided on URIs with a date out of these bounds.
+    #[schemars(extend("x-opilio-overridable" = true))]
+    pub then: Decision,
+    /// What is decided on URIs with a date within them. On URIs without one nothing is.
+    #[schemars(extend("x-opilio-overridable" = true))]
+    pub otherwise: Decision,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            ahead: Period::seconds(366 * 86_400),
+            behind: None,
+            first_year: None,
+            last_year: None,
+            then: Decision::Reject,
+            otherwise: Decision::Pass,
+        }
+    }
+}
+
+impl Plugin for CalendarTrap {
+    const NAME: &'static str = "calendar-trap";
+    const SUMMARY: &'static str =
+        "Rejects URIs with dates far from today, as endless calendars have them.";
+    type Settings = Settings;
+
+    fn new(settings: Settings) -> Result<Self, Vec<SettingsFault>> {
+        if let (Some(first), Some(last)) = (settings.first_year, settings.last_year)
+            && first > last
+        {
+            let problem = format!("{last} is before first-year; no date would do");
+            return Err(vec![SettingsFault::new("/last-year", problem)]);
+        }
+        let decisions = Decisions {
+            then: settings.then,
+            otherwise: settings.otherwise,
+        };
+        Ok(Self {
+            settings,
+            decisions,
+        })
+    }
+}
+
+impl Filter for CalendarTrap {
+    fn judge_candidate(&self, _: &Stage, candidate: CandidateView<'_>) -> Ruling {
+        self.decisions.rule(self.find(candidate.uri(), None))
+    }
+
+    fn judge_document(&self, _: &Stage, document: &Document, visit: &Visit) -> Ruling {
+        self.decisions
+            .rule(self.find(&document.uri(), Some(visit.now())))
+    }
+}
+
+impl CalendarTrap {
+    fn find(&self, uri: &str, now: Option<u64>) -> Finding {
+        let Some(date) = date_in(uri) else {
+            return Finding::Unknown;
+        };
+        let settings = &self.settings;
+        if settings.first_year.is_some_and(|year| date.year < year) {
+            return Finding::is(format!("{date} is before the first year"));
+        }
+        if settings.last_year.is_some_and(|year| date.year > year) {
+            return Finding::is(format!("{date} is after the last year"));
+        }
+        let Some(now) = now.and_then(|now| i64::try_from(now).ok()) else {
+            return match settings.first_year.or(settings.last_year) {
+                Some(_) => Finding::is_not(format!("{date}")),
+                None => Finding::Unknown,
+            };
+        };
+        let at = date.days() * 86_400_000;
+        let span = |period: Period| i64::try_from(period.milliseconds()).unwrap_or(i64::MAX);
+        if at.saturating_sub(now) > span(settings.ahead) {
+            return Finding::is(format!("{date} is far ahead"));
+        }
+        // A date without a day stands for its first; the whole of its month or year is within.
+        if settings.behind.is_some_and(|behind| {
+            now.saturating_sub(at.saturating_add(date.length_days() * 86_400_000)) > span(behind)
+        }) {
+            return Finding::is(format!("{date} is long past"));
+        }
+        Finding::is_not(format!("{date}"))
+    }
+}
+
+/// A date as far as a URI says it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Date {
+    year: u16,
+    month: Option<u8>,
+    day: Option<u8>,
+}
+
+impl std::fmt::Display for Date {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:04}", self.year)?;
+        if let Some(month) = self.month {
+            write!(f, "-{month:02}")?;
+        }
+        if let Some(day) = self.day {
+            write!(f, "-{day:02}")?;
+        }
+        Ok(())
+    }
+}
+
+impl Date {
+    fn new(year: &str, month: &str, day: &str) -> Option<Self> {
+        Some(Self {
+            year: year_of(year)?,
+            month: Some(number_of(month, 12)?),
+            day: match day {
+                "" => None,
+                _ => Some(number_of(day, 31)?),
+            },
+        })
+    }
+
+    /// Days since 1970-01-01 of its first day, in the Gregorian calendar (Hinnant, "chrono-Compatible Low-Level Date
+    /// Algorithms").
+    fn days(&self) -> i64 {
+        let (month, day) = (self.month.unwrap_or(1), self.day.unwrap_or(1));
+        // Years from March, so that the leap day is the last.
+        let year = i64::from(self.year) - i64::from(month <= 2);
+        let month = (i64::from(month) + 9) % 12;
+        let (era, of_era) = (year.div_euclid(400), year.rem_euclid(400));
+        let of_year = (153 * month + 2) / 5 + i64::from(day) - 1;
+        era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
+    }
+
+    /// How many days it stands for, about.
+    fn length_days(&self) -> i64 {
+        match (self.month, self.day) {
+            (_, Some(_)) => 1,
+            (Some(_), None) => 31,
+            (None, None) => 366,
+        }
+    }
+}
+
+/// Four digits that are likely to be a year: three centuries of newspapers, and whatever a calendar may reach.
+fn year_of(text: &str) -> Option<u16> {
+    let year = text.parse().ok().filter(|_| digits(text, 4, 4))?;
+    (1600..=9999).contains(&year).then_some(year)
+}
+
+fn number_of(text: &str, max: u8) -> Option<u8> {
+    let number = text.parse().ok().filter(|_| digits(text, 1, 2))?;
+    (1..=max).contains(&number).then_some(number)
+}
+
+fn digits(text: &str, least: usize, most: usize) -> bool {
+    (least..=most).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// The first date in a URI; the query before the path, since it says what is asked for.
+fn date_in(uri: &str) -> Option<Date> {
+    let parts = Parts::of(uri);
+    in_query(&parts).or_else(|| in_path(parts.path))
+}
+
+/// `/2031/05/`, `/2031/5/17/`, `/2031-05/`, `/2031-05-17`.
+fn in_path(path: &str) -> Option<Date> {
+    let mut segments = path.split('/').peekable();
+    while let Some(segment) = segments.next() {
+        if let Some(date) = with_hyphens(segment) {
+            return Some(date);
+        }
+        if digits(segment, 4, 4) {
+            let mut rest = segments.clone();
+            let month = rest.next().unwrap_or_default();
+            let day = rest.next().filter(|day| number_of(day, 31).is_some());
+            if let Some(date) = Date::new(segment, month, day.unwrap_or_default()) {
+                return Some(date);
+            }
+        }
+    }
+    None
+}
+
+/// `2031-05`, `2031-05-17`; a time of day may follow a T.
+fn with_hyphens(text: &str) -> Option<Date> {
+    let text = text.split(['T', 't']).next()?;
+    let mut parts = text.split('-');
+    let (year, month) = (parts.next()?, parts.next()?);
+    let day = parts.next().unwrap_or_default();
+    // A month of one digit is more likely part of a number or a range.
+    let whole = parts.next().is_none() && month.len() == 2 && (day.is_empty() || day.len() == 2);
+    Date::new(year, month, day).filter(|_| whole)
+}
+
+/// `20310517`, `203105`.
+fn compact(text: &str) -> Option<Date> {
+    match text.len() {
+        8 if text.is_ascii() => Date::new(&text[..4], &text[4..6], &text[6..]),
+        6 if text.is_ascii() => Date::new(&text[..4], &text[4..], ""),
+        _ => None,
+    }
+}
+
+/// Names of keys, in the languages of the calendars that are met most.
+const YEARS: [&str; 8] = ["year", "yr", "y", "jahr", "annee", "ano", "anno", "ar"];
+const MONTHS: [&str; 8] = [
+    "month", "mon", "m", "monat", "mois", "mes", "mese", "manudur",
+];
+/// What is in the names of keys whose values are whole dates.
+const DATES: [&str; 9] = [
+    "date", "day", "month", "cal", "datum", "tag", "jour", "dia", "week",
+];
+
+/// `year=2031&month=5`, `date=2031-05-17`, `cal_month=203105`.
+fn in_query(parts: &Parts<'_>) -> Option<Date> {
+    let (mut year, mut month) = (None, None);
+    for (name, value) in parts.pairs() {
+        let name = name.to_ascii_lowercase();
+        if YEARS.contains(&name.as_str()) {
+            year = year.or_else(|| year_of(value));
+        } else if MONTHS.contains(&name.as_str()) && digits(value, 1, 2) {
+            month = month.or_else(|| number_of(value, 12));
+        } else if DATES.iter().any(|word| name.contains(word)) {
+            let date = with_hyphens(value).or_else(|| compact(value));
+            if date.is_some() {
+                return date;
+            }
+        }
+    }
+    let year = year?;
+    Some(Date {
+        year,
+        month,
+        day: None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(uri: &str, date: &str) {
+        let uri = format!("http://e.org{uri}");
+        let found = date_in(&uri).map(|date| date.to_string());
+        assert_eq!(found.unwrap_or_default(), date);
+    }
+
+    #[test]
+    fn dates_are_found() {
+        check("/2031/05/", "2031-05");
+        check("/events/2031/5/17/concert", "2031-05-17");
+        check("/2031-05", "2031-05");
+        check("/calendar/2031-05-17/", "2031-05-17");
+        check("/c?date=2031-05-17", "2031-05-17");
+        check("/c?tribe-bar-date=2031-05", "2031-05");
+        check("/c?startDate=2031-05-17T08:00", "2031-05-17");
+        check("/c?day=20310517", "2031-05-17");
+        check("/c?month=203105", "2031-05");
+        check("/c?year=2031&month=5", "2031-05");
+        check("/c?month=5&y=2031", "2031-05");
+        check("/c?jahr=2031", "2031");
+        check("/2014/05/?date=2031-05-17", "2031-05-17");
+    }
+
+    #[test]
+    fn what_is_no_date_is_left_alone() {
+        for uri in [
+            "/",
+            "/2031",
+            "/2031/",
+            "/2031/report.html",
+            "/2031/13/",
+            "/1234/05/",
+            "/20310517",
+            "/rfc2031-05a",
+            "/2031-5",
+            "/a-2031-05",
+            "/c?id=20310517",
+            "/c?date=99999999",
+            "/c?month=5",
+            "/c?update=1",
+        ] {
+            check(uri, "");
+        }
+    }
+
+    #[test]
+    fn days_are_counted_from_1970() {
+        for (date, days) in [
+            ((1970, 1, 1), 0),
+            ((2000, 3, 1), 11_017),
+            ((2000, 2, 29), 11_016),
+            ((2026, 11, 22), 20_779),
+            ((1900, 3, 1), -25_508),
+            ((1600, 1, 1), -135_140),
+        ] {
+            let (year, month, day) = date;
+            let date = Date {
+                year,
+                month: Some(month),
+                day: Some(day),
+            };
+            assert_eq!(date.days(), days, "{date}");
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! `content-length`: judged by size.
+//!
+//! At mid-fetch the header `Content-Length` is all there is, and many responses have none. Later the size is that of what
+//! was received, codings included, as in `crawl.log`.
+
+use opilio_plugin::prelude::*;
+
+use crate::byte_size::ByteSize;
+use crate::decision::{Decision, Decisions, Finding};
+
+/// Decides on responses of a size.
+pub struct ContentLength {
+    min: u64,
+    max: u64,
+    decisions: Decisions,
+}
+
+/// Settings of `content-length`.
+#[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct Settings {
+    /// Least size that the filter is about: `"10MiB"`, or a number of bytes.
+    #[schemars(extend("x-opilio-overridable" = true))]
+    pub min: ByteSize,
+    /// Largest one; left out, there is no bound.
+    #[schemars(extend("x-opilio-overridable" = true))]
+    pub max: Option<ByteSize>,
+    /// What is decided on responses from `min` to `max`; while neither is set, nothing is.
+    #[schemars(extend("x-opilio-overridable" = true))]
+    pub then: Decision,
+    /// What is decided on other responses. Where the size is not known, nothing is.
+    #[schemars(extend("x-opilio-overridable" = true))]
+    pub otherwise: Decision,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            min: ByteSize(0),
+            max: None,
+            then: Decision::Reject,
+            otherwise: Decision::Pass,
+        }
+    }
+}
+
+impl Plugin for ContentLength {
+    const NAME: &'static str = "content-length";
+    const SUMMARY: &'static str = "Rejects, or accepts, responses of a size.";
+    type Settings = Settings;
+
+    fn new(settings: Settings) -> Result<Self, Vec<SettingsFault>> {
+        let min = settings.min.0;
+        let max = settings.max.map_or(u64::MAX, |max| max.0);
+        if min > max {
+            let problem = format!("{} is less than min; no size would do", ByteSize(max));
+            return Err(vec![SettingsFault::new("/max", problem)]);
+        }
+        Ok(Self {
+            min,
+            max,
+            decisions: Decisions {
+                then: settings.then,
+                otherwise: settings.otherwise,
+            },
+        })
+    }
+}
+
+impl Filter for ContentLength {
+    fn judge_document(&self, stage: &Stage, document: &Document, visit: &Visit) -> Ruling {
+        if self.min == 0 && self.max == u64::MAX {
+            return Ruling::pass();
+        }
+        let finding = match size_of(stage, document, visit) {
+            None => Finding::Unknown,
+            Some(size) if (self.min..=self.max).contains(&size) => {
+                Finding::is(format!("{size} bytes"))
+            }
+            Some(size) => Finding::is_not(format!("{size} bytes")),
+        };
+        self.decisions.rule(finding)
+    }
+}
+
+fn size_of(stage: &Stage, document: &Document, visit: &Visit) -> Option<u64> {
+    let headers = document.header("content-length");
+    let announced = || headers.first().and_then(|text| text.trim().parse().ok());
+    match stage {
+        Stage::MidFetch => announced(),
+        _ => visit
+            .size()
+            .or_else(announced)
+            .or_else(|| Some(document.length())),
+    }
+}

@@ -1,0 +1,86 @@
+//! `content-type`: judged by the media type that the server names.
+
+use opilio_plugin::prelude::*;
+
+use crate::decision::{Decision, Decisions, Finding};
+use crate::media_types::MediaTypes;
+use crate::patterns::Patterns;
+
+/// Decides on responses of one of its media types.
+pub struct ContentType {
+    types: MediaTypes,
+    patterns: Patterns,
+    decisions: Decisions,
+}
+
+/// Settings of `content-type`.
+#[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct Settings {
+    /// Media types without parameters: `text/html`, `video/*`, `*+json`. A server that names none means
+    /// `application/octet-stream`.
+    #[schemars(extend("x-opilio-overridable" = true))]
+    pub types: Vec<String>,
+    /// Regular expressions to be found in the whole header `Content-Type`, parameters included.
+    #[schemars(extend("x-opilio-overridable" = true))]
+    pub patterns: Vec<String>,
+    /// What is decided on responses of these types.
+    #[schemars(extend("x-opilio-overridable" = true))]
+    pub then: Decision,
+    /// What is decided on other responses. Where there is no response yet, nothing is.
+    #[schemars(extend("x-opilio-overridable" = true))]
+    pub otherwise: Decision,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            types: Vec::new(),
+            patterns: Vec::new(),
+            then: Decision::Reject,
+            otherwise: Decision::Pass,
+        }
+    }
+}
+
+impl Plugin for ContentType {
+    const NAME: &'static str = "content-type";
+    const SUMMARY: &'static str = "Rejects, or accepts, responses of listed media types.";
+    type Settings = Settings;
+
+    fn new(settings: Settings) -> Result<Self, Vec<SettingsFault>> {
+        let types = MediaTypes::new("types", &settings.types);
+        let patterns = Patterns::new("patterns", &settings.patterns);
+        match (types, patterns) {
+            (Ok(types), Ok(patterns)) => Ok(Self {
+                types,
+                patterns,
+                decisions: Decisions {
+                    then: settings.then,
+                    otherwise: settings.otherwise,
+                },
+            }),
+            (types, patterns) => {
+                let mut faults = types.err().unwrap_or_default();
+                faults.extend(patterns.err().unwrap_or_default());
+                Err(faults)
+            }
+        }
+    }
+}
+
+impl Filter for ContentType {
+    fn judge_document(&self, _: &Stage, document: &Document, _: &Visit) -> Ruling {
+        if self.types.is_empty() && self.patterns.is_empty() {
+            return Ruling::pass();
+        }
+        let media_type = document.media_type();
+        let mut headers = document.header("content-type").into_iter();
+        let is = self.types.first_of(&media_type).is_some()
+            || headers.any(|header| self.patterns.first_in(&header).is_some());
+        self.decisions.rule(match is {
+            true => Finding::is(media_type),
+            false => Finding::is_not(media_type),
+        })
+    }
+}

@@ -1,0 +1,89 @@
+//! `domain-crossing`: links that lead out of the domain of their page.
+//!
+//! A domain is what can be registered: one label more than a public suffix (publicsuffix.org), so that
+//! `a.example.co.uk` and `b.example.co.uk` share one. Addresses are domains of their own.
+
+use opilio_plugin::prelude::*;
+use public_suffix::{DEFAULT_PROVIDER, EffectiveTLDProvider};
+
+use crate::decision::{Decision, Decisions, Finding};
+use crate::parts::SurtServer;
+
+/// Decides on links from one domain to another.
+pub struct DomainCrossing {
+    decisions: Decisions,
+}
+
+/// Settings of `domain-crossing`.
+#[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct Settings {
+    /// What is decided on what was found in another domain.
+    #[schemars(extend("x-opilio-overridable" = true))]
+    pub then: Decision,
+    /// What is decided on what was found in its own domain. Seeds were found nowhere; on them nothing is decided.
+    #[schemars(extend("x-opilio-overridable" = true))]
+    pub otherwise: Decision,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            then: Decision::Reject,
+            otherwise: Decision::Pass,
+        }
+    }
+}
+
+impl Plugin for DomainCrossing {
+    const NAME: &'static str = "domain-crossing";
+    const SUMMARY: &'static str =
+        "Rejects, or accepts, what was found on a page of another registered domain.";
+    type Settings = Settings;
+
+    fn new(settings: Settings) -> Result<Self, Vec<SettingsFault>> {
+        Ok(Self {
+            decisions: Decisions {
+                then: settings.then,
+                otherwise: settings.otherwise,
+            },
+        })
+    }
+}
+
+impl Filter for DomainCrossing {
+    fn judge_candidate(&self, _: &Stage, candidate: CandidateView<'_>) -> Ruling {
+        let via = candidate.via_surt().and_then(SurtServer::of);
+        let (Some(to), Some(from)) = (SurtServer::of(candidate.surt()), via) else {
+            return Ruling::pass();
+        };
+        self.decisions.rule(find(&from, &to))
+    }
+}
+
+fn find(from: &SurtServer<'_>, to: &SurtServer<'_>) -> Finding {
+    if from.host == to.host {
+        return Finding::is_not("in the same domain");
+    }
+    let (from, to) = (from.name(), to.name());
+    let (from, to) = (registered(&from), registered(&to));
+    if from == to {
+        Finding::is_not("in the same domain")
+    } else {
+        Finding::is(["from ", from, " to ", to].concat())
+    }
+}
+
+/// The domain that somebody registered; the host itself where it is an address or a public suffix.
+fn registered(host: &str) -> &str {
+    let is_address = host.starts_with('[')
+        || host
+            .bytes()
+            .all(|byte| byte.is_ascii_digit() || byte == b'.');
+    if is_address {
+        return host;
+    }
+    DEFAULT_PROVIDER
+        .effective_tld_plus_one(host)
+        .unwrap_or(host)
+}

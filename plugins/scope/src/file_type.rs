@@ -1,0 +1,277 @@
+//! `file-type`: pictures, sound, films, documents, by the ending of the path.
+//!
+//! Where there is a response the server's word counts instead, unless it says nothing (`application/octet-stream`).
+
+use opilio_plugin::prelude::*;
+
+use crate::decision::{Decision, Decisions, Finding};
+use crate::media_types::MediaTypes;
+use crate::parts::Parts;
+
+/// Media type of what the server knows nothing of.
+const UNKNOWN_TYPE: &str = "application/octet-stream";
+
+/// Decides on files of its kinds.
+pub struct FileType {
+    kinds: Vec<Kind>,
+    extensions: Vec<String>,
+    media_types: MediaTypes,
+    decisions: Decisions,
+}
+
+/// Settings of `file-type`.
+#[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct Settings {
+    /// Kinds of files, each with its usual endings and media types.
+    #[schemars(extend("x-opilio-overridable" = true))]
+    pub kinds: Vec<Kind>,
+    /// More endings, without the dot: `iso`. Case does not count.
+    #[schemars(extend("x-opilio-overridable" = true))]
+    pub extensions: Vec<String>,
+    /// More media types: `video/*`, `application/x-iso9660-image`.
+    #[schemars(extend("x-opilio-overridable" = true))]
+    pub media_types: Vec<String>,
+    /// What is decided on such files.
+    #[schemars(extend("x-opilio-overridable" = true))]
+    pub then: Decision,
+    /// What is decided on others. Where neither the path has an ending nor the server a type, nothing is.
+    #[schemars(extend("x-opilio-overridable" = true))]
+    pub otherwise: Decision,
+}
+
+/// A kind of files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// Pictures, vector graphics and icons included.
+    Images,
+    /// Sound, and lists of it.
+    Audio,
+    /// Films, and lists of them.
+    Video,
+    /// PDF, office documents and the like; not web pages.
+    Documents,
+    /// Packed files, disk images, programs and packages.
+    Archives,
+    /// Fonts.
+    Fonts,
+}
+
+impl Kind {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Images => "images",
+            Self::Audio => "audio",
+            Self::Video => "video",
+            Self::Documents => "documents",
+            Self::Archives => "archives",
+            Self::Fonts => "fonts",
+        }
+    }
+
+    /// Lower-case endings.
+    fn extensions(self) -> &'static [&'static str] {
+        match self {
+            Self::Images => &[
+                "apng", "avif", "bmp", "cur", "gif", "heic", "heif", "ico", "jfif", "jp2", "jpe",
+                "jpeg", "jpg", "jxl", "pjpeg", "png", "psd", "svg", "svgz", "tif", "tiff", "webp",
+                "xbm", "xpm",
+            ],
+            Self::Audio => &[
+                "aac", "ac3", "aif", "aifc", "aiff", "amr", "au", "flac", "m3u", "m4a", "m4b",
+                "mid", "midi", "mka", "mp2", "mp3", "mpa", "oga", "ogg", "opus", "pls", "ra",
+                "ram", "snd", "spx", "wav", "weba", "wma",
+            ],
+            Self::Video => &[
+                "3g2", "3gp", "asf", "asx", "avi", "divx", "f4v", "flv", "m2ts", "m3u8", "m4s",
+                "m4v", "mkv", "mov", "mp4", "mpd", "mpe", "mpeg", "mpg", "mts", "ogm", "ogv", "qt",
+                "rm", "rmvb", "smil", "ts", "vob", "webm", "wmv",
+            ],
+            Self::Documents => &[
+                "csv", "djvu", "doc", "docm", "docx", "dot", "dotx", "eps", "epub", "fodt", "key",
+                "mobi", "numbers", "odg", "odp", "ods", "odt", "pages", "pdf", "pps", "ppsx",
+                "ppt", "pptm", "pptx", "ps", "rtf", "swf", "tex", "vsd", "wpd", "xls", "xlsm",
+                "xlsx", "xps",
+            ],
+            Self::Archives => &[
+                "7z", "apk", "appimage", "arj", "bin", "bz2", "cab", "cpio", "deb", "dmg", "exe",
+                "gz", "img", "iso", "jar", "lha", "lz", "lz4", "lzma", "msi", "pkg", "rar", "rpm",
+                "tar", "tbz", "tbz2", "tgz", "txz", "war", "whl", "xz", "z", "zip", "zst",
+            ],
+            Self::Fonts => &["eot", "otf", "pfb", "ttc", "ttf", "woff", "woff2"],
+        }
+    }
+
+    /// Media types; those that end in `/` stand for all below them.
+    fn media_types(self) -> &'static [&'static str] {
+        match self {
+            Self::Images => &["image/"],
+            Self::Audio => &["audio/"],
+            Self::Video => &[
+                "video/",
+                "application/vnd.apple.mpegurl",
+                "application/dash+xml",
+                "application/smil",
+            ],
+            Self::Documents => &[
+                "application/epub+zip",
+                "application/msword",
+                "application/pdf",
+                "application/postscript",
+                "application/rtf",
+                "application/vnd.ms-excel",
+                "application/vnd.ms-powerpoint",
+                "application/vnd.oasis.opendocument.",
+                "application/vnd.openxmlformats-officedocument.",
+                "application/x-shockwave-flash",
+                "text/csv",
+                "text/rtf",
+            ],
+            Self::Archives => &[
+                "application/gzip",
+                "application/java-archive",
+                "application/vnd.android.package-archive",
+                "application/vnd.debian.binary-package",
+                "application/vnd.rar",
+                "application/x-7z-compressed",
+                "application/x-bzip2",
+                "application/x-debian-package",
+                "application/x-gzip",
+                "application/x-iso9660-image",
+                "application/x-msdownload",
+                "application/x-rar-compressed",
+                "application/x-rpm",
+                "application/x-tar",
+                "application/x-xz",
+                "application/zip",
+                "application/zstd",
+            ],
+            Self::Fonts => &[
+                "font/",
+                "application/font-",
+                "application/vnd.ms-fontobject",
+                "application/x-font-",
+            ],
+        }
+    }
+
+    fn has_type(self, media_type: &str) -> bool {
+        let mut types = self.media_types().iter();
+        types.any(|known| match known.ends_with(['/', '.', '-']) {
+            true => media_type.starts_with(known),
+            false => media_type == *known,
+        })
+    }
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            kinds: Vec::new(),
+            extensions: Vec::new(),
+            media_types: Vec::new(),
+            then: Decision::Reject,
+            otherwise: Decision::Pass,
+        }
+    }
+}
+
+impl Plugin for FileType {
+    const NAME: &'static str = "file-type";
+    const SUMMARY: &'static str =
+        "Rejects, or accepts, pictures, sound, films, documents and other files.";
+    type Settings = Settings;
+
+    fn new(settings: Settings) -> Result<Self, Vec<SettingsFault>> {
+        let mut faults = Vec::new();
+        for (at, text) in settings.extensions.iter().enumerate() {
+            let odd = text.is_empty()
+                || text.contains(['.', '/', '*'])
+                || text.contains(char::is_whitespace);
+            if odd {
+                faults.push(SettingsFault::new(
+                    format!("/extensions/{at}"),
+                    format!("`{text}` is no ending; write it like `iso`, without dot or star"),
+                ));
+            }
+        }
+        let extensions = settings
+            .extensions
+            .iter()
+            .map(|text| text.to_ascii_lowercase())
+            .collect();
+        match MediaTypes::new("media-types", &settings.media_types) {
+            Ok(media_types) => none_or(
+                faults,
+                Self {
+                    kinds: settings.kinds,
+                    extensions,
+                    media_types,
+                    decisions: Decisions {
+                        then: settings.then,
+                        otherwise: settings.otherwise,
+                    },
+                },
+            ),
+            Err(more) => {
+                faults.extend(more);
+                Err(faults)
+            }
+        }
+    }
+}
+
+impl Filter for FileType {
+    fn judge_candidate(&self, _: &Stage, candidate: CandidateView<'_>) -> Ruling {
+        self.decisions.rule(self.by_path(candidate.uri()))
+    }
+
+    fn judge_document(&self, _: &Stage, document: &Document, _: &Visit) -> Ruling {
+        let media_type = document.media_type();
+        let finding = match media_type == UNKNOWN_TYPE {
+            true => self.by_path(&document.uri()),
+            false => self.by_type(media_type, &document.uri()),
+        };
+        self.decisions.rule(finding)
+    }
+}
+
+impl FileType {
+    fn is_unset(&self) -> bool {
+        self.kinds.is_empty() && self.extensions.is_empty() && self.media_types.is_empty()
+    }
+
+    fn by_path(&self, uri: &str) -> Finding {
+        let Some(extension) = Parts::of(uri).extension() else {
+            return Finding::Unknown;
+        };
+        if self.is_unset() {
+            return Finding::Unknown;
+        }
+        let extension = extension.to_ascii_lowercase();
+        let mut kinds = self.kinds.iter();
+        if let Some(kind) = kinds.find(|kind| kind.extensions().contains(&extension.as_str())) {
+            return Finding::is(["a file .", &extension, " of ", kind.name()].concat());
+        }
+        match self.extensions.contains(&extension) {
+            true => Finding::is(["a file .", &extension].concat()),
+            false => Finding::is_not(["a file .", &extension].concat()),
+        }
+    }
+
+    /// Endings that the profile lists count whatever the type is.
+    fn by_type(&self, media_type: String, uri: &str) -> Finding {
+        if self.is_unset() {
+            return Finding::Unknown;
+        }
+        let listed = |extension: &str| self.extensions.contains(&extension.to_ascii_lowercase());
+        let is = self.kinds.iter().any(|kind| kind.has_type(&media_type))
+            || self.media_types.first_of(&media_type).is_some()
+            || Parts::of(uri).extension().is_some_and(listed);
+        match is {
+            true => Finding::is(media_type),
+            false => Finding::is_not(media_type),
+        }
+    }
+}

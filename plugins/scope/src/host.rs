@@ -1,0 +1,107 @@
+//! `host`: single hosts, those of the seeds unless said otherwise.
+
+use opilio_plugin::prelude::*;
+
+use crate::decision::{Decision, Decisions, Finding};
+use crate::parts::SurtServer;
+use crate::prefixes::{Host, host_from};
+
+/// Decides on what lies on one of its hosts.
+pub struct Hosts {
+    /// Sorted, for a binary search by labels.
+    hosts: Vec<Host>,
+    decisions: Decisions,
+}
+
+/// Settings of `host`.
+#[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct Settings {
+    /// Hosts such as `www.example.org`, `127.0.0.1` or `[::1]`; with a port (`example.org:8080`) at that port alone,
+    /// without one at any.
+    #[schemars(extend("x-opilio-overridable" = true))]
+    pub hosts: Vec<String>,
+    /// Whether the hosts of the seeds count too.
+    pub from_seeds: bool,
+    /// Prefixes that the job's seeds imply: filled in and kept current by the crawl where `from-seeds` is set.
+    #[schemars(extend("x-opilio-expert" = true))]
+    pub seed_prefixes: Vec<String>,
+    /// What is decided on URIs on these hosts.
+    #[schemars(extend("x-opilio-overridable" = true))]
+    pub then: Decision,
+    /// What is decided on others.
+    #[schemars(extend("x-opilio-overridable" = true))]
+    pub otherwise: Decision,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            hosts: Vec::new(),
+            from_seeds: true,
+            seed_prefixes: Vec::new(),
+            then: Decision::Accept,
+            otherwise: Decision::Pass,
+        }
+    }
+}
+
+impl Plugin for Hosts {
+    const NAME: &'static str = "host";
+    const SUMMARY: &'static str =
+        "Accepts, or rejects, URIs on the hosts of the seeds or on listed hosts.";
+    type Settings = Settings;
+
+    fn new(settings: Settings) -> Result<Self, Vec<SettingsFault>> {
+        let mut faults = Vec::new();
+        let mut hosts = Vec::new();
+        for (at, text) in settings.hosts.iter().enumerate() {
+            match host_from(text) {
+                Ok(host) => hosts.push(host),
+                Err(problem) => faults.push(SettingsFault::new(format!("/hosts/{at}"), problem)),
+            }
+        }
+        if settings.from_seeds {
+            let seeds = settings.seed_prefixes.iter();
+            hosts.extend(
+                seeds
+                    .filter_map(|prefix| SurtServer::of(prefix))
+                    .map(Host::from),
+            );
+        }
+        hosts.sort_unstable();
+        let decisions = Decisions {
+            then: settings.then,
+            otherwise: settings.otherwise,
+        };
+        none_or(faults, Self { hosts, decisions })
+    }
+}
+
+impl Filter for Hosts {
+    fn judge_candidate(&self, _: &Stage, candidate: CandidateView<'_>) -> Ruling {
+        self.decisions.rule(self.find(candidate.surt()))
+    }
+}
+
+impl Hosts {
+    fn find(&self, surt: &str) -> Finding {
+        if self.hosts.is_empty() {
+            return Finding::Unknown;
+        }
+        let Some(server) = SurtServer::of(surt) else {
+            return Finding::is_not("on no server");
+        };
+        let first = self
+            .hosts
+            .partition_point(|host| host.labels.as_str() < server.host);
+        let mut same = self.hosts[first..]
+            .iter()
+            .take_while(|host| host.labels == server.host);
+        let found = same.find(|host| host.port.is_empty() || host.port == server.port);
+        Finding::by(
+            found.map(|_| ["on ", &server.name()].concat()),
+            "on none of the hosts",
+        )
+    }
+}

@@ -1,0 +1,102 @@
+//! Lists of media types in settings: `text/html`, `image/*`, `*+json`, `*/*`.
+
+use opilio_plugin::prelude::*;
+
+/// Media types, some with a star for what may be anything.
+#[derive(Debug)]
+pub struct MediaTypes(Vec<String>);
+
+impl MediaTypes {
+    /// Checks those of a setting; what can be no media type is reported under its place in it.
+    pub fn new(setting: &str, written: &[String]) -> Result<Self, Vec<SettingsFault>> {
+        let lower = written.iter().map(|text| text.trim().to_ascii_lowercase());
+        let types: Vec<String> = lower.collect();
+        let faults = types.iter().enumerate().filter(|(_, text)| !is_pattern(text)).map(|(at, text)| {
+            SettingsFault::new(
+                format!("/{setting}/{at}"),
+                format!("`{text}` is no media type; write it like `text/html`, `image/*` or `*+json`, without parameters"),
+            )
+        });
+        none_or(faults.collect(), ()).map(|()| Self(types))
+    }
+
+    /// There are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The first that a media type, lower-case and without parameters, is one of.
+    #[must_use]
+    pub fn first_of(&self, media_type: &str) -> Option<&str> {
+        let mut types = self.0.iter();
+        let found = types.find(|known| match known.split_once('*') {
+            None => known.as_str() == media_type,
+            Some((before, after)) => {
+                let after = if after == "/*" { "" } else { after };
+                media_type.len() >= before.len() + after.len()
+                    && media_type.starts_with(before)
+                    && media_type.ends_with(after)
+            }
+        });
+        found.map(String::as_str)
+    }
+}
+
+fn is_pattern(text: &str) -> bool {
+    let token = |text: &str| {
+        !text.is_empty()
+            && text
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || b"!#$&^_.+-".contains(&byte))
+    };
+    match text.split_once('/') {
+        Some(("*", "*")) => true,
+        Some((kind, "*")) => token(kind),
+        Some((kind, subtype)) => token(kind) && token(subtype.strip_prefix('*').unwrap_or(subtype)),
+        None => text.strip_prefix("*+").is_some_and(token),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(pattern: &str, media_type: &str, is: bool) {
+        let types = MediaTypes::new("types", &[pattern.to_owned()]).unwrap();
+        assert_eq!(types.first_of(media_type).is_some(), is);
+    }
+
+    #[test]
+    fn a_star_stands_for_anything() {
+        check("text/html", "text/html", true);
+        check("Text/HTML", "text/html", true);
+        check("text/html", "text/htmlx", false);
+        check("text/*", "text/plain", true);
+        check("text/*", "image/png", false);
+        check("*/*", "image/png", true);
+        check("*+json", "application/ld+json", true);
+        check("*+json", "application/json", false);
+        check("application/*+xml", "application/rss+xml", true);
+        check("application/*+xml", "image/svg+xml", false);
+    }
+
+    #[test]
+    fn what_is_no_media_type_is_refused() {
+        for text in [
+            "",
+            "*",
+            "html",
+            "text/",
+            "/html",
+            "text/html; charset=utf-8",
+            "a/b/c",
+        ] {
+            assert!(
+                MediaTypes::new("types", &[text.to_owned()]).is_err(),
+                "{text:?}"
+            );
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! `path`: parts of hosts, the folders of the seeds unless said otherwise.
+
+use opilio_plugin::prelude::*;
+
+use crate::decision::{Decision, Decisions, Finding};
+use crate::prefixes::{Prefixes, prefix_from};
+
+/// Decides on what lies in one of its folders.
+pub struct Folders {
+    folders: Prefixes,
+    decisions: Decisions,
+}
+
+/// Settings of `path`.
+#[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct Settings {
+    /// URIs whose folders count, up to their last slash: `http://example.org/a/b` stands for all in
+    /// `http://example.org/a/`, on that host alone, under http and https.
+    #[schemars(extend("x-opilio-overridable" = true))]
+    pub paths: Vec<String>,
+    /// Whether the folders of the seeds count too.
+    pub from_seeds: bool,
+    /// Prefixes that the job's seeds imply: filled in and kept current by the crawl where `from-seeds` is set.
+    #[schemars(extend("x-opilio-expert" = true))]
+    pub seed_prefixes: Vec<String>,
+    /// What is decided on URIs in these folders.
+    #[schemars(extend("x-opilio-overridable" = true))]
+    pub then: Decision,
+    /// What is decided on others.
+    #[schemars(extend("x-opilio-overridable" = true))]
+    pub otherwise: Decision,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            paths: Vec::new(),
+            from_seeds: true,
+            seed_prefixes: Vec::new(),
+            then: Decision::Accept,
+            otherwise: Decision::Pass,
+        }
+    }
+}
+
+impl Plugin for Folders {
+    const NAME: &'static str = "path";
+    const SUMMARY: &'static str =
+        "Accepts, or rejects, URIs in the folders of the seeds or in listed folders.";
+    type Settings = Settings;
+
+    fn new(settings: Settings) -> Result<Self, Vec<SettingsFault>> {
+        let mut faults = Vec::new();
+        let mut folders = Vec::new();
+        for (at, text) in settings.paths.iter().enumerate() {
+            match prefix_from(text) {
+                Ok(prefix) => folders.push(on_one_host(prefix)),
+                Err(problem) => faults.push(SettingsFault::new(format!("/paths/{at}"), problem)),
+            }
+        }
+        if settings.from_seeds {
+            folders.extend(settings.seed_prefixes.into_iter().map(on_one_host));
+        }
+        let decisions = Decisions {
+            then: settings.then,
+            otherwise: settings.otherwise,
+        };
+        none_or(
+            faults,
+            Self {
+                folders: folders.into_iter().collect(),
+                decisions,
+            },
+        )
+    }
+}
+
+/// Closes the authority of a prefix that stands for a whole domain.
+fn on_one_host(mut prefix: String) -> String {
+    if !prefix.contains(')') {
+        prefix.push(')');
+    }
+    prefix
+}
+
+impl Filter for Folders {
+    fn judge_candidate(&self, _: &Stage, candidate: CandidateView<'_>) -> Ruling {
+        if self.folders.is_empty() {
+            return Ruling::pass();
+        }
+        let folder = self.folders.of(candidate.surt());
+        self.decisions.rule(Finding::by(
+            folder.map(|folder| ["under ", folder].concat()),
+            "in none of the folders",
+        ))
+    }
+}

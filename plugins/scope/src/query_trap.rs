@@ -1,0 +1,231 @@
+//! `query-trap`: queries that grow with every page, repeat themselves, or say the same in another order.
+
+use std::collections::HashSet;
+
+use opilio_plugin::prelude::*;
+
+use crate::decision::{Decision, Decisions, Finding};
+use crate::parts::Parts;
+
+/// Rejects URIs with such queries.
+pub struct QueryTrap {
+    settings: Settings,
+    decisions: Decisions,
+}
+
+/// Settings of `query-trap`.
+#[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct Settings {
+    /// Longest query, in bytes.
+    #[schemars(extend("x-opilio-overridable" = true))]
+    pub length_max: u32,
+    /// Most `name=value` pairs in a query that has all those of the page it was found on, on the same path, and more: filters
+    /// of a catalogue that are added one by one.
+    #[schemars(extend("x-opilio-overridable" = true))]
+    pub grown_pairs_max: u32,
+    /// How often the same `name=value` pair may stand in a query.
+    #[schemars(range(min = 1), extend("x-opilio-overridable" = true))]
+    pub repeats_max: u32,
+    /// How often over a percent sign may be escaped: a login page that names itself as the page to return to gains one
+    /// with every visit, `%252F`, `%25252F`.
+    #[schemars(extend("x-opilio-overridable" = true))]
+    pub escapes_max: u32,
+    /// Whether a query counts that is another's in other order: that of the page it was found on, or of an earlier link
+    /// there.
+    #[schemars(extend("x-opilio-overridable" = true))]
+    pub permutations: bool,
+    /// What is decided on URIs with such queries.
+    #[schemars(extend("x-opilio-overridable" = true))]
+    pub then: Decision,
+    /// What is decided on other queries. On URIs without one nothing is.
+    #[schemars(extend("x-opilio-overridable" = true))]
+    pub otherwise: Decision,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            length_max: 4096,
+            grown_pairs_max: 8,
+            repeats_max: 2,
+            escapes_max: 2,
+            permutations: true,
+            then: Decision::Reject,
+            otherwise: Decision::Pass,
+        }
+    }
+}
+
+impl Plugin for QueryTrap {
+    const NAME: &'static str = "query-trap";
+    const SUMMARY: &'static str = "Rejects URIs whose query grows with every page, repeats itself or is another's in other order.";
+    type Settings = Settings;
+
+    fn new(settings: Settings) -> Result<Self, Vec<SettingsFault>> {
+        if settings.repeats_max == 0 {
+            let problem = "0 would be about every query; the least is 1";
+            return Err(vec![SettingsFault::new("/repeats-max", problem)]);
+        }
+        let decisions = Decisions {
+            then: settings.then,
+            otherwise: settings.otherwise,
+        };
+        Ok(Self {
+            settings,
+            decisions,
+        })
+    }
+}
+
+impl Filter for QueryTrap {
+    fn judge_candidate(&self, _: &Stage, candidate: CandidateView<'_>) -> Ruling {
+        let query = Query::of(candidate.uri());
+        self.decisions
+            .rule(self.find(&query, candidate.via(), &HashSet::new()))
+    }
+
+    fn judge_candidates(&self, _: &Stage, candidates: &Candidates<'_>) -> Vec<Ruling> {
+        // Path and sorted pairs of the links before, each as it was first written.
+        let mut before = HashSet::new();
+        let mut as_written = HashSet::new();
+        let none = HashSet::new();
+        let mut rulings = Vec::with_capacity(candidates.len());
+        for candidate in candidates.iter() {
+            let query = Query::of(candidate.uri());
+            let is_new = as_written.insert(query.parts);
+            let known = if is_new { &before } else { &none };
+            let finding = self.find(&query, candidate.via(), known);
+            // What is refused itself refuses nothing else.
+            if is_new && query.sorted.len() > 1 && !matches!(finding, Finding::Is(_)) {
+                before.insert(query.key());
+            }
+            rulings.push(self.decisions.rule(finding));
+        }
+        rulings
+    }
+}
+
+/// A query, and the path it belongs to.
+struct Query<'a> {
+    parts: Parts<'a>,
+    sorted: Vec<(&'a str, &'a str)>,
+}
+
+type Key<'a> = (&'a str, &'a str, Vec<(&'a str, &'a str)>);
+
+impl<'a> Query<'a> {
+    fn of(uri: &'a str) -> Self {
+        let parts = Parts::of(uri);
+        let mut sorted: Vec<_> = parts.pairs().collect();
+        sorted.sort_unstable();
+        Self { parts, sorted }
+    }
+
+    /// What permutations of one query have in common.
+    fn key(&self) -> Key<'a> {
+        (self.parts.server, self.parts.path, self.sorted.clone())
+    }
+
+    /// How often the pair that is there most often stands in it.
+    fn repeats(&self) -> usize {
+        let runs = self.sorted.chunk_by(|one, other| one == other);
+        runs.map(<[_]>::len).max().unwrap_or(0)
+    }
+
+    /// It has every pair of the other, and more.
+    fn extends(&self, other: &Query<'_>) -> bool {
+        if self.sorted.len() <= other.sorted.len() {
+            return false;
+        }
+        let mut mine = self.sorted.iter();
+        let mut theirs = other.sorted.iter();
+        theirs.all(|pair| mine.any(|own| own == pair))
+    }
+}
+
+impl QueryTrap {
+    fn find(&self, query: &Query<'_>, via: Option<&str>, before: &HashSet<Key<'_>>) -> Finding {
+        let settings = &self.settings;
+        let text = query.parts.query;
+        let over = |number: usize, max: u32| number > usize::try_from(max).unwrap_or(usize::MAX);
+        if text.is_empty() {
+            return Finding::Unknown;
+        }
+        if over(text.len(), settings.length_max) {
+            return Finding::is(format!("a query of {} bytes", text.len()));
+        }
+        if over(query.repeats(), settings.repeats_max) {
+            return Finding::is(format!(
+                "a part of the query stands {} times in it",
+                query.repeats()
+            ));
+        }
+        if over(escapes(text), settings.escapes_max) {
+            return Finding::is(format!("escaped {} times over", escapes(text)));
+        }
+        let via = via.map(Query::of);
+        let via = via.filter(|via| {
+            via.parts.server == query.parts.server && via.parts.path == query.parts.path
+        });
+        if let Some(via) = via {
+            let pairs = query.sorted.len();
+            if over(pairs, settings.grown_pairs_max) && query.extends(&via) {
+                return Finding::is(format!("the page's query, grown to {pairs} parts"));
+            }
+            let permuted = query.sorted == via.sorted && text != via.parts.query;
+            if settings.permutations && permuted {
+                return Finding::is("the page's query in other order");
+            }
+        }
+        if settings.permutations && query.sorted.len() > 1 && before.contains(&query.key()) {
+            return Finding::is("an earlier link's query in other order");
+        }
+        Finding::is_not("a query")
+    }
+}
+
+/// How many times over a percent sign is escaped: 1 in `%252F`, 2 in `%25252F`.
+fn escapes(text: &str) -> usize {
+    let depths = text.split('%').skip(1).map(|behind| {
+        let mut rest = behind;
+        let mut depth: usize = 0;
+        while let Some(shorter) = rest.strip_prefix("25") {
+            rest = shorter;
+            depth += 1;
+        }
+        let mut first = rest.bytes().take(2);
+        let is_escape = rest.len() >= 2 && first.all(|byte| byte.is_ascii_hexdigit());
+        // Where no other character was escaped, the percent sign itself was.
+        if is_escape {
+            depth
+        } else {
+            depth.saturating_sub(1)
+        }
+    });
+    depths.max().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn escapes_are_counted() {
+        for (text, times) in [
+            ("", 0),
+            ("a=b", 0),
+            ("a=%2Fb", 0),
+            ("a=100%25", 0),
+            ("a=%252Fb", 1),
+            ("a=%25252Fb&c=%2F", 2),
+            ("a=%2525252Fb", 3),
+            ("a=%25%25%25", 0),
+            ("a=100%2525", 1),
+            ("a=%", 0),
+            ("a=%25zz", 0),
+        ] {
+            assert_eq!(escapes(text), times, "{text}");
+        }
+    }
+}

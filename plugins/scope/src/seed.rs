@@ -1,0 +1,84 @@
+//! `seed` and `redirected-seed`: what the operator named, and where that has moved to.
+//!
+//! A redirect from a seed is counted as a seed, and so is one from there, as far as the crawl follows them. What tells the two
+//! apart is the hop path: a seed has none.
+
+use opilio_plugin::prelude::*;
+
+use crate::decision::{Decision, Decisions, Finding};
+
+/// Settings of `seed` and of `redirected-seed`.
+#[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct Settings {
+    /// What is decided on them.
+    #[schemars(extend("x-opilio-overridable" = true))]
+    pub then: Decision,
+    /// What is decided on any other URI.
+    #[schemars(extend("x-opilio-overridable" = true))]
+    pub otherwise: Decision,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            then: Decision::Accept,
+            otherwise: Decision::Pass,
+        }
+    }
+}
+
+impl From<Settings> for Decisions {
+    fn from(settings: Settings) -> Self {
+        Self {
+            then: settings.then,
+            otherwise: settings.otherwise,
+        }
+    }
+}
+
+/// Decides on the seeds themselves.
+pub struct Seed(Decisions);
+
+impl Plugin for Seed {
+    const NAME: &'static str = "seed";
+    const SUMMARY: &'static str = "Accepts, or rejects, the seeds themselves.";
+    type Settings = Settings;
+
+    fn new(settings: Settings) -> Result<Self, Vec<SettingsFault>> {
+        Ok(Self(settings.into()))
+    }
+}
+
+impl Filter for Seed {
+    fn judge_candidate(&self, _: &Stage, candidate: CandidateView<'_>) -> Ruling {
+        let is = candidate.seed() && candidate.hop_path().is_empty();
+        self.0.rule(match is {
+            true => Finding::is("a seed"),
+            false => Finding::is_not("no seed"),
+        })
+    }
+}
+
+/// Decides on what seeds redirect to.
+pub struct RedirectedSeed(Decisions);
+
+impl Plugin for RedirectedSeed {
+    const NAME: &'static str = "redirected-seed";
+    const SUMMARY: &'static str = "Accepts, or rejects, what seeds redirect to, wherever it lies.";
+    type Settings = Settings;
+
+    fn new(settings: Settings) -> Result<Self, Vec<SettingsFault>> {
+        Ok(Self(settings.into()))
+    }
+}
+
+impl Filter for RedirectedSeed {
+    fn judge_candidate(&self, _: &Stage, candidate: CandidateView<'_>) -> Ruling {
+        let is = candidate.seed() && !candidate.hop_path().is_empty();
+        self.0.rule(match is {
+            true => Finding::is("a seed redirects there"),
+            false => Finding::is_not("no seed redirects there"),
+        })
+    }
+}

@@ -1,0 +1,182 @@
+//! `session-trap`: sites that give every page a session of its own.
+//!
+//! The crawler keeps no session, so that every page names its links under a new one, and each of them is a new URI. The
+//! canonical form knows the usual shapes; what it does not know is caught here: a link whose session is another than its page's, and
+//! a link with two sessions.
+
+use opilio_plugin::prelude::*;
+
+use crate::decision::{Decision, Decisions, Finding};
+use crate::parts::{Parts, SurtServer};
+
+/// Rejects links that are in a session of their own.
+pub struct SessionTrap {
+    /// Lower-case.
+    keys: Vec<String>,
+    length_min: usize,
+    decisions: Decisions,
+}
+
+/// Settings of `session-trap`.
+#[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct Settings {
+    /// Names of what holds a session, in the query (`sid=…`) or behind a semicolon of the path (`;jsessionid=…`). Case does
+    /// not count, and a star at the end stands for anything. ASP.NET's `/(S(…))/` counts always.
+    #[schemars(extend("x-opilio-overridable" = true))]
+    pub keys: Vec<String>,
+    /// Shortest value that is a session; shorter ones number something else.
+    #[schemars(extend("x-opilio-overridable" = true, "x-opilio-expert" = true))]
+    pub length_min: u32,
+    /// What is decided on links in a session other than their page's, or in two.
+    #[schemars(extend("x-opilio-overridable" = true))]
+    pub then: Decision,
+    /// What is decided on links in their page's session. On links without one nothing is.
+    #[schemars(extend("x-opilio-overridable" = true))]
+    pub otherwise: Decision,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            keys: [
+                "jsessionid",
+                "phpsessid",
+                "aspsessionid*",
+                "sessionid",
+                "session_id",
+                "session-id",
+                "session",
+                "sessid",
+                "sess",
+                "sid",
+                "oscsid",
+                "zenid",
+                "cftoken",
+                "s",
+            ]
+            .map(str::to_owned)
+            .to_vec(),
+            length_min: 16,
+            then: Decision::Reject,
+            otherwise: Decision::Pass,
+        }
+    }
+}
+
+impl Plugin for SessionTrap {
+    const NAME: &'static str = "session-trap";
+    const SUMMARY: &'static str = "Rejects links whose session is not that of their page: sites that begin a new one with every page.";
+    type Settings = Settings;
+
+    fn new(settings: Settings) -> Result<Self, Vec<SettingsFault>> {
+        let mut faults = Vec::new();
+        for (at, key) in settings.keys.iter().enumerate() {
+            let stem = key.strip_suffix('*').unwrap_or(key);
+            if stem.is_empty() || stem.contains(['=', '&', ';', '*']) {
+                faults.push(SettingsFault::new(
+                    format!("/keys/{at}"),
+                    format!("`{key}` is no name; write it like `sid` or `aspsessionid*`"),
+                ));
+            }
+        }
+        if settings.length_min == 0 {
+            faults.push(SettingsFault::new("/length-min", "the least is 1"));
+        }
+        let keys = settings.keys.iter().map(|key| key.to_ascii_lowercase());
+        none_or(
+            faults,
+            Self {
+                keys: keys.collect(),
+                length_min: usize::try_from(settings.length_min).unwrap_or(usize::MAX),
+                decisions: Decisions {
+                    then: settings.then,
+                    otherwise: settings.otherwise,
+                },
+            },
+        )
+    }
+}
+
+impl Filter for SessionTrap {
+    fn judge_candidate(&self, _: &Stage, candidate: CandidateView<'_>) -> Ruling {
+        let sessions = self.sessions(candidate.uri());
+        let Some((name, value)) = sessions.first() else {
+            return Ruling::pass();
+        };
+        let more = || {
+            sessions
+                .iter()
+                .any(|(other, differs)| name.eq_ignore_ascii_case(other) && differs != value)
+        };
+        if more() {
+            return self
+                .decisions
+                .rule(Finding::is(format!("two sessions in {name}")));
+        }
+        let same_host =
+            candidate.via_surt().and_then(SurtServer::of) == SurtServer::of(candidate.surt());
+        let Some(via) = candidate.via().filter(|_| same_host) else {
+            return Ruling::pass();
+        };
+        let of_page = self.sessions(via);
+        let finding = sessions.iter().find_map(|(name, value)| {
+            let (_, before) = of_page
+                .iter()
+                .find(|(other, _)| name.eq_ignore_ascii_case(other))?;
+            Some(match before == value {
+                true => Finding::is_not("the page's session"),
+                false => Finding::is(format!("a new session in {name}")),
+            })
+        });
+        self.decisions.rule(finding.unwrap_or(Finding::Unknown))
+    }
+}
+
+impl SessionTrap {
+    /// Names and values of the sessions in a URI.
+    fn sessions<'a>(&self, uri: &'a str) -> Vec<(&'a str, &'a str)> {
+        // Most URIs are done here.
+        if !uri.contains(['?', ';', '(']) {
+            return Vec::new();
+        }
+        let parts = Parts::of(uri);
+        let in_path = parts.path.split(['/', ';']).filter_map(|part| {
+            let in_brackets = || {
+                Some((
+                    "(S)",
+                    part.strip_prefix("(S(")
+                        .or_else(|| part.strip_prefix("(s("))?
+                        .strip_suffix("))")?,
+                ))
+            };
+            part.split_once('=')
+                .filter(|(name, _)| self.is_key(name))
+                .or_else(in_brackets)
+        });
+        let in_query = parts.pairs().filter(|(name, _)| self.is_key(name));
+        in_path
+            .chain(in_query)
+            .filter(|(_, value)| self.is_session(value))
+            .collect()
+    }
+
+    fn is_key(&self, name: &str) -> bool {
+        let name = name.to_ascii_lowercase();
+        self.keys.iter().any(|key| match key.strip_suffix('*') {
+            Some(stem) => name.starts_with(stem),
+            None => name == *key,
+        })
+    }
+
+    /// Long, and made as machines make it: letters and digits mixed.
+    fn is_session(&self, value: &str) -> bool {
+        let bytes = value.as_bytes();
+        bytes.len() >= self.length_min
+            && bytes
+                .iter()
+                .all(|byte| byte.is_ascii_alphanumeric() || b"-_.,!:~+%".contains(byte))
+            && bytes.iter().any(u8::is_ascii_digit)
+            && bytes.iter().any(u8::is_ascii_alphabetic)
+    }
+}

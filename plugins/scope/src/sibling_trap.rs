@@ -1,0 +1,361 @@
+//! `sibling-trap`: pages made without end of one template, that say next to nothing new.
+//!
+//! URIs that differ in numbers, dates, tokens and the values of their query alone are siblings. Of siblings whose words are next to
+//! the same (a simhash of all words, numbers left out: Charikar 2002) a site may have so many; the links of any
+//! further one are not followed where the filter stands in the stack `pre-extract`, and it is not archived where it stands in
+//! `archive`. What has been seen is kept with the site: 4 KiB of the latest, so that of a site with very many kinds of pages some are
+//! forgotten, which lets pages through and keeps none out.
+
+use opilio_plugin::prelude::*;
+
+use crate::byte_size::ByteSize;
+use crate::decision::{Decision, Decisions, Finding};
+use crate::parts::Parts;
+
+/// Name of the site's value: families of siblings, the latest first.
+const FAMILIES: &str = "families";
+/// Name of the URI's value: the how manieth of its family it was when it was first seen.
+const PLACE: &str = "place";
+/// Note for later stages of the visit, so that no page is counted twice.
+const NOTE: &str = "sibling-trap";
+/// Form of both values.
+const FORM: u32 = 1;
+/// The host keeps 4 KiB with a site; a family takes at most 8 + 1 + 16 + 1 + 7 + 1 bytes.
+const FAMILIES_MAX: usize = 4096 / 34;
+/// Shortest run of letters and digits in a path that is a token rather than a name.
+const TOKEN_LENGTH: usize = 16;
+
+/// Decides on what is one sibling too many.
+pub struct SiblingTrap {
+    siblings_max: u32,
+    bits_max: u32,
+    words_min: usize,
+    size_max: u64,
+    decisions: Decisions,
+}
+
+/// Settings of `sibling-trap`.
+#[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct Settings {
+    /// How many siblings that say the same a site may have.
+    #[schemars(range(min = 1, max = 999_999), extend("x-opilio-overridable" = true))]
+    pub siblings_max: u32,
+    /// How many of 64 bits of the fingerprint may differ between pages that say the same; 0 for the same words alone.
+    #[schemars(range(max = 16), extend("x-opilio-overridable" = true, "x-opilio-expert" = true))]
+    pub bits_max: u32,
+    /// Fewest words of a page that is judged; of shorter ones there are too many alike.
+    #[schemars(extend("x-opilio-overridable" = true, "x-opilio-expert" = true))]
+    pub words_min: u32,
+    /// On larger documents nothing is decided.
+    #[schemars(extend("x-opilio-overridable" = true, "x-opilio-expert" = true))]
+    pub size_max: ByteSize,
+    /// What is decided on further siblings.
+    #[schemars(extend("x-opilio-overridable" = true))]
+    pub then: Decision,
+    /// What is decided on other pages. On what is not text nothing is, nor before there is content.
+    #[schemars(extend("x-opilio-overridable" = true))]
+    pub otherwise: Decision,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            siblings_max: 50,
+            bits_max: 2,
+            words_min: 10,
+            size_max: ByteSize(8 << 20),
+            then: Decision::Reject,
+            otherwise: Decision::Pass,
+        }
+    }
+}
+
+impl Plugin for SiblingTrap {
+    const NAME: &'static str = "sibling-trap";
+    const SUMMARY: &'static str = "Rejects pages of which a site has many that differ in numbers alone: calendars, and listings of nothing.";
+    type Settings = Settings;
+
+    fn new(settings: Settings) -> Result<Self, Vec<SettingsFault>> {
+        let mut faults = Vec::new();
+        if !(1..=999_999).contains(&settings.siblings_max) {
+            faults.push(SettingsFault::new("/siblings-max", "from 1 to 999999"));
+        }
+        if settings.bits_max > 16 {
+            let problem = "more than 16 of 64 bits make any two pages the same";
+            faults.push(SettingsFault::new("/bits-max", problem));
+        }
+        none_or(
+            faults,
+            Self {
+                siblings_max: settings.siblings_max,
+                bits_max: settings.bits_max,
+                words_min: usize::try_from(settings.words_min).unwrap_or(usize::MAX),
+                size_max: settings.size_max.0,
+                decisions: Decisions {
+                    then: settings.then,
+                    otherwise: settings.otherwise,
+                },
+            },
+        )
+    }
+
+    fn keeps() -> Vec<Keep> {
+        vec![Keep::with_site(FAMILIES, FORM), Keep::with_uri(PLACE, FORM)]
+    }
+}
+
+impl Filter for SiblingTrap {
+    /// There is nothing to be told of pages that have not been read.
+    fn judge_candidate(&self, _: &Stage, _: CandidateView<'_>) -> Ruling {
+        Ruling::pass()
+    }
+
+    fn judge_document(&self, _: &Stage, document: &Document, visit: &Visit) -> Ruling {
+        let length = document.length();
+        if length == 0 || length > self.size_max || document.charset().is_none() {
+            return Ruling::pass();
+        }
+        let finding = match self.place_of(document, visit) {
+            None => Finding::Unknown,
+            Some(place) if place > self.siblings_max => {
+                Finding::is(format!("sibling {place} of its kind"))
+            }
+            Some(place) => Finding::is_not(format!("sibling {place} of its kind")),
+        };
+        self.decisions.rule(finding)
+    }
+}
+
+/// Siblings that say the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Family {
+    shape: u32,
+    fingerprint: u64,
+    members: u32,
+}
+
+impl SiblingTrap {
+    /// The how manieth of its family a page is. Counted at its first visit; a later one finds its place again.
+    fn place_of(&self, document: &Document, visit: &Visit) -> Option<u32> {
+        if let Some(place) = document.note(NOTE) {
+            return place.parse().ok();
+        }
+        let place = match document
+            .attribute(PLACE)
+            .filter(|kept| kept.version == FORM)
+        {
+            Some(kept) => kept.value.parse().ok(),
+            None => self.counted(document, visit),
+        };
+        // Also of a page that has none: it is not looked at again.
+        document.set_note(
+            NOTE,
+            &place.map_or_else(String::new, |place| place.to_string()),
+        );
+        place
+    }
+
+    fn counted(&self, document: &Document, visit: &Visit) -> Option<u32> {
+        let fingerprint = fingerprint(&document.text(), self.words_min)?;
+        let shape = shape_of(&document.uri());
+        let kept = visit
+            .site_value(FAMILIES)
+            .filter(|kept| kept.version == FORM);
+        let mut families = kept.map(|kept| read(&kept.value)).unwrap_or_default();
+        let same = families.iter().position(|family| {
+            family.shape == shape
+                && (family.fingerprint ^ fingerprint).count_ones() <= self.bits_max
+        });
+        let family = match same {
+            Some(at) => {
+                let family = families.remove(at);
+                // Compared with its first member always, so that a family does not drift.
+                Family {
+                    members: (family.members + 1).min(9_999_999),
+                    ..family
+                }
+            }
+            None => Family {
+                shape,
+                fingerprint,
+                members: 1,
+            },
+        };
+        families.insert(0, family);
+        families.truncate(FAMILIES_MAX);
+        visit.set_site_value(FAMILIES, &written(&families));
+        document.set_attribute(PLACE, &family.members.to_string());
+        Some(family.members)
+    }
+}
+
+/// What is kept, a family in a line. What cannot be read is left out.
+fn read(text: &str) -> Vec<Family> {
+    let family = |line: &str| {
+        let mut fields = line.split(' ');
+        Some(Family {
+            shape: u32::from_str_radix(fields.next()?, 16).ok()?,
+            fingerprint: u64::from_str_radix(fields.next()?, 16).ok()?,
+            members: fields.next()?.parse().ok()?,
+        })
+    };
+    text.lines().filter_map(family).collect()
+}
+
+fn written(families: &[Family]) -> String {
+    let lines = families.iter().map(|family| {
+        format!(
+            "{:x} {:x} {}\n",
+            family.shape, family.fingerprint, family.members
+        )
+    });
+    lines.collect()
+}
+
+/// A hash of what siblings have in common: server and path with numbers and tokens left out, and the names in the query.
+fn shape_of(uri: &str) -> u32 {
+    let parts = Parts::of(uri);
+    let mut shape = parts.server.as_bytes().to_vec();
+    for segment in parts.path.split('/') {
+        let is_token = segment.len() >= TOKEN_LENGTH
+            && segment.bytes().all(|byte| byte.is_ascii_alphanumeric())
+            && segment.bytes().any(|byte| byte.is_ascii_digit());
+        let mut was_digit = false;
+        for byte in segment.bytes().filter(|_| !is_token) {
+            let digit = byte.is_ascii_digit();
+            if !(digit && was_digit) {
+                shape.push(if digit { b'0' } else { byte });
+            }
+            was_digit = digit;
+        }
+        shape.push(b'/');
+    }
+    let mut names: Vec<&str> = parts.pairs().map(|(name, _)| name).collect();
+    names.sort_unstable();
+    for name in names {
+        shape.push(b'&');
+        shape.extend_from_slice(name.as_bytes());
+    }
+    // Half of it is enough to tell the pages of one site apart.
+    (hash_of(&shape) >> 32) as u32
+}
+
+/// FNV-1a, its bits mixed as in SplitMix64. That of the standard library may change with its version, and what is kept
+/// outlives versions.
+fn hash_of(bytes: &[u8]) -> u64 {
+    let fnv = bytes.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3)
+    });
+    let mixed = (fnv ^ (fnv >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ (mixed >> 31)
+}
+
+/// A simhash of the words of a page; none where there are too few. Mark-up is no word, nor is what stands in scripts and style sheets.
+fn fingerprint(text: &str, words_min: usize) -> Option<u64> {
+    let mut balance = [0_i32; 64];
+    let mut words = 0;
+    for word in words_of(text) {
+        words += 1;
+        let hash = hash_of(word.as_bytes());
+        for (bit, balance) in balance.iter_mut().enumerate() {
+            *balance += if hash >> bit & 1 == 1 { 1 } else { -1 };
+        }
+    }
+    let bits = balance.iter().enumerate();
+    let hash = bits.fold(0, |hash, (bit, balance)| {
+        hash | u64::from(*balance > 0) << bit
+    });
+    (words >= words_min.max(1)).then_some(hash)
+}
+
+/// Words of letters alone, outside of tags.
+fn words_of(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    let runs = std::iter::from_fn(move || {
+        if rest.is_empty() {
+            return None;
+        }
+        let end = rest.find('<').unwrap_or(rest.len());
+        let (run, tag) = rest.split_at(end);
+        rest = behind(tag);
+        Some(run)
+    });
+    runs.flat_map(|run| run.split(|character: char| !character.is_alphabetic()))
+        .filter(|word| word.chars().nth(1).is_some())
+}
+
+/// What follows a tag, and the whole of a script or style sheet.
+fn behind(tag: &str) -> &str {
+    for name in ["script", "style"] {
+        let named = tag
+            .get(1..=name.len())
+            .is_some_and(|text| text.eq_ignore_ascii_case(name));
+        if named {
+            let mut ends = tag.match_indices("</").map(|(at, _)| &tag[at + 2..]);
+            let end = ends.find(|end| {
+                end.get(..name.len())
+                    .is_some_and(|text| text.eq_ignore_ascii_case(name))
+            });
+            return end
+                .and_then(|end| end.split_once('>'))
+                .map_or("", |(_, rest)| rest);
+        }
+    }
+    tag.split_once('>').map_or("", |(_, rest)| rest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn siblings_differ_in_numbers_tokens_and_values() {
+        let same = |one: &str, other: &str| shape_of(one) == shape_of(other);
+        assert!(same("http://e.org/2031/05/", "http://e.org/1999/12/"));
+        assert!(same(
+            "http://e.org/c?date=2031-05&v=x",
+            "http://e.org/c?v=y&date=a"
+        ));
+        assert!(same(
+            "http://e.org/0123456789abcdef/a",
+            "http://e.org/fedcba98765432100/a"
+        ));
+        assert!(!same("http://e.org/may/", "http://e.org/june/"));
+        assert!(!same("http://e.org/c?date=1", "http://e.org/c?day=1"));
+        assert!(!same("http://e.org/1", "http://f.org/1"));
+        assert!(!same("http://e.org/1/2", "http://e.org/1"));
+    }
+
+    #[test]
+    fn a_fingerprint_is_that_of_the_words() {
+        let page = |day: u32, script: &str| {
+            format!(
+                "<html><SCRIPT>{script}</SCRIPT><p class=d{day}>On {day} May there is nothing at all to be seen in the old town hall</p>"
+            )
+        };
+        let of = |text: &str| fingerprint(text, 10);
+        assert_eq!(of(&page(1, "a()")), of(&page(17, "if (a < b) other()")));
+        assert_ne!(
+            of(&page(1, "")),
+            of("On that day there is a concert of the choir in the church of the village")
+        );
+        assert_eq!(of("nothing to be seen"), None);
+        assert_eq!(of(""), None);
+    }
+
+    #[test]
+    fn families_are_read_as_written() {
+        let family = |shape, fingerprint, members| Family {
+            shape,
+            fingerprint,
+            members,
+        };
+        let families = [family(u32::MAX, u64::MAX, 9_999_999), family(0, 0, 1)];
+        assert_eq!(read(&written(&families)), families);
+        assert_eq!(read("nonsense\n1 2\nx y z\n"), []);
+        let full = vec![families[0]; FAMILIES_MAX];
+        assert!(written(&full).len() <= 4096);
+    }
+}

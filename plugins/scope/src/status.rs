@@ -1,0 +1,85 @@
+//! `status`: judged by the fetch status.
+
+use opilio_plugin::prelude::*;
+
+use crate::decision::{Decision, Decisions, Finding};
+
+/// Decides on responses with one of its statuses.
+pub struct Status {
+    ranges: Vec<(i32, i32)>,
+    decisions: Decisions,
+}
+
+/// Settings of `status`.
+#[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct Settings {
+    /// Statuses (`"404"`) and ranges of them (`"500-599"`), the last included.
+    #[schemars(extend("x-opilio-overridable" = true))]
+    pub statuses: Vec<String>,
+    /// What is decided on responses with such a status.
+    #[schemars(extend("x-opilio-overridable" = true))]
+    pub then: Decision,
+    /// What is decided on other responses. Where there is no response yet, nothing is.
+    #[schemars(extend("x-opilio-overridable" = true))]
+    pub otherwise: Decision,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            statuses: Vec::new(),
+            then: Decision::Reject,
+            otherwise: Decision::Pass,
+        }
+    }
+}
+
+/// `404`, `500-599`.
+fn range(text: &str) -> Option<(i32, i32)> {
+    let number = |text: &str| text.trim().parse::<u16>().ok().map(i32::from);
+    let (first, last) = text.split_once('-').unwrap_or((text, text));
+    let (first, last) = (number(first)?, number(last)?);
+    (first <= last).then_some((first, last))
+}
+
+impl Plugin for Status {
+    const NAME: &'static str = "status";
+    const SUMMARY: &'static str = "Rejects, or accepts, responses with listed statuses.";
+    type Settings = Settings;
+
+    fn new(settings: Settings) -> Result<Self, Vec<SettingsFault>> {
+        let mut faults = Vec::new();
+        let mut ranges = Vec::new();
+        for (at, text) in settings.statuses.iter().enumerate() {
+            match range(text) {
+                Some(range) => ranges.push(range),
+                None => faults.push(SettingsFault::new(
+                    format!("/statuses/{at}"),
+                    format!("`{text}` is no status; write it like `404` or `500-599`"),
+                )),
+            }
+        }
+        let decisions = Decisions {
+            then: settings.then,
+            otherwise: settings.otherwise,
+        };
+        none_or(faults, Self { ranges, decisions })
+    }
+}
+
+impl Filter for Status {
+    fn judge_document(&self, _: &Stage, document: &Document, _: &Visit) -> Ruling {
+        if self.ranges.is_empty() {
+            return Ruling::pass();
+        }
+        let status = document.status();
+        let mut ranges = self.ranges.iter();
+        let is = ranges.any(|&(first, last)| (first..=last).contains(&status));
+        let reason = format!("status {status}");
+        self.decisions.rule(match is {
+            true => Finding::is(reason),
+            false => Finding::is_not(reason),
+        })
+    }
+}

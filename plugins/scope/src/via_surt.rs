@@ -1,0 +1,98 @@
+//! `via-surt`: judged by the page that a URI was found on.
+
+use opilio_plugin::prelude::*;
+
+use crate::decision::{Decision, Decisions, Finding};
+use crate::prefixes::{Prefixes, prefix_from};
+
+/// Decides on what was found on a page under one of its SURT prefixes.
+pub struct ViaSurt {
+    prefixes: Prefixes,
+    tables: Vec<String>,
+    decisions: Decisions,
+}
+
+/// Settings of `via-surt`.
+#[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct Settings {
+    /// SURT prefixes of pages, or URIs that stand for the prefix they imply, as in `surt-scope`.
+    #[schemars(extend("x-opilio-overridable" = true))]
+    pub prefixes: Vec<String>,
+    /// Names of the profile's tables of SURT prefixes that count too.
+    #[schemars(extend("x-opilio-overridable" = true, "x-opilio-table" = true))]
+    pub tables: Vec<String>,
+    /// What is decided on URIs found on such pages.
+    #[schemars(extend("x-opilio-overridable" = true))]
+    pub then: Decision,
+    /// What is decided on those found elsewhere. Seeds were found nowhere; on them nothing is decided.
+    #[schemars(extend("x-opilio-overridable" = true))]
+    pub otherwise: Decision,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            prefixes: Vec::new(),
+            tables: Vec::new(),
+            then: Decision::Accept,
+            otherwise: Decision::Pass,
+        }
+    }
+}
+
+impl Plugin for ViaSurt {
+    const NAME: &'static str = "via-surt";
+    const SUMMARY: &'static str =
+        "Accepts, or rejects, URIs that were found on pages under listed SURT prefixes.";
+    type Settings = Settings;
+
+    fn new(settings: Settings) -> Result<Self, Vec<SettingsFault>> {
+        let mut faults = Vec::new();
+        let mut prefixes = Vec::new();
+        for (at, text) in settings.prefixes.iter().enumerate() {
+            match prefix_from(text) {
+                Ok(prefix) => prefixes.push(prefix),
+                Err(problem) => faults.push(SettingsFault::new(format!("/prefixes/{at}"), problem)),
+            }
+        }
+        let decisions = Decisions {
+            then: settings.then,
+            otherwise: settings.otherwise,
+        };
+        none_or(
+            faults,
+            Self {
+                prefixes: prefixes.into_iter().collect(),
+                tables: settings.tables,
+                decisions,
+            },
+        )
+    }
+}
+
+impl Filter for ViaSurt {
+    fn judge_candidate(&self, _: &Stage, candidate: CandidateView<'_>) -> Ruling {
+        self.decisions.rule(self.find(candidate.via_surt()))
+    }
+}
+
+impl ViaSurt {
+    fn find(&self, via: Option<&str>) -> Finding {
+        let Some(via) = via else {
+            return Finding::Unknown;
+        };
+        if self.prefixes.is_empty() && self.tables.is_empty() {
+            return Finding::Unknown;
+        }
+        if let Some(prefix) = self.prefixes.of(via) {
+            return Finding::is(["found under ", prefix].concat());
+        }
+        let mut tables = self.tables.iter();
+        let name = tables.find(|name| table(name).find(via).is_some());
+        Finding::by(
+            name.map(|name| ["found on a page in table ", name].concat()),
+            "found on none of the pages",
+        )
+    }
+}
