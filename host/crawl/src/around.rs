@@ -30,6 +30,13 @@ const NAME_BYTES_MAX: usize = 100;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Around(BTreeMap<String, Sums>);
 
+/// The visits of a document before this one.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Earlier {
+    visits: u64,
+    last: Option<Timestamp>,
+}
+
 /// What the visits of a group of documents came to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Sums {
@@ -66,17 +73,17 @@ impl Around {
         told.collect()
     }
 
-    /// What a visit adds: to be kept for the site with its end. `record` is as it was before.
+    /// What a visit adds: to be kept for the site with its end.
     pub(crate) fn after(
         &self,
         uri: &Uri,
-        record: &UriRecord,
+        earlier: Earlier,
         visit: &Visit,
         now: Timestamp,
     ) -> Vec<KeptChange> {
         let is_compared = matches!(visit.state, ContentState::Changed | ContentState::Unchanged);
-        let last = record.history.first().filter(|_| is_compared);
-        let interval = last.map(|last| Duration::try_from(now - last.at).unwrap_or_default());
+        let last = earlier.last.filter(|_| is_compared);
+        let interval = last.map(|last| Duration::try_from(now - last).unwrap_or_default());
         let mut changes = Vec::new();
         for name in groups(uri, &visit.media_type) {
             let known = self.0.get(&name);
@@ -84,7 +91,7 @@ impl Around {
                 continue;
             }
             let mut sums = known.copied().unwrap_or_default();
-            sums.documents += u64::from(record.visits == 0);
+            sums.documents += u64::from(earlier.visits == 0);
             if let Some(interval) = interval {
                 sums.visits += 1;
                 sums.changes += u64::from(visit.state == ContentState::Changed);
@@ -103,6 +110,15 @@ impl Around {
             });
         }
         changes
+    }
+}
+
+impl Earlier {
+    pub(crate) fn of(record: &UriRecord) -> Earlier {
+        Earlier {
+            visits: record.visits,
+            last: record.history.first().map(|past| past.at),
+        }
     }
 }
 
@@ -164,6 +180,76 @@ mod tests {
         assert_eq!(folder("http://a.org/news/"), "path-prefix /news/");
         let long = format!("http://a.org/{}/", "x".repeat(200));
         assert_eq!(of(&long), ["host", "media-type text/html"]);
+    }
+
+    /// What a site keeps after these visits of a document, each with the hours since the one before.
+    fn kept(visits: &[(&str, u64, Option<i64>, ContentState)]) -> KeptValues {
+        let mut site = KeptValues::default();
+        for &(uri, earlier, hours, state) in visits {
+            let now = Timestamp::from_second(1_700_000_000).unwrap();
+            let earlier = Earlier {
+                visits: earlier,
+                last: hours.map(|hours| now - jiff::SignedDuration::from_hours(hours)),
+            };
+            let visit = Visit {
+                state,
+                media_type: "text/html".to_owned(),
+                ..Visit::default()
+            };
+            let uri = Uri::parse(uri).unwrap();
+            for change in Around::of(&site).after(&uri, earlier, &visit, now) {
+                site.apply(change);
+            }
+        }
+        site
+    }
+
+    #[test]
+    fn visits_that_can_be_compared_add_up_by_group() {
+        use ContentState::{Changed, New, Unchanged, Unknown};
+        let site = kept(&[
+            ("http://a.org/news/1", 0, None, New),
+            ("http://a.org/news/1", 1, Some(24), Changed),
+            ("http://a.org/news/1", 2, Some(16), Unchanged),
+            ("http://a.org/news/1", 3, Some(99), Unknown),
+            ("http://a.org/old/1", 0, None, New),
+            ("http://a.org/old/1", 1, Some(100), Unchanged),
+        ]);
+        let uri = Uri::parse("http://a.org/news/2").unwrap();
+        let around = Around::of(&site).neighbourhood(&uri, "text/html");
+        let told: Vec<_> = around
+            .iter()
+            .map(|one| {
+                let hours = one.observed / 3_600_000;
+                (&*one.shares, one.documents, one.visits, one.changes, hours)
+            })
+            .collect();
+        let expected = [
+            ("host", 2, 3, 1, 140),
+            ("path-prefix", 1, 2, 1, 40),
+            ("media-type", 2, 3, 1, 140),
+        ];
+        assert_eq!(told, expected);
+        let other = Around::of(&site).neighbourhood(&uri, "image/png");
+        assert_eq!(other.len(), 2, "nothing is known of images: {other:?}");
+    }
+
+    #[test]
+    fn a_site_of_many_folders_keeps_some() {
+        let uris: Vec<_> = (0..100).map(|n| format!("http://a.org/{n}/")).collect();
+        let visits: Vec<_> = uris
+            .iter()
+            .map(|uri| (&**uri, 0, None, ContentState::New))
+            .collect();
+        let site = kept(&visits);
+        assert_eq!(site.iter().count(), GROUPS_MAX);
+        let uri = Uri::parse("http://a.org/99/").unwrap();
+        let around = Around::of(&site).neighbourhood(&uri, "text/html");
+        assert_eq!((around[0].documents, around[1].documents), (100, 100));
+        assert_eq!(
+            (&*around[0].shares, &*around[1].shares),
+            ("host", "media-type")
+        );
     }
 
     #[test]

@@ -140,6 +140,56 @@ mod tests {
     use super::*;
     use opilio_plugin::testing::{VisitFacts, visit};
 
+    /// Hours, worked out by hand: what was found, and by how much the visit came late.
+    #[test]
+    fn histories_as_worked_out_by_hand() {
+        use ContentState::{Changed, New, Unchanged, Unknown};
+        let check = |settings: Settings, history: &[(ContentState, u64, u64)]| {
+            let adaptive = Adaptive::new(settings).unwrap();
+            let mut wait = None;
+            for &(state, late, expected) in history {
+                let facts = VisitFacts {
+                    state,
+                    last_wait: wait,
+                    overdue: late * 3_600_000,
+                    ..VisitFacts::default()
+                };
+                wait = adaptive.evaluate(&visit(facts)).map(|wait| wait.next_visit);
+                assert_eq!(wait, Some(expected * 3_600_000), "{state:?} {late}");
+            }
+        };
+        check(
+            Settings::default(),
+            &[
+                (New, 0, 24),
+                (Unchanged, 0, 36),
+                (Unchanged, 40, 54),
+                (Changed, 0, 36),
+                (Unknown, 0, 72),
+                (Unchanged, 0, 108),
+                (Changed, 5, 72),
+                (Changed, 0, 48),
+                (Changed, 0, 32),
+            ],
+        );
+        let text = Settings {
+            initial_wait: Period::seconds(12 * 3600),
+            use_overdue_time: true,
+            ..Settings::default()
+        };
+        check(
+            text,
+            &[
+                (New, 0, 12),
+                (Unchanged, 4, 24),
+                (Changed, 12, 24),
+                (Changed, 0, 16),
+                (Unchanged, 600, 672),
+                (Changed, 600, 672),
+            ],
+        );
+    }
+
     /// The whole life of a page: never changed, it settles at the longest wait; then always changed, at the shortest.
     #[test]
     fn waits_settle_at_the_limits() {

@@ -14,6 +14,7 @@ use opilio_profile::{ArchiveFormat, Settings, Strategy, StrippedEqual};
 use opilio_sandbox::{Candidates, Stage};
 use opilio_uri::{Hop, Uri};
 
+use crate::around::Earlier;
 use crate::context::Halt;
 use crate::crawl_log::revisit_annotations;
 use crate::duplicates::{Held, PayloadDigests};
@@ -175,9 +176,10 @@ impl Chain<'_> {
         drop(held);
 
         let mut visit = self.to_remember(&exchange, &head, &reading, &keep, location);
+        let earlier = Earlier::of(&self.issue.record);
         let around = memory
             .around
-            .after(&self.issue.uri, &self.issue.record, &visit, self.started);
+            .after(&self.issue.uri, earlier, &visit, self.started);
         let wait = self
             .wait(&visit, &settings, stacks, reading, &memory)
             .await?;
@@ -269,19 +271,21 @@ impl Chain<'_> {
         bodyless: bool,
         memory: &Memory,
     ) -> Result<found::Reading, Halt> {
+        let mut visit = standing::visit(
+            self.issue,
+            self.started,
+            i32::from(head.status),
+            head.media_type(),
+            memory,
+        );
+        visit.candidate.address = exchange.peer.as_ref().map(ToString::to_string);
         let task = found::Task {
             stacks,
             exchange: exchange.clone(),
             head: head.clone(),
             uri: self.issue.uri.as_str().to_owned(),
             base: self.base(head),
-            visit: standing::visit(
-                self.issue,
-                self.started,
-                i32::from(head.status),
-                head.media_type(),
-                memory,
-            ),
+            visit,
             last: self
                 .issue
                 .record
