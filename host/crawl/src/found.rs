@@ -279,10 +279,14 @@ impl Task {
         }
         let judged = judge_document(stack, stage, document, visit, &reading.guards);
         reading.failures.extend(judged.failures);
-        if judged.verdict == Verdict::Reject && *stage == Stage::Archive {
+        let what = match stage {
+            Stage::Archive => "unwritten",
+            _ => "unextracted",
+        };
+        if judged.verdict == Verdict::Reject {
             reading
                 .annotations
-                .push(format!("unwritten:{}", judged.reason));
+                .push(format!("{what}:{}", judged.reason));
         }
         judged.verdict != Verdict::Reject
     }

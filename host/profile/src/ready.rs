@@ -1,12 +1,16 @@
 //! The profiles that ship, embedded in the binary as they stand in `profiles/`.
 
 /// Name and text of each.
-const READY: [(&str, &str); 4] = [
+const READY: [(&str, &str); 5] = [
     ("default", include_str!("../../../profiles/default.toml")),
     ("snapshot", include_str!("../../../profiles/snapshot.toml")),
     (
         "continuous",
         include_str!("../../../profiles/continuous.toml"),
+    ),
+    (
+        "heritrix-scope",
+        include_str!("../../../profiles/heritrix-scope.toml"),
     ),
     ("demo", include_str!("../../../profiles/demo.toml")),
 ];
