@@ -1,10 +1,12 @@
-//! The `html` extractor: links, embedded resources, and inline scripts and styles as fragments.
+//! The `html` extractor: links, embedded resources, and inline scripts and styles as fragments; and `forms`, which shares
+//! its tokenizer.
 //!
 //! [`page::read`] is the whole of it as a function over text; this file makes a plugin of it. Policy (robots,
 //! scope, limits) is the host's.
 
 pub mod entities;
 mod foreign;
+pub mod forms;
 mod kinds;
 mod names;
 pub mod page;
@@ -16,6 +18,7 @@ pub mod tokenizer;
 
 use opilio_plugin::prelude::*;
 
+use crate::forms::Forms;
 use crate::page::Syntax;
 pub use crate::settings::{FormActions, LinkUse, Settings};
 
@@ -65,4 +68,4 @@ impl Extractor for Html {
     }
 }
 
-opilio_plugin::export!(extractors: [Html]);
+opilio_plugin::export!(extractors: [Html, Forms]);

@@ -545,7 +545,7 @@ fn context(element: &str, attribute: &str) -> String {
 }
 
 /// The kind of text that an element holds instead of markup. Inside SVG, scripts and styles alone.
-fn raw_text(element: &str, is_foreign: bool) -> Option<RawText> {
+pub(crate) fn raw_text(element: &str, is_foreign: bool) -> Option<RawText> {
     match element {
         "script" => Some(RawText::Script),
         "style" => Some(RawText::Plain),
@@ -558,7 +558,7 @@ fn raw_text(element: &str, is_foreign: bool) -> Option<RawText> {
 
 /// A name in lower case; empty for one too long to be anybody's.
 #[inline]
-fn lower<'b>(name: &str, buffer: &'b mut [u8; NAME_BYTES_MAX]) -> &'b str {
+pub(crate) fn lower<'b>(name: &str, buffer: &'b mut [u8; NAME_BYTES_MAX]) -> &'b str {
     let Some(target) = buffer.get_mut(..name.len()) else {
         return "";
     };

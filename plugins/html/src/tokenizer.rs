@@ -135,6 +135,11 @@ impl<'a> Tokenizer<'a> {
         }
     }
 
+    /// Where the next token is looked for: behind the last one.
+    pub fn position(&self) -> usize {
+        self.at
+    }
+
     /// Takes the raw text of the element whose start tag was just read: its range in the whole text.
     /// The next token is its end tag.
     pub fn raw_text(&mut self, element: &str, kind: RawText) -> (usize, usize) {
