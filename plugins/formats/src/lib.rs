@@ -20,6 +20,7 @@ mod reference;
 pub mod robots;
 pub mod sitemap;
 pub mod svg;
+pub mod swf;
 mod values;
 pub mod xml;
 
@@ -35,6 +36,7 @@ use crate::pdf::Pdf;
 use crate::robots::Robots;
 use crate::sitemap::Sitemap;
 use crate::svg::Svg;
+use crate::swf::Swf;
 use crate::xml::Xml;
 
 /// The note that says what a document has been recognised as. It goes into the metadata record as well.
@@ -134,5 +136,5 @@ impl Found {
 }
 
 opilio_plugin::export!(extractors: [
-    Sitemap, Feed, Robots, Json, Manifest, Xml, Svg, Media, Office, Pdf, UriInUri, Universal, Implied, MultiRegex,
+    Sitemap, Feed, Robots, Json, Manifest, Xml, Svg, Media, Office, Pdf, Swf, UriInUri, Universal, Implied, MultiRegex,
 ]);

@@ -311,6 +311,50 @@ mod tests {
         );
     }
 
+    /// The same archive with every number where ZIP64 has it.
+    fn zip64(name: &str, content: &[u8]) -> Vec<u8> {
+        let archive = zip(&[(name, content)]);
+        let directory = memchr::memmem::find(&archive, b"PK\x01\x02").unwrap();
+        let end = memchr::memmem::rfind(&archive, b"PK\x05\x06").unwrap();
+        let (mut large, header) = (archive[..directory].to_vec(), &archive[directory..end]);
+        let number = |at: usize| {
+            let four = header[at..at + 4].try_into().unwrap();
+            u64::from(u32::from_le_bytes(four)).to_le_bytes()
+        };
+        large.extend(&header[..20]);
+        large.extend([0xFF; 8]);
+        large.extend(&header[28..30]);
+        large.extend([32, 0]);
+        large.extend(&header[32..42]);
+        large.extend([0xFF; 4]);
+        large.extend(name.as_bytes());
+        // Another field comes first.
+        large.extend([9, 0, 0, 0, 1, 0, 24, 0]);
+        for at in [24, 20, 42] {
+            large.extend(number(at));
+        }
+        let directory_end = large.len() as u64;
+        large.extend(b"PK\x06\x06");
+        large.extend([0; 44]);
+        large.extend((directory as u64).to_le_bytes());
+        large.extend(b"PK\x06\x07\0\0\0\0");
+        large.extend(directory_end.to_le_bytes());
+        large.extend([1, 0, 0, 0]);
+        large.extend(b"PK\x05\x06\0\0\0\0\0\0\0\0\0\0\0\0\xFF\xFF\xFF\xFF\0\0");
+        large
+    }
+
+    #[test]
+    fn numbers_of_large_archives_are_found() {
+        let large = zip64("content.xml", b"<a xlink:href='http://e.org/a'/>");
+        let extraction = extract(&large);
+        assert_eq!(extraction.links.len(), 1, "{extraction:?}");
+        assert_eq!(extraction.problem, None);
+        for length in 0..large.len() {
+            extract(&large[..length]);
+        }
+    }
+
     #[test]
     fn other_archives_are_left_alone() {
         assert_eq!(

@@ -1,7 +1,7 @@
 //! ZIP archives, as office documents and books are packed: the parts that a caller asks for, one after the other.
 //!
 //! The directory is walked where it lies and never held, since a hostile one has millions of entries; so is no part longer
-//! than its limit. Encrypted parts, parts across several disks and ZIP64 are left out.
+//! than its limit. Encrypted parts and parts across several disks are left out.
 
 use std::io::Read;
 
@@ -21,6 +21,11 @@ const ENTRIES_MAX: usize = 20_000;
 const LOCAL_HEADER: &[u8] = b"PK\x03\x04";
 const DIRECTORY_HEADER: &[u8] = b"PK\x01\x02";
 const DIRECTORY_END: &[u8] = b"PK\x05\x06";
+const DIRECTORY_END_64: &[u8] = b"PK\x06\x06";
+const LOCATOR_64: &[u8] = b"PK\x06\x07";
+
+/// In place of a number that is too large: it stands elsewhere (ZIP64).
+const ELSEWHERE: u32 = u32::MAX;
 
 /// Does the document begin like a ZIP archive?
 pub(crate) fn is_package(document: &Document) -> bool {
@@ -46,16 +51,13 @@ pub(crate) fn read(
         let name_length = u16_at(&header, 28);
         let name = document.read(at + 46, name_length);
         let name = String::from_utf8_lossy(&name);
-        at += 46 + u64::from(name_length + u16_at(&header, 30) + u16_at(&header, 32));
+        let extra_at = at + 46 + u64::from(name_length);
+        let extra_length = u16_at(&header, 30);
+        at = extra_at + u64::from(extra_length + u16_at(&header, 32));
         if !wanted(&name) {
             continue;
         }
-        let entry = Entry {
-            flags: u16_at(&header, 8),
-            method: u16_at(&header, 10),
-            packed: u32_at(&header, 20),
-            header: u64::from(u32_at(&header, 42)),
-        };
+        let entry = Entry::of(&header, || document.read(extra_at, extra_length));
         let text = entry.text(document, left.min(PART_BYTES_MAX));
         left -= (text.len() as u64).min(left);
         if text.len() as u64 >= PART_BYTES_MAX {
@@ -80,20 +82,55 @@ fn directory(document: &Document) -> Option<u64> {
     let from = document.length().saturating_sub(u64::from(END_BYTES_MAX));
     let end = document.read(from, END_BYTES_MAX);
     let at = memchr::memmem::rfind(&end, DIRECTORY_END)?;
-    let end = end.get(at..at + 22)?;
-    Some(u64::from(u32_at(end, 16)))
+    let start = u32_at(end.get(at..at + 22)?, 16);
+    if start != ELSEWHERE {
+        return Some(u64::from(start));
+    }
+    let locator = end.get(at.checked_sub(20)?..at)?;
+    if !locator.starts_with(LOCATOR_64) {
+        return None;
+    }
+    let end = document.read(u64_at(locator, 8), 56);
+    (end.len() == 56 && end.starts_with(DIRECTORY_END_64)).then(|| u64_at(&end, 48))
 }
 
 /// What the directory says of a part.
 struct Entry {
     flags: u32,
     method: u32,
-    packed: u32,
+    packed: u64,
     /// Where its local header is.
     header: u64,
 }
 
 impl Entry {
+    /// From its header in the directory; `extra`: the fields behind the name.
+    fn of(header: &[u8], extra: impl FnOnce() -> Vec<u8>) -> Self {
+        let (unpacked, packed, at) = (u32_at(header, 24), u32_at(header, 20), u32_at(header, 42));
+        let mut entry = Self {
+            flags: u16_at(header, 8),
+            method: u16_at(header, 10),
+            packed: u64::from(packed),
+            header: u64::from(at),
+        };
+        if [unpacked, packed, at].contains(&ELSEWHERE) {
+            let extra = extra();
+            let mut numbers = large_numbers(&extra).chunks_exact(8);
+            // Only those that had no room stand there, in this order.
+            if unpacked == ELSEWHERE {
+                numbers.next();
+            }
+            for (number, there) in [(&mut entry.packed, packed), (&mut entry.header, at)] {
+                if there == ELSEWHERE
+                    && let Some(large) = numbers.next()
+                {
+                    *number = u64_at(large, 0);
+                }
+            }
+        }
+        entry
+    }
+
     /// The part as text, as far as it can be read.
     fn text(&self, document: &Document, max: u64) -> String {
         const ENCRYPTED: u32 = 1;
@@ -101,11 +138,12 @@ impl Entry {
         if header.len() < 30 || !header.starts_with(LOCAL_HEADER) || self.flags & ENCRYPTED != 0 {
             return String::new();
         }
+        // Where the header could be read there is room to count on.
         let content = self.header + 30 + u64::from(u16_at(&header, 26) + u16_at(&header, 28));
         let packed = Span {
             document,
             at: content,
-            end: content + u64::from(self.packed),
+            end: content.saturating_add(self.packed),
         };
         let mut bytes = Vec::new();
         // Half a part is worth more than none.
@@ -140,6 +178,19 @@ impl Read for Span<'_> {
     }
 }
 
+/// The numbers of ZIP64 among the extra fields of an entry (APPNOTE 4.5.3).
+fn large_numbers(mut extra: &[u8]) -> &[u8] {
+    while extra.len() >= 4 {
+        let length = u16_at(extra, 2) as usize;
+        let content = &extra[4..];
+        if u16_at(extra, 0) == 1 {
+            return &content[..length.min(content.len())];
+        }
+        extra = content.get(length..).unwrap_or_default();
+    }
+    &[]
+}
+
 fn u16_at(bytes: &[u8], at: usize) -> u32 {
     bytes
         .get(at..at + 2)
@@ -148,4 +199,8 @@ fn u16_at(bytes: &[u8], at: usize) -> u32 {
 
 fn u32_at(bytes: &[u8], at: usize) -> u32 {
     u16_at(bytes, at) | u16_at(bytes, at + 2) << 16
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    u64::from(u32_at(bytes, at)) | u64::from(u32_at(bytes, at + 4)) << 32
 }

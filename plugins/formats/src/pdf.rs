@@ -2,19 +2,26 @@
 //!
 //! The file is searched, not parsed: whatever order objects stand in, and whatever is broken, an action that opens an
 //! address says `/URI (…)`, in the file itself or in an object stream (PDF 32000-1 §7.5.7), which is unpacked first. Text
-//! on the pages is not read. In encrypted files strings are encrypted, and nothing is found.
+//! on the pages is read for addresses in it. In encrypted files strings are encrypted, and nothing is found.
 
+mod objects;
+mod text;
+
+use std::borrow::Cow;
+use std::collections::HashSet;
 use std::io::Read;
 
 use flate2::read::ZlibDecoder;
 use opilio_plugin::prelude::*;
 
+use self::objects::Objects;
+use self::text::Fonts;
 use crate::{Found, reference};
 
 /// Most bytes of a file that are searched. Actions mostly stand at its end, so of a longer one that is read as well.
 const FILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
-/// Bytes of one object stream, and of all, unpacked.
+/// Bytes of one stream, and of all of a kind, unpacked.
 const STREAM_BYTES_MAX: u64 = 4 * 1024 * 1024;
 const STREAMS_BYTES_MAX: u64 = 32 * 1024 * 1024;
 
@@ -27,17 +34,34 @@ const DICTIONARY_BYTES_MAX: usize = 1_024;
 /// Longest string taken, in bytes.
 const STRING_BYTES_MAX: usize = 16 * 1024;
 
-/// The plugin. There is nothing to set.
+/// Settings of the `pdf` extractor.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct Settings {
+    /// Report addresses in the text of pages, which no reader could click (hop X).
+    #[schemars(extend("x-opilio-overridable" = true))]
+    pub text: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { text: true }
+    }
+}
+
+/// The plugin, configured.
 #[derive(Clone, Copy, Debug)]
-pub struct Pdf;
+pub struct Pdf {
+    settings: Settings,
+}
 
 impl Plugin for Pdf {
     const NAME: &'static str = "pdf";
     const SUMMARY: &'static str = "Links of PDF documents";
-    type Settings = NoSettings;
+    type Settings = Settings;
 
-    fn new(NoSettings {}: NoSettings) -> Result<Self, Vec<SettingsFault>> {
-        Ok(Self)
+    fn new(settings: Settings) -> Result<Self, Vec<SettingsFault>> {
+        Ok(Self { settings })
     }
 
     fn handles() -> Handles {
@@ -60,11 +84,12 @@ impl Extractor for Pdf {
         let mut problem = None;
         let mut read = |from: u64, found: &mut Found| {
             let bytes = document.read(from, FILE_BYTES_MAX as u32);
-            search(&bytes, found);
-            streams(&bytes, found);
-            if memchr::memmem::find(&bytes, b"/Encrypt").is_some() {
+            let is_encrypted = memchr::memmem::find(&bytes, b"/Encrypt").is_some();
+            if is_encrypted {
                 problem = Some("the document is encrypted".to_owned());
             }
+            search(&bytes, found);
+            streams(&bytes, self.settings.text && !is_encrypted, found);
         };
         read(0, &mut found);
         if document.length() > FILE_BYTES_MAX {
@@ -106,26 +131,129 @@ fn search(bytes: &[u8], found: &mut Found) {
     }
 }
 
-/// Unpacks object streams and searches them.
-fn streams(bytes: &[u8], found: &mut Found) {
+/// A stream as it lies in the file.
+struct Stream<'a> {
+    /// Number of its object.
+    number: Option<u32>,
+    dictionary: &'a [u8],
+    /// From its first byte to the end of the file.
+    content: &'a [u8],
+}
+
+/// What is made of a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Use {
+    Objects,
+    /// Perhaps what a page shows, or a table of characters.
+    Text,
+    None,
+}
+
+/// Unpacks object streams and searches them; then the text of pages.
+fn streams(bytes: &[u8], with_text: bool, found: &mut Found) {
+    let in_file = Objects::of_file(bytes);
+    let mut fonts = Fonts::new();
+    if with_text {
+        fonts.look_for(bytes, &in_file);
+    }
+    let mut texts = Vec::new();
     let mut left = STREAMS_BYTES_MAX;
     for at in memchr::memmem::find_iter(bytes, b"stream").take(STREAMS_MAX) {
         let before = &bytes[at.saturating_sub(DICTIONARY_BYTES_MAX)..at];
         let dictionary = memchr::memmem::rfind(before, b"obj").map_or(before, |at| &before[at..]);
-        let has = |name: &[u8]| memchr::memmem::find(dictionary, name).is_some();
-        if left == 0 || !has(b"/ObjStm") || !has(b"/FlateDecode") {
-            continue;
-        }
         let content = &bytes[at + b"stream".len()..];
         let content = content.strip_prefix(b"\r").unwrap_or(content);
         let content = content.strip_prefix(b"\n").unwrap_or(content);
-        let mut objects = Vec::new();
-        // What came before a fault is searched all the same.
-        let _ = ZlibDecoder::new(content)
-            .take(left.min(STREAM_BYTES_MAX))
-            .read_to_end(&mut objects);
-        left -= objects.len() as u64;
-        search(&objects, found);
+        let stream = Stream {
+            number: in_file.around(at),
+            dictionary,
+            content,
+        };
+        match stream.is_for() {
+            Use::Objects => {
+                let objects = stream.unpacked(&mut left);
+                search(&objects, found);
+                if with_text {
+                    fonts.look_for(&objects, &Objects::of_stream(&objects, dictionary));
+                }
+            }
+            Use::Text if with_text => texts.push(stream),
+            Use::Text | Use::None => {}
+        }
+    }
+    let mut left = STREAMS_BYTES_MAX;
+    for stream in &texts {
+        if let Some(number) = stream.number.filter(|number| fonts.is_table(*number)) {
+            fonts.table(number, &stream.unpacked(&mut left));
+        }
+    }
+    let mut seen: HashSet<String> = found.links.iter().map(|link| link.uri.clone()).collect();
+    let mut left = STREAMS_BYTES_MAX;
+    for stream in &texts {
+        let content = stream.unpacked(&mut left);
+        if memchr::memmem::find(&content, b"BT").is_some() {
+            text::addresses(&content, &fonts, &mut seen, found);
+        }
+        if left == 0 || found.is_full() {
+            return;
+        }
+    }
+}
+
+impl Stream<'_> {
+    fn has(&self, name: &str) -> bool {
+        memchr::memmem::find(self.dictionary, name.as_bytes()).is_some()
+    }
+
+    fn is_for(&self) -> Use {
+        /// Pictures, fonts, profiles of colours, descriptions, tables of objects; and what is packed otherwise.
+        const OTHERS: [&str; 16] = [
+            "/Image",
+            "/Length1",
+            "/Type1C",
+            "/CIDFontType0C",
+            "/OpenType",
+            "/Metadata",
+            "/XRef",
+            "/EmbeddedFile",
+            "/FunctionType",
+            "/ShadingType",
+            "/Alternate",
+            "/LZWDecode",
+            "/ASCII85Decode",
+            "/ASCIIHexDecode",
+            "/RunLengthDecode",
+            "/Crypt",
+        ];
+        // `endstream` comes along with the `obj` that is behind it, or has no dictionary.
+        if !self.dictionary.trim_ascii_end().ends_with(b">>") {
+            Use::None
+        } else if self.has("/ObjStm") && self.has("/FlateDecode") {
+            Use::Objects
+        } else if self.has("/ObjStm") || OTHERS.iter().any(|name| self.has(name)) {
+            Use::None
+        } else {
+            Use::Text
+        }
+    }
+
+    /// The content, as far as it can be read and `left` reaches.
+    fn unpacked(&self, left: &mut u64) -> Cow<'_, [u8]> {
+        let max = (*left).min(STREAM_BYTES_MAX);
+        let content = if self.has("/FlateDecode") {
+            let mut unpacked = Vec::new();
+            // What came before a fault is searched all the same.
+            let _ = ZlibDecoder::new(self.content)
+                .take(max)
+                .read_to_end(&mut unpacked);
+            Cow::Owned(unpacked)
+        } else {
+            let content = &self.content[..self.content.len().min(max as usize)];
+            let end = memchr::memmem::find(content, b"endstream").unwrap_or(content.len());
+            Cow::Borrowed(&content[..end])
+        };
+        *left -= content.len() as u64;
+        content
     }
 }
 
@@ -247,7 +375,8 @@ mod tests {
         let document = document("http://e.org/x.pdf")
             .media_type("application/pdf")
             .bytes(bytes);
-        Pdf.extract(&document)
+        let plugin = Pdf::new(Settings::default()).unwrap();
+        plugin.extract(&document)
     }
 
     #[track_caller]
@@ -306,6 +435,78 @@ mod tests {
         extract(&[b"%PDF-1.7\n", torn.as_slice()].concat());
     }
 
+    /// What a page shows, packed, behind what else the file has.
+    fn page(rest: &str, content: &[u8]) -> Vec<u8> {
+        let mut encoder = ZlibEncoder::new(Vec::new(), Compression::best());
+        encoder.write_all(content).unwrap();
+        [
+            rest.as_bytes(),
+            b"\n9 0 obj\n<</Filter/FlateDecode/Length 99>>\nstream\n",
+            encoder.finish().unwrap().as_slice(),
+            b"\nendstream\nendobj",
+        ]
+        .concat()
+    }
+
+    #[test]
+    fn addresses_in_the_text_of_pages() {
+        check(
+            &page(
+                "/URI(http://e.org/seen)",
+                b"BT /F1 9 Tf 1 0 0 1 72 700 Tm (See http://e.or)Tj (g/a, and)Tj 0 -12 Td [(ht)20(tp://e.org/)-15(b)-333(or)]TJ \
+                  T* (http://e.org/seen) Tj ET",
+            ),
+            &["http://e.org/seen", "http://e.org/a", "http://e.org/b"],
+        );
+        // Two lines are not one address, nor is half of one.
+        check(
+            &page(
+                "",
+                b"BT (http://e.org/c) Tj 0 -9 TD (more) Tj (http://e.org/d-) ' (e) ' ET",
+            ),
+            &["http://e.org/c"],
+        );
+        // Not in a picture, and not in a comment.
+        check(
+            b"8 0 obj <</Subtype/Image>> stream\nBT (http://e.org/) Tj ET\nendstream \
+              8 0 obj <<>> stream\nBT % (http://e.org/f) Tj\n(http://e.org/g)Tj ET\nendstream",
+            &["http://e.org/g"],
+        );
+    }
+
+    #[test]
+    fn text_in_fonts_with_tables() {
+        let fonts = "3 0 obj <</Font 4 0 R>> endobj 4 0 obj <</F1 5 0 R /F2 6 0 R>> endobj \
+             5 0 obj <</Type/Font/ToUnicode 7 0 R>> endobj 6 0 obj <</Type/Font>> endobj \
+             7 0 obj <</Length 1>> stream\n1 begincodespacerange <0000> <FFFF> endcodespacerange \
+             2 beginbfrange <0001> <001A> <0061> <0020> <0022> [<003A> <002F> <002E>] endbfrange \
+             1 beginbfchar <0030> <00660066> endbfchar\nendstream endobj";
+        // http://e.org/ff
+        check(
+            &page(
+                fonts,
+                b"BT /F1 9 Tf <00080014001400100020002100210005002 2000F0012000700210030> Tj ET",
+            ),
+            &["http://e.org/ff"],
+        );
+        check(
+            &page(fonts, b"BT /F2 9 Tf (http://e.org/plain) Tj ET"),
+            &["http://e.org/plain"],
+        );
+    }
+
+    #[test]
+    fn text_is_left_alone_where_a_profile_says_so() {
+        let file = [
+            b"%PDF-1.7\n",
+            page("", b"BT (http://e.org/a) Tj ET").as_slice(),
+        ]
+        .concat();
+        let document = document("http://e.org/x.pdf").bytes(&file);
+        let plugin = Pdf::new(Settings { text: false }).unwrap();
+        assert_eq!(plugin.extract(&document).links, []);
+    }
+
     #[test]
     fn other_documents_are_left_alone() {
         assert_eq!(extract(b"/URI(http://e.org/)"), Extraction::default());
@@ -321,6 +522,8 @@ mod tests {
         let bomb = objects(&vec![b' '; 5 * 1024 * 1024]);
         extract(&[b"%PDF-1.7\n", bomb.repeat(20).as_slice()].concat());
         extract(&[b"%PDF-1.7\n", b"/URI(".repeat(100_000).as_slice()].concat());
+        let pages = page("", &b"BT (a) Tj ET ".repeat(400_000));
+        extract(&[b"%PDF-1.7\n", pages.repeat(20).as_slice()].concat());
     }
 
     proptest! {
