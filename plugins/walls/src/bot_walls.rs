@@ -1,0 +1,566 @@
+//! `bot-walls`: pages that services put in place of a site's own, to keep robots out or to see whether one is there.
+//!
+//! A service is recognised by what its walls have and its ordinary pages have not: scripts that watch for robots stand in
+//! every page of some sites, and mean nothing alone.
+
+use opilio_plugin::prelude::*;
+
+use crate::needles::Needles;
+use crate::{Then, page};
+
+/// How much of a page is searched, in bytes. Walls are short.
+const SEARCHED_BYTES_MAX: u32 = 32 * 1024;
+
+/// Statuses that walls come with. Under any other a wall is recognised only where its page is short.
+const REFUSALS: [i32; 8] = [202, 401, 403, 405, 429, 468, 503, 520];
+
+/// A sign of your own.
+#[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct Signature {
+    /// Goes into the annotation: `botblock:SERVICE`.
+    pub service: String,
+    /// Statuses, one of which the response must have; empty: any.
+    pub statuses: Vec<i32>,
+    /// Name of a header that the response must have.
+    pub header: String,
+    /// What must stand in that header, whatever the case; empty: anything.
+    pub header_value: String,
+    /// Text that the title must contain, whatever the case.
+    pub title: String,
+    /// Texts that must all stand in the first 32 KiB of the page, written like this.
+    pub texts: Vec<String>,
+}
+
+/// Settings of `bot-walls`.
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct Settings {
+    /// What becomes of a wall: `annotate` alone, `reject`, or `retry`.
+    #[schemars(extend("x-opilio-overridable" = true))]
+    pub then: Then,
+    /// With `retry`: how long to wait.
+    #[schemars(extend("x-opilio-overridable" = true))]
+    pub retry_after: Period,
+    /// Services that are not looked for, such as `captcha`.
+    #[schemars(extend("x-opilio-overridable" = true))]
+    pub ignore: Vec<String>,
+    /// Signs besides those that are built in. All that one names must be there.
+    pub signatures: Vec<Signature>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            then: Then::Annotate,
+            retry_after: Period::seconds(60 * 60),
+            ignore: Vec::new(),
+            signatures: Vec::new(),
+        }
+    }
+}
+
+/// What must be there for a service to be recognised. The first of the list that fits counts.
+struct Known {
+    service: &'static str,
+    /// The status is one that refuses.
+    refuses: bool,
+    /// Name, and what stands in it.
+    header: Option<(&'static str, &'static str)>,
+    title: &'static str,
+    texts: &'static [&'static str],
+}
+
+const fn header(service: &'static str, name: &'static str, value: &'static str) -> Known {
+    Known {
+        service,
+        refuses: false,
+        header: Some((name, value)),
+        title: "",
+        texts: &[],
+    }
+}
+
+const fn texts(service: &'static str, texts: &'static [&'static str]) -> Known {
+    Known {
+        service,
+        refuses: false,
+        header: None,
+        title: "",
+        texts,
+    }
+}
+
+const fn refusal(service: &'static str, texts: &'static [&'static str]) -> Known {
+    Known {
+        service,
+        refuses: true,
+        header: None,
+        title: "",
+        texts,
+    }
+}
+
+const fn titled(
+    service: &'static str,
+    title: &'static str,
+    texts: &'static [&'static str],
+) -> Known {
+    Known {
+        service,
+        refuses: false,
+        header: None,
+        title,
+        texts,
+    }
+}
+
+/// What services' walls have in common, from their documentation and from pages that they send.
+const KNOWN: &[Known] = &[
+    header("cloudflare", "cf-mitigated", "challenge"),
+    titled(
+        "cloudflare",
+        "just a moment...",
+        &["/cdn-cgi/challenge-platform/"],
+    ),
+    titled("cloudflare", "attention required! | cloudflare", &[]),
+    titled("cloudflare", "| cloudflare", &["cf-error-details"]),
+    refusal("cloudflare", &["_cf_chl_opt"]),
+    refusal("cloudflare", &["cf-error-details", "/cdn-cgi/"]),
+    refusal("cloudflare", &["error code: 1020"]),
+    texts("akamai", &["errors.edgesuite.net", "Access Denied"]),
+    texts("akamai", &["/_sec/cp_challenge/", "sec-if-cpt-container"]),
+    texts("akamai", &["bm-verify", "http-equiv=\"refresh\""]),
+    refusal("datadome", &["captcha-delivery.com"]),
+    Known {
+        refuses: true,
+        ..header("datadome", "x-dd-b", "")
+    },
+    texts("perimeterx", &["px-captcha", "_pxAppId"]),
+    titled(
+        "perimeterx",
+        "access to this page has been denied",
+        &["px-captcha"],
+    ),
+    refusal("perimeterx", &["px-cdn.net", "_pxAppId"]),
+    refusal("perimeterx", &["\"appId\":\"PX", "\"blockScript\""]),
+    texts("imperva", &["Incapsula incident ID"]),
+    texts("imperva", &["_Incapsula_Resource", "main-iframe"]),
+    header("aws-waf", "x-amzn-waf-action", ""),
+    texts("aws-waf", &["awsWafCookieDomainList", "gokuProps"]),
+    header("sucuri", "x-sucuri-block", ""),
+    titled("sucuri", "sucuri website firewall", &[]),
+    texts("sucuri", &["sucuri_cloudproxy_js"]),
+    texts("anubis", &["anubis_challenge"]),
+    texts("anubis", &["/.within.website/x/cmd/anubis/"]),
+    header("vercel", "x-vercel-mitigated", ""),
+    refusal("kasada", &["KPSDK"]),
+    Known {
+        refuses: true,
+        ..header("kasada", "x-kpsdk-ct", "")
+    },
+    texts(
+        "f5",
+        &[
+            "The requested URL was rejected. Please consult with your administrator",
+            "upport ID",
+        ],
+    ),
+    titled("ddos-guard", "ddos-guard", &[]),
+    texts("ddos-guard", &["/.well-known/ddos-guard/js-challenge"]),
+    refusal("reblaze", &["window.rbzns"]),
+    texts(
+        "wordfence",
+        &[
+            "Generated by Wordfence",
+            "Your access to this site has been limited",
+        ],
+    ),
+    refusal("fastly", &["/_fs-ch-"]),
+    refusal(
+        "google",
+        &["Our systems have detected unusual traffic from your computer network"],
+    ),
+    // Whoever it is: a captcha where a page should be.
+    refusal("captcha", &["g-recaptcha"]),
+    refusal("captcha", &["h-captcha"]),
+    refusal("captcha", &["cf-turnstile"]),
+    titled("captcha", "robot check", &["captcha"]),
+    titled("captcha", "are you a robot", &["captcha"]),
+    titled("captcha", "are you human", &["captcha"]),
+    titled("captcha", "human verification", &["captcha"]),
+    titled("captcha", "captcha challenge", &[]),
+];
+
+/// The plugin, configured.
+pub struct BotWalls {
+    settings: Settings,
+    signs: Vec<Sign>,
+    needles: Needles,
+}
+
+/// A sign with its texts by number.
+struct Sign {
+    service: String,
+    refuses: bool,
+    statuses: Vec<i32>,
+    header: Option<(String, String)>,
+    title: String,
+    texts: Vec<usize>,
+}
+
+impl Plugin for BotWalls {
+    const NAME: &'static str = "bot-walls";
+    const SUMMARY: &'static str =
+        "Recognises pages that keep robots out, and annotates them: botblock:SERVICE";
+    type Settings = Settings;
+
+    fn new(settings: Settings) -> Result<Self, Vec<SettingsFault>> {
+        let (mut faults, mut needles, mut signs) = (Vec::new(), Needles::default(), Vec::new());
+        // Those of the profile first: they know more.
+        for (at, signature) in settings.signatures.iter().enumerate() {
+            let mut fault = |member: &str, problem: &str| {
+                faults.push(SettingsFault::new(
+                    format!("/signatures/{at}{member}"),
+                    problem,
+                ));
+            };
+            if signature.service.is_empty() {
+                fault("/service", "an empty name; what is the service called?");
+            }
+            if signature.header.is_empty() && !signature.header_value.is_empty() {
+                fault("/header-value", "a value without the name of a header");
+            }
+            if signature.header.is_empty()
+                && signature.title.is_empty()
+                && signature.texts.is_empty()
+            {
+                fault(
+                    "",
+                    "names neither header, title nor texts, so every page would fit",
+                );
+            }
+            let mut texts = Vec::new();
+            for (number, text) in signature.texts.iter().enumerate() {
+                match needles.add(text) {
+                    Some(text) => texts.push(text),
+                    None => fault(&format!("/texts/{number}"), "shorter than two bytes"),
+                }
+            }
+            signs.push(Sign {
+                service: signature.service.clone(),
+                refuses: false,
+                statuses: signature.statuses.clone(),
+                header: (!signature.header.is_empty()).then(|| {
+                    (
+                        signature.header.clone(),
+                        signature.header_value.to_lowercase(),
+                    )
+                }),
+                title: signature.title.to_lowercase(),
+                texts,
+            });
+        }
+        for known in KNOWN {
+            signs.push(Sign {
+                service: known.service.to_owned(),
+                refuses: known.refuses,
+                statuses: Vec::new(),
+                header: known
+                    .header
+                    .map(|(name, value)| (name.to_owned(), value.to_owned())),
+                title: known.title.to_owned(),
+                texts: known
+                    .texts
+                    .iter()
+                    .filter_map(|text| needles.add(text))
+                    .collect(),
+            });
+        }
+        for (at, service) in settings.ignore.iter().enumerate() {
+            if !signs.iter().any(|sign| sign.service == *service) {
+                faults.push(SettingsFault::new(
+                    format!("/ignore/{at}"),
+                    format!("no service is called `{service}`"),
+                ));
+            }
+        }
+        signs.retain(|sign| !settings.ignore.contains(&sign.service));
+        none_or(
+            faults,
+            Self {
+                settings,
+                signs,
+                needles,
+            },
+        )
+    }
+
+    fn handles() -> Handles {
+        Handles::media_types(&["text/html", "application/xhtml+xml", "application/json"])
+    }
+}
+
+impl Filter for BotWalls {
+    fn judge_candidate(&self, _: &Stage, _: CandidateView<'_>) -> Ruling {
+        Ruling::pass()
+    }
+
+    fn judge_document(&self, stage: &Stage, document: &Document, _: &Visit) -> Ruling {
+        let Some(service) = self.service(document) else {
+            return Ruling::pass();
+        };
+        document.annotate(&format!("botblock:{service}"));
+        document.set_note("botblock", service);
+        count("bot-walls", 1);
+        self.settings.then.ruling(
+            stage,
+            self.settings.retry_after,
+            format!("a bot wall of {service}"),
+        )
+    }
+}
+
+impl BotWalls {
+    /// Whose wall the page is.
+    fn service(&self, document: &Document) -> Option<&str> {
+        let status = document.status();
+        let refuses = REFUSALS.contains(&status);
+        // Redirects and pages of errors of the site's own are no walls; a page that is long is the site's.
+        let is_read = refuses
+            || ((200..300).contains(&status) || status == 404)
+                && document.length() <= u64::from(SEARCHED_BYTES_MAX);
+        let (mut found, mut title) = (Vec::new(), String::new());
+        if is_read {
+            let start = document.read(0, SEARCHED_BYTES_MAX);
+            found = self.needles.found_in(&start);
+            title = page::element(&String::from_utf8_lossy(&start), "title").unwrap_or_default();
+        }
+        let has_header = |name: &str, value: &str| {
+            document
+                .header(name)
+                .iter()
+                .any(|one| one.to_lowercase().contains(value))
+        };
+        let fits = |sign: &&Sign| {
+            (!sign.refuses || refuses)
+                && (sign.statuses.is_empty() || sign.statuses.contains(&status))
+                && (sign.title.is_empty() || title.contains(&sign.title))
+                && sign
+                    .texts
+                    .iter()
+                    .all(|text| found.get(*text) == Some(&true))
+                && sign
+                    .header
+                    .as_ref()
+                    .is_none_or(|(name, value)| has_header(name, value))
+        };
+        self.signs
+            .iter()
+            .find(fits)
+            .map(|sign| sign.service.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use opilio_plugin::testing::{VisitFacts, document, visit};
+
+    use super::*;
+
+    fn judge(
+        settings: Settings,
+        status: i32,
+        headers: &[(&str, &str)],
+        html: &str,
+    ) -> (Vec<String>, Verdict) {
+        let mut page = document("https://e.org/")
+            .status(status)
+            .media_type("text/html");
+        for (name, value) in headers {
+            page = page.header(name, value);
+        }
+        let page = page.text(html);
+        let plugin = BotWalls::new(settings).unwrap();
+        let ruling = plugin.judge_document(&Stage::PostFetch, &page, &visit(VisitFacts::default()));
+        (page.annotations(), ruling.verdict)
+    }
+
+    #[track_caller]
+    fn check(status: i32, headers: &[(&str, &str)], html: &str, expected: Option<&str>) {
+        let (annotations, verdict) = judge(Settings::default(), status, headers, html);
+        let expected: Vec<_> = expected
+            .map(|service| format!("botblock:{service}"))
+            .into_iter()
+            .collect();
+        assert_eq!(annotations, expected, "{status} {headers:?} {html}");
+        assert_eq!(verdict, Verdict::Pass);
+    }
+
+    #[test]
+    fn walls_are_recognised_by_what_they_alone_have() {
+        check(
+            403,
+            &[("CF-Mitigated", "challenge")],
+            "",
+            Some("cloudflare"),
+        );
+        check(
+            403,
+            &[],
+            "<title>Just a moment...</title><script>window._cf_chl_opt={}</script>",
+            Some("cloudflare"),
+        );
+        check(
+            403,
+            &[("Server", "AkamaiGHost")],
+            "<TITLE>Access Denied</TITLE>You don't have permission<P>https&#58;&#47;&#47;errors.edgesuite.net&#47;18",
+            Some("akamai"),
+        );
+        check(
+            403,
+            &[],
+            "<script>var dd={'host':'geo.captcha-delivery.com'}</script>",
+            Some("datadome"),
+        );
+        check(
+            200,
+            &[],
+            "<html><iframe id=\"main-iframe\" src=\"/_Incapsula_Resource?CWUDNSAI=1\">x</iframe>",
+            Some("imperva"),
+        );
+        check(
+            202,
+            &[("x-amzn-waf-action", "challenge")],
+            "",
+            Some("aws-waf"),
+        );
+        check(
+            200,
+            &[],
+            "<title>Making sure you&#39;re not a bot!</title><script id=\"anubis_challenge\">{}</script>",
+            Some("anubis"),
+        );
+        check(
+            429,
+            &[],
+            "<div class=\"g-recaptcha\"></div>",
+            Some("captcha"),
+        );
+    }
+
+    #[test]
+    fn pages_that_are_watched_are_no_walls() {
+        check(
+            200,
+            &[("server", "cloudflare")],
+            "<title>News</title><script src=/cdn-cgi/challenge-platform/x.js>",
+            None,
+        );
+        check(
+            200,
+            &[("x-datadome", "protected")],
+            "<title>News</title><script src=//captcha-delivery.com/>",
+            None,
+        );
+        check(
+            200,
+            &[],
+            "<title>News</title><script src=\"/_Incapsula_Resource?SWJI=1\"></script>",
+            None,
+        );
+        check(200, &[], "<form><div class=g-recaptcha></div></form>", None);
+        check(403, &[], "<title>Forbidden</title>", None);
+        check(404, &[], "<title>Not found</title>", None);
+        // An article about them is long.
+        let article = format!(
+            "<title>Just a moment...</title>/cdn-cgi/challenge-platform/{}",
+            "text ".repeat(10_000)
+        );
+        check(200, &[], &article, None);
+        check(
+            301,
+            &[],
+            "<title>Just a moment...</title>/cdn-cgi/challenge-platform/",
+            None,
+        );
+    }
+
+    #[test]
+    fn profiles_say_what_then_and_what_else() {
+        let wall = "<title>Just a moment...</title>/cdn-cgi/challenge-platform/";
+        let with = |then| Settings {
+            then,
+            ..Settings::default()
+        };
+        assert_eq!(judge(with(Then::Reject), 503, &[], wall).1, Verdict::Reject);
+        assert_eq!(
+            judge(with(Then::Retry), 503, &[], wall).1,
+            Verdict::Retry(3_600_000)
+        );
+        let ignore = Settings {
+            ignore: vec!["cloudflare".to_owned()],
+            ..with(Then::Reject)
+        };
+        assert_eq!(judge(ignore, 503, &[], wall), (Vec::new(), Verdict::Pass));
+        let own = Settings {
+            signatures: vec![Signature {
+                service: "ours".to_owned(),
+                statuses: vec![200],
+                header: "X-Wall".to_owned(),
+                header_value: "YES".to_owned(),
+                title: "Halt".to_owned(),
+                texts: vec!["who goes there".to_owned()],
+            }],
+            ..Settings::default()
+        };
+        let page = "<title>HALT!</title>who goes there";
+        assert_eq!(
+            judge(own.clone(), 200, &[("x-wall", "oh yes")], page).0,
+            ["botblock:ours"]
+        );
+        assert_eq!(
+            judge(own.clone(), 200, &[("x-wall", "no")], page).0,
+            [""; 0]
+        );
+        assert_eq!(
+            judge(own.clone(), 201, &[("x-wall", "yes")], page).0,
+            [""; 0]
+        );
+        assert_eq!(
+            judge(own, 200, &[("x-wall", "yes")], "who goes there").0,
+            [""; 0]
+        );
+    }
+
+    #[test]
+    fn settings_that_fit_everything_are_refused() {
+        let settings = Settings {
+            ignore: vec!["nobody".to_owned()],
+            signatures: vec![
+                Signature {
+                    service: "a".to_owned(),
+                    ..Signature::default()
+                },
+                Signature {
+                    texts: vec!["x".to_owned()],
+                    ..Signature::default()
+                },
+            ],
+            ..Settings::default()
+        };
+        let faults = BotWalls::new(settings).err().unwrap();
+        let pointers: Vec<_> = faults.iter().map(|fault| fault.pointer.as_str()).collect();
+        assert_eq!(
+            pointers,
+            [
+                "/signatures/0",
+                "/signatures/1/service",
+                "/signatures/1/texts/0",
+                "/ignore/0"
+            ]
+        );
+    }
+}
