@@ -8,7 +8,7 @@ mod objects;
 mod text;
 
 use std::borrow::Cow;
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 use std::io::Read;
 
 use flate2::read::ZlibDecoder;
@@ -187,7 +187,7 @@ fn streams(bytes: &[u8], with_text: bool, found: &mut Found) {
             fonts.table(number, &stream.unpacked(&mut left));
         }
     }
-    let mut seen: HashSet<String> = found.links.iter().map(|link| link.uri.clone()).collect();
+    let mut seen: BTreeSet<String> = found.links.iter().map(|link| link.uri.clone()).collect();
     let mut left = STREAMS_BYTES_MAX;
     for stream in &texts {
         let content = stream.unpacked(&mut left);
@@ -465,6 +465,14 @@ mod tests {
                 b"BT (http://e.org/c) Tj 0 -9 TD (more) Tj (http://e.org/d-) ' (e) ' ET",
             ),
             &["http://e.org/c"],
+        );
+        // What is a link already, broken over two lines.
+        check(
+            &page(
+                "/URI(http://e.org/long/name)",
+                b"BT (http://e.org/lo) Tj T* (ng/name) Tj T* (http://e.org/long/) Tj T* (http://e.org) Tj ET",
+            ),
+            &["http://e.org/long/name", "http://e.org"],
         );
         // Not in a picture, and not in a comment.
         check(

@@ -130,10 +130,26 @@ fn is_public_host(host: &str) -> bool {
                     .bytes()
                     .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_') || b >= 0x80)
         })
-        && (labels
-            .last()
-            .is_some_and(|last| last.len() > 1 && last.contains(|c: char| c.is_alphabetic()))
-            || (labels.len() == 4 && labels.iter().all(|label| label.parse::<u8>().is_ok())))
+        && (labels.last().is_some_and(|last| {
+            last.len() > 1
+                && last.contains(|c: char| c.is_alphabetic())
+                // A hyphen in the last one is where a line was broken, but for names in Punycode.
+                && (!last.contains('-') || last.starts_with("xn--"))
+        }) || is_public_address(&labels))
+}
+
+/// An IPv4 address that is not of a private network or of the machine itself.
+fn is_public_address(labels: &[&str]) -> bool {
+    let octets: Vec<u8> = labels
+        .iter()
+        .map_while(|label| label.parse().ok())
+        .collect();
+    labels.len() == 4
+        && octets.len() == 4
+        && !matches!(
+            octets[..2],
+            [0 | 10 | 127, _] | [169, 254] | [172, 16..=31] | [192, 168]
+        )
 }
 
 /// Names of vocabularies, which look like addresses and are compared as text.
@@ -457,6 +473,11 @@ pub(crate) fn addresses(text: &str) -> impl Iterator<Item = &str> {
                 .map_or(bytes.len(), |length| colon + length);
             from = end;
             let found = text.get(start..end).unwrap_or_default();
+            // Quotes of print, which no address has unencoded.
+            let found = found
+                .split(['”', '“', '„', '‘', '’', '‚', '«', '»', '‹', '›', '…'])
+                .next()
+                .unwrap_or_default();
             let found = found.trim_end_matches(['.', ',', ';', ':', '!', '?']);
             // A bracket that was opened before the address is closed behind it.
             let found = match found.strip_suffix(')') {
@@ -643,7 +664,8 @@ mod tests {
     #[test]
     fn addresses_in_running_text() {
         let text = "See http://example.org/a. Or (https://example.org/b), <ftp://example.org/c>; \
-                    xhttp://example.org/d 'http://example.org/e' http://x/ ://y http://example.org/f_(g)";
+                    xhttp://example.org/d 'http://example.org/e' http://x/ ://y http://example.org/f_(g) \
+                    “http://example.org/h” http://127.0.0.1/ http://www.example-";
         let found: Vec<_> = addresses(text).collect();
         assert_eq!(
             found,
@@ -653,6 +675,7 @@ mod tests {
                 "ftp://example.org/c",
                 "http://example.org/e",
                 "http://example.org/f_(g)",
+                "http://example.org/h",
             ]
         );
     }

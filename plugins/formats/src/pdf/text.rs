@@ -4,7 +4,8 @@
 //! resolved by page; where several fonts of the document have that name, the text is read with each of them, since what
 //! comes out wrong is no address.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::ops::Bound;
 
 use opilio_plugin::{Hop, Link};
 
@@ -246,7 +247,7 @@ impl Reading<'_> {
 pub(super) fn addresses(
     content: &[u8],
     fonts: &Fonts,
-    seen: &mut HashSet<String>,
+    seen: &mut BTreeSet<String>,
     found: &mut Found,
 ) {
     let mut reader = Reader {
@@ -332,7 +333,7 @@ struct Reader<'a> {
     lines: Vec<String>,
     /// Where on the page the line is, where that has been said.
     height: Option<f64>,
-    seen: &'a mut HashSet<String>,
+    seen: &'a mut BTreeSet<String>,
     found: &'a mut Found,
 }
 
@@ -406,13 +407,17 @@ impl Reader<'_> {
         }
     }
 
-    /// An address that goes on in the next line would be half of one: what ends in a sign that something follows is left out.
+    /// An address that goes on in the next line would be half of one: left out is what ends in a sign that something
+    /// follows, and what a link of the document begins with.
     fn end_line(&mut self) {
         for line in &self.lines {
             for address in reference::addresses(line) {
                 let is_at_end = line.trim_end().ends_with(address);
-                let goes_on = address.ends_with(['-', '_', '=', '&', '?', '%', '+']);
-                if !(is_at_end && goes_on) && !self.seen.contains(address) {
+                let goes_on = || {
+                    address.ends_with(['-', '_', '=', '&', '?', '%', '+'])
+                        || is_begin_of_one(address, self.seen)
+                };
+                if !self.seen.contains(address) && !(is_at_end && goes_on()) {
                     self.seen.insert(address.to_owned());
                     self.found
                         .push(Link::new(address, Hop::Speculative, "pdf/text"));
@@ -422,6 +427,15 @@ impl Reader<'_> {
         self.lines.truncate(1);
         self.lines[0].clear();
     }
+}
+
+/// Does one of `known` go on where the address ends, within a name or behind a slash?
+fn is_begin_of_one(address: &str, known: &BTreeSet<String>) -> bool {
+    let longer = known.range::<str, _>((Bound::Excluded(address), Bound::Unbounded));
+    let rest = longer
+        .take(1)
+        .find_map(|longer| longer.strip_prefix(address));
+    rest.is_some_and(|rest| address.ends_with('/') || !rest.starts_with(['/', '?', '#']))
 }
 
 /// Up to a blank or a delimiter, and what stands behind.
