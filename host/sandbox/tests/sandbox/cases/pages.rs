@@ -16,7 +16,7 @@ use crate::builtin::components;
 /// Fragments in fragments are followed this deep, as the crawl follows them.
 const FRAGMENT_DEPTH_MAX: usize = 4;
 /// Extractors that stand in no stack unless an operator puts them there: they guess.
-const BY_REQUEST: [&str; 4] = ["uri", "universal", "implied", "multi-regex"];
+const BY_REQUEST: [&str; 5] = ["forms", "uri", "universal", "implied", "multi-regex"];
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
