@@ -216,7 +216,7 @@ impl Plugin for BotWalls {
     type Settings = Settings;
 
     fn new(settings: Settings) -> Result<Self, Vec<SettingsFault>> {
-        let (mut faults, mut needles, mut signs) = (Vec::new(), Needles::default(), Vec::new());
+        let (mut faults, mut needles, mut signs) = (Vec::new(), Needles::new(), Vec::new());
         // Those of the profile first: they know more.
         for (at, signature) in settings.signatures.iter().enumerate() {
             let mut fault = |member: &str, problem: &str| {

@@ -1,26 +1,38 @@
 //! Many short texts looked for in one pass: pages are read by every filter that looks, so each byte is looked at once.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
+
+/// Pairs of bytes, a bit each.
+const PAIRS: usize = 1 << 16;
 
 /// Texts to be found, told apart by their first two bytes.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Needles {
     texts: Vec<String>,
-    /// One bit for each first byte: most bytes begin nothing.
-    firsts: [u64; 4],
-    by_start: HashMap<[u8; 2], Vec<usize>>,
+    /// Pairs that a text begins with: nearly all pairs of a page begin none.
+    starts: Vec<u64>,
+    by_start: BTreeMap<u16, Vec<usize>>,
 }
 
 impl Needles {
+    /// None yet.
+    pub(crate) fn new() -> Self {
+        Self {
+            texts: Vec::new(),
+            starts: vec![0; PAIRS / 64],
+            by_start: BTreeMap::new(),
+        }
+    }
+
     /// Adds a text of two bytes or more, and says what its number is; none for a shorter one.
     pub(crate) fn add(&mut self, text: &str) -> Option<usize> {
         if let Some(known) = self.texts.iter().position(|one| one == text) {
             return Some(known);
         }
-        let start = *text.as_bytes().first_chunk::<2>()?;
+        let start = u16::from_be_bytes(*text.as_bytes().first_chunk()?);
         let number = self.texts.len();
         self.texts.push(text.to_owned());
-        self.firsts[usize::from(start[0] >> 6)] |= 1 << (start[0] & 63);
+        self.starts[usize::from(start / 64)] |= 1 << (start % 64);
         self.by_start.entry(start).or_default().push(number);
         Some(number)
     }
@@ -29,10 +41,11 @@ impl Needles {
     pub(crate) fn found_in(&self, bytes: &[u8]) -> Vec<bool> {
         let mut found = vec![false; self.texts.len()];
         for (at, pair) in bytes.windows(2).enumerate() {
-            if self.firsts[usize::from(pair[0] >> 6)] >> (pair[0] & 63) & 1 == 0 {
+            let start = u16::from_be_bytes([pair[0], pair[1]]);
+            if self.starts[usize::from(start / 64)] >> (start % 64) & 1 == 0 {
                 continue;
             }
-            for &number in self.by_start.get(pair).into_iter().flatten() {
+            for &number in self.by_start.get(&start).into_iter().flatten() {
                 if !found[number] && bytes[at..].starts_with(self.texts[number].as_bytes()) {
                     found[number] = true;
                 }
@@ -48,7 +61,7 @@ mod tests {
 
     #[test]
     fn texts_are_found_wherever_they_stand() {
-        let mut needles = Needles::default();
+        let mut needles = Needles::new();
         let numbers: Vec<_> = ["ab", "abc", "é!", "ab", "zz", "x"]
             .map(|text| needles.add(text))
             .into();
