@@ -293,7 +293,7 @@ min-delay = "0s"
 max-delay = "0s"
 
 [fetch]
-private-addresses = true
+allow-addresses = ["loopback"]
 
 [limits]
 documents = {pages}

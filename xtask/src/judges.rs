@@ -2,10 +2,12 @@
 //!
 //! Installs what it needs from package registries into `target/judges` (a Python environment, two documentation
 //! packages), crawls over a thousand pages that nobody here wrote, and has them counted and verified by an independent
-//! link walk (lxml) and an independent WARC reader (warcio). Pushes plugins to a registry (docker-registry) and pulls them
+//! link walk (lxml) and an independent WARC reader (warcio). Has archives of a small web read, indexed, packed and replayed
+//! in a browser by everybody who reads archives. Pushes plugins to a registry (docker-registry) and pulls them
 //! from it, in turns with an independent client (wkg).
 
 mod registry;
+mod replay;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -41,6 +43,8 @@ enum Judge {
     RealInput,
     /// The archive of the demo: warcio.
     Demo,
+    /// Archives of a small web: warcio, jwarc, cdxj-indexer, py-wacz, and pywb with Chromium.
+    Replay,
     /// Plugins in a registry: docker-registry and wkg.
     Registry,
 }
@@ -66,6 +70,11 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     }
     if wanted(Judge::Demo) {
         demo_web(&home, &registries::python(&PYTHON_PACKAGES)?, &opilio)?;
+        judged += 1;
+    }
+    if wanted(Judge::Replay) {
+        let runtime = tokio::runtime::Runtime::new()?;
+        runtime.block_on(replay::judge(&home, &opilio))?;
         judged += 1;
     }
     if wanted(Judge::Registry) {
@@ -158,7 +167,7 @@ min-delay = "0s"
 max-delay = "0s"
 
 [fetch]
-private-addresses = true
+allow-addresses = ["loopback"]
 
 [stacks]
 scope = ["surt-scope", "prerequisite", "scheme"]
@@ -192,6 +201,8 @@ fn demo_web(home: &Path, python: &Path, opilio: &Path) -> Result<()> {
 #[expect(clippy::print_stdout, reason = "the result of the command")]
 fn warcio_check(python: &Path, warcs: &Path) -> Result<()> {
     let mut files: Vec<_> = fs::read_dir(warcs)?.collect::<Result<Vec<_>, _>>()?;
+    // Indexes stand beside archives.
+    files.retain(|file| file.path().extension().is_none_or(|ending| ending != "cdxj"));
     files.sort_by_key(fs::DirEntry::path);
     ensure!(!files.is_empty(), "no WARC file in {}", warcs.display());
     for file in files {

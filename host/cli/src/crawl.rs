@@ -85,7 +85,8 @@ async fn watched(crawl: Crawl, display: DisplayArgs) -> Summary {
     summary
 }
 
-/// The first interrupt (or termination) ends politely, the second at once.
+/// The first interrupt (or termination) ends politely, the second waits no longer for what is being fetched, the third
+/// ends at once.
 #[expect(
     clippy::print_stderr,
     reason = "answers the person who pressed the key"
@@ -96,8 +97,13 @@ async fn heed_interrupts(stop: Stop) {
     }
     stop.stop();
     eprintln!(
-        "\nending politely: finishing what is being fetched; press Ctrl-C again to end at once"
+        "\nending politely: finishing what is being fetched; press Ctrl-C again to cut it short"
     );
+    if interrupted().await.is_err() {
+        return;
+    }
+    stop.cut();
+    eprintln!("\nwhat has come is archived as truncated; press Ctrl-C again to end at once");
     if interrupted().await.is_ok() {
         std::process::exit(130);
     }

@@ -42,7 +42,7 @@ mod exit {
     arg_required_else_help = true,
     after_help = "\
 Exit codes: 0 done or stopped politely, 1 could not go on (nothing is lost), 2 faults in the command line, the profile
-or a component (nothing was created), 130 ended at once by a second Ctrl-C."
+or a component (nothing was created), 130 ended at once by a third Ctrl-C."
 )]
 struct Cli {
     #[command(subcommand)]
@@ -54,7 +54,7 @@ enum Command {
     /// Crawl by a profile, or just a URL.
     ///
     /// The first Ctrl-C ends politely: what is being fetched is finished, state is saved, WARC files are closed. A second
-    /// ends at once. The same command on the same job directory goes on where it stopped.
+    /// cuts short what is being fetched, a third ends at once. The same command on the same job directory goes on where it stopped.
     Crawl(CrawlArgs),
     /// Crawl a small changing web on this machine, to see what Opilio does.
     Demo(DemoArgs),

@@ -17,6 +17,7 @@ use crate::breaker::{Consequence, Failure};
 use crate::control::{JobLog, Live};
 use crate::cookies::Cookies;
 use crate::credentials::Credentials;
+use crate::fetchers::Fetchers;
 use crate::crawl_log::LogLine;
 use crate::duplicates::{Duplicates, PayloadDigests};
 use crate::handover::Handover;
@@ -43,7 +44,9 @@ const TALLIES_MAX: usize = 4096;
 /// Shared by all workers of a crawl.
 pub(crate) struct Context {
     pub profile: Arc<Profile>,
+    /// For look-ups, and what no override is asked about.
     pub fetcher: Fetcher,
+    pub fetchers: Fetchers,
     pub frontier: Mutex<Frontier>,
     pub writers: Arc<Writers>,
     pub duplicates: Option<Duplicates>,
@@ -114,6 +117,13 @@ pub enum Halt {
         "the scratch directory cannot be written: {0}; free space, then run the same command again"
     )]
     Scratch(String),
+    /// What an override says of fetching cannot be done.
+    #[error("an override cannot be followed: {0}; mend it, then run the same command again")]
+    Fetcher(String),
+    /// The crawl is being stopped, and what was being fetched had brought nothing yet: it is found in process at the next
+    /// start, as after a crash. Not an end of its own.
+    #[error("the crawl was stopped")]
+    Stopped,
     /// A plugin fails too often, and the profile has the crawl end then, as it does for filters of the scope.
     #[error(
         "plugin {plugin} failed too often, last with {message}; mend it, put it in its place with `opilio plugin replace`, and run the same command again"

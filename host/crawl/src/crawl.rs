@@ -5,17 +5,18 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use opilio_archive::{PayloadsError, Repaired, archives};
-use opilio_fetch::{AddressPolicy, Config as FetchConfig, Fetcher, HostTable, Trust};
+use opilio_fetch::{Config as FetchConfig, Cut, HostTable, NameServer};
 use opilio_frontier::{
     Candidate, Directive, Frontier, Issue, Next, Quota, Statistics, Tally, UriRecord, WarcLocation,
 };
-use opilio_profile::{Faults, Given, HostPattern, Profile, Seed, Seeds, TlsTrust};
+use opilio_profile::{DnsServer, Faults, Given, HostPattern, Profile, Seed, Seeds};
 use opilio_sandbox::{Candidates, Engine, EngineConfig, Tables};
 use opilio_source::{Sources, SourcesConfig};
 use opilio_uri::{HopPath, SurtPrefixSet, Uri};
@@ -31,6 +32,7 @@ use crate::handover::{self, Handover};
 use crate::control::{Flight, JobLog, Live, Running, Server};
 use crate::cookies::Cookies;
 use crate::credentials::{Credentials, Missing};
+use crate::fetchers::{FetcherError, Fetchers};
 use crate::job::{self, Job, JobError};
 use crate::lanes::Lanes;
 use crate::logins::Logins;
@@ -127,7 +129,7 @@ pub enum CrawlError {
     Kept(String),
     /// The fetcher cannot be set up.
     #[error(transparent)]
-    Fetch(#[from] opilio_fetch::BuildError),
+    Fetch(#[from] FetcherError),
     /// The file system refused.
     #[error("cannot use {path}")]
     Io {
@@ -171,7 +173,10 @@ pub struct Crawl {
 
 /// Asks a crawl to stop. Clones ask the same crawl.
 #[derive(Clone, Debug)]
-pub struct Stop(Arc<watch::Sender<Option<End>>>);
+pub struct Stop {
+    reason: Arc<watch::Sender<Option<End>>>,
+    cut: Cut,
+}
 
 /// Shows a crawl while it runs. Clones show the same crawl.
 #[derive(Clone)]
@@ -451,7 +456,8 @@ impl Plan {
         keep_identity(&mut frontier, &profile)?;
         let baseline = frontier.statistics();
         let quota = policy::quota(&profile.queue_settings("").quotas.crawl);
-        let fetcher = Fetcher::new(fetch_config(&profile, &job))?;
+        let fetchers = Fetchers::new(&profile, fetch_config(&profile, &job))?;
+        let cut = fetchers.base().cut();
         let kept = plugins.job.write(job.directory(), &plugins.components);
         kept.map_err(|problem| CrawlError::Kept(stacks::chain(&problem)))?;
         if let Err(problem) = sources.begun(job.directory(), plugins.job.frozen()) {
@@ -491,7 +497,8 @@ impl Plan {
         };
         let context = Context {
             profile,
-            fetcher,
+            fetcher: fetchers.base().clone(),
+            fetchers,
             frontier: Mutex::new(frontier),
             writers: Arc::new(writers),
             duplicates,
@@ -523,7 +530,10 @@ impl Plan {
             context: Arc::new(context),
             job,
             repaired,
-            stop: Stop(Arc::new(watch::Sender::new(None))),
+            stop: Stop {
+                reason: Arc::new(watch::Sender::new(None)),
+                cut,
+            },
             live,
             log,
             notes,
@@ -586,14 +596,21 @@ impl Stop {
         self.end(End::Stopped);
     }
 
+    /// What is being fetched is waited for no longer: of responses that have begun, what has come is archived as
+    /// truncated; what has not is fetched when the crawl goes on.
+    pub fn cut(&self) {
+        self.end(End::Stopped);
+        self.cut.now();
+    }
+
     /// It has been asked.
     pub(crate) fn is_asked(&self) -> bool {
-        self.0.borrow().is_some()
+        self.reason.borrow().is_some()
     }
 
     /// It ends for this reason, unless there has been another.
     pub(crate) fn end(&self, end: End) {
-        self.0.send_if_modified(|reason| {
+        self.reason.send_if_modified(|reason| {
             let first = reason.is_none();
             reason.get_or_insert(end);
             first
@@ -860,7 +877,7 @@ impl Crawl {
 
     /// Hands issued URIs to workers until the end, then waits for those at work.
     async fn dispatch(&self) -> Result<End, Halt> {
-        let mut stop = self.stop.0.subscribe();
+        let mut stop = self.stop.reason.subscribe();
         let mut at_work: JoinSet<(usize, Result<(), Halt>)> = JoinSet::new();
         let mut idle: Vec<usize> = (1..=self.context.profile.workers).rev().collect();
         let mut halted = None;
@@ -872,7 +889,7 @@ impl Crawl {
             if halted.is_some() {
                 break End::Stopped;
             }
-            let asked = self.stop.0.borrow().clone();
+            let asked = self.stop.reason.borrow().clone();
             if let Some(end) = asked.or_else(|| self.limit_reached()) {
                 break end;
             }
@@ -910,8 +927,25 @@ impl Crawl {
                 () = self.live.nudged() => {}
             }
         };
-        while let Some(done) = at_work.join_next().await {
-            halted = halted.or(returned(done, &mut idle));
+        let grace = self.context.profile.settings().fetch.stop_grace;
+        let mut grace = pin!(async {
+            match grace {
+                Some(grace) => tokio::time::sleep(grace).await,
+                None => std::future::pending().await,
+            }
+        });
+        let mut waits = true;
+        loop {
+            tokio::select! {
+                done = at_work.join_next() => match done {
+                    Some(done) => halted = halted.or(returned(done, &mut idle)),
+                    None => break,
+                },
+                () = &mut grace, if waits => {
+                    waits = false;
+                    self.stop.cut();
+                }
+            }
         }
         halted.map_or(Ok(end), Err)
     }
@@ -1207,7 +1241,7 @@ fn returned(
     match done {
         Ok((worker, result)) => {
             idle.push(worker);
-            result.err()
+            result.err().filter(|halt| !matches!(halt, Halt::Stopped))
         }
         Err(panic) => Some(Halt::Worker(panic.to_string())),
     }
@@ -1244,9 +1278,20 @@ fn secrets(profile: &Profile) -> Result<(Credentials, Logins), Faults> {
     Ok((credentials, logins))
 }
 
+fn name_server(server: &DnsServer) -> NameServer {
+    match server {
+        DnsServer::System => NameServer::System,
+        DnsServer::At(address) => NameServer::At(*address),
+        DnsServer::Https { host, port, path } => NameServer::Https {
+            host: host.clone(),
+            port: *port,
+            path: path.clone(),
+        },
+    }
+}
+
+/// What holds for all fetches; the rest is in [`Fetchers`].
 fn fetch_config(profile: &Profile, job: &Job) -> FetchConfig {
-    let settings = profile.settings();
-    let fetch = &settings.fetch;
     let hosts: HostTable = profile
         .dns
         .hosts
@@ -1261,28 +1306,8 @@ fn fetch_config(profile: &Profile, job: &Job) -> FetchConfig {
         .collect();
     let mut config = FetchConfig::new(profile.user_agent.clone(), job.scratch());
     config.from = profile.operator.from.clone();
-    for (name, value) in &fetch.headers {
-        config
-            .headers
-            .retain(|(own, _)| !own.eq_ignore_ascii_case(name));
-        config.headers.push((name.clone(), value.clone()));
-    }
-    config.accept_encoding = fetch.accept_encoding.clone();
-    config.connect_timeout = fetch.connect_timeout;
-    config.response_timeout = fetch.response_timeout;
-    config.total_timeout = fetch.total_timeout;
-    config.header_bytes_max = usize::try_from(fetch.header_max.bytes()).unwrap_or(usize::MAX);
-    config.body_bytes_max = fetch.body_max.map(|size| size.bytes());
-    config.spool_memory_max = usize::try_from(fetch.spool_memory.bytes()).unwrap_or(usize::MAX);
-    config.addresses = AddressPolicy {
-        private: fetch.private_addresses,
-    };
     config.hosts = hosts;
-    config.trust = match fetch.tls_trust {
-        TlsTrust::Platform => Trust::Platform,
-        TlsTrust::Record => Trust::Record,
-    };
-    config.keep_alive = fetch.keep_alive;
+    config.name_servers = profile.dns.servers.iter().map(name_server).collect();
     config
 }
 

@@ -5,14 +5,17 @@ use std::io::Read;
 use bytes::Bytes;
 use jiff::Timestamp;
 use opilio_archive::{
-    Block, Digest, Fields, Record, RecordId, RefersTo, RevisitProfile, TEXT_DNS, Truncation,
+    Algorithm, Block, Digest, Fields, Hasher, Record, RecordId, RefersTo, RevisitProfile,
+    StoredPayload, TEXT_DNS, Truncation,
 };
 use opilio_fetch::{
     Exchange, Resolution, ResolutionSource, ResponseHead, Spool, Truncation as FetchTruncation,
 };
 use opilio_frontier::WarcLocation;
+use opilio_profile::ArchiveDigest;
 use opilio_uri::Uri;
 
+use crate::duplicates::PayloadDigests;
 use crate::extraction::FoundLink;
 
 /// How a capture is kept.
@@ -22,6 +25,8 @@ pub(crate) enum Keep {
     Response,
     /// The payload is stored already, byte for byte.
     Identical(Previous),
+    /// Another URI has brought the payload.
+    Duplicate(Previous),
     /// The server said that nothing has changed, or the headers did.
     NotModified(Previous),
     /// That it was visited, with the headers that came: the content is the same though the bytes differ.
@@ -40,6 +45,8 @@ pub(crate) struct Previous {
 /// What the metadata record says.
 #[derive(Debug, Default)]
 pub(crate) struct About<'a> {
+    /// Digests of the payload as the profile wants them; none for SHA-1 alone.
+    pub payload: Option<PayloadDigests>,
     pub via: Option<&'a str>,
     pub hop_path: &'a str,
     pub source: Option<&'a str>,
@@ -61,16 +68,22 @@ pub(crate) fn of_exchange(
     };
     let (date, target) = (date_of(exchange), uri.as_str());
     let id = RecordId::random();
+    let payload_digest = about
+        .payload
+        .map_or_else(|| payload_digest(exchange), |payload| payload.main);
+    let further_payload_digest = about.payload.and_then(|payload| payload.further);
     let main = match keep {
         Keep::Nothing => return Vec::new(),
         Keep::Note(previous) => return vec![note(uri, exchange, head, previous, about)],
         Keep::Response => Record {
-            payload_digest: Some(payload_digest(exchange)),
+            payload_digest: Some(payload_digest),
+            further_payload_digest,
             truncated: exchange.truncated.map(truncation),
             ..Record::response(id, date, target, block(&exchange.wire))
         },
-        Keep::Identical(previous) => Record {
-            payload_digest: Some(payload_digest(exchange)),
+        Keep::Identical(previous) | Keep::Duplicate(previous) => Record {
+            payload_digest: Some(payload_digest),
+            further_payload_digest,
             ..revisit(
                 id,
                 RevisitProfile::IdenticalPayloadDigest,
@@ -92,10 +105,13 @@ pub(crate) fn of_exchange(
     let main = Record {
         ip: exchange.peer,
         protocols: protocols(exchange),
+        extra: cipher_suite(exchange),
         ..main
     };
     let request = Record {
         ip: exchange.peer,
+        protocols: protocols(exchange),
+        extra: cipher_suite(exchange),
         concurrent_to: vec![id],
         ..Record::request(
             RecordId::random(),
@@ -168,6 +184,39 @@ pub(crate) fn to_millisecond(at: Timestamp) -> Timestamp {
     Timestamp::from_millisecond(at.as_millisecond()).unwrap_or(at)
 }
 
+/// Where a payload is stored, as a revisit refers to it.
+pub(crate) fn previous_of(stored: StoredPayload) -> Previous {
+    Previous {
+        uri: stored.uri,
+        at: WarcLocation {
+            file: stored.file,
+            offset: stored.offset,
+            // An index of an earlier archive names none, and none is written then.
+            record_id: stored.record_id.unwrap_or_default(),
+            date: stored.date,
+        },
+    }
+}
+
+/// The digests of a payload as the profile wants them. Reads the payload once more where SHA-256 is among them: not for a
+/// socket's thread.
+pub(crate) fn payload_digests(
+    exchange: &Exchange,
+    wanted: ArchiveDigest,
+) -> std::io::Result<PayloadDigests> {
+    PayloadDigests::new(wanted, payload_digest(exchange), || {
+        let mut hasher = Hasher::new(Algorithm::Sha256);
+        let mut source = exchange.payload.reader();
+        let mut buffer = vec![0; 64 * 1024];
+        loop {
+            match source.read(&mut buffer)? {
+                0 => return Ok(hasher.finish()),
+                got => hasher.update(&buffer[..got]),
+            }
+        }
+    })
+}
+
 /// The digest that WARC means: of the body with transfer coding removed.
 pub(crate) fn payload_digest(exchange: &Exchange) -> Digest {
     Digest::Sha1(exchange.payload_digest.0)
@@ -225,6 +274,7 @@ fn fields(exchange: &Exchange, about: &About<'_>) -> Fields {
     if let Some(tls) = &exchange.tls {
         fields.push("tls-certificate", tls_words(tls));
     }
+    fields.push_some("proxy", exchange.proxy.as_ref());
     if !about.annotations.is_empty() {
         fields.push("annotations", about.annotations.join(","));
     }
@@ -244,6 +294,15 @@ fn tls_words(tls: &opilio_fetch::TlsInfo) -> String {
     }
 }
 
+/// What the community writes beside the version of TLS in `WARC-Protocol`.
+fn cipher_suite(exchange: &Exchange) -> Vec<(String, String)> {
+    let suite = exchange.tls.as_ref().and_then(|tls| tls.cipher_suite.clone());
+    suite
+        .map(|suite| ("WARC-Cipher-Suite".to_owned(), suite))
+        .into_iter()
+        .collect()
+}
+
 fn protocols(exchange: &Exchange) -> Vec<String> {
     exchange
         .protocols()
@@ -255,8 +314,10 @@ fn protocols(exchange: &Exchange) -> Vec<String> {
 fn truncation(truncation: FetchTruncation) -> Truncation {
     match truncation {
         FetchTruncation::Length | FetchTruncation::Headers => Truncation::Length,
-        FetchTruncation::Time => Truncation::Time,
+        FetchTruncation::Time | FetchTruncation::Rate => Truncation::Time,
         FetchTruncation::Disconnect => Truncation::Disconnect,
-        FetchTruncation::Framing => Truncation::Unspecified,
+        FetchTruncation::Framing | FetchTruncation::Scratch | FetchTruncation::Stop => {
+            Truncation::Unspecified
+        }
     }
 }

@@ -3,12 +3,17 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// What the profile allows.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// What the profile allows, class by class. Default: none of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct AddressPolicy {
-    /// Allow loopback, private, shared and link-local addresses (cloud metadata services answer on the last).
-    /// Default: false.
+    /// Allow [`AddressClass::Private`] and [`AddressClass::Shared`].
     pub private: bool,
+    /// Allow [`AddressClass::Loopback`].
+    pub loopback: bool,
+    /// Allow [`AddressClass::LinkLocal`].
+    pub link_local: bool,
+    /// Allow [`AddressClass::Metadata`].
+    pub metadata: bool,
 }
 
 /// What an address is for, where it is not for everybody (IANA special-purpose address registries).
@@ -18,10 +23,13 @@ pub enum AddressClass {
     Loopback,
     /// 10.0.0.0/8, 172.16.0.0/12, 192.168.0.0/16, 198.18.0.0/15, fc00::/7, fec0::/10.
     Private,
-    /// 100.64.0.0/10 (RFC 6598): carriers, and some clouds' metadata.
+    /// 100.64.0.0/10 (RFC 6598): carriers' own networks.
     Shared,
-    /// 169.254.0.0/16, fe80::/10: clouds' metadata.
+    /// 169.254.0.0/16, fe80::/10.
     LinkLocal,
+    /// Where clouds tell a machine its secrets: [`METADATA_V4`] and [`METADATA_V6`]. They lie in the ranges above and are
+    /// a class of their own, so that no other class opens them.
+    Metadata,
     /// 0.0.0.0/8, ::.
     Unspecified,
     /// 224.0.0.0/4, ff00::/8.
@@ -30,22 +38,50 @@ pub enum AddressClass {
     Reserved,
 }
 
+/// Metadata services: most clouds (and their task credentials) on link-local addresses, Alibaba's, Oracle's on 192.0.0.192,
+/// and Azure's wire server, which has a public address that leads nowhere else.
+const METADATA_V4: [Ipv4Addr; 6] = [
+    Ipv4Addr::new(169, 254, 169, 254),
+    Ipv4Addr::new(169, 254, 170, 2),
+    Ipv4Addr::new(169, 254, 170, 23),
+    Ipv4Addr::new(100, 100, 100, 200),
+    Ipv4Addr::new(192, 0, 0, 192),
+    Ipv4Addr::new(168, 63, 129, 16),
+];
+
+/// The same over IPv6: Amazon's two, Google's, Oracle's.
+const METADATA_V6: [Ipv6Addr; 4] = [
+    Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254),
+    Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x23),
+    Ipv6Addr::new(0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254),
+    Ipv6Addr::new(0xfd00, 0xc1, 0, 0, 0xa9fe, 0xa9fe, 0xa9fe, 0xa9fe),
+];
+
 impl AddressPolicy {
+    /// Everything that can be allowed.
+    pub const ALL: AddressPolicy = AddressPolicy {
+        private: true,
+        loopback: true,
+        link_local: true,
+        metadata: true,
+    };
+
     /// Whether `address` may be connected to.
     ///
     /// # Errors
     /// The class that forbids it. Unspecified, multicast and reserved addresses are never allowed: nobody serves there.
     pub fn check(self, address: IpAddr) -> Result<(), AddressClass> {
-        match class_of(address) {
-            None => Ok(()),
-            Some(
-                AddressClass::Loopback
-                | AddressClass::Private
-                | AddressClass::Shared
-                | AddressClass::LinkLocal,
-            ) if self.private => Ok(()),
-            Some(class) => Err(class),
-        }
+        let Some(class) = class_of(address) else {
+            return Ok(());
+        };
+        let allowed = match class {
+            AddressClass::Private | AddressClass::Shared => self.private,
+            AddressClass::Loopback => self.loopback,
+            AddressClass::LinkLocal => self.link_local,
+            AddressClass::Metadata => self.metadata,
+            AddressClass::Unspecified | AddressClass::Multicast | AddressClass::Reserved => false,
+        };
+        if allowed { Ok(()) } else { Err(class) }
     }
 }
 
@@ -56,6 +92,7 @@ impl std::fmt::Display for AddressClass {
             AddressClass::Private => "private",
             AddressClass::Shared => "shared",
             AddressClass::LinkLocal => "link-local",
+            AddressClass::Metadata => "metadata",
             AddressClass::Unspecified => "unspecified",
             AddressClass::Multicast => "multicast",
             AddressClass::Reserved => "reserved",
@@ -72,6 +109,9 @@ fn class_of(address: IpAddr) -> Option<AddressClass> {
 }
 
 fn class_of_v4(address: Ipv4Addr) -> Option<AddressClass> {
+    if METADATA_V4.contains(&address) {
+        return Some(AddressClass::Metadata);
+    }
     let [a, b, c, _] = address.octets();
     Some(match (a, b, c) {
         (0, ..) => AddressClass::Unspecified,
@@ -87,6 +127,9 @@ fn class_of_v4(address: Ipv4Addr) -> Option<AddressClass> {
 
 fn class_of_v6(address: Ipv6Addr) -> Option<AddressClass> {
     let s = address.segments();
+    if METADATA_V6.contains(&address) {
+        return Some(AddressClass::Metadata);
+    }
     if address.is_unspecified() {
         return Some(AddressClass::Unspecified);
     }
@@ -106,12 +149,16 @@ fn class_of_v6(address: Ipv6Addr) -> Option<AddressClass> {
     })
 }
 
-/// The IPv4 address that packets to this IPv6 address end at: mapped, compatible, NAT64 (RFC 6052), 6to4 (RFC 3056).
+/// The IPv4 address that packets to this IPv6 address end at: mapped, compatible, translated (RFC 2765), NAT64 (RFC 6052),
+/// 6to4 (RFC 3056), ISATAP (RFC 5214). Teredo (RFC 4380) has it inverted.
 fn embedded_v4(s: [u16; 8]) -> Option<Ipv4Addr> {
     let (high, low) = match s {
         [0, 0, 0, 0, 0, 0 | 0xffff, high, low] => (high, low),
         [0x0064, 0xff9b, 0, 0, 0, 0, high, low] => (high, low),
+        [0, 0, 0, 0, 0xffff, 0, high, low] => (high, low),
         [0x2002, high, low, ..] => (high, low),
+        [0x2001, 0, _, _, _, _, high, low] => (!high, !low),
+        [_, _, _, _, 0 | 0x0200, 0x5efe, high, low] => (high, low),
         _ => return None,
     };
     Some(Ipv4Addr::from_bits(u32::from(high) << 16 | u32::from(low)))
@@ -123,11 +170,28 @@ mod tests {
 
     use super::*;
 
+    const NONE: AddressPolicy = AddressPolicy {
+        private: false,
+        loopback: false,
+        link_local: false,
+        metadata: false,
+    };
+
+    /// Refused by `NONE`, for this class, and open where that class alone is allowed, but not where all others are.
     #[track_caller]
-    fn check(address: &str, public: bool, private: bool) {
-        let ip = address.parse().unwrap();
-        let open = |private| AddressPolicy { private }.check(ip).is_ok();
-        assert_eq!((open(false), open(true)), (public, private), "{address}");
+    fn check(class: AddressClass, own: AddressPolicy, addresses: &[&str]) {
+        let others = AddressPolicy {
+            private: !own.private,
+            loopback: !own.loopback,
+            link_local: !own.link_local,
+            metadata: !own.metadata,
+        };
+        for address in addresses {
+            let ip = address.parse().unwrap();
+            assert_eq!(NONE.check(ip), Err(class), "{address}");
+            assert_eq!(own.check(ip), Ok(()), "{address}");
+            assert_eq!(others.check(ip), Err(class), "{address}");
+        }
     }
 
     #[test]
@@ -139,40 +203,85 @@ mod tests {
             "172.32.0.1",
             "100.63.0.1",
             "192.0.2.1",
+            "168.63.129.17",
             "2606:4700::1111",
             "::ffff:93.184.216.34",
             "64:ff9b::5db8:d822",
+            "2001:0:5ef5:79fb::a247:27dd",
         ] {
-            check(address, true, true);
+            assert_eq!(NONE.check(address.parse().unwrap()), Ok(()), "{address}");
         }
     }
 
     #[test]
-    fn ones_own_network_is_open_by_policy_alone() {
-        for address in [
-            "127.0.0.1",
-            "127.255.1.2",
+    fn ones_own_network_is_open_by_its_class_alone() {
+        let private = AddressPolicy {
+            private: true,
+            ..NONE
+        };
+        let private_addresses = [
             "10.0.0.1",
             "172.16.0.1",
             "172.31.255.255",
             "192.168.1.1",
-            "169.254.169.254",
-            "100.100.100.200",
             "198.18.0.1",
-            "::1",
-            "fe80::1",
-            "fd00:ec2::254",
+            "fd00:ec2::255",
             "fec0::1",
-            "::ffff:127.0.0.1",
             "::ffff:10.0.0.1",
-            "::127.0.0.1",
-            "64:ff9b::7f00:1",
             "64:ff9b:1::1",
-            "2002:7f00:1::",
             "2002:c0a8:101::1",
-        ] {
-            check(address, false, true);
-        }
+            "2001:0:5ef5:79fb::f5ff:fffe",
+            "2001:db8::5efe:10.0.0.1",
+        ];
+        check(AddressClass::Private, private, &private_addresses);
+        check(
+            AddressClass::Shared,
+            private,
+            &["100.64.0.1", "100.100.100.201"],
+        );
+        let loopback = AddressPolicy {
+            loopback: true,
+            ..NONE
+        };
+        let loopback_addresses = [
+            "127.0.0.1",
+            "127.255.1.2",
+            "::1",
+            "::ffff:127.0.0.1",
+            "::127.0.0.1",
+            "::ffff:0:127.0.0.1",
+            "64:ff9b::7f00:1",
+            "2002:7f00:1::",
+            "fe80::200:5efe:127.0.0.1",
+        ];
+        check(AddressClass::Loopback, loopback, &loopback_addresses);
+        let link_local = AddressPolicy {
+            link_local: true,
+            ..NONE
+        };
+        let link_local_addresses = ["169.254.1.1", "fe80::1", "::ffff:169.254.1.1"];
+        check(AddressClass::LinkLocal, link_local, &link_local_addresses);
+    }
+
+    #[test]
+    fn metadata_services_are_open_by_their_own_class_alone() {
+        let metadata = AddressPolicy {
+            metadata: true,
+            ..NONE
+        };
+        let addresses = [
+            "169.254.169.254",
+            "169.254.170.2",
+            "100.100.100.200",
+            "192.0.0.192",
+            "168.63.129.16",
+            "fd00:ec2::254",
+            "fd20:ce::254",
+            "::ffff:169.254.169.254",
+            "64:ff9b::a9fe:a9fe",
+            "2002:a9fe:a9fe::",
+        ];
+        check(AddressClass::Metadata, metadata, &addresses);
     }
 
     #[test]
@@ -184,10 +293,12 @@ mod tests {
             "224.0.0.1",
             "255.255.255.255",
             "240.0.0.1",
+            "192.0.0.8",
             "ff02::1",
             "::ffff:0.0.0.0",
         ] {
-            check(address, false, false);
+            let address = address.parse().unwrap();
+            assert!(AddressPolicy::ALL.check(address).is_err(), "{address}");
         }
     }
 }

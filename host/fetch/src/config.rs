@@ -2,13 +2,16 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use rustls_pki_types::CertificateDer;
 
 use crate::addresses::AddressPolicy;
+use crate::proxy::Proxy;
 
-/// How to fetch. One per crawl; what differs by URI comes with the [`Request`](crate::Request).
+/// How to fetch. One per crawl, and one for each group of URIs that is fetched otherwise
+/// ([`Fetcher::with`](crate::Fetcher::with)); what differs by URI comes with the [`Request`](crate::Request).
 #[derive(Clone, Debug)]
 pub struct Config {
     /// `User-Agent`, as sent.
@@ -19,32 +22,64 @@ pub struct Config {
     pub headers: Vec<(String, String)>,
     /// `Accept-Encoding`, as sent; none sends no such header, and servers then send plain bodies.
     pub accept_encoding: Option<String>,
-    /// For the TCP connection to one address, and again for the TLS handshake. Default 20 s.
+    /// For the TCP connection to one address, for what a proxy takes to make it, and again for the TLS handshake.
+    /// Default 20 s.
     pub connect_timeout: Duration,
     /// Longest silence: no byte read or written for this long. Default 20 s.
     pub response_timeout: Duration,
+    /// Longest silence before the first byte of the answer, in place of `response_timeout`; none, the default: the same.
+    pub first_byte_timeout: Option<Duration>,
     /// From the start of the exchange to its end. Default 20 min.
     pub total_timeout: Duration,
+    /// Fewest bytes a second, on average over `rate_window`, of a body; slower: truncated. None, the default: any.
+    pub rate_min: Option<u64>,
+    /// Default one minute.
+    pub rate_window: Duration,
     /// Longest response head. Beyond: truncated, the status line stands. Default 64 KiB.
     pub header_bytes_max: usize,
+    /// Most headers of a response; beyond: as a head that is too long. Default 512.
+    pub headers_max: usize,
     /// Longest payload; beyond: truncated. None, the default: unlimited but for the time.
     pub body_bytes_max: Option<u64>,
     /// Recorded bytes of one stream held in memory; beyond: a file in `scratch_dir`. Default 1 MiB.
     pub spool_memory_max: usize,
+    /// Recorded bytes of all streams together held in memory; beyond, they go to files early. Default 256 MiB.
+    pub spool_memory_total_max: usize,
     /// Where large bodies are spooled: a directory that exists.
     pub scratch_dir: PathBuf,
+    /// Bytes of all streams together in `scratch_dir`. Beyond, downloads wait, or the last to ask is truncated where all
+    /// others wait too. None, the default: what the disk has.
+    pub scratch_bytes_max: Option<u64>,
     /// Which addresses may be connected to.
     pub addresses: AddressPolicy,
     /// Names with addresses of their own, asked before anything else. Policy holds for them too.
     pub hosts: HostTable,
     /// Who is asked for addresses. Default: the system's name servers.
     pub name_servers: Vec<NameServer>,
-    /// Local address to connect from, used for remote addresses of the same family.
-    pub bind: Option<IpAddr>,
+    /// Which addresses of a name are tried, and which first.
+    pub family: Family,
+    /// Local addresses to connect from: the first of the same family as the remote one; none: the system's choice.
+    pub bind: Vec<IpAddr>,
+    /// Through which other server to connect.
+    pub proxy: Option<Arc<Proxy>>,
     /// Which certificates are believed.
     pub trust: Trust,
     /// Keep connections open for the next exchange with the same server. Default true; false sends `Connection: close`.
     pub keep_alive: bool,
+}
+
+/// Which addresses of a name are tried, and which first. Families alternate from the second address on (RFC 8305 §4).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Family {
+    /// IPv4, then IPv6.
+    #[default]
+    Ipv4First,
+    /// IPv6, then IPv4.
+    Ipv6First,
+    /// IPv4 alone.
+    Ipv4Only,
+    /// IPv6 alone.
+    Ipv6Only,
 }
 
 /// Who is asked for addresses.
@@ -66,7 +101,7 @@ pub enum NameServer {
 }
 
 /// Which certificates are believed.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Trust {
     /// Those that the operating system trusts. Others end the exchange with −9.
     #[default]
@@ -104,17 +139,48 @@ impl Config {
             accept_encoding: None,
             connect_timeout: Duration::from_secs(20),
             response_timeout: Duration::from_secs(20),
+            first_byte_timeout: None,
             total_timeout: Duration::from_secs(20 * 60),
+            rate_min: None,
+            rate_window: Duration::from_secs(60),
             header_bytes_max: 64 * 1024,
+            headers_max: 512,
             body_bytes_max: None,
             spool_memory_max: 1024 * 1024,
+            spool_memory_total_max: 256 * 1024 * 1024,
             scratch_dir: scratch_dir.into(),
+            scratch_bytes_max: None,
             addresses: AddressPolicy::default(),
             hosts: HostTable::default(),
             name_servers: vec![NameServer::System],
-            bind: None,
+            family: Family::default(),
+            bind: Vec::new(),
+            proxy: None,
             trust: Trust::default(),
             keep_alive: true,
+        }
+    }
+}
+
+impl Family {
+    /// The addresses in the order they are tried.
+    pub(crate) fn order(self, addresses: &[IpAddr]) -> Vec<IpAddr> {
+        let (v4, v6): (Vec<IpAddr>, Vec<IpAddr>) =
+            addresses.iter().partition(|address| address.is_ipv4());
+        let (first, second) = match self {
+            Family::Ipv4First => (v4, v6),
+            Family::Ipv6First => (v6, v4),
+            Family::Ipv4Only => return v4,
+            Family::Ipv6Only => return v6,
+        };
+        let (mut first, mut second) = (first.into_iter(), second.into_iter());
+        let mut ordered = Vec::with_capacity(addresses.len());
+        loop {
+            let pair = [first.next(), second.next()];
+            if pair == [None, None] {
+                return ordered;
+            }
+            ordered.extend(pair.into_iter().flatten());
         }
     }
 }
@@ -175,6 +241,32 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
 
     use super::*;
+
+    #[test]
+    fn families_alternate() {
+        let given = ["192.0.2.1", "192.0.2.2", "192.0.2.3", "2001:db8::1"].map(parse);
+        let order = |family: Family| -> Vec<String> {
+            let ordered = family.order(&given);
+            ordered.iter().map(IpAddr::to_string).collect()
+        };
+        assert_eq!(
+            order(Family::Ipv4First),
+            ["192.0.2.1", "2001:db8::1", "192.0.2.2", "192.0.2.3"]
+        );
+        assert_eq!(
+            order(Family::Ipv6First),
+            ["2001:db8::1", "192.0.2.1", "192.0.2.2", "192.0.2.3"]
+        );
+        assert_eq!(
+            order(Family::Ipv4Only),
+            ["192.0.2.1", "192.0.2.2", "192.0.2.3"]
+        );
+        assert_eq!(order(Family::Ipv6Only), ["2001:db8::1"]);
+    }
+
+    fn parse(address: &str) -> IpAddr {
+        address.parse().unwrap()
+    }
 
     #[track_caller]
     fn check(host: &str, expected: &[&str]) {

@@ -62,11 +62,14 @@ pub struct Exchange {
     pub duration: Duration,
     /// Until the head was complete.
     pub time_to_head: Option<Duration>,
-    /// The address connected to.
+    /// The address connected to; none where there was no connection, or a proxy alone knows it.
     pub peer: Option<IpAddr>,
+    /// The proxy that the connection led through, without credentials.
+    pub proxy: Option<String>,
     /// The request, exactly as sent; empty where there was no connection.
     pub request_bytes: Bytes,
     /// The final response exactly as received, head and body, transfer coding included. It ends where the message ends.
+    /// What came over HTTP/2 is written here, and in `request_bytes`, as HTTP/1.1 would have it; see [`Self::http2`].
     pub wire: Spool,
     /// What came before it: interim (1xx) responses and stray empty lines. Nearly always empty.
     pub interim: Bytes,
@@ -84,10 +87,12 @@ pub struct Exchange {
     pub failure: Option<FetchFailure>,
     /// The TLS session, for https.
     pub tls: Option<TlsInfo>,
+    /// It came over HTTP/2, because the server speaks nothing else.
+    pub http2: bool,
     /// Whether the connection had served an exchange before.
     pub reused_connection: bool,
     /// For the crawl log: `lenTrunc`, `timeTrunc`, `headerTrunc`, `midFetchAbort` as the predecessor writes them;
-    /// `excessBytes:N` where more came than the message had room for; `noCloseNotify` where TLS ended without it.
+    /// `rateTrunc`, `scratchTrunc` and `stopTrunc` where a body came too slowly, found no room, or was cut; `excessBytes:N` where more came than the message had room for; `noCloseNotify` where TLS ended without it.
     pub annotations: Vec<String>,
 }
 
@@ -100,8 +105,14 @@ pub enum Truncation {
     Time,
     /// The connection ended first.
     Disconnect,
-    /// The head passed `header_bytes_max`, or had more than [`HEADERS_MAX`](crate::HEADERS_MAX) headers.
+    /// The head passed `header_bytes_max` or `headers_max`.
     Headers,
+    /// The payload came more slowly than `rate_min`.
+    Rate,
+    /// The recordings of all exchanges together passed `scratch_bytes_max`, and nobody was about to make room.
+    Scratch,
+    /// The crawl was stopped.
+    Stop,
     /// The chunk framing made no sense from there on.
     Framing,
 }
@@ -148,6 +159,7 @@ impl Exchange {
             .head
             .as_ref()
             .and_then(|head| match head.version.as_str() {
+                _ if self.http2 => Some("h2"),
                 "HTTP/1.0" => Some("http/1.0"),
                 "FTP" => Some("ftp"),
                 // The community's list of protocols has no name for it.
@@ -166,18 +178,21 @@ impl Truncation {
     pub fn warc_reason(self) -> &'static str {
         match self {
             Truncation::Length | Truncation::Headers => "length",
-            Truncation::Time => "time",
+            Truncation::Time | Truncation::Rate => "time",
             Truncation::Disconnect => "disconnect",
-            Truncation::Framing => "unspecified",
+            Truncation::Scratch | Truncation::Stop | Truncation::Framing => "unspecified",
         }
     }
 
-    /// The predecessor's annotation, where it has one.
+    /// The annotation of a limit of ours: the predecessor's, where it has that limit.
     pub fn annotation(self) -> Option<&'static str> {
         match self {
             Truncation::Length => Some("lenTrunc"),
             Truncation::Time => Some("timeTrunc"),
             Truncation::Headers => Some("headerTrunc"),
+            Truncation::Rate => Some("rateTrunc"),
+            Truncation::Scratch => Some("scratchTrunc"),
+            Truncation::Stop => Some("stopTrunc"),
             Truncation::Disconnect | Truncation::Framing => None,
         }
     }

@@ -83,6 +83,23 @@ pub enum FetchFailure {
         /// What rustls said.
         reason: String,
     },
+    /// The server speaks TLS, but with no protocol that we do; −9.
+    #[error("{host} does not speak HTTP/1.1")]
+    NoHttp1 {
+        /// The host asked for.
+        host: String,
+    },
+    /// The proxy that the profile names does not take us there; −2. Often ours to mend, not the site's.
+    #[error("proxy {proxy}: {reason}")]
+    Proxy {
+        /// Where it is.
+        proxy: String,
+        /// What it, or the operating system, said.
+        reason: String,
+    },
+    /// The crawl stops and waits no longer; 0. The URI has not been fetched, through nobody's fault.
+    #[error("the crawl was stopped")]
+    Stopped,
     /// The server closed the connection without a byte; −404.
     #[error("empty response")]
     Empty,
@@ -114,12 +131,13 @@ impl FetchFailure {
     pub fn status(&self) -> i32 {
         match self {
             FetchFailure::NoAddress { .. } | FetchFailure::Lookup { .. } => -1,
-            FetchFailure::Connect { .. } => -2,
+            FetchFailure::Connect { .. } | FetchFailure::Proxy { .. } => -2,
             FetchFailure::Lost { .. } | FetchFailure::NotHttp { .. } => -3,
             FetchFailure::Timeout { .. } => -4,
             FetchFailure::Scratch(_) => -5,
             FetchFailure::Unfetchable { .. } => -7,
-            FetchFailure::Tls { .. } => -9,
+            FetchFailure::Tls { .. } | FetchFailure::NoHttp1 { .. } => -9,
+            FetchFailure::Stopped => 0,
             FetchFailure::Empty => -404,
             FetchFailure::AddressRefused { .. } => -5001,
         }

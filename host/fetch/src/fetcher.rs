@@ -5,14 +5,17 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use crate::config::Config;
+use crate::cut::Cut;
 use crate::dns::{Names, Resolution};
 use crate::exchange::{Exchange, HeadVerdict, Request};
 use crate::failure::FetchFailure;
 use crate::ftp;
+use crate::h2::Http2Servers;
 use crate::head::ResponseHead;
 use crate::http;
 use crate::pool::Pool;
 use crate::request::check_headers;
+use crate::scratch::Scratch;
 use crate::tls::Tls;
 use crate::whois;
 
@@ -26,9 +29,13 @@ pub struct Fetcher {
 #[derive(Debug)]
 pub(crate) struct Parts {
     pub config: Config,
-    pub tls: Tls,
-    pub pool: Pool,
-    names: Names,
+    pub tls: Arc<Tls>,
+    pub pool: Arc<Pool>,
+    pub names: Arc<Names>,
+    pub scratch: Arc<Scratch>,
+    /// Servers that speak HTTP/2 and nothing else.
+    pub http2: Arc<Http2Servers>,
+    pub cut: Cut,
 }
 
 /// Why no fetcher could be built.
@@ -57,18 +64,54 @@ impl Fetcher {
         check_headers(&config)?;
         let tls = Tls::build(&config.trust)?;
         let parts = Parts {
-            names: Names::new(
+            pool: Arc::default(),
+            names: Arc::new(Names::new(
                 config.hosts.clone(),
                 config.name_servers.clone(),
                 tls.trusting.clone(),
-            ),
-            tls,
-            pool: Pool::default(),
+            )),
+            scratch: Arc::new(Scratch::new(
+                config.scratch_dir.clone(),
+                config.scratch_bytes_max,
+                config.spool_memory_total_max,
+            )),
+            http2: Arc::default(),
+            cut: Cut::new(),
+            tls: Arc::new(tls),
             config,
         };
         Ok(Fetcher {
             parts: Arc::new(parts),
         })
+    }
+
+    /// A fetcher that fetches otherwise and shares names, connections, scratch space and [`Self::cut`] with this one; of
+    /// `config`, `hosts`, `scratch_dir` and what all streams may take together are ignored.
+    ///
+    /// # Errors
+    /// The configuration cannot be used.
+    pub fn with(&self, config: Config) -> Result<Self, BuildError> {
+        check_headers(&config)?;
+        let parts = Parts {
+            tls: match config.trust == self.parts.config.trust {
+                true => self.parts.tls.clone(),
+                false => Arc::new(Tls::build(&config.trust)?),
+            },
+            pool: self.parts.pool.clone(),
+            names: self.parts.names.clone(),
+            scratch: self.parts.scratch.clone(),
+            http2: self.parts.http2.clone(),
+            cut: self.parts.cut.clone(),
+            config,
+        };
+        Ok(Fetcher {
+            parts: Arc::new(parts),
+        })
+    }
+
+    /// To end all exchanges before their time.
+    pub fn cut(&self) -> Cut {
+        self.parts.cut.clone()
     }
 
     /// The configuration it was built from.

@@ -46,7 +46,8 @@ struct Session<'a> {
     parts: &'a Parts,
     clock: &'a Clock,
     server: Server,
-    peer: IpAddr,
+    /// What the server's data connections lead to.
+    addresses: Vec<IpAddr>,
     /// Data connections are encrypted too.
     private: bool,
     conversation: Conversation,
@@ -121,12 +122,15 @@ impl<'a> Session<'a> {
             port: uri.port_or_default(),
         };
         let opened = connect(parts, &server, &request.addresses, clock).await?;
-        told.peer = Some(opened.peer);
+        told.peer = opened.peer;
         Ok(Session {
             parts,
             clock,
             server,
-            peer: opened.peer,
+            addresses: match opened.peer {
+                Some(peer) => vec![peer],
+                None => request.addresses.clone(),
+            },
             private: uri.scheme() == "ftps",
             conversation: Conversation::new(opened.stream),
         })
@@ -308,8 +312,7 @@ impl<'a> Session<'a> {
             host: self.server.host.clone(),
             port,
         };
-        let addresses = [self.peer];
-        Ok(connect(self.parts, &server, &addresses, self.clock)
+        Ok(connect(self.parts, &server, &self.addresses, self.clock)
             .await?
             .stream)
     }

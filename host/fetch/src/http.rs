@@ -5,6 +5,7 @@
 
 use std::error::Error;
 use std::io;
+use std::net::IpAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,27 +18,28 @@ use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use jiff::Timestamp;
 use sha1::{Digest, Sha1};
-use tokio::time::Instant;
 
 use crate::config::Config;
+use crate::dial::{candidates, dial};
 use crate::exchange::{Exchange, HeadVerdict, PayloadDigest, Request, Truncation};
 use crate::failure::{FetchFailure, Phase};
 use crate::fetcher::Parts;
+use crate::h2;
 use crate::head::ResponseHead;
+use crate::pool::Way;
+use crate::proxy::wants_credentials;
 use crate::request::Prepared;
+use crate::scratch::{Claim, NoRoom};
 use crate::spool::{Spool, SpoolWriter};
-use crate::stream::{Connection, Server};
-use crate::tape::{RecordingStream, Tape};
-use crate::wire::{Clock, OutOfTime, Wire};
-
-/// Most headers of a response; beyond, its head counts as truncated.
-pub const HEADERS_MAX: usize = 512;
-
-/// Addresses of one name tried in one exchange.
-pub const CONNECT_ADDRESSES_MAX: usize = 4;
+use crate::stream::{Connection, Server, Speaks};
+use crate::tape::{Forward, RecordingStream, Tape};
+use crate::wire::{Clock, OutOfTime, Watch, Wire};
 
 /// hyper's own least for its buffer.
 const READ_BUFFER_LEAST: usize = 8 * 1024;
+
+/// 505 HTTP Version Not Supported (RFC 9110 §15.6.6).
+const VERSION_NOT_SUPPORTED: i32 = 505;
 
 /// Interim (1xx) responses and the head together may be this many times `header_bytes_max`.
 const HEADS_MAX: usize = 2;
@@ -66,18 +68,51 @@ async fn fetch_prepared(
     clock: Clock,
     on_head: impl AsyncFnOnce(&ResponseHead) -> HeadVerdict,
 ) -> Exchange {
+    let addresses = match candidates(parts, &prepared.server, &request.addresses) {
+        Ok(addresses) => addresses,
+        Err(failure) => return without_connection(failure),
+    };
     let mut on_head = Some(on_head);
-    loop {
-        let opened = connect(parts, &prepared.server, request, clock).await;
-        let connection = match opened {
-            Ok(connection) => connection,
-            Err(failure) => return without_connection(failure),
+    if parts.http2.has(&prepared.server) {
+        return match dial(parts, &prepared.server, &addresses, Speaks::Http2, &clock).await {
+            Ok(connection) => h2::fetch(connection, parts, prepared, clock, &mut on_head).await,
+            Err(failure) => without_connection(failure),
         };
-        let exchange = exchange_on(connection, parts, prepared, clock, &mut on_head).await;
+    }
+    loop {
+        let exchange = match connect(parts, &prepared.server, &addresses, clock).await {
+            Ok(connection) => exchange_on(connection, parts, prepared, clock, &mut on_head).await,
+            Err(failure) => without_connection(failure),
+        };
         // Taken connections leave the pool, so this ends with a new one.
-        if !(is_stale(&exchange) && prepared.method == Method::GET) {
+        if is_stale(&exchange) && prepared.method == Method::GET {
+            continue;
+        }
+        if !wants_http2(&exchange) {
             return exchange;
         }
+        let Ok(connection) = dial(parts, &prepared.server, &addresses, Speaks::Http2, &clock).await
+        else {
+            // It does not speak that either.
+            return exchange;
+        };
+        parts.http2.add(&prepared.server);
+        return h2::fetch(connection, parts, prepared, clock, &mut on_head).await;
+    }
+}
+
+/// The server refused HTTP/1.1: in the handshake, by its status, by hanging up on it, or by speaking frames at once.
+fn wants_http2(exchange: &Exchange) -> bool {
+    match &exchange.failure {
+        Some(FetchFailure::NoHttp1 { .. }) => true,
+        Some(
+            FetchFailure::Empty
+            | FetchFailure::NotHttp {
+                phase: Phase::Head, ..
+            },
+        ) => exchange.tls.is_some() && !exchange.reused_connection,
+        Some(_) => false,
+        None => exchange.tls.is_some() && exchange.status() == VERSION_NOT_SUPPORTED,
     }
 }
 
@@ -92,42 +127,28 @@ fn is_stale(exchange: &Exchange) -> bool {
     exchange.reused_connection && nothing_came && dead
 }
 
-/// An idle connection where there is one; otherwise a new one to the first address that takes it.
+/// An idle connection where there is one; otherwise a new one.
 async fn connect(
     parts: &Parts,
     server: &Server,
-    request: &Request,
+    addresses: &[IpAddr],
     clock: Clock,
 ) -> Result<Connection, FetchFailure> {
-    if let Some(idle) = parts.pool.take(server, &request.addresses) {
+    let way = Way::new(&parts.config, server);
+    if let Some(idle) = parts.pool.take(&way, addresses) {
         return Ok(idle);
     }
-    let mut last = FetchFailure::NoAddress {
-        host: server.host.clone(),
-        reason: "no address was given".to_owned(),
-        ttl: None,
-    };
-    for address in request.addresses.iter().take(CONNECT_ADDRESSES_MAX) {
-        let opening = Connection::open(parts, server, *address);
-        match tokio::time::timeout_at(clock.deadline, opening).await {
-            Ok(Ok(connection)) => return Ok(connection),
-            // Another address may have another certificate, but to try would hide that the site is broken.
-            Ok(Err(failure @ FetchFailure::Tls { .. })) => return Err(failure),
-            Ok(Err(failure)) => last = failure,
-            Err(_) => return Err(clock.total_failure(Phase::Connecting)),
-        }
-    }
-    Err(last)
+    dial(parts, server, addresses, Speaks::Http1, &clock).await
 }
 
 /// What came of an exchange, beside the bytes.
 #[derive(Default)]
-struct Outcome {
-    head: Option<ResponseHead>,
-    time_to_head: Option<Duration>,
-    aborted_by_filter: Option<String>,
-    truncated: Option<Truncation>,
-    failure: Option<FetchFailure>,
+pub(crate) struct Outcome {
+    pub(crate) head: Option<ResponseHead>,
+    pub(crate) time_to_head: Option<Duration>,
+    pub(crate) aborted_by_filter: Option<String>,
+    pub(crate) truncated: Option<Truncation>,
+    pub(crate) failure: Option<FetchFailure>,
 }
 
 /// One exchange on one connection, which goes back to the pool where it can serve another.
@@ -142,22 +163,27 @@ where
     F: AsyncFnOnce(&ResponseHead) -> HeadVerdict,
 {
     let config = &parts.config;
-    let spool = || SpoolWriter::new(config.spool_memory_max, &config.scratch_dir);
+    let claim = parts.scratch.claim();
+    let spool = || SpoolWriter::within(claim.clone(), config.spool_memory_max);
     let tape = Tape::new(spool(), config.header_bytes_max.saturating_mul(HEADS_MAX));
+    let forwards = connection.forwards().cloned();
     let Connection {
         stream,
         peer,
         tls,
+        via,
         reused,
     } = connection;
-    let io = TokioIo::new(RecordingStream::new(stream, tape.clone()));
+    let forward = forwards.as_ref();
+    let forward = forward.map(|proxy| Forward::new(proxy, &prepared.server));
+    let io = TokioIo::new(RecordingStream::new(stream, tape.clone(), forward));
     let (mut sender, hyper) = match builder(config).handshake(io).await {
         Ok(ready) => ready,
         Err(error) => return without_connection(lost(Phase::Request, &error)),
     };
-    let mut wire = Wire::new(hyper, tape.clone(), clock);
+    let mut wire = Wire::new(hyper, Watch::new(tape.clone(), clock, &parts.cut));
     let mut outcome = Outcome::default();
-    let mut body = BodyRecord::new(config.body_bytes_max);
+    let mut body = BodyRecord::new(config.body_bytes_max, claim.clone());
 
     let mut response = pin!(sender.send_request(prepared.message()));
     match wire.until(|cx| response.as_mut().poll(cx)).await {
@@ -168,17 +194,25 @@ where
             if response.headers().contains_key(TRANSFER_ENCODING) {
                 body.separate = Some(spool());
             }
-            let verdict = match (&outcome.head, on_head.take()) {
-                (Some(head), Some(on_head)) => on_head(head).await,
-                _ => HeadVerdict::Continue,
+            let final_head = match &outcome.head {
+                // Not the last word: it is asked over HTTP/2.
+                Some(head) if tls.is_some() && i32::from(head.status) == VERSION_NOT_SUPPORTED => {
+                    None
+                }
+                head => head.as_ref(),
             };
-            // The server has been waiting for us, not we for it.
-            tape.lock().last_activity = Instant::now();
+            let verdict = match final_head.and_then(|head| Some((head, on_head.take()?))) {
+                Some((head, on_head)) => on_head(head).await,
+                None => HeadVerdict::Continue,
+            };
+            wire.watch().goes_on();
             match verdict {
                 HeadVerdict::Abort { reason } => outcome.aborted_by_filter = Some(reason),
                 HeadVerdict::Continue => {
                     let content = response.into_body();
-                    body.receive(&mut wire, content, &mut outcome).await;
+                    let ahead = read_buffer_max(config);
+                    body.receive(&mut wire, &tape, ahead, content, &mut outcome)
+                        .await;
                 }
             }
         }
@@ -194,12 +228,19 @@ where
             stream,
             peer,
             tls: tls.clone(),
+            via: via.clone(),
             reused: true,
         };
-        parts.pool.put(prepared.server.clone(), connection);
+        parts
+            .pool
+            .put(Way::new(config, &prepared.server), connection);
     }
     let mut exchange = outcome.into_exchange(&tape, body, read_ahead);
-    exchange.peer = Some(peer);
+    if let (Some(proxy), 407) = (&forwards, exchange.status()) {
+        return without_connection(wants_credentials(proxy));
+    }
+    exchange.peer = peer;
+    exchange.proxy = via.map(|proxy| proxy.to_string());
     exchange.tls = tls;
     exchange.reused_connection = reused;
     exchange
@@ -213,14 +254,19 @@ fn builder(config: &Config) -> http1::Builder {
         .allow_spaces_after_header_name_in_responses(true)
         .allow_obsolete_multiline_headers_in_responses(true)
         .ignore_invalid_headers_in_responses(true)
-        .max_headers(HEADERS_MAX)
+        .max_headers(config.headers_max)
         .max_header_size(config.header_bytes_max)
-        .max_buf_size(config.header_bytes_max.max(READ_BUFFER_LEAST));
+        .max_buf_size(read_buffer_max(config));
     builder
 }
 
+/// The most that hyper reads at once.
+fn read_buffer_max(config: &Config) -> usize {
+    config.header_bytes_max.max(READ_BUFFER_LEAST)
+}
+
 /// The payload as it comes.
-struct BodyRecord {
+pub(crate) struct BodyRecord {
     /// Where the payload is not a part of the wire's bytes as it stands: a transfer coding was removed.
     separate: Option<SpoolWriter>,
     digest: Sha1,
@@ -229,10 +275,11 @@ struct BodyRecord {
     /// Payload bytes that came after `length_max`.
     overshoot: u64,
     scratch_error: Option<io::Error>,
+    claim: Arc<Claim>,
 }
 
 impl BodyRecord {
-    fn new(length_max: Option<u64>) -> Self {
+    pub(crate) fn new(length_max: Option<u64>, claim: Arc<Claim>) -> Self {
         BodyRecord {
             separate: None,
             digest: Sha1::new(),
@@ -240,13 +287,46 @@ impl BodyRecord {
             length_max: length_max.unwrap_or(u64::MAX),
             overshoot: 0,
             scratch_error: None,
+            claim,
+        }
+    }
+
+    /// Waits until so many bytes more may be written down; why not, where that does not come to be.
+    pub(crate) async fn room(
+        &self,
+        watch: &mut Watch,
+        tape: &Tape,
+        ahead: usize,
+    ) -> Result<(), Stuck> {
+        let of_wire = tape.lock().wire.to_disk(ahead);
+        let of_payload = self
+            .separate
+            .as_ref()
+            .map_or(0, |spool| spool.to_disk(ahead));
+        match of_wire + of_payload {
+            0 => Ok(()),
+            bytes => match watch.room(&self.claim, bytes).await {
+                Ok(Ok(())) => Ok(()),
+                Ok(Err(NoRoom)) => Err(Stuck::NoRoom),
+                Err(limit) => Err(Stuck::OutOfTime(limit)),
+            },
         }
     }
 
     /// Takes the body to its end, or to where it has to stop.
-    async fn receive(&mut self, wire: &mut Wire, body: Incoming, outcome: &mut Outcome) {
+    async fn receive(
+        &mut self,
+        wire: &mut Wire,
+        tape: &Tape,
+        ahead: usize,
+        body: Incoming,
+        outcome: &mut Outcome,
+    ) {
         let mut body = pin!(body);
         loop {
+            if let Err(stuck) = self.room(wire.watch(), tape, ahead).await {
+                return outcome.body_stuck(stuck);
+            }
             match wire.until(|cx| body.as_mut().poll_frame(cx)).await {
                 Ok(None) => return,
                 Ok(Some(Ok(frame))) => {
@@ -264,7 +344,8 @@ impl BodyRecord {
         }
     }
 
-    fn append(&mut self, data: &[u8]) -> Result<(), Truncation> {
+    /// What has come; `Err` where there is to be no more.
+    pub(crate) fn append(&mut self, data: &[u8]) -> Result<(), Truncation> {
         let room = self.length_max - self.length;
         let kept = &data[..data.len().min(usize::try_from(room).unwrap_or(usize::MAX))];
         self.length += kept.len() as u64;
@@ -281,7 +362,20 @@ impl BodyRecord {
     }
 }
 
+/// Why there is no room for more of a body.
+pub(crate) enum Stuck {
+    NoRoom,
+    OutOfTime(OutOfTime),
+}
+
 impl Outcome {
+    pub(crate) fn body_stuck(&mut self, stuck: Stuck) {
+        match stuck {
+            Stuck::NoRoom => self.truncated = Some(Truncation::Scratch),
+            Stuck::OutOfTime(limit) => self.body_timeout(limit),
+        }
+    }
+
     fn is_complete(&self) -> bool {
         self.failure.is_none() && self.truncated.is_none() && self.aborted_by_filter.is_none()
     }
@@ -317,7 +411,10 @@ impl Outcome {
             0 => Phase::Request,
             _ => Phase::Head,
         };
-        self.truncated = (tape.received > 0).then_some(Truncation::Time);
+        self.truncated = match limit {
+            OutOfTime::Cut => None,
+            _ => (tape.received > 0).then_some(Truncation::Time),
+        };
         self.failure = Some(limit.failure(phase));
     }
 
@@ -341,16 +438,25 @@ impl Outcome {
         }
     }
 
-    /// Running out of the total time is our own limit and leaves the response standing; silence is the server's doing.
-    fn body_timeout(&mut self, limit: OutOfTime) {
-        self.truncated = Some(Truncation::Time);
+    /// Limits of our own leave the response standing; silence is the server's doing.
+    pub(crate) fn body_timeout(&mut self, limit: OutOfTime) {
+        self.truncated = Some(match limit {
+            OutOfTime::Silence(_) | OutOfTime::Total(_) => Truncation::Time,
+            OutOfTime::Rate => Truncation::Rate,
+            OutOfTime::Cut => Truncation::Stop,
+        });
         if let OutOfTime::Silence(_) = limit {
             self.failure = Some(limit.failure(Phase::Body));
         }
     }
 
     /// Cuts the recording where the message ended, and puts everything together.
-    fn into_exchange(mut self, tape: &Tape, body: BodyRecord, read_ahead: u64) -> Exchange {
+    pub(crate) fn into_exchange(
+        mut self,
+        tape: &Tape,
+        body: BodyRecord,
+        read_ahead: u64,
+    ) -> Exchange {
         let mut tape = tape.lock();
         let scratch_error = tape.scratch_error.take().or(body.scratch_error);
         if let Some(error) = scratch_error {
@@ -380,7 +486,7 @@ impl Outcome {
                 read_ahead
             }
             // What hyper had read but not decoded stays out, so that the payload is all of the recorded body.
-            Some(Truncation::Length) => read_ahead + body.overshoot,
+            Some(Truncation::Length | Truncation::Scratch) => read_ahead + body.overshoot,
             _ => 0,
         };
         if tape.unclean_close {
@@ -404,6 +510,7 @@ impl Outcome {
             duration: Duration::ZERO,
             time_to_head: self.time_to_head,
             peer: None,
+            proxy: None,
             request_bytes: std::mem::take(&mut tape.sent).into(),
             wire,
             interim: std::mem::take(&mut tape.interim),
@@ -414,6 +521,7 @@ impl Outcome {
             aborted_by_filter: self.aborted_by_filter,
             failure: self.failure,
             tls: None,
+            http2: false,
             reused_connection: false,
             annotations,
         }
@@ -421,12 +529,13 @@ impl Outcome {
 }
 
 /// An exchange that did not come to be. Its times are set by [`fetch`].
-fn without_connection(failure: FetchFailure) -> Exchange {
+pub(crate) fn without_connection(failure: FetchFailure) -> Exchange {
     Exchange {
         started: Timestamp::UNIX_EPOCH,
         duration: Duration::ZERO,
         time_to_head: None,
         peer: None,
+        proxy: None,
         request_bytes: Bytes::new(),
         wire: Spool::default(),
         interim: Bytes::new(),
@@ -437,6 +546,7 @@ fn without_connection(failure: FetchFailure) -> Exchange {
         aborted_by_filter: None,
         failure: Some(failure),
         tls: None,
+        http2: false,
         reused_connection: false,
         annotations: Vec::new(),
     }

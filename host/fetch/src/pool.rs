@@ -1,12 +1,14 @@
-//! Idle connections, kept for the next exchange with the same server and address.
+//! Idle connections, kept for the next exchange with the same server and address, the same way.
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
 
+use crate::config::{Config, Trust};
+use crate::proxy::Proxy;
 use crate::stream::{Connection, Server};
 
 /// Idle connections kept in all; beyond, the oldest is closed. Bounds file descriptors, not speed: a queue that is at
@@ -26,21 +28,45 @@ pub(crate) struct Pool {
     idle: Mutex<VecDeque<Idle>>,
 }
 
+/// How a connection is made; those made otherwise are not shared.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Way {
+    pub server: Server,
+    pub trust: Trust,
+    pub bind: Vec<IpAddr>,
+    /// The one that is asked for this server.
+    pub proxy: Option<Arc<Proxy>>,
+}
+
 #[derive(Debug)]
 struct Idle {
-    server: Server,
+    way: Way,
     connection: Connection,
     since: Instant,
 }
 
+impl Way {
+    pub(crate) fn new(config: &Config, server: &Server) -> Self {
+        let proxy = config.proxy.as_ref();
+        Way {
+            server: server.clone(),
+            trust: config.trust.clone(),
+            bind: config.bind.clone(),
+            proxy: proxy.filter(|proxy| proxy.serves(&server.host)).cloned(),
+        }
+    }
+}
+
 impl Pool {
     /// The newest connection to one of these addresses on which nothing has happened. Dead ones are dropped on the way.
-    pub(crate) fn take(&self, server: &Server, addresses: &[IpAddr]) -> Option<Connection> {
+    /// One whose address a proxy alone knows is as good as any.
+    pub(crate) fn take(&self, way: &Way, addresses: &[IpAddr]) -> Option<Connection> {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         drop_old(&mut idle);
         loop {
             let at = idle.iter().rposition(|entry| {
-                entry.server == *server && addresses.contains(&entry.connection.peer)
+                let peer = entry.connection.peer;
+                entry.way == *way && peer.is_none_or(|peer| addresses.contains(&peer))
             })?;
             let mut connection = idle.remove(at)?.connection;
             if connection.stream.is_quiet() {
@@ -50,10 +76,10 @@ impl Pool {
         }
     }
 
-    pub(crate) fn put(&self, server: Server, connection: Connection) {
+    pub(crate) fn put(&self, way: Way, connection: Connection) {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         drop_old(&mut idle);
-        let same = |entry: &Idle| entry.server == server;
+        let same = |entry: &Idle| entry.way.server == way.server;
         if idle.iter().filter(|entry| same(entry)).count() >= IDLE_CONNECTIONS_PER_SERVER_MAX
             && let Some(oldest) = idle.iter().position(same)
         {
@@ -63,7 +89,7 @@ impl Pool {
             idle.pop_front();
         }
         idle.push_back(Idle {
-            server,
+            way,
             connection,
             since: Instant::now(),
         });

@@ -84,6 +84,11 @@ impl Prepared {
         })
     }
 
+    /// The body; empty where there is none.
+    pub(crate) fn content(&self) -> Bytes {
+        self.body.clone()
+    }
+
     pub(crate) fn message(&self) -> ::http::Request<Full<Bytes>> {
         let mut message = ::http::Request::new(Full::new(self.body.clone()));
         *message.method_mut() = self.method.clone();

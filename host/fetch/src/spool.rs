@@ -11,6 +11,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use crate::scratch::Claim;
+
 /// Recorded bytes, complete and unchanging.
 #[derive(Clone, Debug)]
 pub struct Spool {
@@ -20,9 +22,13 @@ pub struct Spool {
 }
 
 #[derive(Clone, Debug)]
+#[expect(
+    dead_code,
+    reason = "claims are held, not read: dropping the last gives room back"
+)]
 enum Store {
-    Memory(Bytes),
-    File(Arc<File>),
+    Memory(Bytes, Option<Arc<Claim>>),
+    File(Arc<File>, Option<Arc<Claim>>),
 }
 
 /// Writes a [`Spool`], front to back.
@@ -33,6 +39,8 @@ pub struct SpoolWriter {
     length: u64,
     memory_max: usize,
     scratch_dir: PathBuf,
+    /// The share of what all exchanges have together; none for recordings that stand alone.
+    claim: Option<Arc<Claim>>,
 }
 
 /// Reads a [`Spool`] from its start. On a file every call is one system call: wrap it in a `BufReader` for small reads.
@@ -64,8 +72,8 @@ impl Spool {
     /// All bytes without copying, where they are in memory; none where they went to disk.
     pub fn bytes_if_small(&self) -> Option<Bytes> {
         match &self.store {
-            Store::Memory(bytes) => Some(bytes.slice(self.start as usize..self.end as usize)),
-            Store::File(_) => None,
+            Store::Memory(bytes, _) => Some(bytes.slice(self.start as usize..self.end as usize)),
+            Store::File(..) => None,
         }
     }
 
@@ -77,8 +85,8 @@ impl Spool {
         let from = self.start.saturating_add(offset).min(self.end);
         let to = from.saturating_add(length as u64).min(self.end);
         match &self.store {
-            Store::Memory(bytes) => Ok(bytes.slice(from as usize..to as usize)),
-            Store::File(file) => {
+            Store::Memory(bytes, _) => Ok(bytes.slice(from as usize..to as usize)),
+            Store::File(file, _) => {
                 let mut buffer = vec![0; (to - from) as usize];
                 read_exact_at(file, &mut buffer, from)?;
                 Ok(buffer.into())
@@ -113,7 +121,7 @@ impl From<Bytes> for Spool {
         Spool {
             start: 0,
             end: bytes.len() as u64,
-            store: Store::Memory(bytes),
+            store: Store::Memory(bytes, None),
         }
     }
 }
@@ -128,6 +136,16 @@ impl SpoolWriter {
             length: 0,
             memory_max,
             scratch_dir: scratch_dir.to_owned(),
+            claim: None,
+        }
+    }
+
+    /// A writer that takes its room from what all exchanges share.
+    pub(crate) fn within(claim: Arc<Claim>, memory_max: usize) -> Self {
+        SpoolWriter {
+            scratch_dir: claim.directory().to_owned(),
+            claim: Some(claim),
+            ..SpoolWriter::new(memory_max, Path::new(""))
         }
     }
 
@@ -142,7 +160,9 @@ impl SpoolWriter {
     /// The scratch file could not be made or written; the spool is then useless.
     pub fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.length += bytes.len() as u64;
-        if self.file.is_none() && self.memory.len() + bytes.len() <= self.memory_max {
+        let claim = self.claim.as_deref();
+        let fits = self.memory.len() + bytes.len() <= self.memory_max;
+        if self.file.is_none() && fits && claim.is_none_or(|claim| claim.take_memory(bytes.len())) {
             self.memory.extend_from_slice(bytes);
             return Ok(());
         }
@@ -151,21 +171,40 @@ impl SpoolWriter {
             vacant => {
                 let mut file = tempfile::tempfile_in(&self.scratch_dir)?;
                 file.write_all(&self.memory)?;
+                if let Some(claim) = claim {
+                    claim.give_memory_back(self.memory.len());
+                    claim.written(self.memory.len());
+                }
                 self.memory = Vec::new();
                 vacant.insert(file)
             }
         };
+        if let Some(claim) = claim {
+            claim.written(bytes.len());
+        }
         file.write_all(bytes)
+    }
+
+    /// How much more would be on disk, were so many bytes appended.
+    pub(crate) fn to_disk(&self, bytes: usize) -> u64 {
+        let whole = self.memory.len() + bytes;
+        let has_memory = |claim: &Arc<Claim>| claim.has_memory(bytes);
+        let in_memory = self.file.is_none() && whole <= self.memory_max;
+        match in_memory && self.claim.as_ref().is_none_or(has_memory) {
+            true => 0,
+            false => whole as u64,
+        }
     }
 
     /// What was written, for reading.
     pub fn finish(self) -> Spool {
+        let held = self.claim;
         Spool {
             start: 0,
             end: self.length,
             store: match self.file {
-                Some(file) => Store::File(Arc::new(file)),
-                None => Store::Memory(self.memory.into()),
+                Some(file) => Store::File(Arc::new(file), held),
+                None => Store::Memory(self.memory.into(), held),
             },
         }
     }
@@ -176,11 +215,11 @@ impl Read for SpoolReader {
         let from = self.spool.start + self.position;
         let count = (self.spool.end - from).min(buffer.len() as u64) as usize;
         match &self.spool.store {
-            Store::Memory(bytes) => {
+            Store::Memory(bytes, _) => {
                 let from = from as usize;
                 buffer[..count].copy_from_slice(&bytes[from..from + count]);
             }
-            Store::File(file) => read_exact_at(file, &mut buffer[..count], from)?,
+            Store::File(file, _) => read_exact_at(file, &mut buffer[..count], from)?,
         }
         self.position += count as u64;
         Ok(count)

@@ -5,6 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use rustls_pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -13,16 +14,21 @@ use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
+use crate::config::Config;
 use crate::failure::{FetchFailure, Phase};
 use crate::fetcher::Parts;
-use crate::tls::TlsInfo;
+use crate::proxy::{Proxy, ProxyKind};
+use crate::tls::{self, TlsInfo};
 
 /// A connection that has been set up.
 #[derive(Debug)]
 pub(crate) struct Connection {
     pub stream: Stream,
-    pub peer: IpAddr,
+    /// The server's address; none where a proxy alone knows it.
+    pub peer: Option<IpAddr>,
     pub tls: Option<TlsInfo>,
+    /// The proxy that it leads through.
+    pub via: Option<Arc<Proxy>>,
     /// Whether it has served an exchange before.
     pub reused: bool,
 }
@@ -42,36 +48,29 @@ pub(crate) struct Server {
     pub port: u16,
 }
 
+/// What is spoken on a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Speaks {
+    Http1,
+    Http2,
+    /// Something that a proxy can tunnel and not forward.
+    Other,
+}
+
 impl Connection {
-    /// Connects to one address, if policy allows.
-    pub(crate) async fn open(
+    /// Over a TCP connection that leads to the server: TLS, where the URI wants it.
+    pub(crate) async fn over(
         parts: &Parts,
         server: &Server,
-        address: IpAddr,
+        speaks: Speaks,
+        tcp: TcpStream,
+        peer: Option<IpAddr>,
+        via: Option<Arc<Proxy>>,
     ) -> Result<Self, FetchFailure> {
-        let config = &parts.config;
-        let refused = |address: IpAddr| {
-            let refusal = config.addresses.check(address);
-            refusal.map_err(|class| FetchFailure::AddressRefused { address, class })
-        };
-        refused(address)?;
-        let to = SocketAddr::new(address, server.port);
-        let failed = |error| FetchFailure::Connect {
-            address,
-            port: server.port,
-            source: Arc::new(error),
-        };
-        let tcp = match timeout(config.connect_timeout, connect(config.bind, to)).await {
-            Ok(connected) => connected.map_err(failed)?,
-            Err(_) => return Err(failed(io::ErrorKind::TimedOut.into())),
-        };
-        // The address that counts is the one we are connected to.
-        let peer = tcp.peer_addr().map_err(failed)?.ip();
-        refused(peer)?;
         let (stream, tls) = match server.tls {
             false => (Stream::Plain(tcp), None),
             true => {
-                let (session, info) = handshake(parts, server, tcp).await?;
+                let (session, info) = handshake(parts, server, speaks, tcp).await?;
                 (Stream::Tls(Box::new(session)), Some(info))
             }
         };
@@ -79,18 +78,56 @@ impl Connection {
             stream,
             peer,
             tls,
+            via,
             reused: false,
         })
     }
+
+    /// The proxy that wants whole URIs in the requests: one that forwards rather than tunnels.
+    pub(crate) fn forwards(&self) -> Option<&Arc<Proxy>> {
+        let via = self.via.as_ref()?;
+        (self.tls.is_none() && via.kind == ProxyKind::Http).then_some(via)
+    }
 }
 
-async fn connect(bind: Option<IpAddr>, to: SocketAddr) -> io::Result<TcpStream> {
+/// Whether policy allows this address.
+pub(crate) fn allowed(config: &Config, address: IpAddr) -> Result<(), FetchFailure> {
+    let refusal = config.addresses.check(address);
+    refusal.map_err(|class| FetchFailure::AddressRefused { address, class })
+}
+
+/// A TCP connection from the local address of the same family, where there is one.
+pub(crate) async fn tcp(
+    bind: &[IpAddr],
+    limit: Duration,
+    to: SocketAddr,
+) -> Result<TcpStream, FetchFailure> {
+    let failed = |error: io::Error| match error.kind() {
+        // Refusals have a kind of their own: this one was made, and lost before we looked.
+        io::ErrorKind::ConnectionReset => FetchFailure::Lost {
+            phase: Phase::Connecting,
+            reason: error.to_string(),
+        },
+        _ => FetchFailure::Connect {
+            address: to.ip(),
+            port: to.port(),
+            source: Arc::new(error),
+        },
+    };
+    match timeout(limit, connect(bind, to)).await {
+        Ok(connected) => connected.map_err(failed),
+        Err(_) => Err(failed(io::ErrorKind::TimedOut.into())),
+    }
+}
+
+async fn connect(bind: &[IpAddr], to: SocketAddr) -> io::Result<TcpStream> {
     let socket = match to {
         SocketAddr::V4(_) => TcpSocket::new_v4()?,
         SocketAddr::V6(_) => TcpSocket::new_v6()?,
     };
-    if let Some(local) = bind.filter(|local| local.is_ipv4() == to.is_ipv4()) {
-        socket.bind(SocketAddr::new(local, 0))?;
+    let same_family = |local: &&IpAddr| local.is_ipv4() == to.is_ipv4();
+    if let Some(local) = bind.iter().find(same_family) {
+        socket.bind(SocketAddr::new(*local, 0))?;
     }
     let stream = socket.connect(to).await?;
     // One request, one write: nothing to gain from waiting for more.
@@ -101,6 +138,7 @@ async fn connect(bind: Option<IpAddr>, to: SocketAddr) -> io::Result<TcpStream> 
 async fn handshake(
     parts: &Parts,
     server: &Server,
+    speaks: Speaks,
     tcp: TcpStream,
 ) -> Result<(TlsStream<TcpStream>, TlsInfo), FetchFailure> {
     let failed = |reason: String| FetchFailure::Tls {
@@ -111,12 +149,25 @@ async fn handshake(
     // Names with a trailing dot are sent without it (RFC 6066 §3).
     let bare = bare.strip_suffix('.').unwrap_or(bare).to_owned();
     let name = ServerName::try_from(bare).map_err(|error| failed(error.to_string()))?;
-    let connector = TlsConnector::from(parts.tls.config.clone());
+    let config = match speaks {
+        Speaks::Http1 | Speaks::Other => &parts.tls.config,
+        Speaks::Http2 => &parts.tls.http2,
+    };
+    let connector = TlsConnector::from(config.clone());
     let limit = parts.config.connect_timeout;
     match timeout(limit, connector.connect(name.clone(), tcp)).await {
         Ok(Ok(session)) => {
+            let agreed = session.get_ref().1.alpn_protocol();
+            if speaks == Speaks::Http2 && agreed != Some(b"h2") {
+                return Err(failed("the server does not speak HTTP/2".to_owned()));
+            }
             let info = parts.tls.info(session.get_ref().1, &name);
             Ok((session, info))
+        }
+        Ok(Err(error)) if speaks == Speaks::Http1 && tls::refuses_protocol(&error) => {
+            Err(FetchFailure::NoHttp1 {
+                host: server.host.clone(),
+            })
         }
         Ok(Err(error)) => Err(failed(error.to_string())),
         Err(_) => Err(FetchFailure::Timeout {

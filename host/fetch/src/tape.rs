@@ -5,19 +5,35 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 
-use bytes::Bytes;
+use bytes::{Buf, Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Instant;
 
 use crate::head::{self, ResponseHead};
+use crate::proxy::Proxy;
 use crate::spool::SpoolWriter;
-use crate::stream::Stream;
+use crate::stream::{Server, Stream};
 
 /// A connection while it serves one exchange.
 #[derive(Debug)]
 pub(crate) struct RecordingStream {
     stream: Stream,
     tape: Tape,
+    forward: Option<Forward>,
+}
+
+/// Turns a request as the server is to see it, and as it is recorded, into what a proxy that forwards wants: the whole URI
+/// in the first line (RFC 9112 §3.2.2), and the proxy's own credentials.
+#[derive(Debug)]
+pub(crate) struct Forward {
+    /// `http://` and the host, with the port where it is not 80.
+    origin: String,
+    /// Lines that go behind the first.
+    credentials: String,
+    /// The first line, until it is whole; none behind it.
+    line: Option<Vec<u8>>,
+    /// Rewritten and not yet sent.
+    out: BytesMut,
 }
 
 /// What has been written down; shared between the stream, which hyper owns, and the exchange that reads it.
@@ -46,11 +62,17 @@ pub(crate) struct Recording {
     pub unclean_close: bool,
     /// The scratch file failed; the exchange cannot be recorded.
     pub scratch_error: Option<io::Error>,
+    /// What crosses is framed in a way that no record can keep: it is counted, and others write the recording.
+    counts_only: bool,
 }
 
 impl RecordingStream {
-    pub(crate) fn new(stream: Stream, tape: Tape) -> Self {
-        RecordingStream { stream, tape }
+    pub(crate) fn new(stream: Stream, tape: Tape, forward: Option<Forward>) -> Self {
+        RecordingStream {
+            stream,
+            tape,
+            forward,
+        }
     }
 
     pub(crate) fn into_stream(self) -> Stream {
@@ -58,7 +80,46 @@ impl RecordingStream {
     }
 }
 
+impl Forward {
+    pub(crate) fn new(proxy: &Proxy, server: &Server) -> Self {
+        let origin = match server.port {
+            80 => format!("http://{}", server.host),
+            port => format!("http://{}:{port}", server.host),
+        };
+        Forward {
+            origin,
+            credentials: proxy.authorization(),
+            line: Some(Vec::new()),
+            out: BytesMut::new(),
+        }
+    }
+
+    /// Takes what it can of the first line; how much, none where that line is through.
+    fn take(&mut self, bytes: &[u8]) -> Option<usize> {
+        let line = self.line.as_mut()?;
+        let end = memchr::memchr(b'\n', bytes).map(|at| at + 1);
+        let count = end.unwrap_or(bytes.len());
+        line.extend_from_slice(&bytes[..count]);
+        if end.is_some() {
+            let target = memchr::memchr(b' ', line).map_or(0, |blank| blank + 1);
+            self.out.extend_from_slice(&line[..target]);
+            self.out.extend_from_slice(self.origin.as_bytes());
+            self.out.extend_from_slice(&line[target..]);
+            self.out.extend_from_slice(self.credentials.as_bytes());
+            self.line = None;
+        }
+        Some(count)
+    }
+}
+
 impl Tape {
+    /// For what others write down.
+    pub(crate) fn counting(wire: SpoolWriter) -> Self {
+        let tape = Tape::new(wire, 0);
+        tape.lock().counts_only = true;
+        tape
+    }
+
     /// `before_head_max` bounds interim responses and head together.
     pub(crate) fn new(wire: SpoolWriter, before_head_max: usize) -> Self {
         Tape(Arc::new(Mutex::new(Recording {
@@ -73,6 +134,7 @@ impl Tape {
             head_overflow: false,
             unclean_close: false,
             scratch_error: None,
+            counts_only: false,
         })))
     }
 
@@ -96,12 +158,14 @@ impl Recording {
         self.received += bytes.len() as u64;
         self.last_activity = Instant::now();
         match self.head_found {
+            _ if self.counts_only => {}
             true => self.record(bytes),
             false => self.before_head.extend_from_slice(bytes),
         }
     }
 
-    fn record(&mut self, bytes: &[u8]) {
+    /// Writes down; where that fails, the exchange does.
+    pub(crate) fn record(&mut self, bytes: &[u8]) {
         if let Err(error) = self.wire.append(bytes) {
             self.scratch_error.get_or_insert(error);
         }
@@ -112,7 +176,7 @@ impl Recording {
         if self.scratch_error.is_some() {
             return Err(io::Error::other("scratch directory"));
         }
-        if !self.head_found && self.before_head.len() >= self.before_head_max {
+        if !self.head_found && !self.counts_only && self.before_head.len() >= self.before_head_max {
             self.head_overflow = true;
             return Err(io::Error::other("response head too long"));
         }
@@ -156,18 +220,47 @@ impl AsyncWrite for RecordingStream {
         buffer: &[u8],
     ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
-        let count = ready!(Pin::new(&mut this.stream).poll_write(cx, buffer))?;
+        ready!(this.poll_rewritten(cx))?;
+        let taken = this
+            .forward
+            .as_mut()
+            .and_then(|forward| forward.take(buffer));
+        let count = match taken {
+            Some(count) => count,
+            None => ready!(Pin::new(&mut this.stream).poll_write(cx, buffer))?,
+        };
         let mut tape = this.tape.lock();
-        tape.sent.extend_from_slice(&buffer[..count]);
+        if !tape.counts_only {
+            tape.sent.extend_from_slice(&buffer[..count]);
+        }
         tape.last_activity = Instant::now();
         Poll::Ready(Ok(count))
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().stream).poll_flush(cx)
+        let this = self.get_mut();
+        ready!(this.poll_rewritten(cx))?;
+        Pin::new(&mut this.stream).poll_flush(cx)
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.get_mut().stream).poll_shutdown(cx)
+    }
+}
+
+impl RecordingStream {
+    /// Ready when what was rewritten for a proxy has been sent.
+    fn poll_rewritten(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let Some(forward) = &mut self.forward else {
+            return Poll::Ready(Ok(()));
+        };
+        while !forward.out.is_empty() {
+            let count = ready!(Pin::new(&mut self.stream).poll_write(cx, &forward.out))?;
+            if count == 0 {
+                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+            }
+            forward.out.advance(count);
+        }
+        Poll::Ready(Ok(()))
     }
 }

@@ -1,12 +1,14 @@
 //! TLS by rustls: whom to believe, and what to remember of a session.
 
+use std::io;
 use std::sync::Arc;
 
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::CryptoProvider;
 use rustls::{
-    ClientConfig, DigitallySignedStruct, ProtocolVersion, RootCertStore, SignatureScheme,
+    AlertDescription, ClientConfig, DigitallySignedStruct, ProtocolVersion, RootCertStore,
+    SignatureScheme,
 };
 use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
 
@@ -30,6 +32,8 @@ pub struct TlsInfo {
 #[derive(Debug)]
 pub(crate) struct Tls {
     pub config: Arc<ClientConfig>,
+    /// The same, for servers that speak HTTP/2 alone.
+    pub http2: Arc<ClientConfig>,
     /// Never goes on with what cannot be trusted: for name servers, which are to be believed. No ALPN.
     pub trusting: Arc<ClientConfig>,
     /// Judges after the fact what [`Trust::Record`] let pass.
@@ -71,9 +75,13 @@ impl Tls {
                 (config, judge(provider))
             }
         };
+        // One protocol at a time: offered both, most servers take HTTP/2, whose frames no record can keep.
+        let mut http2 = config.clone();
+        http2.alpn_protocols = vec![b"h2".to_vec()];
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         Ok(Tls {
             config: Arc::new(config),
+            http2: Arc::new(http2),
             trusting: Arc::new(trusting),
             judge,
         })
@@ -102,6 +110,17 @@ impl Tls {
             certificates,
         }
     }
+}
+
+/// Whether a handshake failed because the server speaks none of the protocols that were offered (RFC 7301 §3.2).
+pub(crate) fn refuses_protocol(error: &io::Error) -> bool {
+    let cause = error.get_ref().and_then(|cause| cause.downcast_ref());
+    matches!(
+        cause,
+        Some(rustls::Error::AlertReceived(
+            AlertDescription::NoApplicationProtocol
+        ))
+    )
 }
 
 fn given_roots(certificates: &[CertificateDer<'static>]) -> Result<RootCertStore, rustls::Error> {

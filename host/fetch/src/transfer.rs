@@ -13,12 +13,14 @@ use sha1::{Digest, Sha1};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::Instant;
 
+use crate::dial::{candidates, dial};
 use crate::exchange::{Exchange, PayloadDigest, Truncation};
 use crate::failure::{FetchFailure, Phase};
 use crate::fetcher::Parts;
 use crate::head::ResponseHead;
+use crate::scratch::{Claim, NoRoom};
 use crate::spool::{Spool, SpoolWriter};
-use crate::stream::{Connection, Server, Stream};
+use crate::stream::{Connection, Server, Speaks, Stream};
 use crate::wire::Clock;
 
 /// Longest line of a conversation; RFC 959 knows no limit, servers send welcome texts of a few kilobytes.
@@ -45,6 +47,7 @@ pub(crate) struct Content {
     digest: Sha1,
     length: u64,
     length_max: u64,
+    claim: Arc<Claim>,
     pub(crate) truncated: Option<Truncation>,
 }
 
@@ -68,20 +71,8 @@ pub(crate) async fn connect(
     addresses: &[IpAddr],
     clock: &Clock,
 ) -> Result<Connection, FetchFailure> {
-    let mut last = FetchFailure::NoAddress {
-        host: server.host.clone(),
-        reason: "no address was given".to_owned(),
-        ttl: None,
-    };
-    for address in addresses.iter().take(crate::http::CONNECT_ADDRESSES_MAX) {
-        let opening = Connection::open(parts, server, *address);
-        match tokio::time::timeout_at(clock.deadline, opening).await {
-            Ok(Ok(connection)) => return Ok(connection),
-            Ok(Err(failure)) => last = failure,
-            Err(_) => return Err(clock.total_failure(Phase::Connecting)),
-        }
-    }
-    Err(last)
+    let addresses = candidates(parts, server, addresses)?;
+    dial(parts, server, &addresses, Speaks::Other, clock).await
 }
 
 /// Waits for `work`, at most as long as the server may be silent and the whole may take.
@@ -93,7 +84,11 @@ pub(crate) async fn within<T>(
 ) -> Result<T, FetchFailure> {
     let silence = parts.config.response_timeout;
     let until = (Instant::now() + silence).min(clock.deadline);
-    match tokio::time::timeout_at(until, work).await {
+    let outcome = tokio::select! {
+        outcome = tokio::time::timeout_at(until, work) => outcome,
+        () = parts.cut.happens() => return Err(FetchFailure::Stopped),
+    };
+    match outcome {
         Ok(Ok(value)) => Ok(value),
         Ok(Err(error)) => Err(FetchFailure::Lost {
             phase,
@@ -206,8 +201,10 @@ fn gone() -> FetchFailure {
 impl Content {
     pub(crate) fn new(parts: &Parts) -> Self {
         let config = &parts.config;
+        let claim = parts.scratch.claim();
         Content {
-            spool: SpoolWriter::new(config.spool_memory_max, &config.scratch_dir),
+            spool: SpoolWriter::within(claim.clone(), config.spool_memory_max),
+            claim,
             digest: Sha1::new(),
             length: 0,
             length_max: config.body_bytes_max.unwrap_or(u64::MAX),
@@ -229,6 +226,10 @@ impl Content {
         let mut buffer = Vec::with_capacity(READ_BYTES);
         loop {
             buffer.clear();
+            if let Err(truncation) = self.room(parts, clock).await {
+                self.truncated = Some(truncation);
+                return Ok(());
+            }
             let read = within(parts, clock, Phase::Body, stream.read_buf(&mut buffer)).await;
             match read {
                 Ok(0) => return Ok(()),
@@ -236,6 +237,7 @@ impl Content {
                 Err(FetchFailure::Timeout { .. }) if Instant::now() >= clock.deadline => {
                     self.truncated = Some(Truncation::Time);
                 }
+                Err(FetchFailure::Stopped) => self.truncated = Some(Truncation::Stop),
                 Err(failure) => {
                     self.truncated = Some(match failure {
                         FetchFailure::Timeout { .. } => Truncation::Time,
@@ -248,6 +250,22 @@ impl Content {
                 return Ok(());
             }
         }
+    }
+
+    /// Waits until as much as is read at once may be written down.
+    async fn room(&self, parts: &Parts, clock: &Clock) -> Result<(), Truncation> {
+        let bytes = self.spool.to_disk(READ_BYTES);
+        if bytes == 0 {
+            return Ok(());
+        }
+        let room = std::future::poll_fn(|cx| self.claim.poll_room(cx, bytes));
+        let outcome = tokio::select! {
+            room = room => room.map_err(|NoRoom| Truncation::Scratch),
+            () = tokio::time::sleep_until(clock.deadline) => Err(Truncation::Time),
+            () = parts.cut.happens() => Err(Truncation::Stop),
+        };
+        self.claim.stop_waiting();
+        outcome
     }
 
     fn append(&mut self, bytes: &[u8]) -> Result<(), FetchFailure> {
@@ -290,6 +308,8 @@ impl Content {
             aborted_by_filter: told.aborted_by_filter,
             failure: told.failure,
             tls: told.tls,
+            proxy: None,
+            http2: false,
             reused_connection: false,
             annotations,
         }

@@ -72,7 +72,7 @@ async fn ask(
         port: request.uri.port_or_default(),
     };
     let connection = connect(parts, &server, &request.addresses, clock).await?;
-    told.peer = Some(connection.peer);
+    told.peer = connection.peer;
     let mut conversation = Conversation::new(connection.stream);
     conversation.say(parts, clock, &query).await?;
     told.conversation = conversation.spoken.clone();

@@ -12,7 +12,9 @@ use hyper_util::rt::TokioIo;
 use tokio::time::{Instant, Sleep};
 
 use crate::config::Config;
+use crate::cut::Cut;
 use crate::failure::{FetchFailure, Phase};
+use crate::scratch::{Claim, NoRoom};
 use crate::stream::Stream;
 use crate::tape::{RecordingStream, Tape};
 
@@ -24,9 +26,17 @@ pub(crate) struct Wire {
     hyper: HyperConnection,
     /// hyper is through with the connection.
     ended: bool,
+    watch: Watch,
+}
+
+/// Watches the time of one exchange, and whether the crawl goes on.
+pub(crate) struct Watch {
     tape: Tape,
     clock: Clock,
     alarm: Pin<Box<Sleep>>,
+    cut: Pin<Box<dyn Future<Output = ()> + Send>>,
+    /// When the rate was looked at last, and how much had been received by then; none before the body.
+    window: Option<(Instant, u64)>,
 }
 
 /// The time of one exchange.
@@ -36,15 +46,22 @@ pub(crate) struct Clock {
     pub deadline: Instant,
     total_max: Duration,
     silence_max: Duration,
+    first_byte_max: Duration,
+    rate_min: Option<u64>,
+    rate_window: Duration,
 }
 
-/// Which limit was hit.
+/// Why nothing more is waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OutOfTime {
     /// No byte for this long.
     Silence(Duration),
     /// The exchange took this long.
     Total(Duration),
+    /// The body came too slowly.
+    Rate,
+    /// The crawl was stopped.
+    Cut,
 }
 
 impl Clock {
@@ -55,6 +72,9 @@ impl Clock {
             deadline: started + config.total_timeout,
             total_max: config.total_timeout,
             silence_max: config.response_timeout,
+            first_byte_max: config.first_byte_timeout.unwrap_or(config.response_timeout),
+            rate_min: config.rate_min,
+            rate_window: config.rate_window,
         }
     }
 
@@ -70,21 +90,139 @@ impl Clock {
 
 impl OutOfTime {
     pub(crate) fn failure(self, phase: Phase) -> FetchFailure {
-        let (OutOfTime::Silence(after) | OutOfTime::Total(after)) = self;
-        FetchFailure::Timeout { phase, after }
+        match self {
+            OutOfTime::Silence(after) | OutOfTime::Total(after) => {
+                FetchFailure::Timeout { phase, after }
+            }
+            // Rates are looked at in bodies alone, which stand as truncated.
+            OutOfTime::Rate | OutOfTime::Cut => FetchFailure::Stopped,
+        }
+    }
+}
+
+impl Watch {
+    pub(crate) fn new(tape: Tape, clock: Clock, cut: &Cut) -> Self {
+        let first = clock.silence_max.min(clock.first_byte_max);
+        let first = clock.deadline.min(Instant::now() + first);
+        Watch {
+            tape,
+            clock,
+            alarm: Box::pin(tokio::time::sleep_until(first)),
+            cut: Box::pin(cut.happens()),
+            window: None,
+        }
+    }
+
+    pub(crate) fn elapsed(&self) -> Duration {
+        self.clock.elapsed()
+    }
+
+    /// The server has been waiting for us, not we for it: silence and rate are counted from now.
+    pub(crate) fn goes_on(&mut self) {
+        let now = Instant::now();
+        let mut tape = self.tape.lock();
+        tape.last_activity = now;
+        if self.clock.rate_min.is_some() {
+            self.window = Some((now, tape.received));
+            drop(tape);
+            self.alarm.as_mut().reset(now);
+        }
+    }
+
+    /// Waits until this exchange may write so much more to disk.
+    pub(crate) async fn room(
+        &mut self,
+        claim: &Claim,
+        bytes: u64,
+    ) -> Result<Result<(), NoRoom>, OutOfTime> {
+        let mut waited = false;
+        let room = poll_fn(|cx| {
+            if let Poll::Ready(room) = claim.poll_room(cx, bytes) {
+                return Poll::Ready(Ok(room));
+            }
+            if !waited {
+                waited = true;
+                self.alarm.as_mut().reset(self.clock.deadline);
+            }
+            if self.cut.as_mut().poll(cx).is_ready() {
+                return Poll::Ready(Err(OutOfTime::Cut));
+            }
+            let late = self.alarm.as_mut().poll(cx);
+            late.map(|()| Err(OutOfTime::Total(self.clock.total_max)))
+        })
+        .await;
+        claim.stop_waiting();
+        if waited {
+            self.goes_on();
+            self.alarm.as_mut().reset(Instant::now());
+        }
+        room
+    }
+
+    /// Ready when a limit is hit. The alarm is set for the earliest time at which that can be.
+    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<OutOfTime> {
+        if self.cut.as_mut().poll(cx).is_ready() {
+            return Poll::Ready(OutOfTime::Cut);
+        }
+        while self.alarm.as_mut().poll(cx).is_ready() {
+            let now = Instant::now();
+            let (active, received) = {
+                let tape = self.tape.lock();
+                (tape.last_activity, tape.received)
+            };
+            let silence_max = match received {
+                0 => self.clock.first_byte_max,
+                _ => self.clock.silence_max,
+            };
+            let silent_at = active + silence_max;
+            if now >= self.clock.deadline {
+                return Poll::Ready(OutOfTime::Total(self.clock.total_max));
+            }
+            if now >= silent_at {
+                return Poll::Ready(OutOfTime::Silence(silence_max));
+            }
+            let next = silent_at.min(self.clock.deadline);
+            let next = match self.next_look_at_rate(now, received) {
+                Ok(look) => next.min(look.unwrap_or(next)),
+                Err(limit) => return Poll::Ready(limit),
+            };
+            self.alarm.as_mut().reset(next);
+        }
+        Poll::Pending
+    }
+
+    fn next_look_at_rate(
+        &mut self,
+        now: Instant,
+        received: u64,
+    ) -> Result<Option<Instant>, OutOfTime> {
+        let (Some(least), Some((since, before))) = (self.clock.rate_min, self.window) else {
+            return Ok(None);
+        };
+        let window = self.clock.rate_window;
+        if now < since + window {
+            return Ok(Some(since + window));
+        }
+        let came = (received - before) as f64;
+        if came < least as f64 * (now - since).as_secs_f64() {
+            return Err(OutOfTime::Rate);
+        }
+        self.window = Some((now, received));
+        Ok(Some(now + window))
     }
 }
 
 impl Wire {
-    pub(crate) fn new(hyper: HyperConnection, tape: Tape, clock: Clock) -> Self {
-        let first = clock.deadline.min(Instant::now() + clock.silence_max);
+    pub(crate) fn new(hyper: HyperConnection, watch: Watch) -> Self {
         Wire {
             hyper,
             ended: false,
-            tape,
-            clock,
-            alarm: Box::pin(tokio::time::sleep_until(first)),
+            watch,
         }
+    }
+
+    pub(crate) fn watch(&mut self) -> &mut Watch {
+        &mut self.watch
     }
 
     /// Waits for `ready`, which hyper makes so. What is ready is taken before hyper goes on, so that hyper has never
@@ -103,26 +241,9 @@ impl Wire {
                     return Poll::Ready(Ok(value));
                 }
             }
-            self.poll_time(cx).map(Err)
+            self.watch.poll(cx).map(Err)
         })
         .await
-    }
-
-    /// Ready when a limit is hit. The alarm is set for the earliest time at which that can be.
-    fn poll_time(&mut self, cx: &mut Context<'_>) -> Poll<OutOfTime> {
-        while self.alarm.as_mut().poll(cx).is_ready() {
-            let now = Instant::now();
-            let silent_at = self.tape.lock().last_activity + self.clock.silence_max;
-            if now >= self.clock.deadline {
-                return Poll::Ready(OutOfTime::Total(self.clock.total_max));
-            }
-            if now >= silent_at {
-                return Poll::Ready(OutOfTime::Silence(self.clock.silence_max));
-            }
-            let next = silent_at.min(self.clock.deadline);
-            self.alarm.as_mut().reset(next);
-        }
-        Poll::Pending
     }
 
     /// After a complete message: whether the connection may serve another.

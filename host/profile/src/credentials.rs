@@ -99,7 +99,7 @@ pub struct Credential {
 }
 
 /// Where a secret is found.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum SecretSource {
     /// In this variable of the environment.
     Environment(String),
@@ -273,7 +273,7 @@ impl LoginFile {
 }
 
 impl SecretFile {
-    fn check(&self, key: &str, part: &mut Part<'_, '_>, folder: &Path) -> SecretSource {
+    pub(crate) fn check(&self, key: &str, part: &mut Part<'_, '_>, folder: &Path) -> SecretSource {
         match (&self.env, &self.file) {
             (Some(name), None) if !name.is_empty() && !name.contains(['=', '\0']) => {
                 SecretSource::Environment(name.clone())

@@ -137,7 +137,7 @@ impl Overridable {
             plugins: PluginSettings::default(),
             politeness: politeness.clone(),
             robots: self.robots.check(check.part("robots")),
-            fetch: self.fetch.check(check.part("fetch")),
+            fetch: self.fetch.check(check.part("fetch"), folder),
             cookies: self.cookies.check(check.part("cookies"), folder),
             retry: retry.clone(),
             revisit: self.revisit.check(check.part("revisit")),

@@ -1,6 +1,8 @@
 //! How documents are asked for, and when we stop waiting for them.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::path::Path;
 use std::time::Duration;
 
 use schemars::JsonSchema;
@@ -8,10 +10,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::byte_size::{ByteSize, SizeWritten};
 use crate::check::{Part, quote};
+use crate::credentials::{SecretFile, SecretSource};
+use crate::dns::HostPattern;
 use crate::duration::DurationWritten;
 
 /// Headers that the fetcher itself must decide about; a profile that sets one would make requests that lie.
-const OWN_HEADERS: [&str; 13] = [
+const OWN_HEADERS: [&str; 14] = [
     "accept-encoding",
     "authorization",
     "connection",
@@ -21,6 +25,7 @@ const OWN_HEADERS: [&str; 13] = [
     "host",
     "if-modified-since",
     "if-none-match",
+    "proxy-authorization",
     "referer",
     "te",
     "transfer-encoding",
@@ -37,16 +42,33 @@ pub struct FetchFile {
     /// Longest silence of the server, before the first byte and between two. Default `"20s"`: as operators know it.
     pub response_timeout: DurationWritten,
 
+    /// Longest silence before the first byte alone. Default `"none"`: as `response-timeout` says. Sites that compute long
+    /// before they answer want more of it, and no more between two bytes.
+    pub first_byte_timeout: DurationWritten,
+
     /// Longest time for one document as a whole; what has come by then is kept as truncated.
     /// Default `"20m"`: a large film over a slow line still comes through.
     pub total_timeout: DurationWritten,
 
+    /// The least that a body has to bring in a second, on average over a minute; what is slower is cut and kept as truncated.
+    /// Default `"none"`: slow servers are worth archiving, and `total-timeout` ends it.
+    pub min_rate: SizeWritten,
+
     /// Largest body; what is longer is cut and kept as truncated. Default `"none"`: an archive wants the whole.
     pub body_max: SizeWritten,
 
-    /// Largest header block of a response; a longer one is cut and the fetch fails. Default `"64KiB"`: several times what
-    /// common servers send at most.
+    /// Largest header block of a response; a longer one is cut and kept as truncated, without the body. Default `"64KiB"`:
+    /// several times what common servers send at most.
     pub header_max: SizeWritten,
+
+    /// Most header lines of a response; with more of them it is cut as one that is too large. Default `512`: several times
+    /// what common servers send at most.
+    #[schemars(range(min = 16, max = 100_000))]
+    pub headers_max: u32,
+
+    /// Most redirects in a row; the one beyond is archived and not followed. Default `20`: what browsers follow.
+    #[schemars(range(max = 1000))]
+    pub redirects_max: u32,
 
     /// The Accept-Encoding header; empty to send none. Default `"gzip, br"`: less load for the server, and what tools
     /// that replay archives can decode.
@@ -56,12 +78,52 @@ pub struct FetchFile {
     /// value takes a header out, in an override one that the profile has. Default `{}`: nothing beyond what every crawl sends.
     pub headers: BTreeMap<String, String>,
 
-    /// Fetch from loopback, link-local and private addresses too. Default `false`: a link on the web must not make us
-    /// archive the inside of the network we stand in.
-    pub private_addresses: bool,
+    /// Addresses that are fetched from although they are not the public's: `"private"` networks, `"loopback"`, this machine,
+    /// `"link-local"`, and `"metadata"`, where clouds tell a machine its secrets. Default `[]`: a link on the web must not
+    /// make us archive the inside of the network we stand in.
+    #[schemars(extend("examples" = [["loopback", "private"]]))]
+    pub allow_addresses: Vec<AllowedAddresses>,
+
+    /// Which addresses of a host are tried, and which first; the next is tried as well when one has not answered for a
+    /// quarter of a second. Default `"ipv4-first"`: sites take more care of it, and captures of one site stay comparable.
+    pub family: AddressFamily,
+
+    /// Addresses of this machine to connect from, at most one of each family. Default `[]`: the system's choice.
+    #[schemars(extend("examples" = [["192.0.2.7", "2001:db8::7"]]))]
+    pub bind: Vec<String>,
+
+    /// A server through which all connections are made: `"http://host:port"` or `"socks5://host:port"`.
+    /// Default `""`: none.
+    pub proxy: String,
+
+    /// The user name for the proxy. Default `""`: it asks for none.
+    pub proxy_user: String,
+
+    /// Where the password for the proxy is found when a crawl begins. No default: it asks for none.
+    pub proxy_password: Option<SecretFile>,
+
+    /// Who looks names up where there is a proxy. Default `"local"`: we do, so that the addresses are judged and recorded.
+    pub proxy_names: ProxyNames,
+
+    /// Hosts that are connected to without the proxy: a name or an address, or `*.` and a domain for all hosts below it.
+    /// Default `[]`: none.
+    #[schemars(extend("examples" = [["localhost", "*.example.org"]]))]
+    pub no_proxy: Vec<String>,
 
     /// Bodies larger than this are spooled to disk while they arrive. Default `"1MiB"`: nearly all pages stay in memory.
     pub spool_memory: SizeWritten,
+
+    /// The most that bodies take of memory together while they arrive; beyond it they are spooled to disk early.
+    /// Default `"256MiB"`: hundreds of pages at once.
+    pub spool_memory_total: SizeWritten,
+
+    /// The most that bodies take of the disk together until they are archived. Beyond it downloads wait for others to be
+    /// archived; where all wait, the one that asks last is cut and kept as truncated. Default `"64GiB"`: dozens of films.
+    pub scratch_max: SizeWritten,
+
+    /// How long a crawl that is asked to stop waits for what is being fetched; what has come by then is kept as truncated.
+    /// Default `"none"`: as long as it takes, or until it is asked again.
+    pub stop_grace: DurationWritten,
 
     /// Send Referer: the page that the link was on. Default `true`: some servers refuse embeds without one.
     pub referer: bool,
@@ -88,27 +150,106 @@ pub enum TlsTrust {
     Record,
 }
 
+/// Addresses that are not the public's.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum AllowedAddresses {
+    /// Those of networks of one's own, carriers' included.
+    Private,
+    /// This machine.
+    Loopback,
+    /// Those of one cable.
+    LinkLocal,
+    /// Where clouds tell a machine its secrets.
+    Metadata,
+}
+
+/// Which addresses of a host are tried, and which first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum AddressFamily {
+    /// IPv4, then IPv6.
+    Ipv4First,
+    /// IPv6, then IPv4.
+    Ipv6First,
+    /// IPv4 alone.
+    Ipv4Only,
+    /// IPv6 alone.
+    Ipv6Only,
+}
+
+/// Who looks names up where there is a proxy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ProxyNames {
+    /// We do. A SOCKS5 proxy is given the address; an HTTP proxy looks the name up once more.
+    Local,
+    /// The proxy does. `allow-addresses` then holds for addresses in URIs alone.
+    Remote,
+}
+
+/// A server through which connections are made.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct FetchProxy {
+    /// Whether it speaks SOCKS5; otherwise HTTP.
+    pub socks: bool,
+    /// Name or address; IPv6 in brackets.
+    pub host: String,
+    /// TCP port.
+    pub port: u16,
+    /// The user name.
+    pub user: Option<String>,
+    /// Where the password is found.
+    pub password: Option<SecretSource>,
+    /// Who looks names up.
+    pub names: ProxyNames,
+    /// Hosts that are connected to without it.
+    pub except: Vec<HostPattern>,
+}
+
 /// How documents are asked for, and when we stop waiting for them.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Fetch {
     /// Longest wait for a connection, TLS included; not longer than `total_timeout`.
     pub connect_timeout: Duration,
     /// Longest silence of the server; not longer than `total_timeout`.
     pub response_timeout: Duration,
+    /// Longest silence before the first byte; none: `response_timeout`.
+    pub first_byte_timeout: Option<Duration>,
     /// Longest time for one document as a whole.
     pub total_timeout: Duration,
+    /// Least bytes a second of a body; none: no limit.
+    pub min_rate: Option<ByteSize>,
     /// Largest body; none: no limit.
     pub body_max: Option<ByteSize>,
     /// Largest header block of a response.
     pub header_max: ByteSize,
+    /// Most header lines of a response.
+    pub headers_max: usize,
+    /// Most redirects in a row that are followed.
+    pub redirects_max: usize,
     /// The Accept-Encoding header; none: do not send it.
     pub accept_encoding: Option<String>,
     /// More headers for every request; names and values are valid as they stand.
     pub headers: Vec<(String, String)>,
-    /// Fetch from loopback, link-local and private addresses too.
-    pub private_addresses: bool,
+    /// Addresses that are fetched from although they are not the public's; sorted, each once.
+    pub allow_addresses: Vec<AllowedAddresses>,
+    /// Which addresses of a host are tried, and which first.
+    pub family: AddressFamily,
+    /// Addresses to connect from, at most one of each family.
+    pub bind: Vec<IpAddr>,
+    /// The proxy.
+    pub proxy: Option<FetchProxy>,
     /// Bodies larger than this are spooled to disk.
     pub spool_memory: ByteSize,
+    /// The most that bodies take of memory together.
+    pub spool_memory_total: ByteSize,
+    /// The most that bodies take of the disk together; none: no limit.
+    pub scratch_max: Option<ByteSize>,
+    /// How long a crawl that stops waits; none: as long as it takes.
+    pub stop_grace: Option<Duration>,
     /// Send Referer.
     pub referer: bool,
     /// Ask with If-None-Match and If-Modified-Since on later visits.
@@ -119,18 +260,41 @@ pub struct Fetch {
     pub tls_trust: TlsTrust,
 }
 
+impl FetchProxy {
+    /// Whether it looks this host up, rather than we.
+    pub fn looks_up(&self, host: &str) -> bool {
+        let host = host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase();
+        let excepted = self.except.iter().any(|pattern| pattern.matches(&host));
+        self.names == ProxyNames::Remote && !excepted
+    }
+}
+
 impl Default for FetchFile {
     fn default() -> Self {
         Self {
             connect_timeout: "20s".into(),
             response_timeout: "20s".into(),
+            first_byte_timeout: "none".into(),
             total_timeout: "20m".into(),
+            min_rate: "none".into(),
             body_max: "none".into(),
             header_max: "64KiB".into(),
+            headers_max: 512,
+            redirects_max: 20,
             accept_encoding: "gzip, br".to_owned(),
             headers: BTreeMap::new(),
-            private_addresses: false,
+            allow_addresses: Vec::new(),
+            family: AddressFamily::Ipv4First,
+            bind: Vec::new(),
+            proxy: String::new(),
+            proxy_user: String::new(),
+            proxy_password: None,
+            proxy_names: ProxyNames::Local,
+            no_proxy: Vec::new(),
             spool_memory: "1MiB".into(),
+            spool_memory_total: "256MiB".into(),
+            scratch_max: "64GiB".into(),
+            stop_grace: "none".into(),
             referer: true,
             conditional: true,
             keep_alive: true,
@@ -140,27 +304,116 @@ impl Default for FetchFile {
 }
 
 impl FetchFile {
-    pub(crate) fn check(&self, mut part: Part<'_, '_>) -> Fetch {
+    pub(crate) fn check(&self, mut part: Part<'_, '_>, folder: &Path) -> Fetch {
         part.header_value("accept-encoding", &self.accept_encoding);
         self.check_headers(&mut part.part("headers"));
         Fetch {
             connect_timeout: part.positive_duration("connect-timeout", &self.connect_timeout),
             response_timeout: part.positive_duration("response-timeout", &self.response_timeout),
+            first_byte_timeout: part.duration_limit("first-byte-timeout", &self.first_byte_timeout),
             total_timeout: part.positive_duration("total-timeout", &self.total_timeout),
+            min_rate: part.size_limit("min-rate", &self.min_rate),
             body_max: part.size_limit("body-max", &self.body_max),
             header_max: part.positive_size("header-max", &self.header_max),
+            headers_max: self.headers_max as usize,
+            redirects_max: self.redirects_max as usize,
             accept_encoding: Some(self.accept_encoding.clone()).filter(|value| !value.is_empty()),
             headers: self
                 .headers
                 .iter()
                 .map(|(name, value)| (name.clone(), value.clone()))
                 .collect(),
-            private_addresses: self.private_addresses,
+            allow_addresses: {
+                let mut allowed = self.allow_addresses.clone();
+                allowed.sort_unstable();
+                allowed.dedup();
+                allowed
+            },
+            family: self.family,
+            bind: self.check_bind(&mut part),
+            proxy: self.check_proxy(&mut part, folder),
             spool_memory: part.size("spool-memory", &self.spool_memory),
+            spool_memory_total: part.size("spool-memory-total", &self.spool_memory_total),
+            scratch_max: part.size_limit("scratch-max", &self.scratch_max),
+            stop_grace: part.duration_limit("stop-grace", &self.stop_grace),
             referer: self.referer,
             conditional: self.conditional,
             keep_alive: self.keep_alive,
             tls_trust: self.tls_trust,
+        }
+    }
+
+    fn check_bind(&self, part: &mut Part<'_, '_>) -> Vec<IpAddr> {
+        let mut bind: Vec<IpAddr> = Vec::new();
+        for (place, text) in self.bind.iter().enumerate() {
+            let mut part = part.part("bind");
+            let key = place.to_string();
+            let Ok(address) = text.parse::<IpAddr>() else {
+                let problem = format!("not an IP address: {}", quote(text));
+                part.refuse(
+                    &key,
+                    problem,
+                    "write one of this machine, such as \"192.0.2.7\"",
+                );
+                continue;
+            };
+            if bind
+                .iter()
+                .any(|other| other.is_ipv4() == address.is_ipv4())
+            {
+                let problem = format!("a second address of the same family: {text}");
+                part.refuse(&key, problem, "write one of each family at most");
+            }
+            bind.push(address);
+        }
+        bind
+    }
+
+    fn check_proxy(&self, part: &mut Part<'_, '_>, folder: &Path) -> Option<FetchProxy> {
+        let password = self.proxy_password.as_ref();
+        let password = password.map(|secret| secret.check("proxy-password", part, folder));
+        let control = |c: char| c.is_control();
+        if self.proxy_user.contains(control) || self.proxy_user.len() > PROXY_USER_MAX {
+            let problem = format!("not a user name: {}", quote(&self.proxy_user));
+            part.refuse("proxy-user", problem, "leave out control characters");
+        }
+        let user = Some(self.proxy_user.clone()).filter(|user| !user.is_empty());
+        if self.proxy.is_empty() {
+            return None;
+        }
+        if user.is_some() != password.is_some() {
+            let problem = "a user name and a password go together".to_owned();
+            let remedy = "write both proxy-user and proxy-password, or neither";
+            part.refuse("proxy", problem, remedy);
+        }
+        let mut except = Vec::new();
+        for (place, text) in self.no_proxy.iter().enumerate() {
+            let bracketed = text.starts_with('[') && text.ends_with(']');
+            match HostPattern::parse(text) {
+                Some(pattern) => except.push(pattern),
+                None if bracketed => except.push(HostPattern::Host(text.to_ascii_lowercase())),
+                None => {
+                    let problem = format!("not a host name: {}", quote(text));
+                    let remedy = "write \"www.example.org\", or \"*.example.org\" for all below it";
+                    part.part("no-proxy")
+                        .refuse(&place.to_string(), problem, remedy);
+                }
+            }
+        }
+        match parse_proxy(&self.proxy) {
+            Ok((socks, host, port)) => Some(FetchProxy {
+                socks,
+                host,
+                port,
+                user,
+                password,
+                names: self.proxy_names,
+                except,
+            }),
+            Err((problem, remedy)) => {
+                part.refuse("proxy", problem, remedy);
+                None
+            }
         }
     }
 
@@ -178,6 +431,89 @@ impl FetchFile {
                 );
             }
             part.header_value(name, value);
+        }
+    }
+}
+
+/// What SOCKS5 has room for (RFC 1929 §2).
+const PROXY_USER_MAX: usize = 255;
+
+/// Whether it is SOCKS, host and port; or what is wrong, and the remedy.
+fn parse_proxy(text: &str) -> Result<(bool, String, u16), (String, &'static str)> {
+    const FORM: &str =
+        "write \"http://proxy.example.org:3128\" or \"socks5://proxy.example.org:1080\"";
+    let no_proxy = || (format!("not a proxy: {}", quote(text)), FORM);
+    let lower = text.to_ascii_lowercase();
+    if lower.contains('@') {
+        return Err((
+            "credentials in the name of the proxy".to_owned(),
+            "a profile is archived: write proxy-user, and proxy-password = { env = \"NAME\" }",
+        ));
+    }
+    if lower.starts_with("socks5h://") {
+        return Err((
+            format!("not a proxy: {}", quote(text)),
+            "write socks5://, and proxy-names = \"remote\"",
+        ));
+    }
+    let (socks, rest) = match (
+        lower.strip_prefix("http://"),
+        lower.strip_prefix("socks5://"),
+    ) {
+        (Some(rest), _) => (false, rest),
+        (None, Some(rest)) => (true, rest),
+        (None, None) => return Err(no_proxy()),
+    };
+    let rest = rest.strip_suffix('/').unwrap_or(rest);
+    let (host, port) = rest.rsplit_once(':').ok_or_else(no_proxy)?;
+    let port = port.parse().ok().filter(|port| *port > 0);
+    let bare = host
+        .strip_prefix('[')
+        .and_then(|host| host.strip_suffix(']'));
+    let is_host = match bare {
+        Some(address) => address.parse::<std::net::Ipv6Addr>().is_ok(),
+        None => matches!(HostPattern::parse(host), Some(HostPattern::Host(_))),
+    };
+    match port {
+        Some(port) if is_host => Ok((socks, host.to_owned(), port)),
+        _ => Err(no_proxy()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, expected: Option<(bool, &str, u16)>) {
+        let parsed = parse_proxy(text).ok();
+        let parsed = parsed
+            .as_ref()
+            .map(|(socks, host, port)| (*socks, host.as_str(), *port));
+        assert_eq!(parsed, expected, "{text}");
+    }
+
+    #[test]
+    fn proxies_are_a_scheme_a_host_and_a_port() {
+        check(
+            "http://Proxy.example:3128/",
+            Some((false, "proxy.example", 3128)),
+        );
+        check("socks5://[::1]:1080", Some((true, "[::1]", 1080)));
+        check("socks5://127.0.0.1:9", Some((true, "127.0.0.1", 9)));
+        for wrong in [
+            "proxy.example:3128",
+            "http://proxy.example",
+            "http://:3128",
+            "http://proxy.example:0",
+            "http://proxy.example:70000",
+            "http://user:secret@proxy.example:3128",
+            "socks5h://proxy.example:1080",
+            "https://proxy.example:3128",
+            "http://a b:1",
+            "http://[::1:1",
+        ] {
+            check(wrong, None);
         }
     }
 }

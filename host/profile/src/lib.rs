@@ -70,7 +70,7 @@ pub use count::CountWritten;
 pub use credentials::{
     Credential, CredentialFile, Login, LoginFile, SecretFile, SecretProblem, SecretSource,
 };
-pub use dns::{Dns, DnsFile, HostPattern, Hosts};
+pub use dns::{Dns, DnsFile, DnsServer, HostPattern, Hosts};
 pub use duration::{
     DURATION_MAX, DurationProblem, DurationWritten, format_duration, parse_duration,
 };
@@ -78,7 +78,9 @@ pub use effective::{Context, QueueSettings, Settings};
 pub use explain::{Explained, Origin};
 pub use fault::{Fault, Faults, Level, Place};
 pub use fault_policy::{Breaker, BreakerAction, BreakerFile, OnFault};
-pub use fetch::{Fetch, FetchFile, TlsTrust};
+pub use fetch::{
+    AddressFamily, AllowedAddresses, Fetch, FetchFile, FetchProxy, ProxyNames, TlsTrust,
+};
 pub use file::ProfileFile;
 pub use frontier::{Frontier, FrontierFile, QueueKey};
 pub use group::{Group, GroupFile};

@@ -27,11 +27,11 @@ const NEEDED: &[(&str, Needed)] = &[
     ("/stacks", Needed::Response),
     ("/politeness", Needed::Queue),
     ("/robots", Needed::Uri),
-    // The others are taken once, when the fetcher is made.
-    ("/fetch/referer", Needed::Uri),
-    ("/fetch/conditional", Needed::Uri),
-    ("/fetch/headers", Needed::Uri),
-    ("/fetch/accept-encoding", Needed::Uri),
+    // Of all exchanges together.
+    ("/fetch/spool-memory-total", Needed::Job),
+    ("/fetch/scratch-max", Needed::Job),
+    ("/fetch/stop-grace", Needed::Job),
+    ("/fetch", Needed::Uri),
     ("/cookies/accept", Needed::Uri),
     ("/retry/statuses", Needed::Uri),
     ("/retry/errors", Needed::Uri),
@@ -94,7 +94,8 @@ mod tests {
             ("/politeness/min-delay", Needed::Queue),
             ("/politeness", Needed::Queue),
             ("/fetch/referer", Needed::Uri),
-            ("/fetch/body-max", Needed::Job),
+            ("/fetch/body-max", Needed::Uri),
+            ("/fetch/scratch-max", Needed::Job),
             ("/stacks/scope", Needed::Uri),
             ("/stacks/extract", Needed::Response),
             ("/stacks/observe", Needed::Job),
@@ -110,6 +111,6 @@ mod tests {
             assert_eq!(needed(pointer), expected, "{pointer}");
         }
         assert!(is_overridable("/fetch") && is_overridable("/quotas"));
-        assert!(!is_overridable("/archive") && !is_overridable("/fetch/body-max"));
+        assert!(!is_overridable("/archive") && !is_overridable("/fetch/scratch-max"));
     }
 }

@@ -528,7 +528,8 @@ impl OverrideFile {
             .check(part.part("politeness"));
         self.table::<RobotsFile>("robots")
             .check(part.part("robots"));
-        self.table::<FetchFile>("fetch").check(part.part("fetch"));
+        self.table::<FetchFile>("fetch")
+            .check(part.part("fetch"), around.folder);
         self.table::<RetryFile>("retry").check(part.part("retry"));
         self.table::<RevisitFile>("revisit")
             .check(part.part("revisit"));

@@ -11,6 +11,7 @@ use crate::duration::format_duration;
 use crate::effective::{QueueSettings, Settings};
 use crate::fault::Level;
 use crate::fault_policy::{BreakerAction, OnFault};
+use crate::fetch::AllowedAddresses;
 use crate::operator::contact_problem;
 use crate::profile::{Given, Profile, Strategy};
 use crate::robots::{Robots, RobotsPolicy};
@@ -49,6 +50,14 @@ fn delays_and_times(profile: &Profile, check: &mut Check<'_>) {
         ("/fetch/response-timeout", fetch.response_timeout),
         ("/fetch/total-timeout", fetch.total_timeout),
     );
+    if let Some(first_byte) = fetch.first_byte_timeout {
+        at_most(
+            check,
+            "",
+            ("/fetch/first-byte-timeout", first_byte),
+            ("/fetch/total-timeout", fetch.total_timeout),
+        );
+    }
     // An address's time is kept between these two.
     at_most(
         check,
@@ -137,7 +146,13 @@ fn robots_have_what_their_policy_needs(robots: &Robots, at: &str, check: &mut Ch
     let own = format!("{at}/robots/policy");
     if check.document.has(&own) {
         let suggestion = Some(suggestion.to_owned());
-        check.report(&own, Spot::Value, Level::Error, problem.to_owned(), suggestion);
+        check.report(
+            &own,
+            Spot::Value,
+            Level::Error,
+            problem.to_owned(),
+            suggestion,
+        );
     }
 }
 
@@ -258,14 +273,19 @@ fn loopback_can_be_reached(profile: &Profile, check: &mut Check<'_>) {
     else {
         return;
     };
-    if !profile.settings.fetch.private_addresses {
+    if !profile
+        .settings
+        .fetch
+        .allow_addresses
+        .contains(&AllowedAddresses::Loopback)
+    {
         let problem = format!(
-            "{} is on this machine, and private-addresses is false",
+            "{} is on this machine, and allow-addresses does not say \"loopback\"",
             quote(seed.uri.as_str())
         );
-        let suggestion = "write private-addresses = true under [fetch]".to_owned();
+        let suggestion = "write allow-addresses = [\"loopback\"] under [fetch]".to_owned();
         check.report(
-            "/fetch/private-addresses",
+            "/fetch/allow-addresses",
             Spot::Key,
             Level::Info,
             problem,

@@ -11,6 +11,13 @@ use crate::check::{nearest, quote};
 use crate::document::{Document, Spot, child, parent};
 use crate::fault::{FAULTS_MAX, Fault, Faults, Level};
 
+/// Keys of earlier versions, what has come in their place, and what to write.
+const WITHDRAWN: [(&str, &str, &str); 1] = [(
+    "private-addresses",
+    "allow-addresses",
+    "write allow-addresses = [\"loopback\", \"private\"], and \"link-local\" or \"metadata\" where they are meant too",
+)];
+
 /// How many known keys are listed when none is near to what was written.
 const KNOWN_KEYS_MAX: usize = 32;
 
@@ -204,6 +211,12 @@ impl<'s> Shape<'s> {
 
     fn known_keys(&self, node: Option<&'s Value>, key: &str) -> String {
         let known: Vec<&str> = keys(node).collect();
+        let withdrawn = WITHDRAWN
+            .iter()
+            .find(|(old, new, _)| *old == key && known.iter().any(|known| new == known));
+        if let Some((_, _, remedy)) = withdrawn {
+            return (*remedy).to_owned();
+        }
         if let Some(near) = nearest(key, known.iter().copied()) {
             return format!("did you mean {}?", quote(near));
         }

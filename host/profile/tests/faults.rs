@@ -266,7 +266,7 @@ fn loopback_needs_no_contact() {
             seeds: vec![seed.to_owned()],
             ..given()
         };
-        let text = "[dns.hosts]\n\"x.test\" = \"127.0.0.1\"\n[fetch]\nprivate-addresses = true";
+        let text = "[dns.hosts]\n\"x.test\" = \"127.0.0.1\"\n[fetch]\nallow-addresses = ['loopback']";
         let profile = Profile::parse("p.toml", text, &given).unwrap();
         assert!(profile.notices.is_empty(), "{}", profile.notices);
         assert!(
@@ -387,12 +387,12 @@ proptest! {
 
     #[test]
     fn any_damage_to_a_profile_is_answered(
-        which in 0usize..4,
+        which in 0usize..5,
         at in 0usize..4000,
         gone in 0usize..40,
         new in "[\\[\\]{}\"'=#.,\n a-z0-9ö-]{0,12}",
     ) {
-        let name = ["default", "snapshot", "continuous", "demo"][which];
+        let name = ["default", "snapshot", "continuous", "heritrix-scope", "demo"][which];
         let text = Profile::builtin_text(name).unwrap();
         let characters: Vec<char> = text.chars().collect();
         let at = at.min(characters.len());

@@ -518,7 +518,7 @@ politeness.min-delay = "1s"
 strategy = "revisit"
 revisit.min-wait = "2h"
 archive.prefix = "X"
-fetch = { body-max = "1MiB", referer = false }
+fetch = { scratch-max = "1MiB", referer = false }
 quotas = { source = { bytes = 1 } }
 plugins.hops.settings.max = 3
 workers = 5
@@ -533,12 +533,12 @@ p.toml:5:1: strategy is needed before the URI is fetched, when match.media-type 
 p.toml:7:1: archive is needed once for the whole job and cannot be overridden (write it above the overrides, in its own table)
     7 | archive.prefix = "X"
       | ^^^^^^^
-p.toml:8:11: fetch.body-max is needed once for the whole job and cannot be overridden (write it above the overrides, in its own table)
-    8 | fetch = { body-max = "1MiB", referer = false }
-      |           ^^^^^^^^
-p.toml:8:30: fetch.referer is needed before the URI is fetched, when match.media-type is not known (it is known only when the response has come)
-    8 | fetch = { body-max = "1MiB", referer = false }
-      |                              ^^^^^^^
+p.toml:8:11: fetch.scratch-max is needed once for the whole job and cannot be overridden (write it above the overrides, in its own table)
+    8 | fetch = { scratch-max = "1MiB", referer = false }
+      |           ^^^^^^^^^^^
+p.toml:8:33: fetch.referer is needed before the URI is fetched, when match.media-type is not known (it is known only when the response has come)
+    8 | fetch = { scratch-max = "1MiB", referer = false }
+      |                                 ^^^^^^^
 p.toml:9:12: quotas.source is needed once for the whole job and cannot be overridden (write it above the overrides, in its own table)
     9 | quotas = { source = { bytes = 1 } }
       |            ^^^^^^
@@ -871,7 +871,9 @@ fn the_schema_lets_overrides_say_what_can_be_overridden() {
             .map(String::as_str)
             .collect()
     };
-    assert_eq!(keys("fetch"), ["conditional", "referer"]);
+    let fetch = keys("fetch");
+    assert!(fetch.contains(&"referer") && fetch.contains(&"proxy") && fetch.contains(&"body-max"));
+    assert!(!fetch.contains(&"scratch-max") && !fetch.contains(&"stop-grace"));
     assert_eq!(keys("quotas"), ["domain", "host", "queue"]);
     assert!(keys("queue").contains(&"name") && keys("stacks").contains(&"last-resort"));
     assert!(tables.get("archive").is_none() && tables.get("tables").is_none());

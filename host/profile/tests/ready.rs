@@ -9,6 +9,7 @@ use serde_json::Value;
 fn given() -> Given {
     let builtins = [
         "surt-scope",
+        "regex-list",
         "hops",
         "transclusion",
         "path-depth",
@@ -62,7 +63,10 @@ fn demo_runs_on_this_machine_without_notice() {
     let profile = Profile::builtin("demo", &given()).unwrap();
     assert!(profile.notices.is_empty(), "{}", profile.notices);
     let settings = profile.effective(&profile.seeds.list[0].uri);
-    assert!(settings.fetch.private_addresses);
+    assert_eq!(
+        settings.fetch.allow_addresses,
+        [opilio_profile::AllowedAddresses::Loopback]
+    );
     assert_eq!(settings.strategy, Strategy::Revisit);
     assert!(settings.politeness.min_delay < Duration::from_millis(100));
     assert!(

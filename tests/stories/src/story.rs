@@ -25,7 +25,7 @@ max-delay = "0s"
 [dns]
 hosts = { "*.localhost" = "127.0.0.1" }
 [fetch]
-private-addresses = true
+allow-addresses = ["loopback", "private"]
 connect-timeout = "5s"
 response-timeout = "5s"
 [retry]

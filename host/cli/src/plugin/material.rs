@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use opilio_archive::{HTTP_RESPONSE, ReadError, Reader};
 use opilio_crawl::sample::Sample;
 use opilio_fetch::robots::Robots;
-use opilio_fetch::{Config, Exchange, Fetcher, HeadVerdict, Request};
+use opilio_fetch::{AddressPolicy, Config, Exchange, Fetcher, HeadVerdict, Request};
 use opilio_uri::Uri;
 use serde_json::{Value, json};
 use tokio::runtime::Handle;
@@ -312,7 +312,12 @@ async fn fetch(url: &str, private: bool) -> Result<Sample> {
     let scratch = tempfile::tempdir().context("cannot make a temporary directory")?;
     let agent = format!("opilio/{} (plugin run)", env!("CARGO_PKG_VERSION"));
     let mut config = Config::new(agent.as_str(), scratch.path());
-    config.addresses.private = private;
+    if private {
+        config.addresses = AddressPolicy {
+            metadata: false,
+            ..AddressPolicy::ALL
+        };
+    }
     config.body_bytes_max = Some(CONTENT_BYTES_MAX);
     let fetcher = Fetcher::new(config)?;
     if let Some(robots_txt) = uri.robots_txt() {

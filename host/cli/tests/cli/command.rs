@@ -50,7 +50,7 @@ impl Home {
     pub(crate) fn profile(&self, more: &str) -> PathBuf {
         let text = format!(
             "politeness = {{ delay-factor = 0.0, min-delay = \"0s\", max-delay = \"0s\" }}\n\
-             fetch = {{ private-addresses = true, spool-memory = \"4KiB\" }}\n\
+             fetch = {{ allow-addresses = [\"loopback\"], spool-memory = \"4KiB\" }}\n\
              retry = {{ max-retries = 1, delay = \"20ms\" }}\n{more}\n"
         );
         self.file("p.toml", text)

@@ -47,7 +47,7 @@ async fn a_url_alone_is_crawled_with_the_default_profile_in_a_job_named_after_it
     );
     let url = web.url("localhost", "/");
     let ended = home.run(&["crawl", &url]).code(0);
-    assert!(ended.err.contains("private-addresses"), "{ended:?}");
+    assert!(ended.err.contains("allow-addresses"), "{ended:?}");
     let job = home
         .path()
         .join(format!("jobs/localhost-{}", web.address().port()));

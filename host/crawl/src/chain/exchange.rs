@@ -19,12 +19,12 @@ use crate::logins::Part;
 use crate::records::{self, About, Keep};
 use crate::standing::{self, Memory};
 
-use super::preconditions::Leave;
+use super::preconditions::{Leave, redirect_of};
 use super::{Chain, Entry, Turn, disregarded, status, transfer};
 
 impl Chain<'_> {
-    /// One exchange, mid-fetch filters included. A challenge that the profile has an answer to is answered, and archived
-    /// beside what came then.
+    /// One exchange, mid-fetch filters included. A challenge that the profile has an answer to is answered, and who is sent
+    /// back to the same URI with a cookie comes back; both are archived beside what came then.
     pub(super) async fn fetch(
         &self,
         uri: &Uri,
@@ -35,14 +35,28 @@ impl Chain<'_> {
         // What was challenged once is sent along from then on.
         let known = context.credentials.authorization(uri);
         let answered = known.is_some();
+        let cookies = self.cookies_for(uri);
         let request = self.request(uri, leave, known);
-        let (exchange, mid_fetch) = self.exchange(request, memory).await;
+        let (exchange, mid_fetch) = self.exchange(request, memory).await?;
         self.keep_cookies(uri, &exchange)?;
         // A form is not sent twice.
         let head = exchange.head.as_ref().filter(|_| leave.part.is_none());
+        let head = head.filter(|_| uri.is_http());
         let answer = head.and_then(|head| context.credentials.answer(uri, head, answered));
-        let Some(answer) = answer else {
-            return Ok((exchange, mid_fetch));
+        let (authorization, remark) = match answer {
+            Some(answer) => (
+                Some(answer.header),
+                format!("authenticated:{}", answer.name),
+            ),
+            // As a link it would be known already, and the page never be had.
+            None if head.is_some()
+                && redirect_of(uri, &exchange).as_ref() == Some(uri)
+                && self.cookies_for(uri) != cookies =>
+            {
+                let known = context.credentials.authorization(uri);
+                (known, "cookieRedirect".to_owned())
+            }
+            None => return Ok((exchange, mid_fetch)),
         };
         let record = &self.issue.record;
         let about = About {
@@ -54,18 +68,28 @@ impl Chain<'_> {
         };
         let records = records::of_exchange(uri, &exchange, &Keep::Response, &about);
         context.archive(records).await?;
-        let request = self.request(uri, leave, Some(answer.header));
-        let (mut exchange, mid_fetch) = self.exchange(request, memory).await;
+        let request = self.request(uri, leave, authorization);
+        let (mut exchange, mid_fetch) = self.exchange(request, memory).await?;
         self.keep_cookies(uri, &exchange)?;
-        exchange
-            .annotations
-            .push(format!("authenticated:{}", answer.name));
+        exchange.annotations.push(remark);
         Ok((exchange, mid_fetch))
+    }
+
+    /// The Cookie header for a URI.
+    fn cookies_for(&self, uri: &Uri) -> Option<String> {
+        let context = self.context;
+        let are_kept = self.settings.cookies.accept && uri.is_http();
+        let header = || {
+            context
+                .cookies
+                .header(&context.frontier, uri, Timestamp::now())
+        };
+        are_kept.then(header).flatten()
     }
 
     fn keep_cookies(&self, uri: &Uri, exchange: &Exchange) -> Result<(), Halt> {
         let settings = &self.settings.cookies;
-        if let (true, Some(head)) = (settings.accept, &exchange.head) {
+        if let (true, Some(head)) = (settings.accept && uri.is_http(), &exchange.head) {
             let (context, now) = (self.context, Timestamp::now());
             let per_host = settings.per_host;
             context
@@ -109,13 +133,8 @@ impl Chain<'_> {
         if let Some(agent) = &leave.agent {
             set("User-Agent", agent.clone());
         }
-        if self.settings.cookies.accept {
-            let cookies = context
-                .cookies
-                .header(&context.frontier, uri, Timestamp::now());
-            if let Some(cookies) = cookies {
-                set("Cookie", cookies);
-            }
+        if let Some(cookies) = self.cookies_for(uri) {
+            set("Cookie", cookies);
         }
         if let Some(authorization) = authorization {
             set("Authorization", authorization);
@@ -138,29 +157,42 @@ impl Chain<'_> {
         }
     }
 
-    async fn exchange(&self, request: Request, memory: &Memory) -> (Exchange, MidFetch) {
+    async fn exchange(
+        &self,
+        request: Request,
+        memory: &Memory,
+    ) -> Result<(Exchange, MidFetch), Halt> {
         let same = request.uri == self.issue.uri;
+        // The first is the one that is tried first.
+        let address = request.addresses.first().map(ToString::to_string);
         let mid_fetch = Mutex::new(MidFetch::default());
-        let exchange = self
-            .context
-            .fetcher
-            .http(request, async |head: &ResponseHead| {
-                if !same || self.stacks.mid_fetch.is_empty() {
-                    return HeadVerdict::Continue;
-                }
-                let asked = self.mid_fetch(head, memory).await;
-                let answer = match &asked.verdict {
-                    None => HeadVerdict::Continue,
-                    Some(verdict) => HeadVerdict::Abort {
-                        reason: verdict.reason().to_owned(),
-                    },
-                };
-                *mid_fetch.lock().unwrap_or_else(PoisonError::into_inner) = asked;
-                answer
-            })
-            .await;
+        let on_head = async |head: &ResponseHead| {
+            if !same || self.stacks.mid_fetch.is_empty() {
+                return HeadVerdict::Continue;
+            }
+            let asked = self.mid_fetch(head, address.clone(), memory).await;
+            let answer = match &asked.verdict {
+                None => HeadVerdict::Continue,
+                Some(verdict) => HeadVerdict::Abort {
+                    reason: verdict.reason().to_owned(),
+                },
+            };
+            *mid_fetch.lock().unwrap_or_else(PoisonError::into_inner) = asked;
+            answer
+        };
+        let fetcher = self.context.fetchers.of(&self.settings.fetch);
+        let fetcher = fetcher.map_err(|problem| Halt::Fetcher(crate::stacks::chain(&problem)))?;
+        let exchange = match request.uri.scheme() {
+            "ftp" | "ftps" => fetcher.ftp(request, on_head).await,
+            "whois" => fetcher.whois(request).await,
+            _ => fetcher.http(request, on_head).await,
+        };
         let mid_fetch = mid_fetch.into_inner();
-        (exchange, mid_fetch.unwrap_or_else(PoisonError::into_inner))
+        if let Some(FetchFailure::Stopped) = exchange.failure {
+            return Err(Halt::Stopped);
+        }
+        let mid_fetch = mid_fetch.unwrap_or_else(PoisonError::into_inner);
+        Ok((exchange, mid_fetch))
     }
 
     /// Whether today's extractors have read the page as it is archived.
@@ -170,15 +202,21 @@ impl Chain<'_> {
         record.extractor == Some(stacks.extract_hash)
     }
 
-    pub(super) async fn mid_fetch(&self, head: &ResponseHead, memory: &Memory) -> MidFetch {
+    pub(super) async fn mid_fetch(
+        &self,
+        head: &ResponseHead,
+        address: Option<String>,
+        memory: &Memory,
+    ) -> MidFetch {
         let document = self.document(head, Bytes::new(), None, memory);
-        let visit = standing::visit(
+        let mut visit = standing::visit(
             self.issue,
             self.started,
             i32::from(head.status),
             head.media_type(),
             memory,
         );
+        visit.candidate.address = address;
         let stacks = self.stacks.clone();
         let judged = self
             .context
@@ -215,8 +253,10 @@ impl Chain<'_> {
         }
     }
 
+    /// Whether it may be tried again. A robots.txt that is not gone by may not: its whole queue would wait for it.
     pub(super) fn attempts_left(&self) -> bool {
-        self.issue.record.attempts < self.settings.retry.max_retries
+        let is_needed = !self.is_robots() || self.settings.robots.policy.needs_robots_txt();
+        is_needed && self.issue.record.attempts < self.settings.retry.max_retries
     }
 
     /// Whether a failure is tried again: the profile wants it, and it has not been tried too often.
@@ -265,10 +305,15 @@ impl Chain<'_> {
                 },
                 // Part of a response, and no more attempts: what came is archived as cut short.
                 _ if exchange.head.is_some() && !self.may_pass(status) => return Ok(None),
-                _ if !self.settings.retry.has_error(status) => Outcome::Failed {
-                    status,
-                    transfer: Some(transfer(exchange)),
-                },
+                // The frontier counts attempts and tells those who wait for a prerequisite.
+                _ if !self.settings.retry.has_error(status)
+                    || self.is_robots() && !self.attempts_left() =>
+                {
+                    Outcome::Failed {
+                        status,
+                        transfer: Some(transfer(exchange)),
+                    }
+                }
                 _ => Outcome::Retry {
                     status,
                     after: None,
@@ -277,10 +322,11 @@ impl Chain<'_> {
             };
             return Ok(Some(Turn { outcome, entry }));
         }
-        let retry = exchange
-            .head
-            .as_ref()
-            .is_some_and(|head| self.settings.retry.statuses.contains(&head.status));
+        let retry = exchange.head.as_ref().is_some_and(|head| {
+            // FTP's own "not now" (RFC 959 §4.2.1): whoever asks again later may be served.
+            let not_now = head.version == "FTP" && (400..500).contains(&head.status);
+            not_now || self.settings.retry.statuses.contains(&head.status)
+        });
         if retry && self.attempts_left() {
             let outcome = Outcome::Retry {
                 status: exchange.status(),

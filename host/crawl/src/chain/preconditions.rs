@@ -24,7 +24,7 @@ use crate::scope;
 use crate::standing::{self, Memory};
 
 use super::exchange::retry_after;
-use super::{Chain, Entry, NO_ADDRESS, Turn, disregarded, status, transfer};
+use super::{Chain, Entry, Turn, disregarded, status, transfer};
 
 /// How long a robots.txt waits for a turn of the host that it redirects to, before it is put off.
 const TURN_PATIENCE: Duration = Duration::from_secs(60);
@@ -79,15 +79,16 @@ impl Chain<'_> {
                     },
                 })
             }
-            Err(failure @ FetchFailure::NoAddress { .. }) => {
-                let expires = Timestamp::now() + NO_ADDRESS;
+            Err(ref failure @ FetchFailure::NoAddress { ttl, .. }) => {
+                let most = context.profile.dns.negative_expires;
+                let expires = Timestamp::now() + ttl.map_or(most, |ttl| ttl.min(most));
                 context
                     .servers
                     .keep_addresses(&context.frontier, host, Vec::new(), expires)?;
                 Ok(Turn::failed(failure.status(), String::new()))
             }
             Err(failure) if !self.settings.retry.has_error(failure.status()) => {
-                let expires = Timestamp::now() + NO_ADDRESS;
+                let expires = Timestamp::now() + context.profile.dns.negative_expires;
                 context
                     .servers
                     .keep_addresses(&context.frontier, host, Vec::new(), expires)?;
@@ -97,31 +98,45 @@ impl Chain<'_> {
         }
     }
 
+    /// Whether the profile leaves it to the proxy to find the host's addresses: it may be that nobody else can.
+    fn is_looked_up_by_proxy(&self, host: &str) -> bool {
+        let proxy = self.settings.fetch.proxy.as_ref();
+        proxy.is_some_and(|proxy| proxy.looks_up(host))
+    }
+
     /// DNS and robots.txt, known and still good; or what to do about it.
     pub(super) fn preconditions(&self) -> Result<Precondition, Halt> {
         let context = self.context;
         let uri = &self.issue.uri;
-        let Some(host) = uri.host() else {
+        let host = match uri.scheme() {
+            "whois" => Some(opilio_fetch::whois_host(uri)),
+            _ => uri.host(),
+        };
+        let Some(host) = host else {
             return Ok(Precondition::settled(Turn::failed(
                 status::UNFETCHABLE,
                 String::new(),
             )));
         };
-        let Some(known) = context
-            .servers
-            .addresses(&context.frontier, host, self.started)
-        else {
-            return Ok(Precondition::settled(self.deferred(Uri::dns(host))));
-        };
-        if known.addresses.is_empty() {
-            return Ok(Precondition::settled(Turn::failed(
-                status::NO_ADDRESS,
-                String::new(),
-            )));
+        let mut leave = Leave::to(Vec::new());
+        if !self.is_looked_up_by_proxy(host) {
+            let Some(known) = context
+                .servers
+                .addresses(&context.frontier, host, self.started)
+            else {
+                return Ok(Precondition::settled(self.deferred(Uri::dns(host))));
+            };
+            if known.addresses.is_empty() {
+                return Ok(Precondition::settled(Turn::failed(
+                    status::NO_ADDRESS,
+                    String::new(),
+                )));
+            }
+            self.join_group(&known.addresses)?;
+            leave.addresses = known.addresses;
         }
-        self.join_group(&known.addresses)?;
-        let mut leave = Leave::to(known.addresses);
-        if self.is_robots() {
+        // Servers of FTP and WHOIS have no word to robots.
+        if self.is_robots() || !uri.is_http() {
             return Ok(Precondition::Met(leave));
         }
         // Where to log in is the operator's word, which robots.txt files commonly forbid.
@@ -403,10 +418,12 @@ impl Chain<'_> {
                 )));
             }
             let Some(addresses) = self.addresses_now(&target).await? else {
+                self.give_turn_back(&target, Duration::ZERO)?;
                 break;
             };
             let leave = Leave::to(addresses);
             let (next, _) = self.fetch(&target, &leave, &Memory::default()).await?;
+            self.give_turn_back(&target, next.duration)?;
             let about = About {
                 via: Some(at.as_str()),
                 hop_path: self.issue.record.hop_path.as_str(),
@@ -433,11 +450,8 @@ impl Chain<'_> {
         let unreachable = !(200..500).contains(&answer.0);
         // What the profile forbids is forbidden the next time as well.
         let refused = answer.0 == status::BLOCKED;
-        let settings = &self.settings;
-        let may_pass = answer.0 > 0 || settings.retry.has_error(answer.0);
-        // Nobody waits for a robots.txt that is not gone by.
-        let is_needed = settings.robots.policy.needs_robots_txt();
-        if unreachable && !refused && is_needed && may_pass && self.attempts_left() {
+        let may_pass = answer.0 > 0 || self.settings.retry.has_error(answer.0);
+        if unreachable && !refused && may_pass && self.attempts_left() {
             // One bad moment of the server must not close the site: asked again, as often as the profile wants.
             return Ok(Some(Turn::retry(
                 answer.0,
@@ -488,12 +502,25 @@ impl Chain<'_> {
         }
     }
 
+    fn give_turn_back(&self, uri: &Uri, took: Duration) -> Result<(), Halt> {
+        let context = self.context;
+        let queue = context.profile.queue_name(uri);
+        if queue != self.issue.queue {
+            let now = Timestamp::now();
+            context.frontier().give_turn_back(&queue, took, now)?;
+        }
+        Ok(())
+    }
+
     /// Addresses of another host, looked up at once and archived where they are not known.
     pub(super) async fn addresses_now(&self, uri: &Uri) -> Result<Option<Vec<IpAddr>>, Halt> {
         let context = self.context;
         let Some(host) = uri.host() else {
             return Ok(None);
         };
+        if self.is_looked_up_by_proxy(host) {
+            return Ok(Some(Vec::new()));
+        }
         let now = Timestamp::now();
         if let Some(known) = context.servers.addresses(&context.frontier, host, now) {
             return Ok(Some(known.addresses).filter(|addresses| !addresses.is_empty()));

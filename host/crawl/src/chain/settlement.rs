@@ -118,6 +118,7 @@ impl Chain<'_> {
             &mut reading,
             &mut annotations,
         );
+        self.end_redirects(&mut reading, &mut annotations);
         if !settings.revisit.signals {
             // This list's dates are not believed.
             let links = reading.extracted.links.iter_mut();
@@ -226,6 +227,18 @@ impl Chain<'_> {
             changes.extend(around);
         }
         changes
+    }
+
+    /// A redirect that would be one too many in a row is noted and not followed.
+    fn end_redirects(&self, reading: &mut found::Reading, annotations: &mut Vec<String>) {
+        let hops = self.issue.record.hop_path.hops().rev();
+        let before = hops.take_while(|hop| *hop == Hop::Redirect).count();
+        let links = &mut reading.extracted.links;
+        let is_redirect = |link: &FoundLink| link.hop == Hop::Redirect;
+        if before >= self.settings.fetch.redirects_max && links.iter().any(is_redirect) {
+            links.retain(|link| !is_redirect(link));
+            annotations.push(format!("redirectsTrunc:{before}"));
+        }
     }
 
     /// What the page says to robots: noted, and heeded where the profile wants that.

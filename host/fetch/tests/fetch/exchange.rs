@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use crate::server::{Connection, Server, resetting};
 use opilio_fetch::{
+    AddressPolicy,
     Config, Exchange, FetchFailure, Fetcher, HeadVerdict, PayloadDigest, Phase, Request,
     RequestBody, ResponseHead, Spool, Truncation, Trust,
 };
@@ -19,7 +20,7 @@ const SHORT: Duration = Duration::from_millis(300);
 
 fn config() -> Config {
     let mut config = Config::new("opilio-test/1", std::env::temp_dir());
-    config.addresses.private = true;
+    config.addresses = AddressPolicy::ALL;
     config.trust = Trust::Roots(Vec::new());
     config
 }
@@ -704,7 +705,7 @@ async fn refused_connections_and_the_next_address() {
 async fn private_addresses_are_refused_before_connecting() {
     let server = Server::plain(|connection| connection.hang()).await;
     let mut config = config();
-    config.addresses.private = false;
+    config.addresses = AddressPolicy::default();
     config.hosts = [("site.test", LOOPBACK)].into_iter().collect();
     let fetcher = Fetcher::new(config).unwrap();
     let now = jiff::Timestamp::UNIX_EPOCH;

@@ -4,6 +4,9 @@
 
 mod exchange;
 mod ftp;
+mod http2;
+mod limits;
+mod proxy;
 mod robots;
 mod server;
 mod tls;

@@ -32,7 +32,7 @@ pub(crate) fn certificate(host: &str) -> (TlsAcceptor, CertificateDer<'static>) 
 
 pub(crate) fn config(trust: Trust) -> Config {
     let mut config = Config::new("opilio-test/1", std::env::temp_dir());
-    config.addresses.private = true;
+    config.addresses = opilio_fetch::AddressPolicy::ALL;
     config.trust = trust;
     config
 }

@@ -101,7 +101,7 @@ async fn robots_txt_comes_first_is_fetched_once_a_host_and_is_obeyed() {
 async fn a_private_address_is_refused_unless_the_profile_allows_it() {
     let web = site(WWW).page("/", html("")).serve().await;
     let story = crawl()
-        .profile("[fetch]\nprivate-addresses = false\n[retry]\ndelay = '1h'")
+        .profile("[fetch]\nallow-addresses = ['private', 'link-local', 'metadata']\n[retry]\ndelay = '1h'")
         .seed(web.url(WWW, "/"));
     let told = story.run().await.finished();
     assert!(web.requests().is_empty());

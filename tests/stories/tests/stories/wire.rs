@@ -1,5 +1,11 @@
 //! The bytes on the wire are the record.
 
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use opilio_crawl::End;
 use opilio_stories::{crawl, raw};
 
 const WWW: &str = "www.story.localhost";
@@ -31,4 +37,112 @@ async fn request_and_response_records_are_what_the_server_saw_and_sent() {
             "{uri}"
         );
     }
+}
+
+/// Half of a page, and then nothing, until the client goes.
+fn half_a_page() -> (u16, Arc<AtomicUsize>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let pages = Arc::new(AtomicUsize::new(0));
+    let asked = pages.clone();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let (mut stream, asked) = (stream.unwrap(), asked.clone());
+            std::thread::spawn(move || {
+                let mut head = Vec::new();
+                let mut byte = [0];
+                while !head.ends_with(b"\r\n\r\n") && matches!(stream.read(&mut byte), Ok(1)) {
+                    head.push(byte[0]);
+                }
+                if head.starts_with(b"GET /robots.txt ") {
+                    let none = b"HTTP/1.1 404 No\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+                    let _ = stream.write_all(none);
+                    return;
+                }
+                if head.starts_with(b"GET /silent.html ") {
+                    asked.fetch_add(1, Ordering::SeqCst);
+                    let _ = stream.read(&mut byte);
+                    return;
+                }
+                let half =
+                    b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 99\r\n\r\nhalf";
+                let _ = stream.write_all(half);
+                asked.fetch_add(1, Ordering::SeqCst);
+                let _ = stream.read(&mut byte);
+            });
+        }
+    });
+    (port, pages)
+}
+
+/// The server never ends its answers: the crawl ends because it is told to wait no longer.
+#[tokio::test]
+async fn a_stop_that_waits_no_longer_keeps_what_has_come_and_fetches_the_rest_when_it_goes_on() {
+    let (port, asked) = half_a_page();
+    let half = format!("http://{WWW}:{port}/half.html");
+    let silent = format!("http://silent.story.localhost:{port}/silent.html");
+    let story = crawl()
+        .profile("[fetch]\nresponse-timeout = '10m'\ntotal-timeout = '20m'\nstop-grace = '1ms'")
+        .seed(&half)
+        .seed(&silent);
+    let told = story
+        .run_until("both were asked for", || asked.load(Ordering::SeqCst) == 2)
+        .await;
+    assert_eq!(told.summary.end, End::Stopped);
+    let record = told.record("response", &half);
+    assert_eq!(record.header("warc-truncated"), Some("unspecified"));
+    assert!(record.text().ends_with("\r\n\r\nhalf"));
+    assert!(told.sole(&half).notes("stopTrunc"), "{:?}", told.log);
+    assert!(told.of(&silent).is_empty(), "{:?}", told.log);
+
+    let told = story
+        .run_until("it was asked for again", || {
+            asked.load(Ordering::SeqCst) == 3
+        })
+        .await;
+    assert!(told.of(&silent).is_empty(), "{:?}", told.log);
+}
+
+/// What an override says of the wire holds for its site alone: limits, and what may be connected to.
+#[tokio::test]
+async fn limits_and_guard_rails_are_a_sites_own() {
+    let page =
+        b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 10\r\n\r\n0123456789";
+    let robots = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+    let server = raw(vec![
+        ("/robots.txt", robots.to_vec()),
+        ("/a", page.to_vec()),
+    ]);
+    let (free, short) = (
+        server.url("free.localhost", "/a"),
+        server.url("short.localhost", "/a"),
+    );
+    let closed = server.url("closed.localhost", "/a");
+    let told = crawl()
+        .profile(
+            r#"
+            [[override]]
+            match.host = ["short.localhost"]
+            fetch.body-max = "4B"
+            [[override]]
+            match.host = ["closed.localhost"]
+            fetch.allow-addresses = ["metadata"]
+            "#,
+        )
+        .seed(&free)
+        .seed(&short)
+        .seed(&closed)
+        .run()
+        .await
+        .finished();
+    assert!(
+        told.record("response", &free)
+            .text()
+            .ends_with("\n0123456789")
+    );
+    let cut = told.record("response", &short);
+    assert!(cut.text().ends_with("\n0123"), "{}", cut.text());
+    assert_eq!(cut.header("warc-truncated"), Some("length"));
+    assert!(told.sole(&short).notes("lenTrunc"));
+    assert_eq!(told.sole(&closed).status, -5001);
 }

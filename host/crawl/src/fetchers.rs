@@ -1,0 +1,144 @@
+//! Fetchers by what the profile, with its overrides, says of how a URI is fetched. They share connections, look-ups and
+//! scratch space; only limits, headers, trust, proxy and the like differ.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use opilio_fetch::{AddressPolicy, Config, Family, Fetcher, Proxy, ProxyKind, Trust};
+use opilio_profile::{
+    AddressFamily, AllowedAddresses, Fetch, FetchProxy, HostPattern, Profile, ProxyNames,
+    SecretProblem, TlsTrust,
+};
+
+/// Fetchers kept; beyond, all are made anew as they are asked for.
+const KEPT_MAX: usize = 1_000;
+
+/// The fetchers of a crawl.
+pub(crate) struct Fetchers {
+    base: Fetcher,
+    /// What the base is made of, for those that differ.
+    config: Config,
+    fetch: Fetch,
+    others: Mutex<HashMap<Fetch, Fetcher>>,
+}
+
+/// Why there is no fetcher.
+#[derive(Debug, thiserror::Error)]
+pub enum FetcherError {
+    /// The configuration cannot be used.
+    #[error(transparent)]
+    Build(#[from] opilio_fetch::BuildError),
+    /// The proxy's password is not where the profile says.
+    #[error("fetch.proxy-password: there is no password for the proxy")]
+    Password(#[source] SecretProblem),
+}
+
+impl Fetchers {
+    /// From what holds for all of them.
+    pub(crate) fn new(profile: &Profile, mut config: Config) -> Result<Self, FetcherError> {
+        let fetch = profile.settings().fetch.clone();
+        config.scratch_bytes_max = fetch.scratch_max.map(|size| size.bytes());
+        config.spool_memory_total_max = in_memory(fetch.spool_memory_total.bytes());
+        let own = with(&config, &fetch).map_err(FetcherError::Password)?;
+        Ok(Fetchers {
+            base: Fetcher::new(own)?,
+            config,
+            fetch,
+            others: Mutex::default(),
+        })
+    }
+
+    /// That of the profile itself.
+    pub(crate) fn base(&self) -> &Fetcher {
+        &self.base
+    }
+
+    /// That for URIs of which this is said.
+    pub(crate) fn of(&self, fetch: &Fetch) -> Result<Fetcher, FetcherError> {
+        if *fetch == self.fetch {
+            return Ok(self.base.clone());
+        }
+        let mut others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = others.get(fetch) {
+            return Ok(known.clone());
+        }
+        let config = with(&self.config, fetch).map_err(FetcherError::Password)?;
+        let made = self.base.with(config)?;
+        if others.len() >= KEPT_MAX {
+            others.clear();
+        }
+        others.insert(fetch.clone(), made.clone());
+        Ok(made)
+    }
+}
+
+/// The configuration with all that may differ by URI.
+fn with(config: &Config, fetch: &Fetch) -> Result<Config, SecretProblem> {
+    let mut config = config.clone();
+    for (name, value) in &fetch.headers {
+        config
+            .headers
+            .retain(|(own, _)| !own.eq_ignore_ascii_case(name));
+        config.headers.push((name.clone(), value.clone()));
+    }
+    config.accept_encoding = fetch.accept_encoding.clone();
+    config.connect_timeout = fetch.connect_timeout;
+    config.response_timeout = fetch.response_timeout;
+    config.first_byte_timeout = fetch.first_byte_timeout;
+    config.total_timeout = fetch.total_timeout;
+    config.rate_min = fetch.min_rate.map(|size| size.bytes());
+    config.header_bytes_max = in_memory(fetch.header_max.bytes());
+    config.headers_max = fetch.headers_max;
+    config.body_bytes_max = fetch.body_max.map(|size| size.bytes());
+    config.spool_memory_max = in_memory(fetch.spool_memory.bytes());
+    let allows = |class| fetch.allow_addresses.contains(&class);
+    config.addresses = AddressPolicy {
+        private: allows(AllowedAddresses::Private),
+        loopback: allows(AllowedAddresses::Loopback),
+        link_local: allows(AllowedAddresses::LinkLocal),
+        metadata: allows(AllowedAddresses::Metadata),
+    };
+    config.family = match fetch.family {
+        AddressFamily::Ipv4First => Family::Ipv4First,
+        AddressFamily::Ipv6First => Family::Ipv6First,
+        AddressFamily::Ipv4Only => Family::Ipv4Only,
+        AddressFamily::Ipv6Only => Family::Ipv6Only,
+    };
+    config.bind = fetch.bind.clone();
+    config.proxy = match &fetch.proxy {
+        Some(written) => Some(Arc::new(proxy(written)?)),
+        None => None,
+    };
+    config.trust = match fetch.tls_trust {
+        TlsTrust::Platform => Trust::Platform,
+        TlsTrust::Record => Trust::Record,
+    };
+    config.keep_alive = fetch.keep_alive;
+    Ok(config)
+}
+
+fn proxy(written: &FetchProxy) -> Result<Proxy, SecretProblem> {
+    let credentials = match (&written.user, &written.password) {
+        (Some(user), Some(password)) => Some((user.clone(), password.read()?)),
+        _ => None,
+    };
+    let except = written.except.iter().map(|pattern| match pattern {
+        HostPattern::Host(name) => name.clone(),
+        HostPattern::Below(domain) => format!(".{domain}"),
+    });
+    Ok(Proxy {
+        kind: match written.socks {
+            true => ProxyKind::Socks5,
+            false => ProxyKind::Http,
+        },
+        host: written.host.clone(),
+        port: written.port,
+        credentials,
+        remote_names: written.names == ProxyNames::Remote,
+        except: except.collect(),
+    })
+}
+
+fn in_memory(bytes: u64) -> usize {
+    usize::try_from(bytes).unwrap_or(usize::MAX)
+}

@@ -1,0 +1,140 @@
+//! New connections: which address of a name takes one first, and which proxy stands before it.
+
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use tokio::net::TcpStream;
+use tokio::task::JoinSet;
+use tokio::time::sleep;
+
+use crate::failure::{FetchFailure, Phase};
+use crate::fetcher::Parts;
+use crate::proxy;
+use crate::stream::{Connection, Server, Speaks, allowed, tcp};
+use crate::wire::Clock;
+
+/// Addresses of one name tried in one exchange.
+pub const CONNECT_ADDRESSES_MAX: usize = 4;
+
+/// An address that has not taken the connection by then has company by the next (RFC 8305 §5 recommends it).
+const HEAD_START: Duration = Duration::from_millis(250);
+
+/// The addresses that may be connected to, in the order they are tried.
+///
+/// # Errors
+/// None is of the family that the profile wants, or policy refuses all.
+pub(crate) fn candidates(
+    parts: &Parts,
+    server: &Server,
+    addresses: &[IpAddr],
+) -> Result<Vec<IpAddr>, FetchFailure> {
+    let config = &parts.config;
+    let proxy = config.proxy.as_ref();
+    let remote = proxy.is_some_and(|proxy| proxy.remote_names && proxy.serves(&server.host));
+    if remote && addresses.is_empty() {
+        // The proxy looks names up; what is no name can be judged here all the same.
+        let bare = server.host.trim_start_matches('[').trim_end_matches(']');
+        return match bare.parse() {
+            Ok(address) => allowed(config, address).map(|()| vec![address]),
+            Err(_) => Ok(Vec::new()),
+        };
+    }
+    let ordered = config.family.order(addresses);
+    let mut refusal = FetchFailure::NoAddress {
+        host: server.host.clone(),
+        reason: match addresses.is_empty() {
+            true => "no address was given".to_owned(),
+            false => "it has no address of the family that the profile wants".to_owned(),
+        },
+        ttl: None,
+    };
+    let mut open = Vec::with_capacity(ordered.len());
+    for address in ordered {
+        match allowed(config, address) {
+            Ok(()) => open.push(address),
+            Err(refused) => refusal = refused,
+        }
+    }
+    open.truncate(CONNECT_ADDRESSES_MAX);
+    if open.is_empty() {
+        Err(refusal)
+    } else {
+        Ok(open)
+    }
+}
+
+/// A new connection to a server at one of `addresses`, which are in the order to try them, through the proxy where there
+/// is one for this host.
+pub(crate) async fn dial(
+    parts: &Parts,
+    server: &Server,
+    addresses: &[IpAddr],
+    speaks: Speaks,
+    clock: &Clock,
+) -> Result<Connection, FetchFailure> {
+    let config = &parts.config;
+    let dialing = async {
+        match config
+            .proxy
+            .as_ref()
+            .filter(|proxy| proxy.serves(&server.host))
+        {
+            Some(proxy) => {
+                let (tcp, peer) = proxy::through(parts, proxy, server, addresses, speaks).await?;
+                Connection::over(parts, server, speaks, tcp, peer, Some(proxy.clone())).await
+            }
+            None => {
+                let (tcp, peer) = race(parts, addresses, server.port).await?;
+                // The address that counts is the one we are connected to.
+                allowed(config, peer)?;
+                Connection::over(parts, server, speaks, tcp, Some(peer), None).await
+            }
+        }
+    };
+    tokio::select! {
+        opened = tokio::time::timeout_at(clock.deadline, dialing) => {
+            opened.unwrap_or_else(|_| Err(clock.total_failure(Phase::Connecting)))
+        }
+        () = parts.cut.happens() => Err(FetchFailure::Stopped),
+    }
+}
+
+/// The first of these addresses that takes a connection. Each has a head start on the next, and the next need not wait for
+/// it where it has failed.
+///
+/// # Errors
+/// None did: why not the last that failed.
+pub(crate) async fn race(
+    parts: &Parts,
+    addresses: &[IpAddr],
+    port: u16,
+) -> Result<(TcpStream, IpAddr), FetchFailure> {
+    let mut waiting = addresses.iter();
+    let mut trying = JoinSet::new();
+    let mut last = FetchFailure::NoAddress {
+        host: String::new(),
+        reason: "no address was given".to_owned(),
+        ttl: None,
+    };
+    loop {
+        if let Some(address) = waiting.next() {
+            let (bind, limit) = (parts.config.bind.clone(), parts.config.connect_timeout);
+            let to = SocketAddr::new(*address, port);
+            trying.spawn(async move { tcp(&bind, limit, to).await.map(|tcp| (tcp, to.ip())) });
+        }
+        let ended = match waiting.len() {
+            0 => trying.join_next().await,
+            _ => tokio::select! {
+                ended = trying.join_next() => ended,
+                () = sleep(HEAD_START) => continue,
+            },
+        };
+        match ended {
+            Some(Ok(Ok(connected))) => return Ok(connected),
+            Some(Ok(Err(failure))) => last = failure,
+            // It panicked: as good as refused.
+            Some(Err(_)) => {}
+            None => return Err(last),
+        }
+    }
+}

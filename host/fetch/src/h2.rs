@@ -1,0 +1,284 @@
+//! One exchange over HTTP/2, with servers that speak nothing else.
+//!
+//! Its frames are of the connection, not of the message, and no reader of archives knows them. What is recorded is the
+//! message as HTTP/1.1 would have it, as the WARC community does (iipc/warc-specifications, issues 15 and 42): header names
+//! and values as they came, no reason phrase, no transfer coding, and `WARC-Protocol: h2` to say so. Each exchange has a
+//! connection of its own, so nothing here is shared and nothing outlives it.
+
+use std::collections::HashSet;
+use std::future::poll_fn;
+use std::sync::{Mutex, PoisonError};
+use std::task::{Context, Poll};
+
+use bytes::{Bytes, BytesMut};
+use h2::client::{Builder, Connection as H2Connection};
+use http::header::{CONNECTION, HOST};
+use http::{HeaderMap, Request};
+
+use crate::exchange::{Exchange, HeadVerdict, Truncation};
+use crate::failure::{FetchFailure, Phase};
+use crate::fetcher::Parts;
+use crate::head::ResponseHead;
+use crate::http::{BodyRecord, Outcome, without_connection};
+use crate::request::Prepared;
+use crate::spool::SpoolWriter;
+use crate::stream::{Connection, Server};
+use crate::tape::{RecordingStream, Tape};
+use crate::wire::{Clock, OutOfTime, Watch};
+
+/// How much a server may send that we have not yet taken.
+const WINDOW: u32 = 256 * 1024;
+
+/// Servers that are remembered; beyond, all are forgotten and found out anew.
+const SERVERS_MAX: usize = 10_000;
+
+/// Servers that have been found to speak HTTP/2 alone.
+#[derive(Debug, Default)]
+pub(crate) struct Http2Servers(Mutex<HashSet<Server>>);
+
+impl Http2Servers {
+    pub(crate) fn has(&self, server: &Server) -> bool {
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.contains(server)
+    }
+
+    pub(crate) fn add(&self, server: &Server) {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() >= SERVERS_MAX {
+            known.clear();
+        }
+        known.insert(server.clone());
+    }
+}
+
+/// A connection, and the watch over its exchange.
+struct Wire {
+    h2: H2Connection<RecordingStream, Bytes>,
+    ended: bool,
+    watch: Watch,
+}
+
+impl Wire {
+    /// Waits for `ready`, which the connection makes so.
+    async fn until<T>(
+        &mut self,
+        mut ready: impl FnMut(&mut Context<'_>) -> Poll<T>,
+    ) -> Result<T, OutOfTime> {
+        poll_fn(|cx| {
+            if let Poll::Ready(value) = ready(cx) {
+                return Poll::Ready(Ok(value));
+            }
+            if !self.ended {
+                // Its errors come with what is waited for, too.
+                self.ended = std::pin::Pin::new(&mut self.h2).poll(cx).is_ready();
+                if let Poll::Ready(value) = ready(cx) {
+                    return Poll::Ready(Ok(value));
+                }
+            }
+            self.watch.poll(cx).map(Err)
+        })
+        .await
+    }
+}
+
+/// One exchange on a connection that has agreed on HTTP/2.
+pub(crate) async fn fetch<F>(
+    connection: Connection,
+    parts: &Parts,
+    prepared: &Prepared,
+    clock: Clock,
+    on_head: &mut Option<F>,
+) -> Exchange
+where
+    F: AsyncFnOnce(&ResponseHead) -> HeadVerdict,
+{
+    let Some(message) = Message::of(prepared) else {
+        let reason = "the request cannot be sent over HTTP/2".to_owned();
+        let host = prepared.server.host.clone();
+        return without_connection(FetchFailure::Tls { host, reason });
+    };
+    let config = &parts.config;
+    let claim = parts.scratch.claim();
+    let wire = SpoolWriter::within(claim.clone(), config.spool_memory_max);
+    let tape = Tape::counting(wire);
+    let mut body = BodyRecord::new(config.body_bytes_max, claim);
+    let mut outcome = Outcome::default();
+    let stream = RecordingStream::new(connection.stream, tape.clone(), None);
+    let watch = Watch::new(tape.clone(), clock, &parts.cut);
+    let told = message.recorded();
+    run(
+        stream,
+        watch,
+        message,
+        parts,
+        &tape,
+        &mut body,
+        &mut outcome,
+        on_head,
+    )
+    .await;
+    tape.lock().sent = told;
+    let mut exchange = outcome.into_exchange(&tape, body, 0);
+    exchange.peer = connection.peer;
+    exchange.proxy = connection.via.map(|proxy| proxy.to_string());
+    exchange.tls = connection.tls;
+    exchange.http2 = true;
+    exchange
+}
+
+#[expect(
+    clippy::too_many_arguments,
+    reason = "the parts of one exchange, taken apart so that what is recorded outlives the connection"
+)]
+async fn run<F>(
+    stream: RecordingStream,
+    mut watch: Watch,
+    message: Message,
+    parts: &Parts,
+    tape: &Tape,
+    body: &mut BodyRecord,
+    outcome: &mut Outcome,
+    on_head: &mut Option<F>,
+) where
+    F: AsyncFnOnce(&ResponseHead) -> HeadVerdict,
+{
+    let config = &parts.config;
+    let mut builder = Builder::new();
+    builder
+        .enable_push(false)
+        .initial_window_size(WINDOW)
+        .initial_connection_window_size(WINDOW)
+        .max_header_list_size(u32::try_from(config.header_bytes_max).unwrap_or(u32::MAX));
+    let mut opening = std::pin::pin!(builder.handshake(stream));
+    let opened = poll_fn(|cx| match opening.as_mut().poll(cx) {
+        Poll::Ready(opened) => Poll::Ready(Ok(opened)),
+        Poll::Pending => watch.poll(cx).map(Err),
+    })
+    .await;
+    let (mut sender, h2) = match opened {
+        Ok(Ok(opened)) => opened,
+        Ok(Err(error)) => return outcome.failure = Some(lost(Phase::Request, &error)),
+        Err(limit) => return outcome.failure = Some(limit.failure(Phase::Request)),
+    };
+    let mut wire = Wire {
+        h2,
+        ended: false,
+        watch,
+    };
+    let content = message.content;
+    let response = match sender.send_request(message.request, content.is_empty()) {
+        Ok((response, mut rest)) if !content.is_empty() => {
+            rest.send_data(content, true).map(|()| response)
+        }
+        Ok((response, _)) => Ok(response),
+        Err(error) => Err(error),
+    };
+    let mut response = match response {
+        Ok(response) => response,
+        Err(error) => return outcome.failure = Some(lost(Phase::Request, &error)),
+    };
+    let answered = wire
+        .until(|cx| std::pin::Pin::new(&mut response).poll(cx))
+        .await;
+    let response = match answered {
+        Ok(Ok(response)) => response,
+        Ok(Err(error)) => return outcome.failure = Some(lost(Phase::Head, &error)),
+        Err(limit) => return outcome.failure = Some(limit.failure(Phase::Head)),
+    };
+    outcome.time_to_head = Some(wire.watch.elapsed());
+    let (head, mut content) = response.into_parts();
+    let head_bytes = recorded_head(head.status.as_u16(), &head.headers);
+    outcome.head = ResponseHead::of_recording(&head_bytes);
+    tape.lock().record(&head_bytes);
+    if head.headers.len() > config.headers_max {
+        return outcome.truncated = Some(Truncation::Headers);
+    }
+    if let (Some(head), Some(on_head)) = (&outcome.head, on_head.take())
+        && let HeadVerdict::Abort { reason } = on_head(head).await
+    {
+        return outcome.aborted_by_filter = Some(reason);
+    }
+    wire.watch.goes_on();
+    loop {
+        if let Err(stuck) = body.room(&mut wire.watch, tape, WINDOW as usize).await {
+            return outcome.body_stuck(stuck);
+        }
+        match wire.until(|cx| content.poll_data(cx)).await {
+            Ok(None) => return,
+            Ok(Some(Ok(data))) => {
+                tape.lock().record(&data);
+                if let Err(truncation) = body.append(&data) {
+                    return outcome.truncated = Some(truncation);
+                }
+                // It fails where the stream has been reset, which the next look says.
+                let _ = content.flow_control().release_capacity(data.len());
+            }
+            Ok(Some(Err(error))) => {
+                outcome.truncated = Some(Truncation::Disconnect);
+                return outcome.failure = Some(lost(Phase::Body, &error));
+            }
+            Err(limit) => return outcome.body_timeout(limit),
+        }
+    }
+}
+
+/// A request as HTTP/2 has it.
+struct Message {
+    request: Request<()>,
+    authority: String,
+    content: Bytes,
+}
+
+impl Message {
+    fn of(prepared: &Prepared) -> Option<Self> {
+        let (mut head, _) = prepared.message().into_parts();
+        let authority = head.headers.remove(HOST)?.to_str().ok()?.to_owned();
+        // Of the connection, which has other means (RFC 9113 §8.2.2).
+        head.headers.remove(CONNECTION);
+        let target = head.uri.path_and_query()?.as_str();
+        head.uri = format!("https://{authority}{target}").parse().ok()?;
+        head.version = http::Version::HTTP_2;
+        Some(Message {
+            request: Request::from_parts(head, ()),
+            authority,
+            content: prepared.content(),
+        })
+    }
+
+    fn recorded(&self) -> Vec<u8> {
+        let target = self.request.uri().path_and_query();
+        let target = target.map_or("/", |target| target.as_str());
+        let (method, authority) = (self.request.method(), &self.authority);
+        let mut bytes = BytesMut::new();
+        bytes.extend_from_slice(
+            format!("{method} {target} HTTP/1.1\r\nhost: {authority}\r\n").as_bytes(),
+        );
+        add_fields(&mut bytes, self.request.headers());
+        bytes.extend_from_slice(&self.content);
+        bytes.to_vec()
+    }
+}
+
+fn recorded_head(status: u16, headers: &HeaderMap) -> Bytes {
+    let mut bytes = BytesMut::new();
+    bytes.extend_from_slice(format!("HTTP/1.1 {status} \r\n").as_bytes());
+    add_fields(&mut bytes, headers);
+    bytes.freeze()
+}
+
+fn add_fields(bytes: &mut BytesMut, headers: &HeaderMap) {
+    for (name, value) in headers {
+        bytes.extend_from_slice(name.as_str().as_bytes());
+        bytes.extend_from_slice(b": ");
+        bytes.extend_from_slice(value.as_bytes());
+        bytes.extend_from_slice(b"\r\n");
+    }
+    bytes.extend_from_slice(b"\r\n");
+}
+
+fn lost(phase: Phase, error: &h2::Error) -> FetchFailure {
+    FetchFailure::Lost {
+        phase,
+        reason: format!("HTTP/2: {error}"),
+    }
+}

@@ -1,0 +1,241 @@
+//! Servers that connect for us: HTTP proxies, which tunnel for https and forward for http, and SOCKS5.
+//!
+//! What is recorded of an exchange is what the server at the other end gets to see: no request record has a proxy's form
+//! of the request line or its credentials.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use data_encoding::BASE64;
+use jiff::Timestamp;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tokio_socks::TargetAddr;
+use tokio_socks::tcp::Socks5Stream;
+
+use crate::dial::race;
+use crate::failure::{FetchFailure, Phase};
+use crate::fetcher::Parts;
+use crate::head;
+use crate::stream::{Server, Speaks};
+
+/// Longest answer of a proxy to CONNECT.
+const ANSWER_BYTES_MAX: usize = 16 * 1024;
+
+/// A proxy, and for which hosts it is not.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Proxy {
+    /// What it speaks.
+    pub kind: ProxyKind,
+    /// Name or address; IPv6 in brackets.
+    pub host: String,
+    /// TCP port.
+    pub port: u16,
+    /// User name and password.
+    pub credentials: Option<(String, String)>,
+    /// Give names to the proxy, rather than addresses that we have found and judged. An HTTP proxy gets names anyway.
+    pub remote_names: bool,
+    /// Hosts that are connected to without it: names, addresses, or `.suffix` for all names below one.
+    pub except: Vec<String>,
+}
+
+/// What a proxy speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ProxyKind {
+    /// HTTP: CONNECT for https, requests with the whole URI for http.
+    Http,
+    /// SOCKS5 (RFC 1928), with user name and password (RFC 1929) or without.
+    Socks5,
+}
+
+impl Proxy {
+    /// Whether this host is connected to through it.
+    pub fn serves(&self, host: &str) -> bool {
+        let host = host.trim_end_matches('.').to_ascii_lowercase();
+        let named = |except: &String| match except.starts_with('.') {
+            true => host.ends_with(except.as_str()),
+            false => host == *except,
+        };
+        !self.except.iter().any(named)
+    }
+
+    /// The line that an HTTP proxy wants beside the request's own; empty where it asks for no credentials.
+    pub(crate) fn authorization(&self) -> String {
+        let Some((user, password)) = &self.credentials else {
+            return String::new();
+        };
+        let pair = BASE64.encode(format!("{user}:{password}").as_bytes());
+        format!("Proxy-Authorization: Basic {pair}\r\n")
+    }
+
+    pub(crate) fn failed(&self, reason: impl Into<String>) -> FetchFailure {
+        FetchFailure::Proxy {
+            proxy: self.to_string(),
+            reason: reason.into(),
+        }
+    }
+}
+
+/// As the profile writes it, without credentials.
+impl std::fmt::Display for Proxy {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let scheme = match self.kind {
+            ProxyKind::Http => "http",
+            ProxyKind::Socks5 => "socks5",
+        };
+        write!(f, "{scheme}://{}:{}", self.host, self.port)
+    }
+}
+
+/// Without the password.
+impl std::fmt::Debug for Proxy {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{self} except {:?}", self.except)
+    }
+}
+
+/// A TCP connection that leads to the server, or to a proxy that forwards; and the server's address, where it is ours to
+/// say. `addresses` are those of the server, allowed and in order; empty where the proxy is to look the name up.
+pub(crate) async fn through(
+    parts: &Parts,
+    proxy: &Arc<Proxy>,
+    server: &Server,
+    addresses: &[IpAddr],
+    speaks: Speaks,
+) -> Result<(TcpStream, Option<IpAddr>), FetchFailure> {
+    // The operator has chosen it: it may well be inside, and policy does not ask.
+    let found = parts.names.resolve(&proxy.host, Timestamp::now()).await;
+    let found = found.map_err(|failure| proxy.failed(failure.to_string()))?;
+    let tcp = race(
+        parts,
+        &parts.config.family.order(&found.addresses),
+        proxy.port,
+    )
+    .await;
+    let (tcp, _) = tcp.map_err(|failure| proxy.failed(reasons(&failure)))?;
+    let limit = parts.config.connect_timeout;
+    let late = |_| FetchFailure::Timeout {
+        phase: Phase::Connecting,
+        after: limit,
+    };
+    match proxy.kind {
+        ProxyKind::Http if !server.tls && speaks == Speaks::Http1 => Ok((tcp, None)),
+        ProxyKind::Http => {
+            let tunnel = tunnel(proxy, server, tcp);
+            let tcp = timeout(limit, tunnel).await.map_err(late)??;
+            Ok((tcp, None))
+        }
+        ProxyKind::Socks5 => {
+            let address = addresses.first().copied().filter(|_| !proxy.remote_names);
+            let socks = socks(proxy, server, address, tcp);
+            let tcp = timeout(limit, socks).await.map_err(late)??;
+            Ok((tcp, address))
+        }
+    }
+}
+
+/// CONNECT (RFC 9110 §9.3.6).
+async fn tunnel(
+    proxy: &Proxy,
+    server: &Server,
+    mut tcp: TcpStream,
+) -> Result<TcpStream, FetchFailure> {
+    let (host, port) = (&server.host, server.port);
+    let credentials = proxy.authorization();
+    let request =
+        format!("CONNECT {host}:{port} HTTP/1.1\r\nHost: {host}:{port}\r\n{credentials}\r\n");
+    let failed = |error: std::io::Error| proxy.failed(error.to_string());
+    tcp.write_all(request.as_bytes()).await.map_err(failed)?;
+    let mut answer = Vec::new();
+    // Byte by byte: what follows the head is the server's, and TLS has us speak first, so that this costs little.
+    while !(answer.ends_with(b"\r\n\r\n") || answer.ends_with(b"\n\n")) {
+        if answer.len() == ANSWER_BYTES_MAX {
+            return Err(proxy.failed("its answer to CONNECT does not end"));
+        }
+        match tcp.read_u8().await {
+            Ok(byte) => answer.push(byte),
+            Err(error) if answer.is_empty() => return Err(failed(error)),
+            Err(_) => return Err(proxy.failed("its answer to CONNECT breaks off")),
+        }
+    }
+    match head::find(&answer).head {
+        Some(head) if (200..300).contains(&head.status) => Ok(tcp),
+        Some(head) if head.status == 407 => Err(wants_credentials(proxy)),
+        Some(head) => Err(proxy.failed(format!(
+            "it does not connect to {host}:{port}: {} {}",
+            head.status, head.reason
+        ))),
+        None => Err(proxy.failed("its answer to CONNECT is not HTTP")),
+    }
+}
+
+/// A 407 is the proxy's own, whether it tunnels or forwards.
+pub(crate) fn wants_credentials(proxy: &Proxy) -> FetchFailure {
+    proxy.failed(match proxy.credentials {
+        None => "it wants credentials: set proxy-user and proxy-password",
+        Some(_) => "it does not accept what proxy-user and proxy-password say",
+    })
+}
+
+async fn socks(
+    proxy: &Proxy,
+    server: &Server,
+    address: Option<IpAddr>,
+    tcp: TcpStream,
+) -> Result<TcpStream, FetchFailure> {
+    let literal = server.host.trim_start_matches('[').trim_end_matches(']');
+    let target = match address.or_else(|| literal.parse().ok()) {
+        Some(address) => TargetAddr::Ip((address, server.port).into()),
+        None => TargetAddr::Domain(server.host.as_str().into(), server.port),
+    };
+    let connected = match &proxy.credentials {
+        None => Socks5Stream::connect_with_socket(tcp, target).await,
+        Some((user, password)) => {
+            Socks5Stream::connect_with_password_and_socket(tcp, target, user, password).await
+        }
+    };
+    match connected {
+        Ok(stream) => Ok(stream.into_inner()),
+        Err(error) => Err(proxy.failed(error.to_string())),
+    }
+}
+
+/// The failure with its cause, for a failure that has no cause of its own.
+fn reasons(failure: &FetchFailure) -> String {
+    match std::error::Error::source(failure) {
+        Some(cause) => format!("{failure}: {cause}"),
+        None => failure.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(host: &str, expected: bool) {
+        let proxy = Proxy {
+            kind: ProxyKind::Http,
+            host: "proxy.example".to_owned(),
+            port: 3128,
+            credentials: Some(("user".to_owned(), "secret".to_owned())),
+            remote_names: false,
+            except: [".inside.example", "localhost", "[::1]"]
+                .map(str::to_owned)
+                .to_vec(),
+        };
+        assert_eq!(proxy.serves(host), expected, "{host}");
+        assert!(!format!("{proxy:?} {proxy}").contains("secret"));
+    }
+
+    #[test]
+    fn exceptions_are_names_and_suffixes() {
+        check("www.example", true);
+        check("a.INSIDE.example.", false);
+        check("inside.example", true);
+        check("Localhost", false);
+        check("a.localhost", true);
+        check("[::1]", false);
+    }
+}

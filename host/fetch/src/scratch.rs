@@ -1,0 +1,260 @@
+//! The room that the recordings of all exchanges share: memory for the small ones, scratch space for the rest.
+//!
+//! Memory that is used up sends recordings to disk early. Scratch space that is used up makes downloads wait until documents
+//! that are being read or archived give theirs back. Where everybody who has some waits for more, nobody would ever go on:
+//! the one that asks last is cut instead, is archived as far as it came, and so makes room for the others.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+/// Scratch space is asked for in portions of this size, so that asking is rare.
+const PORTION: u64 = 256 * 1024;
+
+/// The room of all exchanges.
+#[derive(Debug)]
+pub(crate) struct Scratch {
+    directory: PathBuf,
+    /// None: as much as the disk has.
+    bytes_max: Option<u64>,
+    memory_max: u64,
+    held: Mutex<Held>,
+}
+
+#[derive(Debug, Default)]
+struct Held {
+    /// Scratch space asked for and not given back.
+    bytes: u64,
+    memory: u64,
+    /// Claims that hold scratch space.
+    holders: usize,
+    /// Claims that wait for scratch space, by their number, and whether they hold some already.
+    waiting: HashMap<u64, (Waker, bool)>,
+    claims: u64,
+}
+
+/// What one exchange has of the room; given back when the last recording of the exchange is dropped.
+#[derive(Debug)]
+pub(crate) struct Claim {
+    scratch: Arc<Scratch>,
+    number: u64,
+    own: Mutex<Own>,
+}
+
+#[derive(Debug, Default)]
+struct Own {
+    /// Scratch space asked for.
+    bytes: u64,
+    /// That part of it that has been written to.
+    used: u64,
+    memory: u64,
+}
+
+/// No room now, and nobody at work who could make some.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct NoRoom;
+
+impl Scratch {
+    pub(crate) fn new(directory: PathBuf, bytes_max: Option<u64>, memory_max: usize) -> Self {
+        Scratch {
+            directory,
+            bytes_max,
+            memory_max: memory_max as u64,
+            held: Mutex::default(),
+        }
+    }
+
+    /// For the recordings of one exchange.
+    pub(crate) fn claim(self: &Arc<Self>) -> Arc<Claim> {
+        let mut held = self.held();
+        held.claims += 1;
+        Arc::new(Claim {
+            scratch: self.clone(),
+            number: held.claims,
+            own: Mutex::default(),
+        })
+    }
+
+    fn held(&self) -> MutexGuard<'_, Held> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Claim {
+    pub(crate) fn directory(&self) -> &Path {
+        &self.scratch.directory
+    }
+
+    /// Ready when at least `bytes` more may be written to disk.
+    pub(crate) fn poll_room(&self, cx: &mut Context<'_>, bytes: u64) -> Poll<Result<(), NoRoom>> {
+        let mut own = self.own();
+        let free = own.bytes.saturating_sub(own.used);
+        if free >= bytes {
+            return Poll::Ready(Ok(()));
+        }
+        let wanted = (bytes - free).max(PORTION);
+        let mut held = self.scratch.held();
+        held.waiting.remove(&self.number);
+        let max = self.scratch.bytes_max.unwrap_or(u64::MAX);
+        if held.bytes.saturating_add(wanted) <= max {
+            held.take(&mut own, wanted);
+            return Poll::Ready(Ok(()));
+        }
+        let holds = own.bytes > 0;
+        let others = held.holders - usize::from(holds);
+        let waiting = held.waiting.values().filter(|(_, holds)| *holds).count();
+        if others <= waiting {
+            return Poll::Ready(Err(NoRoom));
+        }
+        held.waiting
+            .insert(self.number, (cx.waker().clone(), holds));
+        Poll::Pending
+    }
+
+    /// It waits no more, whether it got room or not.
+    pub(crate) fn stop_waiting(&self) {
+        self.scratch.held().waiting.remove(&self.number);
+    }
+
+    /// Whether so many bytes may stay in memory.
+    pub(crate) fn take_memory(&self, bytes: usize) -> bool {
+        let (mut own, mut held) = (self.own(), self.scratch.held());
+        let fits = held.memory + bytes as u64 <= self.scratch.memory_max;
+        if fits {
+            held.memory += bytes as u64;
+            own.memory += bytes as u64;
+        }
+        fits
+    }
+
+    /// Whether so many bytes might stay in memory, were they there now.
+    pub(crate) fn has_memory(&self, bytes: usize) -> bool {
+        self.scratch.held().memory + bytes as u64 <= self.scratch.memory_max
+    }
+
+    /// What was in memory has gone to disk.
+    pub(crate) fn give_memory_back(&self, bytes: usize) {
+        let (mut own, mut held) = (self.own(), self.scratch.held());
+        held.memory = held.memory.saturating_sub(bytes as u64);
+        own.memory = own.memory.saturating_sub(bytes as u64);
+    }
+
+    /// Written to disk, within what was asked for or, by what came at once, a little beyond.
+    pub(crate) fn written(&self, bytes: usize) {
+        let mut own = self.own();
+        own.used += bytes as u64;
+        let beyond = own.used.saturating_sub(own.bytes);
+        if beyond > 0 {
+            self.scratch.held().take(&mut own, beyond);
+        }
+    }
+
+    fn own(&self) -> MutexGuard<'_, Own> {
+        self.own.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Held {
+    fn take(&mut self, own: &mut Own, bytes: u64) {
+        self.holders += usize::from(own.bytes == 0);
+        own.bytes += bytes;
+        self.bytes += bytes;
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        let own = self.own.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let mut held = self.scratch.held();
+        held.waiting.remove(&self.number);
+        held.memory = held.memory.saturating_sub(own.memory);
+        if own.bytes > 0 {
+            held.bytes = held.bytes.saturating_sub(own.bytes);
+            held.holders -= 1;
+            for (waker, _) in held.waiting.values() {
+                waker.wake_by_ref();
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::task::Wake;
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Calls(AtomicUsize);
+
+    impl Wake for Calls {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    fn scratch() -> Arc<Scratch> {
+        Arc::new(Scratch::new(PathBuf::new(), Some(4 * PORTION), 100))
+    }
+
+    fn ask(claim: &Claim, bytes: u64) -> Poll<Result<(), NoRoom>> {
+        claim.poll_room(&mut Context::from_waker(Waker::noop()), bytes)
+    }
+
+    #[test]
+    fn who_waits_goes_on_when_somebody_gives_back() {
+        let scratch = scratch();
+        let (read, waiting) = (scratch.claim(), scratch.claim());
+        assert_eq!(ask(&read, 3 * PORTION), Poll::Ready(Ok(())));
+        let calls = Arc::new(Calls::default());
+        let waker = Waker::from(calls.clone());
+        let mut cx = Context::from_waker(&waker);
+        assert_eq!(waiting.poll_room(&mut cx, 2 * PORTION), Poll::Pending);
+        assert_eq!(calls.0.load(Ordering::SeqCst), 0);
+        drop(read);
+        assert_eq!(calls.0.load(Ordering::SeqCst), 1);
+        assert_eq!(ask(&waiting, 2 * PORTION), Poll::Ready(Ok(())));
+    }
+
+    #[test]
+    fn the_last_to_ask_is_cut_where_all_wait() {
+        let scratch = scratch();
+        let (one, other, third) = (scratch.claim(), scratch.claim(), scratch.claim());
+        assert_eq!(ask(&one, 2 * PORTION), Poll::Ready(Ok(())));
+        assert_eq!(ask(&other, 2 * PORTION), Poll::Ready(Ok(())));
+        one.written(2 * PORTION as usize);
+        other.written(2 * PORTION as usize);
+        // It holds nothing: that it waits keeps nobody else from going on.
+        assert_eq!(ask(&third, 1), Poll::Pending);
+        assert_eq!(ask(&one, 1), Poll::Pending);
+        assert_eq!(ask(&other, 1), Poll::Ready(Err(NoRoom)));
+        drop(other);
+        assert_eq!(ask(&one, 1), Poll::Ready(Ok(())));
+    }
+
+    #[test]
+    fn who_has_given_up_waiting_counts_as_at_work() {
+        let scratch = scratch();
+        let (one, other) = (scratch.claim(), scratch.claim());
+        assert_eq!(ask(&one, 4 * PORTION), Poll::Ready(Ok(())));
+        one.written(4 * PORTION as usize);
+        assert_eq!(ask(&other, 1), Poll::Pending);
+        assert_eq!(ask(&one, 1), Poll::Ready(Err(NoRoom)));
+        other.stop_waiting();
+        assert!(scratch.held().waiting.is_empty());
+        assert_eq!(ask(&other, 1), Poll::Pending);
+    }
+
+    #[test]
+    fn memory_is_shared() {
+        let scratch = scratch();
+        let (one, other) = (scratch.claim(), scratch.claim());
+        assert!(one.take_memory(80) && !other.take_memory(30) && other.take_memory(20));
+        one.give_memory_back(10);
+        assert!(other.take_memory(10) && !other.take_memory(1));
+        drop(one);
+        assert!(other.take_memory(70));
+    }
+}

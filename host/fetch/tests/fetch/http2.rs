@@ -1,0 +1,227 @@
+//! Servers that speak nothing but HTTP/2, and how their answers are written down.
+
+use std::io::Read;
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use bytes::Bytes;
+use opilio_fetch::{
+    Config, Exchange, Fetcher, HeadVerdict, Request, RequestBody, ResponseHead, Truncation, Trust,
+};
+use opilio_uri::Uri;
+use rustls::ServerConfig;
+use rustls_pki_types::PrivateKeyDer;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+use tokio_rustls::TlsAcceptor;
+
+/// How a server refuses HTTP/1.1.
+#[derive(Clone, Copy)]
+enum Refusal {
+    /// In the handshake.
+    Alpn,
+    /// By hanging up.
+    Close,
+    /// With a status.
+    Status,
+}
+
+struct Server {
+    port: u16,
+    connections: Arc<AtomicUsize>,
+}
+
+async fn serve(refusal: Refusal) -> Server {
+    let made = rcgen::generate_simple_self_signed(["site.test".to_owned()]).unwrap();
+    let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let mut config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![made.cert.der().clone()], key)
+        .unwrap();
+    config.alpn_protocols = match refusal {
+        Refusal::Alpn => vec![b"h2".to_vec()],
+        Refusal::Close | Refusal::Status => vec![b"h2".to_vec(), b"http/1.1".to_vec()],
+    };
+    let acceptor = TlsAcceptor::from(Arc::new(config));
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let connections = Arc::new(AtomicUsize::new(0));
+    let counted = connections.clone();
+    tokio::spawn(async move {
+        while let Ok((tcp, _)) = listener.accept().await {
+            counted.fetch_add(1, Ordering::SeqCst);
+            let Ok(mut session) = acceptor.accept(tcp).await else {
+                continue;
+            };
+            if session.get_ref().1.alpn_protocol() == Some(b"h2") {
+                tokio::spawn(speak(session));
+                continue;
+            }
+            let mut head = vec![0; 4096];
+            let _ = session.read(&mut head).await;
+            if let Refusal::Status = refusal {
+                let answer =
+                    b"HTTP/1.1 505 HTTP Version Not Supported\r\nContent-Length: 0\r\n\r\n";
+                session.write_all(answer).await.unwrap();
+            }
+            let _ = session.shutdown().await;
+        }
+    });
+    Server { port, connections }
+}
+
+async fn speak(session: tokio_rustls::server::TlsStream<tokio::net::TcpStream>) {
+    let mut connection = h2::server::handshake(session).await.unwrap();
+    while let Some(Ok((request, mut respond))) = connection.accept().await {
+        tokio::spawn(async move {
+            let path = request.uri().path().to_owned();
+            assert_eq!(request.uri().host(), Some("site.test"));
+            assert!(!request.headers().contains_key("host"));
+            let mut came = request.into_body();
+            let mut echo = Vec::new();
+            while let Some(Ok(data)) = came.data().await {
+                echo.extend_from_slice(&data);
+                let _ = came.flow_control().release_capacity(data.len());
+            }
+            // More is promised than comes.
+            let promised = (path == "/breaks").then_some("9");
+            let mut response = http::Response::builder().status(200);
+            if let Some(length) = promised {
+                response = response.header("content-length", length);
+            }
+            let response = response
+                .header("content-type", "text/plain")
+                .header("set-cookie", "a=1")
+                .header("set-cookie", "b=2")
+                .body(())
+                .unwrap();
+            let mut body = respond.send_response(response, false).unwrap();
+            if path == "/large" {
+                for _ in 0..100 {
+                    let _ = body.send_data(Bytes::from(vec![b'x'; 10_000]), false);
+                }
+            }
+            echo.extend_from_slice(b"hello");
+            let _ = body.send_data(echo.into(), true);
+        });
+    }
+}
+
+fn fetcher(change: impl FnOnce(&mut Config)) -> Fetcher {
+    let mut config = Config::new("opilio-test/1", std::env::temp_dir());
+    config.addresses.loopback = true;
+    config.trust = Trust::Record;
+    change(&mut config);
+    Fetcher::new(config).unwrap()
+}
+
+fn request(server: &Server, path: &str) -> Request {
+    let uri = format!("https://site.test:{}{path}", server.port);
+    Request::new(
+        Uri::parse(&uri).unwrap(),
+        vec![IpAddr::V4(Ipv4Addr::LOCALHOST)],
+    )
+}
+
+async fn fetch(fetcher: &Fetcher, request: Request) -> Exchange {
+    let proceed = async |_: &ResponseHead| HeadVerdict::Continue;
+    fetcher.http(request, proceed).await
+}
+
+fn wire(exchange: &Exchange) -> String {
+    let mut text = String::new();
+    exchange.wire.reader().read_to_string(&mut text).unwrap();
+    text
+}
+
+const EXPECTED: &str =
+    "HTTP/1.1 200 \r\ncontent-type: text/plain\r\nset-cookie: a=1\r\nset-cookie: b=2\r\n\r\nhello";
+
+#[tokio::test]
+async fn a_server_that_refuses_http_1_is_asked_over_http_2() {
+    for refusal in [Refusal::Alpn, Refusal::Close, Refusal::Status] {
+        let server = serve(refusal).await;
+        let fetcher = fetcher(|_| {});
+        for connections in [2, 3] {
+            let exchange = fetch(&fetcher, request(&server, "/a?b=c")).await;
+            assert_eq!(exchange.status(), 200, "{exchange:?}");
+            assert_eq!(wire(&exchange), EXPECTED);
+            assert_eq!(exchange.payload.length(), 5);
+            assert_eq!(exchange.protocols(), ["h2", "tls/1.3"]);
+            let sent = String::from_utf8_lossy(&exchange.request_bytes).into_owned();
+            let first = format!("GET /a?b=c HTTP/1.1\r\nhost: site.test:{}\r\n", server.port);
+            assert!(sent.starts_with(&first), "{sent}");
+            assert!(
+                sent.contains("\r\nuser-agent: opilio-test/1\r\n") && sent.ends_with("\r\n\r\n"),
+                "{sent}"
+            );
+            // What it speaks is remembered.
+            assert_eq!(server.connections.load(Ordering::SeqCst), connections);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_form_is_posted_over_http_2() {
+    let server = serve(Refusal::Alpn).await;
+    let mut request = request(&server, "/");
+    request.body = Some(RequestBody {
+        content_type: "application/x-www-form-urlencoded".to_owned(),
+        content: "a=1&b=2".into(),
+    });
+    let exchange = fetch(&fetcher(|_| {}), request).await;
+    assert!(
+        wire(&exchange).ends_with("\r\n\r\na=1&b=2hello"),
+        "{exchange:?}"
+    );
+    let sent = String::from_utf8_lossy(&exchange.request_bytes).into_owned();
+    assert!(
+        sent.starts_with("POST / HTTP/1.1\r\n") && sent.ends_with("\r\n\r\na=1&b=2"),
+        "{sent}"
+    );
+}
+
+#[tokio::test]
+async fn limits_and_losses_are_those_of_http_1() {
+    let server = serve(Refusal::Alpn).await;
+    let exchange = fetch(&fetcher(|_| {}), request(&server, "/breaks")).await;
+    assert_eq!(
+        (exchange.status(), exchange.truncated),
+        (-3, Some(Truncation::Disconnect)),
+        "{exchange:?}"
+    );
+    assert!(wire(&exchange).ends_with("\r\n\r\n"));
+    let small = fetcher(|config| config.body_bytes_max = Some(500_000));
+    let exchange = fetch(&small, request(&server, "/large")).await;
+    assert_eq!(
+        (exchange.status(), exchange.truncated),
+        (200, Some(Truncation::Length)),
+        "{exchange:?}"
+    );
+    let head = exchange.head.as_ref().unwrap().length;
+    assert_eq!(
+        (exchange.payload.length(), exchange.wire.length()),
+        (500_000, head + 500_000)
+    );
+    let large = fetcher(|config| config.spool_memory_max = 10_000);
+    let exchange = fetch(&large, request(&server, "/large")).await;
+    assert_eq!(exchange.payload.length(), 1_000_005, "{exchange:?}");
+}
+
+#[tokio::test]
+async fn a_filter_ends_an_exchange_over_http_2_at_its_head() {
+    let server = serve(Refusal::Alpn).await;
+    let abort = async |head: &ResponseHead| HeadVerdict::Abort {
+        reason: head.media_type().unwrap(),
+    };
+    let exchange = fetcher(|_| {})
+        .http(request(&server, "/large"), abort)
+        .await;
+    assert_eq!(exchange.aborted_by_filter.as_deref(), Some("text/plain"));
+    assert_eq!(exchange.payload.length(), 0);
+    assert!(wire(&exchange).ends_with("\r\n\r\n"));
+}

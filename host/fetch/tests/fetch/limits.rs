@@ -1,0 +1,254 @@
+//! Limits beside those of one exchange's bytes and time, and what they make of an exchange.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::time::Duration;
+
+use opilio_fetch::{
+    Config, Exchange, Family, Fetcher, HeadVerdict, Request, ResponseHead, Truncation,
+};
+use opilio_uri::Uri;
+
+use crate::server::{Connection, Server};
+
+const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+const SHORT: Duration = Duration::from_millis(200);
+/// Longer than any test.
+const LONG: Duration = Duration::from_secs(600);
+
+fn config() -> Config {
+    let mut config = Config::new("opilio-test/1", std::env::temp_dir());
+    config.addresses.loopback = true;
+    config.response_timeout = LONG;
+    config
+}
+
+fn request(server: &Server, addresses: &[IpAddr]) -> Request {
+    let uri = format!("http://site.test:{}/", server.address.port());
+    Request::new(Uri::parse(&uri).unwrap(), addresses.to_vec())
+}
+
+async fn fetch(fetcher: &Fetcher, server: &Server) -> Exchange {
+    let proceed = async |_: &ResponseHead| HeadVerdict::Continue;
+    fetcher.http(request(server, &[LOOPBACK]), proceed).await
+}
+
+#[track_caller]
+fn check(exchange: &Exchange, truncation: Truncation, reason: &str, annotation: &str) {
+    assert_eq!(
+        (exchange.status(), exchange.truncated),
+        (200, Some(truncation)),
+        "{exchange:?}"
+    );
+    assert_eq!(truncation.warc_reason(), reason);
+    assert_eq!(exchange.annotations, [annotation]);
+}
+
+/// Half of a body, and then nothing.
+async fn half(mut connection: Connection) {
+    connection.request().await;
+    let head = b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhello";
+    connection.send(head).await;
+    connection.hang().await;
+}
+
+#[tokio::test]
+async fn the_first_byte_has_a_limit_of_its_own() {
+    let server = Server::plain(|mut connection: Connection| async move {
+        connection.request().await;
+        connection.hang().await;
+    })
+    .await;
+    let mut config = config();
+    config.first_byte_timeout = Some(SHORT);
+    let exchange = fetch(&Fetcher::new(config).unwrap(), &server).await;
+    assert_eq!(exchange.status(), -4, "{exchange:?}");
+
+    let patient = Server::plain(half).await;
+    let mut config = self::config();
+    config.first_byte_timeout = Some(LONG);
+    config.response_timeout = SHORT;
+    let exchange = fetch(&Fetcher::new(config).unwrap(), &patient).await;
+    assert_eq!(
+        (exchange.status(), exchange.payload.length()),
+        (-4, 5),
+        "{exchange:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_body_that_is_too_slow_is_cut() {
+    let server = Server::plain(half).await;
+    let mut config = config();
+    config.rate_min = Some(100);
+    config.rate_window = SHORT;
+    let exchange = fetch(&Fetcher::new(config).unwrap(), &server).await;
+    check(&exchange, Truncation::Rate, "time", "rateTrunc");
+    assert_eq!(exchange.payload.length(), 5);
+}
+
+#[tokio::test]
+async fn header_lines_are_counted() {
+    let server = Server::plain(|mut connection: Connection| async move {
+        connection.request().await;
+        let lines = "X: y\r\n".repeat(20);
+        let response = format!("HTTP/1.1 200 OK\r\n{lines}Content-Length: 2\r\n\r\nok");
+        connection.send(response.as_bytes()).await;
+        connection.hang().await;
+    })
+    .await;
+    let mut config = config();
+    config.headers_max = 21;
+    let exchange = fetch(&Fetcher::new(config.clone()).unwrap(), &server).await;
+    assert_eq!(exchange.truncated, None, "{exchange:?}");
+    config.headers_max = 20;
+    let exchange = fetch(&Fetcher::new(config).unwrap(), &server).await;
+    check(&exchange, Truncation::Headers, "length", "headerTrunc");
+}
+
+#[tokio::test]
+async fn a_stop_cuts_bodies_and_keeps_what_has_come() {
+    let server = Server::plain(half).await;
+    let fetcher = Fetcher::new(config()).unwrap();
+    let cut = fetcher.cut();
+    let when_the_head_is_there = async |_: &ResponseHead| {
+        cut.now();
+        HeadVerdict::Continue
+    };
+    let exchange = fetcher
+        .http(request(&server, &[LOOPBACK]), when_the_head_is_there)
+        .await;
+    check(&exchange, Truncation::Stop, "unspecified", "stopTrunc");
+    // What begins later does not begin.
+    let exchange = fetch(&fetcher, &server).await;
+    assert_eq!(
+        (exchange.status(), exchange.head.is_some()),
+        (0, false),
+        "{exchange:?}"
+    );
+}
+
+/// `megabytes` of body.
+async fn large(mut connection: Connection, megabytes: usize) {
+    connection.request().await;
+    let length = megabytes << 20;
+    let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n");
+    connection.send(head.as_bytes()).await;
+    let megabyte = vec![b'x'; 1 << 20];
+    for _ in 0..megabytes {
+        if !connection.send(&megabyte).await {
+            return;
+        }
+    }
+    connection.hang().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn scratch_space_is_waited_for() {
+    let server = Server::plain(|connection| large(connection, 3)).await;
+    let mut config = config();
+    config.spool_memory_max = 0;
+    config.scratch_bytes_max = Some(5 << 20);
+    config.keep_alive = false;
+    let fetcher = Fetcher::new(config).unwrap();
+    let first = fetch(&fetcher, &server).await;
+    assert_eq!(first.payload.length(), 3 << 20, "{first:?}");
+    let other = {
+        let (fetcher, request) = (fetcher.clone(), request(&server, &[LOOPBACK]));
+        let proceed = async |_: &ResponseHead| HeadVerdict::Continue;
+        tokio::spawn(async move { fetcher.http(request, proceed).await })
+    };
+    // The first is still held: the other has to wait, whatever the time.
+    tokio::task::yield_now().await;
+    assert!(!other.is_finished());
+    drop(first);
+    let other = other.await.unwrap();
+    assert_eq!(
+        (other.truncated, other.payload.length()),
+        (None, 3 << 20),
+        "{other:?}"
+    );
+}
+
+#[tokio::test]
+async fn where_nobody_can_make_room_the_download_is_cut() {
+    let server = Server::plain(|connection| large(connection, 3)).await;
+    let mut config = config();
+    config.spool_memory_max = 0;
+    config.scratch_bytes_max = Some(2 << 20);
+    let exchange = fetch(&Fetcher::new(config).unwrap(), &server).await;
+    check(
+        &exchange,
+        Truncation::Scratch,
+        "unspecified",
+        "scratchTrunc",
+    );
+    let length = exchange.payload.length();
+    assert!((1 << 20..=2 << 20).contains(&length), "{length}");
+    let head = exchange.head.unwrap().length;
+    assert_eq!(exchange.wire.length(), head + length);
+}
+
+#[tokio::test]
+async fn the_next_address_is_tried_where_one_does_not_answer() {
+    let server = Server::plain(half).await;
+    let mut config = config();
+    config.body_bytes_max = Some(2);
+    config.family = Family::Ipv6First;
+    let fetcher = Fetcher::new(config.clone()).unwrap();
+    // Nobody listens on this port at ::1.
+    let addresses = [LOOPBACK, IpAddr::V6(Ipv6Addr::LOCALHOST)];
+    let proceed = async |_: &ResponseHead| HeadVerdict::Continue;
+    let exchange = fetcher.http(request(&server, &addresses), proceed).await;
+    assert_eq!(
+        (exchange.status(), exchange.peer),
+        (200, Some(LOOPBACK)),
+        "{exchange:?}"
+    );
+    config.family = Family::Ipv6Only;
+    let fetcher = Fetcher::new(config).unwrap();
+    let exchange = fetcher.http(request(&server, &[LOOPBACK]), proceed).await;
+    assert_eq!(exchange.status(), -1, "{exchange:?}");
+}
+
+#[tokio::test]
+async fn connections_come_from_the_address_that_is_set() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let from = tokio::spawn(async move { listener.accept().await.unwrap().1.ip() });
+    let mut config = config();
+    let local: IpAddr = "127.0.0.7".parse().unwrap();
+    config.bind = vec!["::1".parse().unwrap(), local];
+    config.first_byte_timeout = Some(SHORT);
+    let uri = Uri::parse(&format!("http://site.test:{port}/")).unwrap();
+    let proceed = async |_: &ResponseHead| HeadVerdict::Continue;
+    let fetcher = Fetcher::new(config).unwrap();
+    fetcher
+        .http(Request::new(uri, vec![LOOPBACK]), proceed)
+        .await;
+    assert_eq!(from.await.unwrap(), local);
+}
+
+#[tokio::test]
+async fn a_fetcher_made_of_another_has_limits_of_its_own_and_shares_the_rest() {
+    let server = Server::plain(|mut connection: Connection| async move {
+        while connection.request().await {
+            let response = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
+            connection.send(response).await;
+        }
+    })
+    .await;
+    let fetcher = Fetcher::new(config()).unwrap();
+    assert_eq!(fetch(&fetcher, &server).await.payload.length(), 5);
+    let mut small = config();
+    small.body_bytes_max = Some(2);
+    let small = fetcher.with(small).unwrap();
+    let exchange = fetch(&small, &server).await;
+    assert!(exchange.reused_connection);
+    assert_eq!(exchange.payload.length(), 2);
+    // An idle connection is no way around what policy refuses.
+    assert_eq!(fetch(&fetcher, &server).await.payload.length(), 5);
+    let mut closed = config();
+    closed.addresses.loopback = false;
+    let exchange = fetch(&fetcher.with(closed).unwrap(), &server).await;
+    assert_eq!(exchange.status(), -5001, "{exchange:?}");
+}

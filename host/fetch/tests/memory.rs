@@ -1,0 +1,131 @@
+//! What hundreds of large downloads at once take of memory, beside a client that throws away what it reads. A test of its
+//! own, in a process of its own, because the high-water mark of a process never falls.
+
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use std::io::Read;
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use opilio_fetch::{Config, Fetcher, HeadVerdict, Request, ResponseHead};
+use opilio_uri::Uri;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Barrier;
+use tokio::task::JoinSet;
+
+const DOWNLOADS: usize = 500;
+/// Socket, socket of the server, scratch file.
+const FILES_PER_DOWNLOAD: usize = 3;
+const BODY: usize = 2 << 20;
+/// Below what one body may hold in memory, so that without a common limit all of it would be there at once.
+const BEFORE_ALL: usize = 900 << 10;
+const MEMORY_TOTAL: usize = 32 << 20;
+/// Buffers and state of 500 exchanges, in an allocator that does not give all back.
+const ELSE_MAX: u64 = 160 << 20;
+
+/// A line of a file of the kernel's that has a number in it.
+fn number(file: &str, line: &str) -> u64 {
+    let text = std::fs::read_to_string(file).unwrap();
+    let line = text.lines().find_map(|found| found.strip_prefix(line));
+    let mut words = line.unwrap().split_whitespace();
+    words.next().unwrap().parse().unwrap()
+}
+
+fn peak() -> u64 {
+    number("/proc/self/status", "VmHWM:") << 10
+}
+
+/// Sends the first part of each body; the rest when all downloads have had theirs.
+async fn serve(downloads: usize) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let all = Arc::new(Barrier::new(downloads));
+    tokio::spawn(async move {
+        while let Ok((mut client, _)) = listener.accept().await {
+            let all = all.clone();
+            tokio::spawn(async move {
+                let mut request = Vec::new();
+                while !request.ends_with(b"\r\n\r\n") {
+                    let Ok(byte) = client.read_u8().await else {
+                        return;
+                    };
+                    request.push(byte);
+                }
+                let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {BODY}\r\n\r\n");
+                client.write_all(head.as_bytes()).await.unwrap();
+                let piece = [b'x'; 4096];
+                for sent in 0..BODY / piece.len() {
+                    if sent == BEFORE_ALL / piece.len() {
+                        all.wait().await;
+                    }
+                    client.write_all(&piece).await.unwrap();
+                }
+            });
+        }
+    });
+    port
+}
+
+async fn bare(downloads: usize) -> u64 {
+    let port = serve(downloads).await;
+    let mut clients = JoinSet::new();
+    for _ in 0..downloads {
+        clients.spawn(async move {
+            let mut server = TcpStream::connect((Ipv4Addr::LOCALHOST, port))
+                .await
+                .unwrap();
+            server.write_all(b"GET / HTTP/1.1\r\n\r\n").await.unwrap();
+            let mut buffer = [0; 8192];
+            while server.read(&mut buffer).await.unwrap() > 0 {}
+        });
+    }
+    while clients.join_next().await.is_some() {}
+    peak()
+}
+
+async fn ours(downloads: usize) -> u64 {
+    let port = serve(downloads).await;
+    let scratch = tempfile::tempdir().unwrap();
+    let mut config = Config::new("opilio-test/1", scratch.path());
+    config.addresses.loopback = true;
+    config.connect_timeout = Duration::from_secs(600);
+    config.response_timeout = Duration::from_secs(600);
+    config.spool_memory_total_max = MEMORY_TOTAL;
+    let fetcher = Fetcher::new(config).unwrap();
+    let mut exchanges = JoinSet::new();
+    for number in 0..downloads {
+        let fetcher = fetcher.clone();
+        exchanges.spawn(async move {
+            let uri = Uri::parse(&format!("http://site{number}.test:{port}/")).unwrap();
+            let request = Request::new(uri, vec![IpAddr::V4(Ipv4Addr::LOCALHOST)]);
+            let proceed = async |_: &ResponseHead| HeadVerdict::Continue;
+            let exchange = fetcher.http(request, proceed).await;
+            assert_eq!(exchange.payload.length(), BODY as u64, "{exchange:?}");
+            let mut first = [0];
+            exchange.payload.reader().read_exact(&mut first).unwrap();
+            assert_eq!(first, [b'x']);
+        });
+    }
+    while let Some(done) = exchanges.join_next().await {
+        done.unwrap();
+    }
+    peak()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn hundreds_of_large_downloads_at_once_take_bounded_memory() {
+    let files = number("/proc/self/limits", "Max open files") as usize;
+    let downloads = DOWNLOADS.min(files.saturating_sub(100) / FILES_PER_DOWNLOAD);
+    let bare = bare(downloads).await;
+    let ours = ours(downloads).await;
+    println!(
+        "{downloads} downloads of {BODY} B at once: peak {} MiB, of a bare client {} MiB",
+        ours >> 20,
+        bare >> 20
+    );
+    let grown = ours.saturating_sub(bare);
+    assert!(grown < MEMORY_TOTAL as u64 + ELSE_MAX, "{grown} B more");
+}
