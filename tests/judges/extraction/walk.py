@@ -36,7 +36,8 @@ def fetchable(value):
     value = trim(value)
     if not value or value.startswith("#"):
         return None
-    scheme = re.match(r"([A-Za-z][A-Za-z0-9+.-]*):", value)
+    # `.uno:Undo` is a command of LibreOffice, and no path either.
+    scheme = re.match(r"(\.?[A-Za-z][A-Za-z0-9+.-]*):", value)
     if scheme and scheme[1].lower() not in ("http", "https", "ftp"):
         return None
     return value

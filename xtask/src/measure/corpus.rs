@@ -19,12 +19,11 @@ pub(crate) enum Kind {
     Xml,
     Svg,
     Pdf,
-    Office,
 }
 
 impl Kind {
     /// All, in the order of the table.
-    pub(crate) const ALL: [Kind; 8] = [
+    pub(crate) const ALL: [Kind; 7] = [
         Kind::Html,
         Kind::Css,
         Kind::Js,
@@ -32,7 +31,6 @@ impl Kind {
         Kind::Xml,
         Kind::Svg,
         Kind::Pdf,
-        Kind::Office,
     ];
 
     /// The extractor's.
@@ -45,7 +43,6 @@ impl Kind {
             Kind::Xml => "xml",
             Kind::Svg => "svg",
             Kind::Pdf => "pdf",
-            Kind::Office => "office",
         }
     }
 
@@ -58,7 +55,6 @@ impl Kind {
             Kind::Json => "json_strings.py",
             Kind::Xml | Kind::Svg => "markup.py",
             Kind::Pdf => "pdf.py",
-            Kind::Office => "office.py",
         }
     }
 
@@ -71,7 +67,6 @@ impl Kind {
             Kind::Xml => &["xml", "docbook", "page", "xsl"],
             Kind::Svg => &["svg"],
             Kind::Pdf => &["pdf"],
-            Kind::Office => &["odt", "ott", "ods", "odg", "odp", "docx", "xlsx", "pptx"],
         }
     }
 
@@ -145,7 +140,6 @@ impl Kind {
                 "texlive-latex-recommended-doc",
                 "texlive-science-doc",
             ],
-            Kind::Office => &["calligra-data", "calligrawords-data", "libreoffice-common"],
         }
     }
 }

@@ -25,14 +25,13 @@ pub(crate) fn facts(kind: Kind, content: &[u8]) -> Result<Vec<String>> {
         Kind::Xml => (opilio_formats::plugins, "application/xml"),
         Kind::Svg => (opilio_formats::plugins, "image/svg+xml"),
         Kind::Pdf => (opilio_formats::plugins, "application/pdf"),
-        Kind::Office => (opilio_formats::plugins, "application/zip"),
     };
     let plugin = component()
         .configure(kind.name(), "{}")
         .map_err(|faults| anyhow!("{}: {faults:?}", kind.name()))?;
     let draft = document(URI).media_type(media_type);
     let (document, text): (Document, String) = match kind {
-        Kind::Pdf | Kind::Office => (draft.bytes(content), String::new()),
+        Kind::Pdf => (draft.bytes(content), String::new()),
         _ => {
             let text = String::from_utf8_lossy(content);
             // The host's text has none either.
