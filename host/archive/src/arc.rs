@@ -217,7 +217,7 @@ fn is_date(word: &str) -> bool {
 }
 
 /// The time that fourteen or twelve digits say; none where there was no such moment.
-fn date(word: &str) -> Option<Timestamp> {
+pub(crate) fn date(word: &str) -> Option<Timestamp> {
     let number = |from: usize| {
         let digits = word.get(from..from + 2)?;
         digits.parse::<i8>().ok()

@@ -228,9 +228,15 @@ fn header_faults(headers: &Headers) -> Vec<FaultKind> {
 
 /// The digests a record states, and those its bytes turn out to have.
 struct Digests {
-    block: Option<(Digest, Hasher)>,
-    payload: Option<PayloadDigest>,
+    block: Vec<(Digest, Hasher)>,
+    payload: Vec<PayloadDigest>,
 }
+
+/// Digests that [`crate::WriterConfig::further_digest`] adds: block and payload.
+const FURTHER: [(&str, &str); 2] = [
+    ("WARC-Block-Digest-SHA256", "WARC-Payload-Digest-SHA256"),
+    ("WARC-Block-Digest-SHA1", "WARC-Payload-Digest-SHA1"),
+];
 
 enum PayloadDigest {
     /// A resource: its block is its payload.
@@ -253,74 +259,86 @@ impl Digests {
             }
         };
         let hasher = |digest: &Digest| Hasher::new(digest.algorithm());
-        let block = known("WARC-Block-Digest", headers.block_digest());
-        let payload = known("WARC-Payload-Digest", headers.payload_digest());
+        let mut all = |first: &'static str, further: [&'static str; 2]| -> Vec<Digest> {
+            let names = std::iter::once(first).chain(further);
+            let stated = names.filter_map(|name| known(name, headers.first(name).map(str::parse)));
+            stated.collect()
+        };
+        let block = all("WARC-Block-Digest", FURTHER.map(|(block, _)| block));
+        let payload = all("WARC-Payload-Digest", FURTHER.map(|(_, payload)| payload));
         let media_type = headers.first("Content-Type").unwrap_or_default();
         let http = media_type
             .trim_start()
             .to_ascii_lowercase()
             .starts_with("application/http");
-        let payload = payload.and_then(|stated| match headers.kind() {
-            "response" if http => Some(PayloadDigest::Http {
-                message: HttpPayload::new(),
-                payload: hasher(&stated),
-                raw: hasher(&stated),
-                stated,
-            }),
-            "response" | "resource" | "conversion" => {
-                Some(PayloadDigest::Block(stated, hasher(&stated)))
-            }
-            _ => None,
-        });
+        let payload = payload
+            .into_iter()
+            .filter_map(|stated| match headers.kind() {
+                "response" if http => Some(PayloadDigest::Http {
+                    message: HttpPayload::new(),
+                    payload: hasher(&stated),
+                    raw: hasher(&stated),
+                    stated,
+                }),
+                "response" | "resource" | "conversion" => {
+                    Some(PayloadDigest::Block(stated, hasher(&stated)))
+                }
+                _ => None,
+            });
         Digests {
-            block: block.map(|stated| (stated, hasher(&stated))),
-            payload,
+            payload: payload.collect(),
+            block: block
+                .into_iter()
+                .map(|stated| (stated, hasher(&stated)))
+                .collect(),
         }
     }
 
     fn update(&mut self, bytes: &[u8]) {
-        if let Some((_, hasher)) = &mut self.block {
+        for (_, hasher) in &mut self.block {
             hasher.update(bytes);
         }
-        match &mut self.payload {
-            None => {}
-            Some(PayloadDigest::Block(_, hasher)) => hasher.update(bytes),
-            Some(PayloadDigest::Http {
-                message,
-                payload,
-                raw,
-                ..
-            }) => {
-                message.feed(bytes, |part| match part {
-                    Part::Raw(bytes) => raw.update(bytes),
-                    Part::Payload(bytes) => payload.update(bytes),
-                });
+        for digest in &mut self.payload {
+            match digest {
+                PayloadDigest::Block(_, hasher) => hasher.update(bytes),
+                PayloadDigest::Http {
+                    message,
+                    payload,
+                    raw,
+                    ..
+                } => {
+                    message.feed(bytes, |part| match part {
+                        Part::Raw(bytes) => raw.update(bytes),
+                        Part::Payload(bytes) => payload.update(bytes),
+                    });
+                }
             }
         }
     }
 
     fn finish(self, report: &mut CheckReport, faults: &mut Vec<FaultKind>) {
-        if let Some((stated, hasher)) = self.block {
+        for (stated, hasher) in self.block {
             match hasher.finish() {
                 found if found == stated => report.block_digests += 1,
                 found => faults.push(FaultKind::BlockDigest { stated, found }),
             }
         }
-        let (stated, found, raw) = match self.payload {
-            None => return,
-            Some(PayloadDigest::Block(stated, hasher)) => (stated, hasher.finish(), None),
-            Some(PayloadDigest::Http {
-                stated,
-                payload,
-                raw,
-                ..
-            }) => (stated, payload.finish(), Some(raw.finish())),
-        };
-        if found == stated {
-            report.payload_digests += 1;
-        } else {
-            let raw = raw == Some(stated);
-            faults.push(FaultKind::PayloadDigest { stated, found, raw });
+        for digest in self.payload {
+            let (stated, found, raw) = match digest {
+                PayloadDigest::Block(stated, hasher) => (stated, hasher.finish(), None),
+                PayloadDigest::Http {
+                    stated,
+                    payload,
+                    raw,
+                    ..
+                } => (stated, payload.finish(), Some(raw.finish())),
+            };
+            if found == stated {
+                report.payload_digests += 1;
+            } else {
+                let raw = raw == Some(stated);
+                faults.push(FaultKind::PayloadDigest { stated, found, raw });
+            }
         }
     }
 }

@@ -14,6 +14,7 @@ mod digest;
 mod fields;
 mod http_payload;
 mod name;
+mod payloads;
 mod reader;
 mod record;
 pub mod redact;
@@ -30,6 +31,7 @@ pub use crate::digest::{Algorithm, Digest, DigestError, Hasher};
 pub use crate::fields::Fields;
 pub use crate::http_payload::{HTTP_HEAD_BYTES_MAX, HttpPayload, Part};
 pub use crate::name::{NameTemplate, TemplateError};
+pub use crate::payloads::{HistoryRead, Payloads, PayloadsError, StoredPayload};
 pub use crate::reader::{
     Damage, Extent, Format, HEADER_BYTES_MAX, Headers, Packing, ReadError, Reader, StoredRecord,
 };

@@ -50,6 +50,8 @@ pub enum End {
     ByteLimit,
     /// A quota of the whole crawl was reached, by its name in the profile.
     Quota(&'static str),
+    /// The archive's files have reached the size that the profile allows them.
+    ArchiveLimit,
     /// The profile's limit on time was reached.
     TimeLimit,
     /// It cannot go on: why, and the remedy.
@@ -84,6 +86,9 @@ impl std::fmt::Display for End {
             End::ByteLimit => "limit of bytes reached; the same command goes on from here",
             End::Quota(which) => {
                 return write!(f, "quota of the crawl reached: {which}; raised, the same command goes on from here");
+            }
+            End::ArchiveLimit => {
+                "the archive has the size that archive.max-total-bytes allows; raised, the same command goes on from here"
             }
             End::TimeLimit => "limit of time reached; the same command goes on from here",
             End::Halted(why) => return write!(f, "halted: {why}"),

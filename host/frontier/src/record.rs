@@ -141,6 +141,8 @@ pub struct Visit {
     pub status: i32,
     /// Against the last archived version. New and changed count as a version.
     pub state: ContentState,
+    /// Another URI has brought the same payload: it counts as nothing novel, whatever its state.
+    pub duplicate: bool,
     /// Size of the content in bytes; none where no body was fetched.
     pub size: Option<u64>,
     /// Lower-case, without parameters; empty leaves what is known.

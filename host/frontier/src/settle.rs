@@ -148,16 +148,18 @@ impl Turn<'_, '_> {
         } = success;
         let is_first = self.record.standing != Standing::Succeeded && self.record.visits == 0;
         let is_counted = !is_prerequisite(&self.uri, &self.record);
-        let (state, bytes) = (visit.state, visit.size.unwrap_or(0));
+        let bytes = visit.size.unwrap_or(0);
+        let is_novel =
+            matches!(visit.state, ContentState::New | ContentState::Changed) && !visit.duplicate;
         let was_extracted = visit.outlinks.is_some();
         let queue = self.change.queue(&self.busy.queue)?;
         queue.failures = 0;
         if is_counted {
-            queue.tally.succeed(is_first, state, bytes);
+            queue.tally.succeed(is_first, is_novel, bytes);
             let statistics = &mut self.change.counters.statistics;
-            statistics.tally.succeed(is_first, state, bytes);
+            statistics.tally.succeed(is_first, is_novel, bytes);
             for key in &self.busy.tallies {
-                self.change.tally(key)?.succeed(is_first, state, bytes);
+                self.change.tally(key)?.succeed(is_first, is_novel, bytes);
             }
         }
         if self.record.visits > 0 {

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::ContentState;
 
 /// Documents, bytes and time so far. Prerequisites do not count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -24,9 +23,8 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Counts a success: whether it is the URI's first, its content's state and size.
-    pub(crate) fn succeed(&mut self, is_first: bool, state: ContentState, bytes: u64) {
-        let is_novel = matches!(state, ContentState::New | ContentState::Changed);
+    /// Counts a success: whether it is the URI's first, whether its content is new or changed, and its size.
+    pub(crate) fn succeed(&mut self, is_first: bool, is_novel: bool, bytes: u64) {
         self.fetched += 1;
         self.succeeded += u64::from(is_first);
         self.novel += u64::from(is_novel);

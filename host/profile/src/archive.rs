@@ -1,6 +1,6 @@
-//! How WARC files are named, sized and kept safe.
+//! What the archive is written as, how its files are named, sized, kept safe and handed over, and what is not stored twice.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use schemars::JsonSchema;
@@ -13,18 +13,39 @@ use crate::duration::DurationWritten;
 /// Smallest `size-max`: below it files hold little more than their own `warcinfo`.
 const SIZE_MIN: ByteSize = ByteSize::from_bytes(64 * 1024);
 
+/// Largest dictionary: those in use have some hundred kilobytes.
+const DICTIONARY_BYTES_MAX: u64 = 32 * 1024 * 1024;
+
+/// Most files written at the same time.
+const WRITERS_MAX: u32 = 64;
+
+/// What a command may have filled in.
+const PLACES: [&str; 4] = ["{file}", "{size}", "{sha1}", "{sha256}"];
+
 /// Longest prefix of a WARC file name; with time, serial number and host it has to stay below 255 bytes.
 const PREFIX_BYTES_MAX: usize = 100;
 
-/// How WARC files are named, sized and kept safe.
+/// How the archive is written, named, kept safe and handed over.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct ArchiveFile {
+    /// What is written. `"arc"` is the format of before 2009: it has no place for requests, revisits and metadata, so these
+    /// are not kept and nothing is left out as a duplicate. Default `"warc"`: WARC/1.1, the standard.
+    pub format: ArchiveFormat,
+
     /// The folder of the WARC files, relative to the job's. Default `"warcs"`: where operators look first.
     pub directory: String,
 
+    /// Folders that files go to as well, each new file to the next of all: disks that fill at the same pace. Default `[]`.
+    pub more_directories: Vec<String>,
+
     /// What file names begin with. Default `"WEB"`: as operators know it; institutions set their own.
     pub prefix: String,
+
+    /// How files are called, with `${prefix}`, `${timestamp17}`, `${timestamp14}`, `${timestamp12}`, `${serialno}`, `${pid}`,
+    /// `${host}` and `${port}`; the predecessor's `${heritrix.pid}`, `${heritrix.hostname}` and `${heritrix.port}` mean the
+    /// last three. Default `"${prefix}-${timestamp17}-${serialno}-${pid}~${host}~${port}"`: tools take such names apart.
+    pub name: String,
 
     /// A file that has grown past this is closed and the next begun. Default `"1GiB"`: the size that archives
     /// move around.
@@ -34,48 +55,214 @@ pub struct ArchiveFile {
     /// continuous crawls hand over a file a day with `"24h"`.
     pub age_max: DurationWritten,
 
-    /// How hard gzip tries, from 0 to 9. Default `6`: past it files shrink by a percent and cost twice the time.
-    #[schemars(range(max = 9))]
+    /// The crawl ends when the job's files together have this size; what is under way is still written. Default `"none"`.
+    pub max_total_bytes: SizeWritten,
+
+    /// How many files are written at the same time; 0 for one to each 32 workers. Default `0`: beyond that compression would
+    /// hold workers up, and more files than needed are more to look after.
+    #[schemars(range(max = 64))]
+    pub writers: u32,
+
+    /// How records are packed, each by itself: `"gzip"`, `"zstd"` (`.warc.zst`; smaller, but fewer tools read it) or
+    /// `"none"`. Default `"gzip"`: every tool reads it.
+    pub compression: ArchiveCompression,
+
+    /// How hard it tries: gzip from 0 to 9, zstd from 1 to 22. Default `6`: past it files shrink by a percent and cost
+    /// twice the time.
+    #[schemars(range(max = 22))]
     pub compression_level: u8,
+
+    /// A zstd dictionary, relative to the profile, as `zstd --train` makes it; each file begins with it. No default: there
+    /// is none. One of the pages of a crawl makes its small records a third smaller.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dictionary: Option<String>,
+
+    /// How digests are made: `"sha1"`, `"sha256"`, or `"both"`: SHA-1 where the standard has its one place, SHA-256 in
+    /// headers beside it that end in `-SHA256`. Default `"sha1"`: what indexes and replay compare.
+    pub digest: ArchiveDigest,
+
+    /// Whether an index (CDXJ) is written beside each file when it is closed. Default `false`: what replays an archive
+    /// makes its own; where it does not, this costs next to nothing while records are written.
+    pub index: bool,
 
     /// How long a capture may be in the operating system's hands alone before it is forced to disk. A crash of the
     /// crawler loses nothing; power loss loses at most this much, and those URIs are fetched again. 0 forces
     /// every capture, `"none"` leaves it to the operating system. Default `"5s"`: costs next to nothing.
     pub fsync: DurationWritten,
+
+    /// A command that takes over each file when it is closed: a program and its arguments, without a shell. In the arguments
+    /// `{file}`, `{size}`, `{sha1}` and `{sha256}` are filled in; where none has `{file}`, the path is the last argument. It is
+    /// tried again when it fails, and what was not handed over is at the next start. Default `[]`: none.
+    pub on_close: Vec<String>,
+
+    /// How long the command may take before it is killed and counts as failed. Default `"1h"`: a gigabyte over a slow line.
+    pub on_close_timeout: DurationWritten,
+
+    /// What is not stored a second time.
+    pub duplicates: DuplicatesFile,
 }
 
-/// How WARC files are named, sized and kept safe.
+/// Payloads that are stored already, under whatever URI.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub struct DuplicatesFile {
+    /// Whether a payload that another URI has brought is left out, and a revisit record refers to it. The same payload of
+    /// the same URI is always. Default `false`: a reader of one file alone then finds every page of it whole.
+    pub across_uris: bool,
+
+    /// Smaller payloads are always stored. Default `"256B"`: a record that refers elsewhere is no smaller.
+    pub size_min: SizeWritten,
+
+    /// The folder of the index of digests, relative to the job's. Jobs that name the same one know each other's payloads;
+    /// one process at a time. Default `"digests"`: the job's own.
+    pub index: String,
+
+    /// Indexes (CDXJ, plain or gzip) of earlier archives, relative to the profile: their payloads count as stored. Each is
+    /// read once into the index of digests, and again when it has changed. Default `[]`.
+    pub history: Vec<String>,
+}
+
+/// What is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ArchiveFormat {
+    /// WARC/1.1.
+    Warc,
+    /// ARC/1.1.
+    Arc,
+}
+
+/// How records are packed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ArchiveCompression {
+    /// A gzip member each.
+    Gzip,
+    /// A zstd frame each.
+    Zstd,
+    /// Not at all.
+    None,
+}
+
+/// How digests are made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ArchiveDigest {
+    /// SHA-1.
+    Sha1,
+    /// SHA-256.
+    Sha256,
+    /// SHA-1, and SHA-256 beside it.
+    Both,
+}
+
+/// How the archive is written, named, kept safe and handed over.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Archive {
+    /// WARC or ARC.
+    pub format: ArchiveFormat,
     /// The folder of the WARC files, relative to the job's.
     pub directory: PathBuf,
+    /// Folders they go to as well, relative to the job's.
+    pub more_directories: Vec<PathBuf>,
     /// What file names begin with: ASCII letters, digits, `-`, `_`, `.`.
     pub prefix: String,
+    /// How files are called: a template of variables and plain characters.
+    pub name: String,
     /// A file past this is closed; at least 64 KiB.
     pub size_max: ByteSize,
     /// A file open for this long is closed; none: never for its age.
     pub age_max: Option<Duration>,
-    /// Of gzip, 0 to 9.
+    /// The crawl ends at this size of all files.
+    pub max_total_bytes: Option<ByteSize>,
+    /// Files written at a time; none: by the workers.
+    pub writers: Option<usize>,
+    /// How records are packed.
+    pub compression: ArchiveCompression,
+    /// 0 to 9 of gzip, 1 to 22 of zstd.
     pub compression_level: u32,
+    /// A zstd dictionary.
+    pub dictionary: Option<PathBuf>,
+    /// How digests are made.
+    pub digest: ArchiveDigest,
+    /// Whether each file has an index.
+    pub index: bool,
     /// Longest time before a capture is forced to disk: zero for at once, none for never.
     pub fsync: Option<Duration>,
+    /// The command that takes files over, and its arguments; empty: there is none.
+    pub on_close: Vec<String>,
+    /// How long it may take.
+    pub on_close_timeout: Duration,
+    /// What is not stored twice.
+    pub duplicates: Duplicates,
 }
+
+/// Payloads that are stored already, under whatever URI.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Duplicates {
+    /// Whether those that another URI has brought are left out.
+    pub across_uris: bool,
+    /// Smaller payloads are always stored.
+    pub size_min: ByteSize,
+    /// The folder of the index, relative to the job's.
+    pub index: PathBuf,
+    /// Indexes of earlier archives.
+    pub history: Vec<PathBuf>,
+}
+
+/// What [`Archive::name`] may have between `${` and `}`.
+const NAME_VARIABLES: [&str; 11] = [
+    "prefix",
+    "timestamp17",
+    "timestamp14",
+    "timestamp12",
+    "serialno",
+    "pid",
+    "host",
+    "port",
+    "heritrix.pid",
+    "heritrix.hostname",
+    "heritrix.port",
+];
 
 impl Default for ArchiveFile {
     fn default() -> Self {
         Self {
+            format: ArchiveFormat::Warc,
             directory: "warcs".to_owned(),
+            more_directories: Vec::new(),
             prefix: "WEB".to_owned(),
+            name: "${prefix}-${timestamp17}-${serialno}-${pid}~${host}~${port}".to_owned(),
             size_max: "1GiB".into(),
             age_max: "none".into(),
+            max_total_bytes: "none".into(),
+            writers: 0,
+            compression: ArchiveCompression::Gzip,
             compression_level: 6,
+            dictionary: None,
+            digest: ArchiveDigest::Sha1,
+            index: false,
             fsync: "5s".into(),
+            on_close: Vec::new(),
+            on_close_timeout: "1h".into(),
+            duplicates: DuplicatesFile::default(),
+        }
+    }
+}
+
+impl Default for DuplicatesFile {
+    fn default() -> Self {
+        Self {
+            across_uris: false,
+            size_min: "256B".into(),
+            index: "digests".to_owned(),
+            history: Vec::new(),
         }
     }
 }
 
 impl ArchiveFile {
-    pub(crate) fn check(&self, mut part: Part<'_, '_>) -> Archive {
+    pub(crate) fn check(&self, mut part: Part<'_, '_>, base: &Path) -> Archive {
         let allowed = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
         if self.prefix.is_empty()
             || self.prefix.starts_with('.')
@@ -107,13 +294,176 @@ impl ArchiveFile {
             DurationWritten::Text(text) if text == "none" => None,
             written => Some(part.duration("fsync", written)),
         };
+        self.check_name(&mut part);
+        self.check_packing(&mut part);
+        if self.writers > WRITERS_MAX {
+            let problem = format!("more than {WRITERS_MAX}: {}", self.writers);
+            part.refuse(
+                "writers",
+                problem,
+                "write 0 for as many as the workers need",
+            );
+        }
+        let dictionary = self.dictionary.as_ref().map(|written| {
+            let file = base.join(written);
+            let length = file.metadata().map_or(0, |file| file.len());
+            if length == 0 || length > DICTIONARY_BYTES_MAX {
+                let problem = format!("not a dictionary of at most 32 MiB: {}", file.display());
+                part.refuse("dictionary", problem, "make one with `zstd --train`");
+            }
+            file
+        });
+        let mut more_directories = Vec::new();
+        for (at, written) in self.more_directories.iter().enumerate() {
+            let mut each = part.part("more-directories");
+            more_directories.push(each.directory(&at.to_string(), written));
+        }
+        self.check_command(&mut part);
+        let duplicates = self.duplicates.check(part.part("duplicates"), base);
+        if self.format == ArchiveFormat::Arc && duplicates.across_uris {
+            part.refuse(
+                "format",
+                "ARC has no revisit records, which duplicates.across-uris asks for".to_owned(),
+                "write format = \"warc\"",
+            );
+        }
         Archive {
+            format: self.format,
             directory: part.directory("directory", &self.directory),
+            more_directories,
             prefix: self.prefix.clone(),
+            name: self.name.clone(),
             size_max,
             age_max: part.duration_limit("age-max", &self.age_max),
+            max_total_bytes: part.size_limit("max-total-bytes", &self.max_total_bytes),
+            writers: (self.writers > 0).then_some(self.writers as usize),
+            compression: self.compression,
             compression_level: self.compression_level.into(),
+            dictionary,
+            digest: self.digest,
+            index: self.index,
             fsync,
+            on_close: self.on_close.clone(),
+            on_close_timeout: part.positive_duration("on-close-timeout", &self.on_close_timeout),
+            duplicates,
         }
     }
+
+    fn check_name(&self, part: &mut Part<'_, '_>) {
+        let mut problem = None;
+        let mut rest = self.name.as_str();
+        while let Some((plain, after)) = rest.split_once("${") {
+            let (variable, after) = after.split_once('}').unwrap_or((after, ""));
+            if !NAME_VARIABLES.contains(&variable) {
+                problem = Some(format!("unknown variable {}", quote(variable)));
+            }
+            problem = problem.or_else(|| plain_name(plain));
+            rest = after;
+        }
+        problem = problem.or_else(|| plain_name(rest));
+        if !self.name.contains("${serialno}") {
+            problem = Some("no ${serialno}, so two files could get the same name".to_owned());
+        }
+        if let Some(problem) = problem {
+            let default = Self::default().name;
+            part.refuse("name", problem, &format!("write such as \"{default}\""));
+        }
+    }
+
+    fn check_packing(&self, part: &mut Part<'_, '_>) {
+        let (levels, packer) = match self.compression {
+            ArchiveCompression::Gzip => (0..=9, "gzip"),
+            ArchiveCompression::Zstd => (1..=22, "zstd"),
+            ArchiveCompression::None => (0..=22, "none"),
+        };
+        if !levels.contains(&self.compression_level) {
+            part.refuse(
+                "compression-level",
+                format!("not a level of {packer}: {}", self.compression_level),
+                &format!("write {} to {}", levels.start(), levels.end()),
+            );
+        }
+        let is_zstd = self.compression == ArchiveCompression::Zstd;
+        if self.dictionary.is_some() && !is_zstd {
+            let problem = "dictionaries are for zstd alone".to_owned();
+            part.refuse(
+                "dictionary",
+                problem,
+                "write compression = \"zstd\" too, or leave it out",
+            );
+        }
+        if self.format == ArchiveFormat::Arc && is_zstd {
+            let problem = "ARC files are packed with gzip or not at all".to_owned();
+            part.refuse("compression", problem, "write \"gzip\"");
+        }
+    }
+
+    fn check_command(&self, part: &mut Part<'_, '_>) {
+        if self.on_close.first().is_some_and(String::is_empty) {
+            part.refuse(
+                "on-close",
+                "no program".to_owned(),
+                "write the program and each argument as a text of its own, as in [\"rsync\", \"{file}\", \"store:/warcs/\"]",
+            );
+        }
+        for argument in &self.on_close {
+            let inner = argument
+                .split('{')
+                .skip(1)
+                .filter_map(|rest| rest.split_once('}'));
+            for (place, _) in inner {
+                let is_word = !place.is_empty() && place.bytes().all(|b| b.is_ascii_alphanumeric());
+                if is_word && !PLACES.contains(&format!("{{{place}}}").as_str()) {
+                    let problem = format!(
+                        "nothing is filled in for {}",
+                        quote(&format!("{{{place}}}"))
+                    );
+                    part.refuse(
+                        "on-close",
+                        problem,
+                        &format!("write one of {}", PLACES.join(", ")),
+                    );
+                }
+            }
+        }
+    }
+}
+
+impl DuplicatesFile {
+    fn check(&self, mut part: Part<'_, '_>, base: &Path) -> Duplicates {
+        let mut history = Vec::new();
+        for (at, written) in self.history.iter().enumerate() {
+            let file = base.join(written);
+            if written.is_empty() || !file.is_file() {
+                let problem = format!("there is no file {}", file.display());
+                part.part("history").refuse(
+                    &at.to_string(),
+                    problem,
+                    "write the path of a CDXJ file, from the profile's folder",
+                );
+            }
+            history.push(file);
+        }
+        if !self.across_uris && !history.is_empty() {
+            part.refuse(
+                "history",
+                "nothing looks payloads up, since across-uris is false".to_owned(),
+                "write across-uris = true too, or leave it out",
+            );
+        }
+        Duplicates {
+            across_uris: self.across_uris,
+            size_min: part.size("size-min", &self.size_min),
+            index: part.directory("index", &self.index),
+            history,
+        }
+    }
+}
+
+/// What is wrong with a piece of a file name, if anything.
+fn plain_name(text: &str) -> Option<String> {
+    let odd = text
+        .chars()
+        .find(|c| !(c.is_ascii_alphanumeric() || "-_.~+=,@".contains(*c)))?;
+    Some(format!("{odd:?} cannot be part of a file name"))
 }

@@ -75,7 +75,7 @@ pub fn sound(job: &Path) {
     for file in files(job) {
         let name = file.display();
         assert!(
-            file.extension().is_some_and(|ending| ending == "gz"),
+            file.extension().is_some_and(|ending| ending != "open"),
             "{name} was left behind"
         );
         let report = check(&file).unwrap();
@@ -88,6 +88,8 @@ fn files(job: &Path) -> Vec<PathBuf> {
         return Vec::new();
     };
     let mut files: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+    // Indexes stand beside the files that they are of.
+    files.retain(|file| file.extension().is_none_or(|ending| ending != "cdxj"));
     files.sort();
     files
 }

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+mod archiving;
 mod changes;
 mod content;
 mod cookies;

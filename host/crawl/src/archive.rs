@@ -1,0 +1,128 @@
+//! What the profile means to the archive: how files are written, and what each says of the crawl.
+
+use std::path::Path;
+use std::time::Duration;
+
+use opilio_archive::{
+    Algorithm, Compression, Document, Durability, Format, PluginInForce, Repaired, WarcInfo,
+    WriterConfig, Writers,
+};
+use opilio_profile::{ArchiveCompression, ArchiveDigest, ArchiveFormat, Profile};
+
+use crate::crawl::CrawlError;
+
+/// Workers that share one WARC file: beyond it a second file is written, as compressing one would hold up the others.
+const WORKERS_PER_WRITER: usize = 32;
+
+/// Where the profile stands in each file. A scheme that tools pass over when they look for pages.
+const PROFILE_URI: &str = "metadata://opilio/profile.toml";
+
+/// Opens the archive of a job, and puts in order what a killed process left there.
+pub(crate) fn open(
+    profile: &Profile,
+    plugins: Vec<PluginInForce>,
+    job: &Path,
+) -> Result<(Writers, Vec<Repaired>), CrawlError> {
+    let config = writer_config(profile, job)?;
+    let writers = profile.archive.writers;
+    let count = writers.unwrap_or_else(|| profile.workers.div_ceil(WORKERS_PER_WRITER));
+    Ok(Writers::open(
+        &config,
+        &description(profile, plugins),
+        count,
+    )?)
+}
+
+/// How files are written.
+pub(crate) fn writer_config(profile: &Profile, job: &Path) -> Result<WriterConfig, CrawlError> {
+    let archive = &profile.archive;
+    let level = archive.compression_level;
+    let dictionary = match &archive.dictionary {
+        None => None,
+        Some(file) => {
+            let read = std::fs::read(file).map_err(|source| CrawlError::Io {
+                path: file.display().to_string(),
+                source,
+            })?;
+            Some(read.into())
+        }
+    };
+    let further = archive.more_directories.iter();
+    let defaults = WriterConfig::new(job.join(&archive.directory));
+    Ok(WriterConfig {
+        further_directories: further.map(|directory| job.join(directory)).collect(),
+        format: match archive.format {
+            ArchiveFormat::Warc => Format::Warc,
+            ArchiveFormat::Arc => Format::Arc,
+        },
+        prefix: archive.prefix.clone(),
+        // The profile has been checked; what it let pass by mistake is no reason not to crawl.
+        template: archive.name.parse().unwrap_or(defaults.template.clone()),
+        size_max: archive.size_max.bytes(),
+        age_max: archive.age_max,
+        compression: match archive.compression {
+            ArchiveCompression::None => Compression::None,
+            ArchiveCompression::Gzip => Compression::Gzip(level),
+            ArchiveCompression::Zstd => Compression::Zstd(i32::try_from(level).unwrap_or(6)),
+        },
+        dictionary,
+        digest: match archive.digest {
+            ArchiveDigest::Sha1 | ArchiveDigest::Both => Algorithm::Sha1,
+            ArchiveDigest::Sha256 => Algorithm::Sha256,
+        },
+        further_digest: (archive.digest == ArchiveDigest::Both).then_some(Algorithm::Sha256),
+        index: archive.index,
+        durability: match archive.fsync {
+            None => Durability::Finished,
+            Some(Duration::ZERO) => Durability::Capture,
+            Some(interval) => Durability::Every(interval),
+        },
+        host: hostname(),
+        ..defaults
+    })
+}
+
+/// What each file says of the crawl.
+fn description(profile: &Profile, plugins: Vec<PluginInForce>) -> WarcInfo {
+    let operator = &profile.operator;
+    WarcInfo {
+        hostname: Some(hostname()),
+        ip: own_address(),
+        operator: operator.name.clone(),
+        contact: operator.contact_url.clone(),
+        organization: operator.organization.clone(),
+        audience: operator.audience.clone(),
+        is_part_of: Some(profile.name.clone()),
+        description: profile.description.clone(),
+        robots: Some(profile.settings().robots.policy.name().to_owned()),
+        user_agent: Some(profile.user_agent.clone()),
+        from: operator.from.clone(),
+        plugins,
+        documents: vec![Document {
+            target_uri: PROFILE_URI.to_owned(),
+            content_type: "application/toml".to_owned(),
+            content: profile.source_text().as_bytes().to_vec().into(),
+        }],
+        ..WarcInfo::new(format!("opilio/{}", env!("CARGO_PKG_VERSION")))
+    }
+}
+
+/// The machine's name, for file names and `warcinfo`.
+fn hostname() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname")
+        .or_else(|_| std::env::var("HOSTNAME").map_err(std::io::Error::other));
+    let name = name.map(|name| name.trim().to_owned()).unwrap_or_default();
+    if name.is_empty() {
+        "localhost".to_owned()
+    } else {
+        name
+    }
+}
+
+/// The address that the machine would be seen with. The address asked about is one for examples, and a datagram socket
+/// that is connected sends nothing.
+fn own_address() -> Option<String> {
+    let socket = std::net::UdpSocket::bind("0.0.0.0:0").ok()?;
+    socket.connect("192.0.2.1:9").ok()?;
+    Some(socket.local_addr().ok()?.ip().to_string())
+}

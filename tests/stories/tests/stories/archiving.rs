@@ -1,0 +1,250 @@
+//! What the archive of a crawl looks like, as the profile wants it: formats, duplicates, indexes, hand-over.
+
+use std::fs;
+use std::path::PathBuf;
+
+use opilio_archive::{Digest, Packing, Reader, check, index};
+use opilio_stories::{Told, crawl, html, site};
+use opilio_test_web::Reply;
+
+const WWW: &str = "www.story.localhost";
+
+/// The same on two pages, and long enough to count.
+fn picture() -> Reply {
+    Reply::ok("image/png", vec![7; 2000])
+}
+
+fn files(told: &Told, ending: &str) -> Vec<PathBuf> {
+    let folder = fs::read_dir(told.job().join("warcs")).unwrap();
+    let mut files: Vec<PathBuf> = folder.map(|entry| entry.unwrap().path()).collect();
+    files.retain(|file| file.to_string_lossy().ends_with(ending));
+    files.sort();
+    files
+}
+
+#[tokio::test]
+async fn a_payload_that_another_uri_brought_becomes_a_revisit_that_names_it() {
+    let web = site(WWW)
+        .page(
+            "/",
+            html("<img src='/a.png'><img src='/b.png'><img src='/small.png'><img src='/less.png'>"),
+        )
+        .page("/a.png", picture())
+        .page("/b.png", picture())
+        .page("/small.png", html("x"))
+        .page("/less.png", html("x"))
+        .serve()
+        .await;
+    let told = crawl()
+        .profile("[archive.duplicates]\nacross-uris = true\n")
+        .seed(web.url(WWW, "/"))
+        .run()
+        .await
+        .finished();
+    let (a, b) = (web.url(WWW, "/a.png"), web.url(WWW, "/b.png"));
+    let whole = [&a, &b].map(|uri| told.records("response", uri).len());
+    assert_eq!(whole.iter().sum::<usize>(), 1, "{whole:?}");
+    let (first, second) = if whole[0] == 1 { (&a, &b) } else { (&b, &a) };
+    let (first, revisit) = (
+        told.record("response", first),
+        told.record("revisit", second),
+    );
+    assert_eq!(
+        revisit.header("warc-refers-to-target-uri"),
+        Some(first.uri.as_str())
+    );
+    assert_eq!(
+        revisit.header("warc-refers-to-date"),
+        first.header("warc-date")
+    );
+    assert_eq!(
+        revisit.header("warc-refers-to"),
+        first.header("warc-record-id")
+    );
+    assert_eq!(
+        revisit.header("warc-payload-digest"),
+        first.header("warc-payload-digest")
+    );
+    assert!(
+        revisit
+            .header("warc-profile")
+            .unwrap()
+            .ends_with("/identical-payload-digest")
+    );
+    assert!(revisit.text().starts_with("HTTP/1.1 200") && revisit.text().ends_with("\r\n\r\n"));
+    let log = told.sole(second);
+    assert!(
+        log.notes("duplicate:digest") && log.notes("warcRevisit:uriAgnosticDigest"),
+        "{log:?}"
+    );
+    for small in ["/small.png", "/less.png"] {
+        told.record("response", &web.url(WWW, small));
+    }
+    // robots.txt, the page, one picture and two small ones; the other picture is not novel.
+    let tally = told.summary.progress.statistics.tally;
+    assert_eq!(tally.fetched - tally.novel, 1, "{tally:?}");
+}
+
+#[tokio::test]
+async fn an_earlier_archive_is_known_by_its_index() {
+    let web = site(WWW).page("/", picture()).serve().await;
+    let story = crawl();
+    let digest = Digest::sha1(&[7; 2000]);
+    let line = format!(
+        "org,example)/old 20200102030405 {{\"url\":\"http://example.org/old\",\"mime\":\"image/png\",\"status\":\"200\",\"digest\":\"{digest}\",\"length\":\"9\",\"offset\":\"5\",\"filename\":\"old.warc.gz\"}}\n"
+    );
+    let history = story.file("old.cdxj", &line);
+    let told = story
+        .profile(&format!(
+            "[archive.duplicates]\nacross-uris = true\nhistory = [{:?}]\n",
+            history.display().to_string()
+        ))
+        .seed(web.url(WWW, "/"))
+        .run()
+        .await
+        .finished();
+    let revisit = told.record("revisit", &web.url(WWW, "/"));
+    assert_eq!(
+        revisit.header("warc-refers-to-target-uri"),
+        Some("http://example.org/old")
+    );
+    assert_eq!(
+        revisit.header("warc-refers-to-date"),
+        Some("2020-01-02T03:04:05.000000Z")
+    );
+    assert_eq!(revisit.header("warc-refers-to"), None);
+}
+
+#[tokio::test]
+async fn a_crawl_is_written_as_zstd_with_both_digests_and_an_index() {
+    let web = site(WWW).page("/", html("hello")).serve().await;
+    let told = crawl()
+        .profile(
+            "[archive]\ncompression = \"zstd\"\ndigest = \"both\"\nindex = true\nname = \"x-${serialno}\"\nmore-directories = [\"warcs2\"]\n",
+        )
+        .seed(web.url(WWW, "/"))
+        .run()
+        .await
+        .finished();
+    let [file] = &files(&told, ".warc.zst")[..] else {
+        panic!("{:?}", files(&told, ""));
+    };
+    assert!(file.ends_with("x-00000.warc.zst"));
+    assert!(check(file).unwrap().is_sound());
+    let mut reader = Reader::open(file).unwrap();
+    assert!(reader.next_record().unwrap().is_some());
+    assert_eq!(reader.packing(), Packing::Zstd);
+    let page = told.record("response", &web.url(WWW, "/"));
+    for (header, label) in [
+        ("warc-payload-digest", "sha1:"),
+        ("warc-payload-digest-sha256", "sha256:"),
+        ("warc-block-digest", "sha1:"),
+        ("warc-block-digest-sha256", "sha256:"),
+    ] {
+        assert!(page.header(header).unwrap().starts_with(label), "{header}");
+    }
+    let written = fs::read_to_string(&files(&told, ".cdxj")[0]).unwrap();
+    let made: Vec<String> = index(file)
+        .unwrap()
+        .iter()
+        .map(|entry| format!("{entry}\n"))
+        .collect();
+    assert_eq!(written, made.concat());
+    assert!(written.contains(&web.url(WWW, "/")));
+}
+
+#[tokio::test]
+async fn a_crawl_is_written_as_arc() {
+    let web = site(WWW).page("/", html("hello")).serve().await;
+    let told = crawl()
+        .profile("[archive]\nformat = \"arc\"\n")
+        .seed(web.url(WWW, "/"))
+        .run()
+        .await
+        .finished();
+    assert_eq!(files(&told, ".arc.gz").len(), 1);
+    let page = told.record("response", &web.url(WWW, "/"));
+    assert!(page.text().contains("<body>hello"), "{}", page.text());
+    assert!(
+        told.captures
+            .iter()
+            .all(|capture| ["warcinfo", "response", "resource"].contains(&capture.kind.as_str()))
+    );
+}
+
+#[tokio::test]
+async fn every_file_says_who_crawled_by_which_profile() {
+    let web = site(WWW).page("/", html("hello")).serve().await;
+    let story = crawl().seed(web.url(WWW, "/"));
+    let told = story.run().await.finished();
+    let info = &told.captures[0];
+    assert_eq!(info.kind, "warcinfo");
+    for line in [
+        "software: opilio/",
+        "format: WARC File Format 1.1",
+        "robots: obey",
+        "hostname: ",
+        "plugin: html ",
+    ] {
+        assert!(info.text().contains(line), "{line}: {}", info.text());
+    }
+    let profile = &told.captures[1];
+    assert_eq!(profile.uri, "metadata://opilio/profile.toml");
+    assert_eq!(profile.text(), story.profile_text());
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn closed_files_are_handed_over_with_their_checksums_and_after_a_failure_at_the_next_start() {
+    let web = site(WWW).page("/", html("hello")).serve().await;
+    let story = crawl().seed(web.url(WWW, "/"));
+    // Fails until there is a file `open`.
+    let script = story.file(
+        "take.sh",
+        "test -e open || exit 7\necho \"$1 $2\" >> taken\n",
+    );
+    let story = story.profile(&format!(
+        "[archive]\non-close = [\"sh\", {:?}, \"{{sha256}}\", \"{{file}}\"]\n",
+        script.display().to_string()
+    ));
+    let told = story.run().await.finished();
+    assert!(!told.job().join("taken").exists());
+    assert!(
+        told.log_file("job.log").contains("alert on-close"),
+        "{}",
+        told.log_file("job.log")
+    );
+    fs::write(told.job().join("open"), "").unwrap();
+    story.run().await;
+    let files = files(&told, ".warc.gz");
+    let taken = fs::read_to_string(told.job().join("taken")).unwrap();
+    let first = &files[0];
+    assert!(taken.contains(&*first.to_string_lossy()), "{taken}");
+    assert_eq!(taken.split(' ').next().unwrap().len(), 64, "{taken}");
+    let before = taken.lines().count();
+    story.run().await;
+    let taken = fs::read_to_string(told.job().join("taken")).unwrap();
+    assert_eq!(
+        taken.matches(&*first.to_string_lossy()).count(),
+        1,
+        "{before}: {taken}"
+    );
+}
+
+#[tokio::test]
+async fn the_archive_grows_no_further_than_the_profile_says() {
+    let web = site(WWW)
+        .rest(|seen| html(&format!("<a href='{}x'>{}</a>", seen.target, seen.visit)))
+        .serve()
+        .await;
+    let told = crawl()
+        .profile("[archive]\nmax-total-bytes = \"20KiB\"\n")
+        .seed(web.url(WWW, "/"))
+        .run()
+        .await;
+    assert!(
+        told.summary.end.to_string().contains("max-total-bytes"),
+        "{}",
+        told.summary.end
+    );
+}
