@@ -34,8 +34,8 @@ pub struct StacksFile {
     /// body is fetched.
     pub mid_fetch: Vec<String>,
 
-    /// Filters: is the response what it should be? Default `[]`: every
-    /// answer counts.
+    /// Filters: is the response what it should be? Default `["bot-walls", "soft-404"]`, which annotate and let every
+    /// answer count: whoever reads the log wants to know them.
     pub post_fetch: Vec<String>,
 
     /// Digest strippers: which parts do not count when versions are compared? Default `[]`: every byte counts.
@@ -49,7 +49,7 @@ pub struct StacksFile {
     pub pre_extract: Vec<String>,
 
     /// Extractors, all in this order. Default `["http", "html", "css", "js", "robots", "sitemap", "feed", "manifest", "svg",
-    /// "media", "office", "pdf", "json", "xml"]`: what a page of the web consists of, what sites list for crawlers and
+    /// "media", "office", "pdf", "swf", "json", "xml"]`: what a page of the web consists of, what sites list for crawlers and
     /// readers, documents and data.
     pub extract: Vec<String>,
 
@@ -231,13 +231,13 @@ impl Default for StacksFile {
             precedence: Vec::new(),
             pre_fetch: Vec::new(),
             mid_fetch: Vec::new(),
-            post_fetch: Vec::new(),
+            post_fetch: names(&["bot-walls", "soft-404"]),
             digest: Vec::new(),
             change: Vec::new(),
             pre_extract: Vec::new(),
             extract: names(&[
                 "http", "html", "css", "js", "robots", "sitemap", "feed", "manifest", "svg",
-                "media", "office", "pdf", "json", "xml",
+                "media", "office", "pdf", "swf", "json", "xml",
             ]),
             last_resort: Vec::new(),
             archive: Vec::new(),
