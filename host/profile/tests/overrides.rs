@@ -224,7 +224,8 @@ fn lists_are_replaced_whole_and_stacks_edited() {
     assert!(profile.plugins.contains_key("regex-strip") && profile.plugins.contains_key("accept"));
     let outside = profile.effective(&uri("http://b.org/"));
     let data = [
-        "robots", "sitemap", "feed", "manifest", "svg", "media", "office", "pdf", "swf", "json", "xml",
+        "robots", "sitemap", "feed", "manifest", "svg", "media", "office", "pdf", "swf", "json",
+        "xml",
     ];
     let with_data = |start: &[&'static str]| [start, &data].concat();
     assert_eq!(
