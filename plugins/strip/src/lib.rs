@@ -9,7 +9,7 @@ mod selector;
 mod site;
 // The html extractor's own, as a file: a crate that exports a component cannot be part of another.
 #[path = "../../html/src/tokenizer.rs"]
-mod tokenizer;
+pub mod tokenizer;
 
 use html_strip::HtmlStrip;
 use marked_sections::MarkedSections;
