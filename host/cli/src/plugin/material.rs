@@ -223,18 +223,19 @@ fn is_warc(file: &Path) -> Result<bool> {
     let name = file.file_name().unwrap_or_default().to_string_lossy();
     // A file that is being written carries `.open`.
     let name = name.strip_suffix(".open").unwrap_or(&name);
-    let endings = [".warc", ".warc.gz"];
+    let endings = [".warc", ".warc.gz", ".warc.zst", ".arc", ".arc.gz"];
     if endings.iter().any(|ending| name.ends_with(ending)) {
         return Ok(true);
     }
-    let mut head = [0; 5];
+    let mut head = [0; 9];
     let read = fs::File::open(file)
         .and_then(|mut file| file.read(&mut head))
         .with_context(|| format!("cannot read {}", file.display()))?;
-    Ok(&head[..read] == b"WARC/")
+    let head = &head[..read];
+    Ok(head.starts_with(b"WARC/") || head == b"filedesc:")
 }
 
-/// Every response in a WARC file.
+/// Every response in a WARC or ARC file.
 fn each_record(
     file: &Path,
     take: &mut dyn FnMut(Material) -> Result<()>,
