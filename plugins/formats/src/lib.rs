@@ -22,6 +22,7 @@ pub mod sitemap;
 pub mod svg;
 pub mod swf;
 mod values;
+mod vocabulary;
 pub mod xml;
 
 use opilio_plugin::prelude::*;

@@ -1,5 +1,7 @@
 //! References as data holds them: which values are any, and which never lead anywhere.
 
+use crate::vocabulary::{is_namespace, is_web_ending};
+
 /// Longest reference reported, in bytes. The host refuses what is longer than 64 KiB and says so.
 const REFERENCE_BYTES_MAX: usize = 128 * 1024;
 
@@ -152,153 +154,6 @@ fn is_public_address(labels: &[&str]) -> bool {
         )
 }
 
-/// Names of vocabularies, which look like addresses and are compared as text.
-fn is_namespace(host: &str, behind: &str) -> bool {
-    let host = host.to_ascii_lowercase();
-    match host.strip_prefix("www.").unwrap_or(&host) {
-        // `/1999/xhtml`, `/ns/…`; not `/TR/…`, which are documents.
-        "w3.org" => {
-            let first = behind.split('/').nth(1).unwrap_or_default();
-            matches!(first, "XML" | "ns" | "xmlns")
-                || (first.len() == 4 && first.bytes().all(|b| b.is_ascii_digit()))
-        }
-        "schema.org"
-        | "purl.org"
-        | "ogp.me"
-        | "xmlns.com"
-        | "ns.adobe.com"
-        | "rdfs.org"
-        | "rdf.data-vocabulary.org"
-        | "schemas.xmlsoap.org"
-        | "schemas.microsoft.com"
-        | "schemas.openxmlformats.org"
-        | "schemas.google.com"
-        | "schemas.android.com"
-        | "relaxng.org"
-        | "docbook.org"
-        | "xml.apache.org"
-        | "sodipodi.sourceforge.net"
-        | "json-schema.org"
-        | "base.google.com"
-        | "search.yahoo.com"
-        | "java.sun.com"
-        | "xmlns.jcp.org"
-        | "opengis.net"
-        | "schemas.live.com"
-        | "creativecommons.org" => {
-            // Licences are documents, the vocabulary of Creative Commons is none.
-            !behind.starts_with("/licenses/") && !behind.starts_with("/publicdomain/")
-        }
-        "inkscape.org" => behind.starts_with("/namespaces"),
-        "sitemaps.org" | "google.com" => behind.starts_with("/schemas"),
-        "facebook.com" => behind.starts_with("/2008/fbml"),
-        _ => false,
-    }
-}
-
-/// Endings of files that are served on the web and seldom are ends of other words, sorted.
-const WEB_ENDINGS: &[&str] = &[
-    "aac",
-    "asp",
-    "aspx",
-    "atom",
-    "avi",
-    "avif",
-    "bmp",
-    "bz2",
-    "cfm",
-    "cgi",
-    "css",
-    "csv",
-    "cur",
-    "doc",
-    "docx",
-    "eot",
-    "epub",
-    "exe",
-    "flac",
-    "flv",
-    "geojson",
-    "gif",
-    "gpx",
-    "gz",
-    "htm",
-    "html",
-    "ico",
-    "ics",
-    "jar",
-    "jpe",
-    "jpeg",
-    "jpg",
-    "js",
-    "json",
-    "jsonld",
-    "jsp",
-    "jxl",
-    "kml",
-    "kmz",
-    "m3u8",
-    "m4a",
-    "m4s",
-    "m4v",
-    "map",
-    "mjs",
-    "mkv",
-    "mov",
-    "mp3",
-    "mp4",
-    "mpd",
-    "mpeg",
-    "mpg",
-    "odp",
-    "ods",
-    "odt",
-    "ogg",
-    "ogv",
-    "opus",
-    "otf",
-    "pdf",
-    "php",
-    "png",
-    "ppt",
-    "pptx",
-    "ps",
-    "rar",
-    "rdf",
-    "rss",
-    "rtf",
-    "shtml",
-    "svg",
-    "svgz",
-    "swf",
-    "tar",
-    "tgz",
-    "tif",
-    "tiff",
-    "ts",
-    "ttf",
-    "txt",
-    "vtt",
-    "wasm",
-    "wav",
-    "weba",
-    "webm",
-    "webmanifest",
-    "webp",
-    "wmv",
-    "woff",
-    "woff2",
-    "xhtml",
-    "xls",
-    "xlsx",
-    "xml",
-    "xsd",
-    "xsl",
-    "xslt",
-    "xspf",
-    "zip",
-];
-
 /// How much the place of a value says about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
@@ -380,12 +235,8 @@ fn is_sober(path: &str) -> bool {
 
 fn has_web_ending(path: &str) -> bool {
     let file = path.rsplit('/').next().unwrap_or_default();
-    file.rsplit_once('.').is_some_and(|(stem, ending)| {
-        !stem.is_empty()
-            && WEB_ENDINGS
-                .binary_search(&ending.to_ascii_lowercase().as_str())
-                .is_ok()
-    })
+    file.rsplit_once('.')
+        .is_some_and(|(stem, ending)| !stem.is_empty() && is_web_ending(ending))
 }
 
 /// Does a name speak of a reference? Its last word counts, in `camelCase`, `snake_case` and `kebab-case` alike. Paths and
@@ -537,7 +388,6 @@ mod tests {
     #[test]
     fn lists_are_sorted() {
         assert!(UNFETCHABLE.is_sorted());
-        assert!(WEB_ENDINGS.is_sorted());
     }
 
     #[test]
