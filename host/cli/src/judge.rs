@@ -11,6 +11,8 @@ use opilio_crawl::Summary;
 use opilio_test_web::Web;
 use opilio_test_web::demo::{Expected, expected};
 
+use crate::warc::archives;
+
 /// Most of a record's block that is looked at: its status line.
 const STATUS_LINE_MAX: usize = 4096;
 
@@ -47,7 +49,7 @@ pub(crate) fn judge(summary: &Summary, web: &Web) -> Result<Judgement> {
         digests: 0,
     };
     let mut captures: BTreeMap<String, Captures> = BTreeMap::new();
-    for warc in warcs(summary)? {
+    for warc in archives(std::slice::from_ref(&summary.warc_directory))? {
         let report = check(&warc)?;
         judgement.records += report.records;
         judgement.digests += report.block_digests + report.payload_digests;
@@ -84,15 +86,6 @@ pub(crate) fn judge(summary: &Summary, web: &Web) -> Result<Judgement> {
         ));
     }
     Ok(judgement)
-}
-
-fn warcs(summary: &Summary) -> Result<Vec<PathBuf>> {
-    let mut files = Vec::new();
-    for entry in std::fs::read_dir(&summary.warc_directory)? {
-        files.push(entry?.path());
-    }
-    files.sort();
-    Ok(files)
 }
 
 fn read(warc: &PathBuf, captures: &mut BTreeMap<String, Captures>) -> Result<()> {

@@ -6,12 +6,14 @@ mod frontier;
 mod job;
 mod judge;
 mod live;
+mod package;
 mod plugin;
 mod profile;
 mod robots;
 mod summary;
 mod terminal;
 mod uri;
+mod warc;
 
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -70,6 +72,10 @@ enum Command {
     Robots(robots::RobotsArgs),
     /// Check a profile, or show what it makes of a URI.
     Profile(profile::ProfileArgs),
+    /// Look into archives: verify, list and print records; take out what must go.
+    Warc(warc::WarcArgs),
+    /// Put archives, their index and a list of pages into one WACZ file.
+    Package(package::PackageArgs),
     /// Write plugins: make, build, check, test and try them; see who they are and where they come from.
     Plugin(plugin::PluginArgs),
 }
@@ -130,6 +136,8 @@ fn main() -> ExitCode {
             Command::Uri(args) => uri::run(&args),
             Command::Robots(args) => robots::run(&args),
             Command::Profile(args) => profile::run(&args),
+            Command::Warc(args) => warc::run(&args),
+            Command::Package(args) => package::run(&args),
             Command::Plugin(args) => plugin::run(args).await,
         }
     });

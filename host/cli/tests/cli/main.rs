@@ -16,5 +16,7 @@ mod plugin_store;
 mod profile;
 #[cfg(unix)]
 mod replace;
+mod robots;
 mod selftest;
 mod uri;
+mod warc;

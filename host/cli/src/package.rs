@@ -1,0 +1,187 @@
+//! `opilio package`: archives, their index and a list of pages in one WACZ file.
+
+mod title;
+
+use std::collections::HashSet;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result, ensure};
+use clap::Args;
+use jiff::Timestamp;
+use opilio_archive::wacz::{About, Contents, Page, pack};
+use opilio_archive::{Fields, ReadError, Reader, StoredRecord, WARC_FIELDS};
+use opilio_crawl::is_job;
+
+use crate::warc::{archives, note, row::Row};
+use crate::{exit, terminal};
+
+/// Longest metadata block that is looked through for what a capture is to the crawl.
+const METADATA_BYTES_MAX: usize = 16 << 20;
+
+/// The command line.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Files with .open are being written and are left out; stop the crawl to have everything. Pages are HTML documents with status
+200; those that the crawl began with come first. The file appears under its name when it is whole.")]
+pub(crate) struct PackageArgs {
+    /// A job, or archives (.warc, .warc.gz), or directories of them.
+    #[arg(required = true, value_name = "JOB|WARC|DIR")]
+    what: Vec<PathBuf>,
+    /// The package.
+    #[arg(long, short, value_name = "FILE.wacz")]
+    output: PathBuf,
+    /// What it is called.
+    #[arg(long, value_name = "TEXT")]
+    title: Option<String>,
+    /// What is in it, and why.
+    #[arg(long, value_name = "TEXT")]
+    description: Option<String>,
+    /// Put the crawl.log of a job in, too. It tells of everything that was asked for, failures as well.
+    #[arg(long)]
+    logs: bool,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &PackageArgs) -> Result<u8> {
+    let mut files = archives(&args.what)?;
+    let open = |file: &Path| file.extension().is_some_and(|ending| ending == "open");
+    for file in files.iter().filter(|file| open(file)) {
+        note(&format!("{} is being written and left out", file.display()));
+    }
+    files.retain(|file| !open(file));
+    ensure!(!files.is_empty(), "there is nothing to pack");
+    let logs = match args.logs {
+        true => logs(&args.what)?,
+        false => Vec::new(),
+    };
+    let pages = pages(&files)?;
+    let (found, seeds) = (pages.len(), pages.iter().filter(|page| page.seed).count());
+    let contents = Contents {
+        archives: files,
+        pages,
+        logs,
+        about: About {
+            title: args.title.clone(),
+            description: args.description.clone(),
+            created: Timestamp::now(),
+            software: format!("opilio {}", env!("CARGO_PKG_VERSION")),
+        },
+    };
+    let packed = pack(&args.output, &contents)?;
+    let path = args.output.display();
+    let line = match args.json {
+        true => serde_json::json!({
+            "file": path.to_string(),
+            "bytes": packed.bytes,
+            "archives": packed.archives,
+            "captures": packed.captures,
+            "pages": found,
+            "seeds": seeds,
+        })
+        .to_string(),
+        false => format!(
+            "{path}: {} archives, {} captures, {found} pages, {seeds} of them seeds, {} bytes",
+            packed.archives, packed.captures, packed.bytes
+        ),
+    };
+    writeln!(std::io::stdout(), "{}", terminal::line(&line))?;
+    Ok(exit::OK)
+}
+
+/// The logs of the jobs among what was named.
+fn logs(what: &[PathBuf]) -> Result<Vec<PathBuf>> {
+    let jobs: Vec<&PathBuf> = what.iter().filter(|path| is_job(path)).collect();
+    ensure!(
+        jobs.len() == 1,
+        "--logs takes the log of a job: name one job, not {}",
+        jobs.len()
+    );
+    let log = jobs[0].join("logs/crawl.log");
+    ensure!(log.is_file(), "{} is not there", log.display());
+    Ok(vec![log])
+}
+
+/// The pages of archives, each capture of its own, and which of them the crawl began with.
+fn pages(files: &[PathBuf]) -> Result<Vec<Page>> {
+    let mut pages = Vec::new();
+    let mut seeds = HashSet::new();
+    for file in files {
+        let mut reader = Reader::open(file)?;
+        while let Some(mut record) = reader.next_record().map_err(|e| unreadable(file, e))? {
+            match record.headers().kind() {
+                "response" => pages.extend(page(&mut record)?),
+                "metadata" => {
+                    let about = record.headers().first("WARC-Concurrent-To");
+                    if let Some(about) = about.map(id_of)
+                        && is_seed(&mut record)?
+                    {
+                        seeds.insert(about);
+                    }
+                }
+                _ => {}
+            }
+            record.finish().map_err(|e| unreadable(file, e))?;
+        }
+    }
+    for page in &mut pages {
+        page.seed = seeds.contains(&page.id);
+    }
+    Ok(pages)
+}
+
+fn unreadable(file: &Path, problem: ReadError) -> anyhow::Error {
+    anyhow::Error::new(problem).context(format!(
+        "cannot pack {}; `opilio warc check` shows what is wrong with it",
+        file.display()
+    ))
+}
+
+/// The page that a response is; none where it is none.
+fn page(record: &mut StoredRecord<'_>) -> Result<Option<Page>> {
+    let (row, start) = Row::with_start(record)?;
+    let is_html = matches!(
+        row.media_type.as_deref(),
+        Some("text/html" | "application/xhtml+xml")
+    );
+    if row.status != Some(200) || !is_html {
+        return Ok(None);
+    }
+    let headers = row.headers;
+    let id = headers.first("WARC-Record-ID").map(id_of);
+    let url = headers.target_uri().map(str::to_owned);
+    let (Some(id), Some(url), Some(date)) = (id, url, headers.date()) else {
+        return Ok(None);
+    };
+    Ok(Some(Page {
+        id,
+        url,
+        ts: format!("{date:.3}"),
+        title: title::of(record, &start, row.content_type.as_deref())
+            .context("cannot read a page")?,
+        seed: false,
+    }))
+}
+
+/// Whether a metadata record says that the crawl began there, or was led on from there by redirects alone.
+fn is_seed(record: &mut StoredRecord<'_>) -> Result<bool> {
+    if record.headers().first("Content-Type") != Some(WARC_FIELDS) {
+        return Ok(false);
+    }
+    let fields = Fields::parse(&record.block(METADATA_BYTES_MAX)?);
+    let is_seed = fields.iter().any(|(name, value)| match name {
+        "seed" => true,
+        "hopsFromSeed" => !value.is_empty() && value.chars().all(|hop| hop == 'R'),
+        _ => false,
+    });
+    Ok(is_seed)
+}
+
+/// A record id as an id of a page: without brackets and scheme.
+fn id_of(id: &str) -> String {
+    let bare = id.trim_matches(['<', '>']);
+    bare.strip_prefix("urn:uuid:").unwrap_or(bare).to_owned()
+}

@@ -1,0 +1,188 @@
+//! `opilio warc`: look into archives, verify them, take out of them what must go.
+
+mod cat;
+mod check;
+mod index;
+mod list;
+pub(crate) mod payload;
+mod redact;
+pub(crate) mod row;
+mod show;
+
+use std::fs;
+use std::io::{self, BufWriter, IsTerminal as _, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result, ensure};
+use clap::{Args, Subcommand};
+use opilio_archive::{ReadError, Reader, StoredRecord};
+use opilio_crawl::is_job;
+
+use crate::terminal;
+
+/// Endings of the files that are taken from a directory.
+const ENDINGS: [&str; 5] = [".warc", ".warc.gz", ".warc.zst", ".arc", ".arc.gz"];
+
+/// The command line.
+#[derive(Debug, Args)]
+pub(crate) struct WarcArgs {
+    #[command(subcommand)]
+    command: WarcCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum WarcCommand {
+    /// Verify digests and structure; says every fault with file, offset and record.
+    Check(check::CheckArgs),
+    /// List records.
+    Ls(list::ListArgs),
+    /// Print one record: by offset, record id, or URI.
+    Show(show::ShowArgs),
+    /// Print the payloads of many records, one after another, or write each to a file.
+    Cat(cat::CatArgs),
+    /// Write the index that replay tools read (CDXJ).
+    Index(index::IndexArgs),
+    /// Take content out: records become tombstones that say when and why.
+    Redact(redact::RedactArgs),
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &WarcArgs) -> Result<u8> {
+    let done = match &args.command {
+        WarcCommand::Check(args) => check::run(args),
+        WarcCommand::Ls(args) => list::run(args),
+        WarcCommand::Show(args) => show::run(args),
+        WarcCommand::Cat(args) => cat::run(args),
+        WarcCommand::Index(args) => index::run(args),
+        WarcCommand::Redact(args) => redact::run(args),
+    };
+    match done {
+        // Whoever read the answer has seen enough.
+        Err(problem) if is_broken_pipe(&problem) => Ok(crate::exit::OK),
+        other => other,
+    }
+}
+
+/// The files that are meant: files as given; of a job its archive; of any other directory what is called like an
+/// archive. By name, each once.
+pub(crate) fn archives(given: &[PathBuf]) -> Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for path in given {
+        let metadata =
+            fs::metadata(path).with_context(|| format!("cannot read {}", path.display()))?;
+        if !metadata.is_dir() {
+            found.push(path.clone());
+            continue;
+        }
+        let directory = match is_job(path) {
+            true => path.join("warcs"),
+            false => path.clone(),
+        };
+        let mut inside = Vec::new();
+        for entry in fs::read_dir(&directory)
+            .with_context(|| format!("cannot read {}", directory.display()))?
+        {
+            let file = entry?.path();
+            if is_archive(&file) {
+                inside.push(file);
+            }
+        }
+        ensure!(
+            !inside.is_empty(),
+            "there is no archive in {} (no {})",
+            directory.display(),
+            ENDINGS.join(", ")
+        );
+        inside.sort();
+        found.extend(inside);
+    }
+    let mut seen = std::collections::HashSet::new();
+    found.retain(|file| seen.insert(file.clone()));
+    Ok(found)
+}
+
+/// Whether a file is called like an archive, finished or being written.
+fn is_archive(file: &Path) -> bool {
+    let name = file.file_name().unwrap_or_default().to_string_lossy();
+    let name = name.strip_suffix(".open").unwrap_or(&name);
+    ENDINGS.iter().any(|ending| name.ends_with(ending))
+}
+
+/// Hands every record of the files over; damage is said on standard error and counted, and what is behind it is read.
+fn each_record(
+    files: &[PathBuf],
+    mut take: impl FnMut(&Path, StoredRecord<'_>) -> Result<()>,
+) -> Result<u64> {
+    let mut damaged = 0;
+    for file in files {
+        let mut reader = Reader::open(file)?;
+        loop {
+            let done = match reader.next_record() {
+                Ok(None) => break,
+                Ok(Some(record)) => take(file, record),
+                Err(problem) => Err(problem.into()),
+            };
+            let Err(problem) = done else { continue };
+            match problem.downcast::<ReadError>() {
+                Ok(problem @ ReadError::Damaged { .. }) => {
+                    damaged += 1;
+                    note(&format!("{:#}", anyhow::Error::new(problem)));
+                    if reader.resync()?.is_none() {
+                        break;
+                    }
+                }
+                Ok(problem) => return Err(problem.into()),
+                Err(problem) => return Err(problem),
+            }
+        }
+    }
+    Ok(damaged)
+}
+
+/// A note for the person at the terminal, apart from the answer.
+#[expect(clippy::print_stderr, reason = "for the person at the terminal")]
+pub(crate) fn note(text: &str) {
+    eprintln!("opilio: {}", terminal::lines(text));
+}
+
+/// Standard output for answers.
+fn answer() -> BufWriter<io::StdoutLock<'static>> {
+    BufWriter::new(io::stdout().lock())
+}
+
+/// Standard output for content: as it is to a file or a program, and harmless on a terminal.
+struct Content {
+    out: BufWriter<io::StdoutLock<'static>>,
+    terminal: bool,
+}
+
+impl Content {
+    fn to_stdout() -> Content {
+        Content {
+            out: answer(),
+            terminal: io::stdout().is_terminal(),
+        }
+    }
+
+    /// Writes content that came from the web.
+    fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        if self.terminal {
+            let text = String::from_utf8_lossy(bytes);
+            let clean = text.replace("\r\n", "\n");
+            self.out.write_all(terminal::lines(&clean).as_bytes())?;
+        } else {
+            self.out.write_all(bytes)?;
+        }
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<()> {
+        Ok(self.out.flush()?)
+    }
+}
+
+fn is_broken_pipe(problem: &anyhow::Error) -> bool {
+    problem
+        .downcast_ref::<io::Error>()
+        .is_some_and(|problem| problem.kind() == io::ErrorKind::BrokenPipe)
+}

@@ -1,0 +1,91 @@
+//! `opilio warc check`: is every record whole, and are its digests those of its bytes?
+
+use std::io::Write as _;
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::Args;
+use opilio_archive::{CheckReport, Fault, check};
+use serde_json::json;
+
+use super::row::bare;
+use super::{answer, archives};
+use crate::{exit, terminal};
+
+/// The command line.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Exit codes: 0 no fault, 1 a fault in at least one file, or a file that cannot be read.")]
+pub(super) struct CheckArgs {
+    /// Archives: files, directories of them, jobs.
+    #[arg(required = true, value_name = "FILE|DIR|JOB")]
+    files: Vec<PathBuf>,
+    /// Say nothing of files without a fault.
+    #[arg(long)]
+    quiet: bool,
+    /// Print JSON: an object for each fault, and one for each file.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the command.
+pub(super) fn run(args: &CheckArgs) -> Result<u8> {
+    let mut out = answer();
+    let mut code = exit::OK;
+    for file in archives(&args.files)? {
+        let report = check(&file)?;
+        if !report.is_sound() {
+            code = exit::FAILED;
+        }
+        for fault in &report.faults {
+            let line = match args.json {
+                true => fault_as_json(&report, fault).to_string(),
+                false => format!("{}: {fault}", file.display()),
+            };
+            writeln!(out, "{}", terminal::line(&line))?;
+        }
+        if args.json {
+            writeln!(out, "{}", as_json(&report))?;
+        } else if !(args.quiet && report.is_sound()) {
+            writeln!(out, "{}", as_text(&report))?;
+        }
+        out.flush()?;
+    }
+    Ok(code)
+}
+
+fn as_text(report: &CheckReport) -> String {
+    let listed = report.faults.len() as u64;
+    let unlisted = match report.faults_found - listed {
+        0 => String::new(),
+        more => format!(" ({more} of them not listed)"),
+    };
+    format!(
+        "{}: {} records, {} block and {} payload digests verified, {} faults{unlisted}",
+        report.file.display(),
+        report.records,
+        report.block_digests,
+        report.payload_digests,
+        report.faults_found
+    )
+}
+
+fn as_json(report: &CheckReport) -> serde_json::Value {
+    json!({
+        "file": report.file.display().to_string(),
+        "records": report.records,
+        "by_type": report.by_kind,
+        "block_digests": report.block_digests,
+        "payload_digests": report.payload_digests,
+        "faults": report.faults_found,
+    })
+}
+
+fn fault_as_json(report: &CheckReport, fault: &Fault) -> serde_json::Value {
+    json!({
+        "file": report.file.display().to_string(),
+        "offset": fault.offset,
+        "id": fault.record_id.as_deref().map(bare),
+        "fault": fault.kind.to_string(),
+    })
+}

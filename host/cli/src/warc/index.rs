@@ -1,0 +1,75 @@
+//! `opilio warc index`: the CDXJ of archives, as replay tools read it.
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::PathBuf;
+
+use anyhow::{Context as _, Result};
+use clap::Args;
+use opilio_archive::{CdxjEntry, index, index_path};
+
+use super::{answer, archives, note};
+use crate::exit;
+
+/// The command line.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The lines are those of cdxj-indexer, sorted: key, timestamp, and url, mime, status, digest, length, offset, filename.")]
+pub(super) struct IndexArgs {
+    /// Archives: files, directories of them, jobs.
+    #[arg(required = true, value_name = "FILE|DIR|JOB")]
+    files: Vec<PathBuf>,
+    /// Write one index of all of them to this file [default: standard output].
+    #[arg(long, short, value_name = "FILE", conflicts_with = "beside")]
+    output: Option<PathBuf>,
+    /// Write an index beside each archive, called as it is, with .cdxj for its ending.
+    #[arg(long)]
+    beside: bool,
+}
+
+/// Runs the command.
+pub(super) fn run(args: &IndexArgs) -> Result<u8> {
+    let files = archives(&args.files)?;
+    let mut all: Vec<String> = Vec::new();
+    for file in &files {
+        let entries = index(file).with_context(|| {
+            format!(
+                "cannot index {}; `opilio warc check` shows what is wrong",
+                file.display()
+            )
+        })?;
+        if args.beside {
+            let path = index_path(file);
+            let out =
+                File::create(&path).with_context(|| format!("cannot write {}", path.display()))?;
+            write_lines(entries.iter(), BufWriter::new(out))
+                .with_context(|| format!("cannot write {}", path.display()))?;
+            note(&format!("{}: {} captures", path.display(), entries.len()));
+        } else {
+            all.extend(entries.iter().map(CdxjEntry::to_string));
+        }
+    }
+    if args.beside {
+        return Ok(exit::OK);
+    }
+    all.sort_unstable();
+    match &args.output {
+        None => write_lines(all.iter(), answer())?,
+        Some(path) => {
+            let cannot = || format!("cannot write {}", path.display());
+            let out = File::create(path).with_context(cannot)?;
+            write_lines(all.iter(), BufWriter::new(out)).with_context(cannot)?;
+        }
+    }
+    Ok(exit::OK)
+}
+
+fn write_lines(
+    lines: impl Iterator<Item = impl std::fmt::Display>,
+    mut out: impl Write,
+) -> Result<()> {
+    for line in lines {
+        writeln!(out, "{line}")?;
+    }
+    Ok(out.flush()?)
+}

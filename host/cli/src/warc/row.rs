@@ -1,0 +1,275 @@
+//! What is said of a record in one line, and which records are asked for.
+
+use std::path::Path;
+
+use anyhow::{Context as _, Result, bail, ensure};
+use clap::Args;
+use opilio_archive::{Extent, Headers, HttpPayload, StoredRecord};
+use opilio_fetch::ResponseHead;
+use opilio_uri::Uri;
+use serde_json::{Value, json};
+
+/// Bytes of a block that are looked through for the HTTP header at a time.
+const PIECE_BYTES: usize = 16 * 1024;
+
+/// Types of records.
+const TYPES: [&str; 8] = [
+    "warcinfo",
+    "response",
+    "resource",
+    "request",
+    "metadata",
+    "revisit",
+    "conversion",
+    "continuation",
+];
+
+/// A record in brief.
+pub(crate) struct Row {
+    pub(crate) headers: Headers,
+    /// Of the response, where it is one in HTTP.
+    pub(crate) status: Option<u16>,
+    pub(crate) media_type: Option<String>,
+    /// As the server gave it, parameters included.
+    pub(crate) content_type: Option<String>,
+}
+
+/// Which records.
+#[derive(Clone, Debug, Default, Args)]
+pub(super) struct Filter {
+    /// Of this URI; `*` stands for anything. May be given often, as the others: one of each kind must fit.
+    #[arg(long, value_name = "URI")]
+    uri: Vec<String>,
+    /// Of URIs whose SURT form begins so: http://(org,example, takes example.org and all below it.
+    #[arg(long, value_name = "PREFIX")]
+    surt: Vec<String>,
+    /// Of this WARC-Type.
+    #[arg(long = "type", value_name = "TYPE", value_delimiter = ',')]
+    kind: Vec<String>,
+    /// With this HTTP status: 404, or 4xx.
+    #[arg(long, value_name = "STATUS", value_delimiter = ',')]
+    status: Vec<String>,
+    /// With this media type: text/html, or text/*.
+    #[arg(long, value_name = "TYPE", value_delimiter = ',')]
+    mime: Vec<String>,
+}
+
+impl Row {
+    /// Reads as much of a record as is needed to tell.
+    pub(crate) fn of(record: &mut StoredRecord<'_>) -> Result<Row> {
+        Ok(Row::with_start(record)?.0)
+    }
+
+    /// The same, and what of the block was read for it.
+    pub(crate) fn with_start(record: &mut StoredRecord<'_>) -> Result<(Row, Vec<u8>)> {
+        let headers = record.headers().clone();
+        let mut start = Vec::new();
+        let mut head = None;
+        if is_http(&headers) && headers.kind() != "request" {
+            let mut machine = HttpPayload::new();
+            let mut piece = vec![0; PIECE_BYTES];
+            while !machine.in_body() {
+                let length = record.read_block(&mut piece)?;
+                if length == 0 {
+                    break;
+                }
+                machine.feed(&piece[..length], |_| {});
+                start.extend_from_slice(&piece[..length]);
+            }
+            head = ResponseHead::of_recording(machine.head());
+        }
+        let media_type = match (&head, headers.kind()) {
+            (Some(head), _) => head.media_type(),
+            (None, "response" | "revisit" | "request") if is_http(&headers) => None,
+            (None, _) => headers.first("Content-Type").map(essence),
+        };
+        let content_type = head
+            .as_ref()
+            .and_then(|head| head.first("Content-Type"))
+            .map(str::to_owned);
+        let row = Row {
+            content_type,
+            status: head.map(|head| head.status),
+            media_type,
+            headers,
+        };
+        Ok((row, start))
+    }
+
+    /// One object.
+    pub(crate) fn as_json(&self, file: &Path, extent: Extent) -> Value {
+        let first = |name| self.headers.first(name);
+        json!({
+            "file": file.display().to_string(),
+            "offset": extent.offset,
+            "length": (!extent.shared).then_some(extent.length),
+            "id": first("WARC-Record-ID").map(bare),
+            "type": self.headers.kind(),
+            "date": first("WARC-Date"),
+            "uri": self.headers.target_uri(),
+            "status": self.status,
+            "mime": self.media_type,
+            "bytes": first("Content-Length").and_then(|length| length.parse::<u64>().ok()),
+            "payload_digest": first("WARC-Payload-Digest"),
+            "refers_to": first("WARC-Refers-To").map(bare),
+            "truncated": first("WARC-Truncated"),
+        })
+    }
+}
+
+impl Filter {
+    /// Says what is nonsense before anything is read.
+    pub(super) fn check(&self) -> Result<()> {
+        for kind in &self.kind {
+            ensure!(
+                TYPES.contains(&kind.as_str()),
+                "--type {kind}: there is no such record (there are {})",
+                TYPES.join(", ")
+            );
+        }
+        for status in &self.status {
+            let fits = status.len() == 3
+                && status.bytes().next().is_some_and(|c| c.is_ascii_digit())
+                && status.bytes().all(|c| c.is_ascii_digit() || c == b'x');
+            ensure!(fits, "--status {status}: give a number such as 404, or 4xx");
+        }
+        for prefix in &self.surt {
+            check_surt(prefix)?;
+        }
+        Ok(())
+    }
+
+    /// Whether types were named.
+    pub(super) fn names_types(&self) -> bool {
+        !self.kind.is_empty()
+    }
+
+    /// Whether a record is asked for, as far as its header tells.
+    pub(super) fn wants(&self, headers: &Headers) -> bool {
+        let uri = headers.target_uri().unwrap_or_default();
+        any(&self.kind, |kind| kind == headers.kind())
+            && any(&self.uri, |pattern| fits(pattern, uri))
+            && any(&self.surt, |prefix| has_surt(prefix, uri))
+    }
+
+    /// Whether it is asked for, all things considered.
+    pub(super) fn wants_row(&self, row: &Row) -> bool {
+        let status = row.status.map(|status| status.to_string());
+        let status = status.unwrap_or_default();
+        let media_type = row.media_type.as_deref().unwrap_or_default();
+        any(&self.status, |wanted| {
+            wanted.len() == status.len()
+                && wanted
+                    .bytes()
+                    .zip(status.bytes())
+                    .all(|(wanted, c)| wanted == b'x' || wanted == c)
+        }) && any(&self.mime, |pattern| {
+            fits(&pattern.to_ascii_lowercase(), media_type)
+        })
+    }
+}
+
+/// Refuses what cannot be the beginning of a SURT.
+pub(super) fn check_surt(prefix: &str) -> Result<()> {
+    if !prefix.contains("://(") && !prefix.starts_with("dns:") {
+        bail!(
+            "--surt {prefix}: a SURT begins as http://(org,example, does; `opilio uri URI` shows it"
+        );
+    }
+    Ok(())
+}
+
+/// Whether the SURT of a URI begins with a prefix. SURTs of https begin with http, and prefixes may have either.
+pub(super) fn has_surt(prefix: &str, uri: &str) -> bool {
+    let prefix = match prefix.strip_prefix("https://(") {
+        Some(rest) => format!("http://({rest}"),
+        None => prefix.to_owned(),
+    };
+    Uri::parse(uri).is_ok_and(|uri| uri.surt().starts_with(&prefix))
+}
+
+fn any(wanted: &[String], fits: impl Fn(&str) -> bool) -> bool {
+    wanted.is_empty() || wanted.iter().any(|wanted| fits(wanted))
+}
+
+/// Whether a text fits a pattern in which `*` stands for anything.
+fn fits(pattern: &str, text: &str) -> bool {
+    let mut pieces = pattern.split('*');
+    let Some(mut rest) = pieces.next().and_then(|first| text.strip_prefix(first)) else {
+        return false;
+    };
+    let mut pieces = pieces.peekable();
+    if pieces.peek().is_none() {
+        return rest.is_empty();
+    }
+    while let Some(piece) = pieces.next() {
+        if pieces.peek().is_none() {
+            return rest.ends_with(piece);
+        }
+        match rest.find(piece) {
+            Some(at) => rest = &rest[at + piece.len()..],
+            None => return false,
+        }
+    }
+    true
+}
+
+/// Whether the block is an HTTP message.
+pub(super) fn is_http(headers: &Headers) -> bool {
+    headers
+        .first("Content-Type")
+        .is_some_and(|value| essence(value) == "application/http")
+}
+
+/// A record id without the angle brackets.
+pub(super) fn bare(id: &str) -> &str {
+    id.strip_prefix('<')
+        .and_then(|rest| rest.strip_suffix('>'))
+        .unwrap_or(id)
+}
+
+fn essence(content_type: &str) -> String {
+    let essence = content_type.split(';').next().unwrap_or_default();
+    essence.trim().to_ascii_lowercase()
+}
+
+/// A number of bytes as an operator writes it.
+pub(super) fn offset(text: &str) -> Result<u64> {
+    text.parse()
+        .with_context(|| format!("{text:?} is no offset"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(pattern: &str, text: &str, expected: bool) {
+        assert_eq!(fits(pattern, text), expected, "{pattern} {text}");
+    }
+
+    #[test]
+    fn a_star_stands_for_anything() {
+        check("http://a/", "http://a/", true);
+        check("http://a/", "http://a/b", false);
+        check("http://a/*", "http://a/", true);
+        check("*/b", "http://a/b", true);
+        check("*/b", "http://a/b/c", false);
+        check("http://*/b*c", "http://a/bc", true);
+        check("http://*/b*c", "http://a/bd", false);
+        check("a*a", "a", false);
+        check("*", "", true);
+        check("text/*", "text/html", true);
+    }
+
+    #[test]
+    fn a_surt_prefix_takes_both_schemes() {
+        assert!(has_surt("http://(org,example,", "https://www.example.org/"));
+        assert!(has_surt("https://(org,example,", "http://example.org/a"));
+        assert!(!has_surt(
+            "http://(org,example,)",
+            "http://www.example.org/"
+        ));
+        assert!(!has_surt("http://(org,example,", "urn:x"));
+    }
+}

@@ -1,0 +1,336 @@
+//! `opilio warc show`: one record, found by offset, record id or URI.
+
+use std::path::PathBuf;
+
+use anyhow::{Context as _, Result, bail, ensure};
+use clap::Args;
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use opilio_archive::{Headers, Reader, StoredRecord};
+
+use super::row::{Row, bare};
+use super::{Content, archives, each_record, note, payload, row};
+use crate::exit;
+
+/// Bytes of a block read at a time.
+const PIECE_BYTES: usize = 64 * 1024;
+
+/// The command line.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Prints the record's header and its block as they are stored, unpacked. What is asked for by URI is the last capture, or the
+one nearest to the date: http://example.org/@2026, http://example.org/@20261122010203.
+
+Exit codes: 0 printed, 1 not found or damaged.")]
+pub(super) struct ShowArgs {
+    /// An offset, a record id (urn:uuid:…), or a URI, if need be with @DATE.
+    #[arg(value_name = "OFFSET|ID|URI[@DATE]")]
+    which: String,
+    /// Archives: files, directories of them, jobs. For an offset, one file.
+    #[arg(required = true, value_name = "FILE|DIR|JOB")]
+    files: Vec<PathBuf>,
+    #[command(flatten)]
+    part: PartArgs,
+}
+
+#[derive(Debug, Args)]
+#[group(multiple = false)]
+struct PartArgs {
+    /// Print the headers alone: the record's, and those of HTTP.
+    #[arg(long)]
+    headers: bool,
+    /// Print the block alone, as it is stored.
+    #[arg(long)]
+    block: bool,
+    /// Print the payload alone, decoded. That of a revisit is looked for in the archives given.
+    #[arg(long)]
+    payload: bool,
+    /// Print the payload alone, with its content coding (gzip) left on.
+    #[arg(long)]
+    raw_payload: bool,
+}
+
+/// Where a record is. Several may share a gzip member, and an offset.
+#[derive(Clone, Debug)]
+struct Place {
+    file: PathBuf,
+    offset: u64,
+    before: usize,
+}
+
+/// What was asked for.
+#[derive(Debug, PartialEq, Eq)]
+enum Which {
+    Offset(u64),
+    Id(String),
+    Uri(String, Option<Timestamp>),
+}
+
+/// Runs the command.
+pub(super) fn run(args: &ShowArgs) -> Result<u8> {
+    let files = archives(&args.files)?;
+    let place = match Which::parse(&args.which)? {
+        Which::Offset(offset) => {
+            let [file] = &files[..] else {
+                bail!(
+                    "an offset is one in a file: name one file, not {}",
+                    files.len()
+                );
+            };
+            Place {
+                file: file.clone(),
+                offset,
+                before: 0,
+            }
+        }
+        Which::Id(id) => by_id(&files, &id)?.with_context(|| format!("no record is {id}"))?,
+        Which::Uri(uri, date) => by_uri(&files, &uri, date)?,
+    };
+    let mut reader = Reader::open_at(&place.file, place.offset)?;
+    let mut record = place.record(&mut reader)?;
+    let mut out = Content::to_stdout();
+    if args.part.payload || args.part.raw_payload {
+        write_payload(&files, &mut record, args.part.raw_payload, &mut out)?;
+    } else {
+        if !args.part.block {
+            out.write(header_text(record.headers()).as_bytes())?;
+        }
+        if args.part.headers {
+            let (_, start) = Row::with_start(&mut record)?;
+            out.write(&http_head(&start))?;
+        } else {
+            let mut piece = vec![0; PIECE_BYTES];
+            loop {
+                match record.read_block(&mut piece)? {
+                    0 => break,
+                    length => out.write(&piece[..length])?,
+                }
+            }
+        }
+    }
+    record.finish()?;
+    out.finish()?;
+    Ok(exit::OK)
+}
+
+impl Which {
+    fn parse(text: &str) -> Result<Which> {
+        if text.bytes().all(|c| c.is_ascii_digit()) {
+            return Ok(Which::Offset(row::offset(text)?));
+        }
+        if bare(text).starts_with("urn:") {
+            return Ok(Which::Id(bare(text).to_owned()));
+        }
+        // Only what looks like a date: user@host has an @ as well.
+        let date = text
+            .rsplit_once('@')
+            .filter(|(_, date)| date.starts_with(|c: char| c.is_ascii_digit()))
+            .and_then(|(uri, date)| Some((uri, moment(date)?)));
+        Ok(match date {
+            Some((uri, date)) => Which::Uri(uri.to_owned(), Some(date)),
+            None => Which::Uri(text.to_owned(), None),
+        })
+    }
+}
+
+/// A date of any precision: the beginning of YYYYMMDDhhmmss, or of what `WARC-Date` has.
+fn moment(text: &str) -> Option<Timestamp> {
+    if let Ok(exact) = text.parse() {
+        return Some(exact);
+    }
+    let known = |c: char| c.is_ascii_digit() || "-:TZ".contains(c);
+    let digits: String = text.chars().filter(char::is_ascii_digit).collect();
+    if !text.chars().all(known) || digits.len() < 4 || digits.len() > 14 {
+        return None;
+    }
+    let full = format!("{digits}{}", &"00000101000000"[digits.len()..]);
+    let at = jiff::civil::DateTime::strptime("%Y%m%d%H%M%S", &full).ok()?;
+    Some(at.to_zoned(TimeZone::UTC).ok()?.timestamp())
+}
+
+impl Place {
+    fn record<'r>(&self, reader: &'r mut Reader) -> Result<StoredRecord<'r>> {
+        for _ in 0..self.before {
+            if let Some(record) = reader.next_record()? {
+                record.finish()?;
+            }
+        }
+        reader
+            .next_record()?
+            .with_context(|| format!("{} ends before offset {}", self.file.display(), self.offset))
+    }
+}
+
+/// Hands the header and the place of every record over; what is damaged has been said.
+fn each_place(files: &[PathBuf], mut take: impl FnMut(&Headers, Place)) -> Result<()> {
+    let mut last: Option<Place> = None;
+    each_record(files, |file, record| {
+        let before = match &last {
+            Some(last) if last.file == file && last.offset == record.offset() => last.before + 1,
+            _ => 0,
+        };
+        let place = Place {
+            file: file.to_owned(),
+            offset: record.offset(),
+            before,
+        };
+        last = Some(place.clone());
+        take(record.headers(), place);
+        record.finish()?;
+        Ok(())
+    })?;
+    Ok(())
+}
+
+fn by_id(files: &[PathBuf], id: &str) -> Result<Option<Place>> {
+    let mut found = None;
+    each_place(files, |headers, place| {
+        let this = headers.first("WARC-Record-ID").map(bare);
+        if this == Some(id) && found.is_none() {
+            found = Some(place);
+        }
+    })?;
+    Ok(found)
+}
+
+/// The capture of a URI: what came from the server rather than what was sent or said about it.
+fn by_uri(files: &[PathBuf], uri: &str, date: Option<Timestamp>) -> Result<Place> {
+    let mut captures = 0;
+    let mut best: Option<((bool, i128), Place)> = None;
+    each_place(files, |headers, place| {
+        if headers.target_uri() != Some(uri) {
+            return;
+        }
+        let said_about = matches!(headers.kind(), "request" | "metadata" | "warcinfo");
+        captures += u64::from(!said_about);
+        let at = headers.date().unwrap_or(Timestamp::UNIX_EPOCH);
+        let rank = match date {
+            Some(date) => (at.as_nanosecond() - date.as_nanosecond()).abs(),
+            None => -at.as_nanosecond(),
+        };
+        let rank = (said_about, rank);
+        if best.as_ref().is_none_or(|(known, _)| rank < *known) {
+            best = Some((rank, place));
+        }
+    })?;
+    let (_, place) = best.with_context(|| {
+        format!(
+            "no record is of {uri} (`opilio warc ls --uri 'PATTERN*' FILE` lists what there is)"
+        )
+    })?;
+    if captures > 1 && date.is_none() {
+        note(&format!(
+            "the last of {captures} captures, in {} at offset {}; URI@DATE asks for another",
+            place.file.display(),
+            place.offset
+        ));
+    }
+    Ok(place)
+}
+
+/// Prints the payload; for a revisit, that of the record it refers to.
+fn write_payload(
+    files: &[PathBuf],
+    record: &mut StoredRecord<'_>,
+    raw: bool,
+    out: &mut Content,
+) -> Result<()> {
+    if record.headers().kind() != "revisit" {
+        return payload::each_piece(record, &[], raw, &mut |bytes| out.write(bytes));
+    }
+    let headers = record.headers().clone();
+    let place = referred(files, &headers)?;
+    note(&format!(
+        "a revisit; the payload is from {} at offset {}",
+        place.file.display(),
+        place.offset
+    ));
+    let mut reader = Reader::open_at(&place.file, place.offset)?;
+    let mut record = place.record(&mut reader)?;
+    payload::each_piece(&mut record, &[], raw, &mut |bytes| out.write(bytes))?;
+    record.finish()?;
+    Ok(())
+}
+
+/// The record that a revisit stands for.
+fn referred(files: &[PathBuf], revisit: &Headers) -> Result<Place> {
+    let id = revisit.first("WARC-Refers-To").map(bare);
+    let uri = revisit.first("WARC-Refers-To-Target-URI").map(bare);
+    let date: Option<Timestamp> = revisit
+        .first("WARC-Refers-To-Date")
+        .and_then(|date| date.parse().ok());
+    ensure!(
+        id.is_some() || (uri.is_some() && date.is_some()),
+        "the revisit does not say what record it refers to"
+    );
+    let mut found = None;
+    each_place(files, |headers, place| {
+        let by_id = id.is_some() && headers.first("WARC-Record-ID").map(bare) == id;
+        let by_uri = uri.is_some()
+            && date.is_some()
+            && headers.target_uri() == uri
+            && headers.date() == date
+            && matches!(headers.kind(), "response" | "resource");
+        if (by_id || by_uri) && found.is_none() {
+            found = Some(place);
+        }
+    })?;
+    found.with_context(|| {
+        let what = id.or(uri).unwrap_or_default();
+        format!("the revisit refers to {what}, which is in none of the archives given; name those too that hold it")
+    })
+}
+
+fn header_text(headers: &Headers) -> String {
+    let mut text = format!("{}\r\n", headers.version());
+    for (name, value) in headers.iter() {
+        text.push_str(&format!("{name}: {value}\r\n"));
+    }
+    text.push_str("\r\n");
+    text
+}
+
+/// The beginning of a block as far as it is the header of a message.
+fn http_head(start: &[u8]) -> Vec<u8> {
+    let mut machine = opilio_archive::HttpPayload::new();
+    machine.feed(start, |_| {});
+    machine.head().to_vec()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, expected: Which) {
+        assert_eq!(Which::parse(text).ok(), Some(expected));
+    }
+
+    fn at(text: &str) -> Option<Timestamp> {
+        text.parse().ok()
+    }
+
+    #[test]
+    fn what_is_asked_for_is_told_by_its_form() {
+        check("1234", Which::Offset(1234));
+        check("<urn:uuid:1>", Which::Id("urn:uuid:1".into()));
+        check("http://a/", Which::Uri("http://a/".into(), None));
+        check("http://u@a/", Which::Uri("http://u@a/".into(), None));
+        check(
+            "http://u@a/@2026",
+            Which::Uri("http://u@a/".into(), at("2026-01-01T00:00:00Z")),
+        );
+        check(
+            "http://a/@20260203040506",
+            Which::Uri("http://a/".into(), at("2026-02-03T04:05:06Z")),
+        );
+        check(
+            "http://a/@2026-02-03T04:05:06.789Z",
+            Which::Uri("http://a/".into(), at("2026-02-03T04:05:06.789Z")),
+        );
+        check(
+            "http://a/@2026x",
+            Which::Uri("http://a/@2026x".into(), None),
+        );
+    }
+}

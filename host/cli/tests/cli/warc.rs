@@ -1,0 +1,319 @@
+//! `opilio warc` and `opilio package`, on archives as others and we write them.
+
+use std::fs;
+use std::io::Read as _;
+
+use flate2::read::GzDecoder;
+use serde_json::Value;
+
+use crate::command::{Ended, Home};
+
+/// A record of WARC/1.1, with whatever headers.
+fn record(kind: &str, number: u32, uri: &str, more: &str, block: &str) -> String {
+    let length = block.len();
+    format!(
+        "WARC/1.1\r\nWARC-Type: {kind}\r\nWARC-Record-ID: <urn:uuid:00000000-0000-0000-0000-{number:012}>\r\n\
+         WARC-Date: 2026-01-02T03:04:{number:02}Z\r\nWARC-Target-URI: {uri}\r\n{more}Content-Length: {length}\r\n\r\n{block}\r\n\r\n"
+    )
+}
+
+const HTTP: &str = "Content-Type: application/http;msgtype=response\r\n";
+const FIELDS: &str = "Content-Type: application/warc-fields\r\n\
+    WARC-Concurrent-To: <urn:uuid:00000000-0000-0000-0000-000000000001>\r\n";
+const SECRET: &str = "sha1:V6OHCGDT6O4L5ZPA3IY7MWGZFLRDKWZW";
+
+fn response(number: u32, uri: &str, head: &str, body: &str) -> String {
+    record(
+        "response",
+        number,
+        uri,
+        HTTP,
+        &format!("{head}\r\n\r\n{body}"),
+    )
+}
+
+/// A page and what is known of it, a revisit of it, a picture that is not there.
+fn archive() -> String {
+    let page =
+        "HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\nTransfer-Encoding: chunked";
+    let body = "1e\r\n<title>A &amp; B</title>Käse\n\r\n0\r\n\r\n";
+    let revisit = "WARC-Profile: http://netpreserve.org/warc/1.1/revisit/identical-payload-digest\r\n\
+        WARC-Refers-To-Target-URI: http://a.example/\r\nWARC-Refers-To-Date: 2026-01-02T03:04:01Z\r\n";
+    [
+        response(1, "http://a.example/", page, body),
+        record(
+            "metadata",
+            2,
+            "http://a.example/",
+            FIELDS,
+            "seed: \r\noutlink: http://a.example/x L a/@href\r\n",
+        ),
+        record(
+            "revisit",
+            3,
+            "http://b.example/",
+            &format!("{HTTP}{revisit}"),
+            "HTTP/1.1 200 OK\r\n\r\n",
+        ),
+        response(
+            4,
+            "http://a.example/none.png",
+            "HTTP/1.1 404 Not Found\r\nContent-Type: text/plain",
+            "none",
+        ),
+    ]
+    .concat()
+}
+
+fn home() -> Home {
+    let home = Home::new();
+    home.file("a.warc", archive());
+    home
+}
+
+fn objects(ended: &Ended) -> Vec<Value> {
+    let lines = ended.out.lines();
+    lines
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}
+
+#[test]
+fn check_says_every_fault_with_its_place() {
+    let home = home();
+    let sound = home.run(&["warc", "check", "a.warc"]).code(0);
+    assert_eq!(
+        sound.out,
+        "a.warc: 4 records, 0 block and 0 payload digests verified, 0 faults\n"
+    );
+    let wrong = archive().replacen(
+        HTTP,
+        &format!("{HTTP}WARC-Payload-Digest: sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ\r\n"),
+        1,
+    );
+    home.file("b.warc", wrong);
+    let ended = home.run(&["warc", "check", "--json", "."]).code(1);
+    let objects = objects(&ended);
+    assert_eq!(objects.len(), 3, "{objects:?}");
+    let fault = &objects[1];
+    assert_eq!(fault["file"], "./b.warc");
+    assert_eq!(fault["offset"], 0);
+    assert_eq!(fault["id"], "urn:uuid:00000000-0000-0000-0000-000000000001");
+    let said = fault["fault"].as_str().unwrap();
+    assert!(said.starts_with("payload digest is sha1:"), "{said}");
+    assert_eq!(objects[2]["faults"], 1);
+    let missing = home.run(&["warc", "check", "c.warc"]).code(1);
+    assert!(
+        missing.err.contains("cannot read c.warc"),
+        "{}",
+        missing.err
+    );
+}
+
+#[test]
+fn records_are_listed_and_chosen() {
+    let home = home();
+    let all = home.run(&["warc", "ls", "a.warc"]).code(0);
+    let first = all.out.lines().next().unwrap();
+    let words: Vec<_> = first.split_whitespace().collect();
+    assert_eq!(words[0], "0");
+    assert_eq!(
+        words[2..],
+        [
+            "response",
+            "2026-01-02T03:04:01Z",
+            "200",
+            "text/html",
+            "http://a.example/"
+        ]
+    );
+    assert_eq!(all.out.lines().count(), 4);
+    let count = |filter: &[&str]| {
+        let ended = home
+            .run(&[&["warc", "ls", "--json", "a.warc"], filter].concat())
+            .code(0);
+        objects(&ended).len()
+    };
+    assert_eq!(count(&["--uri", "http://a.example/*"]), 3);
+    assert_eq!(count(&["--type", "response,revisit"]), 3);
+    assert_eq!(count(&["--status", "4xx"]), 1);
+    assert_eq!(count(&["--surt", "http://(example,b,)"]), 1);
+    assert_eq!(count(&["--mime", "text/*", "--status", "200"]), 1);
+    let refused = home
+        .run(&["warc", "ls", "a.warc", "--type", "answer"])
+        .code(1);
+    assert!(
+        refused.err.contains("there is no such record"),
+        "{}",
+        refused.err
+    );
+}
+
+#[test]
+fn what_is_behind_damage_is_listed_too() {
+    let home = Home::new();
+    let damaged = archive().replacen("WARC-Type: metadata\r\n", "no colon\r\n", 1);
+    home.file("a.warc", damaged);
+    let ended = home.run(&["warc", "ls", "a.warc"]).code(1);
+    assert_eq!(ended.out.lines().count(), 3);
+    assert!(ended.err.contains("has no colon"), "{}", ended.err);
+}
+
+#[test]
+fn one_record_is_shown_by_offset_id_or_uri() {
+    let home = home();
+    let payload = "<title>A &amp; B</title>Käse\n";
+    let of = |which: &str, part: &str| home.run(&["warc", "show", which, "a.warc", part]);
+    assert_eq!(of("0", "--payload").code(0).out, payload);
+    assert_eq!(
+        of("http://a.example/", "--raw-payload").code(0).out,
+        payload
+    );
+    // The payload of a revisit is that of the record it refers to.
+    let revisit = of("http://b.example/@2026", "--payload").code(0);
+    assert_eq!(revisit.out, payload);
+    assert!(revisit.err.contains("a revisit"), "{}", revisit.err);
+    let id = "urn:uuid:00000000-0000-0000-0000-000000000004";
+    let headers = of(id, "--headers").code(0).out;
+    assert!(
+        headers.starts_with("WARC/1.1\r\nWARC-Type: response\r\n"),
+        "{headers}"
+    );
+    assert!(headers.ends_with("HTTP/1.1 404 Not Found\r\nContent-Type: text/plain\r\n\r\n"));
+    let block = of(id, "--block").code(0).out;
+    assert!(block.ends_with("\r\n\r\nnone"), "{block}");
+    let none = of("http://c.example/", "--payload").code(1);
+    assert!(
+        none.err.contains("no record is of http://c.example/"),
+        "{}",
+        none.err
+    );
+}
+
+#[test]
+fn payloads_come_one_after_another_or_each_to_a_file() {
+    let home = home();
+    let together = home.run(&["warc", "cat", "a.warc"]).code(0);
+    assert_eq!(together.out, "<title>A &amp; B</title>Käse\nnone");
+    home.run(&["warc", "cat", "a.warc", "--status", "404", "--to", "out"])
+        .code(0);
+    let out = home.path().join("out");
+    assert_eq!(
+        fs::read_to_string(out.join("000001-none.png")).unwrap(),
+        "none"
+    );
+    assert_eq!(fs::read_dir(&out).unwrap().count(), 1);
+}
+
+#[test]
+fn the_index_is_sorted() {
+    let ended = home().run(&["warc", "index", "a.warc"]).code(0);
+    let lines: Vec<_> = ended.out.lines().collect();
+    assert_eq!(lines.len(), 3, "{lines:?}");
+    assert!(
+        lines[0].starts_with("example,a)/ 20260102030401 {"),
+        "{lines:?}"
+    );
+    assert!(
+        lines[2].starts_with("example,b)/ 20260102030403 {"),
+        "{lines:?}"
+    );
+    assert!(lines.is_sorted());
+}
+
+#[test]
+fn nothing_is_redacted_unless_it_is_said_twice() {
+    let home = home();
+    let redact = |more: &[&str]| {
+        let all = [
+            "warc",
+            "redact",
+            "a.warc",
+            "--uri",
+            "http://a.example/",
+            "--reason",
+            "a wish",
+        ];
+        home.run(&[&all, more].concat())
+    };
+    let dry = redact(&[]).code(0);
+    assert_eq!(dry.out.lines().count(), 3, "{}", dry.out);
+    assert!(dry.err.contains("would be redacted"), "{}", dry.err);
+    assert_eq!(
+        fs::read_to_string(home.path().join("a.warc")).unwrap(),
+        archive()
+    );
+    assert_eq!(home.names(), ["a.warc"]);
+
+    home.run(&["warc", "index", "--beside", "a.warc"]).code(0);
+    redact(&["--write"]).code(0);
+    home.run(&["warc", "check", "a.warc"]).code(0);
+    let shown = home
+        .run(&["warc", "show", "http://b.example/", "a.warc", "--payload"])
+        .code(0);
+    assert!(shown.out.ends_with(": a wish\n"), "{}", shown.out);
+    let index = fs::read_to_string(home.path().join("a.cdxj")).unwrap();
+    assert_eq!(index.matches("\"451\"").count(), 2, "{index}");
+    let journal = fs::read_to_string(home.path().join("redactions.jsonl")).unwrap();
+    let first: Value = serde_json::from_str(journal.lines().next().unwrap()).unwrap();
+    assert_eq!(journal.lines().count(), 3);
+    assert_eq!(
+        (&first["reason"], &first["uri"]),
+        (&"a wish".into(), &"http://a.example/".into())
+    );
+    // There is nothing left to take.
+    let again = redact(&["--write"]).code(1);
+    assert!(again.err.contains("redacted already"), "{}", again.err);
+    let nothing = home
+        .run(&[
+            "warc", "redact", "a.warc", "--digest", SECRET, "--reason", "x",
+        ])
+        .code(1);
+    assert!(nothing.err.contains("nothing to redact"), "{}", nothing.err);
+}
+
+#[test]
+fn a_package_has_archive_index_pages_and_digests() {
+    let home = home();
+    let ended = home
+        .run(&[
+            "package", "a.warc", "-o", "a.wacz", "--title", "A", "--json",
+        ])
+        .code(0);
+    let said = &objects(&ended)[0];
+    assert_eq!(
+        (&said["captures"], &said["pages"], &said["seeds"]),
+        (&3.into(), &1.into(), &1.into())
+    );
+    let file = fs::File::open(home.path().join("a.wacz")).unwrap();
+    let mut zip = zip::ZipArchive::new(file).unwrap();
+    let mut read = |name: &str| {
+        let mut bytes = Vec::new();
+        let mut entry = zip.by_name(name).unwrap();
+        assert_eq!(entry.compression(), zip::CompressionMethod::Stored);
+        entry.read_to_end(&mut bytes).unwrap();
+        bytes
+    };
+    assert_eq!(read("archive/a.warc"), archive().into_bytes());
+    let pages = String::from_utf8(read("pages/pages.jsonl")).unwrap();
+    let page: Value = serde_json::from_str(pages.lines().nth(1).unwrap()).unwrap();
+    assert_eq!(
+        (&page["url"], &page["title"], &page["ts"], &page["seed"]),
+        (
+            &"http://a.example/".into(),
+            &"A & B".into(),
+            &"2026-01-02T03:04:01.000Z".into(),
+            &true.into()
+        )
+    );
+    let mut index = String::new();
+    GzDecoder::new(read("indexes/index.cdx.gz").as_slice())
+        .read_to_string(&mut index)
+        .unwrap();
+    assert_eq!(index.lines().count(), 3);
+    let package: Value = serde_json::from_slice(&read("datapackage.json")).unwrap();
+    assert_eq!(package["mainPageUrl"], "http://a.example/");
+    assert_eq!(package["resources"].as_array().unwrap().len(), 4);
+    let again = home.run(&["package", "a.warc", "-o", "a.wacz"]).code(1);
+    assert!(again.err.contains("a.wacz exists"), "{}", again.err);
+}
