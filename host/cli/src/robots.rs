@@ -9,8 +9,8 @@ use opilio_fetch::robots::{ROBOTS_BYTES_MAX, Reason, Robots, Verdict, product_to
 use opilio_uri::Uri;
 use serde_json::{Value, json};
 
-use crate::exit;
 use crate::uri::is_broken_pipe;
+use crate::{exit, terminal};
 
 /// Our own product token.
 const OWN_AGENT: &str = "opilio";
@@ -137,18 +137,20 @@ impl Inquiry<'_> {
                 .map(|uri| self.robots.verdict(self.agent, uri.path_and_query())),
         };
         self.is_any_refused |= !verdict.as_ref().is_ok_and(Verdict::is_allowed);
-        match (verdict, self.json) {
-            (Ok(verdict), true) => writeln!(out, "{}", self.as_json(asked, &verdict))?,
-            (Ok(verdict), false) => writeln!(out, "{asked}  {verdict}")?,
+        let answer = match (verdict, self.json) {
+            (Ok(verdict), true) => self.as_json(asked, &verdict).to_string(),
+            (Ok(verdict), false) => format!("{asked}  {verdict}"),
             (Err(problem), true) => {
                 let problem = format!("{:#}", anyhow::Error::new(problem));
-                writeln!(out, "{}", json!({"uri": asked, "error": problem}))?;
+                json!({"uri": asked, "error": problem}).to_string()
             }
             (Err(problem), false) => {
                 let problem = anyhow::Error::new(problem);
-                writeln!(out, "{asked}  cannot be read: {problem:#}")?;
+                format!("{asked}  cannot be read: {problem:#}")
             }
-        }
+        };
+        // The web wrote the file, and perhaps the URIs.
+        writeln!(out, "{}", terminal::lines(&answer))?;
         Ok(())
     }
 

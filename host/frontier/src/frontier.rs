@@ -121,11 +121,12 @@ impl Frontier {
             };
             loop {
                 let memory = &mut frontier.memory;
-                let busy_queues = &memory.busy_queues;
+                let (busy_queues, borrowed) = (&memory.busy_queues, &memory.borrowed);
                 let first = memory
                     .line
                     .first(&frontier.store, now_millis, ordering, |queue| {
                         busy_queues.get(queue).is_some_and(|busy| busy.is_full)
+                            || borrowed.contains(queue)
                     })?;
                 let woken = memory.groups.first_waking(ordering.floor);
                 let (queue, key) = match (first, woken) {
@@ -263,8 +264,8 @@ impl Frontier {
     }
 
     /// Takes a turn of a queue for a request to its server that is for none of its URIs, such as a robots.txt to which
-    /// another site redirects: the queue rests as it does after a fetch. None where the turn is taken, or where there is no
-    /// such queue; otherwise when to ask again.
+    /// another site redirects. Until [`Frontier::give_turn_back`] the queue gives no URI. None where the turn is taken;
+    /// otherwise when to ask again.
     ///
     /// # Errors
     /// [`Error::Name`] where no queue can have this name. Where the store fails.
@@ -273,25 +274,43 @@ impl Frontier {
             return Err(Error::Name { bytes: queue.len() });
         }
         self.attempt(|frontier| {
-            let Some(record) = change::read_queue(&frontier.store, queue)? else {
-                return Ok(None);
-            };
-            let busy = frontier.memory.busy_queues.get(queue);
-            let is_busy = busy.is_some_and(|busy| !busy.slots.is_empty());
-            let ready = record.next_ready(&frontier.config);
-            let soon = instant::after(now, TURN_PAUSE);
+            let record = change::read_queue(&frontier.store, queue)?;
+            let config = &frontier.config;
+            let ready = record.map_or(Millis::MIN, |record| record.next_ready(config));
+            let memory = &mut frontier.memory;
+            let is_busy = memory.busy_queues.contains_key(queue) || memory.borrowed.contains(queue);
             if is_busy {
+                let soon = instant::after(now, TURN_PAUSE);
                 return Ok(Some(instant::timestamp(ready.max(soon))));
             }
             if ready > instant::floor(now) {
                 return Ok(Some(instant::timestamp(ready)));
             }
+            memory.borrowed.insert(queue.to_owned());
+            Ok(None)
+        })
+    }
+
+    /// Gives a turn back; the queue rests as after a fetch that took so long.
+    ///
+    /// # Errors
+    /// Where the store fails.
+    pub fn give_turn_back(
+        &mut self,
+        queue: &str,
+        took: Duration,
+        now: Timestamp,
+    ) -> Result<(), Error> {
+        self.attempt(|frontier| {
+            frontier.memory.borrowed.remove(queue);
+            if change::read_queue(&frontier.store, queue)?.is_none() {
+                return Ok(());
+            }
             frontier.applied(now, |change| {
-                let rest = change.polite_rest(queue, Duration::ZERO)?;
+                let rest = change.polite_rest(queue, took)?;
                 change.rest_all(queue, rest)?;
                 change.line_up_again(queue)
-            })?;
-            Ok(None)
+            })
         })
     }
 

@@ -1,6 +1,7 @@
 //! What is held in memory: queues at work and the heads soon due. All of it is read from the store when it is missing,
 //! so any of it may be dropped at any time without an answer changing.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use foldhash::{HashMap, HashMapExt as _};
@@ -37,6 +38,8 @@ pub(crate) struct Memory {
     /// In process, by ticket.
     pub(crate) busy: HashMap<u64, Busy>,
     pub(crate) busy_queues: BusyQueues,
+    /// Queues whose turn somebody has for a request of another queue.
+    pub(crate) borrowed: HashSet<String>,
     /// Records of what is in process as they were when it was issued; none once they have been written since.
     busy_records: HashMap<String, Option<Box<UriRecord>>>,
     pub(crate) groups: Groups,
@@ -116,6 +119,7 @@ impl Memory {
             seen: Seen::default(),
             busy: HashMap::new(),
             busy_queues: BusyQueues::new(),
+            borrowed: HashSet::new(),
             busy_records: HashMap::new(),
             groups: Groups::default(),
             reserved: HashMap::new(),

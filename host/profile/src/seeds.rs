@@ -142,6 +142,11 @@ pub(crate) fn check(
                     "write an http or https URL",
                 );
             }
+            Ok(_) if has_password(text) => list.refuse(
+                &index.to_string(),
+                "a password would be archived with the profile".to_owned(),
+                "leave it out, and write a table under [credentials]",
+            ),
             Ok(line) => seeds.add(line),
             Err((problem, suggestion)) => list.refuse(&index.to_string(), problem, &suggestion),
         }
@@ -218,19 +223,19 @@ fn read(line: &str) -> Result<Line, (String, String)> {
         )
     };
     let uri = Uri::parse_seed(text).map_err(fault)?;
-    if !uri.is_http() {
-        let scheme = uri.scheme();
-        return Err((
-            format!(
-                "seed with a scheme that is not fetched ({scheme}): {}",
-                quote(text)
-            ),
-            right,
-        ));
+    if uri.scheme() == "dns" {
+        let problem = format!("look-ups are no seeds: {}", quote(text));
+        return Err((problem, "write the URL of a page on that host".to_owned()));
     }
     let surt_prefix = implied_surt_prefix(text).map_err(fault)?;
     let uri = uri.without_userinfo();
     Ok(Line::Seed(Seed { uri, surt_prefix }))
+}
+
+/// Whether a seed of the web has user name and password, which are taken out of it.
+fn has_password(text: &str) -> bool {
+    let uri = Uri::parse_seed(text.trim()).ok().filter(Uri::is_http);
+    uri.is_some_and(|uri| uri.userinfo().is_some_and(|it| it.contains(':')))
 }
 
 fn read_file(path: &Path) -> Result<String, String> {

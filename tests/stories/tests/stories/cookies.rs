@@ -1,7 +1,7 @@
 //! Cookies: kept, sent back, taken along when a crawl is stopped.
 
-use opilio_stories::{crawl, html, site};
-use opilio_test_web::Web;
+use opilio_stories::{asked, crawl, html, site};
+use opilio_test_web::{Reply, Seen, Web};
 
 use crate::many::{A, B};
 
@@ -132,4 +132,33 @@ async fn a_flood_of_cookies_has_an_end() {
         .finished();
     let sent = sent(&web, A, "/b.html");
     assert_eq!(sent.split("; ").count(), 20, "{sent}");
+}
+
+#[tokio::test]
+async fn who_is_sent_back_with_a_cookie_comes_back_once() {
+    let wall = |seen: &Seen| match seen.headers.contains_key("cookie") {
+        true => html("<a href='/closed.html'>c</a>"),
+        false => Reply::redirect(302, "/").with("set-cookie", "seen=1; Path=/"),
+    };
+    let web = site(A)
+        .answer("/", wall)
+        .page(
+            "/closed.html",
+            Reply::redirect(302, "/closed.html").with("set-cookie", "seen=1; Path=/"),
+        )
+        .serve()
+        .await;
+    let told = crawl().seed(web.url(A, "/")).run().await.finished();
+    let front = web.url(A, "/");
+    assert!(told.sole(&front).status == 200 && told.sole(&front).notes("cookieRedirect"));
+    let statuses: Vec<_> = told
+        .records("response", &front)
+        .iter()
+        .map(|it| it.status())
+        .collect();
+    assert_eq!(statuses, [302, 200]);
+    assert_eq!(
+        asked(&web),
+        ["a.localhost /", "a.localhost /", "a.localhost /closed.html"]
+    );
 }

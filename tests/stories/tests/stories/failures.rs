@@ -106,3 +106,35 @@ async fn a_name_without_an_address_is_told_apart_from_pages_that_cannot_be_had_f
     assert_eq!(told.sole(&format!("{nowhere}/a.png")).status, -6);
     assert_eq!(told.sole(&format!("{nowhere}/b.png")).status, -6);
 }
+
+#[tokio::test]
+async fn failures_of_a_class_that_is_not_named_are_final_at_once() {
+    let mute = raw(Vec::new());
+    let seed = mute.url("mute.localhost", "/");
+    let story =
+        crawl().profile("retry.errors = ['connect', 'timeout']\n[robots]\npolicy = 'ignore'");
+    let told = story.seed(&seed).run().await.finished();
+    assert_eq!(told.sole(&seed).status, -404);
+    let targets: Vec<_> = mute.exchanges().into_iter().map(|it| it.target).collect();
+    assert_eq!(targets, ["/robots.txt", "/"], "each once");
+}
+
+#[tokio::test]
+async fn a_retry_after_may_be_a_date() {
+    let web = site(WWW)
+        .answer("/", |seen| match seen.visit {
+            1 => {
+                // To the second, so that at least one lies between.
+                let at = jiff::Timestamp::now() + Duration::from_secs(2);
+                let date = at.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string();
+                Reply::status(429).with("retry-after", date)
+            }
+            _ => html("at your service"),
+        })
+        .serve()
+        .await;
+    let told = crawl().seed(web.url(WWW, "/")).run().await.finished();
+    assert_eq!(told.sole(&web.url(WWW, "/")).status, 200);
+    let elapsed = told.summary.progress.elapsed;
+    assert!(elapsed >= Duration::from_secs(1), "{elapsed:?}");
+}

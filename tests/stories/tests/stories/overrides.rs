@@ -143,7 +143,7 @@ async fn a_host_has_extractors_and_a_scope_of_its_own() {
             r#"
             [plugins.no-calendar]
             component = "builtin:surt-scope"
-            settings = {{ from-seeds = false, prefixes = ["{}"], decision = "reject" }}
+            settings = {{ from-seeds = false, prefixes = ["{}"], then = "reject" }}
             [[override]]
             match.host = ["{A}"]
             stacks.extract = {{ without = ["css"] }}
@@ -215,4 +215,37 @@ async fn a_filter_among_the_extractors_of_an_override_is_a_fault_and_nothing_is_
         "{refused:?}"
     );
     assert!(!story.job().exists());
+}
+
+#[tokio::test]
+async fn headers_are_those_of_the_site() {
+    let web = hosts(&[A, B], 1, &html("a page")).serve().await;
+    crawl()
+        .profile(
+            r#"
+            fetch.headers = { X-Crawl = "ours", Accept-Language = "en" }
+            [[override]]
+            match.host = ["a.localhost"]
+            fetch = { headers = { Accept-Language = "cy", X-Crawl = "" }, accept-encoding = "" }
+            "#,
+        )
+        .seed(web.url(A, "/"))
+        .seed(web.url(B, "/"))
+        .run()
+        .await
+        .finished();
+    for seen in web.requests() {
+        let header = |name| {
+            seen.headers
+                .get(name)
+                .map(|it| it.to_str().unwrap().to_owned())
+        };
+        let found = ["accept-language", "x-crawl", "accept-encoding"].map(header);
+        let found = found.each_ref().map(Option::as_deref);
+        let expected = match seen.host == A {
+            true => [Some("cy"), None, None],
+            false => [Some("en"), Some("ours"), Some("gzip, br")],
+        };
+        assert_eq!(found, expected, "{seen:?}");
+    }
 }

@@ -1,6 +1,8 @@
 //! What sites say to robots, and how far the profile wants it heeded.
 
-use opilio_stories::{Told, crawl, html, site};
+use std::time::Duration;
+
+use opilio_stories::{Told, crawl, html, rests, site};
 use opilio_test_web::{Reply, Web};
 
 use crate::many::{A, B};
@@ -113,8 +115,8 @@ async fn other_robots_stand_in_for_us_under_their_names_where_wanted() {
 #[tokio::test]
 async fn a_policy_holds_for_what_its_override_matches() {
     let web = with_rules().await;
-    let story = crawl()
-        .profile("[[override]]\nmatch.regex = ['/private/']\nrobots = { policy = 'ignore' }");
+    let story =
+        crawl().profile("[[override]]\nmatch.regex = '/private/'\nrobots = { policy = 'ignore' }");
     let told = story.seed(web.url(A, "/")).run().await.finished();
     check(&web, &told, 200, false);
 }
@@ -241,4 +243,47 @@ async fn one_redirected_robots_txt_serves_all_hosts_that_share_it() {
         .await
         .finished();
     assert_eq!(told.sole(&a.url(A, "/private/")).status, -9998);
+}
+
+#[tokio::test]
+async fn a_redirected_robots_txt_costs_the_other_host_no_rest() {
+    let links: String = (0..4)
+        .map(|n| format!("<a href='/{n}.html'>{n}</a>"))
+        .collect();
+    let web = site(B)
+        .page("/", html(&links))
+        .page("/shared.txt", rules("User-agent: *\nDisallow: /private\n"))
+        .rest(|_| html("b"))
+        .and(A)
+        .page("/", html("<a href='/private/'>p</a>"))
+        .answer("/robots.txt", |seen| {
+            let port = seen.headers["host"]
+                .to_str()
+                .unwrap()
+                .rsplit_once(':')
+                .unwrap()
+                .1
+                .to_owned();
+            // By then the other host is at its pages.
+            Reply::redirect(301, &format!("http://{B}:{port}/shared.txt"))
+                .taking(Duration::from_millis(150))
+        })
+        .serve()
+        .await;
+    let told = crawl()
+        .profile(
+            "[[override]]\nmatch.host = ['b.localhost']\npoliteness = { min-delay = '100ms', max-delay = '100ms' }",
+        )
+        .seed(web.url(B, "/"))
+        .seed(web.url(A, "/"))
+        .run()
+        .await
+        .finished();
+    assert_eq!(told.sole(&web.url(A, "/private/")).status, -9998);
+    let rests = rests(&web, |seen| seen.host == B);
+    assert_eq!(rests.len(), 6);
+    assert!(
+        rests.iter().all(|rest| *rest >= Duration::from_millis(100)),
+        "{rests:?}"
+    );
 }
