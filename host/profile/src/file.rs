@@ -95,7 +95,8 @@ pub struct ProfileFile {
     /// are.
     pub credentials: BTreeMap<String, CredentialFile>,
 
-    /// Forms to be sent before a site is crawled, under names of your own. Default `{}`: nowhere.
+    /// Forms to be sent before a site is crawled, under names of your own. Default `{}`: sites
+    /// are seen as by anybody.
     pub logins: BTreeMap<String, LoginFile>,
 
     /// What is tried again.
