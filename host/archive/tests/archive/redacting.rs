@@ -258,3 +258,51 @@ fn damage_is_told_and_stays_as_it_is() {
     let after = fs::read(&file).unwrap();
     assert!(after.ends_with(&bytes[damaged..]));
 }
+
+#[test]
+fn a_tombstone_is_packed_as_its_record_was() {
+    let directory = tempfile::tempdir().unwrap();
+    let plain = write(directory.path(), Compression::None);
+    let bytes = fs::read(&plain).unwrap();
+    let file = directory.path().join("x.warc.zst");
+    // A frame for each record.
+    let mut packed = Vec::new();
+    for target in survey(&[plain], |_| true).unwrap().targets {
+        let from = target.extent.offset as usize;
+        let record = &bytes[from..from + target.extent.length as usize];
+        packed.extend(zstd::bulk::compress(record, 3).unwrap());
+    }
+    fs::write(&file, packed).unwrap();
+    assert!(check(&file).unwrap().is_sound());
+    let found = survey(&[file.clone()], of_uri("http://example.com/400")).unwrap();
+    redact(&file, &found.targets, tombstone()).unwrap();
+    let report = check(&file).unwrap();
+    assert!(report.is_sound(), "{:?}", report.faults);
+    let (headers, block) = read(&file).pop().unwrap();
+    assert!(headers.first(REDACTED).is_some());
+    assert!(block.starts_with(b"HTTP/1.1 451 "));
+}
+
+#[test]
+fn a_tombstone_in_arc_is_an_answer_with_status_451() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("x.arc");
+    let description = "1 1 test\nURL IP-address Archive-date Content-type Archive-length\n";
+    let page = "HTTP/1.1 200 OK\r\n\r\nsecret";
+    let text = format!(
+        "filedesc://x.arc 0.0.0.0 20260102030405 text/plain {}\n{description}\n\
+         http://a.example/ 192.0.2.1 20260102030406 text/html {}\n{page}\n\
+         http://b.example/ 192.0.2.1 20260102030407 text/html {}\n{page}\n",
+        description.len(),
+        page.len(),
+        page.len()
+    );
+    fs::write(&file, text).unwrap();
+    let found = survey(&[file.clone()], of_uri("http://a.example/")).unwrap();
+    redact(&file, &found.targets, tombstone()).unwrap();
+    let after = fs::read_to_string(&file).unwrap();
+    assert_eq!(after.matches("secret").count(), 1, "{after}");
+    let line = "\nhttp://a.example/ 192.0.2.1 20260102030406 text/plain 176\nHTTP/1.1 451 ";
+    assert!(after.contains(line), "{after}");
+    assert!(check(&file).unwrap().is_sound());
+}
