@@ -4,7 +4,7 @@
 use opilio_profile::{Faults, Given, Level, Profile};
 use proptest::prelude::*;
 
-const BUILTINS: [&str; 23] = [
+const BUILTINS: [&str; 26] = [
     "surt-scope",
     "hops",
     "transclusion",
@@ -24,6 +24,9 @@ const BUILTINS: [&str; 23] = [
     "media",
     "office",
     "pdf",
+    "swf",
+    "bot-walls",
+    "soft-404",
     "json",
     "xml",
     "regex-strip",
