@@ -19,12 +19,12 @@ use tokio::task::JoinSet;
 const DOWNLOADS: usize = 500;
 /// Socket, socket of the server, scratch file.
 const FILES_PER_DOWNLOAD: usize = 3;
-const BODY: usize = 2 << 20;
+const BODY: usize = 600 << 10;
 /// Below what one body may hold in memory, so that without a common limit all of it would be there at once.
-const BEFORE_ALL: usize = 900 << 10;
+const BEFORE_ALL: usize = 400 << 10;
 const MEMORY_TOTAL: usize = 32 << 20;
 /// Buffers and state of 500 exchanges, in an allocator that does not give all back.
-const ELSE_MAX: u64 = 160 << 20;
+const ELSE_MAX: u64 = 96 << 20;
 
 /// A line of a file of the kernel's that has a number in it.
 fn number(file: &str, line: &str) -> u64 {
@@ -93,6 +93,7 @@ async fn ours(downloads: usize) -> u64 {
     config.addresses.loopback = true;
     config.connect_timeout = Duration::from_secs(600);
     config.response_timeout = Duration::from_secs(600);
+    config.spool_memory_max = 512 << 10;
     config.spool_memory_total_max = MEMORY_TOTAL;
     let fetcher = Fetcher::new(config).unwrap();
     let mut exchanges = JoinSet::new();
