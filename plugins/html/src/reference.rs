@@ -75,11 +75,19 @@ pub(crate) fn reference(value: &str) -> Reference<'_> {
         Some((scheme, rest)) => match scheme.as_str() {
             "javascript" => Reference::Script(rest),
             scheme if UNFETCHABLE.binary_search(&scheme).is_ok() => Reference::None,
-            // `http:` and `https://` alone lead nowhere; the first is what is left of a template.
-            "http" | "https" if rest.trim_matches(['/', '\\']).is_empty() => Reference::None,
+            "http" | "https" if !may_have_host(rest) => Reference::None,
             _ => Reference::Link(value),
         },
     }
+}
+
+/// `http:` and `https://` alone lead nowhere, and nothing is called `<host>`: both are what is left of a template or
+/// an example. `rest` is what stands behind the scheme.
+fn may_have_host(rest: &str) -> bool {
+    let behind = rest.trim_start_matches(['/', '\\']);
+    let end = behind.find(['/', '\\', '?', '#']);
+    let authority = &behind[..end.unwrap_or(behind.len())];
+    !authority.is_empty() && !authority.contains(['<', '>'])
 }
 
 /// Is it a `data:` URI? Told from the raw value, so that megabytes of it are not decoded first.
@@ -236,6 +244,7 @@ mod tests {
             Reference::Link("ftp://example.org/a"),
         );
         check("a:b", Reference::Link("a:b"));
+        check("http://e.org/<a>", Reference::Link("http://e.org/<a>"));
         check("?a=tel:1", Reference::Link("?a=tel:1"));
     }
 
@@ -254,6 +263,8 @@ mod tests {
             "urn:isbn:1",
             "http://",
             "https:",
+            "http://<host>/a",
+            "https://<user>@<host>",
             "{{ url }}",
             "<%= url %>",
             "/a/${b}",

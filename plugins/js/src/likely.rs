@@ -43,7 +43,7 @@ pub(crate) fn reference(value: &str, setting: Setting) -> Option<String> {
         return (!blank && host_and_rest(rest).is_some_and(|(host, _)| is_public_host(host)))
             .then(|| value.to_owned());
     }
-    if !is_sober(path) || !is_query(query) {
+    if !is_sober(path) || !is_query(query) || is_of_a_machine(path) {
         return None;
     }
     if let Some(rest) = path.strip_prefix('/') {
@@ -149,10 +149,14 @@ fn is_absolute(value: &str, rest: &str, setting: Setting) -> bool {
 fn is_public_host(host: &str) -> bool {
     /// DNS allows 253.
     const HOST_BYTES_MAX: usize = 253;
-    if host.len() > HOST_BYTES_MAX || host.eq_ignore_ascii_case("www.com") {
+    if host.len() > HOST_BYTES_MAX {
         return false;
     }
     let labels: Vec<&str> = host.split('.').collect();
+    // `www.com`, and `//www.youtube` that something is put behind.
+    if labels.len() == 2 && labels[0].eq_ignore_ascii_case("www") {
+        return false;
+    }
     let are_labels = labels.iter().all(|label| {
         !label.is_empty()
             && label.len() <= 63
@@ -182,10 +186,11 @@ fn is_namespace(host: &str, behind: &str) -> bool {
     let host = host.to_ascii_lowercase();
     let host = host.strip_prefix("www.").unwrap_or(&host);
     match host {
-        // `/1999/xhtml`, `/2000/svg`, `/XML/1998/namespace`, `/ns/activitystreams`; not `/TR/…`.
+        // `/1999/xhtml`, `/2000/svg`, `/XML/1998/namespace`, `/ns/activitystreams`; not `/TR/…` and `/XML/`.
         "w3.org" => {
             let first = behind.split('/').nth(1).unwrap_or_default();
-            matches!(first, "XML" | "ns" | "xmlns")
+            behind.starts_with("/XML/1998")
+                || matches!(first, "ns" | "xmlns")
                 || (first.len() == 4 && first.bytes().all(|b| b.is_ascii_digit()))
         }
         "schema.org"
@@ -275,20 +280,68 @@ fn is_relative(path: &str) -> bool {
     !file.contains([' ', ',', '=', '@']) && !is_name_of_a_project(file) && !is_code(file)
 }
 
-/// `xml.etree.ElementTree.doc`: a member of a class of a module, in an index of symbols.
+/// Names with dots that end as files do.
 fn is_code(file: &str) -> bool {
-    file.starts_with(char::is_lowercase)
-        && file
-            .split('.')
-            .skip(1)
-            .any(|part| part.starts_with(char::is_uppercase))
+    /// What names of highlighted tokens begin with: `comment.end.xml`.
+    const SCOPES: [&str; 14] = [
+        "comment",
+        "constant",
+        "entity",
+        "invalid",
+        "keyword",
+        "markup",
+        "meta",
+        "punctuation",
+        "source",
+        "storage",
+        "string",
+        "support",
+        "text",
+        "variable",
+    ];
+    let parts: Vec<&str> = file.split('.').collect();
+    let (Some(first), Some(ending)) = (parts.first(), parts.last()) else {
+        return false;
+    };
+    let is_capital = |part: &&str| part.starts_with(char::is_uppercase);
+    let has_lower = |part: &str| part.contains(char::is_lowercase);
+    // `xml.etree.ElementTree.doc`: a member of a class of a module, in an index of symbols.
+    (!is_capital(first) && parts.iter().skip(1).any(is_capital))
+        // `Format.GeoJSON`, `OpenLayers.Format.XML`: classes. `PHOTO.JPG` is a file.
+        || (is_capital(ending) && (has_lower(ending) || (parts.len() > 2 && has_lower(first))))
+        // `org.w3c.svg`: a package.
+        || (parts.len() > 2 && (SCOPES.contains(first) || matches!(*first, "com" | "net" | "org")))
 }
 
-/// `Node.js` and `Vue.js` are names; `Vue.min.js` is a file.
+/// `Node.js` and `PIXI.js` are names; `Vue.min.js` and `MathMenu.js` are files.
 fn is_name_of_a_project(file: &str) -> bool {
     let stem = file.strip_suffix(".js").unwrap_or_default();
-    (stem.starts_with(char::is_uppercase) && !stem.contains(['.', '-', '_']))
+    let rest = stem.trim_start_matches(char::is_uppercase);
+    (stem.starts_with(char::is_uppercase)
+        && !stem.contains(['.', '-', '_'])
+        && (rest.is_empty()
+            || (rest.len() + 1 == stem.len() && !rest.contains(char::is_uppercase))))
         || matches!(file, "node.js" | "package.json" | "tsconfig.json")
+}
+
+/// Paths of the machine that a script was made or runs on: files of its system, and modules that a bundler has numbered.
+fn is_of_a_machine(path: &str) -> bool {
+    const FOLDERS: [&str; 12] = [
+        "/../",
+        "/bin/bash",
+        "/bin/sh",
+        "/dev/null",
+        "/etc/",
+        "/proc/",
+        "/tmp/",
+        "/usr/bin/",
+        "/usr/lib/",
+        "/usr/local/",
+        "/usr/share/",
+        "/var/",
+    ];
+    FOLDERS.iter().any(|folder| path.starts_with(folder))
+        || path.split('/').any(|segment| segment == "node_modules")
 }
 
 /// `www.example.org/x`, `example.org/x`: a host that nothing but its form shows, with a path.
@@ -467,7 +520,9 @@ mod tests {
         yes("//cdn.example.com/lib.js");
         yes("ftp://ftp.example.org/pub/");
         yes("http://www.w3.org/TR/html4/");
+        yes("https://www.w3.org/XML/");
         no("https://ssl.");
+        no("//www.youtube");
         no("http://www.");
         no("http://");
         no("http://localhost:3000/x");
@@ -521,6 +576,10 @@ mod tests {
         no("/a b/");
         no("/path/*.js");
         no("/foo(bar)");
+        no("/../node_modules/util/util.js");
+        no("/../jshint/src/lex.js");
+        no("/bin/bash");
+        no("/etc/passwd.txt");
     }
 
     #[test]
@@ -550,6 +609,16 @@ mod tests {
         no("*.jpg");
         no("%s.png");
         no("./src/index");
+        yes("MathMenu.js");
+        yes("DSC0001.JPG");
+        no("PIXI.js");
+        no("OpenLayers.Format.GeoJSON");
+        no("OpenLayers.Format.XML");
+        no("OpenLayers.Map");
+        no("keyword.operator.attribute-equals.xml");
+        no("org.w3c.svg");
+        yes("text.html");
+        no("node_modules/lodash/index.js");
         no("e.pageX");
         no(".example.com");
         no("cdn.example.com");

@@ -404,8 +404,8 @@ impl<'a> Reader<'a> {
                     });
                 }
             }
-            // CommonJS names modules, not files.
-            (_, Token::Word("require"), Token::Mark(b'(')) => {}
+            // CommonJS, and what bundlers call it, names modules, not files.
+            (_, Token::Word("require" | "_dereq_" | "__webpack_require__"), Token::Mark(b'(')) => {}
             (_, _, Token::Mark(b'{' | b',')) if self.bytes.get(behind) == Some(&b':') => {
                 // A key; of a map by address, if anything.
                 if value.contains("://") {
@@ -690,7 +690,7 @@ mod tests {
         let uris: Vec<_> = found.iter().map(|found| found.uri.as_str()).collect();
         assert_eq!(uris, ["./a.js", "./b", "../c.js", "./d.mjs"]);
         assert!(found.iter().all(|found| found.place == Place::Import));
-        check("require('./a.js')", &[]);
+        check("require('./a.js'); _dereq_('./b.js')", &[]);
         check("import('./locale/' + name + '.js')", &[]);
     }
 
