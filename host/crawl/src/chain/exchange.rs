@@ -253,10 +253,14 @@ impl Chain<'_> {
         }
     }
 
-    /// Whether it may be tried again. A robots.txt that is not gone by may not: its whole queue would wait for it.
+    /// Whether it may be tried again.
     pub(super) fn attempts_left(&self) -> bool {
-        let is_needed = !self.is_robots() || self.settings.robots.policy.needs_robots_txt();
-        is_needed && self.issue.record.attempts < self.settings.retry.max_retries
+        !self.is_idle_robots() && self.issue.record.attempts < self.settings.retry.max_retries
+    }
+
+    /// A robots.txt that nobody goes by: it is not tried again, because its whole queue would wait for it.
+    fn is_idle_robots(&self) -> bool {
+        self.is_robots() && !self.settings.robots.policy.needs_robots_txt()
     }
 
     /// Whether a failure is tried again: the profile wants it, and it has not been tried too often.
@@ -305,10 +309,7 @@ impl Chain<'_> {
                 },
                 // Part of a response, and no more attempts: what came is archived as cut short.
                 _ if exchange.head.is_some() && !self.may_pass(status) => return Ok(None),
-                // The frontier counts attempts and tells those who wait for a prerequisite.
-                _ if !self.settings.retry.has_error(status)
-                    || self.is_robots() && !self.attempts_left() =>
-                {
+                _ if !self.settings.retry.has_error(status) || self.is_idle_robots() => {
                     Outcome::Failed {
                         status,
                         transfer: Some(transfer(exchange)),
