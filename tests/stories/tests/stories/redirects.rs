@@ -114,3 +114,30 @@ async fn a_redirect_to_the_same_site_under_www_is_followed() {
     );
     assert_eq!(told.record("response", &web.url(WWW, "/")).status(), 200);
 }
+
+/// A chain of ever new URIs ends where the profile says; the last is archived like the others.
+#[tokio::test]
+async fn redirects_in_a_row_have_an_end() {
+    let web = site(WWW)
+        .rest(
+            |seen| match seen.target.trim_start_matches('/').parse::<u32>() {
+                Ok(number) => Reply::redirect(302, &format!("/{}", number + 1)),
+                Err(_) => Reply::status(404),
+            },
+        )
+        .serve()
+        .await;
+    let told = crawl()
+        .profile("[fetch]\nredirects-max = 3")
+        .seed(web.url(WWW, "/0"))
+        .run()
+        .await
+        .finished();
+    for target in ["/0", "/1", "/2"] {
+        assert!(!told.sole(&web.url(WWW, target)).notes("redirectsTrunc"));
+    }
+    let last = web.url(WWW, "/3");
+    assert!(told.sole(&last).notes("redirectsTrunc:3"), "{:?}", told.log);
+    assert_eq!(told.record("response", &last).status(), 302);
+    assert!(told.of(&web.url(WWW, "/4")).is_empty(), "{:?}", told.log);
+}
