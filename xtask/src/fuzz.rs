@@ -62,7 +62,7 @@ pub(crate) struct Options {
     #[arg(value_name = "TARGET")]
     targets: Vec<String>,
     /// How long each is fuzzed.
-    #[arg(long, default_value_t = 10)]
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..))]
     minutes: u64,
     /// How many at the same time.
     #[arg(long, default_value_t = 2)]
