@@ -120,6 +120,8 @@ fn cdxj(python: &Path, opilio: &Path, home: &Path, warcs: &Path) -> Result<usize
     )?;
     let parsed = |text: &str| -> Result<Vec<(String, serde_json::Value)>> {
         text.lines()
+            // Indexers of the Java world list look-ups under the host, as we do; this one under the URI.
+            .filter(|line| !line.contains("\"dns:"))
             .map(|line| {
                 let (key, fields) = line.split_once(" {").context("a line without fields")?;
                 Ok((
