@@ -31,7 +31,7 @@ async fn what_waits_and_is_out_of_scope_now_is_forgotten_and_found_again_when_it
             r#"
             [plugins.not-there]
             component = "builtin:surt-scope"
-            settings = {{ from-seeds = false, prefixes = ["{}"], decision = "reject" }}
+            settings = {{ from-seeds = false, prefixes = ["{}"], then = "reject" }}
             "#,
             web.url(A, "/there/")
         ))
