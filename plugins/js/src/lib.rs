@@ -6,6 +6,9 @@ mod likely;
 mod literal;
 mod markup;
 pub mod script;
+// Shared with the extractors of data, in a file that depends on nothing.
+#[path = "../../formats/src/vocabulary.rs"]
+mod vocabulary;
 
 use opilio_plugin::prelude::*;
 
