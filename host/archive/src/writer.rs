@@ -511,7 +511,7 @@ impl Writer {
                         document.content.into(),
                     )
                 };
-                append_record(&mut self.packer, file, &self.config, &record).map_err(|fault| {
+                append(&mut self.packer, file, &self.config, &[record]).map_err(|fault| {
                     match fault {
                         AppendError::File(source) => source,
                         AppendError::Capture(error) => io::Error::other(error),

@@ -40,7 +40,7 @@ fn a_flipped_bit_is_found_wherever_it_is() {
             Compression::None => {
                 end - 4 - b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\nfirst body".len()
             }
-            Compression::Gzip(_) => first.offset as usize + 10,
+            Compression::Gzip(_) | Compression::Zstd(_) => first.offset as usize + 10,
         };
         for at in from..end {
             for bit in 0..8 {
