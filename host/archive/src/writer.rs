@@ -511,12 +511,12 @@ impl Writer {
                         document.content.into(),
                     )
                 };
-                append(&mut self.packer, file, &self.config, &[record]).map_err(|fault| {
-                    match fault {
+                append(&mut self.packer, file, &self.config, &[record]).map_err(
+                    |fault| match fault {
                         AppendError::File(source) => source,
                         AppendError::Capture(error) => io::Error::other(error),
-                    }
-                })?;
+                    },
+                )?;
             }
         }
         file.flush()?;

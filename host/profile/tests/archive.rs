@@ -28,7 +28,7 @@ fn an_archive_that_cannot_be_is_refused() {
         "[archive]\nname = \"a/${serialno}\"",
         "'/' cannot be part of a file name",
     );
-    check("[archive]\nname = \"${serialno\"", "unknown variable");
+    check("[archive]\nname = \"${serialno\"", "no ${serialno}");
     check(
         "[archive]\ncompression-level = 10",
         "not a level of gzip: 10",
