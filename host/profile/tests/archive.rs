@@ -45,8 +45,11 @@ fn an_archive_that_cannot_be_is_refused() {
         "[archive]\nformat = \"arc\"\n[archive.duplicates]\nacross-uris = true",
         "ARC has no revisit records",
     );
-    check("[archive]\ndictionary = \"none.dict\"", "not a dictionary");
-    check("[archive]\nwriters = 65", "more than 64");
+    check(
+        "[archive]\ncompression = \"zstd\"\ndictionary = \"none.dict\"",
+        "not a dictionary",
+    );
+    check("[archive]\nwriters = 65", "must be at most 64");
     check("[archive]\non-close = [\"\"]", "no program");
     check(
         "[archive]\non-close = [\"cp\", \"{path}\"]",
