@@ -17,7 +17,7 @@ use crate::command::{output, status};
 use crate::repository::root;
 
 /// The extractors.
-const TARGETS: [&str; 20] = [
+const TARGETS: [&str; 22] = [
     "html",
     "css",
     "js",
@@ -37,6 +37,8 @@ const TARGETS: [&str; 20] = [
     "implied",
     "multi-regex",
     "swf",
+    "ftp-listing",
+    "whois",
     "forms",
 ];
 

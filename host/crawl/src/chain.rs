@@ -34,9 +34,6 @@ use crate::standing::{self, Memory};
 
 use self::preconditions::Precondition;
 
-/// How long a name without address counts as such.
-const NO_ADDRESS: Duration = Duration::from_secs(3600);
-
 /// Fetch statuses of the glossary that this module gives.
 mod status {
     pub(super) const DNS_OK: i32 = 1;
@@ -119,8 +116,7 @@ impl<'a> Chain<'a> {
                 Turn::disregarded(status::QUOTA, annotation)
             }
             (None, "dns") => self.look_up().await?,
-            (None, "http" | "https") => self.visit().await?,
-            (None, scheme) => Turn::failed(status::UNFETCHABLE, format!("scheme:{scheme}")),
+            (None, _) => self.visit().await?,
         };
         self.conclude(worker, turn).await
     }
@@ -181,7 +177,7 @@ impl<'a> Chain<'a> {
             _ if !succeeded && !retried && !deferred => self.context.logs.crawl(&line)?,
             _ => {}
         }
-        let document = succeeded && self.issue.uri.is_http() && !self.is_prerequisite();
+        let document = succeeded && self.issue.uri.scheme() != "dns" && !self.is_prerequisite();
         self.context.finished(&self.issue.queue, &line, document);
         let comes_again = matches!(
             finished.disposition,
@@ -205,7 +201,7 @@ impl<'a> Chain<'a> {
                 &context.frontier,
                 host,
                 Vec::new(),
-                now + NO_ADDRESS,
+                now + context.profile.dns.negative_expires,
             )?;
         } else if self.is_robots() {
             let lifetime = self.settings.robots.expires;

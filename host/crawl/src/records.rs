@@ -18,6 +18,9 @@ use opilio_uri::Uri;
 use crate::duplicates::PayloadDigests;
 use crate::extraction::FoundLink;
 
+/// The predecessor's media type for what both sides of an FTP session said.
+const FTP_CONVERSATION: &str = "text/x-ftp-control-conversation";
+
 /// How a capture is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Keep {
@@ -75,6 +78,18 @@ pub(crate) fn of_exchange(
     let main = match keep {
         Keep::Nothing => return Vec::new(),
         Keep::Note(previous) => return vec![note(uri, exchange, head, previous, about)],
+        Keep::Response if !uri.is_http() => Record {
+            payload_digest: Some(payload_digest),
+            further_payload_digest,
+            truncated: exchange.truncated.map(truncation),
+            ..resource(id, uri, exchange, head)
+        },
+        // A revisit record holds HTTP headers; other schemes have none.
+        Keep::Identical(previous) | Keep::Duplicate(previous) | Keep::NotModified(previous)
+            if !uri.is_http() =>
+        {
+            return vec![note(uri, exchange, head, previous, about)];
+        }
         Keep::Response => Record {
             payload_digest: Some(payload_digest),
             further_payload_digest,
@@ -108,26 +123,55 @@ pub(crate) fn of_exchange(
         extra: cipher_suite(exchange),
         ..main
     };
-    let request = Record {
-        ip: exchange.peer,
-        protocols: protocols(exchange),
-        extra: cipher_suite(exchange),
-        concurrent_to: vec![id],
-        ..Record::request(
+    let asked = match uri.scheme() {
+        "http" | "https" => Some(Record::request(
             RecordId::random(),
             date,
             target,
             exchange.request_bytes.clone().into(),
-        )
+        )),
+        // The URI says all that was asked.
+        "whois" => None,
+        _ => Some(Record {
+            content_type: FTP_CONVERSATION.to_owned(),
+            block: exchange.request_bytes.clone().into(),
+            ..Record::metadata(RecordId::random(), date, target, id, &Fields::new())
+        }),
     };
-    let metadata = Record::metadata(
-        RecordId::random(),
-        date,
-        target,
-        id,
-        &fields(exchange, about),
-    );
-    vec![main, request, metadata]
+    let asked = asked.map(|asked| Record {
+        ip: exchange.peer,
+        protocols: protocols(exchange),
+        extra: cipher_suite(exchange),
+        concurrent_to: vec![id],
+        ..asked
+    });
+    let mut said = fields(exchange, about);
+    if !uri.is_http() {
+        push_head(&mut said, uri, head);
+    }
+    let metadata = Record::metadata(RecordId::random(), date, target, id, &said);
+    let records = std::iter::once(main).chain(asked);
+    records.chain(std::iter::once(metadata)).collect()
+}
+
+/// What FTP and WHOIS bring: a content without headers.
+fn resource(id: RecordId, uri: &Uri, exchange: &Exchange, head: &ResponseHead) -> Record {
+    let media_type = head.media_type();
+    let media_type = media_type.as_deref().unwrap_or("application/octet-stream");
+    let content = block(&exchange.wire);
+    Record::resource(id, date_of(exchange), uri.as_str(), media_type, content)
+}
+
+/// What the server said beside the content, where no record of its own holds that.
+fn push_head(fields: &mut Fields, uri: &Uri, head: &ResponseHead) {
+    let protocol = match uri.scheme() {
+        "http" | "https" => "http",
+        scheme => scheme,
+    };
+    fields.push(&format!("{protocol}-status"), head.status.to_string());
+    for (name, value) in &head.headers {
+        fields.push(&format!("{protocol}-header"), format!("{name}: {value}"));
+    }
 }
 
 /// A metadata record that stands alone and refers to the version that is still good.
@@ -140,10 +184,7 @@ fn note(
 ) -> Record {
     let id = RecordId::random();
     let mut fields = fields(exchange, about);
-    fields.push("http-status", head.status.to_string());
-    for (name, value) in &head.headers {
-        fields.push("http-header", format!("{name}: {value}"));
-    }
+    push_head(&mut fields, uri, head);
     let refers_to = RefersTo {
         id: previous.at.record_id.parse().ok(),
         ..RefersTo::default()

@@ -1,7 +1,7 @@
 //! How long an address is good for, and addresses that are not looked up.
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use schemars::JsonSchema;
@@ -10,7 +10,9 @@ use serde::{Deserialize, Serialize};
 use crate::check::{Part, quote};
 use crate::duration::DurationWritten;
 
-/// How long an address is good for, and addresses that are not looked up.
+const DNS_PORT: u16 = 53;
+
+/// How long an address is good for, who is asked for it, and addresses that are not looked up.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct DnsFile {
@@ -21,6 +23,16 @@ pub struct DnsFile {
     /// An address is used at most this long, however long its TTL. Default `"24h"`: a site that moves is found again within
     /// a day.
     pub max_expires: DurationWritten,
+
+    /// A name without an address counts as such at most this long; name servers may say less. Default `"1h"`: a mistake in
+    /// a zone is mended within hours, and a crawl that asks again for each of a thousand links asks in vain.
+    pub negative_expires: DurationWritten,
+
+    /// Who is asked, in order of preference: `"system"` for the name servers that this machine uses, an address, with
+    /// `:` and port where that is not 53, or the `https:` URL of a server that is asked by HTTPS (RFC 8484).
+    /// Default `["system"]`: what everything else on the machine asks.
+    #[schemars(extend("examples" = [["192.0.2.53", "https://dns.example/dns-query"]]))]
+    pub servers: Vec<String>,
 
     /// Addresses that are not looked up: a host name, or `*.` and a domain for all hosts below it (not the domain itself).
     /// The longest match holds. Default `{}`: everything is looked up.
@@ -35,8 +47,30 @@ pub struct Dns {
     pub min_expires: Duration,
     /// An address is used at most this long; not less than `min_expires`.
     pub max_expires: Duration,
+    /// A name without an address counts as such at most this long.
+    pub negative_expires: Duration,
+    /// Who is asked; at least one.
+    pub servers: Vec<DnsServer>,
     /// Addresses that are not looked up.
     pub hosts: Hosts,
+}
+
+/// A name server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DnsServer {
+    /// Those that this machine uses.
+    System,
+    /// One that is asked by UDP and TCP.
+    At(SocketAddr),
+    /// One that is asked by HTTPS (RFC 8484).
+    Https {
+        /// Name or address, IPv6 in brackets.
+        host: String,
+        /// TCP port.
+        port: u16,
+        /// Such as `/dns-query`.
+        path: String,
+    },
 }
 
 /// Addresses by host name.
@@ -113,11 +147,33 @@ impl HostPattern {
     }
 }
 
+impl DnsServer {
+    fn parse(text: &str) -> Option<Self> {
+        if text == "system" {
+            return Some(Self::System);
+        }
+        if let Ok(address) = text.parse() {
+            return Some(Self::At(address));
+        }
+        if let Ok(address) = text.parse() {
+            return Some(Self::At(SocketAddr::new(address, DNS_PORT)));
+        }
+        let uri = opilio_uri::Uri::parse(text).ok()?;
+        (uri.scheme() == "https" && uri.userinfo().is_none()).then(|| Self::Https {
+            host: uri.host().unwrap_or_default().to_owned(),
+            port: uri.port_or_default(),
+            path: uri.path_and_query().to_owned(),
+        })
+    }
+}
+
 impl Default for DnsFile {
     fn default() -> Self {
         Self {
             min_expires: "6h".into(),
             max_expires: "24h".into(),
+            negative_expires: "1h".into(),
+            servers: vec!["system".to_owned()],
             hosts: BTreeMap::new(),
         }
     }
@@ -128,8 +184,29 @@ impl DnsFile {
         Dns {
             min_expires: part.duration("min-expires", &self.min_expires),
             max_expires: part.duration("max-expires", &self.max_expires),
+            negative_expires: part.positive_duration("negative-expires", &self.negative_expires),
+            servers: self.check_servers(&mut part),
             hosts: self.check_hosts(&mut part.part("hosts")),
         }
+    }
+
+    fn check_servers(&self, part: &mut Part<'_, '_>) -> Vec<DnsServer> {
+        const RIGHT: &str = "write \"system\", an address such as \"192.0.2.53\", or \"https://dns.example/dns-query\"";
+        if self.servers.is_empty() {
+            part.refuse("servers", "no name server".to_owned(), RIGHT);
+        }
+        let mut servers = Vec::new();
+        for text in &self.servers {
+            match DnsServer::parse(text) {
+                Some(server) => servers.push(server),
+                None => part.refuse(
+                    "servers",
+                    format!("not a name server: {}", quote(text)),
+                    RIGHT,
+                ),
+            }
+        }
+        servers
     }
 
     fn check_hosts(&self, part: &mut Part<'_, '_>) -> Hosts {
@@ -194,6 +271,26 @@ mod tests {
         check("notexample.test", None);
         check("news.localhost", Some("::1"));
         check("", None);
+    }
+
+    #[test]
+    fn name_servers_are_addresses_or_urls() {
+        let at = |address: &str| Some(DnsServer::At(address.parse().unwrap()));
+        assert_eq!(DnsServer::parse("192.0.2.53"), at("192.0.2.53:53"));
+        assert_eq!(DnsServer::parse("192.0.2.53:5353"), at("192.0.2.53:5353"));
+        assert_eq!(DnsServer::parse("2001:db8::53"), at("[2001:db8::53]:53"));
+        let over = DnsServer::Https {
+            host: "dns.example".to_owned(),
+            port: 443,
+            path: "/dns-query".to_owned(),
+        };
+        assert_eq!(
+            DnsServer::parse("https://dns.example/dns-query"),
+            Some(over)
+        );
+        for text in ["", "dns.example", "http://dns.example/", "udp://192.0.2.53"] {
+            assert_eq!(DnsServer::parse(text), None, "{text:?}");
+        }
     }
 
     #[test]

@@ -49,7 +49,7 @@ pub struct StacksFile {
     pub pre_extract: Vec<String>,
 
     /// Extractors, all in this order. Default `["http", "html", "css", "js", "robots", "sitemap", "feed", "manifest", "svg",
-    /// "media", "office", "pdf", "swf", "json", "xml"]`: what a page of the web consists of, what sites list for crawlers and
+    /// "media", "office", "pdf", "swf", "ftp-listing", "whois", "json", "xml"]`: what a page of the web consists of, what sites list for crawlers and
     /// readers, documents and data.
     pub extract: Vec<String>,
 
@@ -236,8 +236,23 @@ impl Default for StacksFile {
             change: Vec::new(),
             pre_extract: Vec::new(),
             extract: names(&[
-                "http", "html", "css", "js", "robots", "sitemap", "feed", "manifest", "svg",
-                "media", "office", "pdf", "swf", "json", "xml",
+                "http",
+                "html",
+                "css",
+                "js",
+                "robots",
+                "sitemap",
+                "feed",
+                "manifest",
+                "svg",
+                "media",
+                "office",
+                "pdf",
+                "swf",
+                "ftp-listing",
+                "whois",
+                "json",
+                "xml",
             ]),
             last_resort: Vec::new(),
             archive: Vec::new(),

@@ -25,6 +25,8 @@ const BUILTINS: [&str; 26] = [
     "office",
     "pdf",
     "swf",
+    "ftp-listing",
+    "whois",
     "bot-walls",
     "soft-404",
     "json",

@@ -33,6 +33,8 @@ fn given() -> Given {
         "office",
         "pdf",
         "swf",
+        "ftp-listing",
+        "whois",
         "bot-walls",
         "soft-404",
         "json",
@@ -227,7 +229,18 @@ fn lists_are_replaced_whole_and_stacks_edited() {
     assert!(profile.plugins.contains_key("regex-strip") && profile.plugins.contains_key("accept"));
     let outside = profile.effective(&uri("http://b.org/"));
     let data = [
-        "robots", "sitemap", "feed", "manifest", "svg", "media", "office", "pdf", "swf", "json",
+        "robots",
+        "sitemap",
+        "feed",
+        "manifest",
+        "svg",
+        "media",
+        "office",
+        "pdf",
+        "swf",
+        "ftp-listing",
+        "whois",
+        "json",
         "xml",
     ];
     let with_data = |start: &[&'static str]| [start, &data].concat();

@@ -29,6 +29,8 @@ fn given() -> Given {
         "office",
         "pdf",
         "swf",
+        "ftp-listing",
+        "whois",
         "bot-walls",
         "soft-404",
         "json",

@@ -39,6 +39,8 @@ fn profile(text: &str) -> Profile {
         "office",
         "pdf",
         "swf",
+        "ftp-listing",
+        "whois",
         "bot-walls",
         "soft-404",
         "json",

@@ -7,6 +7,7 @@
 mod content;
 mod dates;
 pub mod feed;
+pub mod ftp;
 pub mod guess;
 pub mod json;
 mod json_feed;
@@ -23,12 +24,14 @@ pub mod svg;
 pub mod swf;
 mod values;
 mod vocabulary;
+pub mod whois;
 pub mod xml;
 
 use opilio_plugin::prelude::*;
 
 use crate::feed::Feed;
 use crate::guess::{Implied, MultiRegex, Universal, UriInUri};
+use crate::ftp::FtpListing;
 use crate::json::Json;
 use crate::manifest::Manifest;
 use crate::media::Media;
@@ -38,6 +41,7 @@ use crate::robots::Robots;
 use crate::sitemap::Sitemap;
 use crate::svg::Svg;
 use crate::swf::Swf;
+use crate::whois::Whois;
 use crate::xml::Xml;
 
 /// The note that says what a document has been recognised as. It goes into the metadata record as well.
@@ -137,5 +141,6 @@ impl Found {
 }
 
 opilio_plugin::export!(extractors: [
-    Sitemap, Feed, Robots, Json, Manifest, Xml, Svg, Media, Office, Pdf, Swf, UriInUri, Universal, Implied, MultiRegex,
+    Sitemap, Feed, Robots, FtpListing, Whois, Json, Manifest, Xml, Svg, Media, Office, Pdf, Swf, UriInUri, Universal, Implied,
+    MultiRegex,
 ]);

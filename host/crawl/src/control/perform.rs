@@ -242,12 +242,6 @@ impl Desk<'_> {
     }
 
     fn force(&self, uri: &Uri, say: Say<'_>) -> Result<String, ControlError> {
-        if !uri.is_http() && uri.scheme() != "dns" {
-            return Err(ControlError::new(
-                Fault::Request,
-                format!("{uri} cannot be fetched: only http and https can"),
-            ));
-        }
         let now = Timestamp::now();
         let (answer, queue) = {
             let mut frontier = self.frontier();

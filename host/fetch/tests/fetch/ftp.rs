@@ -9,7 +9,7 @@ use opilio_fetch::{
     ResponseHead, Truncation, Trust, WHOIS_OK,
 };
 use opilio_uri::Uri;
-use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 

@@ -31,6 +31,7 @@ mod resume;
 mod review;
 mod revisits;
 mod robots;
+mod schemes;
 mod scope;
 mod signals;
 mod snapshot;
