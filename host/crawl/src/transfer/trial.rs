@@ -155,6 +155,7 @@ pub(super) fn archived(status: i32, media_type: &str) -> Visit {
         extractor: Some(0xdef),
         outlinks: Some(3),
         fingerprint: None,
+        duplicate: false,
         kept: vec![KeptChange {
             plugin: "plugin".to_owned(),
             name: "name".to_owned(),
