@@ -25,9 +25,10 @@ pub struct TableFile {
     #[schemars(extend("examples" = ["blocked.txt"]))]
     pub file: Option<String>,
 
-    /// The rows, each as a line of a file would have it. Default `[]`: they stand in a file.
+    /// The rows, each as a line of a file would have it; `[]` for a list that nothing stands in yet. No default: they stand
+    /// in a file.
     #[serde(default)]
-    pub rows: Vec<String>,
+    pub rows: Option<Vec<String>>,
 
     /// How often the file is looked at; `"none"` for never. Default `"10s"`: a list that an operator changes holds at once,
     /// as operators count.
@@ -110,7 +111,7 @@ impl TableFile {
                     let problem = format!("not a file: {}", quote(file));
                     part.refuse("file", problem, "write a path such as \"blocked.txt\"");
                 }
-                if !self.rows.is_empty() {
+                if self.rows.is_some() {
                     part.refuse(
                         "rows",
                         "the rows stand in a file already".to_owned(),
@@ -119,9 +120,9 @@ impl TableFile {
                 }
                 TableSource::File(base.join(file))
             }
-            None => TableSource::Rows(self.rows.clone()),
+            None => TableSource::Rows(self.rows.clone().unwrap_or_default()),
         };
-        if self.file.is_none() && self.rows.is_empty() {
+        if self.file.is_none() && self.rows.is_none() {
             part.refuse_whole(
                 "the table has neither a file nor rows".to_owned(),
                 "write file = \"blocked.txt\"",

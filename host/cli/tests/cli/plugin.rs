@@ -27,7 +27,7 @@ fn who_a_plugin_is_can_be_seen() {
         "  contract  0.2.0\n",
         "  kinds        filter\n",
         "from a snapshot",
-        "max      whole number from 0  20       overridable  Most hops from the seed",
+        "  max                   whole number from 0            20       overridable  Most hops from the seed",
     ] {
         assert!(ended.out.contains(said), "{said:?} in {}", ended.out);
     }
