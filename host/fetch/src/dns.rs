@@ -627,4 +627,84 @@ mod tests {
             assert_eq!((failure.status(), no), (-1, definite), "{failure}");
         }
     }
+
+    /// A name server that is asked by HTTPS alone, and the configuration that trusts it.
+    async fn server_over_https() -> (u16, Arc<ClientConfig>) {
+        let made = rcgen::generate_simple_self_signed(["dns.test".to_owned()]).unwrap();
+        let certificate = made.cert.der().clone();
+        let key = made.signing_key.serialize_der().try_into().unwrap();
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let mut config = rustls::ServerConfig::builder_with_provider(provider.clone())
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(vec![certificate.clone()], key)
+            .unwrap();
+        config.alpn_protocols = vec![b"h2".to_vec()];
+        let acceptor = tokio_rustls::TlsAcceptor::from(Arc::new(config));
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        tokio::spawn(async move {
+            while let Ok((tcp, _)) = listener.accept().await {
+                let acceptor = acceptor.clone();
+                tokio::spawn(async move {
+                    // A client that trusts somebody else goes away at once.
+                    let Ok(session) = acceptor.accept(tcp).await else {
+                        return;
+                    };
+                    let mut connection = h2::server::handshake(session).await.unwrap();
+                    while let Some(Ok((request, mut respond))) = connection.accept().await {
+                        assert_eq!(request.uri().path(), "/ask");
+                        let mut body = request.into_body();
+                        tokio::spawn(async move {
+                            let mut query = Vec::new();
+                            while let Some(Ok(part)) = body.data().await {
+                                query.extend_from_slice(&part);
+                            }
+                            let head = ::http::Response::builder()
+                                .header("content-type", "application/dns-message")
+                                .body(())
+                                .unwrap();
+                            let mut stream = respond.send_response(head, false).unwrap();
+                            let answer = answer(&query).unwrap();
+                            stream.send_data(answer.into(), true).unwrap();
+                        });
+                    }
+                });
+            }
+        });
+        let mut roots = rustls::RootCertStore::empty();
+        roots.add(certificate).unwrap();
+        let trusting = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        (port, Arc::new(trusting))
+    }
+
+    #[tokio::test]
+    async fn name_servers_are_asked_by_https() {
+        let (port, trusting) = server_over_https().await;
+        let server = NameServer::Https {
+            host: "dns.test".to_owned(),
+            port,
+            path: "/ask".to_owned(),
+        };
+        let table = HostTable::from_iter([("dns.test", "127.0.0.1".parse().unwrap())]);
+        let names = |tls| Names::new(table.clone(), vec![server.clone()], tls);
+        let found = names(trusting)
+            .resolve("alias.example", now())
+            .await
+            .unwrap();
+        assert_eq!(found.source, ResolutionSource::Dns);
+        assert_eq!(found.server, "127.0.0.1".parse().ok());
+        assert_eq!(found.addresses, ["192.0.2.3".parse::<IpAddr>().unwrap()]);
+        // Whoever cannot be trusted is not believed.
+        let failure = names(no_roots())
+            .resolve("alias.example", now())
+            .await
+            .unwrap_err();
+        assert!(matches!(failure, FetchFailure::Lookup { .. }), "{failure}");
+    }
 }
