@@ -142,15 +142,22 @@ impl Payloads {
         if kept.is_empty() {
             return Ok(0);
         }
+        self.forget_where(|stored| {
+            kept.get(&stored.file)
+                .is_some_and(|kept| stored.offset >= *kept)
+        })
+    }
+
+    /// Forgets payloads whose captures are gone. Returns how many.
+    pub fn forget_where(
+        &self,
+        is_gone: impl Fn(&StoredPayload) -> bool,
+    ) -> Result<u64, PayloadsError> {
         let mut gone = Vec::new();
         for guard in self.payloads.iter() {
             let (key, value) = guard.into_inner().map_err(|source| self.fault(source))?;
             let stored = postcard::from_bytes::<StoredPayload>(&value);
-            let is_gone = stored.is_ok_and(|stored| {
-                kept.get(&stored.file)
-                    .is_some_and(|kept| stored.offset >= *kept)
-            });
-            if is_gone {
+            if stored.is_ok_and(|stored| is_gone(&stored)) {
                 gone.push(key);
             }
         }

@@ -16,6 +16,7 @@ use jiff::Timestamp;
 use crate::arc::timestamp14;
 use crate::digest::{Algorithm, Digest};
 use crate::fields::{Fields, one_line, safe_uri};
+use crate::payloads::StoredPayload;
 use crate::reader::{Damage, Extent, Headers, ReadError, Reader};
 use crate::repair::{OPEN_SUFFIX, sync_directory_of};
 use crate::serialize::TRAILER;
@@ -679,6 +680,21 @@ impl Survey {
         let mut files: Vec<&Path> = self.targets.iter().map(|target| &*target.file).collect();
         files.dedup();
         files
+    }
+
+    /// Whether a payload that an index of digests knows is one of those that go. By URI and second, which is what all such
+    /// indexes have: a payload too many that is forgotten is stored once more, nothing else.
+    pub fn takes(&self) -> impl Fn(&StoredPayload) -> bool {
+        let moment = |uri: &str, date: Timestamp| (key(uri), date.as_second());
+        let gone: HashSet<(Key, i64)> = self
+            .targets
+            .iter()
+            .filter_map(|target| {
+                let headers = &target.headers;
+                Some(moment(headers.target_uri()?, headers.date()?))
+            })
+            .collect();
+        move |stored| gone.contains(&moment(&stored.uri, stored.date))
     }
 
     /// What was damaged, in the words of the check.

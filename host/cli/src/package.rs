@@ -6,14 +6,14 @@ use std::collections::HashSet;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
 use clap::Args;
 use jiff::Timestamp;
 use opilio_archive::wacz::{About, Contents, Page, pack};
 use opilio_archive::{Fields, ReadError, Reader, StoredRecord, WARC_FIELDS};
 use opilio_crawl::is_job;
 
-use crate::warc::{archives, note, row::Row};
+use crate::warc::{archives, note, places, row::Row};
 use crate::{exit, terminal};
 
 /// Longest metadata block that is looked through for what a capture is to the crawl.
@@ -95,12 +95,13 @@ pub(crate) fn run(args: &PackageArgs) -> Result<u8> {
 /// The logs of the jobs among what was named.
 fn logs(what: &[PathBuf]) -> Result<Vec<PathBuf>> {
     let jobs: Vec<&PathBuf> = what.iter().filter(|path| is_job(path)).collect();
-    ensure!(
-        jobs.len() == 1,
-        "--logs takes the log of a job: name one job, not {}",
-        jobs.len()
-    );
-    let log = jobs[0].join("logs/crawl.log");
+    let [job] = jobs.as_slice() else {
+        bail!(
+            "--logs takes the log of a job: name one job, not {}",
+            jobs.len()
+        );
+    };
+    let log = places(job)?.logs.join("crawl.log");
     ensure!(log.is_file(), "{} is not there", log.display());
     Ok(vec![log])
 }

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result, ensure};
 use clap::{Args, Subcommand};
 use opilio_archive::{ReadError, Reader, StoredRecord};
-use opilio_crawl::is_job;
+use opilio_crawl::{Places, is_job};
 
 use crate::terminal;
 
@@ -74,31 +74,52 @@ pub(crate) fn archives(given: &[PathBuf]) -> Result<Vec<PathBuf>> {
             found.push(path.clone());
             continue;
         }
-        let directory = match is_job(path) {
-            true => path.join("warcs"),
-            false => path.clone(),
+        let directories = match is_job(path) {
+            true => places(path)?.archives,
+            false => vec![path.clone()],
         };
-        let mut inside = Vec::new();
-        for entry in fs::read_dir(&directory)
-            .with_context(|| format!("cannot read {}", directory.display()))?
-        {
-            let file = entry?.path();
-            if is_archive(&file) {
-                inside.push(file);
-            }
+        let before = found.len();
+        for directory in &directories {
+            found.extend(inside(directory)?);
         }
         ensure!(
-            !inside.is_empty(),
+            found.len() > before,
             "there is no archive in {} (no {})",
-            directory.display(),
+            directories.first().unwrap_or(path).display(),
             ENDINGS.join(", ")
         );
-        inside.sort();
-        found.extend(inside);
     }
     let mut seen = std::collections::HashSet::new();
     found.retain(|file| seen.insert(file.clone()));
     Ok(found)
+}
+
+/// The archives of a directory, by name. One that a job has not come to yet is empty.
+fn inside(directory: &Path) -> Result<Vec<PathBuf>> {
+    let unreadable = || format!("cannot read {}", directory.display());
+    let entries = match fs::read_dir(directory) {
+        Err(problem) if problem.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries.with_context(unreadable)?,
+    };
+    let mut files = Vec::new();
+    for entry in entries {
+        let file = entry.with_context(unreadable)?.path();
+        if is_archive(&file) {
+            files.push(file);
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+/// Where a job has its files.
+pub(crate) fn places(job: &Path) -> Result<Places> {
+    Places::of(job).with_context(|| {
+        format!(
+            "cannot tell where job {} has its files; name the directory of its archives instead",
+            job.display()
+        )
+    })
 }
 
 /// Whether a file is called like an archive, finished or being written.

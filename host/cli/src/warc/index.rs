@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, Result};
 use clap::Args;
-use opilio_archive::{CdxjEntry, index, index_path};
+use opilio_archive::{CdxjCapture, CdxjEntry, index, index_path};
 
 use super::{answer, archives, note};
 use crate::exit;
@@ -14,7 +14,10 @@ use crate::exit;
 /// The command line.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The lines are those of cdxj-indexer, sorted: key, timestamp, and url, mime, status, digest, length, offset, filename.")]
+The lines are those of cdxj-indexer, sorted: key, timestamp, and url, mime, status, digest, length, offset, filename.
+
+A revisit with status 304 keeps the headers that the server sent. pywb (2.10) sends just these to the browser, which shows
+nothing; from an index --without-not-modified it shows the page that had not changed.")]
 pub(super) struct IndexArgs {
     /// Archives: files, directories of them, jobs.
     #[arg(required = true, value_name = "FILE|DIR|JOB")]
@@ -25,6 +28,9 @@ pub(super) struct IndexArgs {
     /// Write an index beside each archive, called as it is, with .cdxj for its ending.
     #[arg(long)]
     beside: bool,
+    /// Leave out revisits with status 304, for replay by pywb.
+    #[arg(long)]
+    without_not_modified: bool,
 }
 
 /// Runs the command.
@@ -32,12 +38,15 @@ pub(super) fn run(args: &IndexArgs) -> Result<u8> {
     let files = archives(&args.files)?;
     let mut all: Vec<String> = Vec::new();
     for file in &files {
-        let entries = index(file).with_context(|| {
+        let mut entries = index(file).with_context(|| {
             format!(
                 "cannot index {}; `opilio warc check` shows what is wrong",
                 file.display()
             )
         })?;
+        if args.without_not_modified {
+            entries.retain(|entry| !is_not_modified(&entry.capture));
+        }
         if args.beside {
             let path = index_path(file);
             let out =
@@ -62,6 +71,10 @@ pub(super) fn run(args: &IndexArgs) -> Result<u8> {
         }
     }
     Ok(exit::OK)
+}
+
+fn is_not_modified(capture: &CdxjCapture) -> bool {
+    capture.is_revisit() && capture.status.as_deref() == Some("304")
 }
 
 fn write_lines(

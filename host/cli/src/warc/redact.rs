@@ -8,12 +8,13 @@ use anyhow::{Context as _, Result, bail, ensure};
 use clap::Args;
 use jiff::Timestamp;
 use opilio_archive::redact::{Survey, Target, Tombstone, Why, redact, survey};
-use opilio_archive::{Headers, index, index_path};
+use opilio_archive::{Headers, Payloads, index, index_path};
+use opilio_crawl::is_job;
 use opilio_uri::Uri;
 use serde_json::{Value, json};
 
 use super::row::{bare, check_surt, has_surt};
-use super::{answer, archives, note};
+use super::{answer, archives, note, places};
 use crate::{exit, terminal};
 
 /// The record of what was taken out, beside the archives.
@@ -87,6 +88,9 @@ pub(super) fn run(args: &RedactArgs) -> Result<u8> {
     }
     out.flush()?;
     let in_files = survey.files();
+    if args.write {
+        forget_payloads(&survey, &args.files)?;
+    }
     if !args.write {
         note(&format!(
             "{} records in {} files would be redacted; --write does it",
@@ -158,6 +162,33 @@ fn same(wanted: &str, uri: &str) -> bool {
     wanted == uri
         || Uri::parse(wanted)
             .is_ok_and(|wanted| Uri::parse(uri).is_ok_and(|uri| wanted.as_str() == uri.as_str()))
+}
+
+/// Indexes of stored payloads forget what goes, or the crawl would refer to tombstones. Before anything is taken out: one
+/// that is in use is a crawl that runs.
+fn forget_payloads(survey: &Survey, given: &[PathBuf]) -> Result<()> {
+    let mut known = Vec::new();
+    for path in given {
+        let path = std::path::absolute(path)?;
+        // A file or the directory of a job's archives may have been named in place of the job.
+        let Some(job) = path.ancestors().take(3).find(|folder| is_job(folder)) else {
+            continue;
+        };
+        let index = places(job)?.payloads;
+        if index.is_dir() && !known.contains(&index) {
+            known.push(index);
+        }
+    }
+    for index in known {
+        let payloads = Payloads::open(&index)?;
+        let forgotten = payloads.forget_where(survey.takes())?;
+        payloads.persist()?;
+        note(&format!(
+            "{}: {forgotten} payloads forgotten",
+            index.display()
+        ));
+    }
+    Ok(())
 }
 
 /// What the person has to know beside the list.

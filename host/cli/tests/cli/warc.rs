@@ -4,6 +4,7 @@ use std::fs;
 use std::io::Read as _;
 
 use flate2::read::GzDecoder;
+use opilio_archive::{Digest, Payloads, StoredPayload};
 use serde_json::Value;
 
 use crate::command::{Ended, Home};
@@ -270,6 +271,120 @@ fn nothing_is_redacted_unless_it_is_said_twice() {
         ])
         .code(1);
     assert!(nothing.err.contains("nothing to redact"), "{}", nothing.err);
+}
+
+/// A job whose profile puts its files elsewhere, as a crawl leaves it.
+fn job(home: &Home) -> std::path::PathBuf {
+    let job = home.path().join("job");
+    for folder in ["one", "two", "notes"] {
+        fs::create_dir_all(job.join(folder)).unwrap();
+    }
+    let profile = "name = \"elsewhere\"\nseeds = [\"http://a.example/\"]\n\
+        [archive]\ndirectory = \"one\"\nmore-directories = [\"two\"]\n\
+        [archive.duplicates]\nacross-uris = true\nindex = \"known\"\n[logs]\ndirectory = \"notes\"\n";
+    fs::write(job.join("profile.toml"), profile).unwrap();
+    fs::write(job.join("seeds.txt"), "http://a.example/\n").unwrap();
+    let base = home.path().display();
+    let about = format!(
+        "{{\"version\":1,\"made\":\"2026-01-02T03:04:05Z\",\"made-by\":\"a test\",\"name\":\"elsewhere\",\"base\":\"{base}\"}}"
+    );
+    fs::write(job.join("job.json"), about).unwrap();
+    fs::write(job.join("notes/crawl.log"), "a line\n").unwrap();
+    fs::write(job.join("two/a.warc"), archive()).unwrap();
+    job
+}
+
+#[test]
+fn of_a_job_the_files_are_taken_where_its_profile_puts_them() {
+    let home = Home::new();
+    job(&home);
+    let ended = home.run(&["warc", "check", "job"]).code(0);
+    assert_eq!(
+        ended.out,
+        "job/two/a.warc: 4 records, 0 block and 0 payload digests verified, 0 faults\n"
+    );
+    home.run(&["package", "job", "-o", "a.wacz", "--logs"])
+        .code(0);
+    let file = fs::File::open(home.path().join("a.wacz")).unwrap();
+    let mut zip = zip::ZipArchive::new(file).unwrap();
+    assert!(zip.by_name("logs/crawl.log").is_ok());
+}
+
+#[test]
+fn what_is_redacted_is_no_duplicate_any_more() {
+    let home = Home::new();
+    let job = job(&home);
+    let payload = |uri: &str, second: &str| StoredPayload {
+        uri: uri.to_owned(),
+        date: format!("2026-01-02T03:04:{second}Z").parse().unwrap(),
+        record_id: None,
+        file: "a.warc".to_owned(),
+        offset: 0,
+    };
+    let digests = [b"1", b"2", b"3"].map(|text| Digest::sha1(text));
+    let payloads = Payloads::open(job.join("known")).unwrap();
+    let goes = payload("http://a.example/", "01.678");
+    let of_another_day = payload("http://a.example/", "59");
+    let stays = payload("http://a.example/none.png", "04");
+    for (digest, stored) in digests.iter().zip([&goes, &of_another_day, &stays]) {
+        payloads.keep(digest, stored).unwrap();
+    }
+    let redact = |what: &str| {
+        home.run(&[
+            "warc",
+            "redact",
+            what,
+            "--uri",
+            "http://a.example/",
+            "--reason",
+            "a wish",
+            "--write",
+        ])
+    };
+    // A crawl that runs has the index; nothing is taken out before it has forgotten.
+    let refused = redact("job").code(1);
+    assert!(
+        refused.err.contains("in use by another process"),
+        "{}",
+        refused.err
+    );
+    assert_eq!(
+        fs::read_to_string(job.join("two/a.warc")).unwrap(),
+        archive()
+    );
+    drop(payloads);
+    // The job is known by its files, too.
+    let done = redact("job/two/a.warc").code(0);
+    assert!(done.err.contains("1 payloads forgotten"), "{}", done.err);
+    let payloads = Payloads::open(job.join("known")).unwrap();
+    let found = digests.map(|digest| payloads.find(&digest).unwrap());
+    assert_eq!(found, [None, Some(of_another_day), Some(stays)]);
+}
+
+#[test]
+fn an_index_for_pywb_has_no_304() {
+    let home = Home::new();
+    let not_modified = "WARC-Profile: http://netpreserve.org/warc/1.1/revisit/server-not-modified\r\n\
+        WARC-Refers-To-Target-URI: http://a.example/\r\nWARC-Refers-To-Date: 2026-01-02T03:04:01Z\r\n";
+    let revisit = record(
+        "revisit",
+        5,
+        "http://a.example/",
+        &format!("{HTTP}{not_modified}"),
+        "HTTP/1.1 304 Not Modified\r\n\r\n",
+    );
+    home.file("a.warc", archive() + &revisit);
+    let all = home.run(&["warc", "index", "a.warc"]).code(0).out;
+    let without = home
+        .run(&["warc", "index", "a.warc", "--without-not-modified"])
+        .code(0)
+        .out;
+    let left: Vec<_> = all
+        .lines()
+        .filter(|line| !line.contains("\"304\""))
+        .collect();
+    assert_eq!(all.lines().count(), 4, "{all}");
+    assert_eq!(without.lines().collect::<Vec<_>>(), left);
 }
 
 #[test]
