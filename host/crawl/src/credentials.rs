@@ -79,6 +79,16 @@ impl Credentials {
         closest.authorization("GET", uri)
     }
 
+    /// User name and password for an FTP server, which names no realm: those that are for every realm of its host.
+    pub(crate) fn login(&self, uri: &Uri) -> Option<(String, Secret)> {
+        let host = uri.host().filter(|_| !uri.is_http())?;
+        let of_host = |(credential, _): &&(Credential, Secret)| {
+            credential.realm.is_none() && credential.is_for(host, "")
+        };
+        let (credential, secret) = self.known.iter().find(of_host)?;
+        Some((credential.user.clone(), secret.clone()))
+    }
+
     /// Answers a 401. None where the profile has nothing for it; and where basic authentication has been answered
     /// already, because the same answer would be refused again. A digest may have been refused for its nonce alone.
     pub(crate) fn answer(&self, uri: &Uri, head: &ResponseHead, answered: bool) -> Option<Answer> {

@@ -247,6 +247,58 @@ mod tests {
         }
     }
 
+    /// The response to a challenge of RFC 7616 §3.9, with the client nonce that stands there.
+    #[track_caller]
+    fn check_standard(challenge: &str, user: &str, password: &str, cnonce: &str, response: &str) {
+        let PasswordClient::Digest(mut client) = challenges(&head(&[challenge])).remove(0).client
+        else {
+            panic!("no digest: {challenge}");
+        };
+        let asked = PasswordParams {
+            username: user,
+            password,
+            uri: match user {
+                "Mufasa" => "/dir/index.html",
+                _ => "/doe.json",
+            },
+            method: "GET",
+            body: None,
+        };
+        let header = client.respond_with_testing_cnonce(&asked, cnonce).unwrap();
+        assert!(
+            header.contains(&format!("response=\"{response}\"")),
+            "{header}"
+        );
+    }
+
+    #[test]
+    fn digests_are_those_of_the_standards_examples() {
+        let cnonce = "f2/wE4q74E6zIJEtWaHKaf5wv/H5QzzpXusqGemxURZJ";
+        for (algorithm, response) in [
+            ("MD5", "8ca523f5e9506fed4657c9700eebdbec"),
+            (
+                "SHA-256",
+                "753927fa0e85d155564e2e272a28d1802ca10daf4496794697cf8db5856cb6c1",
+            ),
+        ] {
+            let challenge = format!(
+                "Digest realm=\"http-auth@example.org\", qop=\"auth, auth-int\", algorithm={algorithm}, \
+                 nonce=\"7ypf/xlj9XXwfDPEoM4URrv/xwf94BcCAzFZH4GiTo0v\", \
+                 opaque=\"FQhe/qaU925kfnzjCev0ciny7QMkPqMAFRtzCUYo5tdS\""
+            );
+            check_standard(&challenge, "Mufasa", "Circle of Life", cnonce, response);
+        }
+        check_standard(
+            "Digest realm=\"api@example.org\", qop=\"auth\", algorithm=SHA-512-256, \
+             nonce=\"5TsQWLVdgBdmrQ0XsxbDODV+57QdFR34I9HAbC/RVvkK\", \
+             opaque=\"HRPCssKJSGjCrkzDg8OhwpzCiGPChXYjwrI2QmXDnsOS\", charset=UTF-8, userhash=true",
+            "J\u{e4}s\u{f8}n Doe",
+            "Secret, or not?",
+            "NTg6RKcb9boFIAS3KrFK9BGeh+niz/sm",
+            "ae66e67d6b427bd3f120414a82e4acff38e8ecd9101d6c861229025f607a79dd",
+        );
+    }
+
     #[test]
     fn secrets_do_not_show() {
         let challenge = challenges(&head(&[r#"Basic realm="a""#])).remove(0);

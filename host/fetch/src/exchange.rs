@@ -7,6 +7,7 @@ use bytes::Bytes;
 use jiff::Timestamp;
 use opilio_uri::Uri;
 
+use crate::auth::Secret;
 use crate::coding::{self, Decoded};
 use crate::failure::FetchFailure;
 use crate::head::ResponseHead;
@@ -16,7 +17,7 @@ use crate::tls::TlsInfo;
 /// What to ask for.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// An `http` or `https` URI.
+    /// What is fetched. Of user name and password in it nothing is sent.
     pub uri: Uri,
     /// Where to connect, in order of preference, as [`resolve`](crate::Fetcher::resolve) gave them.
     pub addresses: Vec<IpAddr>,
@@ -30,6 +31,8 @@ pub struct Request {
     pub headers: Vec<(String, String)>,
     /// Where there is one, it is sent by POST.
     pub body: Option<RequestBody>,
+    /// User name and password for an FTP server; none: as a guest. HTTP has them in a header.
+    pub login: Option<(String, Secret)>,
 }
 
 /// What a form submission sends.
@@ -132,6 +135,7 @@ impl Request {
             if_modified_since: None,
             headers: Vec::new(),
             body: None,
+            login: None,
         }
     }
 }

@@ -137,9 +137,15 @@ impl<'a> Session<'a> {
     }
 
     /// From the greeting to where commands may be given.
-    async fn begin(&mut self, uri: &Uri, told: &mut Told) -> Result<(), Stop> {
-        let (name, password) = credentials(uri, self.parts.config.from.as_deref())
-            .ok_or_else(|| unfetchable(uri, "name or password with a control character"))?;
+    async fn begin(&mut self, request: &Request, told: &mut Told) -> Result<(), Stop> {
+        let (name, password) = credentials(request, self.parts.config.from.as_deref());
+        if [name, password]
+            .iter()
+            .any(|it| it.chars().any(char::is_control))
+        {
+            let reason = "name or password with a control character";
+            return Err(unfetchable(&request.uri, reason).into());
+        }
         let explicit = self.private && self.server.port == EXPLICIT_TLS_PORT;
         if self.private && !explicit {
             told.tls = Some(self.begin_tls().await?);
@@ -149,7 +155,7 @@ impl<'a> Session<'a> {
             self.ask("AUTH TLS").await?.success()?;
             told.tls = Some(self.begin_tls().await?);
         }
-        self.log_in(&name, &password).await?;
+        self.log_in(name, password).await?;
         if self.private {
             self.ask("PBSZ 0").await?.success()?;
             self.ask("PROT P").await?.success()?;
@@ -196,7 +202,7 @@ impl<'a> Session<'a> {
         let uri = &request.uri;
         let path = Path::of(uri);
         let path = path.ok_or_else(|| unfetchable(uri, "its path has a control character"))?;
-        self.begin(uri, told).await?;
+        self.begin(request, told).await?;
         let mut headers = Vec::new();
         let (mut data, opening) = if path.directory {
             self.change_to(&path.path).await?.success()?;
@@ -425,19 +431,12 @@ fn unfetchable(uri: &Uri, reason: &str) -> FetchFailure {
 /// The name that servers open to all expect.
 const ANONYMOUS: &str = "anonymous";
 
-/// Name and password: the URI's, or those of a guest, who says who he is (RFC 1635).
-fn credentials(uri: &Uri, from: Option<&str>) -> Option<(String, String)> {
-    let decoded = |text: &str| percent_decode_str(text).decode_utf8_lossy().into_owned();
-    let guest = || (ANONYMOUS.to_owned(), from.unwrap_or("guest@").to_owned());
-    let (name, password) = match uri.userinfo() {
-        None | Some("") => guest(),
-        Some(userinfo) => {
-            let (name, password) = userinfo.split_once(':').unwrap_or((userinfo, ""));
-            (decoded(name), decoded(password))
-        }
-    };
-    let is_line = |text: &str| !text.chars().any(char::is_control);
-    (is_line(&name) && is_line(&password)).then_some((name, password))
+/// Name and password: those given, or those of a guest, who says who he is (RFC 1635).
+fn credentials<'a>(request: &'a Request, from: Option<&'a str>) -> (&'a str, &'a str) {
+    match &request.login {
+        Some((name, password)) => (name, password.reveal()),
+        None => (ANONYMOUS, from.unwrap_or("guest@")),
+    }
 }
 
 impl Path {
@@ -528,6 +527,7 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
 
     use super::*;
+    use crate::auth::Secret;
 
     fn reply(line: &str) -> Reply {
         Reply::new(line[..3].parse().unwrap(), line)
@@ -584,14 +584,14 @@ mod tests {
 
     #[test]
     fn guests_say_who_they_are() {
-        let of = |uri: &str| credentials(&Uri::parse(uri).unwrap(), Some("crawl@example.org"));
-        let pair = |name: &str, password: &str| Some((name.to_owned(), password.to_owned()));
+        let mut request = Request::new(Uri::parse("ftp://you:s@example.org/").unwrap(), vec![]);
         assert_eq!(
-            of("ftp://example.org/"),
-            pair("anonymous", "crawl@example.org")
+            credentials(&request, Some("crawl@example.org")),
+            ("anonymous", "crawl@example.org")
         );
-        assert_eq!(of("ftp://me:se%3Acret@example.org/"), pair("me", "se:cret"));
-        assert_eq!(of("ftp://me:a%0Ab@example.org/"), None);
+        assert_eq!(credentials(&request, None), ("anonymous", "guest@"));
+        request.login = Some(("me".to_owned(), Secret::new("se:cret")));
+        assert_eq!(credentials(&request, None), ("me", "se:cret"));
     }
 
     #[test]

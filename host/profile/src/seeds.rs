@@ -232,10 +232,10 @@ fn read(line: &str) -> Result<Line, (String, String)> {
     Ok(Line::Seed(Seed { uri, surt_prefix }))
 }
 
-/// Whether a seed of the web has user name and password, which are taken out of it.
+/// Whether a seed has user name and password, which are taken out of it.
 fn has_password(text: &str) -> bool {
-    let uri = Uri::parse_seed(text.trim()).ok().filter(Uri::is_http);
-    uri.is_some_and(|uri| uri.userinfo().is_some_and(|it| it.contains(':')))
+    let uri = Uri::parse_seed(text.trim());
+    uri.is_ok_and(|uri| uri.userinfo().is_some_and(|it| it.contains(':')))
 }
 
 fn read_file(path: &Path) -> Result<String, String> {

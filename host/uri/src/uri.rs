@@ -247,11 +247,11 @@ impl Uri {
             .map(|(userinfo, _)| userinfo)
     }
 
-    /// The URI without user name and password, where it is one of the web: they are asked for there, and a link that has
-    /// some is a way to leave a password in every log. Of other schemes as it is.
+    /// The URI without user name and password: whoever needs them has them from the operator, and a link that has some is
+    /// a way to leave a password in every log.
     #[must_use]
     pub fn without_userinfo(self) -> Uri {
-        let Some(userinfo) = self.userinfo().filter(|_| self.is_http()) else {
+        let Some(userinfo) = self.userinfo() else {
             return self;
         };
         let text = self.as_str().replacen(&format!("{userinfo}@"), "", 1);
@@ -816,6 +816,12 @@ mod tests {
             uri.robots_txt().unwrap().as_str(),
             "https://www.example.co.uk:8443/robots.txt"
         );
+        assert_eq!(
+            uri.without_userinfo().as_str(),
+            "https://www.example.co.uk:8443/a/b?c=d"
+        );
+        let ftp = Uri::parse("ftp://u:p%40@a.org/~u@x/").unwrap();
+        assert_eq!(ftp.without_userinfo().as_str(), "ftp://a.org/~u@x/");
         let ftps = Uri::parse("ftps://u@a.org:1/b?c").unwrap();
         assert_eq!(
             (ftps.authority(), ftps.port_or_default(), ftps.robots_txt()),

@@ -153,6 +153,7 @@ impl Chain<'_> {
                 .filter(|_| conditional),
             headers,
             body: part.and_then(Part::body),
+            login: context.credentials.login(uri),
             ..Request::new(uri.clone(), Vec::new())
         }
     }

@@ -4,6 +4,7 @@ use std::io::Read;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex};
 
+use opilio_fetch::auth::Secret;
 use opilio_fetch::{
     AddressClass, Config, Exchange, FTP_LISTING, FetchFailure, Fetcher, HeadVerdict, Request,
     ResponseHead, Truncation, Trust, WHOIS_OK,
@@ -237,14 +238,12 @@ async fn an_old_server_is_spoken_to_as_it_wants_and_leads_us_nowhere_else() {
 #[tokio::test]
 async fn passwords_are_sent_and_not_written_down() {
     let server = serve(Quirk::None, None).await;
-    let uri = format!(
-        "ftp://me:s%20ecret@files.test:{}/pub/file.txt",
-        server.address.port()
-    );
-    let request = Request::new(Uri::parse(&uri).unwrap(), vec![Ipv4Addr::LOCALHOST.into()]);
+    let uri = format!("ftp://files.test:{}/pub/file.txt", server.address.port());
+    let mut request = Request::new(Uri::parse(&uri).unwrap(), vec![Ipv4Addr::LOCALHOST.into()]);
+    request.login = Some(("me".to_owned(), Secret::new("s ecret")));
     let proceed = async |_: &ResponseHead| HeadVerdict::Continue;
     let fetcher = Fetcher::new(config(Trust::Record)).unwrap();
-    let exchange = fetcher.ftp(request, proceed).await;
+    let exchange = fetcher.ftp(request.clone(), proceed).await;
     assert_eq!(exchange.status(), 226, "{exchange:?}");
     assert!(
         server
@@ -259,6 +258,12 @@ async fn passwords_are_sent_and_not_written_down() {
         "{conversation}"
     );
     assert!(!conversation.contains("ecret"), "{conversation}");
+
+    // What would be a command of its own is not said.
+    request.login = Some(("me".to_owned(), Secret::new("a\r\nDELE b")));
+    let proceed = async |_: &ResponseHead| HeadVerdict::Continue;
+    assert_eq!(fetcher.ftp(request, proceed).await.status(), -7);
+    assert!(!format!("{:?}", server.heard.lock().unwrap()).contains("DELE"));
 }
 
 #[tokio::test]

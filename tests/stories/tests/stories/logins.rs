@@ -1,7 +1,7 @@
 //! Sites that want to know who we are: passwords, forms, and where none of it may turn up.
 
 use opilio_stories::{Story, Told, asked, crawl, html, site};
-use opilio_test_web::{Reply, Seen, Web};
+use opilio_test_web::{Reply, Seen, Web, schemes};
 
 use crate::many::{A, B};
 
@@ -323,4 +323,42 @@ async fn passwords_in_links_go_nowhere() {
     }
     let seeds = std::fs::read_to_string(told.job().join("seeds.txt")).unwrap();
     assert!(!seeds.contains(HUSH), "{seeds}");
+}
+
+fn note(path: &str) -> Option<&'static [u8]> {
+    (path == "note.txt").then_some(b"A note.\n")
+}
+
+#[tokio::test]
+async fn ftp_servers_are_told_the_profiles_password_and_never_one_of_a_link() {
+    let port = schemes::ftp(note).unwrap();
+    let told = with_password(&CREDENTIAL.replace("realm = 'Staff'\n", ""))
+        .profile("[operator]\nfrom = 'crawl@example.org'\n[dns.hosts]\n'files.test' = '127.0.0.1'")
+        .seed(format!(
+            "ftp://someone:{HUSH}@files.localhost:{port}/note.txt"
+        ))
+        .seed(format!("ftp://someone:{HUSH}@files.test:{port}/note.txt"))
+        .run()
+        .await
+        .finished();
+    for (host, said) in [
+        (
+            "files.localhost",
+            "USER archive\r\n331 and you are?\r\nPASS ****\r\n",
+        ),
+        (
+            "files.test",
+            "USER anonymous\r\n331 and you are?\r\nPASS crawl@example.org\r\n",
+        ),
+    ] {
+        let uri = format!("ftp://{host}:{port}/note.txt");
+        assert_eq!(told.sole(&uri).status, 226);
+        let conversation: String = told
+            .records("metadata", &uri)
+            .iter()
+            .map(|it| it.text())
+            .collect();
+        assert!(conversation.contains(said), "{conversation}");
+    }
+    says_nothing(&told);
 }
