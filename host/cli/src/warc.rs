@@ -48,6 +48,16 @@ enum WarcCommand {
 
 /// Runs the command.
 pub(crate) fn run(args: &WarcArgs) -> Result<u8> {
+    let sound = match &args.command {
+        WarcCommand::Ls(args) => args.check(),
+        WarcCommand::Cat(args) => args.check(),
+        WarcCommand::Redact(args) => args.check(),
+        WarcCommand::Check(_) | WarcCommand::Show(_) | WarcCommand::Index(_) => Ok(()),
+    };
+    if let Err(fault) = sound {
+        note(&format!("{fault:#}"));
+        return Ok(crate::exit::USAGE);
+    }
     let done = match &args.command {
         WarcCommand::Check(args) => check::run(args),
         WarcCommand::Ls(args) => list::run(args),

@@ -35,9 +35,15 @@ pub(super) struct CatArgs {
     to: Option<PathBuf>,
 }
 
+impl CatArgs {
+    /// What is wrong with the command line.
+    pub(super) fn check(&self) -> Result<()> {
+        self.filter.check()
+    }
+}
+
 /// Runs the command.
 pub(super) fn run(args: &CatArgs) -> Result<u8> {
-    args.filter.check()?;
     let files = archives(&args.files)?;
     if let Some(to) = &args.to {
         fs::create_dir_all(to).with_context(|| format!("cannot make {}", to.display()))?;

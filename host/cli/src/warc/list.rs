@@ -15,7 +15,8 @@ use crate::{exit, terminal};
 #[command(after_help = "\
 Columns: offset and length in the file, type, date, HTTP status, media type, URI; - where there is none.
 
-Exit codes: 0 read to the end, 1 something is damaged (what is behind it is listed).")]
+Exit codes: 0 read to the end, 1 something is damaged (what is behind it is listed), 2 faults in
+the command line.")]
 pub(super) struct ListArgs {
     /// Archives: files, directories of them, jobs.
     #[arg(required = true, value_name = "FILE|DIR|JOB")]
@@ -27,9 +28,15 @@ pub(super) struct ListArgs {
     json: bool,
 }
 
+impl ListArgs {
+    /// What is wrong with the command line.
+    pub(super) fn check(&self) -> Result<()> {
+        self.filter.check()
+    }
+}
+
 /// Runs the command.
 pub(super) fn run(args: &ListArgs) -> Result<u8> {
-    args.filter.check()?;
     let files = archives(&args.files)?;
     let many = files.len() > 1;
     let mut out = answer();

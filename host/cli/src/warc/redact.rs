@@ -69,7 +69,6 @@ struct ChosenArgs {
 
 /// Runs the command.
 pub(super) fn run(args: &RedactArgs) -> Result<u8> {
-    args.check()?;
     let files = archives(&args.files)?;
     let survey = survey(&files, |headers| args.chosen.has(headers))?;
     tell(&survey);
@@ -125,7 +124,8 @@ pub(super) fn run(args: &RedactArgs) -> Result<u8> {
 }
 
 impl RedactArgs {
-    fn check(&self) -> Result<()> {
+    /// What is wrong with the command line.
+    pub(super) fn check(&self) -> Result<()> {
         ensure!(
             !self.reason.trim().is_empty(),
             "--reason is empty: say what a reader shall find in place of the content"
