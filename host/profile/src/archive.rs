@@ -36,7 +36,8 @@ pub struct ArchiveFile {
     /// The folder of the WARC files, relative to the job's. Default `"warcs"`: where operators look first.
     pub directory: String,
 
-    /// Folders that files go to as well, each new file to the next of all: disks that fill at the same pace. Default `[]`.
+    /// Folders that files go to as well, each new file to the next of all: disks that fill at the same pace.
+    /// Default `[]`: one folder is enough for most.
     pub more_directories: Vec<String>,
 
     /// What file names begin with. Default `"WEB"`: as operators know it; institutions set their own.
@@ -55,7 +56,8 @@ pub struct ArchiveFile {
     /// continuous crawls hand over a file a day with `"24h"`.
     pub age_max: DurationWritten,
 
-    /// The crawl ends when the job's files together have this size; what is under way is still written. Default `"none"`.
+    /// The crawl ends when the job's files together have this size; what is under way is still written.
+    /// Default `"none"`: disks are watched by whoever owns them.
     pub max_total_bytes: SizeWritten,
 
     /// How many files are written at the same time; 0 for one to each 32 workers. Default `0`: beyond that compression would
@@ -118,7 +120,8 @@ pub struct DuplicatesFile {
     pub index: String,
 
     /// Indexes (CDXJ, plain or gzip) of earlier archives, relative to the profile: their payloads count as stored. Each is
-    /// read once into the index of digests, and again when it has changed. Default `[]`.
+    /// read once into the index of digests, and again when it has changed.
+    /// Default `[]`: nothing but what this job, and those that share its index, have stored.
     pub history: Vec<String>,
 }
 

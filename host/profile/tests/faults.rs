@@ -4,7 +4,7 @@
 use opilio_profile::{Faults, Given, Level, Profile};
 use proptest::prelude::*;
 
-const BUILTINS: [&str; 26] = [
+const BUILTINS: [&str; 28] = [
     "surt-scope",
     "hops",
     "transclusion",
@@ -177,7 +177,7 @@ fn faults_of_the_command_line_and_of_the_seeds_file_name_them() {
     let seeds = folder.path().join("seeds.txt");
     std::fs::write(
         &seeds,
-        "\u{feff}# sites\nexample.org # one\n  ftp://example.org/\n+http://(org,other,\n",
+        "\u{feff}# sites\nexample.org # one\n  gopher://example.org/\n+http://(org,other,\n",
     )
     .unwrap();
     let given = Given {
@@ -192,7 +192,7 @@ fn faults_of_the_command_line_and_of_the_seeds_file_name_them() {
         .replace(&seeds.display().to_string(), "seeds.txt");
     assert!(
         printed.starts_with(
-            "seeds.txt:3:3: seed with a scheme that is not fetched (ftp): \"ftp://example.org/\" ("
+            "seeds.txt:3:3: not a seed: \"gopher://example.org/\": scheme \"gopher\" is not crawled ("
         ),
         "{printed}"
     );
@@ -359,7 +359,7 @@ fn each_value_with_a_unit_is_faulted_at_itself() {
 
 #[test]
 fn a_file_of_the_wrong_kind_is_refused_in_reasonable_time_and_length() {
-    let seeds = format!("seeds = [{}]", "\"ftp://x/\",\n".repeat(20_000));
+    let seeds = format!("seeds = [{}]", "\"gopher://x/\",\n".repeat(20_000));
     assert_eq!(faults_of(&seeds).len(), 501);
     let keys: String = (0..20_000).map(|index| format!("k{index} = 1\n")).collect();
     assert_eq!(faults_of(&keys).len(), 500);

@@ -714,7 +714,7 @@ strategy = "fixed"
     assert_eq!(
         of("stacks.extract"),
         "[\"http\", \"html\", \"css\", \"robots\", \"sitemap\", \"feed\", \"manifest\", \"svg\", \"media\", \
-         \"office\", \"pdf\", \"swf\", \"json\", \"xml\"] p.toml:8"
+         \"office\", \"pdf\", \"swf\", \"ftp-listing\", \"whois\", \"json\", \"xml\"] p.toml:8"
     );
     assert_eq!(of("quotas.host.bytes"), "\"1GiB\" p.toml:12");
     assert_eq!(of("quotas.host.novel"), "\"none\" default");

@@ -92,12 +92,16 @@ impl Story {
         self
     }
 
-    /// Adds a plugin of this name, a component in a file of the story's.
+    /// Adds a plugin of this name, a component in a file of the story's; `NAME#PLUGIN` where it holds several.
     pub fn plugin(self, name: &str, component: &[u8]) -> Story {
+        let (name, which) = match name.split_once('#') {
+            None => (name, String::new()),
+            Some((name, which)) => (name, format!("#{which}")),
+        };
         let file = self.home.path().join(format!("{name}.wasm"));
         std::fs::write(&file, component).unwrap();
         self.profile(&format!(
-            "[plugins.{name}]\ncomponent = '{}'",
+            "[plugins.{name}]\ncomponent = '{}{which}'",
             file.display()
         ))
     }

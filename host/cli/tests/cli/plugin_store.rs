@@ -200,7 +200,7 @@ async fn a_job_goes_on_with_the_plugin_that_it_began_with() {
     home.run(&["plugin", "push", &html, &image]).code(0);
     home.profile(&format!(
         "name = 'tree'\nworkers = 2\nstacks = {{ extract = ['http', 'links'] }}\n\
-         [plugins.links]\ncomponent = '{image}'"
+         [plugins.links]\ncomponent = '{image}#html'"
     ));
     let seed = web.url(WWW, "/");
     let command = ["crawl", "p.toml", "--seed", &seed, "--job", "job"];

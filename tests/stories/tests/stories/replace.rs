@@ -32,7 +32,7 @@ fn file(story: &Story, name: &str, component: &[u8]) -> PathBuf {
 fn replace(component: &Path) -> Command {
     Command::ReplacePlugin {
         plugin: "pages".to_owned(),
-        component: component.display().to_string(),
+        component: format!("{}#html", component.display()),
         sha256: None,
         settings: None,
     }
@@ -40,7 +40,7 @@ fn replace(component: &Path) -> Command {
 
 fn with_pages(component: &[u8]) -> Story {
     crawl()
-        .plugin("pages", component)
+        .plugin("pages#html", component)
         .profile("[stacks]\nextract = ['http', 'pages']")
 }
 

@@ -79,7 +79,10 @@ async fn robots_txt_comes_first_is_fetched_once_a_host_and_is_obeyed() {
     let refused = told.sole(&web.url(WWW, "/private/a.html"));
     assert_eq!(
         (refused.status, &refused.annotations[..]),
-        (-9998, &["robotExcluded".to_owned()][..])
+        (
+            -9998,
+            &["robotExcluded".to_owned(), "robotsLine:2".to_owned()][..]
+        )
     );
     assert!(told.records("response", &refused.uri).is_empty());
 
