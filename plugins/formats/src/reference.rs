@@ -210,7 +210,7 @@ fn reads_like_one(value: &str, place: Place) -> bool {
     }
 }
 
-/// `%s`, `:id`, `$1` and their kind, which something replaces before anything is fetched.
+/// `%s`, `:id`, `&package;` and their kind, which something replaces before anything is fetched.
 fn has_placeholder(value: &str) -> bool {
     let bytes = value.as_bytes();
     memchr::memchr_iter(b'%', bytes).any(|at| {
@@ -219,6 +219,20 @@ fn has_placeholder(value: &str) -> bool {
             .is_some_and(|two| two.iter().all(u8::is_ascii_hexdigit))
     }) || value.contains("/:")
         || value.contains('*')
+        || has_entity(value)
+}
+
+/// `&package;`, of which a document type that is not read says what it stands for. `&amp;` has been escaped twice.
+fn has_entity(value: &str) -> bool {
+    memchr::memchr_iter(b'&', value.as_bytes()).any(|at| {
+        let behind = &value[at + 1..];
+        let name = behind.len()
+            - behind
+                .trim_start_matches(|c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'))
+                .len();
+        let (name, behind) = behind.split_at(name);
+        behind.starts_with(';') && !matches!(name, "" | "amp")
+    })
 }
 
 /// Characters that paths of sites have.
@@ -324,6 +338,10 @@ pub(crate) fn addresses(text: &str) -> impl Iterator<Item = &str> {
                 .map_or(bytes.len(), |length| colon + length);
             from = end;
             let found = text.get(start..end).unwrap_or_default();
+            // Before its last semicolon is taken for one of the sentence.
+            if has_entity(found) {
+                continue;
+            }
             // Quotes of print, which no address has unencoded.
             let found = found
                 .split(['”', '“', '„', '‘', '’', '‚', '«', '»', '‹', '›', '…'])
@@ -528,6 +546,17 @@ mod tests {
                 "http://example.org/h",
             ]
         );
+    }
+
+    #[test]
+    fn what_holds_an_entity_is_none_yet() {
+        let text = "http://example.org/current/&package;/ http://example.org/&b; http://example.org/?a=1&amp;b=2;";
+        let found: Vec<_> = addresses(text).collect();
+        assert_eq!(found, ["http://example.org/?a=1&amp;b=2"]);
+        assert_eq!(likely("/a/&b;.html", Place::Promising), None);
+        for value in ["/a.html?b=1&c;d;", "/a.html?b&;", "/a.html?&#38;"] {
+            assert!(has_entity(value) == value.contains("&c;"), "{value}");
+        }
     }
 
     #[test]
