@@ -1,12 +1,14 @@
 """Replays an archive: pywb serves it, Chromium shows it, and every page must look as the live one did.
 
-usage: replay.py WARCS ORIGIN CHROMIUM HOME
+usage: replay.py WARCS INDEX ALL ORIGIN SECURE_ORIGIN CHROMIUM HOME
 
-WARCS is a directory of archives, ORIGIN what `xtask/src/judges/replay.rs` served (http://www.judge.localhost:PORT; it is
-gone by now), CHROMIUM a browser, HOME where collection and screenshots go. Prints a line for each fault; exits 1 where
+WARCS is a directory of archives, INDEX what pywb is to read of them (`opilio warc index --without-not-modified`: pywb sends
+a 304 on to the browser), ALL the index with everything, ORIGIN what `xtask/src/judges/replay/web.rs` served (http://www.judge.localhost:PORT; it
+is gone by now), SECURE_ORIGIN the same by HTTPS, CHROMIUM a browser, HOME where collection and screenshots go. Prints a line for each fault; exits 1 where
 there was one.
 """
 
+import collections
 import glob
 import json
 import os
@@ -15,7 +17,6 @@ import socket
 import subprocess
 import sys
 import time
-import urllib.parse
 import urllib.request
 
 from playwright.sync_api import sync_playwright
@@ -24,8 +25,8 @@ from playwright.sync_api import sync_playwright
 LOOKS = [
     ("page", "/", "document.querySelector('h1').textContent", "The judged"),
     ("image", "/", "document.querySelector('#picture').naturalWidth", 3),
-    ("style", "/", "getComputedStyle(document.querySelector('h1')).color", "rgb(1, 2, 3)"),
-    ("style imported", "/", "getComputedStyle(document.querySelector('p')).color", "rgb(4, 5, 6)"),
+    ("style", "/", "getComputedStyle(document.querySelector('h1')).color", "rgb(190, 30, 30)"),
+    ("style imported", "/", "getComputedStyle(document.querySelector('p')).color", "rgb(30, 110, 60)"),
     ("script", "/", "document.querySelector('#scripted').textContent", "written by a script"),
     ("redirect", "/moved", "document.querySelector('p').textContent", "At last."),
     ("gzip", "/zipped.html", "document.querySelector('p').textContent", "Out of gzip."),
@@ -35,38 +36,44 @@ LOOKS = [
     ("same payload elsewhere", "/copy.html", "document.querySelector('p').textContent", "There are two of me."),
     ("revisited, same payload", "/same.html", "document.querySelector('p').textContent", "Never anything new."),
     ("revisited, 304", "/still.html", "document.querySelector('p').textContent", "Not modified."),
+    ("certificate of its own", "https:/secure.html", "document.querySelector('p').textContent", "Behind TLS."),
     ("not found", "/missing.html", "document.querySelector('p').textContent", "Status 404."),
 ]
 
 
 def main():
-    warcs, origin, chromium, home = sys.argv[1:]
-    collection = serve_from(home, warcs)
+    warcs, index, everything, origin, secure_origin, chromium, home = sys.argv[1:]
+    served = serve_from(home, warcs, index)
+    captured = read_index(everything)
     server, port = start(home)
     faults = []
     try:
         with sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
             for name, path, question, expected in LOOKS:
-                for capture in captures(port, origin + path):
-                    shown = look(browser, port, capture, origin + path, question, home, name)
+                url = secure_origin + path.removeprefix("https:") if path.startswith("https:") else origin + path
+                # The first and the last capture.
+                stamps = sorted(entry["timestamp"] for entry in captured[url])
+                stamps = sorted({stamps[0], stamps[-1]}) if stamps else []
+                for capture in stamps:
+                    shown = look(browser, port, capture, url, question, home, name)
                     if shown != expected:
-                        faults.append(f"{name}: {origin + path} at {capture} shows {shown!r} instead of {expected!r}")
-                if not captures(port, origin + path):
-                    faults.append(f"{name}: {origin + path} is not in the archive")
+                        faults.append(f"{name}: {url} at {capture} shows {shown!r} instead of {expected!r}")
+                if not stamps:
+                    faults.append(f"{name}: {url} is not in the archive")
             browser.close()
-        faults += revisits(port, origin)
+        faults += revisits(captured, origin)
     finally:
         server.terminate()
         server.wait()
     for fault in faults:
         print(fault)
-    print(f"{len(LOOKS)} looks at pages of {collection}, {len(faults)} faults")
+    print(f"{len(LOOKS)} looks at pages of {served}, {len(faults)} faults")
     sys.exit(1 if faults else 0)
 
 
-def serve_from(home, warcs):
-    """Makes a collection of the archives."""
+def serve_from(home, warcs, index):
+    """Makes a collection of the archives, with the index that we have made."""
     shutil.rmtree(os.path.join(home, "collections"), ignore_errors=True)
     manager = os.path.join(os.path.dirname(sys.executable), "wb-manager")
     quiet = dict(cwd=home, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT)
@@ -74,9 +81,23 @@ def serve_from(home, warcs):
         # The page itself, not a frame with a banner around it.
         config.write("framed_replay: false\n")
     subprocess.run([manager, "init", "judged"], **quiet)
+    collection = os.path.join(home, "collections", "judged")
     files = sorted(glob.glob(os.path.join(warcs, "*.warc.gz")))
-    subprocess.run([manager, "add", "judged", *files], **quiet)
+    for file in files:
+        shutil.copy(file, os.path.join(collection, "archive"))
+    shutil.copy(index, os.path.join(collection, "indexes", "index.cdxj"))
     return f"{len(files)} files"
+
+
+def read_index(file):
+    """Captures by URI."""
+    captured = collections.defaultdict(list)
+    with open(file, encoding="utf-8") as lines:
+        for line in lines:
+            _, timestamp, fields = line.split(" ", 2)
+            fields = json.loads(fields) | {"timestamp": timestamp}
+            captured[fields["url"]].append(fields)
+    return captured
 
 
 def start(home):
@@ -101,18 +122,6 @@ def start(home):
     sys.exit(f"pywb does not start; see {home}/pywb.log")
 
 
-def index(port, url):
-    query = urllib.parse.urlencode({"url": url, "output": "json"})
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/judged/cdx?{query}") as answer:
-        return [json.loads(line) for line in answer.read().decode().splitlines() if line]
-
-
-def captures(port, url):
-    """The first and the last capture of a URI."""
-    stamps = sorted(entry["timestamp"] for entry in index(port, url))
-    return sorted({stamps[0], stamps[-1]}) if stamps else []
-
-
 def look(browser, port, timestamp, url, question, home, name):
     page = browser.new_page()
     try:
@@ -125,14 +134,21 @@ def look(browser, port, timestamp, url, question, home, name):
         page.close()
 
 
-def revisits(port, origin):
+def revisits(captured, origin):
     """What was visited again must have revisit records, or the pages above prove nothing."""
     faults = []
-    for path in ["/same.html", "/still.html", "/copy.html"]:
-        entries = index(port, origin + path) + (index(port, origin + "/original.html") if path == "/copy.html" else [])
-        if not any(entry.get("mime") == "warc/revisit" for entry in entries):
-            faults.append(f"{origin + path}: no revisit record")
+    for paths, status in [(["/same.html"], "200"), (["/still.html"], "304"), (["/copy.html", "/original.html"], "200")]:
+        entries = [entry for path in paths for entry in captured[origin + path]]
+        if not any(entry["mime"] == "warc/revisit" and entry["status"] == status for entry in entries):
+            faults.append(f"{origin + paths[0]}: no revisit record with status {status}")
+    wholes = [path for path in ["/copy.html", "/original.html"] if has_whole(captured[origin + path])]
+    if len(wholes) != 1:
+        faults.append(f"of two URIs with one payload {len(wholes)} have it whole")
     return faults
+
+
+def has_whole(entries):
+    return any(entry["mime"] != "warc/revisit" for entry in entries)
 
 
 if __name__ == "__main__":

@@ -133,13 +133,11 @@ async fn real_input(
     crawl(opilio, &profile, &directory).await?;
     let asked = web.requests().len();
     let warcs = directory.join("warcs");
-    status(
-        Command::new(python)
-            .arg(root().join("tests/judges/judge_warcs.py"))
-            .arg(&list)
-            .arg(&warcs),
-    )?;
-    warcio_check(python, &warcs)?;
+    let readers = Readers {
+        python,
+        jwarc: None,
+    };
+    readers.judge(&warcs, &["--expected", &list.display().to_string()])?;
 
     crawl(opilio, &profile, &directory).await?;
     let again = web.requests().len() - asked;
@@ -183,74 +181,35 @@ fn demo_web(home: &Path, python: &Path, opilio: &Path) -> Result<()> {
     }
     status(Command::new(opilio).arg("selftest").arg("--job").arg(&job))?;
     // Nothing need be there once: the demo changes. Structure and payload digests are what is judged.
-    let none = home.join("none.txt");
-    fs::write(&none, "")?;
-    let warcs = job.join("warcs");
-    status(
-        Command::new(python)
+    let readers = Readers {
+        python,
+        jwarc: None,
+    };
+    readers.judge(&job.join("warcs"), &[])
+}
+
+/// Other people's readers of archives: `tests/judges/judge_warcs.py` says what they judge, and which faults of theirs are
+/// known.
+struct Readers<'a> {
+    /// A Python with warcio.
+    python: &'a Path,
+    /// The archive of jwarc, where it shall judge too.
+    jwarc: Option<&'a Path>,
+}
+
+impl Readers<'_> {
+    /// Every archive of a directory.
+    fn judge(&self, directory: &Path, more: &[&str]) -> Result<()> {
+        let mut judge = Command::new(self.python);
+        judge
             .arg(root().join("tests/judges/judge_warcs.py"))
-            .arg(&none)
-            .arg(&warcs),
-    )?;
-    warcio_check(python, &warcs)
-}
-
-/// `warcio check` on every file: structure, block and payload digests. One fault of its own is known (warcio#74): it
-/// compares a payload digest, which is over the body with chunking removed, with the chunked bytes. Those reports are
-/// counted and the records are verified by `judge_warcs.py`, which removes the chunking.
-#[expect(clippy::print_stdout, reason = "the result of the command")]
-fn warcio_check(python: &Path, warcs: &Path) -> Result<()> {
-    let mut files: Vec<_> = fs::read_dir(warcs)?.collect::<Result<Vec<_>, _>>()?;
-    // Indexes stand beside archives.
-    files.retain(|file| file.path().extension().is_none_or(|ending| ending != "cdxj"));
-    files.sort_by_key(fs::DirEntry::path);
-    ensure!(!files.is_empty(), "no WARC file in {}", warcs.display());
-    for file in files {
-        let path = file.path();
-        ensure!(
-            path.to_string_lossy().ends_with(".warc.gz"),
-            "{} is not closed",
-            path.display()
-        );
-        let report = Command::new(python)
-            .args(["-m", "warcio.cli", "check", "-v"])
-            .arg(&path)
-            .output()?;
-        let text = String::from_utf8_lossy(&report.stdout).into_owned()
-            + &String::from_utf8_lossy(&report.stderr);
-        let failed = text
-            .lines()
-            .filter(|line| line.contains("digest failed"))
-            .count();
-        let known = chunked_reports(&text);
-        ensure!(
-            failed == known,
-            "warcio check on {}:\n{text}",
-            path.display()
-        );
-        ensure!(
-            report.status.success() || failed > 0,
-            "warcio check on {}:\n{text}",
-            path.display()
-        );
-        ensure!(
-            text.contains("digest pass"),
-            "warcio check verified no digest in {}:\n{text}",
-            path.display()
-        );
-        println!(
-            "warcio check {}: no fault ({known} known false reports on chunked bodies)",
-            path.display()
-        );
+            .arg(directory)
+            .args(more);
+        if let Some(jwarc) = self.jwarc {
+            judge.arg("--jwarc").arg(jwarc);
+        }
+        status(&mut judge)
     }
-    Ok(())
-}
-
-/// Reports of a failed payload digest, which warcio raises for chunked bodies.
-fn chunked_reports(text: &str) -> usize {
-    text.lines()
-        .filter(|line| line.contains("payload digest failed"))
-        .count()
 }
 
 async fn crawl(opilio: &Path, profile: &Path, job: &Path) -> Result<()> {

@@ -6,6 +6,7 @@
 pub mod demo;
 pub mod directory;
 mod gate;
+pub mod schemes;
 
 use std::collections::HashMap;
 use std::convert::Infallible;

@@ -1,9 +1,7 @@
 //! What is fetched over something else than HTTP: files and directories by FTP, answers by WHOIS.
 
-use std::io::{BufRead, BufReader, Write};
-use std::net::{TcpListener, TcpStream};
-
 use opilio_stories::{Told, crawl};
+use opilio_test_web::schemes;
 
 const FILES: &str = "files.story.localhost";
 const WHOIS: &str = "whois.story.localhost";
@@ -21,76 +19,12 @@ fn content(path: &str) -> Option<&'static [u8]> {
     }
 }
 
-/// Listens for as long as the process lives: a listener that blocks cannot be told to end.
-fn listen(serve: impl Fn(TcpStream) -> Option<()> + Send + Clone + 'static) -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = listener.local_addr().unwrap().port();
-    std::thread::spawn(move || {
-        for stream in listener.incoming() {
-            let (stream, serve) = (stream.unwrap(), serve.clone());
-            std::thread::spawn(move || serve(stream));
-        }
-    });
-    port
-}
-
-/// An FTP session with somebody who knows MLSD and EPSV.
-fn ftp(stream: TcpStream) -> Option<()> {
-    let mut heard = BufReader::new(stream.try_clone().ok()?).lines();
-    let say = |line: &str| (&stream).write_all(format!("{line}\r\n").as_bytes()).ok();
-    let mut data: Option<TcpListener> = None;
-    let mut here = String::new();
-    say("220 welcome")?;
-    while let Some(Ok(line)) = heard.next() {
-        let (command, argument) = line.split_once(' ').unwrap_or((&line, ""));
-        match command {
-            "USER" => say("331 and you are?")?,
-            "PASS" => say("230 come in")?,
-            "TYPE" => say("200 as it is")?,
-            "CWD" => {
-                here = format!("{}/", argument.trim_end_matches('/'));
-                match content(&here) {
-                    Some(_) => say("250 there")?,
-                    None => say("550 no such directory")?,
-                }
-            }
-            "EPSV" => {
-                let listener = TcpListener::bind("127.0.0.1:0").ok()?;
-                let port = listener.local_addr().ok()?.port();
-                data = Some(listener);
-                say(&format!("229 here (|||{port}|)"))?;
-            }
-            "RETR" | "MLSD" => {
-                let path = if command == "MLSD" { &here } else { argument };
-                match content(path) {
-                    None => say("550 no such file")?,
-                    Some(content) => {
-                        say("150 here it comes")?;
-                        let (mut to, _) = data.take()?.accept().ok()?;
-                        to.write_all(content).ok()?;
-                        drop(to);
-                        say("226 done")?;
-                    }
-                }
-            }
-            _ => say("502 what?")?,
-        }
-    }
-    None
-}
-
 /// The answer to one question.
-fn whois(mut stream: TcpStream) -> Option<()> {
-    let mut question = String::new();
-    BufReader::new(stream.try_clone().ok()?)
-        .read_line(&mut question)
-        .ok()?;
-    let port = stream.local_addr().ok()?.port();
-    let answer = match question.trim() {
+fn whois(question: &str, port: u16) -> String {
+    match question {
         "example.org" => format!("domain: EXAMPLE.ORG\r\nrefer: registry.{WHOIS}:{port}\r\n"),
         other => format!("no match for {other}\r\n"),
-    };
-    stream.write_all(answer.as_bytes()).ok()
+    }
 }
 
 #[track_caller]
@@ -103,7 +37,7 @@ fn check(told: &Told, uri: &str, status: i32, block: &[u8]) {
 
 #[tokio::test]
 async fn a_directory_and_what_it_leads_to_come_by_ftp() {
-    let port = listen(ftp);
+    let port = schemes::ftp(content).unwrap();
     let url = |path: &str| format!("ftp://{FILES}:{port}/{path}");
     let told = crawl().seed(url("pub/")).run().await.finished();
     for path in ["pub/", "pub/deep/", "pub/index.html", "pub/deep/note.txt"] {
@@ -145,7 +79,7 @@ async fn a_directory_and_what_it_leads_to_come_by_ftp() {
 
 #[tokio::test]
 async fn what_an_ftp_server_does_not_have_is_logged_with_its_word() {
-    let port = listen(ftp);
+    let port = schemes::ftp(content).unwrap();
     let uri = format!("ftp://{FILES}:{port}/pub/none.txt");
     let told = crawl().seed(uri.clone()).run().await.finished();
     assert_eq!(told.sole(&uri).status, 550);
@@ -153,7 +87,7 @@ async fn what_an_ftp_server_does_not_have_is_logged_with_its_word() {
 
 #[tokio::test]
 async fn a_whois_answer_leads_to_the_server_it_names() {
-    let port = listen(whois);
+    let port = schemes::whois(whois).unwrap();
     let uri = format!("whois://{WHOIS}:{port}/example.org");
     let told = crawl().seed(uri.clone()).run().await.finished();
     let answer = format!("domain: EXAMPLE.ORG\r\nrefer: registry.{WHOIS}:{port}\r\n");
