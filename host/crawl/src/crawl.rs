@@ -16,7 +16,7 @@ use opilio_fetch::{Config as FetchConfig, Cut, HostTable, NameServer};
 use opilio_frontier::{
     Candidate, Directive, Frontier, Issue, Next, Quota, Statistics, Tally, UriRecord, WarcLocation,
 };
-use opilio_profile::{DnsServer, Faults, Given, HostPattern, Profile, Seed, Seeds};
+use opilio_profile::{DnsServer, Faults, Given, HostPattern, Profile, SecretSource, Seed, Seeds};
 use opilio_sandbox::{Candidates, Engine, EngineConfig, Tables};
 use opilio_source::{Sources, SourcesConfig};
 use opilio_uri::{HopPath, SurtPrefixSet, Uri};
@@ -27,12 +27,12 @@ use crate::archive;
 use crate::chain::Chain;
 use crate::components::JobPlugins;
 use crate::context::{Context, Counters, Halt, SeedPrefixes};
-use crate::duplicates::Duplicates;
-use crate::handover::{self, Handover};
 use crate::control::{Flight, JobLog, Live, Running, Server};
 use crate::cookies::Cookies;
 use crate::credentials::{Credentials, Missing};
+use crate::duplicates::Duplicates;
 use crate::fetchers::{FetcherError, Fetchers};
+use crate::handover::{self, Handover};
 use crate::job::{self, Job, JobError};
 use crate::lanes::Lanes;
 use crate::logins::Logins;
@@ -1275,6 +1275,15 @@ fn secrets(profile: &Profile) -> Result<(Credentials, Logins), Faults> {
     };
     let credentials = Credentials::read(profile).map_err(fault)?;
     let logins = Logins::read(profile).map_err(fault)?;
+    // Read again where it is needed; what is not there should be known before anything is created.
+    let proxy = profile.settings().fetch.proxy.as_ref();
+    if let Some(Err(problem)) = proxy
+        .and_then(|it| it.password.as_ref())
+        .map(SecretSource::read)
+    {
+        let fault = profile.fault_at("/fetch/proxy-password", stacks::chain(&problem));
+        return Err(Faults::from(fault));
+    }
     Ok((credentials, logins))
 }
 

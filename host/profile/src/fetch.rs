@@ -93,7 +93,7 @@ pub struct FetchFile {
     pub bind: Vec<String>,
 
     /// A server through which all connections are made: `"http://host:port"` or `"socks5://host:port"`.
-    /// Default `""`: none.
+    /// Default `""`: most machines reach the web by themselves.
     pub proxy: String,
 
     /// The user name for the proxy. Default `""`: it asks for none.
@@ -106,7 +106,7 @@ pub struct FetchFile {
     pub proxy_names: ProxyNames,
 
     /// Hosts that are connected to without the proxy: a name or an address, or `*.` and a domain for all hosts below it.
-    /// Default `[]`: none.
+    /// Default `[]`: what is crawled lies beyond the proxy.
     #[schemars(extend("examples" = [["localhost", "*.example.org"]]))]
     pub no_proxy: Vec<String>,
 
@@ -380,11 +380,6 @@ impl FetchFile {
         let user = Some(self.proxy_user.clone()).filter(|user| !user.is_empty());
         if self.proxy.is_empty() {
             return None;
-        }
-        if user.is_some() != password.is_some() {
-            let problem = "a user name and a password go together".to_owned();
-            let remedy = "write both proxy-user and proxy-password, or neither";
-            part.refuse("proxy", problem, remedy);
         }
         let mut except = Vec::new();
         for (place, text) in self.no_proxy.iter().enumerate() {

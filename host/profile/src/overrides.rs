@@ -542,7 +542,7 @@ impl OverrideFile {
 
     /// Relations between what it says and what the profile says.
     fn check_relations(&self, number: usize, check: &mut Check<'_>, around: &mut Surroundings<'_>) {
-        let related = ["politeness", "robots", "retry", "revisit", "uri"];
+        let related = ["politeness", "robots", "fetch", "retry", "revisit", "uri"];
         if !related.iter().any(|table| self.says.contains_key(*table)) {
             return;
         }

@@ -11,7 +11,7 @@ use crate::duration::format_duration;
 use crate::effective::{QueueSettings, Settings};
 use crate::fault::Level;
 use crate::fault_policy::{BreakerAction, OnFault};
-use crate::fetch::AllowedAddresses;
+use crate::fetch::{AllowedAddresses, Fetch};
 use crate::operator::contact_problem;
 use crate::profile::{Given, Profile, Strategy};
 use crate::robots::{Robots, RobotsPolicy};
@@ -111,6 +111,7 @@ pub(crate) fn of_settings(
     );
     // Whoever asks a file has one.
     robots_have_what_their_policy_needs(&settings.robots, at, check);
+    a_proxy_gets_both_or_neither(&settings.fetch, at, check);
     let uri = &settings.uri;
     let file_is_faulty = check.faults.covers(&format!("{at}/uri/precedence-file"))
         || check.faults.covers("/uri/precedence-file");
@@ -126,6 +127,28 @@ pub(crate) fn of_settings(
             Level::Error,
             "the policy is \"file\", and there is no precedence-file".to_owned(),
             Some("write precedence-file = \"ranks.txt\"".to_owned()),
+        );
+    }
+}
+
+/// A proxy is told a user name with its password. One of them may be the profile's and the other an override's.
+fn a_proxy_gets_both_or_neither(fetch: &Fetch, at: &str, check: &mut Check<'_>) {
+    let Some(proxy) = &fetch.proxy else {
+        return;
+    };
+    let key = ["proxy-user", "proxy-password", "proxy"]
+        .map(|key| format!("{at}/fetch/{key}"))
+        .into_iter()
+        .find(|key| check.document.has(key));
+    if let Some(key) = key
+        && proxy.user.is_some() != proxy.password.is_some()
+    {
+        check.report(
+            &key,
+            Spot::Value,
+            Level::Error,
+            "a user name and a password for the proxy go together".to_owned(),
+            Some("write both proxy-user and proxy-password, or neither".to_owned()),
         );
     }
 }

@@ -96,6 +96,33 @@ p.toml:3:1: unknown key "workers" (it belongs above the first table)
 }
 
 #[test]
+fn a_key_of_earlier_versions_is_told_what_has_come_in_its_place() {
+    check(
+        "[fetch]\nprivate-addresses = true\n[[override]]\nmatch.host = [\"a.org\"]\nfetch.private-addresses = true",
+        r#"
+p.toml:2:1: unknown key "private-addresses" (write allow-addresses = ["loopback", "private"], and "link-local" or "metadata" where they are meant too)
+    2 | private-addresses = true
+      | ^^^^^^^^^^^^^^^^^
+p.toml:5:7: unknown key "private-addresses" (write allow-addresses = ["loopback", "private"], and "link-local" or "metadata" where they are meant too)
+    5 | fetch.private-addresses = true
+      |       ^^^^^^^^^^^^^^^^^
+"#,
+    );
+}
+
+#[test]
+fn a_proxy_is_told_a_name_with_its_password() {
+    check(
+        "[fetch]\nproxy = \"http://a.org:1\"\nproxy-user = \"me\"",
+        r#"
+p.toml:3:14: a user name and a password for the proxy go together (write both proxy-user and proxy-password, or neither)
+    3 | proxy-user = "me"
+      |              ^^^^
+"#,
+    );
+}
+
+#[test]
 fn faults_of_syntax_have_places_and_hide_nothing_else() {
     check(
         "name = \"x\nworkers = true\n[robots]\npolicy = \"obey\"\npolicy = \"obey\"\n",
@@ -271,7 +298,8 @@ fn loopback_needs_no_contact() {
             seeds: vec![seed.to_owned()],
             ..given()
         };
-        let text = "[dns.hosts]\n\"x.test\" = \"127.0.0.1\"\n[fetch]\nallow-addresses = ['loopback']";
+        let text =
+            "[dns.hosts]\n\"x.test\" = \"127.0.0.1\"\n[fetch]\nallow-addresses = ['loopback']";
         let profile = Profile::parse("p.toml", text, &given).unwrap();
         assert!(profile.notices.is_empty(), "{}", profile.notices);
         assert!(

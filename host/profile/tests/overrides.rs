@@ -648,6 +648,35 @@ p.toml:12:24: max-wait (2d) is shorter than default-wait (3d) (default-wait is n
 }
 
 #[test]
+fn a_user_of_a_proxy_has_a_password_here_or_there() {
+    refused(
+        r#"
+[fetch]
+proxy = "http://proxy.example.org:3128"
+proxy-user = "all"
+proxy-password = { env = "PROXY" }
+[[override]]
+match.host = ["a.org"]
+fetch.proxy-user = "one"
+[[override]]
+match.host = ["b.org"]
+fetch = { proxy = "http://other.example.org:3128", proxy-user = "two" }
+[[override]]
+match.host = ["c.org"]
+fetch.proxy = ""
+[[override]]
+match.host = ["d.org"]
+fetch.proxy-user = ""
+"#,
+        r#"
+p.toml:17:20: a user name and a password for the proxy go together (write both proxy-user and proxy-password, or neither)
+   17 | fetch.proxy-user = ""
+      |                    ^^
+"#,
+    );
+}
+
+#[test]
 fn of_two_overrides_that_contradict_the_longer_wait_holds() {
     let profile = profile(
         r#"

@@ -158,17 +158,21 @@ async fn a_digest_is_counted_and_made_anew_when_its_nonce_is_stale() {
 
 #[tokio::test]
 async fn a_secret_that_is_not_there_is_a_fault_of_the_profile() {
-    let story = crawl().profile(
+    for table in [
         "[credentials.staff]\nhosts = ['a.localhost']\nuser = 'archive'\npassword = { env = 'NO_SUCH_VARIABLE_OF_OPILIO' }",
-    );
-    let Err(problem) = story.seed("http://a.localhost/").begin() else {
-        panic!("it began");
-    };
-    let problem = problem.to_string();
-    assert!(
-        problem.contains("NO_SUCH_VARIABLE_OF_OPILIO") && problem.contains("story.toml:"),
-        "{problem}"
-    );
+        "[fetch]\nproxy = 'http://127.0.0.1:9'\nproxy-user = 'archive'\nproxy-password = { env = 'NO_SUCH_VARIABLE_OF_OPILIO' }",
+    ] {
+        let story = crawl().profile(table).seed("http://a.localhost/");
+        let Err(problem) = story.begin() else {
+            panic!("it began");
+        };
+        let problem = problem.to_string();
+        assert!(
+            problem.contains("NO_SUCH_VARIABLE_OF_OPILIO") && problem.contains("story.toml:"),
+            "{problem}"
+        );
+        assert!(!story.job().exists(), "nothing is created");
+    }
 }
 
 const LOGIN: &str = "workers = 1\n[logins.shop]\npage = 'PAGE'\nfields = { user = 'archive' }\nsecrets = { pass = { file = 'SECRET' } }\nrefused = 'wrong password'";
