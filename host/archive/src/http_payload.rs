@@ -6,8 +6,8 @@
 /// sends and any client reads; beyond it there is no payload to be found.
 pub const HTTP_HEAD_BYTES_MAX: usize = 1024 * 1024;
 
-/// Longest line with a chunk's size and extensions.
-const CHUNK_LINE_BYTES_MAX: usize = 16 * 1024;
+/// Longest line with a chunk's size and extensions; longer than what our own fetcher gives up at.
+const CHUNK_LINE_BYTES_MAX: usize = 32 * 1024;
 
 /// Takes an HTTP message apart as its bytes come in, in pieces of any size.
 ///
@@ -217,17 +217,24 @@ fn is_interim(head: &[u8]) -> bool {
     status.starts_with(b"1") && !status.starts_with(b"101")
 }
 
+/// A line that begins with a blank goes on with the one before (RFC 9112 §5.2).
 fn is_chunked(head: &[u8]) -> bool {
     let mut last_coding = None;
+    let mut is_coding = false;
     for line in head.split(|b| *b == b'\n').skip(1) {
         let line = String::from_utf8_lossy(line);
-        if let Some((name, value)) = line.split_once(':')
-            && name.trim().eq_ignore_ascii_case("transfer-encoding")
-        {
-            last_coding = value
-                .rsplit(',')
-                .next()
-                .map(|coding| coding.trim().to_owned());
+        let value = match line.split_once(':') {
+            _ if line.starts_with([' ', '\t']) => line.as_ref(),
+            Some((name, value)) => {
+                is_coding = name.trim().eq_ignore_ascii_case("transfer-encoding");
+                value
+            }
+            None => continue,
+        };
+        let codings = value.split(',').map(str::trim);
+        let last = codings.filter(|coding| !coding.is_empty()).next_back();
+        if let (true, Some(coding)) = (is_coding, last) {
+            last_coding = Some(coding.to_owned());
         }
     }
     last_coding.is_some_and(|coding| coding.eq_ignore_ascii_case("chunked"))
@@ -286,6 +293,10 @@ mod tests {
         check(&format!("{CHUNKED}5\nhello\n0\n\n"), "hello");
         check(
             "HTTP/1.1 200 OK\r\ntransfer-encoding: gzip, Chunked\r\n\r\n1\r\na\r\n0\r\n\r\n",
+            "a",
+        );
+        check(
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding:\r\n chunked\r\nX: a\r\n b\r\n\r\n1\r\na\r\n0\r\n\r\n",
             "a",
         );
         check(

@@ -335,7 +335,7 @@ pub(crate) fn content(
     let decoded = exchange.content(max);
     let annotation = decoded
         .problem
-        .map(|problem| format!("unsatisfiableContentEncoding:{problem}"));
+        .map(|problem| problem.annotation());
     (decoded.content.into(), annotation)
 }
 

@@ -22,6 +22,11 @@ impl ResponseHead {
         find(recorded).head
     }
 
+    /// Whether its empty line has come, where it begins these bytes.
+    pub(crate) fn is_whole_in(&self, response: &[u8]) -> bool {
+        response.get(..self.length as usize).is_some_and(ends_head)
+    }
+
     /// The first value of a header; the name is compared without case.
     pub fn first(&self, name: &str) -> Option<&str> {
         self.all(name).next()

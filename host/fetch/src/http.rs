@@ -4,7 +4,7 @@
 //! read ahead says where the message ended, so recordings on one connection are split exactly.
 
 use std::error::Error;
-use std::io;
+use std::io::{self, Read};
 use std::net::IpAddr;
 use std::pin::pin;
 use std::sync::Arc;
@@ -40,6 +40,9 @@ const READ_BUFFER_LEAST: usize = 8 * 1024;
 
 /// 505 HTTP Version Not Supported (RFC 9110 §15.6.6).
 const VERSION_NOT_SUPPORTED: i32 = 505;
+
+/// As many as a number of 64 bits has.
+const CHUNK_SIZE_DIGITS_MAX: usize = 16;
 
 /// Interim (1xx) responses and the head together may be this many times `header_bytes_max`.
 const HEADS_MAX: usize = 2;
@@ -380,6 +383,18 @@ impl Outcome {
         self.failure.is_none() && self.truncated.is_none() && self.aborted_by_filter.is_none()
     }
 
+    /// A head has come that nothing can be read behind.
+    fn is_refused_at_head(&self) -> bool {
+        let not_http = matches!(
+            self.failure,
+            Some(FetchFailure::NotHttp {
+                phase: Phase::Head,
+                ..
+            })
+        );
+        not_http || self.truncated == Some(Truncation::Headers)
+    }
+
     /// No head, or not all of it.
     fn head_error(&mut self, error: &hyper::Error, tape: &Tape) {
         let mut tape = tape.lock();
@@ -387,10 +402,12 @@ impl Outcome {
         let too_long = tape.head_overflow || error.is_parse_too_large();
         match (too_long, &self.head) {
             (true, Some(_)) => self.truncated = Some(Truncation::Headers),
-            _ if tape.received == 0 && error.is_incomplete_message() => {
+            _ if tape.received == 0 && is_hanging_up(error) => {
                 self.failure = Some(FetchFailure::Empty);
             }
             _ if too_long || error.is_parse() => {
+                // Such as two lengths: where its body ends nobody can say.
+                self.truncated = self.head.as_ref().map(|_| Truncation::Framing);
                 self.failure = Some(FetchFailure::NotHttp {
                     phase: Phase::Head,
                     reason: reasons(error),
@@ -450,15 +467,28 @@ impl Outcome {
         }
     }
 
+    /// The body of a response that announces chunks and has none. Readers of archives take such bodies as they stand.
+    fn raw_body(&self, wire: &Spool, body: &BodyRecord) -> Option<Vec<u8>> {
+        let head = self.head.as_ref()?;
+        let is_misframed = self.truncated == Some(Truncation::Framing) && body.separate.is_some();
+        if !is_misframed || body.length > 0 {
+            return None;
+        }
+        let mut raw = Vec::new();
+        let mut recorded = wire.slice(head.length..wire.length()).reader();
+        recorded.read_to_end(&mut raw).ok()?;
+        (!begins_with_chunk(&raw)).then_some(raw)
+    }
+
     /// Cuts the recording where the message ended, and puts everything together.
     pub(crate) fn into_exchange(
         mut self,
         tape: &Tape,
-        body: BodyRecord,
+        mut body: BodyRecord,
         read_ahead: u64,
     ) -> Exchange {
         let mut tape = tape.lock();
-        let scratch_error = tape.scratch_error.take().or(body.scratch_error);
+        let scratch_error = tape.scratch_error.take().or(body.scratch_error.take());
         if let Some(error) = scratch_error {
             self.failure = Some(FetchFailure::Scratch(Arc::new(error)));
         }
@@ -478,6 +508,9 @@ impl Outcome {
         if self.aborted_by_filter.is_some() {
             annotations.push("midFetchAbort".to_owned());
         }
+        let empty = SpoolWriter::new(0, std::path::Path::new(""));
+        let wire = std::mem::replace(&mut tape.wire, empty).finish();
+        let raw = self.raw_body(&wire, &body);
         let beyond = match self.truncated {
             _ if self.is_complete() => {
                 if read_ahead > 0 {
@@ -485,25 +518,32 @@ impl Outcome {
                 }
                 read_ahead
             }
+            Some(Truncation::Framing) if raw.is_some() => 0,
             // What hyper had read but not decoded stays out, so that the payload is all of the recorded body.
-            Some(Truncation::Length | Truncation::Scratch) => read_ahead + body.overshoot,
+            Some(Truncation::Length | Truncation::Scratch | Truncation::Framing) => {
+                read_ahead + body.overshoot
+            }
             _ => 0,
         };
         if tape.unclean_close {
             annotations.push("noCloseNotify".to_owned());
         }
-        let empty = SpoolWriter::new(0, std::path::Path::new(""));
-        let wire = std::mem::replace(&mut tape.wire, empty).finish();
         let end = match (&self.aborted_by_filter, &self.head) {
             // Of the body not a byte, though some may have come with the head.
             (Some(_), Some(head)) => head.length,
+            (None, Some(head)) if tape.head_is_whole && self.is_refused_at_head() => head.length,
             _ => wire.length().saturating_sub(beyond),
         };
         let wire = wire.slice(0..end);
+        let payload_digest = match &raw {
+            Some(raw) => PayloadDigest::of(raw),
+            None => PayloadDigest(body.digest.finalize().into()),
+        };
         let payload = match (body.separate, &self.head) {
-            (Some(separate), _) => separate.finish(),
-            (None, Some(head)) => wire.slice(head.length..head.length.saturating_add(body.length)),
-            (None, None) => Spool::default(),
+            (Some(separate), _) if raw.is_none() => separate.finish(),
+            (Some(_), Some(head)) => wire.slice(head.length..end),
+            (_, Some(head)) => wire.slice(head.length..head.length.saturating_add(body.length)),
+            (_, None) => Spool::default(),
         };
         Exchange {
             started: Timestamp::UNIX_EPOCH,
@@ -516,7 +556,7 @@ impl Outcome {
             interim: std::mem::take(&mut tape.interim),
             head: self.head,
             payload,
-            payload_digest: PayloadDigest(body.digest.finalize().into()),
+            payload_digest,
             truncated: self.truncated,
             aborted_by_filter: self.aborted_by_filter,
             failure: self.failure,
@@ -526,6 +566,14 @@ impl Outcome {
             annotations,
         }
     }
+}
+
+/// Whether a body begins with the size of a chunk (RFC 9112 §7.1).
+fn begins_with_chunk(body: &[u8]) -> bool {
+    let digits = body.iter().take_while(|byte| byte.is_ascii_hexdigit());
+    let digits = digits.count();
+    let ends = |byte: &u8| matches!(byte, b';' | b' ' | b'\t' | b'\r' | b'\n');
+    (1..=CHUNK_SIZE_DIGITS_MAX).contains(&digits) && body.get(digits).is_none_or(ends)
 }
 
 /// An exchange that did not come to be. Its times are set by [`fetch`].
@@ -550,6 +598,13 @@ pub(crate) fn without_connection(failure: FetchFailure) -> Exchange {
         reused_connection: false,
         annotations: Vec::new(),
     }
+}
+
+/// The server has closed the connection: when it had the request, or before it was sent.
+fn is_hanging_up(error: &hyper::Error) -> bool {
+    let cause = error.source();
+    let cause = cause.and_then(|cause| cause.downcast_ref::<hyper::Error>());
+    error.is_incomplete_message() || cause.is_some_and(hyper::Error::is_incomplete_message)
 }
 
 fn lost(phase: Phase, error: &hyper::Error) -> FetchFailure {

@@ -55,6 +55,8 @@ pub(crate) struct Recording {
     /// Received before the head was found; at most `before_head_max` and one buffer.
     before_head: Vec<u8>,
     head_found: bool,
+    /// The head that was found has its empty line.
+    pub head_is_whole: bool,
     before_head_max: usize,
     /// The head did not end where it had to.
     pub head_overflow: bool,
@@ -130,6 +132,7 @@ impl Tape {
             last_activity: Instant::now(),
             before_head: Vec::new(),
             head_found: false,
+            head_is_whole: false,
             before_head_max,
             head_overflow: false,
             unclean_close: false,
@@ -150,7 +153,12 @@ impl Recording {
         let held: Bytes = std::mem::take(&mut self.before_head).into();
         let found = head::find(&held);
         self.interim = held.slice(..found.interim_length);
-        self.record(&held[found.interim_length..]);
+        let response = &held[found.interim_length..];
+        self.head_is_whole = found
+            .head
+            .as_ref()
+            .is_some_and(|head| head.is_whole_in(response));
+        self.record(response);
         found.head
     }
 

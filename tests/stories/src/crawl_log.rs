@@ -1,6 +1,7 @@
 //! `crawl.log`, read back.
 
 use std::path::Path;
+use std::time::Duration;
 
 /// A line of the log by its columns; `-` stands where there is nothing.
 #[derive(Clone, Debug)]
@@ -15,6 +16,8 @@ pub struct Line {
     pub hops: String,
     /// The page it was found on.
     pub via: String,
+    /// How long the fetch took, where there was one.
+    pub took: Option<Duration>,
     /// Payload digest.
     pub digest: String,
     /// Annotations.
@@ -38,7 +41,7 @@ fn read(line: &str) -> Line {
         via,
         _,
         _,
-        _,
+        fetch,
         digest,
         _,
         annotations,
@@ -52,6 +55,10 @@ fn read(line: &str) -> Line {
         uri: uri.to_owned(),
         hops: hops.to_owned(),
         via: via.to_owned(),
+        took: fetch.split_once('+').map(|(_, took)| {
+            let milliseconds = took.parse().unwrap();
+            Duration::from_millis(milliseconds)
+        }),
         digest: digest.to_owned(),
         annotations: annotations
             .split(',')

@@ -134,6 +134,29 @@ pub fn last_goes_first() -> Vec<u8> {
     .build()
 }
 
+/// A wait evaluator that wants every page again at once.
+pub fn never_waits() -> Vec<u8> {
+    let mut data = Data::default();
+    // Some, of no time, and nothing about asking again; times are of eight bytes.
+    let at_once = data.words(&[1, 0, 0, 0, 0, 0, 0, 0]);
+    Guest {
+        data,
+        ..Guest::wait_evaluator(&format!("(i32.const {at_once})"))
+    }
+    .build()
+}
+
+/// A filter of documents that is content with none and wants each fetched again at once.
+pub fn never_content() -> Vec<u8> {
+    let mut data = Data::default();
+    let again = data.words(&[4, 0, 0, 0, 0, 0]);
+    Guest {
+        data,
+        ..Guest::document_filter(&format!("(i32.const {again})"))
+    }
+    .build()
+}
+
 /// An observer that counts up to 99 events, writes a line for each batch, and reports how many there have been.
 pub fn counter() -> Vec<u8> {
     let mut data = Data::default();

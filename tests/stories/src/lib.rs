@@ -20,6 +20,7 @@ mod captures;
 mod crawl_log;
 mod guests;
 mod raw;
+mod rogue;
 mod site;
 mod story;
 mod timing;
@@ -28,9 +29,10 @@ pub use captures::{Capture, captures, sound};
 pub use crawl_log::{Line, lines};
 pub use guests::{
     Misdeed, asks_for_the_network, change_evaluator, counter, extractor, keeper, last_goes_first,
-    never_changes, observer, precedence, refuser, scope_filter, stripper, wait_evaluator,
+    never_changes, never_content, never_waits, observer, precedence, refuser, scope_filter, stripper, wait_evaluator,
 };
 pub use raw::{Exchanged, Raw, raw};
+pub use rogue::{Asked, Certificate, Rogue, Rogues, Step};
 pub use site::{Sites, html, site};
 pub use story::{Story, Told, asked, component_cache, crawl, until};
 pub use timing::{at_once, rests};

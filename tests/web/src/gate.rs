@@ -25,7 +25,8 @@ impl Gate {
         self.come.send_modify(|come| *come += 1);
     }
 
-    pub(crate) async fn pass(&self) {
+    /// Counts as a reply that has come, and is held until the gate is open.
+    pub async fn pass(&self) {
         self.come();
         // The sender lives as long as this gate.
         let _ = self

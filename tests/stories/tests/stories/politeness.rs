@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use opilio_stories::{at_once, crawl, html, rests};
+use opilio_stories::{at_once, crawl, html, last_goes_first, never_content, never_waits, rests};
 use opilio_test_web::Reply;
 
 use crate::many::{A, B, hosts, in_order, ms};
@@ -135,5 +135,54 @@ async fn a_host_that_is_down_costs_one_probe_at_a_time_and_holds_nobody_up() {
     assert!(others.clone().count() > 10);
     for other in others {
         assert!(other.came < probes[1].came, "{requests:?}");
+    }
+}
+
+/// The floor is the profile's: neither a wait of nothing nor a rank above all goes below it.
+#[tokio::test]
+async fn no_plugin_has_a_page_again_before_its_host_has_rested() {
+    let web = hosts(&[A], 3, &html("a page")).serve().await;
+    crawl()
+        .plugin("never-waits", &never_waits())
+        .plugin("ranks", &last_goes_first())
+        .profile(
+            r#"
+            strategy = "revisit"
+            politeness = { min-delay = "80ms", max-delay = "80ms" }
+            revisit = { default-wait = "1ms", min-wait = "1ms", max-wait = "1s" }
+            stacks = { wait = ["never-waits"], precedence = ["ranks"] }
+            "#,
+        )
+        .seed(web.url(A, "/"))
+        .run_until("every page has come twice", || in_order(&web).len() >= 12)
+        .await;
+    let rests = rests(&web, |_| true);
+    assert!(rests.len() >= 11, "{rests:?}");
+    assert!(rests.iter().all(|rest| *rest >= ms(80)), "{rests:?}");
+}
+
+#[tokio::test]
+async fn a_plugin_that_wants_pages_again_at_once_waits_and_ends_like_any_retry() {
+    let web = hosts(&[A], 3, &html("a page"))
+        .page("/robots.txt", Reply::status(404))
+        .serve()
+        .await;
+    let seeds = ["/1.html", "/2.html", "/3.html"].map(|target| web.url(A, target));
+    let story = crawl().plugin("never-content", &never_content()).profile(
+        r#"
+        politeness = { min-delay = "80ms", max-delay = "80ms" }
+        stacks.post-fetch = ["never-content"]
+        "#,
+    );
+    let story = seeds.iter().fold(story, |story, seed| story.seed(seed));
+    let told = story.run().await.finished();
+    let rests = rests(&web, |_| true);
+    assert!(rests.iter().all(|rest| *rest >= ms(80)), "{rests:?}");
+    for seed in &seeds {
+        assert!(told.records("response", seed).is_empty());
+        let asked = in_order(&web).into_iter();
+        let target = seed.rsplit_once('/').unwrap().1;
+        let times = asked.filter(|asked| asked.ends_with(target)).count();
+        assert_eq!(times, 3, "once, and two retries: {:?}", told.log);
     }
 }

@@ -1,0 +1,266 @@
+//! One crawl of every server that misbehaves, beside one that does not.
+//!
+//! A program of its own: descriptors and memory are those of a process, and other tests have theirs.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod cases;
+
+use std::time::Duration;
+
+use opilio_stories::{Rogues, Told, crawl, html, site, until};
+use opilio_test_web::{Gate, Web};
+
+use cases::{Case, HOSTAGES, RESPONSE_TIMEOUT, Record, TOTAL_TIMEOUT, cases};
+
+const GOOD: &str = "good.localhost";
+const GOOD_PAGES: usize = 100;
+
+/// On top of a limit that ends a fetch: what a machine may take that has much else to do.
+const SLOWNESS: Duration = Duration::from_secs(30);
+
+/// What the whole siege may take beyond what a crawl of one page has taken. Servers and crawler share the process, and the
+/// servers alone have tens of megabytes to send. A single flood or bomb that were held in memory would take more.
+const MEMORY_MAX: u64 = 400 << 20;
+
+fn profile(cases: &[Case]) -> String {
+    let seconds = |limit: Duration| limit.as_secs();
+    let mut text = format!(
+        r#"
+        workers = 150
+        retry.max-retries = 0
+        [politeness]
+        retry-after-max = "1s"
+        [fetch]
+        allow-addresses = ["loopback"]
+        connect-timeout = "{}s"
+        response-timeout = "{}s"
+        total-timeout = "{}s"
+        header-max = "16KiB"
+        headers-max = 100
+        body-max = "1MiB"
+        redirects-max = 5
+        [limits]
+        plugin-content = "4MiB"
+        outlinks = 150
+        "#,
+        seconds(RESPONSE_TIMEOUT),
+        seconds(RESPONSE_TIMEOUT),
+        seconds(TOTAL_TIMEOUT),
+    );
+    let patient = "fetch = { response-timeout = '100s', total-timeout = '100s' }";
+    let mut overrides = vec![("good", patient)];
+    for case in cases {
+        let settings = case.settings.iter();
+        overrides.extend(settings.map(|settings| (case.rogue.name(), *settings)));
+    }
+    for (name, settings) in overrides {
+        text.push_str(&format!(
+            "[[override]]\nmatch.host = ['{name}.localhost']\n{settings}\n"
+        ));
+    }
+    text
+}
+
+/// A site whose first page comes when every hostage is held, and whose last sets them free.
+async fn good(held: &Gate, free: &Gate) -> Web {
+    let links: String = (1..=GOOD_PAGES)
+        .map(|n| format!("<a href='/{n}.html'>{n}</a>"))
+        .collect();
+    let free = free.clone();
+    site(GOOD)
+        .page("/", html(&links).behind(held))
+        .answer(&format!("/{GOOD_PAGES}.html"), move |_| {
+            free.come();
+            html("the last")
+        })
+        .rest(|_| html("a page"))
+        .serve()
+        .await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_ends_as_it_should_and_none_is_at_the_cost_of_another() {
+    // What a process opens and keeps once is no leak.
+    let web = site("first.localhost")
+        .page("/", html("a page"))
+        .serve()
+        .await;
+    let first = crawl().seed(web.url("first.localhost", "/"));
+    drop(first.run().await.finished());
+    drop((first, web));
+    let before = Process::now();
+
+    let (held, free) = (Gate::of(HOSTAGES + 1), Gate::of(HOSTAGES + 1));
+    let cases = cases(&held, &free);
+    let rogues = Rogues::serve(cases.iter().map(|case| case.rogue.clone()));
+    let web = good(&held, &free).await;
+    let mut story = crawl().profile(&profile(&cases)).seed(web.url(GOOD, "/"));
+    for case in &cases {
+        let name = case.rogue.name();
+        story = story
+            .seed(rogues.url(name, "/"))
+            .seed(rogues.url(name, "/next"));
+    }
+    let told = story.run().await.finished();
+
+    let mut faults = Vec::new();
+    for case in &cases {
+        faults.extend(judge(case, &rogues, &told));
+    }
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+
+    let good: Vec<_> = (1..=GOOD_PAGES)
+        .map(|n| told.sole(&web.url(GOOD, &format!("/{n}.html"))).status)
+        .collect();
+    assert_eq!(good, [200; GOOD_PAGES]);
+
+    let log = told.log_file("crawl.log");
+    let control = log.lines().find(|line| line.contains(char::is_control));
+    assert_eq!(
+        control, None,
+        "a column of the log is what a server makes it"
+    );
+
+    let scratch = told.job().join("scratch");
+    let left: Vec<_> = std::fs::read_dir(&scratch)
+        .map(|left| left.flatten().map(|entry| entry.path()).collect())
+        .unwrap_or_default();
+    assert!(left.is_empty(), "{left:?}");
+    drop((told, story, rogues, web));
+    before.is_left_as_it_was().await;
+}
+
+/// What is not as the case has it.
+fn judge(case: &Case, rogues: &Rogues, told: &Told) -> Vec<String> {
+    let name = case.rogue.name();
+    let uri = |target: &str| match target.contains("://") {
+        true => target.to_owned(),
+        false => rogues.url(name, target),
+    };
+    let mut faults = Vec::new();
+    let mut others = case.others.clone();
+    others.push(("/", case.status));
+    others.push(("/next", case.next));
+    for (target, status) in others {
+        let lines = told.of(&uri(target));
+        let found: Vec<_> = lines.iter().map(|line| line.status).collect();
+        if found != [status] {
+            faults.push(format!(
+                "{name}: {target} has {found:?} and not {status}: {lines:?}"
+            ));
+        }
+    }
+    if case.next == 200 {
+        let next = told.records("response", &uri("/next"));
+        let whole = next.iter().all(|record| {
+            record
+                .text()
+                .ends_with(&format!("\r\n\r\na page of {name}"))
+        });
+        if next.len() != 1 || !whole {
+            faults.push(format!("{name}: /next is not what was sent: {next:?}"));
+        }
+    }
+    let about = uri(case.about);
+    let records = told.records("response", &about);
+    let found: Vec<_> = records
+        .iter()
+        .map(|record| record.header("warc-truncated"))
+        .collect();
+    let expected = match case.record {
+        Record::Nothing => Vec::new(),
+        Record::Whole => vec![None],
+        Record::Cut(reason) => vec![Some(reason)],
+    };
+    if found != expected {
+        faults.push(format!(
+            "{name}: records of {about} have WARC-Truncated {found:?} and not {expected:?}"
+        ));
+    }
+    let requests = told.records("request", &about).len();
+    if requests != expected.len() {
+        faults.push(format!("{name}: {requests} request records"));
+    }
+    let Some(line) = told.of(&about).pop() else {
+        return faults;
+    };
+    for note in &case.notes {
+        if !line.notes(note) {
+            faults.push(format!("{name}: no {note} in {line:?}"));
+        }
+    }
+    let ours = |note: &&String| note.contains("Trunc") || note.starts_with("excessBytes");
+    let unexpected: Vec<_> = line
+        .annotations
+        .iter()
+        .filter(ours)
+        .filter(|note| !case.notes.iter().any(|known| note.starts_with(known)))
+        .collect();
+    if !unexpected.is_empty() {
+        faults.push(format!("{name}: {unexpected:?} in {line:?}"));
+    }
+    if let Some(limit) = case.ended_by {
+        let took = line.took.unwrap_or_default();
+        if took < limit || took > limit + SLOWNESS {
+            faults.push(format!("{name}: {took:?}, where {limit:?} ends it"));
+        }
+    }
+    if let Some(text) = case.metadata {
+        let metadata = told.records("metadata", &about);
+        if !metadata.iter().any(|record| record.text().contains(text)) {
+            faults.push(format!("{name}: no {text:?} in its metadata: {metadata:?}"));
+        }
+    }
+    let asked: Vec<_> = rogues
+        .asked()
+        .into_iter()
+        .filter(|asked| asked.name == name)
+        .collect();
+    if let Some(check) = case.asked {
+        faults.extend(check(&asked).map(|fault| format!("{name}: {fault}")));
+    }
+    faults
+}
+
+/// What this process holds.
+struct Process {
+    descriptors: usize,
+    /// The most bytes of memory it has had.
+    memory: u64,
+}
+
+impl Process {
+    fn now() -> Process {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap();
+        let peak = status
+            .lines()
+            .find_map(|line| line.strip_prefix("VmHWM:"))
+            .unwrap();
+        let kilobytes: u64 = peak.trim().trim_end_matches(" kB").parse().unwrap();
+        Process {
+            descriptors: descriptors().len(),
+            memory: kilobytes << 10,
+        }
+    }
+
+    /// What threads in the background hold is given back when they have ended.
+    async fn is_left_as_it_was(&self) {
+        until("every descriptor is closed", || {
+            let now = descriptors();
+            now.len() <= self.descriptors
+        })
+        .await;
+        let taken = Process::now().memory.saturating_sub(self.memory);
+        assert!(taken < MEMORY_MAX, "{} MiB were taken", taken >> 20);
+    }
+}
+
+/// What the descriptors of this process lead to.
+fn descriptors() -> Vec<String> {
+    let open = std::fs::read_dir("/proc/self/fd").unwrap();
+    open.flatten()
+        .filter_map(|entry| std::fs::read_link(entry.path()).ok())
+        .map(|target| target.display().to_string())
+        .collect()
+}
