@@ -1,4 +1,4 @@
-//! Labelled digests as WARC writes them: `sha1:` and 32 characters of base32.
+//! Labelled digests as WARC writes them: `sha1:` and 32 characters of base32, `sha256:` and 64 of hexadecimal.
 //!
 //! SHA-1 is what indexes and replay tools compare; SHA-256 is there for who wants it. Which bytes a
 //! digest covers (block or payload) is not its business.
@@ -6,14 +6,15 @@
 use std::fmt;
 use std::str::FromStr;
 
-use data_encoding::{BASE32_NOPAD, HEXLOWER_PERMISSIVE};
+use data_encoding::{BASE32_NOPAD, HEXLOWER, HEXLOWER_PERMISSIVE};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha1::Digest as _;
 
 /// A digest with the algorithm that made it.
 ///
-/// Shown as `sha1:` or `sha256:` and RFC 4648 base32 in upper case without padding (a
-/// labelled digest is a token, and `=` is none); serialised as that text.
+/// Shown as `sha1:` and RFC 4648 base32 in upper case, which indexes compare, or as `sha256:` and hexadecimal in lower case:
+/// base32 of 256 bits ends in padding, a labelled digest is a token, and `=` is none. Without it warcio and jwarc take
+/// the digest for another. Serialised as that text.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Digest {
     /// 160 bits.
@@ -89,12 +90,10 @@ impl Digest {
 
 impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{}:{}",
-            self.algorithm(),
-            BASE32_NOPAD.encode(self.bytes())
-        )
+        match self {
+            Digest::Sha1(bytes) => write!(f, "sha1:{}", BASE32_NOPAD.encode(bytes)),
+            Digest::Sha256(bytes) => write!(f, "sha256:{}", HEXLOWER.encode(bytes)),
+        }
     }
 }
 
@@ -204,7 +203,7 @@ mod tests {
         assert_eq!(Digest::sha1(b"").to_string(), EMPTY);
         assert_eq!(
             Digest::of(Algorithm::Sha256, b"").to_string(),
-            "sha256:4OYMIQUY7QOBJGX36TEJS35ZEQT24QPEMSNZGTFESWMRW6CSXBKQ"
+            "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
         );
     }
 
@@ -214,8 +213,10 @@ mod tests {
         check("SHA1:3i42h3s6nnfq2msvx7xzkyayscx5qbyj", Ok(EMPTY));
         check("sha1:da39a3ee5e6b4b0d3255bfef95601890afd80709", Ok(EMPTY));
         check("sha1:DA39A3EE5E6B4B0D3255BFEF95601890AFD80709", Ok(EMPTY));
-        let sha256 = Digest::of(Algorithm::Sha256, b"x").to_string();
-        check(&format!("{sha256}===="), Ok(&sha256));
+        let sha256 = Digest::of(Algorithm::Sha256, b"").to_string();
+        let base32 = "sha256:4OYMIQUY7QOBJGX36TEJS35ZEQT24QPEMSNZGTFESWMRW6CSXBKQ";
+        check(base32, Ok(&sha256));
+        check(&format!("{base32}===="), Ok(&sha256));
     }
 
     #[test]

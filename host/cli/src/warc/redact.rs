@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use clap::Args;
 use jiff::Timestamp;
 use opilio_archive::redact::{Survey, Target, Tombstone, Why, redact, survey};
-use opilio_archive::{Headers, Payloads, index, index_path};
+use opilio_archive::{Digest, Headers, Payloads, index, index_path};
 use opilio_crawl::is_job;
 use opilio_uri::Uri;
 use serde_json::{Value, json};
@@ -151,10 +151,18 @@ impl ChosenArgs {
             || self
                 .digest
                 .iter()
-                .any(|wanted| digest.is_some_and(|digest| digest.eq_ignore_ascii_case(wanted)))
+                .any(|wanted| digest.is_some_and(|digest| same_digest(wanted, digest)))
             || self.uri.iter().any(|wanted| same(wanted, uri))
             || self.surt.iter().any(|prefix| has_surt(prefix, uri))
     }
+}
+
+/// Whether two texts are the same digest, in base32 or hexadecimal.
+fn same_digest(wanted: &str, digest: &str) -> bool {
+    wanted.eq_ignore_ascii_case(digest)
+        || wanted
+            .parse::<Digest>()
+            .is_ok_and(|wanted| Ok(wanted) == digest.parse())
 }
 
 /// Whether two texts are the same URI, however they are written.
