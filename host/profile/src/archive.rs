@@ -94,7 +94,8 @@ pub struct ArchiveFile {
 
     /// A command that takes over each file when it is closed: a program and its arguments, without a shell. In the arguments
     /// `{file}`, `{size}`, `{sha1}` and `{sha256}` are filled in; where none has `{file}`, the path is the last argument. It is
-    /// tried again when it fails, and what was not handed over is at the next start. Default `[]`: none.
+    /// tried again when it fails, and what was not handed over is at the next start.
+    /// Default `[]`: files stay where they are, and nobody is told.
     pub on_close: Vec<String>,
 
     /// How long the command may take before it is killed and counts as failed. Default `"1h"`: a gigabyte over a slow line.

@@ -34,8 +34,8 @@ pub struct StacksFile {
     /// body is fetched.
     pub mid_fetch: Vec<String>,
 
-    /// Filters: is the response what it should be? Default `["bot-walls", "soft-404"]`, which annotate and let every
-    /// answer count: whoever reads the log wants to know them.
+    /// Filters: is the response what it should be? Default `["bot-walls", "soft-404"]`: whoever reads
+    /// the log wants to know them. They annotate, and let every answer count.
     pub post_fetch: Vec<String>,
 
     /// Digest strippers: which parts do not count when versions are compared? Default `[]`: every byte counts.
