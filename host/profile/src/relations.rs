@@ -111,7 +111,7 @@ pub(crate) fn of_settings(
     );
     // Whoever asks a file has one.
     robots_have_what_their_policy_needs(&settings.robots, at, check);
-
+    a_proxy_gets_both_or_neither(&settings.fetch, at, check);
     let uri = &settings.uri;
     let file_is_faulty = check.faults.covers(&format!("{at}/uri/precedence-file"))
         || check.faults.covers("/uri/precedence-file");

@@ -13,7 +13,7 @@ use crate::fault::{FAULTS_MAX, Fault, Faults, Level};
 
 /// Keys of earlier versions, what has come in their place, and what to write.
 const WITHDRAWN: [(&str, &str, &str); 1] = [(
-    "private-addressess",
+    "private-addresses",
     "allow-addresses",
     "write allow-addresses = [\"loopback\", \"private\"], and \"link-local\" or \"metadata\" where they are meant too",
 )];
