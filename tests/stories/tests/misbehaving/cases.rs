@@ -155,7 +155,7 @@ fn gzip(content: impl AsRef<[u8]>) -> Vec<u8> {
 fn bomb() -> Vec<u8> {
     let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
     let zeros = vec![0; 1 << 20];
-    for _ in 0..64 {
+    for _ in 0..256 {
         packed.write_all(&zeros).unwrap();
     }
     packed.finish().unwrap()

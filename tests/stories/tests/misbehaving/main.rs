@@ -19,9 +19,9 @@ const GOOD_PAGES: usize = 100;
 /// On top of a limit that ends a fetch: what a machine may take that has much else to do.
 const SLOWNESS: Duration = Duration::from_secs(30);
 
-/// What the whole siege may take beyond what a crawl of one page has taken. Servers and crawler share the process, and the
-/// servers alone have tens of megabytes to send. A single flood or bomb that were held in memory would take more.
-const MEMORY_MAX: u64 = 400 << 20;
+/// What the whole siege may take beyond what a crawl of one page has taken; half of it is usual. Servers and crawler share
+/// the process. A flood that were held in memory, or a bomb that were unpacked there, would take more.
+const MEMORY_MAX: u64 = 256 << 20;
 
 fn profile(cases: &[Case]) -> String {
     let seconds = |limit: Duration| limit.as_secs();
