@@ -288,14 +288,15 @@ mod tests {
             );
             check_standard(&challenge, "Mufasa", "Circle of Life", cnonce, response);
         }
+        // As erratum 4897 has it: what stands in §3.9.2 is wrong.
         check_standard(
             "Digest realm=\"api@example.org\", qop=\"auth\", algorithm=SHA-512-256, \
              nonce=\"5TsQWLVdgBdmrQ0XsxbDODV+57QdFR34I9HAbC/RVvkK\", \
              opaque=\"HRPCssKJSGjCrkzDg8OhwpzCiGPChXYjwrI2QmXDnsOS\", charset=UTF-8, userhash=true",
             "J\u{e4}s\u{f8}n Doe",
             "Secret, or not?",
-            "NTg6RKcb9boFIAS3KrFK9BGeh+niz/sm",
-            "ae66e67d6b427bd3f120414a82e4acff38e8ecd9101d6c861229025f607a79dd",
+            "NTg6RKcb9boFIAS3KrFK9BGeh+iDa/sm6jUMp2wds69v",
+            "3798d4131c277846293534c3edc11bd8a5e4cdcbff78b05db9d95eeb1cec68a5",
         );
     }
 
