@@ -634,11 +634,11 @@ impl Tombstone<'_> {
                 block: words.clone(),
                 payload: Some(words),
             },
-            // An invented request would be one that nobody made.
+            // An invented request would be one that nobody made, and an empty one of HTTP is a fault to readers.
             "request" => Content {
                 kind: "request",
-                content_type: crate::record::HTTP_REQUEST,
-                block: String::new(),
+                content_type: "text/plain; charset=utf-8",
+                block: words,
                 payload: None,
             },
             "metadata" => Content {

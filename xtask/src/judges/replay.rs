@@ -101,6 +101,7 @@ pub(super) async fn judge(home: &Path, opilio: &Path) -> Result<()> {
             &["--schemes", "http,https,ftp,whois", "--like", &first],
         )?;
     }
+    readers.judge(&redacted(opilio, &home, &warcs, &origin)?, &[])?;
     let captures = cdxj(&python, opilio, &home, &warcs)?;
     package(&python, opilio, &home, &job)?;
     let for_pywb = home.join("pywb.cdxj");
@@ -122,6 +123,22 @@ pub(super) async fn judge(home: &Path, opilio: &Path) -> Result<()> {
         home.display()
     );
     Ok(())
+}
+
+/// A copy of the archives from which a page has been taken, and what stands for it.
+fn redacted(opilio: &Path, home: &Path, warcs: &Path, origin: &str) -> Result<PathBuf> {
+    let copy = home.join("redacted");
+    fs::create_dir_all(&copy)?;
+    for archive in archives(warcs)? {
+        fs::copy(&archive, copy.join(archive.file_name().unwrap_or_default()))?;
+    }
+    status(
+        Command::new(opilio)
+            .args(["warc", "redact", "--write", "--reason", "a wish"])
+            .args(["--uri", &format!("{origin}/original.html")])
+            .arg(&copy),
+    )?;
+    Ok(copy)
 }
 
 /// Has other people's zstd unpack archives, or make a dictionary of them.
