@@ -35,6 +35,17 @@ pub fn extractor(misdeed: Misdeed) -> Vec<u8> {
     Guest::extractor(misdeed.body()).build()
 }
 
+/// The same under the name of the plugin that finds links in HTML.
+pub fn html_extractor(misdeed: Misdeed) -> Vec<u8> {
+    let guest = Guest::extractor(misdeed.body());
+    let described = guest.described.iter().map(|it| Described {
+        name: "html",
+        ..*it
+    });
+    let described = described.collect();
+    Guest { described, ..guest }.build()
+}
+
 /// A filter that does this when asked about outlinks.
 pub fn scope_filter(misdeed: Misdeed) -> Vec<u8> {
     Guest::filter(misdeed.body()).build()

@@ -28,8 +28,9 @@ mod timing;
 pub use captures::{Capture, captures, sound};
 pub use crawl_log::{Line, lines};
 pub use guests::{
-    Misdeed, asks_for_the_network, change_evaluator, counter, extractor, keeper, last_goes_first,
-    never_changes, never_content, never_waits, observer, precedence, refuser, scope_filter, stripper, wait_evaluator,
+    Misdeed, asks_for_the_network, change_evaluator, counter, extractor, html_extractor, keeper,
+    last_goes_first, never_changes, never_content, never_waits, observer, precedence, refuser,
+    scope_filter, stripper, wait_evaluator,
 };
 pub use raw::{Exchanged, Raw, raw};
 pub use rogue::{Asked, Certificate, Rogue, Rogues, Step};

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use opilio_crawl::control::{Answer, Command, restore};
-use opilio_stories::{Misdeed, Story, asked, crawl, extractor, html, scope_filter, site, until};
+use opilio_stories::{Misdeed, Story, asked, crawl, html, scope_filter, site, until};
 use opilio_test_web::{Gate, Web};
 use serde_json::{Value, json};
 
@@ -153,7 +153,10 @@ async fn a_hundred_replacements_under_load_lose_nothing() {
 async fn a_replacement_holds_after_a_resume_whatever_becomes_of_the_file() {
     let gate = Gate::of(2);
     let web = pages_in_turn(&gate).await;
-    let story = in_turn(with_pages(&extractor(Misdeed::Traps)), &web);
+    let story = in_turn(
+        with_pages(&opilio_stories::html_extractor(Misdeed::Traps)),
+        &web,
+    );
     let better = file(&story, "better.wasm", &html_extractor("better"));
     let operator = async {
         until("the page is asked for", || asked(&web).len() == 1).await;
@@ -178,7 +181,8 @@ async fn a_replacement_holds_after_a_resume_whatever_becomes_of_the_file() {
     assert!(!errors.contains("/next.html"), "{errors}");
     assert_eq!(told.sole(&web.url(WWW, "/a.html")).status, 200, "{errors}");
     let log = told.log_file("job.log");
-    let line = format!(" plugin replace \"pages\" {better:?} => {result}");
+    let component = format!("{}#html", better.display());
+    let line = format!(" plugin replace \"pages\" {component:?} => {result}");
     assert!(log.contains(" lena:") && log.contains(&line), "{log}");
 
     std::fs::remove_file(&better).unwrap();
@@ -228,7 +232,7 @@ async fn what_fails_its_check_changes_nothing_and_says_why() {
                 replace(Path::new("/nowhere/at/all.wasm")),
                 "cannot read component",
             ),
-            (replace(Path::new(&filters)), "is no extractor"),
+            (with(&filters, None, None), "is no extractor"),
             (
                 with(&good, Some("0".repeat(64)), None),
                 "not the pinned 000",
@@ -275,7 +279,7 @@ async fn a_plugin_of_a_job_at_rest_is_replaced_for_when_it_goes_on() {
         .page("/a.html", html("a"))
         .serve()
         .await;
-    let story = with_pages(&extractor(Misdeed::Traps))
+    let story = with_pages(&opilio_stories::html_extractor(Misdeed::Traps))
         .profile("limits.documents = 1")
         .seed(web.url(WWW, "/"));
     story.run().await;
@@ -343,7 +347,8 @@ async fn a_job_goes_on_with_its_own_copy_of_a_component_and_says_that_the_file_h
 async fn a_watched_plugin_is_replaced_when_its_file_changes_and_stays_when_that_is_rubbish() {
     let gate = Gate::of(2);
     let web = pages_in_turn(&gate).await;
-    let story = with_pages(&extractor(Misdeed::Traps)).profile("plugins.pages.watch = true");
+    let story = with_pages(&opilio_stories::html_extractor(Misdeed::Traps))
+        .profile("plugins.pages.watch = true");
     let story = in_turn(story, &web);
     let log = || std::fs::read_to_string(story.job().join("logs/job.log")).unwrap_or_default();
     let operator = async {
