@@ -231,8 +231,8 @@ fn is_chunked(head: &[u8]) -> bool {
             }
             None => continue,
         };
-        let codings = value.split(',').map(str::trim);
-        let last = codings.filter(|coding| !coding.is_empty()).next_back();
+        let mut codings = value.split(',').map(str::trim);
+        let last = codings.rfind(|coding| !coding.is_empty());
         if let (true, Some(coding)) = (is_coding, last) {
             last_coding = Some(coding.to_owned());
         }

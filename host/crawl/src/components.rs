@@ -252,7 +252,11 @@ mod tests {
 
     fn instance(text: &str) -> Instance {
         let given = Given {
-            builtins: vec!["bot-walls".to_owned(), "html".to_owned(), "soft-404".to_owned()],
+            builtins: vec![
+                "bot-walls".to_owned(),
+                "html".to_owned(),
+                "soft-404".to_owned(),
+            ],
             seeds_elsewhere: true,
             base: Some("/base".into()),
             ..Given::default()

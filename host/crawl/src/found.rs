@@ -333,9 +333,7 @@ pub(crate) fn content(
         return (exchange.payload.read_at(0, max).unwrap_or_default(), None);
     }
     let decoded = exchange.content(max);
-    let annotation = decoded
-        .problem
-        .map(|problem| problem.annotation());
+    let annotation = decoded.problem.map(|problem| problem.annotation());
     (decoded.content.into(), annotation)
 }
 

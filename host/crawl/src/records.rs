@@ -337,7 +337,10 @@ fn tls_words(tls: &opilio_fetch::TlsInfo) -> String {
 
 /// What the community writes beside the version of TLS in `WARC-Protocol`.
 fn cipher_suite(exchange: &Exchange) -> Vec<(String, String)> {
-    let suite = exchange.tls.as_ref().and_then(|tls| tls.cipher_suite.clone());
+    let suite = exchange
+        .tls
+        .as_ref()
+        .and_then(|tls| tls.cipher_suite.clone());
     suite
         .map(|suite| ("WARC-Cipher-Suite".to_owned(), suite))
         .into_iter()

@@ -2,7 +2,7 @@
 //! own, in a process of its own, because the high-water mark of a process never falls.
 
 #![cfg(target_os = "linux")]
-#![allow(clippy::unwrap_used, reason = "tests")]
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests")]
 
 use std::io::Read;
 use std::net::{IpAddr, Ipv4Addr};

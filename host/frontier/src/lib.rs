@@ -69,8 +69,8 @@ pub use record::{
 };
 pub use rejection::Rejection;
 pub use report::{QueuedUri, Reason, Why};
-pub use signal::Signal;
 pub use settings::{GroupSettings, Politeness, PrecedencePolicy, QueueSettings, Quota, Resolver};
+pub use signal::Signal;
 pub use statistics::{BytesByNovelty, Overdue, Revisits, Statistics};
 pub use store::{Error, FORMAT_VERSION};
 pub use tally::{OverQuota, Tally, TallyKind};

@@ -60,7 +60,8 @@ mod relations;
 mod shape;
 
 pub use archive::{
-    Archive, ArchiveCompression, ArchiveDigest, ArchiveFile, ArchiveFormat, Duplicates, DuplicatesFile,
+    Archive, ArchiveCompression, ArchiveDigest, ArchiveFile, ArchiveFormat, Duplicates,
+    DuplicatesFile,
 };
 pub use byte_size::{ByteSize, SizeProblem, SizeWritten};
 pub use canonicalization::{CanonicalizationFile, RegexRuleFile, RuleFile, RuleName};

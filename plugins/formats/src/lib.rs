@@ -30,8 +30,8 @@ pub mod xml;
 use opilio_plugin::prelude::*;
 
 use crate::feed::Feed;
-use crate::guess::{Implied, MultiRegex, Universal, UriInUri};
 use crate::ftp::FtpListing;
+use crate::guess::{Implied, MultiRegex, Universal, UriInUri};
 use crate::json::Json;
 use crate::manifest::Manifest;
 use crate::media::Media;

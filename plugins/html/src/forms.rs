@@ -354,8 +354,7 @@ impl<'a> Control<'a> {
             None
         } else {
             enabled()
-                .filter(|choice| choice.selected)
-                .last()
+                .rfind(|choice| choice.selected)
                 .or_else(|| enabled().next())
         };
         enabled()

@@ -51,7 +51,8 @@ impl ByteSize {
 impl fmt::Display for ByteSize {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let binary = UNITS[..4].iter().rev();
-        let mut whole = binary.filter(|(_, factor)| self.0 >= *factor && self.0 % factor == 0);
+        let mut whole =
+            binary.filter(|(_, factor)| self.0 >= *factor && self.0.is_multiple_of(*factor));
         match whole.next() {
             Some((unit, factor)) => write!(f, "{}{unit}", self.0 / factor),
             None => write!(f, "{}B", self.0),

@@ -154,6 +154,8 @@ impl Filter for IpSet {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
     use super::*;
 
     #[track_caller]

@@ -316,9 +316,7 @@ impl<'a> Reader<'a> {
     fn name(&mut self, what: &str) -> Result<String, String> {
         let mut name = String::new();
         loop {
-            if self.skip('\\') {
-                name.extend(self.take());
-            } else if self.rest.starts_with(is_of_name) {
+            if self.skip('\\') || self.rest.starts_with(is_of_name) {
                 name.extend(self.take());
             } else if name.is_empty() {
                 return Err(match self.rest.chars().next() {

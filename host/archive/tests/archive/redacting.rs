@@ -143,7 +143,11 @@ fn a_capture_goes_as_a_whole_and_revisits_of_it_go_with_it() {
 fn a_tombstone_is_literally_this() {
     let directory = tempfile::tempdir().unwrap();
     let file = write(directory.path(), Compression::None);
-    let found = survey(&[file.clone()], of_uri("http://example.com/200")).unwrap();
+    let found = survey(
+        std::slice::from_ref(&file),
+        of_uri("http://example.com/200"),
+    )
+    .unwrap();
     assert_eq!(targets(&found), [(id(200), Why::Chosen)]);
     assert_eq!(found.payload_elsewhere, 1);
     let kept = Tombstone {
@@ -218,7 +222,7 @@ fn what_cannot_be_redacted_is_refused_and_left_alone() {
     let directory = tempfile::tempdir().unwrap();
     let file = write(directory.path(), Compression::Gzip(6));
     let before = fs::read(&file).unwrap();
-    let all = survey(&[file.clone()], |_| true).unwrap();
+    let all = survey(std::slice::from_ref(&file), |_| true).unwrap();
     let refused = redact(&file, &all.targets, tombstone());
     assert!(
         matches!(&refused, Err(RedactError::Kind { kind, .. }) if kind == "a warcinfo record"),
@@ -244,7 +248,7 @@ fn what_cannot_be_redacted_is_refused_and_left_alone() {
 fn damage_is_told_and_stays_as_it_is() {
     let directory = tempfile::tempdir().unwrap();
     let file = write(directory.path(), Compression::Gzip(6));
-    let whole = survey(&[file.clone()], |headers| {
+    let whole = survey(std::slice::from_ref(&file), |headers| {
         headers.record_id() == Some(id(400))
     })
     .unwrap();
@@ -252,7 +256,11 @@ fn damage_is_told_and_stays_as_it_is() {
     let damaged = whole.targets[0].extent.offset as usize;
     bytes[damaged + 20] ^= 0xff;
     fs::write(&file, &bytes).unwrap();
-    let found = survey(&[file.clone()], of_uri("http://example.com/300")).unwrap();
+    let found = survey(
+        std::slice::from_ref(&file),
+        of_uri("http://example.com/300"),
+    )
+    .unwrap();
     assert_eq!(found.damages().count(), 1);
     redact(&file, &found.targets, tombstone()).unwrap();
     let after = fs::read(&file).unwrap();
@@ -274,7 +282,11 @@ fn a_tombstone_is_packed_as_its_record_was() {
     }
     fs::write(&file, packed).unwrap();
     assert!(check(&file).unwrap().is_sound());
-    let found = survey(&[file.clone()], of_uri("http://example.com/400")).unwrap();
+    let found = survey(
+        std::slice::from_ref(&file),
+        of_uri("http://example.com/400"),
+    )
+    .unwrap();
     redact(&file, &found.targets, tombstone()).unwrap();
     let report = check(&file).unwrap();
     assert!(report.is_sound(), "{:?}", report.faults);
@@ -298,7 +310,7 @@ fn a_tombstone_in_arc_is_an_answer_with_status_451() {
         page.len()
     );
     fs::write(&file, text).unwrap();
-    let found = survey(&[file.clone()], of_uri("http://a.example/")).unwrap();
+    let found = survey(std::slice::from_ref(&file), of_uri("http://a.example/")).unwrap();
     redact(&file, &found.targets, tombstone()).unwrap();
     let after = fs::read_to_string(&file).unwrap();
     assert_eq!(after.matches("secret").count(), 1, "{after}");

@@ -105,7 +105,9 @@ fn a_fault_is_recorded_with_its_frames_and_occurs_again() {
 #[test]
 fn a_recording_becomes_a_case_with_content_that_is_no_text_beside_it() {
     let html = &components()["html"];
-    let plugin = html.configure(config_of("html", json!({}), limits())).unwrap();
+    let plugin = html
+        .configure(config_of("html", json!({}), limits()))
+        .unwrap();
     let record = |page: &Document| {
         recorded(
             &plugin,

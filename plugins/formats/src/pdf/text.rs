@@ -417,7 +417,8 @@ impl Reader<'_> {
                     address.ends_with(['-', '_', '=', '&', '?', '%', '+'])
                         || is_begin_of_one(address, self.seen)
                 };
-                if !self.seen.contains(address) && !(is_at_end && goes_on()) {
+                let is_cut = is_at_end && goes_on();
+                if !is_cut && !self.seen.contains(address) {
                     self.seen.insert(address.to_owned());
                     self.found
                         .push(Link::new(address, Hop::Speculative, "pdf/text"));

@@ -18,6 +18,9 @@ pub(crate) const TOTAL_TIMEOUT: Duration = Duration::from_secs(6);
 /// Servers that wait until another has been crawled.
 pub(crate) const HOSTAGES: usize = 4;
 
+/// What is wrong with what a server was asked.
+pub(crate) type Complaint = fn(&[Asked]) -> Option<String>;
+
 /// A server, and what the crawl has to say of it.
 pub(crate) struct Case {
     pub(crate) rogue: Rogue,
@@ -38,8 +41,7 @@ pub(crate) struct Case {
     pub(crate) metadata: Option<&'static str>,
     /// What the profile says of its host alone.
     pub(crate) settings: Option<&'static str>,
-    /// What is wrong with what the server was asked.
-    pub(crate) asked: Option<fn(&[Asked]) -> Option<String>>,
+    pub(crate) asked: Option<Complaint>,
 }
 
 /// The response record.
