@@ -342,7 +342,9 @@ impl Reader {
                 }
                 Packing::Zstd => {
                     let dictionary = self.dictionary()?;
-                    let decoder = zst::decoder(source, dictionary).map_err(|e| self.io(e))?;
+                    // What is no dictionary at all the library reports as a lack of memory.
+                    let decoder = zst::decoder(source, dictionary)
+                        .map_err(|_| self.damaged(Damage::Dictionary("it is none".to_owned())))?;
                     let frame = BufReader::with_capacity(BUFFER_BYTES, decoder);
                     self.stream = Some(Stream::Zstd(Box::new(frame)));
                 }
