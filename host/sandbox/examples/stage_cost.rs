@@ -1,0 +1,203 @@
+//! What the whole extract stage of the default profile costs for real pages, fragments included:
+//! `cargo run --release -p opilio-sandbox --example stage_cost -- FILE|FOLDER…`. Each page goes through every extractor that
+//! handles it, as in a crawl but for the resolving of links; the fastest of the rounds counts for each page. Beside it stands
+//! one call of an extractor that has nothing to do, made in the same turn.
+#![allow(clippy::print_stdout, reason = "a program that prints")]
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use opilio_sandbox::{
+    Document, DocumentParts, Engine, EngineConfig, Kept, Notes, Plugin, PluginConfig,
+};
+
+/// Times that each page is read.
+const ROUNDS: usize = 7;
+/// The default profile's stack.
+const STACK: [&str; 17] = [
+    "http",
+    "html",
+    "css",
+    "js",
+    "robots",
+    "sitemap",
+    "feed",
+    "manifest",
+    "svg",
+    "media",
+    "office",
+    "pdf",
+    "swf",
+    "ftp-listing",
+    "whois",
+    "json",
+    "xml",
+];
+/// Levels of fragments within fragments that are followed.
+const DEPTH_MAX: usize = 4;
+const MEDIA_TYPE: &str = "text/html";
+const URI: &str = "http://example.org/folder/page.html";
+
+type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+/// Least times of one page.
+struct Least {
+    bytes: usize,
+    calls: usize,
+    links: usize,
+    stage: Duration,
+    nothing: Duration,
+}
+
+fn main() -> Result<(), Failure> {
+    let mut pages = Vec::new();
+    for path in std::env::args().skip(1) {
+        read(Path::new(&path), &mut pages)?;
+    }
+    let engine = Engine::new(EngineConfig::default())?;
+    let mut loaded = BTreeMap::new();
+    let mut stack = Vec::new();
+    for name in STACK {
+        let shipped = opilio_builtin::find(name).ok_or("an extractor does not ship")?;
+        let component = match loaded.get(shipped.name) {
+            Some(component) => component,
+            None => {
+                let component = engine.load(shipped.component, shipped.name)?;
+                loaded.entry(shipped.name).or_insert(component)
+            }
+        };
+        let plugin = Some(name.to_owned());
+        stack.push(component.configure(PluginConfig {
+            plugin,
+            ..PluginConfig::default()
+        })?);
+    }
+
+    let mut measured = Vec::new();
+    for page in &pages {
+        let mut least = Least {
+            bytes: page.len(),
+            calls: 0,
+            links: 0,
+            stage: Duration::MAX,
+            nothing: Duration::MAX,
+        };
+        for _ in 0..ROUNDS {
+            let began = Instant::now();
+            let (calls, links) = extract(&stack, page)?;
+            least.stage = least.stage.min(began.elapsed());
+            (least.calls, least.links) = (calls, links);
+            let empty = document("");
+            let began = Instant::now();
+            stack[0].extract(vec![empty])?;
+            least.nothing = least.nothing.min(began.elapsed());
+        }
+        measured.push(least);
+    }
+    println!(
+        "{:<16}{:>8}{:>10}{:>8}{:>8}{:>12}{:>12}{:>12}{:>8}",
+        "pages", "number", "KB each", "calls", "links", "stage µs", "90 % µs", "nothing µs", "MB/s"
+    );
+    for (what, from, to) in [
+        ("up to 8 KB", 0, 8 << 10),
+        ("8 to 20 KB", 8 << 10, 20 << 10),
+        ("20 to 30 KB", 20 << 10, 30 << 10),
+        ("30 to 100 KB", 30 << 10, 100 << 10),
+        ("larger", 100 << 10, usize::MAX),
+        ("all", 0, usize::MAX),
+    ] {
+        let of_size = |least: &&Least| (from..to).contains(&least.bytes);
+        summary(what, measured.iter().filter(of_size).collect());
+    }
+    Ok(())
+}
+
+/// Every extractor on the page and on what it hands on; how many calls and links that was.
+fn extract(stack: &[Plugin], page: &str) -> Result<(usize, usize), Failure> {
+    let (mut calls, mut links) = (0, 0);
+    let mut level = vec![document(page)];
+    for _ in 0..=DEPTH_MAX {
+        let mut by_type: BTreeMap<String, Vec<Document>> = BTreeMap::new();
+        for document in level.drain(..) {
+            let media_type = document.media_type().to_owned();
+            by_type.entry(media_type).or_default().push(document);
+        }
+        for (media_type, documents) in by_type {
+            for plugin in stack {
+                if !plugin.handles(&media_type, URI) {
+                    continue;
+                }
+                calls += 1;
+                for (document, extraction) in
+                    documents.iter().zip(plugin.extract(documents.clone())?)
+                {
+                    links += extraction.links.len();
+                    let inner = extraction.fragments.iter();
+                    level.extend(inner.filter_map(|inner| document.fragment_of(inner).ok()));
+                }
+            }
+        }
+        if level.is_empty() {
+            break;
+        }
+    }
+    Ok((calls, links))
+}
+
+fn summary(what: &str, mut pages: Vec<&Least>) {
+    if pages.is_empty() {
+        return;
+    }
+    pages.sort_by_key(|page| page.stage);
+    let number = pages.len();
+    let mean =
+        |of: &dyn Fn(&Least) -> f64| pages.iter().map(|page| of(page)).sum::<f64>() / number as f64;
+    let bytes = mean(&|page| page.bytes as f64);
+    let stage = mean(&|page| page.stage.as_secs_f64() * 1e6);
+    let most = pages[(number * 9 / 10).min(number - 1)].stage;
+    println!(
+        "{what:<16}{number:>8}{:>10.1}{:>8.1}{:>8.0}{stage:>12.1}{:>12.1}{:>12.1}{:>8.0}",
+        bytes / 1024.0,
+        mean(&|page| page.calls as f64),
+        mean(&|page| page.links as f64),
+        most.as_secs_f64() * 1e6,
+        mean(&|page| page.nothing.as_secs_f64() * 1e6),
+        bytes / stage,
+    );
+}
+
+/// The pages in a file or folder, those in folders within it too.
+fn read(path: &Path, pages: &mut Vec<String>) -> Result<(), Failure> {
+    if path.is_dir() {
+        let mut within: Vec<_> = std::fs::read_dir(path)?
+            .map(|entry| entry.map(|entry| entry.path()))
+            .collect::<Result<_, _>>()?;
+        within.sort();
+        for path in within {
+            if path.is_dir() || path.extension().is_some_and(|ending| ending == "html") {
+                read(&path, pages)?;
+            }
+        }
+        return Ok(());
+    }
+    pages.push(String::from_utf8_lossy(&std::fs::read(path)?).into_owned());
+    Ok(())
+}
+
+fn document(page: &str) -> Document {
+    Document::new(DocumentParts {
+        uri: URI.to_owned(),
+        base: URI.to_owned(),
+        status: 200,
+        headers: Arc::new([]),
+        media_type: MEDIA_TYPE.to_owned(),
+        charset: Some(encoding_rs::UTF_8),
+        fragment: None,
+        content: Bytes::copy_from_slice(page.as_bytes()),
+        notes: Notes::new(),
+        kept: Kept::default(),
+    })
+}
