@@ -12,11 +12,11 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use opilio_archive::{PayloadsError, Repaired, archives};
-use opilio_fetch::{Config as FetchConfig, Cut, HostTable, NameServer};
+use opilio_fetch::Cut;
 use opilio_frontier::{
     Candidate, Directive, Frontier, Issue, Next, Quota, Statistics, Tally, UriRecord, WarcLocation,
 };
-use opilio_profile::{DnsServer, Faults, Given, HostPattern, Profile, SecretSource, Seed, Seeds};
+use opilio_profile::{Faults, Given, Profile, SecretSource, Seed, Seeds};
 use opilio_sandbox::{Candidates, Engine, EngineConfig, Tables};
 use opilio_source::{Sources, SourcesConfig};
 use opilio_uri::{HopPath, SurtPrefixSet, Uri};
@@ -456,7 +456,7 @@ impl Plan {
         keep_identity(&mut frontier, &profile)?;
         let baseline = frontier.statistics();
         let quota = policy::quota(&profile.queue_settings("").quotas.crawl);
-        let fetchers = Fetchers::new(&profile, fetch_config(&profile, &job))?;
+        let fetchers = Fetchers::new(&profile, job.scratch())?;
         let cut = fetchers.base().cut();
         let kept = plugins.job.write(job.directory(), &plugins.components);
         kept.map_err(|problem| CrawlError::Kept(stacks::chain(&problem)))?;
@@ -1285,39 +1285,6 @@ fn secrets(profile: &Profile) -> Result<(Credentials, Logins), Faults> {
         return Err(Faults::from(fault));
     }
     Ok((credentials, logins))
-}
-
-fn name_server(server: &DnsServer) -> NameServer {
-    match server {
-        DnsServer::System => NameServer::System,
-        DnsServer::At(address) => NameServer::At(*address),
-        DnsServer::Https { host, port, path } => NameServer::Https {
-            host: host.clone(),
-            port: *port,
-            path: path.clone(),
-        },
-    }
-}
-
-/// What holds for all fetches; the rest is in [`Fetchers`].
-fn fetch_config(profile: &Profile, job: &Job) -> FetchConfig {
-    let hosts: HostTable = profile
-        .dns
-        .hosts
-        .iter()
-        .map(|(pattern, address)| {
-            let name = match pattern {
-                HostPattern::Host(name) => name.clone(),
-                HostPattern::Below(domain) => format!("*.{domain}"),
-            };
-            (name, *address)
-        })
-        .collect();
-    let mut config = FetchConfig::new(profile.user_agent.clone(), job.scratch());
-    config.from = profile.operator.from.clone();
-    config.hosts = hosts;
-    config.name_servers = profile.dns.servers.iter().map(name_server).collect();
-    config
 }
 
 fn io_error(path: &Path, source: std::io::Error) -> CrawlError {

@@ -2,12 +2,13 @@
 //! scratch space; only limits, headers, trust, proxy and the like differ.
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use opilio_fetch::{AddressPolicy, Config, Family, Fetcher, Proxy, ProxyKind, Trust};
+use opilio_fetch::{AddressPolicy, Config, Family, Fetcher, NameServer, Proxy, ProxyKind, Trust};
 use opilio_profile::{
-    AddressFamily, AllowedAddresses, Fetch, FetchProxy, HostPattern, Profile, ProxyNames,
-    SecretProblem, TlsTrust,
+    AddressFamily, AllowedAddresses, DnsServer, Fetch, FetchProxy, HostPattern, Profile,
+    ProxyNames, SecretProblem, TlsTrust,
 };
 
 /// Fetchers kept; beyond, all are made anew as they are asked for.
@@ -34,9 +35,10 @@ pub enum FetcherError {
 }
 
 impl Fetchers {
-    /// From what holds for all of them.
-    pub(crate) fn new(profile: &Profile, mut config: Config) -> Result<Self, FetcherError> {
+    /// Those of a profile; what is too large for memory goes to `scratch`.
+    pub(crate) fn new(profile: &Profile, scratch: PathBuf) -> Result<Self, FetcherError> {
         let fetch = profile.settings().fetch.clone();
+        let mut config = of_all(profile, scratch);
         config.scratch_bytes_max = fetch.scratch_max.map(|size| size.bytes());
         config.spool_memory_total_max = in_memory(fetch.spool_memory_total.bytes());
         let own = with(&config, &fetch).map_err(FetcherError::Password)?;
@@ -70,6 +72,31 @@ impl Fetchers {
         others.insert(fetch.clone(), made.clone());
         Ok(made)
     }
+}
+
+/// What holds for all fetches of a crawl.
+fn of_all(profile: &Profile, scratch: PathBuf) -> Config {
+    let mut config = Config::new(profile.user_agent.clone(), scratch);
+    config.from = profile.operator.from.clone();
+    let hosts = profile.dns.hosts.iter().map(|(pattern, address)| {
+        let name = match pattern {
+            HostPattern::Host(name) => name.clone(),
+            HostPattern::Below(domain) => format!("*.{domain}"),
+        };
+        (name, *address)
+    });
+    config.hosts = hosts.collect();
+    let servers = profile.dns.servers.iter().map(|server| match server {
+        DnsServer::System => NameServer::System,
+        DnsServer::At(address) => NameServer::At(*address),
+        DnsServer::Https { host, port, path } => NameServer::Https {
+            host: host.clone(),
+            port: *port,
+            path: path.clone(),
+        },
+    });
+    config.name_servers = servers.collect();
+    config
 }
 
 /// The configuration with all that may differ by URI.

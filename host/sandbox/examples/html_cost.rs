@@ -3,22 +3,20 @@
 //! page, so that whatever else the machine does falls on both; the fastest of the rounds counts for each page.
 #![allow(clippy::print_stdout, reason = "a program that prints")]
 
+mod pages;
+
 use std::path::Path;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
 use opilio_plugin::testing;
-use opilio_sandbox::{Document, DocumentParts, Engine, EngineConfig, Kept, Notes, PluginConfig};
+use opilio_sandbox::{Engine, EngineConfig, PluginConfig};
+
+use pages::{Failure, MEDIA_TYPE, URI, document, read};
 
 /// Times that each page is read.
 const ROUNDS: usize = 7;
 /// A plugin's name, and the media type that it is asked for.
 const HTML: &str = "html";
-const MEDIA_TYPE: &str = "text/html";
-const URI: &str = "http://example.org/folder/page.html";
-
-type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 /// Least times of one page.
 struct Least {
@@ -110,37 +108,4 @@ fn summary<'a>(what: &str, pages: impl Iterator<Item = &'a Least>) {
         megabytes / component.as_secs_f64(),
         component.as_secs_f64() / native.as_secs_f64()
     );
-}
-
-/// The pages in a file or folder, those in folders within it too.
-fn read(path: &Path, pages: &mut Vec<String>) -> Result<(), Failure> {
-    if path.is_dir() {
-        let mut within: Vec<_> = std::fs::read_dir(path)?
-            .map(|entry| entry.map(|entry| entry.path()))
-            .collect::<Result<_, _>>()?;
-        within.sort();
-        for path in within {
-            if path.is_dir() || path.extension().is_some_and(|ending| ending == "html") {
-                read(&path, pages)?;
-            }
-        }
-        return Ok(());
-    }
-    pages.push(String::from_utf8_lossy(&std::fs::read(path)?).into_owned());
-    Ok(())
-}
-
-fn document(page: &str) -> Document {
-    Document::new(DocumentParts {
-        uri: URI.to_owned(),
-        base: URI.to_owned(),
-        status: 200,
-        headers: Arc::new([]),
-        media_type: MEDIA_TYPE.to_owned(),
-        charset: Some(encoding_rs::UTF_8),
-        fragment: None,
-        content: Bytes::copy_from_slice(page.as_bytes()),
-        notes: Notes::new(),
-        kept: Kept::default(),
-    })
 }
