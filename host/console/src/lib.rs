@@ -1,0 +1,1 @@
+//! The daemon: many jobs, their REST API and the web console.
