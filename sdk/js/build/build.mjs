@@ -1,0 +1,53 @@
+// From a plugin's folder to a component: types, bundle, world, engine.
+
+import { mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+import { componentModule, describe } from "./bundle.mjs";
+import { project, tool } from "./project.mjs";
+import { checkTypes } from "./types.mjs";
+import { writeWorld } from "./world.mjs";
+
+/** Builds the plugin in `folder`; the component goes to `out`, or else to NAME.wasm beside its package.json. */
+export async function build(folder, out) {
+  const plugin = project(folder);
+  await checkTypes(plugin);
+  const described = await describe(plugin);
+  const kinds = [...new Set(described.flatMap(({ kinds }) => kinds))];
+  const scratch = mkdtempSync(join(tmpdir(), "opilio-plugin-"));
+  try {
+    const contract = writeWorld(scratch, kinds);
+    const module = await componentModule(plugin, ["setup", ...kinds].map(camel), contract);
+    const component = await engines[plugin.engine](plugin, module, scratch);
+    const file = out ?? join(folder, `${plugin.name}.wasm`);
+    writeFileSync(`${file}.new`, component);
+    renameSync(`${file}.new`, file);
+    const plugins = described.map(({ name }) => name);
+    return { file, plugins, bytes: component.length, engine: plugin.engine };
+  } finally {
+    rmSync(scratch, { recursive: true });
+  }
+}
+
+const engines = {
+  async quickjs(plugin, jsSource, witPath) {
+    const { componentize } = await tool("componentize-qjs", plugin);
+    const { component } = await componentize({ witPath, world: "component", jsSource, sync: true });
+    return component;
+  },
+  async starlingmonkey(plugin, jsSource, witPath) {
+    const { componentize } = await tool("@bytecodealliance/componentize-js", plugin);
+    const sourcePath = join(witPath, "component.js");
+    writeFileSync(sourcePath, jsSource);
+    const { component } = await componentize({
+      sourcePath,
+      witPath,
+      worldName: "component",
+      disableFeatures: ["stdio", "random", "clocks", "http", "fetch-event"],
+    });
+    return component;
+  },
+};
+
+const camel = (name) => name.replace(/-([a-z])/g, (_, letter) => letter.toUpperCase());

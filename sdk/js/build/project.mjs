@@ -1,0 +1,58 @@
+// A plugin's folder: its package.json, and where its tools are.
+
+import { existsSync, readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { dirname, join } from "node:path";
+import { fileURLToPath, pathToFileURL } from "node:url";
+
+/** The SDK's own folder. */
+export const SDK = dirname(dirname(fileURLToPath(import.meta.url)));
+
+/** The versions that were tried. A newer one may make larger or broken components, so each is named exactly. */
+const PINNED = {
+  esbuild: "0.25.12",
+  typescript: "5.9.3",
+  "componentize-qjs": "0.4.5",
+  "@bytecodealliance/componentize-js": "0.22.0",
+};
+
+/** The project does not build; the message says why. */
+export class ProjectFault extends Error {}
+
+/** A tool is not installed; the message says which, and how to get it. */
+export class MissingTool extends Error {}
+
+/** Reads a plugin's folder. */
+export function project(folder) {
+  const file = join(folder, "package.json");
+  if (!existsSync(file)) throw new ProjectFault(`${folder} is no plugin of JavaScript: it has no package.json`);
+  let facts;
+  try {
+    facts = JSON.parse(readFileSync(file, "utf8"));
+  } catch (problem) {
+    throw new ProjectFault(`${file}: ${problem.message}`);
+  }
+  const entry = join(folder, facts.main ?? "src/index.js");
+  if (!existsSync(entry)) throw new ProjectFault(`${file}: main names ${entry}, which is not there`);
+  if (typeof facts.name !== "string") throw new ProjectFault(`${file}: there is no name`);
+  const engine = facts.opilio?.engine ?? "quickjs";
+  if (!["quickjs", "starlingmonkey"].includes(engine)) {
+    throw new ProjectFault(`${file}: opilio.engine is ${JSON.stringify(engine)}; it is quickjs or starlingmonkey`);
+  }
+  return { folder, entry, engine, name: facts.name.split("/").at(-1), version: facts.version ?? "0.0.0" };
+}
+
+/** A tool of the project's, or else of the checkout's `target/toolchains/js`. */
+export async function tool(name, { folder }) {
+  const places = [folder, SDK, join(SDK, "../../target/toolchains/js")];
+  for (const place of places) {
+    try {
+      return await import(pathToFileURL(createRequire(join(place, "package.json")).resolve(name)));
+    } catch (problem) {
+      if (problem.code !== "MODULE_NOT_FOUND" && problem.code !== "ERR_PACKAGE_PATH_NOT_EXPORTED") throw problem;
+    }
+  }
+  throw new MissingTool(
+    `${name} is not installed: npm install --prefix ${folder} --save-dev --save-exact ${name}@${PINNED[name]}`,
+  );
+}

@@ -1,0 +1,29 @@
+// The cases of a plugin's folder, natively: the same bundle as the component's, asked through the tests' doubles.
+
+import { existsSync, readdirSync } from "node:fs";
+import { join } from "node:path";
+
+import { bundle, run } from "./bundle.mjs";
+import { project, ProjectFault, SDK } from "./project.mjs";
+import { checkTypes } from "./types.mjs";
+
+/** Runs them; says how many there are. */
+export async function test(folder) {
+  const plugin = project(folder);
+  await checkTypes(plugin);
+  const cases = join(folder, "cases");
+  if (!existsSync(cases) || readdirSync(cases).length === 0) throw new ProjectFault(`${cases} has no cases`);
+  const { checkCases, plugins } = await run(
+    await bundle(
+      plugin,
+      `export { default as plugins } from ${JSON.stringify(plugin.entry)};
+       export { checkCases } from ${JSON.stringify(join(SDK, "src/testing.js"))};`,
+      "node",
+    ),
+  );
+  try {
+    return checkCases(plugins, cases);
+  } catch (problem) {
+    throw new ProjectFault(problem.message);
+  }
+}

@@ -1,0 +1,26 @@
+// A project with a tsconfig.json is checked against the SDK's types before anything is made of it.
+
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+
+import { ProjectFault, SDK, tool } from "./project.mjs";
+
+export async function checkTypes(project) {
+  const file = join(project.folder, "tsconfig.json");
+  if (!existsSync(file)) return;
+  const { default: ts } = await tool("typescript", project);
+  const read = ts.readConfigFile(file, ts.sys.readFile);
+  const config = ts.parseJsonConfigFileContent(read.config ?? {}, ts.sys, project.folder, {
+    noEmit: true,
+    // Also where nothing has been installed.
+    paths: {
+      "@opilio/plugin": [join(SDK, "src/index.d.ts")],
+      "@opilio/plugin/testing": [join(SDK, "src/testing.d.ts")],
+    },
+  });
+  const program = ts.createProgram(config.fileNames, config.options);
+  const problems = [read.error, ...config.errors, ...ts.getPreEmitDiagnostics(program)].filter(Boolean);
+  if (problems.length === 0) return;
+  const host = { getCanonicalFileName: (name) => name, getCurrentDirectory: () => project.folder, getNewLine: () => "\n" };
+  throw new ProjectFault(`${ts.formatDiagnostics(problems, host)}${project.folder} does not build`);
+}

@@ -1,0 +1,20 @@
+// The contract, and the world of a component that exports some of its kinds.
+
+import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+
+import { ProjectFault, SDK } from "./project.mjs";
+
+/** A world of these kinds, beside the contract. Says the contract's version. */
+export function writeWorld(folder, kinds) {
+  const contract = [join(SDK, "wit"), join(SDK, "../../wit")].find(existsSync);
+  if (!contract) throw new ProjectFault(`${SDK} stands alone: the SDK needs the folder wit/ of its checkout, at ../../wit`);
+  const deps = join(folder, "deps/plugin");
+  mkdirSync(deps, { recursive: true });
+  const files = readdirSync(contract).filter((file) => file.endsWith(".wit"));
+  for (const file of files) copyFileSync(join(contract, file), join(deps, file));
+  const version = /package opilio:plugin@([^;]+);/.exec(readFileSync(join(deps, files[0]), "utf8"))[1];
+  const included = kinds.map((kind) => `include opilio:plugin/${kind}-plugin@${version};`);
+  writeFileSync(join(folder, "world.wit"), `package opilio:component;\nworld component {\n${included.join("\n")}\n}\n`);
+  return version;
+}

@@ -1,0 +1,145 @@
+// The component's side of every interface: one plugin, configured, asked by the host through the bindings or by a test
+// through its doubles. The module that the build writes hands the results to the engine.
+
+import { StripProblem } from "./answers.js";
+import * as contract from "./contract.js";
+import { connect, error } from "./host.js";
+import { describe } from "./plugin.js";
+import { filled, SettingsFault } from "./settings.js";
+import { Candidates, Document, Queue, Visit } from "./views.js";
+import { plain, use64BitNumbers } from "./wire.js";
+
+/**
+ * The exports of a component of these plugins.
+ *
+ * @param exported what the plugin's module exports by default
+ * @param host the contract's imports: `log`, `counters`, `tables`, and `u64`, what 64-bit numbers are to the engine
+ * @param package the package's `version`, and `place`, which puts the author's lines into a stack
+ */
+export function component(exported, host, { version = "0.0.0", place = (stack) => stack } = {}) {
+  const plugins = [exported].flat().map((plugin) => ({ version, ...plugin }));
+  connect(host);
+  use64BitNumbers(host.u64 ?? ((number) => number));
+  let configured;
+
+  /** Calls the plugin. What it throws is said to the operator, since the engine says it less well, and then ends the call. */
+  const asked = (name, work) => {
+    if (!configured) throw new Error("called before `configure`");
+    try {
+      return work(configured.plugin, configured.state);
+    } catch (problem) {
+      error(`${configured.plugin.name} ${configured.plugin.version}, ${name}: ${told(problem, place)}`);
+      throw problem;
+    }
+  };
+  const each = (handle, answer) => Array.from(new Candidates(handle), answer);
+  const document = (handle) => new Document(handle);
+
+  return {
+    setup: {
+      describe: () => contract.descriptions(plugins.map(describe), "description"),
+      configure(name, settings) {
+        const plugin = plugins.find((plugin) => plugin.name === name);
+        if (!plugin) {
+          const names = plugins.map((plugin) => plugin.name).join(", ");
+          throw faults(new SettingsFault("", `no plugin ${name} in this component, which has ${names}`));
+        }
+        try {
+          const values = filled(plugin.settings ?? {}, JSON.parse(settings));
+          configured = { plugin, state: plugin.configure ? plugin.configure(values) : values };
+        } catch (problem) {
+          if (problem instanceof SettingsFault) throw faults(problem);
+          error(`${plugin.name} ${plugin.version}, configure: ${told(problem, place)}`);
+          throw problem;
+        }
+      },
+    },
+    extractor: {
+      extract: (handles) =>
+        asked("extract", (plugin, state) =>
+          handles.map((handle, index) => {
+            const answer = plugin.extract(document(handle), state);
+            return contract.extraction(answer, handles.length > 1 ? `extraction ${index}` : "");
+          }),
+        ),
+    },
+    filter: {
+      judgeCandidates: (stage, handle) =>
+        asked("judgeCandidates", (plugin, state) => {
+          const answers = plugin.judgeCandidates
+            ? plugin.judgeCandidates(new Candidates(handle), plain(stage), state)
+            : each(handle, (candidate) => plugin.judgeCandidate?.(candidate, plain(stage), state));
+          return Array.from(answers, (answer, index) => contract.ruling(answer, `ruling ${index}`));
+        }),
+      // Unless it looks at documents, a filter judges a response as the candidate it came from.
+      judgeDocument: (stage, handle, visit) =>
+        asked("judgeDocument", (plugin, state) => {
+          const view = new Visit(visit);
+          const answer = plugin.judgeDocument
+            ? plugin.judgeDocument(document(handle), view, plain(stage), state)
+            : plugin.judgeCandidate?.(view.candidate, plain(stage), state);
+          return contract.ruling(answer, "ruling");
+        }),
+    },
+    digestStripper: {
+      strip(handle) {
+        let spans;
+        asked("strip", (plugin, state) => {
+          try {
+            spans = { ok: contract.spans(plugin.strip(document(handle), state), "spans") };
+          } catch (problem) {
+            if (!(problem instanceof StripProblem)) throw problem;
+            spans = { error: contract.stripProblem(problem.problem, "problem") };
+          }
+        });
+        if (spans.error) throw spans.error;
+        return spans.ok;
+      },
+    },
+    changeEvaluator: {
+      compare: (handle, visit, last) =>
+        asked("compare", (plugin, state) => {
+          const answer = plugin.compare(document(handle), new Visit(visit), last ?? undefined, state);
+          return contract.comparison(answer, "comparison");
+        }),
+    },
+    waitEvaluator: {
+      evaluate: (visit) =>
+        asked("evaluate", (plugin, state) => contract.wait(plugin.evaluate(new Visit(visit), state), "wait")),
+    },
+    precedence: {
+      rankCandidates: (handle, page) =>
+        asked("rankCandidates", (plugin, state) => {
+          const view = page ? document(page) : undefined;
+          const answers = plugin.rankCandidates
+            ? plugin.rankCandidates(new Candidates(handle), view, state)
+            : each(handle, (candidate) => plugin.rankCandidate?.(candidate, view, state));
+          return Array.from(answers, (answer, index) => contract.rank(answer, `rank ${index}`));
+        }),
+      rankQueue: (queue) =>
+        asked("rankQueue", (plugin, state) => contract.rank(plugin.rankQueue?.(new Queue(queue), state), "rank")),
+    },
+    observer: {
+      observe: (memory, events) =>
+        asked("observe", (plugin, state) => {
+          // Without `observe` there is nothing to remember.
+          const answer = plugin.observe ? plugin.observe(memory, plain(events), state) : { memory };
+          return contract.observation(answer ?? { memory }, "observation");
+        }),
+      report: (memory, now) =>
+        asked("report", (plugin, state) => contract.reports(plugin.report?.(memory, Number(now), state) ?? [], "reports")),
+    },
+  };
+}
+
+const faults = (fault) => contract.settingsFaults(fault.faults, "faults");
+
+/** What was thrown, with where. */
+function told(problem, place) {
+  if (!(problem instanceof Error)) return `thrown: ${String(problem)}`;
+  const message = `${problem.name}: ${problem.message}`;
+  const stack = String(problem.stack ?? "");
+  // Some engines begin the stack with the message.
+  const frames = place(stack.startsWith(message) ? stack.slice(message.length + 1) : stack);
+  return `${message}\n${frames}`.trimEnd();
+}

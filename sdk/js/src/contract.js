@@ -1,0 +1,80 @@
+// The records that plugins answer with, as `wit/` has them: what each field is, and what it is where it is left out.
+
+import { bytes, cases, list, optional, record, text, u8, u32, u64, variant, flag } from "./wire.js";
+
+const namedValue = record({ name: text, value: text });
+const span = record({ offset: u64, length: u64 });
+
+const hop = variant({
+  link: null, embed: null, speculative: null, redirect: null, prerequisite: null, inferred: null, manifest: null,
+  submit: null, other: text,
+});
+const details = record({
+  submission: optional(record({ method: text, contentType: [text, ""], body: [bytes, []] })),
+  dates: optional(record({ published: optional(u64), modified: optional(u64) })),
+  attributes: [list(namedValue), []],
+});
+const link = record({
+  uri: text,
+  hop: [hop, "link"],
+  context: [text, ""],
+  base: optional(text),
+  details: optional(details),
+});
+const content = variant({ "bytes-at": span, "text-at": span, text, bytes });
+const fragment = record({ mediaType: text, content, context: [text, ""], base: optional(text) });
+
+const extractionRecord = record({
+  links: [list(link), []],
+  fragments: [list(fragment), []],
+  base: optional(text),
+  finished: [flag, false],
+  problem: optional(text),
+});
+/** Links alone are an extraction, too, and so is nothing. */
+export function extraction(value, at) {
+  if (value === undefined) return extractionRecord({}, at);
+  return extractionRecord(Symbol.iterator in Object(value) ? { links: value } : value, at);
+}
+
+const verdict = variant({ accept: null, reject: null, pass: null, unchanged: null, retry: u64, other: text });
+const rulingRecord = record({ verdict, reason: [text, ""] });
+/** Nothing is no opinion. */
+export const ruling = (value, at) => rulingRecord(value ?? { verdict: "pass" }, at);
+
+export const spans = list(span);
+export const stripProblem = variant({ "too-large": u64, other: text });
+
+const comparisonRecord = record({
+  difference: optional(cases(["changed", "unchanged"])),
+  fingerprint: optional(bytes),
+  reason: [text, ""],
+});
+export const comparison = (value, at) => comparisonRecord(value ?? {}, at);
+
+const waitRecord = record({ nextVisit: u64, askAgain: optional(u64) });
+/** A number is the wait alone; nothing leaves the answer to the next evaluator. */
+export const wait = optional((value, at) => waitRecord(typeof value === "number" ? { nextVisit: value } : value, at));
+
+export const rank = optional(u8);
+
+const line = record({ file: text, text });
+export const observation = record({ memory: [bytes, []], lines: [list(line), []] });
+export const reports = list(record({ file: text, content: text }));
+
+const named = (names) => variant({ ...Object.fromEntries(names.map((name) => [name, null])), other: text });
+export const descriptions = list(
+  record({
+    name: text,
+    version: text,
+    summary: text,
+    kinds: list(named([
+      "extractor", "filter", "digest-stripper", "change-evaluator", "wait-evaluator", "precedence", "observer",
+    ])),
+    handles: record({ mediaTypes: list(text), uris: list(text) }),
+    settingsSchema: text,
+    keeps: list(record({ name: text, keeper: named(["uri", "site"]), version: u32 })),
+    attributes: list(namedValue),
+  }),
+);
+export const settingsFaults = list(record({ pointer: text, problem: text }));

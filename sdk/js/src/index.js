@@ -1,0 +1,7 @@
+// What a plugin's file imports: `import { plugin, text, reject } from "@opilio/plugin"`.
+
+export { accept, pass, reject, retry, StripProblem, unchanged } from "./answers.js";
+export { bytesAt, decode, encode } from "./bytes.js";
+export { count, debug, error, info, table, warn } from "./host.js";
+export { plugin } from "./plugin.js";
+export { choice, flag, integer, list, map, number, SettingsFault, text } from "./settings.js";

@@ -1,0 +1,73 @@
+// What a profile may set: each setting is a piece of JSON Schema with a default, and what operators read about it.
+
+/** Thrown by `configure`: what is wrong with a setting, and what would be right. */
+export class SettingsFault extends Error {
+  /**
+   * @param pointer JSON Pointer such as `/patterns/0`; empty for the whole
+   * @param problem a lower-case fragment
+   */
+  constructor(pointer, problem) {
+    super(`${pointer}: ${problem}`);
+    this.faults = [{ pointer, problem }];
+  }
+
+  /** Several at once. */
+  static all(faults) {
+    const several = new SettingsFault("", faults.map((fault) => fault.message).join("; "));
+    several.faults = faults.flatMap((fault) => fault.faults);
+    return several;
+  }
+}
+
+const setting = (type) => (fallback, description, { overridable, expert, level, table, ...limits } = {}) => ({
+  ...type,
+  ...limits,
+  ...(fallback !== undefined && { default: fallback }),
+  ...(description && { description }),
+  ...(overridable && { "x-opilio-overridable": true }),
+  ...(expert && { "x-opilio-expert": true }),
+  ...(level && { "x-opilio-level": level }),
+  ...(table && { "x-opilio-table": true }),
+});
+
+/** A text. */
+export const text = setting({ type: "string" });
+/** Yes or no. */
+export const flag = setting({ type: "boolean" });
+/** A whole number. */
+export const integer = setting({ type: "integer" });
+/** Any number. */
+export const number = setting({ type: "number" });
+/** Several of one sort. */
+export const list = (items, ...rest) => setting({ type: "array", items })(...rest);
+/** Values of one sort by name. */
+export const map = (values, ...rest) => setting({ type: "object", additionalProperties: values })(...rest);
+/** One of these texts. */
+export const choice = (texts, ...rest) => setting({ type: "string", enum: texts })(...rest);
+
+/** The schema of settings by name; those without a default must be given. */
+export function schemaOf(settings) {
+  const required = Object.keys(settings).filter((name) => !("default" in settings[name]));
+  return {
+    $schema: "https://json-schema.org/draft/2020-12/schema",
+    type: "object",
+    additionalProperties: false,
+    properties: settings,
+    ...(required.length > 0 && { required }),
+  };
+}
+
+/** What was given, and the defaults of what was not. The host has checked it against the schema; tests have not. */
+export function filled(settings, given) {
+  const unknown = Object.keys(given).filter((name) => !(name in settings));
+  if (unknown.length > 0) {
+    const known = Object.keys(settings).join(", ") || "none";
+    throw new SettingsFault(`/${unknown[0]}`, `no such setting; there are ${known}`);
+  }
+  const values = {};
+  for (const [name, { default: fallback }] of Object.entries(settings)) {
+    values[name] = given[name] ?? fallback;
+    if (values[name] === undefined) throw new SettingsFault(`/${name}`, "must be given");
+  }
+  return values;
+}

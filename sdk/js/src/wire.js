@@ -1,0 +1,94 @@
+// Between the values that plugins write and those of the bindings: variants are `"name"` or `{ name: value }` here and
+// `{ tag, val }` there, what is none is undefined, and 64-bit numbers are what the engine wants. What a plugin answers
+// is checked on the way, so that a wrong type is said with its place.
+
+/** What the host handed over, in plain values. */
+export function plain(value) {
+  if (typeof value === "bigint") return Number(value);
+  if (value === null) return undefined;
+  if (typeof value !== "object" || value instanceof Uint8Array) return value;
+  if (Array.isArray(value)) return value.map(plain);
+  if ("tag" in value) {
+    if (value.tag === "other") return value.val;
+    return value.val === undefined || value.val === null ? value.tag : { [value.tag]: plain(value.val) };
+  }
+  return Object.fromEntries(Object.entries(value).map(([name, field]) => [name, plain(field)]));
+}
+
+let lowerU64 = (number) => number;
+
+/** 64-bit numbers are numbers in QuickJS and bigints in StarlingMonkey. */
+export function use64BitNumbers(lower) {
+  lowerU64 = lower;
+}
+
+function wrong(value, at, wanted) {
+  const got = value === undefined ? "nothing" : Array.isArray(value) ? "a list" : `${typeof value} ${shown(value)}`;
+  return new TypeError(`${at || "the answer"} must be ${wanted}, not ${got}`);
+}
+
+function shown(value) {
+  const text = typeof value === "bigint" ? String(value) : (JSON.stringify(value) ?? "");
+  return text.length > 80 ? `${text.slice(0, 80)}…` : text;
+}
+
+export function text(value, at) {
+  if (typeof value !== "string") throw wrong(value, at, "a text");
+  return value;
+}
+
+export function flag(value, at) {
+  if (typeof value !== "boolean") throw wrong(value, at, "true or false");
+  return value;
+}
+
+const whole = (max, lower) => (value, at) => {
+  if (!Number.isInteger(value) || value < 0 || value > max) throw wrong(value, at, `a whole number up to ${max}`);
+  return lower(value);
+};
+export const u8 = whole(255, (number) => number);
+export const u32 = whole(2 ** 32 - 1, (number) => number);
+export const u64 = whole(Number.MAX_SAFE_INTEGER, (number) => lowerU64(number));
+
+export function bytes(value, at) {
+  if (value instanceof Uint8Array) return value;
+  if (Array.isArray(value)) return Uint8Array.from(value, (byte, index) => u8(byte, `${at}[${index}]`));
+  throw wrong(value, at, "bytes");
+}
+
+export const optional = (lower) => (value, at) =>
+  value === undefined || value === null ? undefined : lower(value, at);
+
+export const list = (lower) => (value, at) => {
+  if (typeof value !== "object" || value === null || !(Symbol.iterator in value)) throw wrong(value, at, "a list");
+  return Array.from(value, (item, index) => lower(item, `${at}[${index}]`));
+};
+
+/** `fields`: how each is lowered; one with a default is `[lower, default]`. */
+export const record = (fields) => (value, at) => {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) throw wrong(value, at, "an object");
+  const unknown = Object.keys(value).find((name) => !(name in fields));
+  if (unknown) throw new TypeError(`${at || "the answer"} has no ${unknown}; it has ${Object.keys(fields).join(", ")}`);
+  return Object.fromEntries(
+    Object.entries(fields).map(([name, field]) => {
+      const [lower, fallback] = Array.isArray(field) ? field : [field];
+      return [name, lower(value[name] ?? fallback, at ? `${at}.${name}` : name)];
+    }),
+  );
+};
+
+/** `cases`: null for a case without a value. A name that is not among them is `other`, where there is such a case. */
+export const variant = (cases) => (value, at) => {
+  const [tag, payload] =
+    typeof value === "object" && value !== null ? (Object.entries(value)[0] ?? [undefined]) : [value];
+  if (Object.hasOwn(cases, tag) && (cases[tag] === null) === (payload === undefined)) {
+    return cases[tag] === null ? { tag } : { tag, val: cases[tag](payload, `${at}.${tag}`) };
+  }
+  if (cases.other && typeof value === "string" && !Object.hasOwn(cases, value)) return { tag: "other", val: value };
+  throw wrong(value, at, `one of ${Object.keys(cases).join(", ")}`);
+};
+
+export const cases = (names) => (value, at) => {
+  if (!names.includes(value)) throw wrong(value, at, `one of ${names.join(", ")}`);
+  return value;
+};

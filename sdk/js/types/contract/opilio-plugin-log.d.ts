@@ -1,0 +1,15 @@
+declare module 'opilio:plugin/log@0.2.0' {
+  export function write(level: Level, message: string): void;
+  /**
+   * # Variants
+   * 
+   * ## `"debug"`
+   * 
+   * ## `"info"`
+   * 
+   * ## `"warn"`
+   * 
+   * ## `"error"`
+   */
+  export type Level = 'debug' | 'info' | 'warn' | 'error';
+}

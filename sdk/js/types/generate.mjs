@@ -1,0 +1,43 @@
+// The contract's types, from `wit/` by jco: `npm run types` writes them, `npm run types -- --check` says whether they are
+// still those of the contract.
+
+import { execFileSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+import { SDK } from "../build/project.mjs";
+import { writeWorld } from "../build/world.mjs";
+import { KINDS } from "../src/plugin.js";
+
+const target = join(dirname(fileURLToPath(import.meta.url)), "contract");
+const scratch = mkdtempSync(join(tmpdir(), "opilio-types-"));
+writeWorld(scratch, Object.keys(KINDS));
+// A media type of stars would end the comments that jco makes of the contract's.
+for (const file of readdirSync(join(scratch, "deps/plugin"))) {
+  const path = join(scratch, "deps/plugin", file);
+  writeFileSync(path, readFileSync(path, "utf8").replaceAll("*/", "*\\/"));
+}
+const made = join(scratch, "made");
+execFileSync("npx", ["jco", "guest-types", scratch, "-n", "component", "-o", made, "-q"], { cwd: SDK });
+const folder = join(made, "interfaces");
+const files = readdirSync(folder).sort();
+// Plugins only borrow, so nothing is theirs to dispose of.
+const content = (file) =>
+  readFileSync(file, "utf8")
+    .replace(/ implements (Partial<)?Disposable>?/g, "")
+    .replace(/^ *\[Symbol\.dispose\].*\n/gm, "")
+    .trimEnd() + "\n";
+if (process.argv.includes("--check")) {
+  const stale = files.filter((file) => content(join(folder, file)) !== content(join(target, file)));
+  if (stale.length > 0) {
+    console.error(`not those of the contract: ${stale.join(", ")}; run npm run types`);
+    process.exitCode = 1;
+  }
+} else {
+  rmSync(target, { recursive: true, force: true });
+  mkdirSync(target, { recursive: true });
+  for (const file of files) writeFileSync(join(target, file), content(join(folder, file)));
+}
+rmSync(scratch, { recursive: true });
