@@ -1,0 +1,74 @@
+// The way to the daemon. Every error is a `Problem`, so that pages need one way to show them.
+
+const BASE = new URL("../api/v1/", import.meta.url);
+
+/** What went wrong, as the daemon's problem document says it, or why there is none. */
+export class Problem extends Error {
+  constructor(status, document) {
+    super(document.detail || document.title || `the daemon answered ${status}`);
+    this.status = status;
+    this.faults = document.faults ?? document.errors ?? [];
+  }
+
+  /** The daemon did not answer at all. */
+  get isUnreachable() {
+    return this.status === 0;
+  }
+}
+
+/** Where something is, for links and frames. */
+export function address(path, query = {}) {
+  const url = new URL(path, BASE);
+  for (const [key, value] of Object.entries(query)) {
+    if (value !== undefined && value !== null && value !== "") url.searchParams.set(key, value);
+  }
+  return url;
+}
+
+/** The path of a job, or of something of it. */
+export function job(name, ...rest) {
+  return ["jobs", name, ...rest].map((part) => encodeURIComponent(part)).join("/");
+}
+
+/** Reads. */
+export function get(path, query, signal) {
+  return call("GET", path, { query, signal });
+}
+
+/** Reads a text. */
+export function text(path, query, signal) {
+  return call("GET", path, { query, signal, accept: "text/plain" });
+}
+
+/** Changes something; what it answers. */
+export function send(method, path, body, query) {
+  return call(method, path, { body, query });
+}
+
+async function call(method, path, { query, body, signal, accept = "application/json" }) {
+  const headers = { accept };
+  if (body !== undefined) headers["content-type"] = "application/json";
+  let response;
+  try {
+    response = await fetch(address(path, query), {
+      method,
+      headers,
+      body: body === undefined ? undefined : JSON.stringify(body),
+      signal,
+      credentials: "same-origin",
+      cache: "no-store",
+    });
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new Problem(0, { title: "the daemon cannot be reached; nothing was changed that it has not confirmed" });
+  }
+  const kind = response.headers.get("content-type") ?? "";
+  const isJson = kind.includes("json");
+  if (!response.ok) {
+    const document = isJson ? await response.json().catch(() => ({})) : {};
+    if (response.status === 401) window.dispatchEvent(new Event("signed-out"));
+    throw new Problem(response.status, document);
+  }
+  if (response.status === 204) return null;
+  return isJson && accept === "application/json" ? response.json() : response.text();
+}

@@ -1,0 +1,188 @@
+// What pages of a job have in common: its heading, its state as a badge, what can be done with it as a whole.
+
+import { get, job as path, send } from "./api.js";
+import { h, icon, id, put } from "./dom.js";
+import { words } from "./format.js";
+import { ask, choice, done, failed, field } from "./notice.js";
+
+const KINDS = {
+  running: "good",
+  ready: "good",
+  "in-process": "good",
+  succeeded: "good",
+  accept: "good",
+  pausing: "warn",
+  paused: "warn",
+  ending: "warn",
+  waiting: "info",
+  queued: "info",
+  snoozed: "info",
+  starting: "info",
+  warning: "warn",
+  retired: "warn",
+  frozen: "warn",
+  exhausted: "warn",
+  crashed: "bad",
+  failed: "bad",
+  error: "bad",
+  critical: "bad",
+  reject: "bad",
+};
+
+/** A state in a word, with a colour that only repeats it. */
+export function badge(state) {
+  return h("span.badge", { class: KINDS[state] }, words(state));
+}
+
+/** The address of a page of a job. */
+export function place(job, page = "", query = {}) {
+  const search = new URLSearchParams(Object.entries(query).filter(([, value]) => value));
+  return `#/jobs/${encodeURIComponent(job)}${page && `/${page}`}${[...search].length > 0 ? `?${search}` : ""}`;
+}
+
+/** A link to a page of a job. */
+export function link(job, page, query, text) {
+  return h("a", { href: place(job, page, query) }, text);
+}
+
+/** A URI that leads to its page. */
+export function uriLink(job, uri, text = uri) {
+  return h("a.mono", { href: place(job, "uri", { uri }) }, text);
+}
+
+/** A queue that leads to its page. */
+export function queueLink(job, name) {
+  return name ? h("a.mono", { href: place(job, "queue", { name }) }, name) : "–";
+}
+
+/** The heading of a page of a job. */
+export function heading(page, title, ...actions) {
+  return [
+    h("p.crumbs", {}, h("a", { href: "#/" }, "Jobs"), " / ", link(page.job, "", {}, page.job)),
+    h("div.head", {}, h("h1", {}, title), h("div.actions", {}, actions)),
+  ];
+}
+
+/** What is to be done with a whole job, as buttons that go with its state; `after` runs when something was done. */
+export function jobActions(name, state, after) {
+  const run = async (button, what, text) => {
+    button.disabled = true;
+    try {
+      const answer = await send("POST", path(name, what));
+      done(answer?.result ?? text);
+      after();
+    } catch (problem) {
+      failed(problem);
+    } finally {
+      button.disabled = false;
+    }
+  };
+  const button = (glyph, label, what, text) => {
+    const made = h("button.button", { type: "button", onclick: () => run(made, what, text) }, icon(glyph), label);
+    return made;
+  };
+  const isRunning = ["running", "pausing", "paused", "starting"].includes(state);
+  const isAtRest = !isRunning && state !== "ending";
+  return [
+    state === "running" && button("pause", "Pause", "pause", "pausing"),
+    ["paused", "pausing"].includes(state) && button("play", "Resume", "resume", "goes on"),
+    isRunning && button("flag", "Checkpoint", "checkpoint", "a checkpoint was made"),
+    isRunning && h("button.button", { type: "button", onclick: () => askToStop(name, after) }, icon("stop"), "Stop"),
+    isAtRest && button("play", "Start", "start", "starts"),
+    h("button.button", { type: "button", onclick: () => askToClone(name) }, icon("copy"), "Clone"),
+    isAtRest && h("button.button.danger", { type: "button", onclick: () => askToDelete(name) }, icon("bin"), "Delete"),
+  ];
+}
+
+function askToStop(name, after) {
+  ask({
+    title: `Stop ${name}?`,
+    text: "What is being fetched is finished first. It can be started again later and goes on where it was.",
+    yes: "Stop",
+    act: async () => {
+      const answer = await send("POST", path(name, "stop"));
+      after();
+      return answer?.result ?? "it ends";
+    },
+  });
+}
+
+/** Asks for a name and makes a job with the same profile and seeds. */
+export function askToClone(name) {
+  const wanted = h("input", { name: "name", required: true, value: `${name}-2`, autocomplete: "off", pattern: "[A-Za-z0-9][A-Za-z0-9._\\-]*" });
+  ask({
+    title: `Clone ${name}`,
+    text: "The new job has the same profile and seeds and knows nothing of what was crawled.",
+    fields: [field("Name of the new job", wanted)],
+    yes: "Clone",
+    act: async () => {
+      const made = await send("POST", path(name, "clone"), { name: wanted.value.trim() });
+      location.hash = place(made?.name ?? wanted.value.trim());
+      return `${made?.name ?? wanted.value.trim()} was made`;
+    },
+  });
+}
+
+function askToDelete(name) {
+  const typed = h("input", { name: "typed", autocomplete: "off", required: true });
+  const archive = h("input", { type: "checkbox", id: id("archive") });
+  ask({
+    title: `Delete ${name}?`,
+    text: "What the job knows is gone for good: its queues, histories and logs. Its archive files stay unless you say otherwise.",
+    fields: [
+      field("Type the name of the job to confirm", typed),
+      h("div.check", {}, archive, h("label", { for: archive.id }, "Delete the archive files, too")),
+    ],
+    yes: "Delete",
+    isDangerous: true,
+    act: async () => {
+      if (typed.value.trim() !== name) throw new Error(`that is not ${name}`);
+      await send("DELETE", path(name), undefined, archive.checked ? { archive: true } : {});
+      location.hash = "#/";
+      return `${name} was deleted`;
+    },
+  });
+}
+
+/** Reads a part of a job. */
+export function read(page, part, query) {
+  return get(path(page.job, ...part.split("/")), query, page.signal);
+}
+
+/** A text field for searches; `/` leads to it. */
+export function search(label, value, oninput, hint) {
+  const input = h("input", { type: "search", value: value ?? "", "data-search": true, spellcheck: "false", autocapitalize: "off", autocomplete: "off" });
+  let timer;
+  input.addEventListener("input", () => {
+    clearTimeout(timer);
+    timer = setTimeout(() => oninput(input.value.trim()), 250);
+  });
+  const made = field(label, input, hint);
+  made.classList.add("grow");
+  return made;
+}
+
+/** A choice that tells of each change. */
+export function chooser(label, options, value, onchange) {
+  const select = choice({}, options, value);
+  select.addEventListener("change", () => onchange(select.value));
+  return field(label, select);
+}
+
+/** A region that is loaded, shows what is wrong where it cannot be, and can be loaded again. */
+export function region(title, load) {
+  const body = h("div", {}, h("p.muted", {}, "Loading …"));
+  const name = id("region");
+  const element = h("section.card", { "aria-labelledby": name }, h("h2", { id: name }, title), body);
+  const again = async () => {
+    try {
+      const content = await load();
+      put(body, content);
+    } catch (problem) {
+      if (problem.name === "AbortError") return;
+      put(body, h("p.form-error", {}, problem.message));
+    }
+  };
+  again();
+  return { element, again };
+}

@@ -1,0 +1,209 @@
+// The frame around all pages: which page an address means, the bar above it, what is said when the daemon is away.
+// Addresses stand behind the `#`, so that the daemon serves one document and a link to a page can be kept.
+
+import { announce, h, icon, put, say } from "./dom.js";
+import { ago, refreshTimes } from "./format.js";
+import { help, listen, setPlaces } from "./keys.js";
+import { blank } from "./notice.js";
+import { askToSignIn, session } from "./session.js";
+import * as admin from "./pages/admin.js";
+import * as alerts from "./pages/alerts.js";
+import * as frontier from "./pages/frontier.js";
+import * as changes from "./pages/history.js";
+import * as jobs from "./pages/jobs.js";
+import * as live from "./pages/live.js";
+import * as logs from "./pages/logs.js";
+import * as newJob from "./pages/new-job.js";
+import * as plugins from "./pages/plugins.js";
+import * as profile from "./pages/profile.js";
+import * as queue from "./pages/queue.js";
+import * as reports from "./pages/reports.js";
+import * as seeds from "./pages/seeds.js";
+import * as settings from "./pages/settings.js";
+import * as uri from "./pages/uri.js";
+import * as uris from "./pages/uris.js";
+
+const TOP = [
+  ["j", "Jobs", "#/", jobs],
+  ["n", "New job", "#/new", newJob],
+  ["d", "Daemon", "#/daemon", admin],
+];
+
+/** Pages of a job: key, title, path, page. */
+const OF_JOB = [
+  ["o", "Overview", "", live],
+  ["f", "Frontier", "frontier", frontier],
+  ["u", "URIs", "uris", uris],
+  ["s", "Seeds", "seeds", seeds],
+  ["p", "Plugins", "plugins", plugins],
+  ["l", "Logs", "logs", logs],
+  ["r", "Reports", "reports", reports],
+  ["c", "Settings", "settings", settings],
+  ["x", "Profile", "profile", profile],
+  ["a", "Alerts", "alerts", alerts],
+  ["h", "History", "history", changes],
+];
+const HIDDEN_OF_JOB = { queue, uri };
+const UNDER = { queue: "frontier", uri: "uris" };
+
+const main = h("main", { id: "main", tabindex: "-1" });
+const topNav = h("nav", { "aria-label": "Console" });
+const tabs = h("nav.tabs", { "aria-label": "Pages of the job", hidden: true });
+const linkState = h("span.link-state", { role: "status" });
+const away = h("div.away", { role: "status", hidden: true });
+const signOut = h("button.bare", { type: "button", "aria-label": "Sign out", title: "Sign out", hidden: true, onclick: leave }, icon("out"));
+let current = null;
+let redrawn = "";
+
+function begin() {
+  const theme = h("button.bare", { type: "button", "aria-label": "Change colours", title: "Change colours (t)", onclick: turnTheme }, icon("sun"));
+  const keys = h("button.bare", { type: "button", "aria-label": "Keys", title: "Keys (?)", onclick: help }, icon("help"));
+  put(
+    document.getElementById("shell"),
+    h(
+      "header.bar-top",
+      {},
+      h("a.brand", { href: "#/" }, h("img", { src: "assets/icon.svg", alt: "" }), "Opilio"),
+      topNav,
+      linkState,
+      h("div.tools", {}, theme, keys, signOut),
+    ),
+    away,
+    tabs,
+    main,
+  );
+  document.getElementById("skip").addEventListener("click", (event) => {
+    event.preventDefault();
+    main.focus();
+  });
+  window.addEventListener("hashchange", () => show());
+  window.addEventListener("stream", (event) => tellStream(event.detail));
+  window.addEventListener("signed-out", () => askToSignIn(() => show(true)));
+  window.addEventListener("signed-in", () => (signOut.hidden = !session.canLeave));
+  listen({ theme: turnTheme });
+  setInterval(() => document.hidden || refreshTimes(), 5000);
+  session.read();
+  show();
+}
+
+/** Opens the page that the address means; `isAgain`: although it is the same. */
+async function show(isAgain = false) {
+  const address = location.hash || "#/";
+  if (address === redrawn && !isAgain) return;
+  redrawn = address;
+  const [path, search = ""] = address.slice(1).split("?");
+  const parts = path.split("/").filter(Boolean).map(decodeURIComponent);
+  const query = Object.fromEntries(new URLSearchParams(search));
+  const found = route(parts);
+  current?.controller.abort();
+  const controller = new AbortController();
+  const page = {
+    controller,
+    signal: controller.signal,
+    job: found.job,
+    query,
+    main: put(main, h("p.muted", { role: "status" }, "Loading …")) && main,
+    /** Another query in the address, without opening the page again. */
+    remember(changed) {
+      const next = new URLSearchParams(Object.entries({ ...query, ...changed }).filter(([, value]) => value));
+      Object.assign(query, changed);
+      redrawn = `#${path}${[...next].length > 0 ? `?${next}` : ""}`;
+      history.replaceState(null, "", redrawn);
+    },
+    again: () => show(true),
+  };
+  current = page;
+  frame(found, parts);
+  document.title = [found.title, found.job, "Opilio"].filter(Boolean).join(" – ");
+  window.dispatchEvent(new CustomEvent("stream", { detail: { state: "none" } }));
+  try {
+    await found.module.open(page);
+    if (current !== page) return;
+    announce(`${found.title}${found.job ? ` of ${found.job}` : ""}`);
+    if (!isAgain) main.focus({ preventScroll: true });
+  } catch (problem) {
+    if (problem.name === "AbortError" || current !== page) return;
+    put(main, blank(problem, () => show(true)));
+  }
+}
+
+function route(parts) {
+  if (parts[0] === "jobs" && parts[1]) {
+    const [, job, name = ""] = parts;
+    const known = OF_JOB.find((entry) => entry[2] === name);
+    if (known) return { job, name, title: known[1], module: known[3] };
+    if (HIDDEN_OF_JOB[name]) return { job, name, title: name === "uri" ? "URI" : "Queue", module: HIDDEN_OF_JOB[name] };
+  }
+  const known = TOP.find((entry) => entry[2] === `#/${parts.join("/")}`);
+  if (known) return { title: known[1], module: known[3] };
+  return { title: "Not here", module: { open: (page) => put(page.main, h("h1", {}, "There is no such page"), h("p", {}, h("a", { href: "#/" }, "To the jobs"))) } };
+}
+
+function frame(found) {
+  put(
+    topNav,
+    TOP.map(([, title, href, module]) =>
+      h("a", { href, "aria-current": module === found.module ? "page" : found.job && module === jobs ? "true" : undefined }, title),
+    ),
+  );
+  tabs.hidden = !found.job;
+  const base = `#/jobs/${encodeURIComponent(found.job ?? "")}`;
+  const href = (path) => (path ? `${base}/${path}` : base);
+  const at = UNDER[found.name] ?? found.name;
+  put(
+    tabs,
+    found.job &&
+      OF_JOB.map(([, title, path]) => h("a", { href: href(path), "aria-current": path === at ? (path === found.name ? "page" : "true") : undefined }, title)),
+  );
+  const chosen = tabs.querySelector("[aria-current]");
+  if (chosen) tabs.scrollLeft = chosen.offsetLeft - tabs.clientWidth / 2;
+  setPlaces([
+    ...TOP.map(([key, title, to]) => [key, title, to]),
+    ...(found.job ? OF_JOB.map(([key, title, path]) => [key, `${title} of the job`, href(path)]) : []),
+  ]);
+}
+
+let countdown;
+
+function tellStream(state) {
+  clearInterval(countdown);
+  linkState.className = `link-state ${state.state}`;
+  say(linkState, { live: "Live", waiting: "Daemon away", none: "" }[state.state]);
+  linkState.hidden = state.state === "none";
+  const wasAway = !away.hidden;
+  away.hidden = state.state !== "waiting";
+  if (state.state === "waiting") {
+    const rest = h("span");
+    const tick = () => say(rest, `Trying again ${ago(state.until)}.`.replace("just now", "now"));
+    tick();
+    countdown = setInterval(tick, 1000);
+    put(
+      away,
+      h("span", {}, "The daemon does not answer. What you have entered stays; crawls go on without it. "),
+      h("span", { "aria-hidden": "true" }, rest),
+      h("button.button.small", { type: "button", onclick: state.now }, "Try now"),
+    );
+  } else if (wasAway && state.state === "live") announce("The daemon is back.");
+}
+
+function turnTheme() {
+  const order = ["system", "light", "dark"];
+  const root = document.documentElement;
+  const next = order[(order.indexOf(root.dataset.theme ?? "system") + 1) % order.length];
+  if (next === "system") delete root.dataset.theme;
+  else root.dataset.theme = next;
+  try {
+    localStorage.setItem("opilio-theme", next);
+  } catch {
+    // Not kept, then.
+  }
+  announce(`Colours: ${next}`);
+}
+
+async function leave() {
+  await session.leave();
+  signOut.hidden = true;
+  askToSignIn(() => show(true));
+}
+
+begin();

@@ -1,0 +1,48 @@
+// What an operator should look at: alerts that stand, and those that have passed.
+
+import { h, put } from "../dom.js";
+import { when, words } from "../format.js";
+import { badge, heading, read } from "../job.js";
+
+const EVERY = 5000;
+
+/** Opens the page. */
+export async function open(page) {
+  const standing = h("section.card", { "aria-live": "polite" });
+  const past = h("section.card");
+  let last = "";
+  const load = async () => {
+    const answer = await read(page, "alerts");
+    const now = JSON.stringify(answer);
+    if (now === last) return;
+    last = now;
+    const alerts = answer.alerts;
+    const open = alerts.filter((alert) => !alert.cleared);
+    const gone = alerts.filter((alert) => alert.cleared);
+    put(standing, h("h2", {}, "Standing"), open.length === 0 ? h("p.nothing", {}, "All is well.") : list(open));
+    past.hidden = gone.length === 0;
+    put(past, h("h2", {}, "Passed"), list(gone));
+  };
+  await load();
+  put(page.main, heading(page, "Alerts"), standing, past);
+  const timer = setInterval(() => document.hidden || load().catch(() => undefined), EVERY);
+  page.signal.addEventListener("abort", () => clearInterval(timer));
+}
+
+function list(alerts) {
+  return h(
+    "ul.timeline",
+    {},
+    alerts.map((alert) =>
+      h(
+        "li",
+        { class: alert.cleared ? undefined : "bad" },
+        h("strong", {}, words(alert.kind ?? alert.alert)),
+        " ",
+        alert.level && badge(alert.level),
+        h("div", {}, alert.message ?? alert.sentence),
+        h("div.hint", {}, "raised ", when(alert.raised ?? alert.at), alert.cleared && [", cleared ", when(alert.cleared)]),
+      ),
+    ),
+  );
+}

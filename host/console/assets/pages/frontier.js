@@ -1,0 +1,114 @@
+// The queues of a job: by state, sorted or found by name, a page of them at a time however many there are.
+
+import { job as path, send } from "../api.js";
+import { h, id, put } from "../dom.js";
+import { count, duration, when, words } from "../format.js";
+import { badge, chooser, heading, place, queueLink, read } from "../job.js";
+import { ask, done, failed, field } from "../notice.js";
+import { Pages, Table } from "../table.js";
+
+const SIZE = 50;
+const STATES = ["ready", "in-process", "snoozed", "inactive", "ineligible", "retired", "frozen", "exhausted"];
+const SORTS = [
+  ["name", "by name"],
+  ["size", "most URIs first"],
+  ["due", "next due first"],
+];
+
+/** Opens the page. */
+export async function open(page) {
+  const { query } = page;
+  const table = new Table({
+    caption: "Queues",
+    empty: query.state ? `No queue is ${words(query.state)}.` : "There is no queue.",
+    key: (queue) => queue.queue,
+    columns: [
+      { title: "Queue", isHead: true, isWide: true, cell: (queue) => queueLink(page.job, queue.queue) },
+      { title: "State", cell: (queue) => badge(queue.state) },
+      { title: "Ready", isNumber: true, cell: (queue) => count(queue.ready) },
+      { title: "Waiting", isNumber: true, cell: (queue) => count(queue.waiting) },
+      { title: "In process", isNumber: true, cell: (queue) => count(queue.in_process) },
+      { title: "Next due", cell: (queue) => when(nextDue(queue), { isShort: true }) },
+      { title: "Finished", isNumber: true, cell: (queue) => count(queue.finished) },
+      { title: "Failures", isNumber: true, cell: (queue) => count(queue.failures) },
+      { title: "Crawl-delay", isNumber: true, cell: (queue) => (queue.crawl_delay_ms ? duration(queue.crawl_delay_ms / 1000) : "–") },
+    ],
+  });
+  const note = h("p.hint");
+  const pages = new Pages({
+    size: SIZE,
+    show: (rows) => table.show(rows),
+    load: async (after) => {
+      const answer = await read(page, "queues", { state: query.state, sort: query.sort, after, limit: SIZE });
+      put(note, query.sort && query.sort !== "name" && answer.queues.length === SIZE ? `The first ${SIZE}; sorted by name all can be paged through.` : "");
+      return { rows: answer.queues, next: answer.after };
+    },
+  });
+  const change = (changed) => {
+    page.remember(changed);
+    pages.first().catch(failed);
+  };
+  const name = h("input", { type: "search", "data-search": true, spellcheck: "false", autocapitalize: "off", placeholder: "org,example," });
+  const find = h(
+    "form.grow",
+    {
+      role: "search",
+      onsubmit: (event) => {
+        event.preventDefault();
+        if (name.value.trim()) location.hash = place(page.job, "queue", { name: name.value.trim() });
+      },
+    },
+    field("Queue by name", name),
+  );
+  await pages.first();
+  put(
+    page.main,
+    heading(
+      page,
+      "Frontier",
+      h("button.button", { type: "button", onclick: () => askFloor(page) }, "Precedence floor"),
+      h("button.button", { type: "button", onclick: () => pages.again().catch(failed) }, "Refresh"),
+    ),
+    h(
+      "div.toolbar",
+      {},
+      find,
+      h("div.field", {}, h("span", { "aria-hidden": "true" }, " "), h("button.button", { type: "button", onclick: () => find.requestSubmit() }, "Open")),
+      chooser("State", [["", "all"], ...STATES.map((state) => [state, words(state)])], query.state ?? "", (value) => change({ state: value })),
+      chooser("Order", SORTS, query.sort ?? "name", (value) => change({ sort: value })),
+    ),
+    note,
+    table.element,
+    pages.element,
+  );
+}
+
+/** When a queue gives its next URI. */
+export function nextDue(queue) {
+  return queue.wake ?? queue.next_ready ?? queue.next_due;
+}
+
+function askFloor(page) {
+  const floor = h("input", { type: "number", min: 0, max: 255, id: id("floor") });
+  ask({
+    title: "Precedence floor",
+    text: "Queues with this precedence or a higher number give no URI while this process runs. Leave it empty to let all queues give.",
+    fields: [field("Floor", floor)],
+    yes: "Set",
+    act: async () => {
+      const answer = await send("POST", path(page.job, "floor"), { floor: floor.value === "" ? null : Number(floor.value) });
+      return answer?.result ?? "the floor was set";
+    },
+  });
+}
+
+/** Acts and says what came of it. */
+export async function act(page, parts, body, after) {
+  try {
+    const answer = await send("POST", path(page.job, ...parts), body);
+    done(answer?.result ?? "done");
+    after();
+  } catch (problem) {
+    failed(problem);
+  }
+}

@@ -1,0 +1,36 @@
+// What was changed in a job since it was made, by whom and when.
+
+import { h, put } from "../dom.js";
+import { when, words } from "../format.js";
+import { heading, read } from "../job.js";
+import { Pages } from "../table.js";
+
+const SIZE = 50;
+
+/** Opens the page. */
+export async function open(page) {
+  const list = h("ol.timeline");
+  const pages = new Pages({
+    size: SIZE,
+    show: (changes) => put(list, changes.length === 0 ? h("li", {}, "Nothing has been changed since the job was made.") : changes.map(entry)),
+    load: async (after) => {
+      const answer = await read(page, "history", { after, limit: SIZE });
+      const last = answer.changes.at(-1);
+      return { rows: answer.changes, next: answer.after ?? (answer.changes.length === SIZE ? last.number : null) };
+    },
+  });
+  await pages.first();
+  put(page.main, heading(page, "History"), h("section.card", {}, list), pages.element);
+}
+
+function entry(change) {
+  const content = change.toml ?? change.seeds?.join("\n") ?? change.text;
+  return h(
+    "li",
+    {},
+    h("strong", {}, words(change.change)),
+    ` by ${change.by} `,
+    h("div.hint", {}, change.number && `no. ${change.number}, `, when(change.at)),
+    content && h("pre.lines.small", { tabindex: "0", "aria-label": "What was changed" }, content),
+  );
+}

@@ -1,0 +1,89 @@
+// All jobs: what each is doing, searched, filtered and sorted; they move while one looks.
+
+import { get } from "../api.js";
+import { h, icon, put, say } from "../dom.js";
+import { bytes, count, rate, when, words } from "../format.js";
+import { badge, chooser, jobActions, link, search } from "../job.js";
+import { follow } from "../stream.js";
+import { Pages, Table } from "../table.js";
+
+const SIZE = 50;
+const STATES = ["running", "pausing", "paused", "ending", "waiting", "idle", "finished", "crashed"];
+
+/** Opens the page. */
+export async function open(page) {
+  const { query } = page;
+  const summary = h("p.muted", { role: "status" });
+  const table = new Table({
+    caption: "Jobs",
+    empty: query.search || query.state ? "No job is like that." : "There is no job yet. Make one from a profile.",
+    key: (job) => job.name,
+    onsort: (sort, isDescending) => change({ sort: isDescending ? `-${sort}` : sort }),
+    columns: [
+      { title: "Job", sort: "name", isHead: true, isWide: true, cell: (job) => link(job.name, "", {}, job.name) },
+      { title: "State", sort: "state", cell: state },
+      { title: "Profile", cell: (job) => job.profile ?? "–" },
+      { title: "URIs/s", isNumber: true, cell: (job) => rate(job.uris_per_second ?? NaN) },
+      { title: "URIs", sort: "uris", isDescendingFirst: true, isNumber: true, cell: (job) => count(job.uris) },
+      { title: "Queued", sort: "queued", isDescendingFirst: true, isNumber: true, cell: (job) => count(job.queued) },
+      { title: "Content", sort: "bytes", isDescendingFirst: true, isNumber: true, cell: (job) => bytes(job.bytes) },
+      { title: "Alerts", isNumber: true, cell: (job) => (job.alerts ? link(job.name, "alerts", {}, h("span.badge.bad", {}, count(job.alerts))) : "–") },
+      { title: "Started", sort: "started", isDescendingFirst: true, cell: (job) => when(job.started, { isShort: true }) },
+      { title: "Do", cell: (job) => menu(job, () => pages.again()) },
+    ],
+  });
+  const pages = new Pages({
+    size: SIZE,
+    show: (rows) => table.show(rows),
+    load: async (after) => {
+      const answer = await get("jobs", { search: query.search, state: query.state, sort: query.sort, after, limit: SIZE }, page.signal);
+      say(summary, answer.total === undefined ? "" : `${count(answer.total)} ${answer.total === 1 ? "job" : "jobs"}`);
+      return { rows: answer.jobs, next: answer.next };
+    },
+  });
+  const change = (changed) => {
+    page.remember(changed);
+    return pages.first().catch(() => undefined);
+  };
+  if (query.sort) table.sorted(query.sort.replace("-", ""), query.sort.startsWith("-"));
+
+  await pages.first();
+  put(
+    page.main,
+    h("div.head", {}, h("h1", {}, "Jobs"), summary, h("div.actions", {}, h("a.button.primary", { href: "#/new" }, icon("plus"), "New job"))),
+    h(
+      "div.toolbar",
+      {},
+      search("Search", query.search, (value) => change({ search: value })),
+      chooser("State", [["", "all"], ...STATES.map((name) => [name, words(name)])], query.state ?? "", (value) => change({ state: value })),
+    ),
+    table.element,
+    pages.element,
+  );
+
+  // What moves is told once for all jobs; the page asks again at most every two seconds, for the rows that it shows.
+  let isDue = true;
+  const again = () => {
+    if (!isDue || document.hidden) return;
+    isDue = false;
+    setTimeout(() => (isDue = true), 2000);
+    pages.again().catch(() => undefined);
+  };
+  follow("events", { jobs: again, back: again }, page.signal);
+}
+
+function state(job) {
+  const why = job.ended_why ?? job.schedule;
+  return [badge(job.state), why && h("div.hint", {}, why)];
+}
+
+/** What can be done with a job, behind one button: a row of them for each job would be a wall. */
+function menu(job, after) {
+  const list = h("div.actions");
+  const details = h("details.menu", {}, h("summary", { "aria-label": `Do something with ${job.name}` }, "Actions"), list);
+  details.addEventListener("toggle", () => {
+    put(list, details.open && jobActions(job.name, job.state, after));
+  });
+  return details;
+}
+

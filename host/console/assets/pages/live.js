@@ -1,0 +1,235 @@
+// A job as it is now: figures, charts that move, what is on its way. A crawl that never ends is shown by how fresh, how late and
+// how complete it is; a bar would say nothing.
+
+import { h, put, say } from "../dom.js";
+import { Bars, Histogram, TimeChart } from "../charts.js";
+import { bytes, count, duration, percent, rate, short, when } from "../format.js";
+import { badge, heading, jobActions, link, read, uriLink } from "../job.js";
+import { follow } from "../stream.js";
+import { Table } from "../table.js";
+
+const EVERY = 3000;
+const SPANS = [
+  [300, "5 minutes"],
+  [3600, "an hour"],
+  [86400, "a day"],
+  [2592000, "a month"],
+  [0, "all"],
+];
+const LATE = ["1 s", "1 min", "10 min", "1 h", "6 h", "1 d", "7 d", "28 d", "more"];
+const QUEUES = ["ready", "in_process", "snoozed", "inactive", "ineligible", "retired", "frozen"];
+const CONTENT = ["new", "changed", "unchanged", "not_modified", "unknown"];
+
+/** Opens the page. */
+export async function open(page) {
+  let span = Number(page.query.span ?? 300);
+  const state = h("span", { role: "status" });
+  const buttons = h("div.actions");
+  const alerts = h("div");
+  const tiles = new Tiles();
+  const charts = new Charts();
+  const flight = new Table({
+    caption: "On their way",
+    empty: "Nothing is being fetched.",
+    key: (fetch) => fetch.uri,
+    columns: [
+      { title: "On their way", isHead: true, isWide: true, cell: (fetch) => uriLink(page.job, fetch.uri) },
+      { title: "Since", cell: (fetch) => when(fetch.since, { isShort: true }) },
+    ],
+  });
+  let lastState = "";
+
+  const showStatus = (status) => {
+    if (status.state !== lastState) {
+      lastState = status.state;
+      put(state, badge(status.state));
+      put(buttons, jobActions(page.job, status.state, readStatus));
+    }
+    tiles.status(status);
+    flight.show((status.in_flight ?? []).slice(0, 20));
+    const standing = status.alerts?.length ?? status.alerts ?? 0;
+    put(alerts, standing > 0 && h("p.badge.bad", {}, link(page.job, "alerts", {}, `${count(standing)} ${standing === 1 ? "alert" : "alerts"}`)));
+  };
+  const readStatus = () =>
+    read(page, "status")
+      .then(showStatus)
+      .catch(() => undefined);
+  const since = () => (span === 0 ? undefined : new Date(Date.now() - span * 1000).toISOString());
+  const readCharts = () =>
+    Promise.allSettled([
+      read(page, "series", { since: since(), points: 240 }).then(({ samples, census }) => {
+        charts.series(samples);
+        tiles.course(samples, census);
+      }),
+      read(page, "breakdown").then((breakdown) => charts.breakdown(breakdown)),
+      read(page, "plugins").then(({ plugins }) => charts.plugins(plugins)),
+    ]);
+
+  showStatus(await read(page, "status"));
+  const spans = h(
+    "fieldset.spans",
+    {},
+    h("legend.unseen", {}, "Span of the charts"),
+    SPANS.map(([seconds, words]) =>
+      h(
+        "button.button.small",
+        {
+          type: "button",
+          "aria-pressed": String(seconds === span),
+          onclick: (event) => {
+            span = seconds;
+            page.remember({ span: String(seconds) });
+            for (const button of spans.querySelectorAll("button")) button.setAttribute("aria-pressed", String(button === event.currentTarget));
+            readCharts();
+          },
+        },
+        words,
+      ),
+    ),
+  );
+  const [crumbs, head] = heading(page, page.job, buttons);
+  head.firstElementChild.after(state, alerts);
+  put(page.main, crumbs, head, tiles.element, spans, charts.element, h("section", {}, flight.element));
+  await readCharts();
+
+  follow(`jobs/${encodeURIComponent(page.job)}/events`, { status: showStatus, back: () => (readStatus(), readCharts()) }, page.signal);
+  const timer = setInterval(() => document.hidden || readCharts(), EVERY);
+  page.signal.addEventListener("abort", () => clearInterval(timer));
+}
+
+/** The figures. */
+class Tiles {
+  constructor() {
+    this.figures = new Map();
+    this.element = h("dl.tiles", { "aria-label": "Figures" });
+  }
+
+  set(name, value, detail = "") {
+    let figure = this.figures.get(name);
+    if (!figure) {
+      figure = { value: h("span"), detail: h("small") };
+      this.figures.set(name, figure);
+      this.element.append(h("div", {}, h("dt", {}, name), h("dd", {}, figure.value, figure.detail)));
+    }
+    say(figure.value, value);
+    say(figure.detail, detail);
+  }
+
+  status(status) {
+    const { statistics } = status;
+    this.set("URIs known", count(statistics.discovered), `${count(statistics.refused)} refused by the scope`);
+    this.set("Queued", count(statistics.queued), `${count(statistics.in_process)} on their way`);
+    this.set("Succeeded", count(statistics.succeeded), `${count(statistics.failed)} failed, ${count(statistics.disregarded)} disregarded`);
+    const content = statistics.bytes;
+    this.set("Content", bytes(content.novel + content.unchanged + content.unknown), `${bytes(content.novel)} of it new`);
+    const again = statistics.revisits;
+    const revisits = again.changed + again.unchanged + again.not_modified + again.unknown;
+    if (revisits > 0) this.set("Revisits", count(revisits), `${percent(again.changed / revisits)} found a change`);
+    const run = statistics.run_time.secs ?? statistics.run_time;
+    this.set("Time crawled", duration(Math.round(run)), status.elapsed_s ? `this process ${duration(Math.round(status.elapsed_s))}` : "");
+  }
+
+  course(samples, census) {
+    const last = samples.at(-1);
+    const before = samples.findLast((sample) => last && new Date(last.at) - new Date(sample.at) >= 9500) ?? samples[0];
+    const seconds = last ? (new Date(last.at) - new Date(before.at)) / 1000 : 0;
+    const isNow = last && Date.now() - new Date(last.at) < 60000;
+    this.set("URIs/s", isNow && seconds > 0 ? rate((last.uris - before.uris) / seconds) : "–", "over ten seconds");
+    this.set("Content/s", isNow && seconds > 0 ? bytes((last.bytes - before.bytes) / seconds) : "–", "over ten seconds");
+    const pages = census?.pages;
+    if (pages) {
+      this.set("Freshness", pages.freshness === null ? "–" : percent(pages.freshness), `estimated from ${count(pages.estimated)} pages`);
+      this.set("Overdue", count(pages.due), `of ${count(pages.visited + pages.unvisited)} pages`);
+      this.set("Coverage", percent(pages.coverage), `${count(pages.unvisited)} wait for a first visit`);
+    }
+  }
+}
+
+/** The charts. */
+class Charts {
+  constructor() {
+    const perSecond = (value) => `${rate(value)}/s`;
+    this.throughput = new TimeChart({ title: "URIs per second", series: ["URIs"], kind: "area", format: perSecond, axis: short });
+    this.content = new TimeChart({ title: "Content per second", series: ["content"], kind: "area", format: (value) => `${bytes(value)}/s`, axis: bytes });
+    this.news = new TimeChart({
+      title: "What visits found",
+      series: CONTENT.map((name) => name.replace("_", " ")),
+      kind: "area",
+      format: perSecond,
+      axis: short,
+    });
+    this.stock = new TimeChart({ title: "URIs", series: ["known", "queued", "succeeded"], format: count, axis: short });
+    this.queues = new TimeChart({ title: "Queues by state", series: QUEUES.map((name) => name.replace("_", " ")), kind: "area", format: count, axis: short });
+    this.trouble = new TimeChart({
+      title: "Trouble per minute",
+      series: ["failures", "retries", "plugin faults"],
+      format: rate,
+      axis: short,
+    });
+    this.overdue = new Histogram({ title: "How late visits were, up to", format: count, axis: short });
+    this.statuses = new Bars({ title: "Fetch status", format: count });
+    this.types = new Bars({ title: "Media types", format: count });
+    this.hosts = new Bars({ title: "Busiest hosts", format: count });
+    this.pluginTime = new Bars({ title: "Time in plugins", format: duration });
+    this.element = h(
+      "div.grid",
+      {},
+      [
+        this.throughput,
+        this.content,
+        this.news,
+        this.queues,
+        this.stock,
+        this.trouble,
+        this.overdue,
+        this.statuses,
+        this.types,
+        this.pluginTime,
+        this.hosts,
+      ].map((chart) => chart.element),
+    );
+  }
+
+  series(samples) {
+    const steps = samples.slice(1).map((sample, n) => ({ sample, before: samples[n], time: Date.parse(sample.at) }));
+    // A sample has counters; what happened is the difference. After a restart of the machine's clock nothing is negative.
+    const over = (names, per) =>
+      steps.map(({ sample, before, time }) => {
+        const seconds = Math.max(0.001, (time - Date.parse(before.at)) / 1000);
+        return { time, values: names.map((name) => (Math.max(0, sample[name] - before[name]) / seconds) * per) };
+      });
+    this.throughput.update(over(["uris"], 1));
+    this.content.update(over(["bytes"], 1));
+    this.news.update(over(CONTENT, 1));
+    this.trouble.update(over(["failures", "retries", "faults"], 60));
+    this.stock.update(samples.map((sample) => ({ time: Date.parse(sample.at), values: [sample.discovered, sample.queued, sample.succeeded] })));
+    const counted = samples.filter((sample) => sample.queues);
+    this.queues.update(counted.map((sample) => ({ time: Date.parse(sample.at), values: QUEUES.map((name) => sample.queues[name]) })));
+    const last = samples.at(-1);
+    this.overdue.update(LATE.map((name, n) => ({ name, value: last?.overdue?.[n] ?? 0 })));
+  }
+
+  breakdown({ statuses = [], media_types: types = [], hosts = [] }) {
+    const most = (list) => [...list].sort((a, b) => b.uris - a.uris).slice(0, 12);
+    this.statuses.update(
+      most(statuses).map((row) => ({ name: String(row.status), value: row.uris, detail: bytes(row.bytes), kind: row.status < 0 || row.status >= 400 ? "bad" : "c1" })),
+    );
+    this.types.update(most(types).map((row) => ({ name: row.media_type ?? row.name, value: row.uris, detail: bytes(row.bytes) })));
+    this.hosts.update(most(hosts).map((row) => ({ name: row.host ?? row.name, value: row.uris, detail: bytes(row.bytes) })));
+  }
+
+  plugins(plugins) {
+    const called = plugins.filter((plugin) => plugin.calls > 0).sort((a, b) => b.times.total_s - a.times.total_s);
+    this.pluginTime.update(
+      called.slice(0, 14).map((plugin) => {
+        const faults = Object.values(plugin.faults).reduce((sum, number) => sum + number, 0);
+        return {
+          name: plugin.variant ? `${plugin.name} (${plugin.variant})` : plugin.name,
+          value: plugin.times.total_s,
+          detail: `${count(plugin.calls)} calls${faults > 0 ? `, ${count(faults)} faults` : ""}`,
+          kind: faults > 0 ? "bad" : "c1",
+        };
+      }),
+    );
+  }
+}

@@ -1,0 +1,107 @@
+// The logs of a job: their ends, followed, and searched by text or regular expression.
+
+import { get, job as path } from "../api.js";
+import { h, id, put, say } from "../dom.js";
+import { bytes, count } from "../format.js";
+import { chooser, heading, read } from "../job.js";
+import { failed, field } from "../notice.js";
+
+const EVERY = 2000;
+const LINES_MAX = 2000;
+
+/** Opens the page. */
+export async function open(page) {
+  const { query } = page;
+  const { logs } = await read(page, "logs");
+  if (logs.length === 0) {
+    put(page.main, heading(page, "Logs"), h("p.nothing", {}, "Nothing has been logged yet."));
+    return;
+  }
+  const names = logs.map((log) => log.file ?? log.name);
+  let file = names.includes(query.file) ? query.file : names.includes("crawl.log") ? "crawl.log" : names[0];
+  const shown = h("pre.lines", { tabindex: "0", role: "log", "aria-live": "off", "aria-label": "Lines of the log" });
+  const note = h("p.muted", { role: "status" });
+  const grep = h("input", { type: "search", "data-search": true, value: query.grep ?? "", spellcheck: "false", autocapitalize: "off", autocomplete: "off" });
+  const tail = h("input", { type: "number", min: 10, max: LINES_MAX, value: query.tail ?? 200 });
+  const isFollowed = h("input", { type: "checkbox", checked: query.follow !== "no", id: id("follow") });
+  const isWrapped = h("input", { type: "checkbox", id: id("wrap"), onchange: () => shown.classList.toggle("is-wrapped", isWrapped.checked) });
+  const isExpression = h("input", { type: "checkbox", checked: query.regex === "yes", id: id("regex") });
+  let last = "";
+
+  const load = async () => {
+    const text = grep.value;
+    const pattern = text === "" ? undefined : isExpression.checked ? text : text.replaceAll(/[.*+?^${}()|[\]\\]/g, "\\$&");
+    const asked = `${file} ${pattern} ${tail.value}`;
+    const answer = await get(path(page.job, "logs", file), { tail: Math.min(Number(tail.value) || 200, LINES_MAX), grep: pattern }, page.signal);
+    const lines = answer.lines.map((line) => (typeof line === "string" ? line : line.text));
+    const now = `${asked}\n${lines.join("\n")}`;
+    if (now === last) return;
+    last = now;
+    const isAtEnd = shown.scrollTop + shown.clientHeight >= shown.scrollHeight - 30;
+    put(shown, lines.flatMap((line) => [marked(line, pattern), "\n"]));
+    if (isFollowed.checked || isAtEnd) shown.scrollTop = shown.scrollHeight;
+    say(note, lines.length === 0 ? (pattern ? "No line is like that." : "It is empty.") : `${count(lines.length)} lines${pattern ? " that match" : ", the last ones"}`);
+  };
+  const change = () => {
+    page.remember({
+      file,
+      grep: grep.value,
+      tail: tail.value === "200" ? "" : tail.value,
+      follow: isFollowed.checked ? "" : "no",
+      regex: isExpression.checked ? "yes" : "",
+    });
+    load().catch(failed);
+  };
+  let timer;
+  grep.addEventListener("input", () => {
+    clearTimeout(timer);
+    timer = setTimeout(change, 350);
+  });
+  for (const control of [tail, isFollowed, isExpression]) control.addEventListener("change", change);
+
+  await load();
+  const searched = field("Lines with", grep);
+  searched.classList.add("grow");
+  put(
+    page.main,
+    heading(page, "Logs"),
+    h(
+      "div.toolbar",
+      {},
+      chooser("Log", logs.map((log) => [log.file ?? log.name, `${log.file ?? log.name}${log.bytes === undefined ? "" : ` (${bytes(log.bytes)})`}`]), file, (value) => {
+        file = value;
+        change();
+      }),
+      searched,
+      h("div.check", {}, isExpression, h("label", { for: isExpression.id }, "Regular expression")),
+      field("Lines", tail),
+      h("div.check", {}, isFollowed, h("label", { for: isFollowed.id }, "Follow")),
+      h("div.check", {}, isWrapped, h("label", { for: isWrapped.id }, "Wrap")),
+    ),
+    shown,
+    note,
+  );
+  shown.scrollTop = shown.scrollHeight;
+  const follower = setInterval(() => isFollowed.checked && !document.hidden && load().catch(() => undefined), EVERY);
+  page.signal.addEventListener("abort", () => clearInterval(follower));
+}
+
+// What was searched for, marked; an expression of the daemon's that the browser reads otherwise goes unmarked.
+function marked(line, pattern) {
+  if (!pattern) return line;
+  let expression;
+  try {
+    expression = new RegExp(pattern, "g");
+  } catch {
+    return line;
+  }
+  const parts = [];
+  let end = 0;
+  for (const match of line.matchAll(expression)) {
+    if (match[0] === "") continue;
+    parts.push(line.slice(end, match.index), h("mark", {}, match[0]));
+    end = match.index + match[0].length;
+  }
+  parts.push(line.slice(end));
+  return parts;
+}

@@ -1,0 +1,170 @@
+// The plugins of a job: which stand in which stage, what they are, what they have done, and another in the place of one.
+
+import { job as path, send } from "../api.js";
+import { h, put } from "../dom.js";
+import { bytes, count, duration, when, words } from "../format.js";
+import { badge, heading, read } from "../job.js";
+import { ask, done, failed, field } from "../notice.js";
+import { Table } from "../table.js";
+
+const EVERY = 5000;
+
+/** Opens the page. */
+export async function open(page) {
+  const again = async () => {
+    const { plugins } = await read(page, "plugins");
+    table.show(plugins);
+  };
+  const table = new Table({
+    caption: "Plugins",
+    empty: "No plugin has been called yet.",
+    key: (plugin) => `${plugin.name} ${plugin.variant ?? ""}`,
+    columns: [
+      { title: "Plugin", isHead: true, cell: (plugin) => [plugin.name, plugin.variant && h("div.hint", {}, `variant ${plugin.variant}`)] },
+      { title: "Version", cell: (plugin) => [plugin.version, h("div.hint.mono", { title: plugin.component }, plugin.component.slice(0, 12))] },
+      { title: "Calls", isNumber: true, cell: (plugin) => count(plugin.calls) },
+      { title: "Faults", isNumber: true, cell: faults },
+      { title: "Time", isNumber: true, cell: (plugin) => duration(plugin.times.total_s) },
+      { title: "Median", isNumber: true, cell: (plugin) => duration(plugin.times.median_s) },
+      { title: "99 of 100", isNumber: true, cell: (plugin) => duration(plugin.times.p99_s) },
+      { title: "Longest", isNumber: true, cell: (plugin) => duration(plugin.times.max_s) },
+      { title: "Memory", isNumber: true, cell: (plugin) => bytes(plugin.memory_max) },
+      { title: "Answers", isWide: true, cell: (plugin) => tally({ ...plugin.outputs, ...plugin.counters }) },
+      {
+        title: "Do",
+        cell: (plugin) =>
+          h("button.button.small", { type: "button", "aria-label": `Replace ${plugin.name}`, onclick: () => askToReplace(page, plugin, () => again().catch(failed)) }, "Replace …"),
+      },
+    ],
+  });
+  const stacks = h("section.card", {}, h("h2", {}, "Stacks"), h("p.muted", {}, "Loading …"));
+  const tables = h("section.card", { hidden: true });
+  await again();
+  put(
+    page.main,
+    heading(page, "Plugins", h("button.button", { type: "button", onclick: () => again().catch(failed) }, "Refresh")),
+    table.element,
+    stacks,
+    tables,
+  );
+  readStacks(page, stacks).catch((problem) => put(stacks, h("h2", {}, "Stacks"), h("p.form-error", {}, problem.message)));
+  readTables(page, tables).catch(() => undefined);
+  const timer = setInterval(() => document.hidden || again().catch(() => undefined), EVERY);
+  page.signal.addEventListener("abort", () => clearInterval(timer));
+}
+
+function faults(plugin) {
+  const all = Object.values(plugin.faults).reduce((sum, number) => sum + number, 0);
+  if (all === 0 && !plugin.left_out_s && !plugin.lost_events) return "0";
+  return [
+    h("span.badge.bad", {}, count(all)),
+    h("div.hint", {}, tally(plugin.faults)),
+    plugin.left_out_s && h("div.warn-text", {}, `left out for ${duration(plugin.left_out_s)}`),
+    plugin.lost_events > 0 && h("div.warn-text", {}, `${count(plugin.lost_events)} events lost`),
+  ];
+}
+
+function tally(counts) {
+  const entries = Object.entries(counts);
+  return entries.length === 0 ? "–" : entries.map(([name, number]) => `${words(name)} ${count(number)}`).join(", ");
+}
+
+// Which plugins stand in which stage, and their settings, are settings themselves.
+async function readStacks(page, element) {
+  const { settings } = await read(page, "settings");
+  const stacks = settings.filter((setting) => setting.key.startsWith("stacks."));
+  const own = settings.filter((setting) => /^plugins\./.test(setting.key));
+  put(
+    element,
+    h("h2", {}, "Stacks"),
+    h(
+      "dl.facts",
+      {},
+      stacks.map((setting) =>
+        h("div", {}, h("dt", {}, words(setting.key.replace("stacks.", ""))), h("dd", {}, Array.isArray(setting.value) && setting.value.length > 0 ? h("ol.stack", {}, setting.value.map((name) => h("li", {}, stackName(name)))) : "–")),
+      ),
+    ),
+    own.length > 0 &&
+      h(
+        "details",
+        {},
+        h("summary", {}, `Components and settings of plugins (${count(own.length)})`),
+        h("dl.facts", {}, own.map((setting) => h("div", {}, h("dt", {}, h("code", {}, setting.key)), h("dd", {}, h("code", {}, setting.toml))))),
+      ),
+  );
+}
+
+function stackName(entry) {
+  return typeof entry === "string" ? entry : (entry.plugin ?? JSON.stringify(entry));
+}
+
+async function readTables(page, element) {
+  const { tables } = await read(page, "tables");
+  if (tables.length === 0) return;
+  const names = [...new Set(tables.flatMap((table) => Object.keys(table)))];
+  const shown = new Table({
+    caption: "Tables that plugins look things up in",
+    key: (table) => table.name ?? JSON.stringify(table),
+    columns: names.map((name, n) => ({ title: words(name), isHead: n === 0, cell: (table) => value(name, table[name]) })),
+  });
+  shown.show(tables);
+  element.hidden = false;
+  const reload = h(
+    "button.button",
+    {
+      type: "button",
+      onclick: async () => {
+        try {
+          const answer = await send("POST", path(page.job, "tables", "reload"));
+          done(answer?.result ?? "the tables were read again");
+          await readTables(page, element);
+        } catch (problem) {
+          failed(problem);
+        }
+      },
+    },
+    "Read their files again",
+  );
+  put(element, h("h2", {}, "Tables"), shown.element, h("div.actions", {}, reload));
+}
+
+function value(name, is) {
+  if (is === null || is === undefined) return "–";
+  if (typeof is === "number") return count(is);
+  if (/^\d{4}-\d\d-\d\dT/.test(is)) return when(is, { isShort: true });
+  return typeof is === "object" ? JSON.stringify(is) : badgeOr(is);
+}
+
+function badgeOr(text) {
+  return ["failed", "ready", "error"].includes(text) ? badge(text) : String(text);
+}
+
+function askToReplace(page, plugin, after) {
+  const component = h("input", { required: true, spellcheck: "false", autocapitalize: "off", placeholder: "builtin:html, registry.example.org/html:1.2 or /srv/plugins/html.wasm" });
+  const sha256 = h("input", { spellcheck: "false", pattern: "[0-9a-fA-F]{64}", autocomplete: "off" });
+  const settings = h("textarea", { rows: 4, spellcheck: "false", placeholder: '{ "initial-wait": "1h" }' });
+  ask({
+    title: `Replace ${plugin.name}`,
+    text: "It is checked, configured and put in its place between two documents; where a check fails nothing changes. Visits that have begun end with the one before.",
+    fields: [
+      field("Component", component, "As profiles name it. A path is one of the machine that crawls."),
+      field("SHA-256 that its file must have", sha256, "Needed by nothing; recommended for files."),
+      field("Settings in place of those in force (JSON)", settings, "Leave it empty to keep them."),
+    ],
+    yes: "Replace",
+    act: async () => {
+      const body = { component: component.value.trim() };
+      if (sha256.value.trim()) body.sha256 = sha256.value.trim();
+      if (settings.value.trim()) {
+        try {
+          body.settings = JSON.parse(settings.value);
+        } catch (problem) {
+          throw new Error(`the settings are no JSON: ${problem.message}`);
+        }
+      }
+      const answer = await send("POST", path(page.job, "plugins", plugin.name, "replace"), body);
+      after();
+      return answer?.result ?? `${plugin.name} was replaced`;
+    },
+  });
+}

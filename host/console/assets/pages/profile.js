@@ -1,0 +1,42 @@
+// The profile that a job was made from. It stays what it was; the editor is for the next job.
+
+import { get, job as path, send, text } from "../api.js";
+import { h, put } from "../dom.js";
+import { Editor } from "../editor.js";
+import { heading } from "../job.js";
+
+/** Opens the page. */
+export async function open(page) {
+  const profile = await text(path(page.job, "profile"), {}, page.signal);
+  const editor = new Editor({ label: "Profile (TOML)", value: profile, rows: 30, check: checkProfile });
+  readSchema(editor, page.signal);
+  put(
+    page.main,
+    heading(page, "Profile", h("button.button.primary", { type: "button", onclick: () => makeJob(editor.value) }, "New job from this text")),
+    h(
+      "p.hint",
+      {},
+      "What the job was made from; settings that were changed later are under Settings and History. What you write here is for a new job and leaves this one as it is. Ctrl and space propose settings.",
+    ),
+    editor.element,
+  );
+  editor.judge();
+}
+
+/** Faults of a profile. */
+export async function checkProfile(toml) {
+  const answer = await send("POST", "profiles/check", { profile: toml, toml });
+  return answer.faults;
+}
+
+/** Gives an editor the schema once it is there; without it nothing is proposed. */
+export function readSchema(editor, signal) {
+  get("profile-schema", {}, signal)
+    .then((schema) => (editor.schema = schema))
+    .catch(() => undefined);
+}
+
+function makeJob(toml) {
+  sessionStorage.setItem("opilio-draft", JSON.stringify({ profile: toml }));
+  location.hash = "#/new";
+}

@@ -1,0 +1,134 @@
+// One queue: what it is doing and why, what stands in it and when that is due, and the operator's hand on it.
+
+import { job as path, send } from "../api.js";
+import { h, put } from "../dom.js";
+import { bytes, count, duration, when, words } from "../format.js";
+import { badge, heading, link, read, uriLink } from "../job.js";
+import { ask, failed, field } from "../notice.js";
+import { Pages, Table, facts } from "../table.js";
+import { act, nextDue } from "./frontier.js";
+
+const SIZE = 50;
+const KNOWN = new Set([
+  ..."queue state ready waiting in_process precedence next_ready wake failures crawl_delay_ms group finished fetched succeeded".split(" "),
+  ..."novel bytes novel_bytes run_time_ms spent retired_by".split(" "),
+]);
+
+/** Opens the page. */
+export async function open(page) {
+  const { name } = page.query;
+  const state = h("div.card");
+  const buttons = h("div.actions");
+  const table = new Table({
+    caption: `URIs of ${name}, in the order in which they go`,
+    empty: "No URI stands in this queue.",
+    key: (uri) => uri.uri,
+    columns: [
+      { title: "URI", isHead: true, isWide: true, cell: (uri) => uriLink(page.job, uri.uri) },
+      { title: "Due", cell: (uri) => (uri.is_ready ? badge("ready") : when(uri.due, { isShort: true })) },
+      { title: "Directive", cell: (uri) => words(uri.directive) },
+      { title: "Precedence", isNumber: true, cell: (uri) => count(uri.precedence) },
+      { title: "Last status", isNumber: true, cell: (uri) => (uri.status ? String(uri.status) : "–") },
+      { title: "Visits", isNumber: true, cell: (uri) => count(uri.visits ?? 0) },
+    ],
+  });
+  const pages = new Pages({
+    size: SIZE,
+    show: (rows) => table.show(rows),
+    load: async (after) => {
+      const answer = await read(page, `queues/${name}/uris`, { after, limit: SIZE });
+      return { rows: answer.uris, next: answer.after };
+    },
+  });
+  const again = async () => {
+    try {
+      const queue = await load();
+      put(state, queueFacts(queue));
+      put(buttons, actions(page, queue, again));
+      await pages.again();
+    } catch (problem) {
+      failed(problem);
+    }
+  };
+  const load = () => read(page, `queues/${name}`).then((answer) => answer.queue_report ?? answer);
+
+  const queue = await load();
+  put(state, queueFacts(queue));
+  put(buttons, actions(page, queue, again));
+  await pages.first();
+  const [crumbs, head] = heading(page, name, buttons);
+  crumbs.append(" / ", link(page.job, "frontier", {}, "Frontier"));
+  put(page.main, crumbs, head, state, h("section", {}, h("h2", {}, "URIs"), table.element, pages.element));
+}
+
+function queueFacts(queue) {
+  return facts([
+    ["State", [badge(queue.state), queue.retired_by && ` by ${queue.retired_by}`]],
+    ["Next due", when(nextDue(queue))],
+    ["Ready", count(queue.ready)],
+    ["Waiting", count(queue.waiting)],
+    ["In process", count(queue.in_process)],
+    ["Precedence", count(queue.precedence)],
+    ["Failures in a row", count(queue.failures)],
+    ["Crawl-delay of robots.txt", queue.crawl_delay_ms && duration(queue.crawl_delay_ms / 1000)],
+    ["Server group", queue.group],
+    ["Turns finished", count(queue.finished)],
+    ["Fetched", count(queue.fetched)],
+    ["Succeeded", count(queue.succeeded)],
+    ["New or changed", count(queue.novel)],
+    ["Content", queue.bytes !== undefined && `${bytes(queue.bytes)}, of it new ${bytes(queue.novel_bytes)}`],
+    ["Time fetching", queue.run_time_ms !== undefined && duration(queue.run_time_ms / 1000)],
+    ["Cost", queue.spent !== undefined && count(queue.spent)],
+    ...Object.entries(queue)
+      .filter(([key, value]) => !KNOWN.has(key) && typeof value !== "object")
+      .map(([key, value]) => [words(key), String(value)]),
+  ]);
+}
+
+function actions(page, queue, again) {
+  const button = (label, what, question) =>
+    h(
+      "button.button",
+      {
+        type: "button",
+        onclick: () =>
+          ask({
+            title: `${label} ${queue.queue}?`,
+            text: question,
+            yes: label,
+            act: async () => {
+              const answer = await send("POST", path(page.job, "queues", queue.queue, what));
+              again();
+              return answer?.result ?? "done";
+            },
+          }),
+      },
+      label,
+    );
+  return [
+    queue.state === "frozen"
+      ? button("Thaw", "thaw", "It gives URIs again.")
+      : button("Freeze", "freeze", "It gives no URI until it is thawed; what is found for it is taken."),
+    queue.state === "retired"
+      ? button("Unretire", "unretire", "It gives URIs again.")
+      : button("Retire", "retire", "It gives no URI any more, for good unless it is brought back; what is found for it is taken."),
+    h("button.button", { type: "button", onclick: () => act(page, ["queues", queue.queue, "wake"], undefined, again) }, "Wake"),
+    h("button.button", { type: "button", onclick: () => askPrecedence(page, queue, again) }, "Precedence"),
+  ];
+}
+
+function askPrecedence(page, queue, again) {
+  const precedence = h("input", { type: "number", min: 0, max: 255, value: queue.precedence ?? "" });
+  ask({
+    title: `Precedence of ${queue.queue}`,
+    text: "0 goes first. Leave it empty for what the settings say.",
+    fields: [field("Precedence", precedence)],
+    yes: "Set",
+    act: async () => {
+      const body = { precedence: precedence.value === "" ? null : Number(precedence.value) };
+      const answer = await send("POST", path(page.job, "queues", queue.queue, "precedence"), body);
+      again();
+      return answer?.result ?? "the precedence was set";
+    },
+  });
+}

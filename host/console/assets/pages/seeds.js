@@ -1,0 +1,90 @@
+// The seeds: what became of each, and more of them.
+
+import { job as path, send } from "../api.js";
+import { h, icon, put } from "../dom.js";
+import { count, when } from "../format.js";
+import { badge, heading, read, uriLink } from "../job.js";
+import { ask, failed, field } from "../notice.js";
+import { Pages, Table } from "../table.js";
+
+const SIZE = 50;
+
+/** Opens the page. */
+export async function open(page) {
+  const table = new Table({
+    caption: "Seeds",
+    empty: "There is no seed.",
+    key: (seed) => seed.uri,
+    columns: [
+      { title: "Seed", isHead: true, isWide: true, cell: (seed) => uriLink(page.job, seed.uri) },
+      { title: "Captured", cell: captured },
+      { title: "Status", isNumber: true, cell: (seed) => (seed.status ? String(seed.status) : "–") },
+      { title: "Last fetched", cell: (seed) => when(seed.fetched, { isShort: true }) },
+      { title: "Last change", cell: (seed) => when(seed.changed, { isShort: true }) },
+      { title: "Next due", cell: (seed) => when(seed.due, { isShort: true }) },
+      { title: "Pages", isNumber: true, cell: (seed) => count(seed.pages) },
+      { title: "Visits", isNumber: true, cell: (seed) => count(seed.visits) },
+      { title: "Redirects to", isWide: true, cell: (seed) => (seed.redirect ? uriLink(page.job, seed.redirect) : "–") },
+      { title: "From", cell: (seed) => seed.origin },
+      {
+        title: "Do",
+        cell: (seed) => h("button.button.small", { type: "button", onclick: () => askToRemove(page, seed.uri, () => pages.again().catch(failed)) }, "Remove …"),
+      },
+    ],
+  });
+  const pages = new Pages({
+    size: SIZE,
+    show: (rows) => table.show(rows),
+    load: async (after) => {
+      const answer = await read(page, "seeds", { after, limit: SIZE });
+      return { rows: answer.seeds, next: answer.after };
+    },
+  });
+  await pages.first();
+  put(
+    page.main,
+    heading(
+      page,
+      "Seeds",
+      h("button.button", { type: "button", onclick: () => pages.again().catch(failed) }, "Refresh"),
+      h("button.button.primary", { type: "button", onclick: () => askToAdd(page, () => pages.again().catch(failed)) }, icon("plus"), "Add seeds"),
+    ),
+    table.element,
+    pages.element,
+  );
+}
+
+function captured(seed) {
+  if (!seed.captured) return badge(seed.status < 0 ? "failed" : seed.status ? "not archived" : "not yet");
+  const isToday = seed.fetched && seed.fetched.slice(0, 10) === new Date().toISOString().slice(0, 10);
+  return h("span.badge.good", {}, isToday ? "today" : "yes");
+}
+
+function askToAdd(page, after) {
+  const lines = h("textarea", { rows: 8, required: true, spellcheck: "false", placeholder: "https://example.org/\nexample.net\n+http://(org,example,archive," });
+  ask({
+    title: "Add seeds",
+    text: "One a line, as in a file of seeds. What they imply belongs to the scope at once.",
+    fields: [field("Seeds", lines)],
+    yes: "Add",
+    act: async () => {
+      const answer = await send("POST", path(page.job, "seeds"), { seeds: lines.value.split("\n") });
+      after();
+      return answer?.result ?? `${count(answer.added)} added, ${count(answer.known)} known before; ${count(answer.prefixes)} prefixes joined the scope`;
+    },
+  });
+}
+
+function askToRemove(page, uri, after) {
+  ask({
+    title: "Remove the seed?",
+    text: `${uri}: its prefix leaves the scope, and what waits that it alone brought in leaves its queues.`,
+    yes: "Remove",
+    isDangerous: true,
+    act: async () => {
+      const answer = await send("POST", path(page.job, "seeds", "remove"), { uri });
+      after();
+      return answer?.result ?? "the seed was removed";
+    },
+  });
+}

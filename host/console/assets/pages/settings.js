@@ -1,0 +1,149 @@
+// Settings of a job: what is in force and where that comes from, and a form to change it while it runs.
+
+import { job as path, send } from "../api.js";
+import { h, id, put } from "../dom.js";
+import { count } from "../format.js";
+import { badge, heading, read, search } from "../job.js";
+import { done, faultText, field, choice } from "../notice.js";
+import { Table } from "../table.js";
+
+const EFFECTS = { "at-once": "at once", "next-start": "at the next start", never: "never: settled when the job was made" };
+const MATCHES = [
+  ["", "wherever no override says otherwise"],
+  ["surt", "a SURT prefix"],
+  ["host", "a host"],
+  ["domain", "a domain"],
+  ["uri-regex", "a URI that matches an expression"],
+];
+
+/** Opens the page. */
+export async function open(page) {
+  let settings = [];
+  let wanted = page.query.search ?? "";
+  const isExpert = h("input", { type: "checkbox", id: id("expert"), checked: page.query.expert === "yes" });
+  const note = h("p.muted", { role: "status" });
+  const table = new Table({
+    caption: "Settings",
+    empty: "No setting is like that.",
+    key: (setting) => setting.key,
+    columns: [
+      { title: "Setting", isHead: true, isWide: true, cell: (setting) => [h("code", {}, setting.key), setting.description && h("div.hint", {}, setting.description)] },
+      { title: "Value", isWide: true, cell: (setting) => h("code", {}, setting.toml) },
+      { title: "From", cell: (setting) => (setting.file ? `${setting.file}${setting.line ? `:${setting.line}` : ""}` : h("span.muted", {}, "default")) },
+      { title: "A change takes effect", cell: (setting) => EFFECTS[setting.effect] ?? setting.effect },
+      {
+        title: "Do",
+        cell: (setting) =>
+          setting.effect !== "never" && h("button.button.small", { type: "button", "aria-label": `Change ${setting.key}`, onclick: () => form.take(setting) }, "Change"),
+      },
+    ],
+  });
+  const show = () => {
+    const needle = wanted.toLowerCase();
+    const shown = settings.filter(
+      (setting) =>
+        (isExpert.checked || !setting.expert || setting.file) && (needle === "" || `${setting.key} ${setting.toml} ${setting.description}`.toLowerCase().includes(needle)),
+    );
+    table.show(shown);
+    put(note, `${count(shown.length)} of ${count(settings.length)} settings`);
+  };
+  const load = async () => {
+    ({ settings } = await read(page, "settings"));
+    show();
+  };
+  const form = changeForm(page, load);
+  isExpert.addEventListener("change", () => {
+    page.remember({ expert: isExpert.checked ? "yes" : "" });
+    show();
+  });
+  await load();
+  put(
+    page.main,
+    heading(page, "Settings"),
+    form.element,
+    h(
+      "div.toolbar",
+      {},
+      search("Search", wanted, (value) => {
+        wanted = value;
+        page.remember({ search: value });
+        show();
+      }),
+      h("div.check", {}, isExpert, h("label", { for: isExpert.id }, "Expert settings, too")),
+    ),
+    note,
+    table.element,
+  );
+}
+
+// Checked as a profile is: all faults at once, and nothing is changed where there is one.
+function changeForm(page, after) {
+  const lines = h("textarea", { rows: 3, required: true, spellcheck: "false", autocapitalize: "off", placeholder: 'politeness.min-delay = "5s"' });
+  const matching = choice({}, MATCHES, "");
+  const match = h("input", { spellcheck: "false", autocapitalize: "off", disabled: true });
+  const answer = h("div", { role: "status" });
+  matching.addEventListener("change", () => {
+    match.disabled = matching.value === "";
+    match.required = matching.value !== "";
+  });
+  const change = async (onlyCheck) => {
+    const body = { set: lines.value.split("\n").map((line) => line.trim()).filter(Boolean), only_check: onlyCheck };
+    if (matching.value) body.matching = { [matching.value]: match.value.trim() };
+    put(answer);
+    try {
+      const result = await send("PATCH", path(page.job, "settings"), body);
+      put(answer, changed(result, onlyCheck));
+      if (onlyCheck) return;
+      done("the settings were changed");
+      lines.value = "";
+      await after();
+    } catch (problem) {
+      const faults = problem.faults?.length > 0 ? problem.faults : [{ problem: problem.message }];
+      put(answer, h("div.form-error", {}, "Nothing was changed:", h("ul", {}, faults.map((fault) => h("li", {}, faultText(fault))))));
+    }
+  };
+  const element = h(
+    "form.card",
+    {
+      onsubmit: (event) => {
+        event.preventDefault();
+        change(false);
+      },
+    },
+    h("h2", {}, "Change settings"),
+    field("Settings, one a line as in a profile", lines),
+    h("div.toolbar", {}, field("For", matching), growing(field("Which", match))),
+    answer,
+    h(
+      "div.actions",
+      {},
+      h("button.button", { type: "button", onclick: () => lines.reportValidity() && change(true) }, "Check only"),
+      h("button.button.primary", { type: "submit" }, "Change"),
+    ),
+  );
+  return {
+    element,
+    take(setting) {
+      lines.value = `${lines.value ? `${lines.value.trimEnd()}\n` : ""}${setting.key} = ${setting.toml}`;
+      lines.focus();
+      lines.scrollIntoView({ block: "center" });
+    },
+  };
+}
+
+function changed({ changed: list, notices }, onlyCheck) {
+  return [
+    h("p", {}, list.length === 0 ? "Everything is so already." : onlyCheck ? "It is sound. What would change:" : "What has changed:"),
+    h(
+      "ul",
+      {},
+      list.map((one) => h("li", {}, h("code", {}, one.key), ": ", one.before && [h("code", {}, one.before), " → "], h("code", {}, one.after), ", ", EFFECTS[one.effect] ?? one.effect)),
+    ),
+    notices?.length > 0 && h("ul", {}, notices.map((notice) => h("li.warn-text", {}, badge(notice.level), " ", faultText(notice)))),
+  ];
+}
+
+function growing(element) {
+  element.classList.add("grow");
+  return element;
+}

@@ -1,0 +1,224 @@
+// One URI: how it came here and why it is in scope, its visits, its versions, what plugins keep with it, the capture itself.
+
+import { address, get, job as path, send } from "../api.js";
+import { h, put } from "../dom.js";
+import { bytes, count, duration, when, words } from "../format.js";
+import { badge, heading, link, queueLink, read, region, uriLink } from "../job.js";
+import { ask, failed, field } from "../notice.js";
+import { Table, facts } from "../table.js";
+
+/** Opens the page. */
+export async function open(page) {
+  const { uri } = page.query;
+  const buttons = h("div.actions");
+  const body = h("div");
+  const load = async () => {
+    const why = await read(page, "why", { uri });
+    put(buttons, actions(page, uri, why, () => load().catch(failed)));
+    put(body, record(page, why));
+  };
+  await load();
+  const [crumbs, head] = heading(page, uri, buttons);
+  crumbs.append(" / ", link(page.job, "uris", {}, "URIs"));
+  const explained = region("Why in scope, and what holds for it", () => explain(page, uri));
+  put(page.main, crumbs, head, body, explained.element);
+}
+
+function record(page, why) {
+  const uri = why.uri;
+  const sentence = h("p", {}, why.sentence);
+  if (!uri) {
+    return h(
+      "section.card",
+      {},
+      sentence,
+      why.refused &&
+        facts(Object.entries(why.refused).map(([key, value]) => [words(key), typeof value === "object" ? JSON.stringify(value) : String(value)])),
+    );
+  }
+  const history = new Table({
+    caption: "Visits",
+    empty: "It has not been visited yet.",
+    key: (visit) => visit.at,
+    columns: [
+      { title: "When", isHead: true, cell: (visit) => when(visit.at) },
+      { title: "Status", isNumber: true, cell: (visit) => String(visit.status) },
+      { title: "Content", cell: (visit) => (visit.content ? badge(visit.content) : "–") },
+      { title: "Size", isNumber: true, cell: (visit) => bytes(visit.size) },
+      { title: "Since the visit before", isNumber: true, cell: (visit) => (visit.gap ? duration(visit.gap) : "–") },
+    ],
+  });
+  const visits = uri.history ?? [];
+  history.show(
+    visits.map((visit, n) => ({ ...visit, gap: visits[n + 1] && (new Date(visit.at) - new Date(visits[n + 1].at)) / 1000 })),
+  );
+  return [
+    h(
+      "section.card",
+      {},
+      sentence,
+      facts([
+        ["State", [badge(uri.state), " ", uri.standing && uri.standing !== "open" && badge(uri.standing)]],
+        ["Last status", uri.status ? String(uri.status) : "none yet"],
+        ["Due", uri.due && when(uri.due)],
+        ["Wait", uri.wait_ms !== undefined && duration(uri.wait_ms / 1000)],
+        ["Queue", queueLink(page.job, uri.queue)],
+        ["Directive", words(uri.directive)],
+        ["Precedence", uri.precedence !== undefined && count(uri.precedence)],
+        ["Strategy", uri.strategy],
+        ["Visits", `${count(uri.visits ?? 0)}, of them ${count(uri.versions ?? 0)} brought something new`],
+        ["Media type", uri.media_type],
+        ["Attempts, deferrals", (uri.attempts || uri.deferrals) && `${count(uri.attempts ?? 0)}, ${count(uri.deferrals ?? 0)}`],
+      ]),
+    ),
+    h("section.card", {}, h("h2", {}, "How it came here"), facts([
+      ["Hop path", uri.hop_path || (uri.seed ? "a seed" : "–")],
+      ["Found on", uri.via && uriLink(page.job, uri.via)],
+      ["There in", uri.context],
+      ["Source seed", uri.source && uriLink(page.job, uri.source)],
+      ["Discovered", uri.discovered && when(uri.discovered)],
+      ["Canonical form", why.canonical !== uri.uri && why.canonical],
+      ["Links found in it", uri.outlinks !== undefined && count(uri.outlinks)],
+      ["Read by", uri.extractor],
+      ["Embedded by", uri.referrers && String(uri.referrers)],
+    ])),
+    h("section", {}, h("h2", {}, "Visits"), history.element),
+    h("section.card", {}, h("h2", {}, "Digests and the archived version"), facts([
+      ["Payload digest", uri.payload_digest],
+      ["Stripped digest", uri.stripped_digest],
+      ["Stripped by", uri.stripper && String(uri.stripper)],
+      ["ETag", uri.etag],
+      ["Last-Modified", uri.last_modified],
+      ["Archived", uri.archived && when(uri.archived.date)],
+      ["File", uri.archived && `${uri.archived.file}, offset ${count(uri.archived.offset)}`],
+      ["Record", uri.archived?.record_id],
+    ])),
+    kept(uri.attributes),
+    capture(page, uri),
+  ];
+}
+
+function kept(attributes) {
+  const plugins = Object.entries(attributes ?? {});
+  if (plugins.length === 0) return null;
+  return h(
+    "section.card",
+    {},
+    h("h2", {}, "What plugins keep with it"),
+    plugins.map(([plugin, values]) => [
+      h("h3", {}, plugin),
+      facts(
+        typeof values === "object" && values !== null
+          ? Object.entries(values).map(([name, value]) => [name, typeof value === "object" ? JSON.stringify(value) : String(value)])
+          : [["value", String(values)]],
+      ),
+    ]),
+  );
+}
+
+// The page as it was archived, in a frame that may run nothing, send nothing and reach nothing.
+function capture(page, uri) {
+  if (!uri.archived) return null;
+  const where = address(path(page.job, "capture"), { uri: uri.uri });
+  const holder = h("div");
+  const show = h(
+    "button.button",
+    {
+      type: "button",
+      onclick: () => {
+        put(holder, h("iframe.frame", { src: where, sandbox: "", title: `Capture of ${uri.uri}`, referrerpolicy: "no-referrer" }));
+        show.remove();
+      },
+    },
+    "Show the capture",
+  );
+  return h(
+    "section.card",
+    {},
+    h("h2", {}, "The capture"),
+    h("p.hint", {}, "The last archived version, by itself: without scripts, and nothing of it is fetched from the live site."),
+    h("div.actions", {}, show),
+    holder,
+  );
+}
+
+async function explain(page, uri) {
+  const answer = await get(path(page.job, "explain"), { uri }, page.signal);
+  const filters = (title, list) =>
+    h(
+      "div",
+      {},
+      h("h3", {}, title),
+      h(
+        "ul.timeline",
+        {},
+        list.map((one) =>
+          h("li", { class: one.decides ? (one.answer === "reject" ? "bad" : "good") : undefined }, badge(one.answer), " ", h("strong", {}, one.filter), one.reason && `: ${one.reason}`, one.decides && h("em", {}, " decides")),
+        ),
+      ),
+    );
+  const table = new Table({
+    caption: "Settings that hold for this URI",
+    key: (setting) => setting.key,
+    columns: [
+      { title: "Setting", isHead: true, isWide: true, cell: (setting) => h("code", {}, setting.key) },
+      { title: "Value", cell: (setting) => h("code", {}, setting.toml) },
+      { title: "From", cell: (setting) => (setting.file ? `${setting.file}${setting.line ? `:${setting.line}` : ""}` : "default") },
+    ],
+  });
+  table.show(answer.settings);
+  return [
+    h("p", {}, answer.in_scope ? "It is in scope." : "It is not in scope.", " ", answer.fetched ? "Filters before the fetch let it pass." : "Filters before the fetch keep it out."),
+    filters("Scope", answer.scope),
+    answer.pre_fetch.length > 0 && filters("Before the fetch", answer.pre_fetch),
+    h("details", {}, h("summary", {}, `Every setting that holds for it (${count(answer.settings.length)})`), table.element),
+  ];
+}
+
+function actions(page, uri, why, again) {
+  const post = (what, body) => send("POST", path(page.job, "uri", what), { uri, ...body });
+  const button = (label, what, title, text, isDangerous = false) =>
+    h(
+      "button.button",
+      {
+        type: "button",
+        class: isDangerous ? "danger" : undefined,
+        onclick: () =>
+          ask({
+            title,
+            text,
+            yes: label,
+            isDangerous,
+            act: async () => {
+              const answer = await post(what);
+              again();
+              return answer?.result ?? "done";
+            },
+          }),
+      },
+      label,
+    );
+  const isKnown = Boolean(why.uri);
+  return [
+    button("Force", "force", "Fetch it now?", "It goes to the head of its queue, whatever is known of it; the rest of the queue is kept."),
+    why.in_process && button("Cancel", "cancel", "Break off the fetch?", "It counts as a failed attempt."),
+    isKnown && h("button.button", { type: "button", onclick: () => askPrecedence(uri, why.uri, post, again) }, "Precedence"),
+    isKnown && button("Delete", "delete", "Delete the URI?", "It leaves its queue and stays known, so that it is not found again.", true),
+    isKnown && button("Forget", "forget", "Forget the URI?", "Everything known of it is removed; it may be found again.", true),
+  ];
+}
+
+function askPrecedence(uri, known, post, again) {
+  const precedence = h("input", { type: "number", min: 0, max: 255, required: true, value: known.precedence ?? "" });
+  ask({
+    title: "Precedence of the URI",
+    text: "0 goes first in its queue.",
+    fields: [field("Precedence", precedence)],
+    yes: "Set",
+    act: async () => {
+      const answer = await post("precedence", { precedence: Number(precedence.value) });
+      again();
+      return answer?.result ?? "the precedence was set";
+    },
+  });
+}

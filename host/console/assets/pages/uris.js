@@ -1,0 +1,111 @@
+// URIs of a job: one by its address, or all that begin with a SURT prefix or match a regular expression, and what can be done with
+// all of these at once.
+
+import { get, job as path, send } from "../api.js";
+import { h, put, say } from "../dom.js";
+import { count, when } from "../format.js";
+import { badge, heading, place, queueLink, read, uriLink } from "../job.js";
+import { ask, failed, field } from "../notice.js";
+import { Table } from "../table.js";
+
+const SIZE = 100;
+
+/** Opens the page. */
+export async function open(page) {
+  const { query } = page;
+  const uri = h("input", { type: "search", "data-search": true, spellcheck: "false", autocapitalize: "off", placeholder: "https://example.org/page" });
+  const surt = h("input", { value: query.surt ?? "", spellcheck: "false", autocapitalize: "off", placeholder: "http://(org,example," });
+  const regex = h("input", { value: query.regex ?? "", spellcheck: "false", autocapitalize: "off", placeholder: "\\.pdf$" });
+  const meant = h("p.muted", { role: "status" });
+  const table = new Table({
+    caption: "URIs",
+    empty: "No URI is like that.",
+    key: (row) => row.uri,
+    columns: [
+      { title: "URI", isHead: true, isWide: true, cell: (row) => uriLink(page.job, row.uri) },
+      { title: "State", cell: (row) => badge(row.standing === "open" ? row.state : row.standing) },
+      { title: "Status", isNumber: true, cell: (row) => (row.status ? String(row.status) : "–") },
+      { title: "Visits", isNumber: true, cell: (row) => count(row.visits ?? 0) },
+      { title: "Versions", isNumber: true, cell: (row) => count(row.versions ?? 0) },
+      { title: "Due", cell: (row) => when(row.due, { isShort: true }) },
+      { title: "Media type", cell: (row) => row.media_type ?? "–" },
+      { title: "Queue", cell: (row) => queueLink(page.job, row.queue) },
+    ],
+  });
+  const which = () => ({ surt: surt.value.trim() || undefined, regex: regex.value.trim() || undefined });
+  const show = async () => {
+    page.remember({ surt: which().surt, regex: which().regex });
+    const answer = await read(page, "uris", { ...which(), limit: SIZE });
+    table.show(answer.uris);
+    say(meant, answer.uris.length < SIZE ? `${count(answer.uris.length)} URIs` : `The first ${count(SIZE)}; count to know how many there are.`);
+  };
+  const tally = async () => {
+    say(meant, "Counting …");
+    const answer = await get(path(page.job, "uris", "count"), which(), page.signal);
+    say(meant, `${count(answer.meant)} URIs of ${count(answer.examined)} looked at`);
+    return answer.meant;
+  };
+  const sweep = async (method, title, text) => {
+    const chosen = which();
+    if (!chosen.surt && !chosen.regex) {
+      failed(new Error("say by SURT prefix or expression which URIs are meant; all of them at once is never meant"));
+      return;
+    }
+    try {
+      const number = await tally();
+      ask({
+        title: `${title} ${count(number)} URIs?`,
+        text,
+        yes: title,
+        isDangerous: true,
+        act: async () => {
+          const answer = await send("POST", path(page.job, "uris", method), chosen);
+          await show();
+          return answer?.result ?? `${count(answer?.meant ?? number)} URIs`;
+        },
+      });
+    } catch (problem) {
+      failed(problem);
+    }
+  };
+
+  await show();
+  put(
+    page.main,
+    heading(page, "URIs"),
+    h(
+      "form.toolbar",
+      {
+        role: "search",
+        onsubmit: (event) => {
+          event.preventDefault();
+          if (uri.value.trim()) location.hash = place(page.job, "uri", { uri: uri.value.trim() });
+        },
+      },
+      grow(field("One URI", uri)),
+      h("button.button.primary", { type: "submit" }, "Open"),
+    ),
+    h(
+      "form.toolbar",
+      {
+        onsubmit: (event) => {
+          event.preventDefault();
+          show().catch(failed);
+        },
+      },
+      grow(field("SURT prefix", surt)),
+      grow(field("Regular expression", regex)),
+      h("button.button", { type: "submit" }, "List"),
+      h("button.button", { type: "button", onclick: () => tally().catch(failed) }, "Count"),
+      h("button.button.danger", { type: "button", onclick: () => sweep("delete", "Delete", "They leave their queues and stay known, so that they are not found again.") }, "Delete …"),
+      h("button.button.danger", { type: "button", onclick: () => sweep("forget", "Forget", "Everything known of them is removed; they may be found again.") }, "Forget …"),
+    ),
+    meant,
+    table.element,
+  );
+}
+
+function grow(element) {
+  element.classList.add("grow");
+  return element;
+}

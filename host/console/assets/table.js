@@ -1,0 +1,154 @@
+// Tables of which a page at a time is in the document, however many rows there are. Rows are known by a key, so that one that
+// is updated keeps its place, its focus and whatever is selected in it.
+
+import { announce, h, id, put } from "./dom.js";
+import { count } from "./format.js";
+
+/**
+ * `columns`: `{ name, title, cell(row), isNumber, sort, isWide }`; `key(row)`: what a row is known by. A column with `sort` has a
+ * button in its head that calls `onsort(sort, isDescending)`.
+ */
+export class Table {
+  constructor({ caption, columns, key, onsort, empty = "Nothing here." }) {
+    this.columns = columns;
+    this.key = key;
+    this.rows = new Map();
+    this.empty = empty;
+    this.body = h("tbody");
+    this.nothing = h("p.nothing", { hidden: true }, empty);
+    this.heads = new Map();
+    const head = h("tr", {}, columns.map((column) => this.head(column, onsort)));
+    const name = id("table");
+    this.element = h(
+      "div.table",
+      { role: "region", "aria-labelledby": name, tabindex: "0" },
+      h("table", {}, h("caption.unseen", { id: name }, caption), h("thead", {}, head), this.body),
+      this.nothing,
+    );
+  }
+
+  head(column, onsort) {
+    const cell = h("th", { scope: "col", class: column.isNumber ? "number" : undefined });
+    if (!column.sort || !onsort) return put(cell, column.title);
+    const button = h("button.bare", { type: "button" }, column.title, h("span.order", { "aria-hidden": "true" }));
+    button.addEventListener("click", () => {
+      const was = cell.getAttribute("aria-sort");
+      const isDescending = was ? was === "ascending" : Boolean(column.isDescendingFirst);
+      this.sorted(column.sort, isDescending);
+      onsort(column.sort, isDescending);
+    });
+    this.heads.set(column.sort, cell);
+    return put(cell, button);
+  }
+
+  /** Shows by what it is sorted. */
+  sorted(sort, isDescending) {
+    for (const [name, cell] of this.heads) {
+      if (name === sort) cell.setAttribute("aria-sort", isDescending ? "descending" : "ascending");
+      else cell.removeAttribute("aria-sort");
+    }
+  }
+
+  /** Shows these rows and no others. */
+  show(rows) {
+    const before = this.rows;
+    this.rows = new Map();
+    let place = this.body.firstElementChild;
+    for (const row of rows) {
+      const key = this.key(row);
+      if (this.rows.has(key)) continue;
+      const state = JSON.stringify(row);
+      let entry = before.get(key);
+      if (!entry) {
+        entry = { element: h("tr", {}, this.columns.map((column) => this.cell(column))), state: undefined };
+      }
+      before.delete(key);
+      this.rows.set(key, entry);
+      if (entry.state !== state) {
+        entry.state = state;
+        this.fill(entry.element, row);
+      }
+      if (entry.element === place) place = place.nextElementSibling;
+      else this.body.insertBefore(entry.element, place);
+    }
+    for (const { element } of before.values()) element.remove();
+    this.nothing.hidden = this.rows.size > 0;
+  }
+
+  cell(column) {
+    const classes = [column.isNumber && "number", column.isWide && "wide"].filter(Boolean).join(" ");
+    return column.isHead
+      ? h("th", { scope: "row", class: classes })
+      : h("td", { class: classes, "data-title": column.title });
+  }
+
+  fill(element, row) {
+    this.columns.forEach((column, n) => {
+      const cell = element.children[n];
+      const content = column.cell(row);
+      const isText = typeof content === "string" || typeof content === "number";
+      if (isText && cell.childElementCount === 0 && cell.textContent === String(content)) return;
+      // What is being used stays: its text moves on when the row is shown next.
+      if (cell.contains(document.activeElement)) return;
+      put(cell, content);
+    });
+  }
+}
+
+/**
+ * Pages through what is only known from its beginning on: `load(after)` gives `{ rows, next }`. Where one has been is remembered,
+ * so that there is a way back.
+ */
+export class Pages {
+  constructor({ load, show, size }) {
+    this.load = load;
+    this.show = show;
+    this.size = size;
+    this.trail = [undefined];
+    this.next = null;
+    this.position = h("span.position");
+    this.previousButton = h("button.button", { type: "button", disabled: true, onclick: () => this.turn(-1) }, "Previous");
+    this.nextButton = h("button.button", { type: "button", disabled: true, onclick: () => this.turn(1) }, "Next");
+    this.element = h("nav.pages", { "aria-label": "Pages of this table" }, this.previousButton, this.position, this.nextButton);
+  }
+
+  /** From the beginning. */
+  async first() {
+    this.trail = [undefined];
+    await this.again();
+  }
+
+  /** The same page, as it is now. */
+  async again() {
+    const turn = Symbol("turn");
+    this.current = turn;
+    const { rows, next } = await this.load(this.trail.at(-1));
+    if (this.current !== turn) return;
+    this.next = next ?? null;
+    this.show(rows);
+    const page = this.trail.length;
+    const first = (page - 1) * this.size + 1;
+    put(this.position, rows.length === 0 ? "" : `${count(first)} to ${count(first + rows.length - 1)}`);
+    this.previousButton.disabled = page === 1;
+    this.nextButton.disabled = this.next === null;
+    this.element.hidden = page === 1 && this.next === null;
+  }
+
+  async turn(by) {
+    if (by > 0) this.trail.push(this.next);
+    else this.trail.pop();
+    await this.again();
+    announce(`Rows ${this.position.textContent}`);
+  }
+}
+
+/** Two columns: what it is, and what it is here. */
+export function facts(entries) {
+  return h(
+    "dl.facts",
+    {},
+    entries
+      .filter((entry) => entry && entry[1] !== undefined && entry[1] !== null && entry[1] !== "")
+      .map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value))),
+  );
+}

@@ -1,0 +1,202 @@
+//! The web console's files, which are part of the binary: `assets/index.html` and what it loads. There is no build step; what is
+//! in the folder is what browsers get.
+
+use std::sync::LazyLock;
+
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use sha2::{Digest, Sha256};
+
+/// A file of the console.
+pub(crate) struct Asset {
+    /// Where browsers ask for it, without the first slash; that of the page itself is empty.
+    path: &'static str,
+    media_type: &'static str,
+    bytes: &'static [u8],
+    /// A strong tag: the beginning of the hash of its bytes.
+    etag: HeaderValue,
+}
+
+const HTML: &str = "text/html; charset=utf-8";
+const CSS: &str = "text/css; charset=utf-8";
+const SCRIPT: &str = "text/javascript; charset=utf-8";
+const SVG: &str = "image/svg+xml";
+
+macro_rules! files {
+    ($($path:literal $file:literal $media_type:expr;)*) => {
+        [$(($path, $media_type, include_bytes!(concat!("../assets/", $file)).as_slice()),)*]
+    };
+}
+
+/// Every file of the folder; a test holds the list against it.
+static ASSETS: LazyLock<Vec<Asset>> = LazyLock::new(|| {
+    let files = files! {
+        "" "index.html" HTML;
+        "assets/icon.svg" "icon.svg" SVG;
+        "assets/base.css" "base.css" CSS;
+        "assets/parts.css" "parts.css" CSS;
+        "assets/theme.js" "theme.js" SCRIPT;
+        "assets/main.js" "main.js" SCRIPT;
+        "assets/session.js" "session.js" SCRIPT;
+        "assets/api.js" "api.js" SCRIPT;
+        "assets/stream.js" "stream.js" SCRIPT;
+        "assets/dom.js" "dom.js" SCRIPT;
+        "assets/format.js" "format.js" SCRIPT;
+        "assets/keys.js" "keys.js" SCRIPT;
+        "assets/notice.js" "notice.js" SCRIPT;
+        "assets/table.js" "table.js" SCRIPT;
+        "assets/charts.js" "charts.js" SCRIPT;
+        "assets/editor.js" "editor.js" SCRIPT;
+        "assets/schema.js" "schema.js" SCRIPT;
+        "assets/job.js" "job.js" SCRIPT;
+        "assets/pages/admin.js" "pages/admin.js" SCRIPT;
+        "assets/pages/alerts.js" "pages/alerts.js" SCRIPT;
+        "assets/pages/frontier.js" "pages/frontier.js" SCRIPT;
+        "assets/pages/history.js" "pages/history.js" SCRIPT;
+        "assets/pages/jobs.js" "pages/jobs.js" SCRIPT;
+        "assets/pages/live.js" "pages/live.js" SCRIPT;
+        "assets/pages/logs.js" "pages/logs.js" SCRIPT;
+        "assets/pages/new-job.js" "pages/new-job.js" SCRIPT;
+        "assets/pages/plugins.js" "pages/plugins.js" SCRIPT;
+        "assets/pages/profile.js" "pages/profile.js" SCRIPT;
+        "assets/pages/queue.js" "pages/queue.js" SCRIPT;
+        "assets/pages/reports.js" "pages/reports.js" SCRIPT;
+        "assets/pages/seeds.js" "pages/seeds.js" SCRIPT;
+        "assets/pages/settings.js" "pages/settings.js" SCRIPT;
+        "assets/pages/uri.js" "pages/uri.js" SCRIPT;
+        "assets/pages/uris.js" "pages/uris.js" SCRIPT;
+    };
+    files
+        .into_iter()
+        .map(|(path, media_type, bytes)| Asset::new(path, media_type, bytes))
+        .collect()
+});
+
+/// The file at a path without its first slash; the console itself at the empty one.
+pub(crate) fn get(path: &str) -> Option<&'static Asset> {
+    ASSETS.iter().find(|asset| asset.path == path)
+}
+
+impl Asset {
+    fn new(path: &'static str, media_type: &'static str, bytes: &'static [u8]) -> Asset {
+        let hash = Sha256::digest(bytes);
+        let tag: String = hash[..12]
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
+        let etag =
+            HeaderValue::try_from(format!("\"{tag}\"")).unwrap_or(HeaderValue::from_static("\"\""));
+        Asset {
+            path,
+            media_type,
+            bytes,
+            etag,
+        }
+    }
+
+    /// The answer to a request for it. Browsers keep it and ask each time whether it is still the same: after an upgrade all
+    /// files are of one version, and as long as there is none nothing is sent twice.
+    pub(crate) fn respond(&self, request: &HeaderMap) -> Response {
+        let head = [
+            (header::ETAG, self.etag.clone()),
+            (header::CACHE_CONTROL, HeaderValue::from_static("no-cache")),
+        ];
+        if is_known(request, &self.etag) {
+            return (StatusCode::NOT_MODIFIED, head).into_response();
+        }
+        let kind = HeaderValue::from_static(self.media_type);
+        (head, [(header::CONTENT_TYPE, kind)], self.bytes).into_response()
+    }
+}
+
+/// Whether the browser has these very bytes. Proxies that compress weaken the tag.
+fn is_known(request: &HeaderMap, etag: &HeaderValue) -> bool {
+    let etag = etag.to_str().unwrap_or_default();
+    request
+        .get_all(header::IF_NONE_MATCH)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .any(|tag| tag.trim().trim_start_matches("W/") == etag)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use std::collections::BTreeSet;
+    use std::fs;
+    use std::path::Path;
+
+    use super::*;
+
+    /// Files below a folder, with `/` between names.
+    fn files(folder: &Path, prefix: &str, found: &mut BTreeSet<String>) {
+        for entry in fs::read_dir(folder).unwrap() {
+            let entry = entry.unwrap();
+            let name = format!("{prefix}{}", entry.file_name().to_string_lossy());
+            if entry.file_type().unwrap().is_dir() {
+                files(&entry.path(), &format!("{name}/"), found);
+            } else {
+                found.insert(name);
+            }
+        }
+    }
+
+    #[test]
+    fn every_file_of_the_folder_is_served() {
+        let mut found = BTreeSet::new();
+        files(Path::new("assets"), "", &mut found);
+        let served: BTreeSet<String> = ASSETS
+            .iter()
+            .map(|asset| match asset.path {
+                "" => "index.html".to_owned(),
+                path => path.trim_start_matches("assets/").to_owned(),
+            })
+            .collect();
+        assert_eq!(served, found, "add the file to ASSETS, or remove it");
+    }
+
+    #[test]
+    fn a_browser_that_has_a_file_gets_it_once() {
+        let page = get("").unwrap();
+        let first = page.respond(&HeaderMap::new());
+        assert_eq!(first.status(), StatusCode::OK);
+        let tag = first.headers()[header::ETAG].clone();
+        let mut asked = HeaderMap::new();
+        asked.insert(
+            header::IF_NONE_MATCH,
+            HeaderValue::try_from(format!("\"other\", W/{}", tag.to_str().unwrap())).unwrap(),
+        );
+        assert_eq!(page.respond(&asked).status(), StatusCode::NOT_MODIFIED);
+        let other = get("assets/main.js").unwrap().respond(&asked);
+        assert_eq!(other.status(), StatusCode::OK);
+    }
+
+    /// The policy against scripts of others holds only as long as the console has none in its own page.
+    #[test]
+    fn nothing_is_inline_and_nothing_comes_from_elsewhere() {
+        for asset in ASSETS.iter() {
+            let text = String::from_utf8_lossy(asset.bytes);
+            let own = text.replace("http://www.w3.org/2000/svg", "");
+            for wrong in ["innerHTML", "insertAdjacentHTML", "document.write", "eval("] {
+                assert!(!own.contains(wrong), "{} has {wrong}", asset.path);
+            }
+            if asset.media_type == HTML {
+                for wrong in [
+                    "<style",
+                    " style=",
+                    " onclick=",
+                    " onload=",
+                    "<script>",
+                    "//",
+                ] {
+                    assert!(!own.contains(wrong), "{} has {wrong}", asset.path);
+                }
+            }
+            if asset.media_type == CSS {
+                assert!(!own.contains("url("), "{} loads something", asset.path);
+            }
+        }
+    }
+}
