@@ -11,8 +11,8 @@ const EDGE = { top: 10, right: 12, bottom: 22, left: 52 };
  * Values over time. `series`: names; `format`: of a value; `kind`: `line`, `area` (one above the other) or `share` (of the whole).
  */
 export class TimeChart {
-  constructor({ title, series, format, axis = format, kind = "line", describe }) {
-    Object.assign(this, { series, format, axis, kind, describe, points: [], at: null });
+  constructor({ title, series, format, axis = format, kind = "line", step = 1000, describe }) {
+    Object.assign(this, { series, format, axis, kind, step, describe, points: [], at: null });
     this.frame = new Frame(title, series.length > 1 ? series : []);
     this.element = this.frame.element;
     this.readout = h("p.readout", { "aria-live": "polite" });
@@ -57,7 +57,7 @@ export class TimeChart {
       const whole = this.kind === "share" ? point.values.reduce((all, value) => all + (value || 0), 0) || 1 : 1;
       return point.values.map((value) => (sum += (value || 0) / whole));
     });
-    const top = nice(Math.max(...levels.flat().filter(Number.isFinite), 0));
+    const top = nice(Math.max(...levels.flat().filter(Number.isFinite), 0), this.step);
     const from = points[0].time;
     const until = points.at(-1).time;
     this.x = (time) => EDGE.left + ((time - from) / Math.max(1, until - from)) * (width - EDGE.left - EDGE.right);
@@ -143,7 +143,7 @@ export class Histogram {
       const height = HEIGHT - EDGE.bottom - y(bar.value);
       parts.push(
         s("rect", { class: "bar c1", x: x + step * 0.12, y: y(bar.value), width: step * 0.76, height }, s("title", {}, `${bar.name}: ${this.format(bar.value)}`)),
-        s("text", { class: "tick", x: x + step / 2, y: HEIGHT - 6, "text-anchor": "middle" }, bar.name),
+        s("text", { class: "tick", x: x + step / 2, y: HEIGHT - (step < 46 && n % 2 === 0 ? 10 : -2), "text-anchor": "middle" }, bar.name),
       );
     });
     const told = this.bars.filter((bar) => bar.value > 0).map((bar) => `${bar.name}: ${this.format(bar.value)}`);
@@ -276,12 +276,13 @@ function hours(from, until, x) {
 }
 
 /** Round numbers up to a round number that is no less than the greatest. */
-function nice(most) {
-  const greatest = most > 0 ? most : 1;
+function nice(most, thousand = 1000) {
+  const unit = thousand ** Math.max(0, Math.floor(Math.log(Math.max(most, 1)) / Math.log(thousand)));
+  const greatest = (most > 0 ? most : 1) / unit;
   const rough = greatest / 3;
   const size = 10 ** Math.floor(Math.log10(rough));
   const step = [1, 2, 2.5, 5, 10].map((factor) => factor * size).find((one) => one >= rough) ?? rough;
   const ticks = [];
-  for (let tick = 0; tick < greatest + step * 0.999; tick += step) ticks.push(tick);
+  for (let tick = 0; tick < greatest + step * 0.999; tick += step) ticks.push(tick * unit);
   return { max: ticks.at(-1), ticks };
 }

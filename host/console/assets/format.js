@@ -80,8 +80,15 @@ export function ago(time, now = Date.now()) {
   const seconds = (now - new Date(time).getTime()) / 1000;
   if (!Number.isFinite(seconds)) return "–";
   if (Math.abs(seconds) < 2) return "just now";
-  const coarse = duration(Math.round(Math.abs(seconds)));
+  const coarse = largest(Math.abs(seconds));
   return seconds < 0 ? `in ${coarse}` : `${coarse} ago`;
+}
+
+function largest(seconds) {
+  for (const [unit, name] of [[86400, "d"], [3600, "h"], [60, "min"]]) {
+    if (seconds >= 2 * unit) return `${count(Math.floor(seconds / unit))} ${name}`;
+  }
+  return duration(Math.round(seconds));
 }
 
 /** A time that keeps saying how long ago it was; the full one stands beside it or, where it is short, in its title. */

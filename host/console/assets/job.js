@@ -58,7 +58,7 @@ export function queueLink(job, name) {
 /** The heading of a page of a job. */
 export function heading(page, title, ...actions) {
   return [
-    h("p.crumbs", {}, h("a", { href: "#/" }, "Jobs"), " / ", link(page.job, "", {}, page.job)),
+    h("p.crumbs", {}, h("a", { href: "#/" }, "Jobs"), title !== page.job && [" / ", link(page.job, "", {}, page.job)]),
     h("div.head", {}, h("h1", {}, title), h("div.actions", {}, actions)),
   ];
 }
@@ -147,6 +147,13 @@ function askToDelete(name) {
 /** Reads a part of a job. */
 export function read(page, part, query) {
   return get(path(page.job, ...part.split("/")), query, page.signal);
+}
+
+/** What was seen of each plugin. These reports have names with hyphens, as the files of the job have them. */
+export async function readPlugins(page) {
+  const { plugins } = await read(page, "plugins");
+  const plain = (object) => Object.fromEntries(Object.entries(object).map(([name, value]) => [name.replaceAll("-", "_"), value]));
+  return plugins.map((plugin) => ({ ...plain(plugin), times: plain(plugin.times) }));
 }
 
 /** A text field for searches; `/` leads to it. */

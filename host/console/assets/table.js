@@ -148,7 +148,7 @@ export function facts(entries) {
     "dl.facts",
     {},
     entries
-      .filter((entry) => entry && entry[1] !== undefined && entry[1] !== null && entry[1] !== "")
+      .filter((entry) => entry && entry[1] !== undefined && entry[1] !== null && entry[1] !== false && entry[1] !== "")
       .map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value))),
   );
 }

@@ -4,7 +4,7 @@
 import { h, put, say } from "../dom.js";
 import { Bars, Histogram, TimeChart } from "../charts.js";
 import { bytes, count, duration, percent, rate, short, when } from "../format.js";
-import { badge, heading, jobActions, link, read, uriLink } from "../job.js";
+import { badge, heading, jobActions, link, read, readPlugins, uriLink } from "../job.js";
 import { follow } from "../stream.js";
 import { Table } from "../table.js";
 
@@ -62,7 +62,7 @@ export async function open(page) {
         tiles.course(samples, census);
       }),
       read(page, "breakdown").then((breakdown) => charts.breakdown(breakdown)),
-      read(page, "plugins").then(({ plugins }) => charts.plugins(plugins)),
+      readPlugins(page).then((plugins) => charts.plugins(plugins)),
     ]);
 
   showStatus(await read(page, "status"));
@@ -102,6 +102,8 @@ class Tiles {
   constructor() {
     this.figures = new Map();
     this.element = h("dl.tiles", { "aria-label": "Figures" });
+    this.set("URIs/s", "–", "over ten seconds");
+    this.set("Content/s", "–", "over ten seconds");
   }
 
   set(name, value, detail = "") {
@@ -150,7 +152,7 @@ class Charts {
   constructor() {
     const perSecond = (value) => `${rate(value)}/s`;
     this.throughput = new TimeChart({ title: "URIs per second", series: ["URIs"], kind: "area", format: perSecond, axis: short });
-    this.content = new TimeChart({ title: "Content per second", series: ["content"], kind: "area", format: (value) => `${bytes(value)}/s`, axis: bytes });
+    this.content = new TimeChart({ title: "Content per second", series: ["content"], kind: "area", format: (value) => `${bytes(value)}/s`, axis: bytes, step: 1024 });
     this.news = new TimeChart({
       title: "What visits found",
       series: CONTENT.map((name) => name.replace("_", " ")),
@@ -201,7 +203,7 @@ class Charts {
     this.throughput.update(over(["uris"], 1));
     this.content.update(over(["bytes"], 1));
     this.news.update(over(CONTENT, 1));
-    this.trouble.update(over(["failures", "retries", "faults"], 60));
+    this.trouble.update(coarser(over(["failures", "retries", "faults"], 60)));
     this.stock.update(samples.map((sample) => ({ time: Date.parse(sample.at), values: [sample.discovered, sample.queued, sample.succeeded] })));
     const counted = samples.filter((sample) => sample.queues);
     this.queues.update(counted.map((sample) => ({ time: Date.parse(sample.at), values: QUEUES.map((name) => sample.queues[name]) })));
@@ -210,7 +212,7 @@ class Charts {
   }
 
   breakdown({ statuses = [], media_types: types = [], hosts = [] }) {
-    const most = (list) => [...list].sort((a, b) => b.uris - a.uris).slice(0, 12);
+    const most = (list) => [...list].sort((a, b) => b.uris - a.uris).slice(0, 10);
     this.statuses.update(
       most(statuses).map((row) => ({ name: String(row.status), value: row.uris, detail: bytes(row.bytes), kind: row.status < 0 || row.status >= 400 ? "bad" : "c1" })),
     );
@@ -221,7 +223,7 @@ class Charts {
   plugins(plugins) {
     const called = plugins.filter((plugin) => plugin.calls > 0).sort((a, b) => b.times.total_s - a.times.total_s);
     this.pluginTime.update(
-      called.slice(0, 14).map((plugin) => {
+      called.slice(0, 10).map((plugin) => {
         const faults = Object.values(plugin.faults).reduce((sum, number) => sum + number, 0);
         return {
           name: plugin.variant ? `${plugin.name} (${plugin.variant})` : plugin.name,
@@ -232,4 +234,18 @@ class Charts {
       }),
     );
   }
+}
+
+// What seldom happens is a row of spikes where points are seconds apart.
+function coarser(points) {
+  const size = Math.ceil(points.length / 40);
+  const found = [];
+  for (let n = 0; n < points.length; n += size) {
+    const part = points.slice(n, n + size);
+    found.push({
+      time: part.at(-1).time,
+      values: part[0].values.map((_, i) => part.reduce((sum, point) => sum + point.values[i], 0) / part.length),
+    });
+  }
+  return found;
 }

@@ -3,7 +3,7 @@
 import { job as path, send } from "../api.js";
 import { h, put } from "../dom.js";
 import { bytes, count, duration, when, words } from "../format.js";
-import { badge, heading, read } from "../job.js";
+import { badge, heading, read, readPlugins } from "../job.js";
 import { ask, done, failed, field } from "../notice.js";
 import { Table } from "../table.js";
 
@@ -12,8 +12,7 @@ const EVERY = 5000;
 /** Opens the page. */
 export async function open(page) {
   const again = async () => {
-    const { plugins } = await read(page, "plugins");
-    table.show(plugins);
+    table.show(await readPlugins(page));
   };
   const table = new Table({
     caption: "Plugins",
