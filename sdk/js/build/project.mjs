@@ -46,13 +46,18 @@ export function project(folder) {
 export async function tool(name, { folder }) {
   const places = [folder, SDK, join(SDK, "../../target/toolchains/js")];
   for (const place of places) {
-    try {
-      return await import(pathToFileURL(createRequire(join(place, "package.json")).resolve(name)));
-    } catch (problem) {
-      if (problem.code !== "MODULE_NOT_FOUND" && problem.code !== "ERR_PACKAGE_PATH_NOT_EXPORTED") throw problem;
-    }
+    // What only `import` may load, `resolve` does not find, but for its folder.
+    const folders = createRequire(join(place, "package.json")).resolve.paths(name);
+    const home = folders.map((folder) => join(folder, name)).find((folder) => existsSync(join(folder, "package.json")));
+    if (!home) continue;
+    const { main, exports } = JSON.parse(readFileSync(join(home, "package.json"), "utf8"));
+    const root = exports?.["."] ?? exports ?? main;
+    const entry = root.import ?? root.default ?? root;
+    return await import(pathToFileURL(join(home, entry.default ?? entry)));
   }
-  throw new MissingTool(
-    `${name} is not installed: npm install --prefix ${folder} --save-dev --save-exact ${name}@${PINNED[name]}`,
-  );
+  throw new MissingTool(missing(name, folder));
 }
+
+/** What to do about a tool that is not there. */
+export const missing = (name, folder) =>
+  `${name} ${PINNED[name]} is not installed: npm install --prefix ${folder} --save-dev --save-exact ${name}@${PINNED[name]}`;

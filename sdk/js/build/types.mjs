@@ -3,12 +3,14 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 
-import { ProjectFault, SDK, tool } from "./project.mjs";
+import { missing, MissingTool, ProjectFault, SDK, tool } from "./project.mjs";
 
 export async function checkTypes(project) {
   const file = join(project.folder, "tsconfig.json");
   if (!existsSync(file)) return;
   const { default: ts } = await tool("typescript", project);
+  // TypeScript 7 is another program, without this interface.
+  if (!ts?.createProgram) throw new MissingTool(missing("typescript", project.folder));
   const read = ts.readConfigFile(file, ts.sys.readFile);
   const config = ts.parseJsonConfigFileContent(read.config ?? {}, ts.sys, project.folder, {
     noEmit: true,
