@@ -1,6 +1,7 @@
 //! `opilio job`: what a job is doing, and the course of it.
 
 pub(crate) mod ask;
+pub(crate) mod show;
 
 use std::io::Write;
 use std::path::PathBuf;

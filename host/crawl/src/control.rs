@@ -21,6 +21,8 @@ mod plugins;
 mod reach;
 mod replace;
 mod seed;
+mod seeds;
+mod set;
 mod snapshot;
 #[cfg(unix)]
 mod socket;
@@ -30,12 +32,17 @@ mod socket;
 mod sweep;
 mod transfers;
 
+pub use crate::explain::{ExplainedSetting, ExplainedUri, FilterAnswer};
+pub use crate::history::{Change, Changed};
+pub use crate::settings::Effect;
 pub use answer::{Answer, CheckedStore, FetchInFlight, Standing, Status, WhyAnswer};
 pub use command::{
     By, Command, DoneElsewhere, ExportFormat, QueueSort, QueueStateFilter, Request, Which,
 };
 pub use desk::{ControlError, Fault};
 pub use reach::{carry_out, log_file};
+pub use seeds::SeedReport;
+pub use set::{FaultFound, SettingChanged, SettingInForce};
 pub use snapshot::{Checkpoint, restore};
 
 use desk::Desk;

@@ -19,11 +19,15 @@ pub(crate) struct Document {
     /// What it says; always an object.
     pub(crate) value: Value,
     places: HashMap<String, Spans>,
+    /// File and text of every layer, where there are several.
+    sources: Vec<(String, String)>,
 }
 
 /// Where a value stands. Bytes of the text.
 #[derive(Debug, Clone)]
 struct Spans {
+    /// Which of the sources it stands in.
+    source: usize,
     /// Its key; none for items of arrays.
     key: Option<Range<usize>>,
     value: Range<usize>,
@@ -83,14 +87,77 @@ impl Document {
             text: text.to_owned(),
             value: Value::Object(Map::new()),
             places: HashMap::new(),
+            sources: vec![(file.to_owned(), text.to_owned())],
         }
+    }
+
+    /// A document that says nothing, to lay this one over.
+    pub(crate) fn nothing(&self) -> Self {
+        Self {
+            sources: Vec::new(),
+            ..Self::empty(&self.file, &self.text)
+        }
+    }
+
+    pub(crate) fn sources_len(&self) -> usize {
+        self.sources.len()
+    }
+
+    /// Its sources come behind so many others.
+    pub(crate) fn shift_sources(&mut self, by: usize) {
+        if by > 0 {
+            for spans in self.places.values_mut() {
+                spans.source += by;
+            }
+        }
+    }
+
+    /// The sources of a document come behind its own.
+    pub(crate) fn take_sources(&mut self, mut upper: Self) {
+        self.sources.append(&mut upper.sources);
+    }
+
+    /// What has come last is the profile itself.
+    pub(crate) fn make_main(&mut self) {
+        if let Some((file, text)) = self.sources.last() {
+            self.file.clone_from(file);
+            self.text.clone_from(text);
+        }
+    }
+
+    /// Takes over where another document has something.
+    pub(crate) fn copy_place(&mut self, other: &Self, from: &str, to: &str) {
+        if let Some(spans) = other.places.get(from) {
+            self.places.insert(to.to_owned(), spans.clone());
+        }
+    }
+
+    /// Takes over where another document has a value, and all within it.
+    pub(crate) fn copy_places(&mut self, other: &Self, from: &str, to: &str, value: &Value) {
+        self.copy_place(other, from, to);
+        each_within(value, |key| {
+            self.copy_places(other, &child(from, key.0), &child(to, key.0), key.1);
+        });
+    }
+
+    /// Forgets where a value stands, and all within it.
+    pub(crate) fn forget_places(&mut self, pointer: &str, value: &Value) {
+        self.places.remove(pointer);
+        each_within(value, |key| {
+            self.forget_places(&child(pointer, key.0), key.1)
+        });
     }
 
     /// A fault of this document at what the pointer names, or at the nearest thing above it that is there.
     pub(crate) fn fault(&self, pointer: &str, spot: Spot, level: Level, problem: String) -> Fault {
+        let (source, span) = self.span(pointer, spot);
+        let own = (&self.file, &self.text);
+        let (file, text) = source
+            .and_then(|source| self.sources.get(source))
+            .map_or(own, |(file, text)| (file, text));
         Fault {
-            file: self.file.clone(),
-            place: Some(Place::of(&self.text, self.span(pointer, spot))),
+            file: file.clone(),
+            place: Some(Place::of(text, span)),
             pointer: pointer.to_owned(),
             level,
             problem,
@@ -103,17 +170,19 @@ impl Document {
         self.places.contains_key(pointer)
     }
 
-    fn span(&self, pointer: &str, spot: Spot) -> Range<usize> {
+    /// Which source, none for the profile itself, and where in it.
+    fn span(&self, pointer: &str, spot: Spot) -> (Option<usize>, Range<usize>) {
         if let Some(spans) = self.places.get(pointer) {
-            return match (spot, &spans.key) {
+            let span = match (spot, &spans.key) {
                 (Spot::Key, Some(key)) => key.clone(),
                 _ => spans.value.clone(),
             };
+            return (Some(spans.source), span);
         }
         // What is not there is missed by what stands above it.
         match pointer.rfind('/') {
             Some(end) => self.span(&pointer[..end], Spot::Key),
-            None => 0..0,
+            None => (None, 0..0),
         }
     }
 
@@ -141,6 +210,7 @@ impl Document {
             let name = key.get_ref().as_ref();
             let pointer = child(pointer, name);
             let spans = Spans {
+                source: 0,
                 key: Some(key.span()),
                 value: value.span(),
             };
@@ -191,6 +261,7 @@ impl Document {
                     self.places.insert(
                         pointer.clone(),
                         Spans {
+                            source: 0,
                             key: None,
                             value: item.span(),
                         },
@@ -214,6 +285,23 @@ const DEPTH_MAX: usize = 32;
 
 /// Up to here every whole number has a float of its own.
 const WHOLE_FLOAT_MAX: f64 = 9_007_199_254_740_992.0;
+
+/// Calls with every key, or number, of what is directly within a value.
+fn each_within(value: &Value, mut found: impl FnMut((&str, &Value))) {
+    match value {
+        Value::Object(table) => {
+            for (key, value) in table {
+                found((key, value));
+            }
+        }
+        Value::Array(list) => {
+            for (index, value) in list.iter().enumerate() {
+                found((&index.to_string(), value));
+            }
+        }
+        _ => {}
+    }
+}
 
 /// The pointer to a key of what `pointer` names.
 pub(crate) fn child(pointer: &str, key: &str) -> String {

@@ -6,6 +6,7 @@ use std::sync::OnceLock;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::alerts::AlertsFile;
 use crate::archive::ArchiveFile;
 use crate::canonicalization::CanonicalizationFile;
 use crate::cookies::CookiesFile;
@@ -38,6 +39,11 @@ use crate::uri::UriFile;
 pub struct ProfileFile {
     /// What the crawl is called in reports and archive files. No default: it is then the file's name without `.toml`.
     pub name: Option<String>,
+
+    /// Profiles that this one changes: the names of those that ship, or paths relative to this one, one or a list. What is
+    /// written here holds instead of what they say, key by key; of several the later one holds. No default: what is not
+    /// written has its default.
+    pub extends: Option<Extends>,
 
     /// What the crawl is for. No default: it is then not recorded.
     pub description: Option<String>,
@@ -126,8 +132,11 @@ pub struct ProfileFile {
     /// How WARC files are named, sized and kept safe.
     pub archive: ArchiveFile,
 
-    /// Where logs are written.
+    /// Where logs are written, which, and when they go on in a new file.
     pub logs: LogsFile,
+
+    /// When the operator is told that something is wrong, and how.
+    pub alerts: AlertsFile,
 
     /// When the crawl has had enough.
     pub limits: LimitsFile,
@@ -138,10 +147,21 @@ pub struct ProfileFile {
     pub overrides: Vec<OverrideFile>,
 }
 
+/// One profile or several.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Extends {
+    /// One.
+    One(String),
+    /// Several, each over those before it.
+    Several(Vec<String>),
+}
+
 impl Default for ProfileFile {
     fn default() -> Self {
         Self {
             name: None,
+            extends: None,
             description: None,
             strategy: Strategy::Snapshot,
             seeds: Vec::new(),
@@ -170,6 +190,7 @@ impl Default for ProfileFile {
             canonicalization: CanonicalizationFile::default(),
             archive: ArchiveFile::default(),
             logs: LogsFile::default(),
+            alerts: AlertsFile::default(),
             limits: LimitsFile::default(),
             overrides: Vec::new(),
         }

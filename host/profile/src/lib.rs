@@ -9,6 +9,7 @@
 mod profile;
 mod ready;
 
+mod alerts;
 mod archive;
 mod canonicalization;
 mod component;
@@ -56,9 +57,12 @@ mod fault;
 mod check;
 mod document;
 mod file;
+mod layer;
 mod relations;
 mod shape;
+mod written;
 
+pub use alerts::{Alerts, AlertsFile};
 pub use archive::{
     Archive, ArchiveCompression, ArchiveDigest, ArchiveFile, ArchiveFormat, Duplicates,
     DuplicatesFile,
@@ -82,9 +86,10 @@ pub use fault_policy::{Breaker, BreakerAction, BreakerFile, OnFault};
 pub use fetch::{
     AddressFamily, AllowedAddresses, Fetch, FetchFile, FetchProxy, ProxyNames, TlsTrust,
 };
-pub use file::ProfileFile;
+pub use file::{Extends, ProfileFile};
 pub use frontier::{Frontier, FrontierFile, QueueKey};
 pub use group::{Group, GroupFile};
+pub use layer::Layer;
 pub use limits::{Limits, LimitsFile};
 pub use logs::{Logs, LogsFile};
 pub use matching::MatchFile;
@@ -106,3 +111,4 @@ pub use seeds::{Seed, Seeds};
 pub use stacks::{Stacks, StacksFile, Stage};
 pub use tables::{Table, TableFile, TableKind, TableSource};
 pub use uri::{CostPolicy, UriFile, UriPrecedencePolicy, UriSettings};
+pub use written::Written;

@@ -10,6 +10,7 @@ use crate::check::{Part, quote};
 use crate::frontier::QueueKey;
 use crate::needed::Needed;
 use crate::queue::is_queue_name;
+use crate::shape::toml_text;
 use crate::time_of_day::TimeOfDay;
 
 /// Largest compiled pattern in bytes.
@@ -22,7 +23,7 @@ const REGEX_BYTES_MAX: usize = 4096;
 const SCHEMES_PORTS: [u16; 3] = [80, 443, 21];
 
 /// What an override is for. All that is written here has to match; of a list any item will do.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct MatchFile {
     /// SURT prefixes, such as `"http://(org,example,"`, or URIs that imply one.
@@ -286,6 +287,18 @@ fn plain_host(host: &str) -> String {
 }
 
 impl MatchFile {
+    /// As a profile has it, on one line and without what it does not say: `match = { domain = ["example.org"] }`.
+    pub fn toml(&self) -> String {
+        // Texts and numbers always have a JSON form.
+        let mut value = serde_json::to_value(self).unwrap_or_default();
+        if let Some(keys) = value.as_object_mut() {
+            keys.retain(|_, said| {
+                !said.is_null() && said.as_array().is_none_or(|list| !list.is_empty())
+            });
+        }
+        format!("match = {}", toml_text(&value))
+    }
+
     pub(crate) fn check(&self, mut part: Part<'_, '_>) -> Conditions {
         let mut conditions = Conditions {
             port: self.port.clone(),

@@ -10,6 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::alerts::Alerts;
 use crate::archive::Archive;
 use crate::check::{Check, nearest, quote};
 use crate::credentials::{self, Credential, Login};
@@ -20,6 +21,7 @@ use crate::fault::{Fault, Faults, Level};
 use crate::file::ProfileFile;
 use crate::frontier::Frontier;
 use crate::group::Group;
+use crate::layer::{Layer, Layers, fault_of_file};
 use crate::limits::Limits;
 use crate::logs::Logs;
 use crate::matching::Subject;
@@ -81,8 +83,10 @@ pub struct Profile {
     pub canonicaliser: Canonicaliser,
     /// How WARC files are named, sized and kept safe.
     pub archive: Archive,
-    /// Where logs are written.
+    /// Where logs are written, which, and when they go on in a new file.
     pub logs: Logs,
+    /// When the operator is told that something is wrong, and how.
+    pub alerts: Alerts,
     /// When the crawl has had enough.
     pub limits: Limits,
     /// What was found but does not refuse the profile: notes, and warnings that [`Profile::check_job`] refuses.
@@ -94,6 +98,7 @@ pub struct Profile {
     /// What was written, with defaults where nothing was.
     written: Arc<Value>,
     document: Arc<Document>,
+    extended: Arc<[Layer]>,
 }
 
 /// Whether documents are fetched once or again and again.
@@ -136,7 +141,7 @@ impl Profile {
         let text = read(path).map_err(|problem| unreadable(&file, problem))?;
         let folder = path.parent().unwrap_or(Path::new(""));
         let base = given.base.as_deref().unwrap_or(folder);
-        Self::check(&file, &text, base, given)
+        Self::follow(&file, text, base, given)
     }
 
     /// Checks a profile that is in memory. `file` is what faults call it; relative paths start from [`Given::base`],
@@ -145,12 +150,36 @@ impl Profile {
     /// # Errors
     /// Every fault of it, should one be of [`Level::Error`].
     pub fn parse(file: &str, text: &str, given: &Given) -> Result<Self, Faults> {
-        Self::check(
-            file,
+        let base = given.base.as_deref().unwrap_or(Path::new(""));
+        Self::follow(file, text.to_owned(), base, given)
+    }
+
+    fn follow(file: &str, text: String, base: &Path, given: &Given) -> Result<Self, Faults> {
+        let own = Layer {
+            file: file.to_owned(),
             text,
-            given.base.as_deref().unwrap_or(Path::new("")),
-            given,
-        )
+            base: base.to_owned(),
+        };
+        Self::check(Layers::follow(own)?, given)
+    }
+
+    /// Checks a profile whose layers are at hand: what it extends and what was changed since come from here, and `extends`
+    /// is not followed. For jobs, which keep copies of all.
+    ///
+    /// # Errors
+    /// Every fault of them, should one be of [`Level::Error`].
+    pub fn layered(
+        below: Vec<Layer>,
+        own: Layer,
+        above: Vec<Layer>,
+        given: &Given,
+    ) -> Result<Self, Faults> {
+        Self::check(Layers { below, own, above }, given)
+    }
+
+    /// What the profile extends, in the order applied: with the text of the profile itself all that it is made of.
+    pub fn extended(&self) -> &[Layer] {
+        &self.extended
     }
 
     /// A profile that ships, by name: `default` is what a crawl without a profile runs on.
@@ -581,8 +610,10 @@ impl Profile {
     }
 
     /// The door between what was written and what may be used.
-    fn check(file: &str, text: &str, base: &Path, given: &Given) -> Result<Self, Faults> {
-        let (document, syntax) = Document::parse(file, text);
+    fn check(layers: Layers, given: &Given) -> Result<Self, Faults> {
+        let (document, syntax) = layers.document();
+        let Layers { below, own, .. } = layers;
+        let (file, base) = (own.file.as_str(), own.base.as_path());
         let (written, faults) = written(&document, syntax.clone())?;
         let mut check = Check::new(&document, faults);
 
@@ -684,6 +715,7 @@ impl Profile {
                 .check(check.part("canonicalization")),
             archive: written.archive.check(check.part("archive"), base),
             logs: written.logs.check(check.part("logs")),
+            alerts: written.alerts.check(check.part("alerts")),
             limits: written.limits.check(check.part("limits")),
             notices: Faults::default(),
             settings: Arc::new(settings),
@@ -692,6 +724,7 @@ impl Profile {
             overrides: Arc::new(overrides),
             written: Arc::new(serde_json::to_value(&written).unwrap_or_default()),
             document: Arc::new(document.clone()),
+            extended: below.into(),
         };
         // Where the text is no TOML, half of it may be missing: nothing is said of what is not there.
         if syntax.is_empty() {
@@ -756,6 +789,7 @@ fn written(document: &Document, mut faults: Faults) -> Result<(ProfileFile, Faul
 fn settings_hash(written: &ProfileFile, overrides: &Overrides) -> u64 {
     let settings = ProfileFile {
         name: None,
+        extends: None,
         description: None,
         seeds: Vec::new(),
         seeds_file: None,
@@ -795,7 +829,7 @@ fn stem(file: &str) -> String {
     )
 }
 
-fn read(path: &Path) -> Result<String, String> {
+pub(crate) fn read(path: &Path) -> Result<String, String> {
     let length = std::fs::metadata(path)
         .map_err(|problem| format!("cannot be read: {problem}"))?
         .len();
@@ -804,17 +838,6 @@ fn read(path: &Path) -> Result<String, String> {
     }
     let bytes = std::fs::read(path).map_err(|problem| format!("cannot be read: {problem}"))?;
     String::from_utf8(bytes).map_err(|problem| format!("not UTF-8: {problem}"))
-}
-
-fn fault_of_file(file: &str, problem: String) -> Fault {
-    Fault {
-        file: file.to_owned(),
-        place: None,
-        pointer: String::new(),
-        level: Level::Error,
-        problem,
-        suggestion: None,
-    }
 }
 
 fn unreadable(file: &str, problem: String) -> Faults {

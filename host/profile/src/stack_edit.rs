@@ -74,20 +74,38 @@ impl Places {
 
 impl StackWritten {
     fn apply(&self, stack: &mut Vec<String>) {
-        let edit = match self {
-            Self::List(names) => return stack.clone_from(names),
-            Self::Edit(edit) => edit,
-        };
-        stack.retain(|name| !edit.without.contains(name));
-        for (anchor, names) in edit.before.iter() {
+        match self {
+            Self::List(names) => stack.clone_from(names),
+            Self::Edit(edit) => edit.apply(stack),
+        }
+    }
+}
+
+impl StackEdit {
+    fn apply(&self, stack: &mut Vec<String>) {
+        stack.retain(|name| !self.without.contains(name));
+        for (anchor, names) in self.before.iter() {
             let at = place(stack, anchor, names);
             let at = at.unwrap_or(0);
             stack.splice(at..at, names.iter().cloned());
         }
-        for (anchor, names) in edit.after.iter() {
+        for (anchor, names) in self.after.iter() {
             let at = place(stack, anchor, names).map_or(stack.len(), |at| at + 1);
             stack.splice(at..at, names.iter().cloned());
         }
+    }
+
+    /// Names that it stands beside, or takes out, with their pointers within it.
+    fn anchors(&self) -> Vec<(String, String)> {
+        let mut anchors: Vec<(String, String)> = (0..)
+            .zip(&self.without)
+            .map(|(index, name)| (name.clone(), format!("without/{index}")))
+            .collect();
+        for (key, places) in [("before", &self.before), ("after", &self.after)] {
+            let beside = places.iter().filter_map(|(anchor, _)| anchor);
+            anchors.extend(beside.map(|anchor| (anchor.to_owned(), child(key, anchor))));
+        }
+        anchors
     }
 }
 
@@ -113,6 +131,27 @@ pub(crate) fn merge(stacks: &mut Value, said: &Value) {
         written.apply(&mut stack);
         stacks.insert(stage.clone(), Value::from(stack));
     }
+}
+
+/// The stack of a stage where nobody says otherwise, as a list of names.
+pub(crate) fn default_stack(stage: &str) -> Value {
+    let names = StacksFile::default();
+    Value::from(names.named(stage).unwrap_or_default().to_vec())
+}
+
+/// What an edit makes of a stack.
+pub(crate) fn edited(stack: &Value, said: &Value) -> Result<Value, serde_json::Error> {
+    let mut stack: Vec<String> = Vec::deserialize(stack).unwrap_or_default();
+    StackEdit::deserialize(said)?.apply(&mut stack);
+    Ok(Value::from(stack))
+}
+
+/// Names that an edit stands beside or takes out and the stack does not have, with their pointers within the edit.
+pub(crate) fn missing_anchors(stack: &Value, said: &Value) -> Vec<(String, String)> {
+    let stack: Vec<String> = Vec::deserialize(stack).unwrap_or_default();
+    let mut anchors = StackEdit::deserialize(said).map_or_else(|_| Vec::new(), |it| it.anchors());
+    anchors.retain(|(name, _)| !stack.contains(name));
+    anchors
 }
 
 impl StacksOverrideFile {
@@ -155,18 +194,10 @@ impl StacksOverrideFile {
 
     /// Names that the edits of a stage stand beside, or take out, with their pointers within the stage.
     fn anchors(&self, stage: &str) -> Vec<(String, String)> {
-        let Some(StackWritten::Edit(edit)) = self.stages.get(stage) else {
-            return Vec::new();
-        };
-        let mut anchors: Vec<(String, String)> = (0..)
-            .zip(&edit.without)
-            .map(|(index, name)| (name.clone(), format!("without/{index}")))
-            .collect();
-        for (key, places) in [("before", &edit.before), ("after", &edit.after)] {
-            let beside = places.iter().filter_map(|(anchor, _)| anchor);
-            anchors.extend(beside.map(|anchor| (anchor.to_owned(), child(key, anchor))));
+        match self.stages.get(stage) {
+            Some(StackWritten::Edit(edit)) => edit.anchors(),
+            _ => Vec::new(),
         }
-        anchors
     }
 
     /// The stages at which it adds plugins, and their names.

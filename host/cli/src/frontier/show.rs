@@ -39,6 +39,7 @@ enum Kind {
     Queue,
     Uris,
     List,
+    Seeds,
     Export,
     Observe,
     Other,
@@ -51,6 +52,7 @@ impl Show {
             Command::Queue { .. } => Kind::Queue,
             Command::Uris { .. } => Kind::Uris,
             Command::List { .. } => Kind::List,
+            Command::Seeds { .. } => Kind::Seeds,
             Command::Export { .. } => Kind::Export,
             Command::Observe { .. } => Kind::Observe,
             _ => Kind::Other,
@@ -229,6 +231,22 @@ impl Show {
                 )
             }
             Answer::Text { text } => out.write_all(text.as_bytes()),
+            Answer::Settings { settings } => crate::job::show::settings(&settings, out),
+            Answer::Faults { faults } => crate::job::show::faults(&faults, out),
+            Answer::Set {
+                number,
+                changed,
+                notices,
+            } => crate::job::show::changed(number, &changed, &notices, out),
+            Answer::Change(change) => crate::job::show::change(&change, out),
+            Answer::SeedsAdded {
+                added,
+                prefixes,
+                known,
+                ..
+            } => crate::job::show::seeds_added(added, prefixes, known, out),
+            Answer::Seed(seed) => self.row(crate::job::show::seed_row(&seed), out),
+            Answer::Explained(explained) => crate::job::show::explained(&explained, out),
             Answer::Progress { .. } | Answer::End | Answer::Refused { .. } => Ok(()),
         }
     }
@@ -249,6 +267,7 @@ impl Show {
             let names = match self.kind {
                 Kind::Queues => &QUEUE_COLUMNS[..],
                 Kind::Uris => &QUEUED_COLUMNS,
+                Kind::Seeds => &crate::job::show::SEED_COLUMNS,
                 _ => &URI_COLUMNS,
             };
             let names = names.iter().map(|name| (*name).to_owned()).collect();
@@ -282,7 +301,10 @@ impl Show {
 
     /// Prints what has been held back. Only where the answer is whole does an empty one mean that there is nothing.
     pub(crate) fn finish(&mut self, is_whole: bool, out: &mut dyn Write) -> io::Result<()> {
-        let is_table = matches!(self.kind, Kind::Queues | Kind::Uris | Kind::List);
+        let is_table = matches!(
+            self.kind,
+            Kind::Queues | Kind::Uris | Kind::List | Kind::Seeds
+        );
         if is_whole && is_table && !self.json && self.rows.is_empty() && self.widths.is_empty() {
             return writeln!(out, "none");
         }

@@ -8,7 +8,8 @@ use opilio_frontier::Statistics;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Checkpoint, Fault};
+use super::{Change, Checkpoint, Fault, FaultFound, SeedReport, SettingChanged, SettingInForce};
+use crate::explain::ExplainedUri;
 use crate::plugin_report::PluginReport;
 use crate::tables::TableReport;
 
@@ -130,6 +131,42 @@ pub enum Answer {
     },
     /// The store was looked through.
     Checked(CheckedStore),
+    /// The settings of the job, in the order of their names.
+    Settings {
+        /// One entry for each.
+        settings: Vec<SettingInForce>,
+    },
+    /// What is wrong with a change; nothing of it was done. [`Answer::Refused`] follows.
+    Faults {
+        /// All of it.
+        faults: Vec<FaultFound>,
+    },
+    /// Settings were changed, or would be.
+    Set {
+        /// The change's number in the job's history; none where it was only checked.
+        number: Option<u64>,
+        /// What has another value now.
+        changed: Vec<SettingChanged>,
+        /// What is accepted, and said nevertheless.
+        notices: Vec<FaultFound>,
+    },
+    /// An entry of the job's history.
+    Change(Box<Change>),
+    /// Seeds were added.
+    SeedsAdded {
+        /// The change's number in the job's history; none where there was nothing new.
+        number: Option<u64>,
+        /// Seeds that were none before.
+        added: u64,
+        /// SURT prefixes that are in the scope now and were not written before.
+        prefixes: u64,
+        /// Seeds that were known.
+        known: u64,
+    },
+    /// A seed, and what became of it.
+    Seed(Box<SeedReport>),
+    /// What the job makes of a URI.
+    Explained(Box<ExplainedUri>),
     /// A copy of the job's state was kept.
     Checkpoint(Checkpoint),
     /// Everything has been said.
@@ -144,9 +181,10 @@ pub enum Answer {
 }
 
 /// What a job is doing.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Status {
     /// The job's directory.
+    #[schema(value_type = String)]
     pub job: PathBuf,
     /// In a word.
     pub state: Standing,
@@ -165,7 +203,7 @@ pub struct Status {
 }
 
 /// What a job is doing, in a word.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Standing {
     /// It crawls.
@@ -181,7 +219,7 @@ pub enum Standing {
 }
 
 /// A URI on its way.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct FetchInFlight {
     /// The URI.
     pub uri: String,
@@ -190,7 +228,7 @@ pub struct FetchInFlight {
 }
 
 /// Why a URI was, or was not, fetched.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct WhyAnswer {
     /// The URI as normalised.
     pub asked: String,
@@ -218,7 +256,7 @@ pub struct WhyAnswer {
 }
 
 /// What a look through the store came to.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct CheckedStore {
     /// URIs looked at.
     pub uris: u64,

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use opilio_profile::MatchFile;
 use regex::Regex;
 use serde::{Deserialize, Serialize};
 
@@ -222,10 +223,63 @@ pub enum Command {
         #[serde(default)]
         repair: bool,
     },
+    /// Every setting of the job: its value, where that comes from, and when a change of it takes effect.
+    Settings,
+    /// Change settings.
+    Set {
+        /// `key = value` each, as a profile has it: `politeness.min-delay = "10s"`.
+        set: Vec<String>,
+        /// What they are for, as `match` of an override says it; none: wherever no override says otherwise.
+        #[serde(default)]
+        matching: Option<MatchFile>,
+        /// Only say what would come of it.
+        #[serde(default)]
+        only_check: bool,
+    },
+    /// What was changed since the job was made, by whom, when.
+    History {
+        /// From the one behind this number on.
+        #[serde(default)]
+        after: u64,
+        /// So many at most.
+        #[serde(default = "page")]
+        limit: u64,
+    },
+    /// Add seeds; what they imply belongs to the scope at once.
+    AddSeeds {
+        /// Lines as a file of seeds has them.
+        seeds: Vec<String>,
+    },
+    /// The seeds, and what became of each.
+    Seeds {
+        /// From the one behind this seed on.
+        #[serde(default)]
+        after: Option<String>,
+        /// So many at most.
+        #[serde(default = "page")]
+        limit: u64,
+    },
+    /// What the job makes of a URI: its settings, and the answer of every filter.
+    Explain {
+        /// The URI.
+        uri: String,
+        /// The page it is found on.
+        #[serde(default)]
+        via: Option<String>,
+        /// The hops from the seed, such as `LLE`.
+        #[serde(default)]
+        hops: Option<String>,
+        /// The seed it descends from.
+        #[serde(default)]
+        source: Option<String>,
+        /// The media type of its response.
+        #[serde(default)]
+        media_type: Option<String>,
+    },
 }
 
 /// Which URIs are meant: those of which both hold. Neither means all.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Which {
     /// They begin with this SURT prefix, such as `http://(org,example,`.
@@ -237,7 +291,7 @@ pub struct Which {
 }
 
 /// A state of queues, to list those in it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "kebab-case")]
 #[expect(missing_docs, reason = "as in opilio_frontier::QueueState")]
 pub enum QueueStateFilter {
@@ -297,6 +351,14 @@ impl Command {
                 | Command::Why { .. }
                 | Command::Export { .. }
                 | Command::Check { repair: false }
+                | Command::Settings
+                | Command::Set {
+                    only_check: true,
+                    ..
+                }
+                | Command::History { .. }
+                | Command::Seeds { .. }
+                | Command::Explain { .. }
         )
     }
 }
@@ -412,6 +474,18 @@ impl fmt::Display for Command {
             Command::Check { repair } => {
                 f.write_str(if *repair { "check --repair" } else { "check" })
             }
+            Command::Settings => f.write_str("settings"),
+            Command::Set { set, matching, .. } => {
+                f.write_str("set")?;
+                if let Some(matching) = matching {
+                    write!(f, " {}", matching.toml())?;
+                }
+                set.iter().try_for_each(|one| write!(f, " {one:?}"))
+            }
+            Command::History { .. } => f.write_str("history"),
+            Command::AddSeeds { seeds } => write!(f, "seeds --add ({} lines)", seeds.len()),
+            Command::Seeds { .. } => f.write_str("seeds"),
+            Command::Explain { uri, .. } => write!(f, "explain {uri:?}"),
         }
     }
 }
@@ -429,7 +503,7 @@ impl fmt::Display for Which {
 }
 
 /// The order in which queues are listed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum QueueSort {
     /// By name.

@@ -133,6 +133,15 @@ impl Desk<'_> {
             Command::Why { uri } => self.why(&read_uri(uri)?, say),
             Command::Export { format, which } => self.export(*format, which, say),
             Command::Import { file, done } => self.import(file, *done, say),
+            Command::Settings
+            | Command::Set { .. }
+            | Command::History { .. }
+            | Command::AddSeeds { .. }
+            | Command::Seeds { .. }
+            | Command::Explain { .. } => Err(ControlError::new(
+                Fault::State,
+                "this command is being built",
+            )),
             // Whoever reaches a job that nobody runs checks it before it is opened.
             Command::Check { .. } => Err(ControlError::new(
                 Fault::State,

@@ -1,0 +1,220 @@
+//! What a job says of its settings, its seeds and its history, as people read it.
+
+use std::io::{self, Write};
+
+use indicatif::HumanCount;
+use opilio_crawl::control::{
+    Change, Changed, Effect, ExplainedUri, FaultFound, FilterAnswer, SeedReport, SettingChanged,
+    SettingInForce,
+};
+
+use crate::terminal;
+
+/// Names of the columns of [`seed_row`].
+pub(crate) const SEED_COLUMNS: [&str; 6] = [
+    "status",
+    "fetched",
+    "changed",
+    "pages",
+    "seed",
+    "redirects to",
+];
+
+/// Longest value that is shown in a column, in characters; what comes after it stands behind the longer ones.
+const VALUE_WIDTH_MAX: usize = 48;
+
+/// What stands where there is nothing to say.
+const NOTHING: &str = "-";
+
+/// Name, value, place, and when a change takes effect.
+pub(crate) fn settings(settings: &[SettingInForce], out: &mut dyn Write) -> io::Result<()> {
+    let rows = settings.iter().map(|one| {
+        let place = place(one.file.as_deref(), one.line);
+        let effect = match one.effect {
+            Effect::AtOnce => String::new(),
+            other => format!("  (a change takes effect {})", when(other)),
+        };
+        (one.key.clone(), one.toml.clone(), place + &effect)
+    });
+    out.write_all(table(&rows.collect::<Vec<_>>()).as_bytes())
+}
+
+/// A fault a line, as compilers have them.
+pub(crate) fn faults(faults: &[FaultFound], out: &mut dyn Write) -> io::Result<()> {
+    faults
+        .iter()
+        .try_for_each(|one| writeln!(out, "{}", terminal::line(&fault_line(one))))
+}
+
+/// What has another value now.
+pub(crate) fn changed(
+    number: Option<u64>,
+    changed: &[SettingChanged],
+    notices: &[FaultFound],
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    faults(notices, out)?;
+    for one in changed {
+        let before = match &one.before {
+            Some(before) => format!(" (was {before})"),
+            None => String::new(),
+        };
+        let line = format!("{} = {}{before}, {}", one.key, one.after, when(one.effect));
+        writeln!(out, "{}", terminal::line(&line))?;
+    }
+    match number {
+        Some(number) => writeln!(out, "change {number} of the job"),
+        None => writeln!(out, "nothing was changed"),
+    }
+}
+
+/// An entry of the history.
+pub(crate) fn change(change: &Change, out: &mut dyn Write) -> io::Result<()> {
+    let at = change.at.strftime("%Y-%m-%d %H:%M:%S UTC");
+    let what = match &change.what {
+        Changed::Set { toml } => toml.trim_end().to_owned(),
+        Changed::AddSeeds { seeds } => format!("seeds: {}", seeds.join(", ")),
+    };
+    writeln!(out, "{} {at} {}", change.number, change.by)?;
+    terminal::lines(&what)
+        .lines()
+        .try_for_each(|line| writeln!(out, "    {line}"))
+}
+
+/// How many seeds have come in.
+pub(crate) fn seeds_added(
+    added: u64,
+    prefixes: u64,
+    known: u64,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    writeln!(
+        out,
+        "{} seeds added, {} SURT prefixes more in the scope, {} known before",
+        HumanCount(added),
+        HumanCount(prefixes),
+        HumanCount(known)
+    )
+}
+
+/// A seed in columns.
+pub(crate) fn seed_row(seed: &SeedReport) -> Vec<String> {
+    let time = |at: &Option<jiff::Timestamp>| {
+        at.map_or_else(
+            || NOTHING.to_owned(),
+            |at| at.strftime("%Y-%m-%d %H:%M:%S").to_string(),
+        )
+    };
+    vec![
+        match seed.fetched {
+            Some(_) => seed.status.to_string(),
+            None => NOTHING.to_owned(),
+        },
+        time(&seed.fetched),
+        time(&seed.changed),
+        seed.pages.to_string(),
+        seed.uri.clone(),
+        seed.redirect.clone().unwrap_or_default(),
+    ]
+}
+
+/// What holds for a URI, and what the filters say of it.
+pub(crate) fn explained(explained: &ExplainedUri, out: &mut dyn Write) -> io::Result<()> {
+    let verdict = |yes: bool| if yes { "yes" } else { "no" };
+    writeln!(out, "{}", explained.uri)?;
+    for (name, value) in [
+        ("canonical", explained.canonical.clone()),
+        ("queue", explained.queue.clone()),
+        (
+            "rest",
+            format!("{} s after a fetch of one second", explained.rest_s),
+        ),
+        ("in scope", verdict(explained.in_scope).to_owned()),
+        ("fetched", verdict(explained.fetched).to_owned()),
+    ] {
+        writeln!(out, "  {name:<10} {}", terminal::line(&value))?;
+    }
+    for (stage, answers) in [
+        ("scope", &explained.scope),
+        ("pre-fetch", &explained.pre_fetch),
+    ] {
+        if !answers.is_empty() {
+            writeln!(out, "\n{stage}")?;
+        }
+        for answer in answers {
+            writeln!(out, "  {}", terminal::line(&filter_line(answer)))?;
+        }
+    }
+    writeln!(out)?;
+    let rows = explained.settings.iter().map(|one| {
+        (
+            one.key.clone(),
+            one.toml.clone(),
+            place(one.file.as_deref(), one.line),
+        )
+    });
+    out.write_all(table(&rows.collect::<Vec<_>>()).as_bytes())
+}
+
+fn filter_line(answer: &FilterAnswer) -> String {
+    let reason = match answer.reason.as_str() {
+        "" => String::new(),
+        reason => format!(": {reason}"),
+    };
+    let decides = if answer.decides { " (decides)" } else { "" };
+    format!("{:<16} {}{reason}{decides}", answer.filter, answer.answer)
+}
+
+fn fault_line(fault: &FaultFound) -> String {
+    let place = match (fault.line, fault.column) {
+        (Some(line), Some(column)) => format!("{line}:{column}:"),
+        _ => String::new(),
+    };
+    let level = match fault.level.as_str() {
+        "error" => "",
+        "info" => " note:",
+        _ => " warning:",
+    };
+    let suggestion = match &fault.suggestion {
+        Some(suggestion) => format!(" ({suggestion})"),
+        None => String::new(),
+    };
+    format!(
+        "{}:{place}{level} {}{suggestion}",
+        fault.file, fault.problem
+    )
+}
+
+fn place(file: Option<&str>, line: Option<usize>) -> String {
+    match (file, line) {
+        (Some(file), Some(line)) => format!("{file}:{line}"),
+        (Some(file), None) => file.to_owned(),
+        (None, _) => "default".to_owned(),
+    }
+}
+
+fn when(effect: Effect) -> &'static str {
+    match effect {
+        Effect::AtOnce => "at once",
+        Effect::NextStart => "when the job goes on the next time",
+        Effect::Never => "never",
+    }
+}
+
+/// Three columns; a long value takes its own room.
+pub(crate) fn table(rows: &[(String, String, String)]) -> String {
+    let chars = |text: &str| text.chars().count();
+    let key_width = rows.iter().map(|(key, ..)| chars(key)).max().unwrap_or(0);
+    let value_width = rows
+        .iter()
+        .map(|(_, value, _)| chars(value))
+        .filter(|width| *width <= VALUE_WIDTH_MAX)
+        .max()
+        .unwrap_or(0);
+    rows.iter()
+        .map(|(key, value, place)| {
+            let line = format!("{key:<key_width$}  {value:<value_width$}  {place}");
+            format!("{}\n", terminal::line(line.trim_end()))
+        })
+        .collect()
+}

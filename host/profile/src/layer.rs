@@ -1,0 +1,355 @@
+//! Layers of a profile: what it extends, the profile itself, and changes of a running job. Each later one says otherwise key
+//! by key; lists are replaced whole, stacks may also be edited, overrides come behind those of earlier layers.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Map, Value};
+
+use crate::check::{nearest, quote};
+use crate::document::{Document, Spot, child};
+use crate::fault::{Fault, Faults, Level};
+use crate::ready;
+use crate::stack_edit;
+
+/// Deepest chain of profiles that extend each other, and most of them in all.
+const LAYERS_MAX: usize = 32;
+
+/// Settings that are paths, relative to the file that says them; `*` stands for any key or item. Overrides may have them,
+/// too.
+const PATHS: [&str; 10] = [
+    "seeds-file",
+    "plugins/*/component",
+    "tables/*/file",
+    "uri/precedence-file",
+    "cookies/load",
+    "credentials/*/password/file",
+    "logins/*/secrets/*/file",
+    "fetch/proxy-password/file",
+    "archive/dictionary",
+    "archive/duplicates/history/*",
+];
+
+/// One text of those that a profile is made of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Layer {
+    /// What faults call it.
+    pub file: String,
+    /// TOML.
+    pub text: String,
+    /// The folder that its relative paths start from.
+    pub base: PathBuf,
+}
+
+/// A profile's own layer with those below and above it.
+#[derive(Debug, Clone)]
+pub(crate) struct Layers {
+    /// What it extends, in the order applied.
+    pub(crate) below: Vec<Layer>,
+    /// The profile.
+    pub(crate) own: Layer,
+    /// What was changed since, in the order applied.
+    pub(crate) above: Vec<Layer>,
+}
+
+impl Layers {
+    /// The profile, with what it extends read from where it says.
+    ///
+    /// # Errors
+    /// A layer that cannot be read, or that extends itself, at the line that names it.
+    pub(crate) fn follow(own: Layer) -> Result<Self, Faults> {
+        let mut followed = Followed::default();
+        followed.bases_of(&own, &mut vec![identity(&own)]);
+        if followed.faults.is_empty() {
+            Ok(Self {
+                below: followed.layers,
+                own,
+                above: Vec::new(),
+            })
+        } else {
+            Err(followed.faults)
+        }
+    }
+
+    /// All as one document, with what is wrong with their syntax and their edits of stacks. Paths start from the base of
+    /// the profile's own layer, or are absolute.
+    pub(crate) fn document(&self) -> (Document, Faults) {
+        let (own, mut faults) = Document::parse(&self.own.file, &self.own.text);
+        let mut whole: Option<Document> = None;
+        for layer in &self.below {
+            let (mut document, more) = Document::parse(&layer.file, &layer.text);
+            faults.append(more);
+            if let Some(table) = document.value.as_object_mut() {
+                // What a profile is called is its own.
+                table.remove("name");
+                table.remove("extends");
+            }
+            rebase(&mut document.value, &layer.base, &self.own.base);
+            whole = Some(over(whole, document, &mut faults));
+        }
+        let mut whole = over(whole, own, &mut faults);
+        whole.make_main();
+        for layer in &self.above {
+            let (mut document, more) = Document::parse(&layer.file, &layer.text);
+            faults.append(more);
+            rebase(&mut document.value, &layer.base, &self.own.base);
+            whole = over(Some(whole), document, &mut faults);
+        }
+        (whole, faults)
+    }
+}
+
+/// What is extended, as far as it has been followed.
+#[derive(Default)]
+struct Followed {
+    layers: Vec<Layer>,
+    seen: Vec<String>,
+    faults: Faults,
+}
+
+impl Followed {
+    /// Adds what the layer extends, that below it first. `way` are the identities of the layers that led here.
+    fn bases_of(&mut self, layer: &Layer, way: &mut Vec<String>) {
+        let (document, _) = Document::parse(&layer.file, &layer.text);
+        let named: Vec<(String, &str)> = match document.value.get("extends") {
+            Some(Value::String(name)) => vec![("/extends".to_owned(), name)],
+            Some(Value::Array(names)) => names
+                .iter()
+                .enumerate()
+                .filter_map(|(index, name)| Some((format!("/extends/{index}"), name.as_str()?)))
+                .collect(),
+            // Other kinds of values are said when the shape is looked at.
+            _ => Vec::new(),
+        };
+        for (pointer, name) in named {
+            let mut refuse = |problem: String, suggestion: Option<String>| {
+                let mut fault = document.fault(&pointer, Spot::Value, Level::Error, problem);
+                fault.suggestion = suggestion;
+                self.faults.push(fault);
+            };
+            let base = match named_layer(name, &layer.base) {
+                Ok(base) => base,
+                Err((problem, suggestion)) => {
+                    refuse(problem, suggestion);
+                    continue;
+                }
+            };
+            let id = identity(&base);
+            if way.contains(&id) {
+                let problem = format!("{} extends itself", quote(name));
+                refuse(problem, Some("take it out here or there".to_owned()));
+                continue;
+            }
+            if self.seen.contains(&id) {
+                continue;
+            }
+            if self.seen.len() >= LAYERS_MAX {
+                refuse(format!("more than {LAYERS_MAX} profiles in all"), None);
+                continue;
+            }
+            self.seen.push(id.clone());
+            way.push(id);
+            self.bases_of(&base, way);
+            way.pop();
+            self.layers.push(base);
+        }
+    }
+}
+
+/// One that ships, by its name, or a file relative to the folder.
+fn named_layer(name: &str, folder: &Path) -> Result<Layer, (String, Option<String>)> {
+    if let Some(text) = ready::text(name) {
+        return Ok(Layer {
+            file: format!("{name}.toml"),
+            text: text.to_owned(),
+            base: folder.to_owned(),
+        });
+    }
+    let path = folder.join(name);
+    let text = crate::profile::read(&path).map_err(|problem| {
+        let near = nearest(name, ready::names());
+        let is_path = name.contains(['/', '.', '\\']);
+        let suggestion = match near {
+            Some(near) if !is_path => format!("did you mean {}?", quote(near)),
+            _ => "write the path of a profile, relative to this one, or the name of one that ships"
+                .to_owned(),
+        };
+        let shown = quote(&path.display().to_string());
+        (format!("profile {shown} {problem}"), Some(suggestion))
+    })?;
+    Ok(Layer {
+        file: path.display().to_string(),
+        text,
+        base: path.parent().unwrap_or(Path::new("")).to_owned(),
+    })
+}
+
+/// The same for two ways to one file.
+fn identity(layer: &Layer) -> String {
+    let path = Path::new(&layer.file);
+    match path.canonicalize() {
+        Ok(path) => path.display().to_string(),
+        Err(_) => layer.file.clone(),
+    }
+}
+
+/// A document over another; where there is no other, over what nothing written means.
+fn over(lower: Option<Document>, upper: Document, faults: &mut Faults) -> Document {
+    let upper_value = upper.value.clone();
+    let mut merged = lower.unwrap_or_else(|| upper.nothing());
+    let sources = merged.sources_len();
+    let mut upper = upper;
+    upper.shift_sources(sources);
+    let mut value = std::mem::take(&mut merged.value);
+    let mut merging = Merging {
+        lower: &mut merged,
+        upper: &upper,
+        faults,
+    };
+    merging.table(&mut value, &upper_value, "");
+    merged.value = value;
+    merged.take_sources(upper);
+    merged
+}
+
+struct Merging<'m> {
+    /// Its places become those of the whole.
+    lower: &'m mut Document,
+    upper: &'m Document,
+    faults: &'m mut Faults,
+}
+
+impl Merging<'_> {
+    fn table(&mut self, value: &mut Value, said: &Value, at: &str) {
+        if !value.is_object() {
+            *value = Value::Object(Map::new());
+        }
+        let (Value::Object(table), Value::Object(said)) = (value, said) else {
+            return;
+        };
+        for (key, said) in said {
+            let pointer = child(at, key);
+            let known = table.entry(key.clone()).or_insert(Value::Null);
+            match (at, key.as_str(), said) {
+                ("", "override", Value::Array(more)) => self.overrides(known, more),
+                ("/stacks", _, Value::Object(_)) => self.edit(known, said, key, &pointer),
+                (_, _, Value::Object(_)) if known.is_object() || known.is_null() => {
+                    self.lower.copy_place(self.upper, &pointer, &pointer);
+                    self.table(known, said, &pointer);
+                }
+                _ => {
+                    self.lower.forget_places(&pointer, known);
+                    self.lower.copy_places(self.upper, &pointer, &pointer, said);
+                    *known = said.clone();
+                }
+            }
+        }
+    }
+
+    /// Behind those that are there.
+    fn overrides(&mut self, known: &mut Value, more: &[Value]) {
+        self.lower.copy_place(self.upper, "/override", "/override");
+        if !known.is_array() {
+            *known = Value::Array(Vec::new());
+        }
+        let Value::Array(list) = known else { return };
+        for (index, one) in more.iter().enumerate() {
+            let from = format!("/override/{index}");
+            let to = format!("/override/{}", list.len());
+            self.lower.copy_places(self.upper, &from, &to, one);
+            list.push(one.clone());
+        }
+    }
+
+    /// An edit of a stack becomes the stack. One that is none stays, for the shape to say so.
+    fn edit(&mut self, known: &mut Value, said: &Value, stage: &str, pointer: &str) {
+        let before = match known {
+            Value::Array(_) => known.clone(),
+            _ => stack_edit::default_stack(stage),
+        };
+        match stack_edit::edited(&before, said) {
+            Ok(stack) => {
+                for (name, within) in stack_edit::missing_anchors(&before, said) {
+                    let at = format!("{pointer}/{within}");
+                    let problem = format!("{} does not stand in {stage}", quote(&name));
+                    let fault = self.upper.fault(&at, Spot::Key, Level::Error, problem);
+                    self.faults.push(fault);
+                }
+                self.lower.forget_places(pointer, known);
+                self.lower.copy_place(self.upper, pointer, pointer);
+                *known = stack;
+            }
+            Err(_) => {
+                self.lower.forget_places(pointer, known);
+                self.lower.copy_places(self.upper, pointer, pointer, said);
+                *known = said.clone();
+            }
+        }
+    }
+}
+
+/// Paths that start from `base` are made to be read from `other`.
+fn rebase(value: &mut Value, base: &Path, other: &Path) {
+    if base == other {
+        return;
+    }
+    for path in PATHS {
+        let keys: Vec<&str> = path.split('/').collect();
+        each(value, &keys, base);
+        if let Some(Value::Array(overrides)) = value.get_mut("override") {
+            for one in overrides {
+                each(one, &keys, base);
+            }
+        }
+    }
+}
+
+fn each(value: &mut Value, keys: &[&str], base: &Path) {
+    let Some((key, rest)) = keys.split_first() else {
+        if let Value::String(text) = value
+            && let Some(absolute) = absolute(text, base)
+        {
+            *text = absolute;
+        }
+        return;
+    };
+    match (value, *key) {
+        (Value::Object(table), "*") => {
+            for inner in table.values_mut() {
+                each(inner, rest, base);
+            }
+        }
+        (Value::Array(list), "*") => {
+            for inner in list {
+                each(inner, rest, base);
+            }
+        }
+        (Value::Object(table), key) => {
+            if let Some(inner) = table.get_mut(key) {
+                each(inner, rest, base);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// None where it names no file below the folder: what ships, an image, an absolute path, nothing.
+fn absolute(text: &str, base: &Path) -> Option<String> {
+    let is_component = text.starts_with("builtin:") || text.contains("://");
+    if text.is_empty() || is_component || Path::new(text).is_absolute() {
+        return None;
+    }
+    let path = std::path::absolute(base.join(text)).ok()?;
+    Some(path.to_str()?.to_owned())
+}
+
+/// A fault of a file as a whole.
+pub(crate) fn fault_of_file(file: &str, problem: String) -> Fault {
+    Fault {
+        file: file.to_owned(),
+        place: None,
+        pointer: String::new(),
+        level: Level::Error,
+        problem,
+        suggestion: None,
+    }
+}
