@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import tomllib
+import traceback
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,8 @@ PACKAGE = Path(__file__).parent
 CHECKOUT = PACKAGE.parent.parent.parent
 #: The version that was tried.
 PINNED = "componentize-py==0.25.1"
+#: Where a project keeps what it needs of others: `pip install --target vendor …`, pure Python alone.
+VENDOR = "vendor"
 
 
 class ProjectFault(Exception):
@@ -34,12 +37,10 @@ class Project:
     folder: Path
     name: str
     version: str
-    #: The module that has `plugins`.
-    module: str
 
     @classmethod
     def read(cls, folder: Path) -> "Project":
-        """What its pyproject.toml says: the module is called as the project, with underscores."""
+        """What its pyproject.toml says."""
         file = folder / "pyproject.toml"
         if not file.is_file():
             raise ProjectFault(f"{folder} is no plugin of Python: it has no pyproject.toml")
@@ -50,26 +51,26 @@ class Project:
         project = facts.get("project", {})
         if not isinstance(project.get("name"), str):
             raise ProjectFault(f"{file}: [project] has no name")
-        module = project["name"].replace("-", "_")
-        if not (folder / f"{module}.py").is_file() and not (folder / module / "__init__.py").is_file():
-            raise ProjectFault(f"{folder} has neither {module}.py nor {module}/__init__.py")
-        return cls(folder, project["name"], project.get("version", "0.0.0"), module)
+        if not (folder / "plugin.py").is_file():
+            raise ProjectFault(f"{folder} has no plugin.py")
+        return cls(folder, project["name"], project.get("version", "0.0.0"))
 
     def plugins(self) -> list[Any]:
-        """Its list of plugins, from the module, loaded natively."""
-        sys.path.insert(0, str(self.folder))
+        """The list `plugins` of its plugin.py, loaded natively."""
+        sys.path[:0] = [str(self.folder), str(self.folder / VENDOR)]
         try:
-            module = importlib.import_module(self.module)
-            plugins = module.plugins
-            for plugin in plugins:
+            module = importlib.import_module("plugin")
+            if not hasattr(module, "plugins"):
+                raise ProjectFault("plugin.py names no plugins: it needs a line such as plugins = [MyPlugin]")
+            for plugin in module.plugins:
                 plugin.describe(self.version)
-        except AttributeError as problem:
-            if "has no attribute 'plugins'" not in str(problem):
-                raise
-            raise ProjectFault(f"{self.module} names no plugins: it needs a line such as plugins = [MyPlugin]") from None
+        except ProjectFault:
+            raise
         except Exception as problem:
-            raise ProjectFault(f"{self.module} cannot be loaded: {type(problem).__name__}: {problem}") from problem
-        return list(plugins)
+            place = traceback.extract_tb(problem.__traceback__)[-1]
+            where = f"{Path(place.filename).name}:{place.lineno}"
+            raise ProjectFault(f"plugin.py cannot be loaded: {type(problem).__name__}: {problem} ({where})") from problem
+        return list(module.plugins)
 
 
 def build(folder: Path, out: Path | None) -> list[str]:
@@ -82,17 +83,19 @@ def build(folder: Path, out: Path | None) -> list[str]:
     with tempfile.TemporaryDirectory(prefix="opilio-plugin-") as scratch:
         made = Path(scratch)
         write_world(made / "wit", kinds)
-        # Only what belongs to the plugin: a folder's virtual environment and tests do not.
+        # Only what belongs to the plugin: a folder's virtual environment and cases do not.
         staged = made / "app"
         staged.mkdir()
         _copy(PACKAGE, staged / "opilio_plugin")
-        for entry in (folder / f"{project.module}.py", folder / project.module):
-            if entry.exists():
+        for entry in sorted(folder.iterdir()):
+            if entry.suffix == ".py" or (entry / "__init__.py").is_file():
                 _copy(entry, staged / entry.name)
+        if (folder / VENDOR).is_dir():
+            _copy(folder / VENDOR, staged)
         interfaces = ["setup", *(kind.replace("-", "_") for kind in kinds)]
         (staged / "opilio_component.py").write_text(
             "from opilio_plugin.guest import exports\n"
-            f"from {project.module} import plugins\n\n"
+            "from plugin import plugins\n\n"
             f"globals().update(exports(plugins, {project.version!r}, {interfaces!r}))\n",
             encoding="utf-8",
         )
@@ -114,7 +117,7 @@ def build(folder: Path, out: Path | None) -> list[str]:
 
 def _copy(source: Path, target: Path) -> None:
     if source.is_dir():
-        shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"), dirs_exist_ok=True)
     else:
         shutil.copyfile(source, target)
 
