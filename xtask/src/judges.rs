@@ -4,8 +4,9 @@
 //! packages), crawls over a thousand pages that nobody here wrote, and has them counted and verified by an independent
 //! link walk (lxml) and an independent WARC reader (warcio). Has archives of a small web read, indexed, packed and replayed
 //! in a browser by everybody who reads archives. Pushes plugins to a registry (docker-registry) and pulls them
-//! from it, in turns with an independent client (wkg).
+//! from it, in turns with an independent client (wkg). Uses the web console in a browser (Playwright, axe-core).
 
+mod console;
 mod registry;
 mod replay;
 
@@ -47,6 +48,8 @@ enum Judge {
     Replay,
     /// Plugins in a registry: docker-registry and wkg.
     Registry,
+    /// The web console: Chromium by way of Playwright, and axe-core.
+    Console,
 }
 
 /// Runs the judges.
@@ -79,6 +82,11 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     }
     if wanted(Judge::Registry) {
         registry::judge(&home, &opilio)?;
+        judged += 1;
+    }
+    if wanted(Judge::Console) {
+        let runtime = tokio::runtime::Runtime::new()?;
+        runtime.block_on(console::judge(&home, &opilio))?;
         judged += 1;
     }
     println!("judges: {judged} passed, 0 failed");

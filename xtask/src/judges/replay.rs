@@ -59,10 +59,7 @@ pub(super) async fn judge(home: &Path, opilio: &Path) -> Result<()> {
     fs::create_dir_all(&home)?;
     let python = registries::python(&PYTHON_PACKAGES)?;
     let jwarc = jwarc()?;
-    let chromium = CHROMIUM
-        .iter()
-        .find(|path| Path::new(path).exists())
-        .context("there is no Chromium; install the package chromium")?;
+    let chromium = chromium()?;
 
     let web = Judged::serve().await?;
     let (origin, secure_origin) = (web.origin(), web.secure_origin());
@@ -123,6 +120,15 @@ pub(super) async fn judge(home: &Path, opilio: &Path) -> Result<()> {
         home.display()
     );
     Ok(())
+}
+
+/// The browser of this machine.
+pub(super) fn chromium() -> Result<&'static Path> {
+    CHROMIUM
+        .iter()
+        .map(Path::new)
+        .find(|path| path.exists())
+        .context("there is no Chromium; install the package chromium")
 }
 
 /// A copy of the archives from which a page has been taken, and what stands for it.

@@ -1,0 +1,318 @@
+"""Every action of the console, each seen to have an effect."""
+
+import re
+
+from playwright.sync_api import expect
+
+import daemon
+from daemon import JOB
+
+
+def run(browser, served, seed, screenshots, **_):
+    faults = []
+    # Requests that are to fail are named by the browser; what the console says of them is looked at below.
+    with daemon.opened(browser, faults, expects=[r"status of (400|404|409|422)"], viewport={"width": 1280, "height": 900}) as page:
+        page.goto(served.address)
+        make(page, seed, screenshots)
+        overview(page, served, screenshots)
+        frontier(page, served)
+        uris(page, served, seed, screenshots)
+        seeds(page, served, seed)
+        plugins(page, served)
+        logs(page, served)
+        reports(page, served)
+        settings(page, served, screenshots)
+        profile(page, served)
+        alerts(page, served)
+        clone(page, served)
+    return faults
+
+
+def confirm(page, button):
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_role("button", name=button, exact=True).click()
+    expect(dialog).to_have_count(0)
+
+
+def notice(page, text):
+    expect(page.locator(".notice.done", has_text=re.compile(text)).last).to_be_visible()
+
+
+def fact(page, name):
+    """What stands beside a name."""
+    return page.locator("dl.facts > div", has=page.locator("dt", has_text=re.compile(f"^{re.escape(name)}$"))).locator("dd").first
+
+
+def tile(page, name):
+    return page.locator("dl.tiles > div", has=page.locator("dt", has_text=re.compile(f"^{re.escape(name)}$"))).locator("dd > span")
+
+
+def rows(page, caption):
+    return page.get_by_role("region", name=caption).locator("tbody tr")
+
+
+def make(page, seed, screenshots):
+    page.get_by_role("link", name="New job").first.click()
+    page.get_by_label("Name", exact=True).fill(JOB)
+    page.get_by_label("Profile", exact=True).select_option(label="a text of your own")
+    editor = page.get_by_role("textbox", name="Profile (TOML)")
+    # A fault stands at its line.
+    editor.fill(daemon.PROFILE.replace("workers = 8", "workerss = 8"))
+    expect(page.locator(".editor .gutter .bad")).to_have_text("✕ 4")
+    expect(page.locator(".faults li")).to_contain_text("workers")
+    page.screenshot(path=f"{screenshots}/new-job-fault.png")
+    # Names are proposed from the schema.
+    editor.fill(daemon.PROFILE)
+    editor.press("Control+End")
+    editor.type("\n[poli")
+    proposals = page.get_by_role("listbox", name="Settings")
+    expect(proposals.get_by_role("option").first).to_contain_text("politeness")
+    page.screenshot(path=f"{screenshots}/new-job-proposals.png")
+    editor.press("Escape")
+    expect(proposals).to_be_hidden()
+    editor.fill(daemon.PROFILE)
+    expect(page.get_by_text("It is sound.")).to_be_visible()
+    page.get_by_label("Seeds", exact=True).fill(seed)
+    # A draft outlives a reload.
+    page.reload()
+    expect(page.get_by_label("Name", exact=True)).to_have_value(JOB)
+    expect(page.get_by_label("Seeds", exact=True)).to_have_value(seed)
+    expect(editor).to_have_value(daemon.PROFILE)
+    page.get_by_role("button", name="Make the job").click()
+    expect(page.get_by_role("heading", name=JOB, level=1)).to_be_visible()
+    # The same name again is refused, and said where it is.
+    page.get_by_role("link", name="New job").first.click()
+    page.get_by_label("Name", exact=True).fill(JOB)
+    page.get_by_label("Seeds", exact=True).fill(seed)
+    page.get_by_role("button", name="Make the job").click()
+    expect(page.locator("form .form-error")).to_contain_text(JOB)
+    page.get_by_label("Name", exact=True).fill("")
+
+
+def overview(page, served, screenshots):
+    page.goto(served.of_job())
+    badge = page.locator(".head .badge").first
+    expect(badge).to_have_text("running")
+    # Figures move without anybody's doing.
+    known = tile(page, "URIs known")
+    expect(known).not_to_have_text(re.compile("^[0-9]$"))
+    visits = page.locator(".link-state.live")
+    expect(visits).to_have_text("Live")
+    first = tile(page, "Revisits").inner_text()
+    expect(tile(page, "Revisits")).not_to_have_text(first)
+    chart = page.locator("figure", has_text="URIs per second")
+    expect(chart.locator("path.line")).to_have_count(1)
+    drawn = chart.locator("path.line").get_attribute("d")
+    expect(chart.locator("path.line")).not_to_have_attribute("d", drawn)
+    chart.get_by_text("As a table").click()
+    expect(chart.locator("tbody tr").first).to_contain_text("UTC")
+    for title in ["Fetch status", "Media types", "Busiest hosts", "Time in plugins"]:
+        expect(page.locator("figure", has_text=title).locator("ol.bars li").first).to_be_visible()
+    page.get_by_role("button", name="an hour").click()
+    expect(page.get_by_role("button", name="an hour")).to_have_attribute("aria-pressed", "true")
+    page.get_by_role("button", name="5 minutes").click()
+
+    page.get_by_role("button", name="Pause").click()
+    expect(badge).to_have_text("paused")
+    page.get_by_role("button", name="Resume").click()
+    expect(badge).to_have_text("running")
+    page.get_by_role("button", name="Checkpoint").click()
+    notice(page, "checkpoint")
+
+
+def frontier(page, served):
+    page.goto(served.of_job("frontier"))
+    queues = rows(page, "Queues")
+    expect(queues.first).to_be_visible()
+    page.get_by_label("State").select_option("frozen")
+    expect(page.get_by_text("No queue is frozen.")).to_be_visible()
+    page.get_by_label("State").select_option("")
+    page.get_by_label("Order").select_option("size")
+    expect(queues.first).to_be_visible()
+    name = queues.first.locator("a").inner_text()
+    page.get_by_label("Queue by name").fill(name)
+    page.get_by_role("button", name="Open").click()
+    expect(page.get_by_role("heading", name=name, level=1)).to_be_visible()
+    expect(rows(page, re.compile("^URIs of")).first).to_be_visible()
+    for act, state in [("Freeze", "frozen"), ("Retire", "retired")]:
+        undo = {"Freeze": "Thaw", "Retire": "Unretire"}[act]
+        page.get_by_role("button", name=act, exact=True).click()
+        confirm(page, act)
+        expect(fact(page, "State")).to_contain_text(state)
+        page.get_by_role("button", name=undo, exact=True).click()
+        confirm(page, undo)
+        expect(fact(page, "State")).not_to_contain_text(state)
+    page.get_by_role("button", name="Wake").click()
+    notice(page, ".")
+    page.get_by_role("button", name="Precedence").click()
+    page.get_by_role("dialog").get_by_label("Precedence").fill("3")
+    confirm(page, "Set")
+    expect(fact(page, "Precedence")).to_have_text("3")
+    page.goto(served.of_job("frontier"))
+    page.get_by_role("button", name="Precedence floor").click()
+    page.get_by_role("dialog").get_by_label("Floor").fill("200")
+    confirm(page, "Set")
+    page.get_by_role("button", name="Precedence floor").click()
+    confirm(page, "Set")
+
+
+def uris(page, served, seed, screenshots):
+    page.goto(served.of_job("uris"))
+    listed = rows(page, "URIs")
+    expect(listed.first).to_be_visible()
+    page.get_by_label("Regular expression").fill("^http")
+    page.get_by_role("button", name="List").click()
+    expect(listed.first).to_contain_text("http")
+    page.get_by_role("button", name="Count").click()
+    expect(page.get_by_text(re.compile(r"[1-9][0-9,]* URIs of"))).to_be_visible()
+    page.get_by_label("One URI").fill(seed)
+    page.get_by_role("button", name="Open", exact=True).click()
+    expect(page.get_by_role("heading", name=seed, level=1)).to_be_visible()
+    visits = rows(page, "Visits")
+    expect(visits.first).to_contain_text("200")
+    expect(page.get_by_text("It is in scope.")).to_be_visible()
+    page.get_by_role("button", name="Show the capture").click()
+    frame = page.frame_locator("iframe")
+    expect(frame.locator("body")).to_contain_text(re.compile(r"\w"))
+    page.screenshot(path=f"{screenshots}/uri-capture.png", full_page=True)
+    page.get_by_role("button", name="Force").click()
+    confirm(page, "Force")
+    page.get_by_role("button", name="Precedence").click()
+    page.get_by_role("dialog").get_by_label("Precedence").fill("1")
+    confirm(page, "Set")
+    # Something that is not needed any more.
+    page.goto(served.of_job("uris"))
+    page.get_by_label("Regular expression").fill("(png|css|ico)$")
+    page.get_by_role("button", name="List").click()
+    expect(listed.first).to_contain_text(re.compile("png|css|ico"))
+    listed.first.locator("a").first.click()
+    page.get_by_role("button", name="Delete", exact=True).click()
+    confirm(page, "Delete")
+    expect(fact(page, "State")).to_contain_text("deleted")
+    page.get_by_role("button", name="Forget", exact=True).click()
+    confirm(page, "Forget")
+    expect(page.locator("dt", has_text="Last status")).to_have_count(0)
+    page.goto(served.of_job("uris"))
+    # Never all of them by mistake.
+    page.get_by_role("button", name="Forget …").click()
+    expect(page.locator(".notice.failed")).to_contain_text("never meant")
+    page.get_by_label("Regular expression").fill(r"\.png$")
+    page.get_by_role("button", name="Delete …").click()
+    confirm(page, "Delete")
+
+
+def seeds(page, served, seed):
+    page.goto(served.of_job("seeds"))
+    listed = rows(page, "Seeds")
+    expect(listed.filter(has_text=seed)).to_contain_text("today")
+    added = seed.replace("www.", "added.")
+    page.get_by_role("button", name="Add seeds").click()
+    page.get_by_role("dialog").get_by_label("Seeds").fill(added)
+    confirm(page, "Add")
+    expect(listed.filter(has_text=added)).to_contain_text("added")
+    listed.filter(has_text=added).get_by_role("button", name="Remove").click()
+    confirm(page, "Remove")
+
+
+def plugins(page, served):
+    page.goto(served.of_job("plugins"))
+    html = rows(page, "Plugins").filter(has=page.locator("th", has_text=re.compile("^html$")))
+    expect(html).not_to_contain_text("– 0")
+    expect(page.get_by_text("surt-scope").last).to_be_visible()
+    page.get_by_role("button", name="Replace html", exact=True).click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Component", exact=True).fill("builtin:no-such-thing")
+    dialog.get_by_role("button", name="Replace").click()
+    expect(dialog.locator(".form-error")).to_contain_text("no-such-thing")
+    dialog.get_by_label("Component", exact=True).fill("builtin:html")
+    confirm(page, "Replace")
+
+
+def logs(page, served):
+    page.goto(served.of_job("logs"))
+    lines = page.get_by_role("log")
+    expect(lines).to_contain_text("http")
+    page.get_by_label("Lines with").fill("200 ")
+    expect(lines.locator("mark").first).to_have_text("200 ")
+    page.get_by_label("Regular expression").check()
+    page.get_by_label("Lines with").fill("text/(html|css)")
+    expect(lines.locator("mark").first).to_have_text(re.compile("^text/"))
+    page.get_by_label("Lines with").fill("")
+    # It follows.
+    before = lines.inner_text()
+    expect(lines).not_to_have_text(before)
+    page.get_by_label("Log", exact=True).select_option("job.log")
+    expect(lines).to_contain_text("pause")
+
+
+def reports(page, served):
+    page.goto(served.of_job("reports"))
+    kinds = page.get_by_label("Report", exact=True).locator("option").all_inner_texts()
+    if len(kinds) < 5:
+        raise AssertionError(f"only {kinds} are reported")
+    for kind in kinds:
+        page.get_by_label("Report", exact=True).select_option(kind)
+        expect(page.locator("pre.lines")).to_contain_text(re.compile(r"\w"))
+
+
+def settings(page, served, screenshots):
+    page.goto(served.of_job("settings"))
+    lines = page.get_by_label("Settings, one a line as in a profile")
+    lines.fill('politeness.min-delay = "five"\npoliteness.mindelay = "1s"')
+    page.get_by_role("button", name="Check only").click()
+    expect(page.locator("form .form-error li")).to_have_count(2)
+    page.screenshot(path=f"{screenshots}/settings-faults.png")
+    lines.fill("")
+    page.get_by_label("Search").fill("min-delay")
+    page.get_by_role("button", name="Change politeness.min-delay", exact=True).click()
+    expect(lines).to_have_value('politeness.min-delay = "200ms"')
+    lines.fill('politeness.min-delay = "300ms"')
+    page.get_by_role("button", name="Check only").click()
+    expect(page.get_by_text("It is sound. What would change:")).to_be_visible()
+    page.get_by_role("button", name="Change", exact=True).last
+    page.locator("form").get_by_role("button", name="Change", exact=True).click()
+    expect(page.get_by_text("What has changed:")).to_be_visible()
+    row = rows(page, "Settings").filter(has_text="politeness.min-delay")
+    expect(row).to_contain_text('"300ms"')
+    page.goto(served.of_job("history"))
+    expect(page.locator("ol.timeline")).to_contain_text("300ms")
+
+
+def profile(page, served):
+    page.goto(served.of_job("profile"))
+    editor = page.get_by_role("textbox", name="Profile (TOML)")
+    expect(editor).to_have_value(re.compile('name = "news"'))
+    page.get_by_role("button", name="New job from this text").click()
+    expect(page.get_by_role("heading", name="New job", level=1)).to_be_visible()
+    expect(editor).to_have_value(re.compile('name = "news"'))
+    page.get_by_label("Profile", exact=True).select_option(label="built in: snapshot")
+    page.get_by_role("button", name="Edit a copy of it").click()
+    expect(editor).to_have_value(re.compile("snapshot"))
+
+
+def alerts(page, served):
+    page.goto(served.of_job("alerts"))
+    expect(page.get_by_role("heading", name="Standing")).to_be_visible()
+
+
+def clone(page, served):
+    page.goto(served.of_job())
+    page.get_by_role("button", name="Clone").click()
+    page.get_by_role("dialog").get_by_label("Name of the new job").fill("news-copy")
+    confirm(page, "Clone")
+    expect(page.get_by_role("heading", name="news-copy", level=1)).to_be_visible()
+    badge = page.locator(".head .badge").first
+    page.get_by_role("button", name="Start").click()
+    expect(badge).to_have_text("running")
+    page.get_by_role("button", name="Stop").click()
+    confirm(page, "Stop")
+    page.get_by_role("button", name="Delete").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Type the name").fill("news")
+    dialog.get_by_role("button", name="Delete").click()
+    expect(dialog.locator(".form-error")).to_contain_text("that is not")
+    dialog.get_by_label("Type the name").fill("news-copy")
+    dialog.get_by_label("Delete the archive files, too").check()
+    confirm(page, "Delete")
+    expect(page.get_by_role("heading", name="Jobs", level=1)).to_be_visible()
+    expect(page.get_by_role("link", name="news-copy", exact=True)).to_have_count(0)

@@ -1,0 +1,99 @@
+"""The daemon under test, and a browser's way to it."""
+
+import contextlib
+import os
+import re
+import socket
+import subprocess
+import time
+import urllib.request
+
+JOB = "news"
+PROFILE = """name = "news"
+strategy = "revisit"
+seeds = []
+workers = 8
+
+[politeness]
+delay-factor = 0.0
+min-delay = "200ms"
+max-delay = "1s"
+
+[dns]
+hosts = { "*.localhost" = "127.0.0.1" }
+
+[fetch]
+allow-addresses = ["loopback"]
+
+[revisit]
+default-wait = "5s"
+min-wait = "2s"
+max-wait = "1m"
+
+[operator]
+contact-url = "https://example.org/crawler"
+"""
+
+
+class Daemon:
+    def __init__(self, opilio, home):
+        self.opilio = opilio
+        self.jobs = os.path.join(home, "jobs")
+        self.log = os.path.join(home, "daemon.log")
+        os.makedirs(self.jobs, exist_ok=True)
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        self.address = f"http://127.0.0.1:{self.port}/"
+        self.tokens = os.path.join(home, "tokens.toml")
+        self.token = None
+        self.process = None
+
+    def start(self):
+        command = [self.opilio, "serve", "--jobs", self.jobs, "--listen", f"127.0.0.1:{self.port}"]
+        with open(self.log, "a") as log:
+            self.process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
+        while True:
+            try:
+                urllib.request.urlopen(self.address + "healthz")
+                return
+            except OSError:
+                if self.process.poll() is not None:
+                    raise SystemExit(f"the daemon does not start; see {self.log}")
+                time.sleep(0.05)
+
+    def stop(self):
+        self.process.terminate()
+        self.process.wait()
+
+    def end(self):
+        """Ends the jobs as well, which go on without the daemon."""
+        for job in os.listdir(self.jobs):
+            subprocess.run(
+                [self.opilio, "job", "stop", os.path.join(self.jobs, job)],
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+            )
+        self.stop()
+
+    def of_job(self, page="", job=JOB):
+        return f"{self.address}#/jobs/{job}{'/' + page if page else ''}"
+
+
+@contextlib.contextmanager
+def opened(browser, faults, expects=(), **options):
+    """A page whose errors are faults, but for those that are expected."""
+    context = browser.new_context(**options)
+    page = context.new_page()
+    page.set_default_timeout(15000)
+
+    def hear(kind, text):
+        if not any(re.search(expected, text) for expected in expects):
+            faults.append(f"{kind}: {text[:300]}")
+
+    page.on("console", lambda message: hear("console", message.text) if message.type in ("error", "warning") else None)
+    page.on("pageerror", lambda error: hear("error", str(error)))
+    try:
+        yield page
+    finally:
+        context.close()

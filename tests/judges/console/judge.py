@@ -1,0 +1,48 @@
+"""Uses the web console as operators do, in Chromium, against a daemon that crawls.
+
+usage: judge.py OPILIO CHROMIUM AXE HOME SCREENSHOTS SEED
+
+OPILIO is the program, CHROMIUM a browser, AXE the file axe.min.js, HOME an empty directory, SCREENSHOTS where pictures go,
+SEED a page of a web that is served on loopback and changes. Prints a line for each fault; exits 1 where there was one.
+"""
+
+import os
+import sys
+import traceback
+
+from playwright.sync_api import sync_playwright
+
+import actions
+import daemon
+import keyboard
+import looks
+import many
+import outage
+
+
+def main():
+    opilio, chromium, axe, home, screenshots, seed = sys.argv[1:]
+    os.makedirs(screenshots, exist_ok=True)
+    served = daemon.Daemon(opilio, home)
+    faults = []
+    served.start()
+    try:
+        with sync_playwright() as playwright:
+            browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+            for story in [actions, keyboard, looks, many, outage]:
+                name = story.__name__
+                try:
+                    found = story.run(browser, served, seed=seed, axe=axe, screenshots=screenshots)
+                except Exception:
+                    found = [traceback.format_exc()]
+                faults += [f"{name}: {fault}" for fault in found]
+                print(f"{name}: {len(found)} faults", flush=True)
+            browser.close()
+    finally:
+        served.end()
+    for fault in faults:
+        print(fault)
+    sys.exit(1 if faults else 0)
+
+
+main()

@@ -1,0 +1,78 @@
+"""Every page: in light and dark and on a telephone, looked at by axe, with nothing beside the window."""
+
+import json
+
+from playwright.sync_api import expect
+
+import daemon
+
+PAGES = {
+    "jobs": ("Jobs", "#/"),
+    "new-job": ("New job", "#/new"),
+    "daemon": ("Daemon", "#/daemon"),
+    "overview": ("news", ""),
+    "frontier": ("Frontier", "frontier"),
+    "queue": (None, "queue?name={queue}"),
+    "uris": ("URIs", "uris"),
+    "uri": (None, "uri?uri={seed}"),
+    "seeds": ("Seeds", "seeds"),
+    "plugins": ("Plugins", "plugins"),
+    "logs": ("Logs", "logs"),
+    "reports": ("Reports", "reports"),
+    "settings": ("Settings", "settings"),
+    "profile": ("Profile", "profile"),
+    "alerts": ("Alerts", "alerts"),
+    "history": ("History", "history"),
+}
+SCREENS = {
+    "light": {"viewport": {"width": 1280, "height": 900}, "color_scheme": "light"},
+    "dark": {"viewport": {"width": 1280, "height": 900}, "color_scheme": "dark"},
+    "phone": {"viewport": {"width": 360, "height": 740}, "color_scheme": "light", "has_touch": True, "is_mobile": True},
+}
+
+
+def run(browser, served, seed, axe, screenshots, **_):
+    faults = []
+    with open(axe, encoding="utf-8") as file:
+        axe = file.read()
+    for screen, options in SCREENS.items():
+        with daemon.opened(browser, faults, reduced_motion="reduce", **options) as page:
+            queue = None
+            for name, (title, path) in PAGES.items():
+                address = served.address + path if path.startswith("#") else served.of_job(path.format(queue=queue, seed=seed))
+                page.goto(address)
+                heading = page.get_by_role("heading", level=1, name=title, exact=True) if title else page.get_by_role("heading", level=1)
+                expect(heading).to_be_visible()
+                settle(page, name)
+                if name == "frontier":
+                    queue = page.locator("tbody th a").first.inner_text()
+                page.screenshot(path=f"{screenshots}/{name}-{screen}.png", full_page=screen != "phone")
+                width = page.evaluate("document.documentElement.scrollWidth")
+                if width > options["viewport"]["width"]:
+                    faults.append(f"{name}, {screen}: {width} pixels wide")
+                faults += [f"{name}, {screen}: {fault}" for fault in accessible(page, axe)]
+            page.goto(served.of_job())
+            page.get_by_role("button", name="Clone").click()
+            expect(page.get_by_role("dialog")).to_be_visible()
+            page.screenshot(path=f"{screenshots}/dialogue-{screen}.png")
+            faults += [f"dialogue, {screen}: {fault}" for fault in accessible(page, axe)]
+    return faults
+
+
+def settle(page, name):
+    """Until what is loaded after the page is there."""
+    expect(page.get_by_text("Loading …")).to_have_count(0)
+    if name == "overview":
+        expect(page.locator("figure", has_text="Queues by state").locator("path.line").first).to_be_visible()
+
+
+def accessible(page, axe):
+    # By way of the debugger, since the console's policy lets no script of others in; once for each document.
+    if page.evaluate("typeof window.axe") == "undefined":
+        page.evaluate(axe)
+    result = page.evaluate("axe.run(document, { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'] })")
+    return [
+        f"{violation['id']} ({violation['impact']}): {violation['help']}: "
+        + "; ".join(json.dumps(node["target"]) for node in violation["nodes"][:3])
+        for violation in result["violations"]
+    ]

@@ -1,0 +1,45 @@
+"""The daemon is started again under the console: it says so, comes back by itself, and nothing that was entered is lost."""
+
+import re
+
+from playwright.sync_api import expect
+
+import daemon
+from actions import tile
+
+
+def run(browser, served, screenshots, seed, **_):
+    faults = []
+    away = [r"ERR_CONNECTION_REFUSED", r"ERR_INCOMPLETE_CHUNKED_ENCODING", r"ERR_CONNECTION_RESET", r"ERR_EMPTY_RESPONSE"]
+    with daemon.opened(browser, faults, expects=away, viewport={"width": 1280, "height": 900}) as page:
+        page.goto(served.of_job())
+        expect(page.locator(".link-state")).to_have_text("Live")
+        other = page.context.new_page()
+        other.goto(served.address + "#/new")
+        other.get_by_label("Name", exact=True).fill("half-written")
+        other.get_by_label("Seeds", exact=True).fill(seed)
+
+        served.stop()
+        expect(page.locator(".away")).to_contain_text("does not answer")
+        page.screenshot(path=f"{screenshots}/away.png")
+        other.get_by_role("button", name="Make the job").click()
+        expect(other.locator("form .form-error")).to_contain_text("cannot be reached")
+        expect(other.get_by_label("Name", exact=True)).to_have_value("half-written")
+        page.get_by_role("button", name="Try now").click()
+        expect(page.locator(".away")).to_be_visible()
+
+        served.start()
+        page.bring_to_front()
+        page.get_by_role("button", name="Try now").click()
+        expect(page.locator(".link-state")).to_have_text("Live")
+        expect(page.locator(".away")).to_be_hidden()
+        # The crawl went on meanwhile, and is found again.
+        expect(page.locator(".head .badge").first).to_have_text("running")
+        before = tile(page, "Revisits").inner_text()
+        expect(tile(page, "Revisits")).not_to_have_text(before)
+        expect(other.get_by_label("Seeds", exact=True)).to_have_value(seed)
+        other.get_by_label("Start it at once").uncheck()
+        other.get_by_label("Contact URL").fill("https://example.org/crawler")
+        other.get_by_role("button", name="Make the job").click()
+        expect(other.get_by_role("heading", name=re.compile("half-written"), level=1)).to_be_visible()
+    return faults

@@ -1,0 +1,51 @@
+//! The web console, used in Chromium against a daemon that crawls: every page and every action, by keyboard, on a telephone, in
+//! light and dark, under axe-core, with a thousand jobs, and while the daemon starts again. Screenshots are left in
+//! `target/console`.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context as _, Result};
+use opilio_test_web::demo;
+
+use super::replay::chromium;
+use crate::command::status;
+use crate::registries;
+use crate::repository::root;
+
+const PYTHON_PACKAGES: [&str; 1] = ["playwright==1.65.2"];
+
+/// What is known about accessibility that a program can judge.
+const AXE: &str = "axe-core@4.14.1";
+
+/// Serves the demo web and has the console used.
+#[expect(clippy::print_stdout, reason = "the result of the command")]
+pub(super) async fn judge(home: &Path, opilio: &Path) -> Result<()> {
+    let home = home.join("console");
+    let screenshots = root().join("target/console");
+    for folder in [&home, &screenshots] {
+        if folder.exists() {
+            fs::remove_dir_all(folder)?;
+        }
+        fs::create_dir_all(folder)?;
+    }
+    let python = registries::python(&PYTHON_PACKAGES)?;
+    let axe = registries::node(&[AXE])?.join("node_modules/axe-core/axe.min.js");
+    let web = demo::web()
+        .serve()
+        .await
+        .context("cannot serve the demo web on 127.0.0.1")?;
+    let seed = web.url(demo::WWW, "/");
+    let mut judge = Command::new(python);
+    judge
+        .arg(root().join("tests/judges/console/judge.py"))
+        .args([opilio, chromium()?, &axe, &home, &screenshots])
+        .arg(seed);
+    tokio::task::spawn_blocking(move || status(&mut judge)).await??;
+    println!(
+        "console: every page and action works; screenshots are in {}",
+        screenshots.display()
+    );
+    Ok(())
+}
