@@ -184,6 +184,7 @@ export class Editor {
 
   close() {
     this.list.hidden = true;
+    put(this.list);
     this.area.removeAttribute("aria-activedescendant");
   }
 }

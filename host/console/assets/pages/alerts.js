@@ -17,8 +17,8 @@ export async function open(page) {
     if (now === last) return;
     last = now;
     const alerts = answer.alerts;
-    const open = alerts.filter((alert) => !alert.cleared);
-    const gone = alerts.filter((alert) => alert.cleared);
+    const open = alerts.filter((alert) => !alert.until);
+    const gone = alerts.filter((alert) => alert.until);
     put(standing, h("h2", {}, "Standing"), open.length === 0 ? h("p.nothing", {}, "All is well.") : list(open));
     past.hidden = gone.length === 0;
     put(past, h("h2", {}, "Passed"), list(gone));
@@ -36,12 +36,13 @@ function list(alerts) {
     alerts.map((alert) =>
       h(
         "li",
-        { class: alert.cleared ? undefined : "bad" },
-        h("strong", {}, words(alert.kind ?? alert.alert)),
+        { class: alert.until ? undefined : alert.severity === "critical" ? "bad" : "warn" },
+        h("strong", {}, words(alert.kind)),
+        alert.subject && ` (${alert.subject})`,
         " ",
-        alert.level && badge(alert.level),
-        h("div", {}, alert.message ?? alert.sentence),
-        h("div.hint", {}, "raised ", when(alert.raised ?? alert.at), alert.cleared && [", cleared ", when(alert.cleared)]),
+        badge(alert.severity),
+        h("div", {}, alert.message),
+        h("div.hint", {}, "since ", when(alert.since), alert.until && [", over since ", when(alert.until)]),
       ),
     ),
   );

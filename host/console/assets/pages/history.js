@@ -6,6 +6,7 @@ import { heading, read } from "../job.js";
 import { Pages } from "../table.js";
 
 const SIZE = 50;
+const WORDS = { set: "settings changed", "add-seeds": "seeds added", "remove-seed": "seed removed" };
 
 /** Opens the page. */
 export async function open(page) {
@@ -28,7 +29,7 @@ function entry(change) {
   return h(
     "li",
     {},
-    h("strong", {}, words(change.change)),
+    h("strong", {}, WORDS[change.change] ?? words(change.change)),
     ` by ${change.by} `,
     h("div.hint", {}, change.number && `no. ${change.number}, `, when(change.at)),
     content && h("pre.lines.small", { tabindex: "0", "aria-label": "What was changed" }, content),

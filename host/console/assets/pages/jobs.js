@@ -80,7 +80,7 @@ function state(job) {
 /** What can be done with a job, behind one button: a row of them for each job would be a wall. */
 function menu(job, after) {
   const list = h("div.actions");
-  const details = h("details.menu", {}, h("summary", { "aria-label": `Do something with ${job.name}` }, "Actions"), list);
+  const details = h("details.menu", {}, h("summary", { "aria-label": `Actions for ${job.name}` }, "Actions"), list);
   details.addEventListener("toggle", () => {
     put(list, details.open && jobActions(job.name, job.state, after));
   });
