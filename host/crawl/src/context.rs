@@ -13,7 +13,9 @@ use opilio_profile::{ArchiveDigest, Profile};
 
 use opilio_uri::{SurtPrefixSet, Uri};
 
+use crate::alerts::{Alert, AlertKind, Board, Event, Notice, Notifier, Severity};
 use crate::breaker::{Consequence, Failure};
+use crate::census::LastCensus;
 use crate::control::{JobLog, Live};
 use crate::cookies::Cookies;
 use crate::crawl_log::LogLine;
@@ -22,6 +24,7 @@ use crate::duplicates::{Duplicates, PayloadDigests};
 use crate::fetchers::Fetchers;
 use crate::handover::Handover;
 use crate::lanes::{Lane, LanePanic, Lanes};
+use crate::ledger::Ledger;
 use crate::logins::Logins;
 use crate::logs::Logs;
 use crate::observers::Observers;
@@ -30,6 +33,7 @@ use crate::precedence::{self, QueueTurns};
 use crate::progress::QueueTally;
 use crate::records;
 use crate::replace::Workshop;
+use crate::series::Series;
 use crate::servers::Servers;
 use crate::stacks::{PluginSeen, Pool, Stacks};
 use crate::tables::TableKeeper;
@@ -43,7 +47,10 @@ const TALLIES_MAX: usize = 4096;
 
 /// Shared by all workers of a crawl.
 pub(crate) struct Context {
+    /// As it was when this process began.
     pub profile: Arc<Profile>,
+    /// With what was changed since; see [`Context::current`].
+    pub current: RwLock<Arc<Profile>>,
     /// For look-ups, and what no override is asked about.
     pub fetcher: Fetcher,
     pub fetchers: Fetchers,
@@ -53,6 +60,15 @@ pub(crate) struct Context {
     pub handover: Option<Handover>,
     pub lanes: Lanes,
     pub logs: Logs,
+    pub ledger: Arc<Ledger>,
+    pub series: Series,
+    pub census: LastCensus,
+    pub board: Board,
+    pub notifier: Mutex<Option<Notifier>>,
+    /// Faults of plugins in earlier processes, as far as they are known.
+    pub faults_before: u64,
+    /// The job's directory.
+    pub job: std::path::PathBuf,
     pub servers: Servers,
     pub cookies: Cookies,
     pub credentials: Credentials,
@@ -261,8 +277,57 @@ impl Context {
 
     /// Something about a plugin that the operator should know.
     pub(crate) fn alert(&self, plugin: &str, what: &str) {
-        tracing::warn!("plugin {plugin}: {what}");
-        self.job_log.crawl(&format!("alert plugin {plugin}"), what);
+        let severity = match what.contains("the crawl") {
+            true => Severity::Critical,
+            false => Severity::Warning,
+        };
+        self.raise(AlertKind::Plugin, plugin, severity, what);
+    }
+
+    /// Something that the operator should know holds now.
+    pub(crate) fn raise(&self, kind: AlertKind, subject: &str, severity: Severity, what: &str) {
+        let raised = self
+            .board
+            .raise(kind, subject, severity, what, Timestamp::now());
+        if let Some(alert) = raised {
+            let name = kind.name();
+            tracing::warn!("{name} {subject}: {what}");
+            let subject = format!("alert {name} {subject}");
+            self.job_log.crawl(subject.trim_end(), what);
+            self.announce(Event::Raised, alert);
+        }
+    }
+
+    /// It holds no longer, if it ever did.
+    pub(crate) fn clear(&self, kind: AlertKind, subject: &str) {
+        if let Some(alert) = self.board.clear(kind, subject, Timestamp::now()) {
+            self.announce(Event::Cleared, alert);
+        }
+    }
+
+    /// What happened once has been shown long enough.
+    pub(crate) fn expire_alerts(&self, now: Timestamp) {
+        for alert in self.board.expire(now) {
+            self.announce(Event::Cleared, alert);
+        }
+    }
+
+    fn announce(&self, event: Event, alert: Alert) {
+        let at = Timestamp::now();
+        let line = format!("{at:.3} {} {alert}", event.name());
+        if let Err(problem) = self.logs.alert(&line) {
+            tracing::error!("alerts.log cannot be written: {problem}");
+        }
+        let notifier = self.notifier.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(notifier) = notifier.as_ref() {
+            notifier.send(Notice {
+                job: self.job.clone(),
+                name: self.profile.name.clone(),
+                at,
+                event,
+                alert,
+            });
+        }
     }
 
     fn pause_for(&self, plugin: &str, why: &str) {
@@ -373,7 +438,7 @@ impl Context {
     /// Puts other plugins in force for whatever begins from now on. Whoever does so holds [`Context::seeds`] since they were
     /// made, so that of two changes neither undoes the other.
     pub(crate) fn set_plugins(&self, pool: Pool) {
-        let stacks = Stacks::with(self.profile.settings(), pool);
+        let stacks = Stacks::with(self.current().settings(), pool);
         *self.stacks.write().unwrap_or_else(PoisonError::into_inner) = stacks;
     }
 

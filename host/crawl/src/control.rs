@@ -13,6 +13,7 @@
 mod answer;
 mod command;
 mod desk;
+mod explain;
 mod job_log;
 mod live;
 mod look;
@@ -20,6 +21,7 @@ mod perform;
 mod plugins;
 mod reach;
 mod replace;
+mod report;
 mod seed;
 mod seeds;
 mod set;
@@ -40,13 +42,14 @@ pub use command::{
     By, Command, DoneElsewhere, ExportFormat, QueueSort, QueueStateFilter, Request, Which,
 };
 pub use desk::{ControlError, Fault};
-pub use reach::{carry_out, log_file};
+pub use reach::{carry_out, is_reachable, log_file, note};
+pub use report::ReportKind;
 pub use seeds::SeedReport;
 pub use set::{FaultFound, SettingChanged, SettingInForce};
 pub use snapshot::{Checkpoint, restore};
 
-use desk::Desk;
-pub(crate) use desk::Running;
+pub(crate) use desk::{Desk, Running};
 pub(crate) use job_log::JobLog;
 pub(crate) use live::{Flight, Live};
+pub(crate) use report::write_all as write_reports;
 pub(crate) use socket::Server;

@@ -87,6 +87,41 @@ impl Display for LogLine {
     }
 }
 
+impl LogLine {
+    /// The same columns by their names, for machines. What there is nothing of is left out.
+    pub fn as_json(&self) -> serde_json::Value {
+        let mut line = serde_json::json!({
+            "logged": iso_milliseconds(self.logged),
+            "status": self.status,
+            "uri": self.uri,
+            "hop_path": self.hop_path,
+            "worker": self.worker,
+            "annotations": self.annotations,
+        });
+        let mut set = |name: &str, value: serde_json::Value| line[name] = value;
+        if let Some(size) = self.size {
+            set("size", size.into());
+        }
+        if let Some((start, took)) = self.fetch {
+            set("fetched", iso_milliseconds(start).into());
+            let took = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
+            set("took_ms", took.into());
+        }
+        let texts = [
+            ("via", &self.via),
+            ("media_type", &self.media_type),
+            ("digest", &self.digest),
+            ("source", &self.source),
+        ];
+        for (name, text) in texts {
+            if let Some(text) = text {
+                set(name, text.as_str().into());
+            }
+        }
+        line
+    }
+}
+
 /// The thesis' notes on a revisit (§6.2): the wait now in force, visits, versions, and how overdue the visit was:
 /// `wt:45s0ms`, `3vis`, `1ver`, `ov:3ms`.
 pub fn revisit_annotations(
@@ -129,7 +164,7 @@ fn spelled(duration: Duration) -> String {
 }
 
 /// `2026-11-20T12:34:56.789Z`.
-fn iso_milliseconds(at: Timestamp) -> String {
+pub(crate) fn iso_milliseconds(at: Timestamp) -> String {
     at.to_zoned(TimeZone::UTC)
         .strftime("%Y-%m-%dT%H:%M:%S.%3fZ")
         .to_string()

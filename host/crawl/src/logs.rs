@@ -1,40 +1,143 @@
 //! The log files of a job. Lines reach the operating system before the URI is handed back to the frontier.
+//!
+//! A log that has reached the size of the profile, or that the operator wants rotated, goes on in a new file of the same name;
+//! the old one gets the time behind its name (`crawl.log.20261120123456789`), so that names sort as they were written.
+
+pub mod read;
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
-use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
 use opilio_sandbox::Fault;
 
-use crate::crawl_log::LogLine;
+use crate::crawl_log::{LogLine, timestamp17};
 use crate::extraction::RefusedLink;
+use crate::ledger::Ledger;
 use crate::stacks::chain;
+
+/// The log of finished URIs.
+pub(crate) const CRAWL: &str = "crawl.log";
+
+/// Digits of the time behind the name of a rotated log.
+const TIME_DIGITS: usize = 17;
 
 /// The open logs of a job.
 pub(crate) struct Logs {
     crawl: Log,
+    crawl_json: Option<Log>,
     uri_errors: Log,
     runtime_errors: Log,
     nonfatal_errors: Log,
+    alerts: Log,
+    progress: Log,
+    scope: Option<Log>,
+    ledger: Arc<Ledger>,
 }
 
 impl Logs {
-    /// Opens every log for appending.
-    pub(crate) fn open(directory: &Path) -> io::Result<Logs> {
+    /// Opens every log for appending. What goes to `crawl.log` is counted by the ledger.
+    pub(crate) fn open(
+        directory: &Path,
+        settings: &opilio_profile::Logs,
+        ledger: Arc<Ledger>,
+    ) -> io::Result<Logs> {
         fs::create_dir_all(directory)?;
+        let max = settings.rotate_size.map(|size| size.bytes());
+        let open = |name| Log::open(directory, name, max);
+        let open_if = |is_wanted: bool, name| is_wanted.then(|| open(name)).transpose();
         Ok(Logs {
-            crawl: Log::open(directory, "crawl.log")?,
-            uri_errors: Log::open(directory, "uri-errors.log")?,
-            runtime_errors: Log::open(directory, "runtime-errors.log")?,
-            nonfatal_errors: Log::open(directory, "nonfatal-errors.log")?,
+            crawl: open(CRAWL)?,
+            crawl_json: open_if(settings.json, "crawl.jsonl")?,
+            uri_errors: open("uri-errors.log")?,
+            runtime_errors: open("runtime-errors.log")?,
+            nonfatal_errors: open("nonfatal-errors.log")?,
+            alerts: open("alerts.log")?,
+            progress: open("progress-statistics.log")?,
+            scope: open_if(settings.scope, "scope.log")?,
+            ledger,
         })
     }
 
     /// A finished URI.
     pub(crate) fn crawl(&self, line: &LogLine) -> io::Result<()> {
-        self.crawl.write(&format!("{line}\n"))
+        let text = format!("{line}\n");
+        let mut log = self.crawl.lock();
+        if let Some(file) = log.make_room(text.len())? {
+            self.ledger.rotated(&file);
+        }
+        let end = log.append(&text)?;
+        // Counted in the order of the log, or the place up to which it is counted would mean nothing.
+        self.ledger.count(&text, end);
+        drop(log);
+        match &self.crawl_json {
+            Some(log) => log.write(&format!("{}\n", line.as_json())),
+            None => Ok(()),
+        }
+    }
+
+    /// Every log that has anything in it goes on in a new file. The new names of the old ones.
+    pub(crate) fn rotate(&self) -> io::Result<Vec<String>> {
+        let mut rotated = Vec::new();
+        let mut log = self.crawl.lock();
+        if let Some(file) = log.rotate()? {
+            self.ledger.rotated(&file);
+            rotated.push(file);
+        }
+        drop(log);
+        let always = [
+            &self.uri_errors,
+            &self.runtime_errors,
+            &self.nonfatal_errors,
+            &self.alerts,
+            &self.progress,
+        ];
+        let wanted = [&self.crawl_json, &self.scope].into_iter().flatten();
+        for log in always.into_iter().chain(wanted) {
+            rotated.extend(log.lock().rotate()?);
+        }
+        Ok(rotated)
+    }
+
+    /// Whether decisions of the scope are to be logged.
+    pub(crate) fn has_scope(&self) -> bool {
+        self.scope.is_some()
+    }
+
+    /// What the scope has made of links: time, decision, who decided and why, link, page.
+    pub(crate) fn scope<'l>(
+        &self,
+        page: &str,
+        decisions: impl Iterator<Item = (&'l str, bool, &'l str)>,
+    ) -> io::Result<()> {
+        let Some(log) = &self.scope else {
+            return Ok(());
+        };
+        let now = Timestamp::now();
+        let lines = decisions.map(|(link, is_accepted, because)| {
+            let decision = if is_accepted { "ACCEPT" } else { "REJECT" };
+            let because = because.replace(char::is_whitespace, "_");
+            let because = if because.is_empty() { "-" } else { &because };
+            format!("{now:.3} {decision} {because} {link} {page}\n")
+        });
+        log.write(&lines.collect::<String>())
+    }
+
+    /// An alert that is raised or over.
+    pub(crate) fn alert(&self, line: &str) -> io::Result<()> {
+        self.alerts.write(&format!("{line}\n"))
+    }
+
+    /// The crawl at one moment; its names stand above in each file.
+    pub(crate) fn progress(&self, names: &str, line: &str) -> io::Result<()> {
+        let mut log = self.progress.lock();
+        log.make_room(line.len() + 1)?;
+        if log.size == 0 {
+            log.append(&format!("{names}\n"))?;
+        }
+        log.append(&format!("{line}\n")).map(drop)
     }
 
     /// An attempt that will be tried again.
@@ -100,24 +203,119 @@ fn one_line(text: &str) -> String {
     text.replace(['\n', '\r'], " ")
 }
 
-struct Log(Mutex<File>);
+/// The rotated files of a log, the oldest first.
+pub(crate) fn rotated(directory: &Path, name: &str) -> io::Result<Vec<String>> {
+    let entries = match fs::read_dir(directory) {
+        Ok(entries) => entries,
+        Err(problem) if problem.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(problem) => return Err(problem),
+    };
+    let mut files = Vec::new();
+    for entry in entries {
+        let file = entry?.file_name().to_string_lossy().into_owned();
+        let time = file
+            .strip_prefix(name)
+            .and_then(|rest| rest.strip_prefix('.'));
+        let is_time =
+            |time: &str| time.len() == TIME_DIGITS && time.bytes().all(|b| b.is_ascii_digit());
+        if time.is_some_and(is_time) {
+            files.push(file);
+        }
+    }
+    files.sort_unstable();
+    Ok(files)
+}
+
+/// One log file.
+struct Log(Mutex<Open>);
+
+/// A log file, held by whoever writes.
+struct Open {
+    directory: PathBuf,
+    name: &'static str,
+    file: File,
+    size: u64,
+    size_max: Option<u64>,
+}
 
 impl Log {
-    fn open(directory: &Path, name: &str) -> io::Result<Log> {
-        Ok(Log(Mutex::new(
-            OpenOptions::new()
-                .create(true)
-                .append(true)
-                .open(directory.join(name))?,
-        )))
+    fn open(directory: &Path, name: &'static str, size_max: Option<u64>) -> io::Result<Log> {
+        let (file, size) = open_file(&directory.join(name))?;
+        Ok(Log(Mutex::new(Open {
+            directory: directory.to_owned(),
+            name,
+            file,
+            size,
+            size_max,
+        })))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Open> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn write(&self, text: &str) -> io::Result<()> {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .write_all(text.as_bytes())
+        let mut log = self.lock();
+        log.make_room(text.len())?;
+        log.append(text).map(drop)
     }
+}
+
+impl Open {
+    /// Goes on in a new file where the text would make this one too large. The old one's name then.
+    fn make_room(&mut self, length: usize) -> io::Result<Option<String>> {
+        let is_full = |max: u64| self.size + length as u64 > max;
+        match self.size_max.is_some_and(is_full) {
+            true => self.rotate(),
+            false => Ok(None),
+        }
+    }
+
+    /// Goes on in a new file. The old one's name; none where there is nothing in it.
+    fn rotate(&mut self) -> io::Result<Option<String>> {
+        if self.size == 0 {
+            return Ok(None);
+        }
+        let mut now = Timestamp::now();
+        let old = loop {
+            let old = format!("{}.{}", self.name, timestamp17(now));
+            if !self.directory.join(&old).exists() {
+                break old;
+            }
+            now += std::time::Duration::from_millis(1);
+        };
+        let path = self.directory.join(self.name);
+        fs::rename(&path, self.directory.join(&old))?;
+        (self.file, self.size) = open_file(&path)?;
+        Ok(Some(old))
+    }
+
+    /// Where the text ends in the file.
+    fn append(&mut self, text: &str) -> io::Result<u64> {
+        self.file.write_all(text.as_bytes())?;
+        self.size += text.len() as u64;
+        Ok(self.size)
+    }
+}
+
+/// For appending. A line that a crash has torn is ended, so that none of ours goes on in it.
+fn open_file(path: &Path) -> io::Result<(File, u64)> {
+    let mut file = OpenOptions::new()
+        .create(true)
+        .append(true)
+        .read(true)
+        .open(path)?;
+    let mut size = file.metadata()?.len();
+    if size > 0 {
+        let mut last = [0];
+        file.seek(SeekFrom::Start(size - 1))?;
+        file.read_exact(&mut last)?;
+        if last != *b"\n" {
+            file.write_all(b"\n")?;
+            size += 1;
+        }
+    }
+    Ok((file, size))
 }
 
 #[cfg(test)]
@@ -127,6 +325,14 @@ mod tests {
     use opilio_uri::Uri;
 
     use super::*;
+
+    fn logs(directory: &Path, rotate_size: Option<&str>) -> Logs {
+        let settings = opilio_profile::Logs {
+            rotate_size: rotate_size.map(|size| size.parse().unwrap()),
+            ..opilio_profile::Logs::default()
+        };
+        Logs::open(directory, &settings, Arc::default()).unwrap()
+    }
 
     #[test]
     fn a_reference_that_is_no_uri_is_logged_with_its_reason() {
@@ -144,7 +350,7 @@ mod tests {
             problem: Uri::parse(reference).unwrap_err(),
         });
         let home = tempfile::tempdir().unwrap();
-        let logs = Logs::open(home.path()).unwrap();
+        let logs = logs(home.path(), None);
         logs.uri_errors("http://p.org/", &refused).unwrap();
         let text = fs::read_to_string(home.path().join("uri-errors.log")).unwrap();
         let lines: Vec<&str> = text.lines().map(|line| &line[25..]).collect();

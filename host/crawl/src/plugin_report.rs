@@ -16,8 +16,10 @@ use crate::job::write_text;
 
 mod metrics;
 
+pub(crate) use metrics::expose;
+
 /// What was seen of a plugin in this process.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct PluginReport {
     /// Its name in the profile.
@@ -31,6 +33,7 @@ pub struct PluginReport {
     /// Calls, faults included.
     pub calls: u64,
     /// Faults by kind; kinds that did not occur are absent.
+    #[schema(value_type = BTreeMap<String, u64>)]
     pub faults: BTreeMap<FaultKind, u64>,
     /// How long calls took.
     pub times: CallTimes,
@@ -53,7 +56,7 @@ pub struct PluginReport {
 }
 
 /// How long calls took, in seconds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct CallTimes {
     /// All together.

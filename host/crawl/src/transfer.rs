@@ -37,6 +37,7 @@ pub use import::{
 };
 pub use input::{Damage, LINE_BYTES_MAX};
 pub use reader::{BadLine, Extent, Format, Problem, Reader};
+pub(crate) use sorter::Sorter;
 
 /// A URI as a line of an export has it.
 pub(crate) fn uri_as_json(record: UriRecord) -> serde_json::Value {

@@ -10,6 +10,7 @@ use crate::{
     Candidate, Config, Error, Finished, Issue, Next, Outcome, OverQuota, Quota,
     RECORD_KEY_BYTES_MAX, Scheduled, TallyKind, Ticket, UriRecord,
     admission::{Origin, admit},
+    again,
     candidate::is_queue_name,
     change::{self, Change, Issued, Written},
     instant::{self, Millis},
@@ -220,6 +221,49 @@ impl Frontier {
             Ok((String::from_utf8_lossy(&name).into_owned(), value.to_vec()))
         });
         found.collect()
+    }
+
+    /// Up to `max` values kept under names that begin so, in the order of their names, from the first behind `after` on.
+    ///
+    /// # Errors
+    /// Where the store fails.
+    pub fn servers_after(
+        &self,
+        prefix: &str,
+        after: Option<&str>,
+        max: usize,
+    ) -> Result<Vec<(String, Vec<u8>)>, Error> {
+        let from = after.map_or_else(|| prefix.to_owned(), |after| format!("{after}\0"));
+        let begins_so = |name: &[u8]| name.starts_with(prefix.as_bytes());
+        let mut found = Vec::new();
+        for guard in self.store.servers.range(from..).take(max) {
+            let (name, value) = guard.into_inner()?;
+            if !begins_so(&name) {
+                break;
+            }
+            found.push((String::from_utf8_lossy(&name).into_owned(), value.to_vec()));
+        }
+        Ok(found)
+    }
+
+    /// Keeps several values under their names: all of them, or after a sudden death none.
+    ///
+    /// # Errors
+    /// [`Error::Name`] as [`Frontier::put_server`] has it; nothing is kept then. Where the store fails.
+    pub fn put_servers(&mut self, values: &[(String, Vec<u8>)]) -> Result<(), Error> {
+        for (name, _) in values {
+            if name.is_empty() || name.len() > RECORD_KEY_BYTES_MAX {
+                return Err(Error::Name { bytes: name.len() });
+            }
+        }
+        self.attempt(|frontier| {
+            let store = &frontier.store;
+            let mut batch = store.database.batch();
+            for (name, value) in values {
+                batch.insert(&store.servers, name.as_str(), value.as_slice());
+            }
+            Ok(batch.commit()?)
+        })
     }
 
     /// Keeps a small value under a server's name: its robots.txt, its addresses.
@@ -568,7 +612,10 @@ impl Frontier {
 
         let ticket = self.memory.next_ticket;
         let now_millis = instant::floor(now);
-        let overdue = u64::try_from(now_millis.saturating_sub(rank.due)).unwrap_or(0);
+        let considered = again::visit_after(&record, rank);
+        let due = considered.unwrap_or(rank.due);
+        let visit_after = considered.filter(|visit| *visit > now_millis);
+        let overdue = u64::try_from(now_millis.saturating_sub(due)).unwrap_or(0);
         let overdue = Duration::from_millis(overdue);
         let issued = Issued {
             record_key: key.clone(),
@@ -609,8 +656,9 @@ impl Frontier {
             uri,
             record,
             queue: queue.to_string(),
-            due: instant::timestamp(rank.due),
+            due: instant::timestamp(due),
             overdue,
+            visit_after: visit_after.map(instant::timestamp),
             group: group.map(|(group, _)| group),
             over_quota,
         }))

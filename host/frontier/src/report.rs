@@ -103,6 +103,33 @@ impl Frontier {
         })
     }
 
+    /// Up to `records_max` records in the order of their keys, from the first behind the key `after` on, each with its key.
+    ///
+    /// # Errors
+    /// Where the store fails.
+    pub fn records_after(
+        &self,
+        after: Option<&str>,
+        records_max: usize,
+    ) -> Result<Vec<(String, UriRecord)>, Error> {
+        let mut from = after.unwrap_or_default().as_bytes().to_vec();
+        if after.is_some() {
+            from.push(0);
+        }
+        let range = self.store.uris.range(from..).take(records_max);
+        let records = range.map(|guard| {
+            let (key, bytes) = guard.into_inner()?;
+            let uri = uri_of(&key)?;
+            let record: UriRecord = decode("a record of a URI", &key, &bytes)?;
+            let record = UriRecord {
+                uri: uri.as_str().to_owned(),
+                ..record
+            };
+            Ok((String::from_utf8_lossy(&key).into_owned(), record))
+        });
+        records.collect()
+    }
+
     /// Up to `queues_max` queues in the order of their names, from the first one behind `after` on.
     ///
     /// # Errors

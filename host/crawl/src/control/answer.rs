@@ -9,8 +9,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{Change, Checkpoint, Fault, FaultFound, SeedReport, SettingChanged, SettingInForce};
+use crate::alerts::Alert;
+use crate::breakdown::Breakdown;
+use crate::census::Census;
 use crate::explain::ExplainedUri;
 use crate::plugin_report::PluginReport;
+use crate::series::Sample;
 use crate::tables::TableReport;
 
 /// One line of the control socket's other direction.
@@ -33,6 +37,28 @@ pub enum Answer {
     Tables {
         /// One entry for each.
         tables: Vec<TableReport>,
+    },
+    /// The course of the crawl.
+    Series {
+        /// The oldest first.
+        samples: Vec<Sample>,
+    },
+    /// What the job has brought in.
+    Breakdown(Box<Breakdown>),
+    /// Single figures of a report.
+    Facts {
+        /// By their names.
+        facts: Value,
+    },
+    /// A row of a report.
+    Row {
+        /// By the names of its columns.
+        row: Value,
+    },
+    /// What the operator should know.
+    Alerts {
+        /// Those that hold, the worst first, then those that are over, the latest first.
+        alerts: Vec<Alert>,
     },
     /// A report of an observer.
     Report {
@@ -200,6 +226,12 @@ pub struct Status {
     pub statistics: Statistics,
     /// What is in process, the oldest first; at most 100.
     pub in_flight: Vec<FetchInFlight>,
+    /// What the operator should know: alerts that hold, the worst first.
+    #[serde(default)]
+    pub alerts: Vec<Alert>,
+    /// Queues by state, and how fresh pages are, as last counted.
+    #[serde(default)]
+    pub census: Census,
 }
 
 /// What a job is doing, in a word.

@@ -3,11 +3,12 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use jiff::Timestamp;
 use opilio_profile::MatchFile;
 use regex::Regex;
 use serde::{Deserialize, Serialize};
 
-use super::{ControlError, Fault};
+use super::{ControlError, Fault, ReportKind};
 use crate::transfer::Selection;
 
 /// One line of the control socket: a command and who gives it.
@@ -39,6 +40,29 @@ pub struct By {
 pub enum Command {
     /// What the job is doing.
     Status,
+    /// The course of the crawl: its counters at moments since it began.
+    Series {
+        /// From then on; none: from the beginning, as far as it is kept.
+        #[serde(default)]
+        since: Option<Timestamp>,
+        /// So many moments at most; none: 300.
+        #[serde(default)]
+        points: Option<u64>,
+    },
+    /// What the job has brought in, by status, media type and host.
+    Breakdown,
+    /// A report.
+    Report {
+        /// Which.
+        report: ReportKind,
+        /// As text; otherwise as facts and rows.
+        #[serde(default)]
+        text: bool,
+    },
+    /// What the operator should know, and lately should have known.
+    Alerts,
+    /// Have every log go on in a new file.
+    RotateLogs,
     /// Begin nothing new; what is in flight finishes.
     Pause,
     /// Go on after a pause.
@@ -339,6 +363,10 @@ impl Command {
         !matches!(
             self,
             Command::Status
+                | Command::Series { .. }
+                | Command::Breakdown
+                | Command::Report { .. }
+                | Command::Alerts
                 | Command::Statistics
                 | Command::Plugins
                 | Command::Observe { .. }
@@ -408,6 +436,11 @@ impl fmt::Display for Command {
         };
         match self {
             Command::Status => f.write_str("status"),
+            Command::Series { .. } => f.write_str("series"),
+            Command::Breakdown => f.write_str("breakdown"),
+            Command::Report { report, .. } => write!(f, "report {}", report.name()),
+            Command::Alerts => f.write_str("alerts"),
+            Command::RotateLogs => f.write_str("logs --rotate"),
             Command::Pause => f.write_str("pause"),
             Command::Resume => f.write_str("resume"),
             Command::Stop => f.write_str("stop"),

@@ -25,6 +25,8 @@ struct State {
     /// Every queue has the settings that the profile gives it now.
     are_queues_resolved: bool,
     in_flight: HashMap<Ticket, InFlight>,
+    /// Nothing is due before this, as the frontier last said.
+    waits_until: Option<Timestamp>,
 }
 
 struct InFlight {
@@ -102,6 +104,16 @@ impl Live {
         self.state().are_queues_resolved
     }
 
+    /// What the frontier says of when it gives the next URI; none: it gives one, or waits for what is in process.
+    pub(crate) fn wait_until(&self, at: Option<Timestamp>) {
+        self.state().waits_until = at;
+    }
+
+    /// Before when nothing is due.
+    pub(crate) fn waits_until(&self) -> Option<Timestamp> {
+        self.state().waits_until
+    }
+
     /// Something has changed that the dispatcher should look at.
     pub(crate) fn nudge(&self) {
         self.nudge.notify_one();
@@ -122,7 +134,7 @@ impl Live {
         changed
     }
 
-    pub(super) fn standing(&self) -> Standing {
+    pub(crate) fn standing(&self) -> Standing {
         let state = self.state();
         match (state.is_pause_asked, state.holds) {
             (false, _) => Standing::Running,

@@ -250,7 +250,7 @@ fn from_cursor(queue: &str, text: &str) -> Result<Vec<u8>, ControlError> {
 }
 
 impl QueueSort {
-    fn apply(self, queues: &mut [QueueReport]) {
+    pub(super) fn apply(self, queues: &mut [QueueReport]) {
         match self {
             Self::Name => {}
             Self::Size => queues.sort_by_key(|queue| Reverse(queue.ready + queue.waiting)),

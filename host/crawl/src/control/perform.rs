@@ -10,6 +10,7 @@ use super::job_log::Held;
 use super::live::Cancelled;
 use super::replace::wish;
 use super::{Answer, By, Command, ControlError, Desk, Fault, QueueSort, Request, Standing, Status};
+use crate::census::Census;
 use crate::policy;
 use crate::transfer::queue_as_json;
 
@@ -65,6 +66,11 @@ impl Desk<'_> {
     fn carry_out(&self, by: &By, command: &Command, say: Say<'_>) -> Result<String, ControlError> {
         match command {
             Command::Status => self.status(say),
+            Command::Series { since, points } => self.series(*since, *points, say),
+            Command::Breakdown => self.breakdown(say),
+            Command::Report { report, text } => self.report_of(*report, *text, say),
+            Command::Alerts => self.alerts(say),
+            Command::RotateLogs => self.rotate_logs(say),
             Command::Pause => self.pause(true, say),
             Command::Resume => self.pause(false, say),
             Command::Stop => self.stop(say),
@@ -133,15 +139,16 @@ impl Desk<'_> {
             Command::Why { uri } => self.why(&read_uri(uri)?, say),
             Command::Export { format, which } => self.export(*format, which, say),
             Command::Import { file, done } => self.import(file, *done, say),
-            Command::Settings
-            | Command::Set { .. }
-            | Command::History { .. }
-            | Command::AddSeeds { .. }
-            | Command::Seeds { .. }
-            | Command::Explain { .. } => Err(ControlError::new(
-                Fault::State,
-                "this command is being built",
-            )),
+            Command::Settings => Ok(self.settings(say)),
+            Command::Set {
+                set,
+                matching,
+                only_check,
+            } => self.set((set, matching.as_ref()), *only_check, by, say),
+            Command::History { after, limit } => self.history(*after, *limit, say),
+            Command::AddSeeds { seeds } => self.add_seeds(seeds, by, say),
+            Command::Seeds { after, limit } => self.seeds(after.as_deref(), *limit, say),
+            Command::Explain { .. } => self.explain(command, say),
             // Whoever reaches a job that nobody runs checks it before it is opened.
             Command::Check { .. } => Err(ControlError::new(
                 Fault::State,
@@ -163,6 +170,8 @@ impl Desk<'_> {
                 bytes: 0,
                 statistics,
                 in_flight: Vec::new(),
+                alerts: Vec::new(),
+                census: Census::default(),
             },
             Some(running) => {
                 let progress = running.view.progress();
@@ -179,6 +188,8 @@ impl Desk<'_> {
                     bytes: progress.bytes,
                     statistics,
                     in_flight: running.live.in_flight(IN_FLIGHT_MAX),
+                    alerts: self.active_alerts(),
+                    census: running.context.census.get(),
                 }
             }
         };
@@ -328,7 +339,7 @@ impl Desk<'_> {
 }
 
 /// A URI as an operator types it.
-fn read_uri(text: &str) -> Result<Uri, ControlError> {
+pub(super) fn read_uri(text: &str) -> Result<Uri, ControlError> {
     Uri::parse_seed(text).map_err(|problem| {
         ControlError::new(
             Fault::Request,
@@ -346,7 +357,7 @@ pub(super) fn done(result: &str, say: Say<'_>) -> String {
 
 fn no_queue(queue: &str) -> ControlError {
     ControlError::new(
-        Fault::State,
+        Fault::Unknown,
         format!("there is no queue {queue:?}; opilio frontier queues lists them"),
     )
 }

@@ -1,13 +1,12 @@
-//! `plugins.prom`: what was seen of plugins, in the text exposition format of Prometheus, for a textfile collector.
-
-use std::fmt::Write;
+//! What was seen of plugins as metrics: among those of a job, and alone as `plugins.prom`, for a textfile collector.
 
 use super::PluginReport;
+use crate::metrics::{Exposition, Kind};
 
 /// One metric, and how a plugin's samples of it are told.
 struct Metric {
     name: &'static str,
-    kind: &'static str,
+    kind: Kind,
     help: &'static str,
     samples: fn(&PluginReport) -> Vec<Sample>,
 }
@@ -24,13 +23,13 @@ struct Sample {
 const METRICS: [Metric; 9] = [
     Metric {
         name: "opilio_plugin_calls_total",
-        kind: "counter",
+        kind: Kind::Counter,
         help: "Calls of the plugin, faults included.",
         samples: |plugin| vec![Sample::sole(plugin.calls)],
     },
     Metric {
         name: "opilio_plugin_faults_total",
-        kind: "counter",
+        kind: Kind::Counter,
         help: "Calls that failed, by kind of fault.",
         samples: |plugin| {
             let faults = plugin.faults.iter();
@@ -41,7 +40,7 @@ const METRICS: [Metric; 9] = [
     },
     Metric {
         name: "opilio_plugin_call_seconds",
-        kind: "summary",
+        kind: Kind::Summary,
         help: "How long calls took, in seconds of wall-clock time.",
         samples: |plugin| {
             let times = &plugin.times;
@@ -66,7 +65,7 @@ const METRICS: [Metric; 9] = [
     },
     Metric {
         name: "opilio_plugin_call_seconds_max",
-        kind: "gauge",
+        kind: Kind::Gauge,
         help: "How long the longest call took, in seconds.",
         samples: |plugin| {
             vec![Sample {
@@ -78,13 +77,13 @@ const METRICS: [Metric; 9] = [
     },
     Metric {
         name: "opilio_plugin_memory_bytes_max",
-        kind: "gauge",
+        kind: Kind::Gauge,
         help: "Most linear memory that a call had, in bytes.",
         samples: |plugin| vec![Sample::sole(plugin.memory_max)],
     },
     Metric {
         name: "opilio_plugin_outputs_total",
-        kind: "counter",
+        kind: Kind::Counter,
         help: "What the plugin answered, by what an answer is.",
         samples: |plugin| {
             let outputs = plugin.outputs.iter();
@@ -95,7 +94,7 @@ const METRICS: [Metric; 9] = [
     },
     Metric {
         name: "opilio_plugin_counter_total",
-        kind: "counter",
+        kind: Kind::Counter,
         help: "The plugin's own counters, by name.",
         samples: |plugin| {
             let counters = plugin.counters.iter();
@@ -106,13 +105,13 @@ const METRICS: [Metric; 9] = [
     },
     Metric {
         name: "opilio_plugin_trips_total",
-        kind: "counter",
+        kind: Kind::Counter,
         help: "Times the plugin has failed too often.",
         samples: |plugin| vec![Sample::sole(plugin.trips)],
     },
     Metric {
         name: "opilio_plugin_lost_events_total",
-        kind: "counter",
+        kind: Kind::Counter,
         help: "Events that an observer has lost by failing.",
         samples: |plugin| vec![Sample::sole(plugin.lost_events)],
     },
@@ -137,48 +136,29 @@ impl Sample {
 
 /// The figures of these plugins as a file of metrics. A metric without a sample is left out.
 pub(super) fn text(plugins: &[PluginReport]) -> String {
-    let mut text = String::new();
+    let mut text = Exposition::default();
+    expose(&mut text, &[], plugins);
+    text.finish()
+}
+
+/// Adds the figures of these plugins, with these labels before their own.
+pub(crate) fn expose(text: &mut Exposition, labels: &[(&str, &str)], plugins: &[PluginReport]) {
     for metric in &METRICS {
-        let mut lines = String::new();
         for plugin in plugins {
+            let variant = plugin.variant.as_deref().unwrap_or_default();
             for sample in (metric.samples)(plugin) {
-                lines.push_str(&line(metric.name, plugin, &sample));
+                let mut labels = labels.to_vec();
+                labels.extend([("plugin", plugin.name.as_str()), ("variant", variant)]);
+                if let Some((label, said)) = &sample.label {
+                    labels.push((label, said));
+                }
+                let Metric {
+                    name, kind, help, ..
+                } = metric;
+                text.part(name, sample.suffix, *kind, help, &labels, sample.value);
             }
         }
-        if !lines.is_empty() {
-            let Metric {
-                name, kind, help, ..
-            } = metric;
-            text.push_str(&format!(
-                "# HELP {name} {help}\n# TYPE {name} {kind}\n{lines}"
-            ));
-        }
     }
-    text
-}
-
-fn line(name: &str, plugin: &PluginReport, sample: &Sample) -> String {
-    let variant = plugin.variant.as_deref().unwrap_or_default();
-    let mut line = format!(
-        "{name}{}{{plugin=\"{}\",variant=\"{}\"",
-        sample.suffix,
-        escaped(&plugin.name),
-        escaped(variant)
-    );
-    if let Some((label, said)) = &sample.label {
-        // Writing to a text does not fail.
-        let _ = write!(line, ",{label}=\"{}\"", escaped(said));
-    }
-    let _ = writeln!(line, "}} {}", sample.value);
-    line
-}
-
-/// A label's value as the format wants it between quotes.
-fn escaped(value: &str) -> String {
-    value
-        .replace('\\', "\\\\")
-        .replace('"', "\\\"")
-        .replace('\n', "\\n")
 }
 
 #[cfg(test)]

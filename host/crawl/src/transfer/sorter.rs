@@ -17,7 +17,7 @@ const RUN_BYTES_MAX: usize = 64 * 1024 * 1024;
 const READ_AHEAD_BYTES: usize = 32 * 1024;
 
 /// Takes records in any order.
-pub(super) struct Sorter {
+pub(crate) struct Sorter {
     run: Run,
     run_bytes_max: usize,
     spilled: File,
@@ -26,14 +26,14 @@ pub(super) struct Sorter {
 
 /// Records in memory, end to end.
 #[derive(Default)]
-pub(super) struct Run {
+pub(crate) struct Run {
     bytes: Vec<u8>,
     records: Vec<Range<usize>>,
 }
 
 impl Sorter {
     /// A sorter that puts what does not fit into memory into this folder. The file has no name and goes with the process.
-    pub(super) fn new(folder: &Path) -> io::Result<Sorter> {
+    pub(crate) fn new(folder: &Path) -> io::Result<Sorter> {
         Sorter::with_runs_of(folder, RUN_BYTES_MAX)
     }
 
@@ -47,7 +47,7 @@ impl Sorter {
     }
 
     /// Adds a record.
-    pub(super) fn push(&mut self, record: &[u8]) -> io::Result<()> {
+    pub(crate) fn push(&mut self, record: &[u8]) -> io::Result<()> {
         let start = self.run.bytes.len();
         self.run.bytes.extend_from_slice(record);
         self.run.records.push(start..self.run.bytes.len());
@@ -58,7 +58,7 @@ impl Sorter {
     }
 
     /// All records in order.
-    pub(super) fn sorted(mut self) -> io::Result<Sorted> {
+    pub(crate) fn sorted(mut self) -> io::Result<Sorted> {
         if self.ends.is_empty() {
             self.run.sort();
             return Ok(Sorted::Memory {
@@ -124,7 +124,7 @@ impl Run {
 }
 
 /// Records in order.
-pub(super) enum Sorted {
+pub(crate) enum Sorted {
     /// All of them fitted into memory.
     Memory { run: Run, next: usize },
     /// The first record of each run, and the runs.
@@ -158,7 +158,7 @@ impl Iterator for Sorted {
 }
 
 /// A sorted run on disk. All runs read through one handle, so each says where it reads.
-pub(super) struct SpilledRun {
+pub(crate) struct SpilledRun {
     file: Arc<File>,
     unread: Range<u64>,
     ahead: Vec<u8>,

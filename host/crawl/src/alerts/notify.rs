@@ -1,0 +1,262 @@
+//! Alerts on their way to a webhook and to a command. The crawl never waits for either: what cannot be sent in time is tried
+//! a few times, and what comes too fast is left out and said.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde::Serialize;
+use tokio::io::AsyncWriteExt as _;
+use tokio::process::Command;
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+use super::{Alert, Event};
+
+/// Notices that wait; more are left out. They stand in `alerts.log` all the same.
+const WAITING_MAX: usize = 100;
+
+/// Pauses between the attempts to reach a webhook.
+const PAUSES: [Duration; 3] = [
+    Duration::from_secs(1),
+    Duration::from_secs(5),
+    Duration::from_secs(25),
+];
+
+/// How long notices may take once the crawl has ended.
+const GRACE: Duration = Duration::from_secs(15);
+
+/// What is sent: a change of one alert.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Notice {
+    /// The job's directory.
+    pub job: PathBuf,
+    /// What the crawl is called.
+    pub name: String,
+    /// When it was sent off.
+    pub at: Timestamp,
+    /// What has happened to the alert.
+    pub event: Event,
+    /// The alert.
+    pub alert: Alert,
+}
+
+/// Sends notices, one after another, on a task of its own.
+pub(crate) struct Notifier {
+    notices: mpsc::Sender<Notice>,
+    sending: JoinHandle<()>,
+}
+
+struct Way {
+    webhook: Option<(reqwest::Client, String)>,
+    command: Vec<String>,
+    command_timeout: Duration,
+    job: PathBuf,
+}
+
+impl Notifier {
+    /// None where the profile wants nothing sent.
+    pub(crate) fn start(settings: &opilio_profile::Alerts, job: &Path) -> Option<Notifier> {
+        if settings.webhook.is_none() && settings.command.is_empty() {
+            return None;
+        }
+        let webhook = settings.webhook.clone().and_then(|address| {
+            let client = client(settings.webhook_timeout);
+            let client = client.inspect_err(|problem| {
+                tracing::error!("alerts are not sent to {address}: {problem}")
+            });
+            Some((client.ok()?, address))
+        });
+        let way = Way {
+            webhook,
+            command: settings.command.clone(),
+            command_timeout: settings.command_timeout,
+            job: job.to_owned(),
+        };
+        let (notices, mut waiting) = mpsc::channel::<Notice>(WAITING_MAX);
+        let sending = tokio::spawn(async move {
+            while let Some(notice) = waiting.recv().await {
+                way.send(&notice).await;
+            }
+        });
+        Some(Notifier { notices, sending })
+    }
+
+    /// Has it sent as soon as those before it are.
+    pub(crate) fn send(&self, notice: Notice) {
+        if self.notices.try_send(notice).is_err() {
+            tracing::warn!("more than {WAITING_MAX} alerts wait to be sent; one is left out");
+        }
+    }
+
+    /// Sends what waits, for a while.
+    pub(crate) async fn finish(self) {
+        let Notifier {
+            notices,
+            mut sending,
+        } = self;
+        drop(notices);
+        if tokio::time::timeout(GRACE, &mut sending).await.is_err() {
+            tracing::warn!("alerts that could not be sent in time are left out");
+            sending.abort();
+        }
+    }
+}
+
+impl Way {
+    async fn send(&self, notice: &Notice) {
+        if let Some((client, address)) = &self.webhook
+            && let Err(problem) = post(client, address, notice).await
+        {
+            tracing::warn!("an alert was not taken by {address}: {problem}");
+        }
+        if !self.command.is_empty()
+            && let Err(problem) = self.run(notice).await
+        {
+            tracing::warn!("an alert was not taken by {}: {problem}", self.command[0]);
+        }
+    }
+
+    async fn run(&self, notice: &Notice) -> Result<(), String> {
+        let mut words = self.command.iter().map(|word| filled(word, notice));
+        let program = words.next().unwrap_or_default();
+        let said = |problem: std::io::Error| problem.to_string();
+        let mut child = Command::new(&program)
+            .args(words)
+            .current_dir(&self.job)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .kill_on_drop(true)
+            .spawn()
+            .map_err(said)?;
+        let text = serde_json::to_vec(notice).map_err(|problem| problem.to_string())?;
+        let stdin = child.stdin.take();
+        let ended = async {
+            if let Some(mut stdin) = stdin {
+                // Who does not read it need not.
+                let _ = stdin.write_all(&text).await;
+            }
+            child.wait().await
+        };
+        match tokio::time::timeout(self.command_timeout, ended).await {
+            Err(_) => Err(format!(
+                "it took longer than {} s and was killed",
+                self.command_timeout.as_secs()
+            )),
+            Ok(Err(problem)) => Err(said(problem)),
+            Ok(Ok(status)) if status.success() => Ok(()),
+            Ok(Ok(status)) => Err(format!("it ended with {status}")),
+        }
+    }
+}
+
+/// What an argument of the command says of this notice.
+fn filled(word: &str, notice: &Notice) -> String {
+    let alert = &notice.alert;
+    let job = notice.job.display().to_string();
+    // One after another, so that what is filled in is not filled in itself.
+    let places = [
+        ("{job}", job.as_str()),
+        ("{event}", notice.event.name()),
+        ("{kind}", alert.kind.name()),
+        ("{severity}", alert.severity.name()),
+        ("{subject}", &alert.subject),
+        ("{message}", &alert.message),
+    ];
+    let mut text = String::new();
+    let mut rest = word;
+    while let Some(open) = rest.find('{') {
+        text.push_str(&rest[..open]);
+        rest = &rest[open..];
+        match places.iter().find(|(place, _)| rest.starts_with(place)) {
+            Some((place, value)) => {
+                // An argument has no NUL, and a subject has no line ends.
+                text.extend(value.chars().filter(|c| !c.is_control()));
+                rest = &rest[place.len()..];
+            }
+            None => {
+                text.push('{');
+                rest = &rest[1..];
+            }
+        }
+    }
+    text + rest
+}
+
+async fn post(client: &reqwest::Client, address: &str, notice: &Notice) -> Result<(), String> {
+    let body = serde_json::to_vec(notice).map_err(|problem| problem.to_string())?;
+    let mut pauses = PAUSES.into_iter();
+    loop {
+        let request = client
+            .post(address)
+            .header("content-type", "application/json")
+            .body(body.clone());
+        let problem = match request.send().await {
+            Ok(response) if response.status().is_success() => return Ok(()),
+            Ok(response) => {
+                let status = response.status();
+                // It would say the same again.
+                if status.is_client_error() && status.as_u16() != 429 {
+                    return Err(format!("it answered {status}"));
+                }
+                format!("it answered {status}")
+            }
+            Err(problem) => crate::stacks::chain(&problem.without_url()),
+        };
+        match pauses.next() {
+            Some(pause) => tokio::time::sleep(pause).await,
+            None => return Err(problem),
+        }
+    }
+}
+
+/// With the roots of this machine. Follows no redirect: alerts go where the profile says.
+fn client(timeout: Duration) -> Result<reqwest::Client, String> {
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let tls = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|problem| problem.to_string())?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    reqwest::Client::builder()
+        .tls_backend_preconfigured(tls)
+        .timeout(timeout)
+        .redirect(reqwest::redirect::Policy::none())
+        .user_agent(concat!("opilio/", env!("CARGO_PKG_VERSION")))
+        .build()
+        .map_err(|problem| crate::stacks::chain(&problem))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{AlertKind, Severity};
+    use super::*;
+
+    #[test]
+    fn what_is_filled_in_is_not_filled_in_itself() {
+        let notice = Notice {
+            job: "jobs/a".into(),
+            name: "a".to_owned(),
+            at: Timestamp::UNIX_EPOCH,
+            event: Event::Raised,
+            alert: Alert {
+                kind: AlertKind::Plugin,
+                subject: "html".to_owned(),
+                severity: Severity::Warning,
+                message: "says {job}\nand\0 more".to_owned(),
+                since: Timestamp::UNIX_EPOCH,
+                until: None,
+            },
+        };
+        let word = "{event} {kind} of {job}: {message} {}{";
+        assert_eq!(
+            filled(word, &notice),
+            "raised plugin of jobs/a: says {job}and more {}{"
+        );
+    }
+}

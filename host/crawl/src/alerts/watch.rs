@@ -1,0 +1,261 @@
+//! Which alerts hold, by the figures of the last minutes. Knows no clock and no disk: what is seen is given.
+//!
+//! An alert is cleared further down than it was raised, so that a figure on the edge raises it once.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use opilio_profile::{Alerts, ByteSize};
+
+use super::{AlertKind, Severity};
+use crate::census::QueueCensus;
+use crate::series::Sample;
+
+/// Queues that hold URIs, below which failing ones say nothing about the rest.
+const HOSTS_MIN: u64 = 10;
+
+/// A figure must have come down to this share of its limit before its alert is cleared.
+const CLEARED_AT: f64 = 0.8;
+
+/// The crawl as it is looked at.
+pub(crate) struct Seen<'s> {
+    /// By the machine's clock.
+    pub at: Timestamp,
+    /// By one that nobody puts.
+    pub instant: Instant,
+    /// Where there is least room, and how much.
+    pub room: Option<(PathBuf, u64)>,
+    /// The crawl now.
+    pub now: &'s Sample,
+    /// The crawl a window ago, or as it began.
+    pub then: &'s Sample,
+    /// Queues as last counted.
+    pub queues: Option<&'s QueueCensus>,
+    /// It begins nothing, because somebody wants it so or it is ending.
+    pub holds: bool,
+    /// Nothing is due before this.
+    pub waits_until: Option<Timestamp>,
+}
+
+/// What is to be done about it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Act {
+    /// This holds.
+    Raise(AlertKind, String, Severity, String),
+    /// This does not hold, or no longer.
+    Clear(AlertKind, String),
+    /// There is no room: begin nothing more.
+    Pause(String),
+    /// There is room again.
+    Resume,
+}
+
+/// What is known from the last look.
+pub(crate) struct Watch {
+    settings: Alerts,
+    clocks: Option<(Timestamp, Instant)>,
+    finished: Option<(u64, Timestamp)>,
+    holding: Vec<AlertKind>,
+    low_folder: Option<String>,
+    is_paused: bool,
+}
+
+impl Watch {
+    pub(crate) fn new(settings: Alerts) -> Watch {
+        Watch {
+            settings,
+            clocks: None,
+            finished: None,
+            holding: Vec::new(),
+            low_folder: None,
+            is_paused: false,
+        }
+    }
+
+    /// What there is to do.
+    pub(crate) fn look(&mut self, seen: &Seen<'_>) -> Vec<Act> {
+        let mut acts = Vec::new();
+        self.clock(seen, &mut acts);
+        self.disk(seen, &mut acts);
+        self.shares(seen, &mut acts);
+        self.hosts(seen, &mut acts);
+        self.stall(seen, &mut acts);
+        acts
+    }
+
+    fn clock(&mut self, seen: &Seen<'_>, acts: &mut Vec<Act>) {
+        let before = self.clocks.replace((seen.at, seen.instant));
+        let (Some((at, instant)), Some(limit)) = (before, self.settings.clock_jump) else {
+            return;
+        };
+        let passed = seen.instant.saturating_duration_since(instant);
+        let by_clock = seen.at.as_millisecond() - at.as_millisecond();
+        let by = by_clock - i64::try_from(passed.as_millis()).unwrap_or(i64::MAX);
+        if by.unsigned_abs() > limit.as_millis().try_into().unwrap_or(u64::MAX) {
+            let way = if by < 0 { "back" } else { "forward" };
+            let seconds = by.unsigned_abs() / 1000;
+            let message = format!(
+                "the machine's clock went {way} by {seconds} s, or the machine slept; due times and dates of captures go by it"
+            );
+            acts.push(Act::Raise(
+                AlertKind::ClockJump,
+                String::new(),
+                Severity::Warning,
+                message,
+            ));
+        }
+    }
+
+    fn disk(&mut self, seen: &Seen<'_>, acts: &mut Vec<Act>) {
+        let Some((folder, room)) = &seen.room else {
+            return;
+        };
+        let folder = folder.display().to_string();
+        let below = |limit: Option<ByteSize>| limit.is_some_and(|limit| *room < limit.bytes());
+        let settings = &self.settings;
+        let said = format!("{:.1} GiB", *room as f64 / f64::from(1 << 30));
+        let is_full = below(settings.disk_pause);
+        if is_full && !self.is_paused {
+            self.is_paused = true;
+            acts.push(Act::Pause(format!("{folder} has {said} left")));
+        }
+        let is_low = below(settings.disk_warn) || is_full;
+        let is_roomy = !is_low
+            && settings
+                .disk_warn
+                .or(settings.disk_pause)
+                .is_none_or(|limit| *room as f64 > limit.bytes() as f64 / CLEARED_AT.max(0.9));
+        if is_low {
+            if let Some(other) = self.low_folder.replace(folder.clone())
+                && other != folder
+            {
+                acts.push(Act::Clear(AlertKind::DiskLow, other));
+            }
+            let severity = if is_full || self.is_paused {
+                Severity::Critical
+            } else {
+                Severity::Warning
+            };
+            let message = match (self.is_paused, settings.disk_resume) {
+                (false, _) => format!("{said} left"),
+                (true, false) => {
+                    format!("{said} left; the crawl pauses: make room, then `opilio job resume`")
+                }
+                (true, true) => format!(
+                    "{said} left; the crawl pauses until there is more than alerts.disk-warn"
+                ),
+            };
+            acts.push(Act::Raise(AlertKind::DiskLow, folder, severity, message));
+        } else if is_roomy {
+            if let Some(low) = self.low_folder.take() {
+                acts.push(Act::Clear(AlertKind::DiskLow, low));
+            }
+            if std::mem::take(&mut self.is_paused) && settings.disk_resume {
+                acts.push(Act::Resume);
+            }
+        }
+    }
+
+    fn shares(&mut self, seen: &Seen<'_>, acts: &mut Vec<Act>) {
+        let since =
+            |counter: fn(&Sample) -> u64| counter(seen.now).saturating_sub(counter(seen.then));
+        let turns = since(|sample| sample.uris);
+        let minutes = self.settings.window.as_secs_f64() / 60.0;
+        let shares = [
+            (
+                AlertKind::FaultRate,
+                since(|sample| sample.faults),
+                self.settings.faults_percent,
+                "faults of plugins",
+                "runtime-errors.log has each",
+            ),
+            (
+                AlertKind::FailureRate,
+                since(|sample| sample.failures),
+                self.settings.failures_percent,
+                "failed fetches",
+                "crawl.log has their statuses; look at the network and the name servers first",
+            ),
+            (
+                AlertKind::BotWalls,
+                since(|sample| sample.walls),
+                self.settings.walls_percent,
+                "walls against robots",
+                "crawl.log has botblock: and the service; slow down, or talk to the sites",
+            ),
+        ];
+        for (kind, count, limit, what, remedy) in shares {
+            if limit == 0 {
+                continue;
+            }
+            let percent = count as f64 * 100.0 / (turns.max(1)) as f64;
+            let is_over = percent >= f64::from(limit) && turns >= self.settings.window_uris;
+            let is_well = turns == 0 || percent < f64::from(limit) * CLEARED_AT;
+            let message = format!(
+                "{count} {what} to {turns} URIs finished in the last {minutes} minutes; {remedy}"
+            );
+            self.hold(kind, is_over, is_well, message, acts);
+        }
+    }
+
+    fn hosts(&mut self, seen: &Seen<'_>, acts: &mut Vec<Act>) {
+        let limit = self.settings.failing_hosts_percent;
+        let Some(queues) = seen.queues.filter(|_| limit > 0) else {
+            return;
+        };
+        let hosts = queues.states.nonempty();
+        let percent = queues.failing as f64 * 100.0 / hosts.max(1) as f64;
+        let is_over = percent >= f64::from(limit) && hosts >= HOSTS_MIN;
+        let is_well = percent < f64::from(limit) * CLEARED_AT || hosts < HOSTS_MIN;
+        let message = format!(
+            "{} of {hosts} queues back off after failures, among them {}",
+            queues.failing,
+            queues.failing_named.join(" ")
+        );
+        self.hold(AlertKind::HostsFailing, is_over, is_well, message, acts);
+    }
+
+    fn stall(&mut self, seen: &Seen<'_>, acts: &mut Vec<Act>) {
+        let Some(limit) = self.settings.stalled_after else {
+            return;
+        };
+        let is_waiting = seen.waits_until.is_some_and(|until| until > seen.at);
+        let is_new = self
+            .finished
+            .is_none_or(|(uris, at)| uris != seen.now.uris || at > seen.at);
+        if is_new || seen.holds || is_waiting {
+            self.finished = Some((seen.now.uris, seen.at));
+        }
+        let since = self.finished.map_or(seen.at, |(_, at)| at);
+        let stood = Duration::try_from(seen.at - since).unwrap_or_default();
+        let is_over = stood >= limit;
+        let message = format!(
+            "nothing has been finished for {} minutes although URIs are due; `opilio job status` shows what is in flight",
+            stood.as_secs() / 60
+        );
+        self.hold(AlertKind::Stalled, is_over, !is_over, message, acts);
+    }
+
+    /// Raises what is over its limit, keeps what is in between, clears what is well below.
+    fn hold(
+        &mut self,
+        kind: AlertKind,
+        is_over: bool,
+        is_well: bool,
+        message: String,
+        acts: &mut Vec<Act>,
+    ) {
+        let holds = self.holding.contains(&kind);
+        if is_over || (holds && !is_well) {
+            if !holds {
+                self.holding.push(kind);
+            }
+            let act = Act::Raise(kind, String::new(), Severity::Warning, message);
+            acts.push(act);
+        } else if holds {
+            self.holding.retain(|it| *it != kind);
+            acts.push(Act::Clear(kind, String::new()));
+        }
+    }
+}

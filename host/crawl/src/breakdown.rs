@@ -1,0 +1,120 @@
+//! What a job has brought in, by status, media type and host: what charts and metrics show of it.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::ledger::{Amount, HostCounts, Totals, Whole};
+
+/// Media types that are told apart; the rest is added up. Labels of metrics must be few.
+const TYPES_SHOWN: usize = 50;
+/// Hosts that are shown, the busiest first.
+const HOSTS_SHOWN: usize = 50;
+/// What the media types that are not shown are added up as.
+const OTHER: &str = "other";
+
+/// What a job has brought in, over all its processes. Numbers are of turns: a page that is visited ten times counts ten
+/// times.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Breakdown {
+    /// Altogether.
+    pub totals: Totals,
+    /// By fetch status, in their order.
+    pub statuses: Vec<StatusAmount>,
+    /// By media type, the most frequent first; `other` stands for those that are not shown.
+    pub media_types: Vec<TypeAmount>,
+    /// The busiest hosts, the busiest first.
+    pub hosts: Vec<HostAmount>,
+}
+
+/// What came with a status.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct StatusAmount {
+    /// HTTP status, or a code of the glossary.
+    pub status: i32,
+    /// How much.
+    #[serde(flatten)]
+    pub amount: Amount,
+}
+
+/// What came of a media type.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct TypeAmount {
+    /// Without parameters; `no-type` where the server named none.
+    pub media_type: String,
+    /// How much.
+    #[serde(flatten)]
+    pub amount: Amount,
+}
+
+/// What came of a host.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct HostAmount {
+    /// Its name; `dns:` and `whois:` stand for look-ups.
+    pub host: String,
+    /// How much.
+    #[serde(flatten)]
+    pub counts: HostCounts,
+}
+
+impl Breakdown {
+    pub(crate) fn new(whole: &Whole) -> Breakdown {
+        let mut types = media_types(whole);
+        if types.len() > TYPES_SHOWN {
+            let mut other = Amount::default();
+            for rest in types.split_off(TYPES_SHOWN) {
+                other.uris += rest.amount.uris;
+                other.bytes += rest.amount.bytes;
+            }
+            match types.iter_mut().find(|it| it.media_type == OTHER) {
+                Some(known) => {
+                    known.amount.uris += other.uris;
+                    known.amount.bytes += other.bytes;
+                }
+                None => types.push(TypeAmount {
+                    media_type: OTHER.to_owned(),
+                    amount: other,
+                }),
+            }
+        }
+        Breakdown {
+            totals: whole.totals,
+            statuses: statuses(whole),
+            media_types: types,
+            hosts: whole
+                .busiest
+                .iter()
+                .take(HOSTS_SHOWN)
+                .map(|(host, counts)| HostAmount {
+                    host: host.clone(),
+                    counts: *counts,
+                })
+                .collect(),
+        }
+    }
+}
+
+/// In their order.
+pub(crate) fn statuses(whole: &Whole) -> Vec<StatusAmount> {
+    let statuses = whole.statuses.iter();
+    statuses
+        .map(|(status, amount)| StatusAmount {
+            status: *status,
+            amount: *amount,
+        })
+        .collect()
+}
+
+/// The most frequent first.
+pub(crate) fn media_types(whole: &Whole) -> Vec<TypeAmount> {
+    let mut types: Vec<TypeAmount> = whole
+        .media_types
+        .iter()
+        .map(|(media_type, amount)| TypeAmount {
+            media_type: media_type.clone(),
+            amount: *amount,
+        })
+        .collect();
+    // Those of the same number stay in the order of their names.
+    types.sort_by_key(|it| std::cmp::Reverse(it.amount.uris));
+    types
+}

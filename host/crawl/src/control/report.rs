@@ -1,0 +1,233 @@
+//! Reports: what the job has come to, in the lines that operators and their scripts know, or as JSON.
+//!
+//! ```text
+//! ledger, frontier, plugins ─► Page ─┬► text: the predecessor's columns under their names
+//!                                    └► facts (one object) and rows (one object each)
+//! ```
+//! Rows are read from the store in parts and written as they are read, so that a report on a million hosts takes no more
+//! memory than one on ten. `JOB/reports/` has all of them as they were when the job last ended.
+
+mod counts;
+mod crawl;
+mod frontier;
+mod page;
+mod work;
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use self::page::Page;
+use super::perform::Say;
+use super::{Answer, ControlError, Desk};
+use crate::alerts::Alert;
+use crate::breakdown::Breakdown;
+use crate::ledger::{Ledger, Whole};
+use crate::series;
+
+/// Rows that are read while the frontier is held.
+pub(super) const PART: usize = 500;
+
+/// Which report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ReportKind {
+    /// The crawl in a few lines.
+    Crawl,
+    /// Each seed, and whether it was crawled.
+    Seeds,
+    /// What each host has brought in, the busiest first.
+    Hosts,
+    /// What each seed has brought in, by host.
+    Source,
+    /// By media type.
+    Mimetype,
+    /// By fetch status.
+    Responsecode,
+    /// Each plugin.
+    Processors,
+    /// Queues by state, and the longest.
+    FrontierSummary,
+    /// Each queue that holds URIs.
+    FrontierNonempty,
+    /// What is being fetched.
+    Threads,
+    /// How fresh the pages of a continuous crawl are.
+    Freshness,
+}
+
+impl ReportKind {
+    /// All of them, in the order in which they are read.
+    pub const ALL: [ReportKind; 11] = [
+        ReportKind::Crawl,
+        ReportKind::Seeds,
+        ReportKind::Hosts,
+        ReportKind::Source,
+        ReportKind::Mimetype,
+        ReportKind::Responsecode,
+        ReportKind::Processors,
+        ReportKind::FrontierSummary,
+        ReportKind::FrontierNonempty,
+        ReportKind::Threads,
+        ReportKind::Freshness,
+    ];
+
+    /// The word for it; its file is this and `-report.txt`.
+    pub fn name(self) -> &'static str {
+        match self {
+            ReportKind::Crawl => "crawl",
+            ReportKind::Seeds => "seeds",
+            ReportKind::Hosts => "hosts",
+            ReportKind::Source => "source",
+            ReportKind::Mimetype => "mimetype",
+            ReportKind::Responsecode => "responsecode",
+            ReportKind::Processors => "processors",
+            ReportKind::FrontierSummary => "frontier-summary",
+            ReportKind::FrontierNonempty => "frontier-nonempty",
+            ReportKind::Threads => "threads",
+            ReportKind::Freshness => "freshness",
+        }
+    }
+
+    /// By its word.
+    pub fn named(name: &str) -> Option<ReportKind> {
+        ReportKind::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+}
+
+impl Desk<'_> {
+    /// A report, as text or as objects.
+    pub(super) fn report_of(
+        &self,
+        kind: ReportKind,
+        is_text: bool,
+        say: Say<'_>,
+    ) -> Result<String, ControlError> {
+        let mut page = Page::new(is_text, say);
+        match kind {
+            ReportKind::Crawl => self.crawl_report(&mut page)?,
+            ReportKind::Seeds => self.seeds_report(&mut page)?,
+            ReportKind::Hosts => self.hosts_report(&mut page)?,
+            ReportKind::Source => self.source_report(&mut page)?,
+            ReportKind::Mimetype => self.mimetype_report(&mut page)?,
+            ReportKind::Responsecode => self.responsecode_report(&mut page)?,
+            ReportKind::Processors => self.processors_report(&mut page)?,
+            ReportKind::FrontierSummary => self.frontier_summary(&mut page)?,
+            ReportKind::FrontierNonempty => self.frontier_nonempty(&mut page)?,
+            ReportKind::Threads => self.threads_report(&mut page)?,
+            ReportKind::Freshness => self.freshness_report(&mut page)?,
+        }
+        page.finish()?;
+        Ok(String::new())
+    }
+
+    /// The course of the crawl.
+    pub(super) fn series(
+        &self,
+        since: Option<jiff::Timestamp>,
+        points: Option<u64>,
+        say: Say<'_>,
+    ) -> Result<String, ControlError> {
+        let points = points.map(|points| usize::try_from(points).unwrap_or(usize::MAX));
+        let samples = match self.running {
+            Some(running) => running.context.series.since(since, points),
+            None => {
+                let file = self.job.join("reports/series.jsonl");
+                let written = series::written(self.job)
+                    .map_err(|problem| ControlError::file(&file, &problem))?;
+                series::thinned(written, since, points)
+            }
+        };
+        say(Answer::Series { samples });
+        Ok(String::new())
+    }
+
+    /// What the job has brought in.
+    pub(super) fn breakdown(&self, say: Say<'_>) -> Result<String, ControlError> {
+        let breakdown = Box::new(Breakdown::new(&self.counted()?));
+        say(Answer::Breakdown(breakdown));
+        Ok(String::new())
+    }
+
+    /// What the operator should know; nothing where nobody runs the job.
+    pub(super) fn alerts(&self, say: Say<'_>) -> Result<String, ControlError> {
+        let alerts = self
+            .running
+            .map_or_else(Vec::new, |running| running.context.board.all());
+        say(Answer::Alerts { alerts });
+        Ok(String::new())
+    }
+
+    /// Alerts that hold.
+    pub(super) fn active_alerts(&self) -> Vec<Alert> {
+        self.running
+            .map_or_else(Vec::new, |running| running.context.board.active())
+    }
+
+    /// Every log goes on in a new file.
+    pub(super) fn rotate_logs(&self, say: Say<'_>) -> Result<String, ControlError> {
+        let running = self.running("nobody writes its logs: rename them by hand")?;
+        let rotated = running.context.logs.rotate().map_err(|problem| {
+            ControlError::file(&self.job.join(&self.profile.logs.directory), &problem)
+        })?;
+        let result = match rotated.is_empty() {
+            true => "there is nothing in the logs yet".to_owned(),
+            false => format!("rotated: {}", rotated.join(", ")),
+        };
+        Ok(super::perform::done(&result, say))
+    }
+
+    /// What is counted, the last line of the log included; all of it is in the store then.
+    fn counted(&self) -> Result<Whole, ControlError> {
+        if let Some(running) = self.running {
+            running.context.ledger.store(self.store())?;
+            return Ok(running.context.ledger.whole());
+        }
+        let logs = self.job.join(&self.profile.logs.directory);
+        let ledger = Ledger::open(&logs, self.store())
+            .map_err(|problem| ControlError::file(&logs, &problem))?;
+        Ok(ledger.whole())
+    }
+}
+
+/// Writes every report below the job's `reports/`, as text and as lines of JSON. What cannot be written is said and left.
+pub(crate) fn write_all(desk: &Desk<'_>) -> io::Result<()> {
+    let folder = desk.job.join("reports");
+    std::fs::create_dir_all(&folder)?;
+    for kind in ReportKind::ALL {
+        for (ending, is_text) in [("txt", true), ("jsonl", false)] {
+            let file = folder.join(format!("{}-report.{ending}", kind.name()));
+            write_one(desk, kind, is_text, &file)?;
+        }
+    }
+    Ok(())
+}
+
+/// Written whole or not at all.
+fn write_one(desk: &Desk<'_>, kind: ReportKind, is_text: bool, file: &Path) -> io::Result<()> {
+    let draft = file.with_extension("draft");
+    let mut out = BufWriter::new(File::create(&draft)?);
+    let mut failed = None;
+    let mut say = |answer: Answer| {
+        let written = match answer {
+            Answer::Text { text } => out.write_all(text.as_bytes()),
+            Answer::Facts { facts: object } | Answer::Row { row: object } => {
+                writeln!(out, "{object}")
+            }
+            _ => Ok(()),
+        };
+        failed = written.err();
+        failed.is_none()
+    };
+    let reported = desk.report_of(kind, is_text, &mut say);
+    if let Some(problem) = failed {
+        return Err(problem);
+    }
+    reported.map_err(io::Error::other)?;
+    out.into_inner()
+        .map_err(io::IntoInnerError::into_error)?
+        .sync_all()?;
+    std::fs::rename(&draft, file)
+}

@@ -1,0 +1,237 @@
+//! The crawl in a few lines, its seeds, and how fresh its pages are.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use opilio_frontier::{Overdue, Standing as Ended};
+use serde_json::{Value, json};
+
+use super::page::{Column, Page};
+use crate::control::{ControlError, Desk};
+use crate::course::Course;
+use crate::{census, job};
+
+const SEEDS: [Column; 4] = [
+    ("code", "status"),
+    ("status", "crawled"),
+    ("seed", "seed"),
+    ("redirect", "redirect"),
+];
+
+const CLASSES: [Column; 3] = [
+    ("up-to", "up_to_seconds"),
+    ("#due-late-by", "due_late_by"),
+    ("#visited-ago", "visited_ago"),
+];
+
+/// A seed in the report.
+struct SeedRow {
+    status: i32,
+    is_crawled: bool,
+    seed: String,
+    redirect: Option<String>,
+}
+
+impl Desk<'_> {
+    pub(super) fn crawl_report(&self, page: &mut Page<'_>) -> Result<(), ControlError> {
+        let totals = self.counted()?.totals;
+        let statistics = self.frontier().statistics();
+        let mut ran = statistics.run_time;
+        let status = match self.running {
+            Some(running) => {
+                // What this process has run is added to the statistics now and then.
+                let passed = running.view.progress().elapsed;
+                let added = running
+                    .context
+                    .counters
+                    .run_time
+                    .load(std::sync::atomic::Ordering::Relaxed);
+                ran += passed.saturating_sub(Duration::from_millis(added));
+                let state = match running.stop.is_asked() {
+                    true => "ending",
+                    false => running.live.standing().name(),
+                };
+                state.to_owned()
+            }
+            None => self.last_end()?,
+        };
+        let seeds = self.seed_rows()?;
+        let crawled = seeds.iter().filter(|seed| seed.is_crawled).count();
+        let seconds = ran.as_secs_f64().max(0.001);
+        let rate = |count: u64| json!((count as f64 / seconds * 100.0).round() / 100.0);
+        page.facts(&[
+            ("crawl name", "name", self.profile.name.as_str().into()),
+            ("crawl status", "status", status.into()),
+            ("duration", "duration", spelled(ran).into()),
+            ("", "duration_seconds", json!(ran.as_secs_f64())),
+            ("seeds crawled", "seeds_crawled", crawled.into()),
+            (
+                "seeds uncrawled",
+                "seeds_uncrawled",
+                (seeds.len() - crawled).into(),
+            ),
+            ("", "", Value::Null),
+            ("hosts visited", "hosts_visited", totals.hosts.into()),
+            ("", "", Value::Null),
+            ("URIs processed", "uris_processed", totals.all.uris.into()),
+            (
+                "URI successes",
+                "uri_successes",
+                totals.succeeded.uris.into(),
+            ),
+            ("URI failures", "uri_failures", totals.failed.into()),
+            (
+                "URI disregards",
+                "uri_disregards",
+                totals.disregarded.into(),
+            ),
+            ("", "", Value::Null),
+            ("novel URIs", "novel_uris", totals.novel.uris.into()),
+            (
+                "duplicate-by-hash URIs",
+                "duplicate_uris",
+                totals.duplicate.uris.into(),
+            ),
+            (
+                "not-modified URIs",
+                "not_modified_uris",
+                totals.not_modified.uris.into(),
+            ),
+            ("", "", Value::Null),
+            (
+                "total crawled bytes",
+                "bytes",
+                totals.succeeded.bytes.into(),
+            ),
+            (
+                "novel crawled bytes",
+                "novel_bytes",
+                totals.novel.bytes.into(),
+            ),
+            (
+                "duplicate-by-hash crawled bytes",
+                "duplicate_bytes",
+                totals.duplicate.bytes.into(),
+            ),
+            (
+                "not-modified crawled bytes",
+                "not_modified_bytes",
+                totals.not_modified.bytes.into(),
+            ),
+            ("", "", Value::Null),
+            ("URIs/sec", "uris_per_second", rate(totals.all.uris)),
+            (
+                "KB/sec",
+                "kibibytes_per_second",
+                rate(totals.succeeded.bytes / 1024),
+            ),
+        ])
+    }
+
+    /// How the last process ended.
+    fn last_end(&self) -> Result<String, ControlError> {
+        let course = Course::read(self.job)
+            .map_err(|problem| ControlError::file(&self.job.join("course.json"), &problem))?;
+        Ok(match course.map(|course| course.ended) {
+            Some(Some(ended)) => ended.why,
+            Some(None) => "its process has not come to its end".to_owned(),
+            None => "not begun".to_owned(),
+        })
+    }
+
+    pub(super) fn seeds_report(&self, page: &mut Page<'_>) -> Result<(), ControlError> {
+        page.head(&SEEDS);
+        for row in self.seed_rows()? {
+            let crawled = match row.is_crawled {
+                true => "CRAWLED",
+                false => "NOTCRAWLED",
+            };
+            let redirect = row.redirect.map_or(Value::Null, Value::String);
+            let row = vec![row.status.into(), crawled.into(), row.seed.into(), redirect];
+            page.row(&SEEDS, row)?;
+        }
+        Ok(())
+    }
+
+    /// Those that were not crawled first, as whoever reads the report looks for them.
+    fn seed_rows(&self) -> Result<Vec<SeedRow>, ControlError> {
+        let moved = job::redirected_seeds(self.job);
+        let moved: HashMap<&str, &str> = moved
+            .iter()
+            .filter_map(|line| line.split_once(" # "))
+            .map(|(prefix, seed)| (seed, prefix))
+            .collect();
+        let mut rows = Vec::new();
+        for seed in &self.profile.seeds.list {
+            let record = self.frontier().record(&seed.uri)?;
+            let record = record.filter(|record| record.status != 0);
+            let uri = seed.uri.as_str();
+            rows.push(SeedRow {
+                status: record.as_ref().map_or(0, |record| record.status),
+                is_crawled: record.is_some_and(|record| record.standing == Ended::Succeeded),
+                seed: uri.to_owned(),
+                redirect: moved.get(uri).map(|prefix| (*prefix).to_owned()),
+            });
+        }
+        rows.sort_by_key(|row| row.is_crawled);
+        Ok(rows)
+    }
+
+    pub(super) fn freshness_report(&self, page: &mut Page<'_>) -> Result<(), ControlError> {
+        // Counted anew: between two counts of a running crawl pages grow older.
+        let pages = census::pages(self.store(), |took| {
+            std::thread::sleep(took);
+            true
+        })?;
+        let Some(pages) = pages else {
+            return Ok(());
+        };
+        let share = |share: f64| json!((share * 10_000.0).round() / 10_000.0);
+        page.facts(&[
+            ("pages visited", "visited", pages.visited.into()),
+            (
+                "pages to be visited for the first time",
+                "unvisited",
+                pages.unvisited.into(),
+            ),
+            ("coverage", "coverage", share(pages.coverage)),
+            (
+                "estimated freshness",
+                "freshness",
+                pages.freshness.map_or(Value::Null, share),
+            ),
+            (
+                "pages it is estimated on",
+                "estimated",
+                pages.estimated.into(),
+            ),
+            ("pages due", "due", pages.due.into()),
+        ])?;
+        page.head(&CLASSES);
+        let bounds = Overdue::BOUNDS.map(|bound| json!(bound.as_secs()));
+        let bounds = bounds.into_iter().chain([Value::Null]);
+        let counts = pages.due_by_lateness.into_iter().zip(pages.by_age);
+        for (bound, (late, old)) in bounds.zip(counts) {
+            page.row(&CLASSES, vec![bound, late.into(), old.into()])?;
+        }
+        Ok(())
+    }
+}
+
+/// As the predecessor spells it, such as `1h33m38s651ms`.
+fn spelled(duration: Duration) -> String {
+    let milliseconds = duration.as_millis();
+    let parts = [
+        (milliseconds / 86_400_000, "d"),
+        (milliseconds / 3_600_000 % 24, "h"),
+        (milliseconds / 60_000 % 60, "m"),
+        (milliseconds / 1_000 % 60, "s"),
+        (milliseconds % 1_000, "ms"),
+    ];
+    let first = parts.iter().position(|(count, _)| *count > 0);
+    let parts = &parts[first.unwrap_or(parts.len() - 1)..];
+    parts
+        .iter()
+        .map(|(count, unit)| format!("{count}{unit}"))
+        .collect()
+}

@@ -1,0 +1,56 @@
+//! What does the work: plugins, and what is being fetched.
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::page::{Column, Page};
+use crate::control::{ControlError, Desk};
+use crate::plugin_report::{self, plugin_table};
+
+/// URIs in flight that are named; a profile may have more workers.
+const IN_FLIGHT_MAX: usize = 10_000;
+
+const THREADS: [Column; 3] = [("since", "since"), ("seconds", "seconds"), ("uri", "uri")];
+
+impl Desk<'_> {
+    pub(super) fn processors_report(&self, page: &mut Page<'_>) -> Result<(), ControlError> {
+        let plugins = match self.running {
+            Some(running) => running.context.plugin_reports(),
+            None => plugin_report::read(self.job)
+                .map_err(|(file, problem)| ControlError::file(&file, &problem))?
+                .unwrap_or_default(),
+        };
+        if page.is_text() {
+            return page.words(&plugin_table(&plugins));
+        }
+        for plugin in plugins {
+            let Value::Object(row) = serde_json::to_value(plugin).unwrap_or_default() else {
+                continue;
+            };
+            page.object(row)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn threads_report(&self, page: &mut Page<'_>) -> Result<(), ControlError> {
+        let in_flight = match self.running {
+            Some(running) => running.live.in_flight(IN_FLIGHT_MAX),
+            None => Vec::new(),
+        };
+        page.facts(&[
+            ("workers", "workers", self.profile.workers.into()),
+            ("at work", "at_work", in_flight.len().into()),
+        ])?;
+        page.head(&THREADS);
+        let now = Timestamp::now();
+        for flight in in_flight {
+            let seconds = (now - flight.since)
+                .total(jiff::Unit::Second)
+                .unwrap_or(0.0);
+            let seconds = (seconds * 10.0).round() / 10.0;
+            let row = vec![json!(flight.since), json!(seconds), flight.uri.into()];
+            page.row(&THREADS, row)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,486 @@
+//! What a job has brought in, counted by status, media type, host and source, over all its processes: what breakdowns and
+//! reports are made of.
+//!
+//! ```text
+//! line of crawl.log ─► pending, in memory ─► every few seconds, in one batch ─► the frontier's store
+//! ```
+//! `crawl.log` is the journal of these counts. What is in the store goes with the place in the log up to which it counts, so
+//! what a crash takes from memory is counted again from the log when the job goes on. Memory holds what has changed since
+//! the last batch, whatever the number of hosts.
+
+mod line;
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashMap};
+use std::fs::File;
+use std::io::{self, BufRead as _, BufReader, Seek as _, SeekFrom};
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use opilio_frontier::Frontier;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::logs;
+
+use self::line::{CountedLine, Kind, Novelty};
+
+/// Everything that is no row; names in the frontier's store that belong to the ledger begin with `counts:`.
+const WHOLE: &str = "counts:whole";
+/// Before the name of a host.
+const HOST: &str = "counts:host:";
+/// Before a seed.
+const SOURCE: &str = "counts:source:";
+/// Before a seed, NUL and the name of a host.
+const SOURCE_HOST: &str = "counts:source-host:";
+
+/// Media types that are counted by name; servers may make up as many as they like. What comes later is `other`.
+const TYPES_MAX: usize = 1000;
+/// Longest media type that is counted by name.
+const TYPE_BYTES_MAX: usize = 100;
+/// Busiest hosts that are always known.
+const BUSIEST_MAX: usize = 100;
+/// Longest seed or host that is told from others: names in the store are limited.
+const NAME_BYTES_MAX: usize = 16 * 1024;
+/// Rows that wait in memory; past it they are due for the store.
+const PENDING_MAX: usize = 10_000;
+
+/// URIs, each as often as it was visited, and bytes of their content.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Amount {
+    /// Lines of `crawl.log`.
+    pub uris: u64,
+    /// Bytes of content.
+    pub bytes: u64,
+}
+
+/// What one host has brought in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct HostCounts {
+    /// Visits that brought a response.
+    pub succeeded: Amount,
+    /// Of these, such as were new or changed.
+    pub novel: Amount,
+    /// Of these, such as are in the archive already.
+    pub duplicate: Amount,
+    /// Of these, such as the server said were not modified.
+    pub not_modified: Amount,
+    /// Visits that failed.
+    pub failed: u64,
+    /// URIs that were not to be fetched.
+    pub disregarded: u64,
+    /// Of these, such as robots.txt forbids.
+    pub robots: u64,
+    /// Status of the last one.
+    pub last_status: i32,
+}
+
+/// What the job has brought in altogether.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Totals {
+    /// Lines of `crawl.log`, and their bytes.
+    pub all: Amount,
+    /// Visits that brought a response.
+    pub succeeded: Amount,
+    /// Of these, such as were new or changed.
+    pub novel: Amount,
+    /// Of these, such as are in the archive already.
+    pub duplicate: Amount,
+    /// Of these, such as the server said were not modified.
+    pub not_modified: Amount,
+    /// Visits that failed.
+    pub failed: u64,
+    /// URIs that were not to be fetched.
+    pub disregarded: u64,
+    /// Responses in which a filter saw a wall against robots.
+    pub walls: u64,
+    /// Hosts that were met.
+    pub hosts: u64,
+}
+
+/// What a seed has brought in: visits by status.
+pub(crate) type SourceCounts = BTreeMap<i32, u64>;
+
+/// What reports take from the ledger that is small.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Whole {
+    pub totals: Totals,
+    pub statuses: BTreeMap<i32, Amount>,
+    pub media_types: BTreeMap<String, Amount>,
+    /// The busiest first.
+    pub busiest: Vec<(String, HostCounts)>,
+    place: Place,
+}
+
+/// Up to where the log is counted.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct Place {
+    /// The newest of the rotated files when this was written; the place is in the one that came after it.
+    after: String,
+    offset: u64,
+}
+
+/// What has not reached the store yet.
+#[derive(Default)]
+struct Pending {
+    hosts: HashMap<String, HostCounts>,
+    sources: HashMap<String, SourceCounts>,
+    source_hosts: HashMap<String, u64>,
+    is_dirty: bool,
+}
+
+/// The counts of a running crawl.
+#[derive(Default)]
+pub(crate) struct Ledger {
+    state: Mutex<(Whole, Pending)>,
+    /// One at a time takes what is pending to the store.
+    storing: Mutex<()>,
+}
+
+impl Ledger {
+    /// Goes on with what the store has, and counts what the log says beyond that.
+    ///
+    /// # Errors
+    /// Where the log cannot be read or the store fails.
+    pub(crate) fn open(directory: &Path, frontier: &Mutex<Frontier>) -> io::Result<Ledger> {
+        let whole = stored_whole(frontier).map_err(io::Error::other)?;
+        let ledger = Ledger {
+            state: Mutex::new((whole, Pending::default())),
+            storing: Mutex::default(),
+        };
+        ledger.catch_up(directory, frontier)?;
+        Ok(ledger)
+    }
+
+    /// Counts what the log says behind the place that the store has: the rest of the file that it names, and every later one.
+    fn catch_up(&self, directory: &Path, frontier: &Mutex<Frontier>) -> io::Result<()> {
+        let after = self.state().0.place.after.clone();
+        let rotated = logs::rotated(directory, logs::CRAWL)?;
+        for file in rotated.into_iter().filter(|file| *file > after) {
+            self.count_rest(&directory.join(&file), frontier)?;
+            self.rotated(&file);
+        }
+        self.count_rest(&directory.join(logs::CRAWL), frontier)?;
+        self.state().1.is_dirty = true;
+        self.store(frontier).map_err(io::Error::other)
+    }
+
+    /// Counts the lines of a file behind the place.
+    fn count_rest(&self, file: &Path, frontier: &Mutex<Frontier>) -> io::Result<()> {
+        let mut log = match File::open(file) {
+            Ok(log) => log,
+            Err(problem) if problem.kind() == io::ErrorKind::NotFound => {
+                self.state().0.place.offset = 0;
+                return Ok(());
+            }
+            Err(problem) => return Err(problem),
+        };
+        let mut offset = self.state().0.place.offset;
+        // A shorter one is another: that of a job made of a checkpoint, or the operator has taken the old one away.
+        let length = log.metadata()?.len();
+        offset = offset.min(length);
+        log.seek(SeekFrom::Start(offset))?;
+        let mut log = BufReader::new(log);
+        let mut line = Vec::new();
+        loop {
+            line.clear();
+            let length = log.read_until(b'\n', &mut line)?;
+            offset += length as u64;
+            // What a crash has torn is no line, and nobody writes on in it.
+            if line.last() != Some(&b'\n') {
+                self.state().0.place.offset = offset;
+                return Ok(());
+            }
+            if self.count(&String::from_utf8_lossy(&line), offset) {
+                self.store(frontier).map_err(io::Error::other)?;
+            }
+        }
+    }
+
+    /// Counts a line; `end` is where it ends in the log. Whether so much waits that it should be stored.
+    pub(crate) fn count(&self, line: &str, end: u64) -> bool {
+        let mut state = self.state();
+        let (whole, pending) = &mut *state;
+        whole.place.offset = end;
+        pending.is_dirty = true;
+        if let Some(line) = CountedLine::read(line) {
+            whole.count(&line);
+            pending.count(&line);
+        }
+        pending.len() >= PENDING_MAX
+    }
+
+    /// The log goes on in a new file; the one so far has this name now.
+    pub(crate) fn rotated(&self, file: &str) {
+        let mut state = self.state();
+        state.0.place = Place {
+            after: file.to_owned(),
+            offset: 0,
+        };
+        state.1.is_dirty = true;
+    }
+
+    /// Whether so much waits that it should be stored at once.
+    pub(crate) fn is_full(&self) -> bool {
+        self.state().1.len() >= PENDING_MAX
+    }
+
+    /// What is small, as of now.
+    pub(crate) fn whole(&self) -> Whole {
+        self.state().0.clone()
+    }
+
+    /// What the job has brought in, as of now.
+    pub(crate) fn totals(&self) -> Totals {
+        self.state().0.totals
+    }
+
+    /// Takes what is pending to the store. Where that fails the store is not used any more, and the log has it all.
+    pub(crate) fn store(&self, frontier: &Mutex<Frontier>) -> Result<(), opilio_frontier::Error> {
+        let _alone = self.storing.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state();
+        if !state.1.is_dirty {
+            return Ok(());
+        }
+        let pending = std::mem::take(&mut state.1);
+        let mut whole = state.0.clone();
+        drop(state);
+        let new_hosts;
+        {
+            let mut frontier = frontier.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut rows = Vec::with_capacity(pending.len() + 1);
+            let hosts = pending.hosts.len();
+            let mut known = 0;
+            for (host, counts) in pending.hosts {
+                let name = format!("{HOST}{host}");
+                let row: Option<HostCounts> = row(&frontier, &name)?;
+                known += usize::from(row.is_some());
+                let mut row = row.unwrap_or_default();
+                row.add(&counts);
+                whole.is_busy(&host, row);
+                rows.push((name, encoded(&row)));
+            }
+            new_hosts = (hosts - known) as u64;
+            for (source, counts) in pending.sources {
+                let name = format!("{SOURCE}{source}");
+                let mut row: SourceCounts = row(&frontier, &name)?.unwrap_or_default();
+                for (status, count) in counts {
+                    *row.entry(status).or_default() += count;
+                }
+                rows.push((name, encoded(&row)));
+            }
+            for (names, count) in pending.source_hosts {
+                let name = format!("{SOURCE_HOST}{names}");
+                let row: u64 = row(&frontier, &name)?.unwrap_or_default();
+                rows.push((name, encoded(&(row + count))));
+            }
+            whole.totals.hosts += new_hosts;
+            rows.push((WHOLE.to_owned(), encoded(&whole)));
+            frontier.put_servers(&rows)?;
+        }
+        let mut state = self.state();
+        state.0.busiest = whole.busiest;
+        state.0.totals.hosts += new_hosts;
+        Ok(())
+    }
+
+    fn state(&self) -> MutexGuard<'_, (Whole, Pending)> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Whole {
+    fn count(&mut self, line: &CountedLine<'_>) {
+        let amount = Amount {
+            uris: 1,
+            bytes: line.bytes,
+        };
+        let totals = &mut self.totals;
+        totals.all.add(amount);
+        totals.walls += u64::from(line.is_wall);
+        self.statuses.entry(line.status).or_default().add(amount);
+        match line.kind() {
+            Kind::Failed => totals.failed += 1,
+            Kind::Disregarded => totals.disregarded += 1,
+            Kind::Succeeded => {
+                totals.succeeded.add(amount);
+                match line.novelty {
+                    Novelty::Novel => totals.novel.add(amount),
+                    Novelty::Duplicate => totals.duplicate.add(amount),
+                    Novelty::NotModified => totals.not_modified.add(amount),
+                }
+                let is_new = !self.media_types.contains_key(line.media_type);
+                let is_too_much =
+                    self.media_types.len() >= TYPES_MAX || line.media_type.len() > TYPE_BYTES_MAX;
+                let media_type = match is_new && is_too_much {
+                    true => "other",
+                    false => line.media_type,
+                };
+                self.media_types
+                    .entry(media_type.to_owned())
+                    .or_default()
+                    .add(amount);
+            }
+        }
+    }
+
+    /// A host has as much as this now. Counts only grow, so whoever is not among the busiest here never was since.
+    fn is_busy(&mut self, host: &str, counts: HostCounts) {
+        let busiest = &mut self.busiest;
+        let uris = |counts: &HostCounts| counts.succeeded.uris;
+        if let Some(known) = busiest.iter_mut().find(|(known, _)| known == host) {
+            known.1 = counts;
+        } else if busiest.len() < BUSIEST_MAX {
+            busiest.push((host.to_owned(), counts));
+        } else {
+            match busiest.last_mut() {
+                Some(last) if uris(&last.1) < uris(&counts) => *last = (host.to_owned(), counts),
+                _ => return,
+            }
+        }
+        busiest.sort_by(|(a, one), (b, other)| {
+            (Reverse(uris(one)), a).cmp(&(Reverse(uris(other)), b))
+        });
+    }
+}
+
+impl Pending {
+    fn len(&self) -> usize {
+        self.hosts.len() + self.sources.len() + self.source_hosts.len()
+    }
+
+    fn count(&mut self, line: &CountedLine<'_>) {
+        let host = clipped(line.host);
+        let counts = self.hosts.entry(host.to_owned()).or_default();
+        counts.count(line);
+        if let Some(source) = line.source.map(clipped) {
+            let counts = self.sources.entry(source.to_owned()).or_default();
+            *counts.entry(line.status).or_default() += 1;
+            if line.kind() == Kind::Succeeded {
+                let names = format!("{source}\0{host}");
+                *self.source_hosts.entry(names).or_default() += 1;
+            }
+        }
+    }
+}
+
+impl HostCounts {
+    fn count(&mut self, line: &CountedLine<'_>) {
+        let amount = Amount {
+            uris: 1,
+            bytes: line.bytes,
+        };
+        self.last_status = line.status;
+        match line.kind() {
+            Kind::Failed => self.failed += 1,
+            Kind::Disregarded => {
+                self.disregarded += 1;
+                self.robots += u64::from(line.status == -9998);
+            }
+            Kind::Succeeded => {
+                self.succeeded.add(amount);
+                match line.novelty {
+                    Novelty::Novel => self.novel.add(amount),
+                    Novelty::Duplicate => self.duplicate.add(amount),
+                    Novelty::NotModified => self.not_modified.add(amount),
+                }
+            }
+        }
+    }
+
+    fn add(&mut self, later: &HostCounts) {
+        self.succeeded.add(later.succeeded);
+        self.novel.add(later.novel);
+        self.duplicate.add(later.duplicate);
+        self.not_modified.add(later.not_modified);
+        self.failed += later.failed;
+        self.disregarded += later.disregarded;
+        self.robots += later.robots;
+        self.last_status = later.last_status;
+    }
+}
+
+impl Amount {
+    fn add(&mut self, more: Amount) {
+        self.uris += more.uris;
+        self.bytes = self.bytes.saturating_add(more.bytes);
+    }
+}
+
+/// What the store has that is small; nothing where the job was never counted.
+pub(crate) fn stored_whole(frontier: &Mutex<Frontier>) -> Result<Whole, opilio_frontier::Error> {
+    let frontier = frontier.lock().unwrap_or_else(PoisonError::into_inner);
+    Ok(row(&frontier, WHOLE)?.unwrap_or_default())
+}
+
+/// Up to `max` hosts in the order of their names, from the first behind `after` on.
+pub(crate) fn hosts(
+    frontier: &Frontier,
+    after: Option<&str>,
+    max: usize,
+) -> Result<Vec<(String, HostCounts)>, opilio_frontier::Error> {
+    rows(frontier, HOST, after, max)
+}
+
+/// What one host has brought in.
+pub(crate) fn host(
+    frontier: &Frontier,
+    host: &str,
+) -> Result<Option<HostCounts>, opilio_frontier::Error> {
+    row(frontier, &format!("{HOST}{host}"))
+}
+
+/// Up to `max` seeds in their order, from the first behind `after` on.
+pub(crate) fn sources(
+    frontier: &Frontier,
+    after: Option<&str>,
+    max: usize,
+) -> Result<Vec<(String, SourceCounts)>, opilio_frontier::Error> {
+    rows(frontier, SOURCE, after, max)
+}
+
+/// Up to `max` pairs of seed and host, NUL between them, in their order, from the first behind `after` on.
+pub(crate) fn source_hosts(
+    frontier: &Frontier,
+    after: Option<&str>,
+    max: usize,
+) -> Result<Vec<(String, u64)>, opilio_frontier::Error> {
+    rows(frontier, SOURCE_HOST, after, max)
+}
+
+/// Without the prefix, after which they are asked for.
+fn rows<T: for<'de> Deserialize<'de>>(
+    frontier: &Frontier,
+    prefix: &str,
+    after: Option<&str>,
+    max: usize,
+) -> Result<Vec<(String, T)>, opilio_frontier::Error> {
+    let after = after.map(|after| format!("{prefix}{after}"));
+    let found = frontier.servers_after(prefix, after.as_deref(), max)?;
+    let read = |(name, bytes): (String, Vec<u8>)| {
+        let row = postcard::from_bytes(&bytes).ok()?;
+        Some((name.strip_prefix(prefix)?.to_owned(), row))
+    };
+    Ok(found.into_iter().filter_map(read).collect())
+}
+
+fn row<T: for<'de> Deserialize<'de>>(
+    frontier: &Frontier,
+    name: &str,
+) -> Result<Option<T>, opilio_frontier::Error> {
+    let bytes = frontier.server(name)?;
+    Ok(bytes.and_then(|bytes| postcard::from_bytes(&bytes).ok()))
+}
+
+/// Our own types always serialise.
+fn encoded(value: &impl Serialize) -> Vec<u8> {
+    postcard::to_stdvec(value).unwrap_or_default()
+}
+
+fn clipped(name: &str) -> &str {
+    let mut end = name.len().min(NAME_BYTES_MAX);
+    while !name.is_char_boundary(end) {
+        end -= 1;
+    }
+    &name[..end]
+}

@@ -1,0 +1,136 @@
+//! A line of `crawl.log` as the ledger counts it. It is always read from its text, so that what is counted while the crawl
+//! runs and what is counted again after a crash are the same.
+
+/// What a line says, as far as it is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct CountedLine<'l> {
+    /// HTTP status, or a code of the glossary.
+    pub status: i32,
+    /// Bytes of content.
+    pub bytes: u64,
+    /// The host's name; `dns:` and `whois:` stand for look-ups.
+    pub host: &'l str,
+    /// `no-type` where the server named none.
+    pub media_type: &'l str,
+    /// The seed it descends from.
+    pub source: Option<&'l str>,
+    /// Whether what came was new.
+    pub novelty: Novelty,
+    /// A filter took it for a wall against robots.
+    pub is_wall: bool,
+}
+
+/// Whether what came was new to the archive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Novelty {
+    /// As far as is known.
+    Novel,
+    /// Its content is there already: by digest, or by a change evaluator's word.
+    Duplicate,
+    /// The server said so (304).
+    NotModified,
+}
+
+/// What became of the URI, by its status.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A response came.
+    Succeeded,
+    /// It could not be fetched.
+    Failed,
+    /// It was not to be fetched.
+    Disregarded,
+}
+
+impl CountedLine<'_> {
+    /// None: no whole line of this log.
+    pub(super) fn read(line: &str) -> Option<CountedLine<'_>> {
+        let mut columns = line.split_ascii_whitespace();
+        let _logged = columns.next()?;
+        let status = columns.next()?.parse().ok()?;
+        let bytes = columns.next()?.parse().unwrap_or(0);
+        let host = host(columns.next()?);
+        let media_type = columns.nth(2)?;
+        let source = columns.nth(3)?;
+        let annotations = columns.next()?;
+        let has = |wanted: &str| annotations.split(',').any(|said| said == wanted);
+        let is_wall = annotations
+            .split(',')
+            .any(|said| said.starts_with("botblock:"));
+        Some(CountedLine {
+            is_wall,
+            status,
+            bytes,
+            host,
+            media_type,
+            source: (source != "-").then_some(source),
+            novelty: if has("duplicate:server-not-modified") {
+                Novelty::NotModified
+            } else if has("duplicate:digest") || has("unchanged") {
+                Novelty::Duplicate
+            } else {
+                Novelty::Novel
+            },
+        })
+    }
+
+    /// As the glossary of statuses has it.
+    pub(super) fn kind(&self) -> Kind {
+        match self.status {
+            1.. => Kind::Succeeded,
+            -4999..=-4000 | -5999..=-5000 | -6999..=-6000 | -9998 => Kind::Disregarded,
+            _ => Kind::Failed,
+        }
+    }
+}
+
+/// The host of a normalised URI, without port and userinfo.
+fn host(uri: &str) -> &str {
+    let Some((scheme, rest)) = uri.split_once(':') else {
+        return uri;
+    };
+    let Some(rest) = rest.strip_prefix("//") else {
+        return &uri[..=scheme.len()];
+    };
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or(rest);
+    let authority = authority.rsplit('@').next().unwrap_or(authority);
+    match authority.strip_prefix('[').and_then(|it| it.find(']')) {
+        Some(end) => &authority[..end + 2],
+        None => authority.split(':').next().unwrap_or(authority),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_are_counted_by_their_names() {
+        for (uri, expected) in [
+            ("http://example.org/a?b", "example.org"),
+            ("https://u:p@example.org:8443?q", "example.org"),
+            ("http://[::1]:80/", "[::1]"),
+            ("dns:example.org", "dns:"),
+            ("ftp://example.org", "example.org"),
+        ] {
+            assert_eq!(host(uri), expected, "{uri}");
+        }
+    }
+
+    #[test]
+    fn a_line_is_read_by_its_columns_and_half_a_line_is_none() {
+        let line = "2026-11-20T12:34:56.789Z   200       1234 http://a.org/x LE http://a.org/ text/html #007 \
+                    20261120123455001+42 sha1:X http://a.org/ unchanged,duplicate:digest,5vis";
+        let expected = CountedLine {
+            status: 200,
+            bytes: 1234,
+            host: "a.org",
+            media_type: "text/html",
+            source: Some("http://a.org/"),
+            novelty: Novelty::Duplicate,
+            is_wall: false,
+        };
+        assert_eq!(CountedLine::read(line), Some(expected));
+        assert_eq!(CountedLine::read(&line[..100]), None);
+    }
+}

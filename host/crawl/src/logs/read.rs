@@ -1,0 +1,412 @@
+//! Reading the logs of a job: by tail, by time, by what stands in them, page by page.
+//!
+//! Needs no process and no lock: lines are whole once they are there. A log of gigabytes is read from where the page begins,
+//! which for a tail is its end, and for a time is found by halving, since lines stand in the order of their times.
+
+use std::fs::{self, File};
+use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
+use std::path::Path;
+
+use jiff::Timestamp;
+use regex::Regex;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// Bytes that are read at once from the end.
+const BLOCK: u64 = 64 * 1024;
+/// Longest line that is told whole; the rest of a longer one is left out.
+const LINE_BYTES_MAX: usize = 128 * 1024;
+/// Lines of a page where nobody says how many.
+const LINES: usize = 1000;
+/// Bytes of a page, and of what is read for one in which few lines match; the next page goes on behind them.
+const PAGE_BYTES_MAX: usize = 4 << 20;
+const LOOKED_AT_MAX: u64 = 256 << 20;
+
+/// A log file of a job.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct LogFile {
+    /// Its name in the job's folder of logs.
+    pub name: String,
+    /// Its size in bytes.
+    pub size: u64,
+    /// When it was last written.
+    pub modified: Timestamp,
+}
+
+/// Which lines are wanted.
+#[derive(Clone, Debug, Default)]
+pub struct Wanted {
+    /// The last so many of those that are meant, not the first.
+    pub tail: bool,
+    /// From this place on, which an earlier page gave as its end. Goes before `tail` and `since`.
+    pub after: Option<u64>,
+    /// Those before this place alone, which an earlier page gave as its start.
+    pub before: Option<u64>,
+    /// Those of this time and later.
+    pub since: Option<Timestamp>,
+    /// In which this is found.
+    pub grep: Option<Regex>,
+    /// So many at most; none: 1000.
+    pub lines: Option<usize>,
+}
+
+/// Lines of a log.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct LogPage {
+    /// Without their ends.
+    pub lines: Vec<LogText>,
+    /// Where what was looked at begins: `before` for the page before this.
+    pub start: u64,
+    /// Where what was looked at ends: `after` for the page behind this, or for what is written later.
+    pub end: u64,
+    /// The size of the file.
+    pub size: u64,
+}
+
+/// A line of a log.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct LogText {
+    /// Where it begins in the file.
+    pub at: u64,
+    /// What it says.
+    pub text: String,
+}
+
+/// The log files in a folder, rotated ones included, by name.
+///
+/// # Errors
+/// Where the folder cannot be read.
+pub fn files(folder: &Path) -> io::Result<Vec<LogFile>> {
+    let mut files = Vec::new();
+    let entries = match fs::read_dir(folder) {
+        Err(problem) if problem.kind() == io::ErrorKind::NotFound => return Ok(files),
+        other => other?,
+    };
+    for entry in entries {
+        let entry = entry?;
+        let file = entry.metadata()?;
+        let (true, Ok(name)) = (file.is_file(), entry.file_name().into_string()) else {
+            continue;
+        };
+        files.push(LogFile {
+            name,
+            size: file.len(),
+            modified: Timestamp::try_from(file.modified()?).unwrap_or_default(),
+        });
+    }
+    files.sort_by(|one, other| one.name.cmp(&other.name));
+    Ok(files)
+}
+
+/// A page of a log.
+///
+/// # Errors
+/// Where the file cannot be read.
+pub fn page(file: &Path, wanted: &Wanted) -> io::Result<LogPage> {
+    let mut log = File::open(file)?;
+    let size = log.metadata()?.len();
+    let max = wanted.lines.unwrap_or(LINES).max(1);
+    let from = match (wanted.after, wanted.since) {
+        // A log that has been rotated meanwhile is shorter.
+        (Some(after), _) if after <= size => line_start(&mut log, after)?,
+        (Some(_), _) => 0,
+        (None, Some(since)) => first_since(&mut log, size, since)?,
+        (None, None) => 0,
+    };
+    let to = wanted.before.unwrap_or(size).min(size);
+    match wanted.tail && wanted.after.is_none() {
+        true => backwards(log, from, to, size, wanted.grep.as_ref(), max),
+        false => forwards(log, from, to, size, wanted.grep.as_ref(), max),
+    }
+}
+
+fn forwards(
+    mut log: File,
+    from: u64,
+    to: u64,
+    size: u64,
+    grep: Option<&Regex>,
+    max: usize,
+) -> io::Result<LogPage> {
+    log.seek(SeekFrom::Start(from))?;
+    let mut log = BufReader::new(log);
+    let mut page = LogPage {
+        start: from,
+        end: from,
+        size,
+        ..LogPage::default()
+    };
+    let mut bytes = 0;
+    let mut line = Vec::new();
+    while page.lines.len() < max
+        && bytes < PAGE_BYTES_MAX
+        && page.end < to
+        && page.end - from < LOOKED_AT_MAX
+    {
+        line.clear();
+        let length = log.read_until(b'\n', &mut line)? as u64;
+        // What has no end yet is being written.
+        if line.last() != Some(&b'\n') {
+            break;
+        }
+        let text = text_of(&line);
+        if grep.is_none_or(|grep| grep.is_match(&text)) {
+            bytes += text.len();
+            page.lines.push(LogText { at: page.end, text });
+        }
+        page.end += length;
+    }
+    Ok(page)
+}
+
+/// Block by block from the end, until there are enough lines.
+fn backwards(
+    mut log: File,
+    from: u64,
+    to: u64,
+    size: u64,
+    grep: Option<&Regex>,
+    max: usize,
+) -> io::Result<LogPage> {
+    let mut page = LogPage {
+        start: to,
+        end: to,
+        size,
+        ..LogPage::default()
+    };
+    let mut bytes = 0;
+    // The beginning of what has been read, whose line begins further up.
+    let mut rest: Vec<u8> = Vec::new();
+    let mut at = to;
+    let mut is_last = true;
+    while at > from && page.lines.len() < max && bytes < PAGE_BYTES_MAX && to - at < LOOKED_AT_MAX {
+        let start = at.saturating_sub(BLOCK).max(from);
+        let mut block = vec![0; usize::try_from(at - start).unwrap_or(0)];
+        log.seek(SeekFrom::Start(start))?;
+        log.read_exact(&mut block)?;
+        block.append(&mut rest);
+        at = start;
+        if std::mem::take(&mut is_last) {
+            // What has no end yet is being written.
+            let whole = block
+                .iter()
+                .rposition(|byte| *byte == b'\n')
+                .map_or(0, |end| end + 1);
+            block.truncate(whole);
+            page.end = at + whole as u64;
+            page.start = page.end;
+        }
+        // Where each line of the block begins; the first one may begin further up.
+        let mut starts: Vec<usize> = Vec::new();
+        if at == from {
+            starts.push(0);
+        }
+        let ends = block.iter().enumerate().filter(|(_, byte)| **byte == b'\n');
+        starts.extend(
+            ends.map(|(end, _)| end + 1)
+                .filter(|start| *start < block.len()),
+        );
+        let mut end = block.len();
+        for start in starts.into_iter().rev() {
+            if page.lines.len() >= max || bytes >= PAGE_BYTES_MAX {
+                break;
+            }
+            let text = text_of(&block[start..end]);
+            end = start;
+            page.start = at + start as u64;
+            if grep.is_none_or(|grep| grep.is_match(&text)) {
+                bytes += text.len();
+                page.lines.push(LogText {
+                    at: page.start,
+                    text,
+                });
+            }
+        }
+        block.truncate(end);
+        rest = block;
+    }
+    page.lines.reverse();
+    Ok(page)
+}
+
+/// Where the first line of this time or later begins. Lines without a time of their own belong to the one before them.
+fn first_since(log: &mut File, size: u64, since: Timestamp) -> io::Result<u64> {
+    let (mut low, mut high) = (0, size);
+    // The line that begins at or behind `low` may be too early; the one behind `high` is not.
+    while low < high {
+        let middle = low + (high - low) / 2;
+        let start = match middle {
+            0 => 0,
+            _ => line_start(log, middle)?,
+        };
+        match time_from(log, start, high)? {
+            Some((_, end, time)) if time < since => low = end.max(middle + 1),
+            Some(_) | None => high = middle,
+        }
+    }
+    line_start(log, low)
+}
+
+/// The first line from there on that has a time, before a place: where it begins, where it ends, and its time.
+fn time_from(
+    log: &mut File,
+    mut start: u64,
+    before: u64,
+) -> io::Result<Option<(u64, u64, Timestamp)>> {
+    log.seek(SeekFrom::Start(start))?;
+    let mut lines = BufReader::new(&mut *log);
+    let mut line = Vec::new();
+    while start < before {
+        line.clear();
+        let length = lines.read_until(b'\n', &mut line)? as u64;
+        if length == 0 {
+            return Ok(None);
+        }
+        let first = line
+            .split(|byte| *byte == b' ')
+            .find(|word| !word.is_empty());
+        let time = first
+            .and_then(|word| std::str::from_utf8(word).ok())
+            .and_then(|word| word.parse().ok());
+        if let Some(time) = time {
+            return Ok(Some((start, start + length, time)));
+        }
+        start += length;
+    }
+    Ok(None)
+}
+
+/// Where the first line begins at this place or behind it.
+fn line_start(log: &mut File, at: u64) -> io::Result<u64> {
+    if at == 0 {
+        return Ok(0);
+    }
+    log.seek(SeekFrom::Start(at - 1))?;
+    let mut skipped = Vec::new();
+    let length = BufReader::new(log).read_until(b'\n', &mut skipped)? as u64;
+    Ok(at - 1 + length)
+}
+
+fn text_of(line: &[u8]) -> String {
+    let line = line.strip_suffix(b"\n").unwrap_or(line);
+    String::from_utf8_lossy(&line[..line.len().min(LINE_BYTES_MAX)]).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use std::io::Write as _;
+
+    use super::*;
+
+    /// Lines a second apart, of different lengths, some without a time.
+    fn log(lines: usize) -> tempfile::NamedTempFile {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        for number in 0..lines {
+            let at = Timestamp::UNIX_EPOCH + std::time::Duration::from_secs(number as u64);
+            let long = "x".repeat(number % 97);
+            writeln!(file, "{at:.3} line-{number} {long}").unwrap();
+            if number % 5 == 0 {
+                writeln!(file, "    at a frame").unwrap();
+            }
+        }
+        file
+    }
+
+    fn names(page: &LogPage) -> Vec<usize> {
+        let lines = page.lines.iter();
+        let number = |line: &LogText| {
+            Some(
+                line.text
+                    .split("line-")
+                    .nth(1)?
+                    .split(' ')
+                    .next()?
+                    .parse()
+                    .unwrap(),
+            )
+        };
+        lines.filter_map(number).collect()
+    }
+
+    #[test]
+    fn a_tail_is_read_from_the_end_and_goes_on_to_the_beginning() {
+        let file = log(5000);
+        let mut wanted = Wanted {
+            tail: true,
+            lines: Some(700),
+            grep: Some(Regex::new("line-").unwrap()),
+            ..Wanted::default()
+        };
+        let mut seen = Vec::new();
+        loop {
+            let page = page(file.path(), &wanted).unwrap();
+            if page.lines.is_empty() {
+                break;
+            }
+            wanted.before = Some(page.start);
+            seen.splice(0..0, names(&page));
+        }
+        assert_eq!(seen, (0..5000).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn pages_follow_each_other_and_what_is_written_later() {
+        let mut file = log(3000);
+        let mut wanted = Wanted {
+            lines: Some(400),
+            ..Wanted::default()
+        };
+        let mut seen = Vec::new();
+        loop {
+            let page = page(file.path(), &wanted).unwrap();
+            wanted.after = Some(page.end);
+            if page.lines.is_empty() {
+                break;
+            }
+            seen.extend(names(&page));
+        }
+        assert_eq!(seen, (0..3000).collect::<Vec<_>>());
+        write!(file, "2026-01-01T00:00:00Z line-77").unwrap();
+        assert_eq!(page(file.path(), &wanted).unwrap().lines, []);
+        writeln!(file, " whole").unwrap();
+        assert_eq!(names(&page(file.path(), &wanted).unwrap()), [77]);
+    }
+
+    #[test]
+    fn a_time_is_found_wherever_it_is() {
+        let file = log(2000);
+        for since in [0, 1, 2, 997, 1000, 1998, 1999] {
+            let wanted = Wanted {
+                since: Some(Timestamp::UNIX_EPOCH + std::time::Duration::from_secs(since as u64)),
+                lines: Some(1),
+                grep: Some(Regex::new("line-").unwrap()),
+                ..Wanted::default()
+            };
+            assert_eq!(
+                names(&page(file.path(), &wanted).unwrap()),
+                [since],
+                "{since}"
+            );
+        }
+        let wanted = Wanted {
+            since: Some(Timestamp::UNIX_EPOCH + std::time::Duration::from_secs(5000)),
+            ..Wanted::default()
+        };
+        assert_eq!(page(file.path(), &wanted).unwrap().lines, []);
+    }
+
+    #[test]
+    fn an_empty_log_has_no_lines() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        for tail in [false, true] {
+            let wanted = Wanted {
+                tail,
+                since: Some(Timestamp::UNIX_EPOCH),
+                ..Wanted::default()
+            };
+            assert_eq!(page(file.path(), &wanted).unwrap(), LogPage::default());
+        }
+    }
+}

@@ -1,0 +1,357 @@
+//! Figures of jobs in the text exposition format of Prometheus (version 0.0.4, which OpenMetrics' readers and textfile
+//! collectors take as well). What each means is in `docs/METRICS.md`, which names every one of them.
+//!
+//! Labels have few values: statuses, the 50 most frequent media types, states of queues, kinds of alerts, and the plugins of
+//! the profile. No host and no URI is ever a label.
+
+mod exposition;
+
+use std::path::Path;
+
+use opilio_frontier::Overdue;
+
+use crate::alerts::{Alert, AlertKind};
+use crate::breakdown::Breakdown;
+use crate::control::{Answer, By, Command, ControlError, Fault, Request, Status, carry_out};
+use crate::plugin_report::PluginReport;
+
+pub(crate) use exposition::{Exposition, Kind};
+
+/// What a job answers, as far as metrics are made of it.
+#[derive(Clone, Debug)]
+pub struct Figures {
+    /// What the job is doing.
+    pub status: Status,
+    /// What it has brought in.
+    pub breakdown: Breakdown,
+    /// What its plugins did.
+    pub plugins: Vec<PluginReport>,
+}
+
+impl Figures {
+    /// Asks a job. One that nobody runs is opened for it.
+    ///
+    /// # Errors
+    /// [`ControlError`] where it cannot be reached, or does not answer.
+    pub fn ask(job: &Path, by: &By) -> Result<Figures, ControlError> {
+        let mut status = None;
+        let mut breakdown = None;
+        let mut plugins = Vec::new();
+        for command in [Command::Status, Command::Breakdown, Command::Plugins] {
+            // Where no process has ever written what its plugins did, there are none to be told of.
+            let may_fail = command == Command::Plugins;
+            let request = Request {
+                by: by.clone(),
+                command,
+            };
+            let mut refused = None;
+            carry_out(job, &request, &mut |answer| {
+                match answer {
+                    Answer::Status(it) => status = Some(*it),
+                    Answer::Breakdown(it) => breakdown = Some(*it),
+                    Answer::Plugins { plugins: it } => plugins = it,
+                    Answer::Refused { fault, message } => {
+                        refused = Some(ControlError { fault, message });
+                    }
+                    _ => {}
+                }
+                true
+            })?;
+            if let Some(refused) = refused.filter(|_| !may_fail) {
+                return Err(refused);
+            }
+        }
+        match (status, breakdown) {
+            (Some(status), Some(breakdown)) => Ok(Figures {
+                status,
+                breakdown,
+                plugins,
+            }),
+            _ => Err(ControlError {
+                fault: Fault::Failure,
+                message: format!("job {} gave no figures", job.display()),
+            }),
+        }
+    }
+}
+
+/// The figures of these jobs, each under its name.
+pub fn metrics<'j>(jobs: impl IntoIterator<Item = (&'j str, &'j Figures)>) -> String {
+    let mut text = Exposition::default();
+    for (name, figures) in jobs {
+        job(&mut text, name, figures);
+    }
+    text.finish()
+}
+
+fn job(text: &mut Exposition, name: &str, figures: &Figures) {
+    let Figures {
+        status,
+        breakdown,
+        plugins,
+    } = figures;
+    let job: &[(&str, &str)] = &[("job_name", name)];
+    let with = |label: &'static str, value: &str| {
+        vec![("job_name", name.to_owned()), (label, value.to_owned())]
+    };
+    let statistics = &status.statistics;
+    let totals = &breakdown.totals;
+
+    text.gauge(
+        "opilio_job_up",
+        "Whether a process runs the job.",
+        job,
+        f64::from(u8::from(status.pid.is_some())),
+    );
+    for (state, word) in [
+        ("running", "running"),
+        ("pausing", "pausing"),
+        ("paused", "paused"),
+        ("ending", "ending"),
+        ("idle", "idle"),
+    ] {
+        let value = f64::from(u8::from(status.state.name() == word));
+        let labels = with("state", state);
+        text.sample(
+            "opilio_job_state",
+            Kind::Gauge,
+            "1 for the state that the job is in.",
+            &labels,
+            value,
+        );
+    }
+    text.gauge(
+        "opilio_job_elapsed_seconds",
+        "Since the process began to crawl.",
+        job,
+        status.elapsed_s.unwrap_or(0.0),
+    );
+    text.counter(
+        "opilio_run_seconds_total",
+        "Time spent crawling, over all processes of the job, to within half a minute.",
+        job,
+        statistics.run_time.as_secs_f64(),
+    );
+    for (name, help, value) in [
+        ("opilio_uris_known", "URIs known.", statistics.discovered),
+        (
+            "opilio_uris_queued",
+            "URIs that stand in queues, those in process not counted.",
+            statistics.queued,
+        ),
+        (
+            "opilio_uris_in_process",
+            "URIs that are being fetched or dealt with.",
+            statistics.in_process,
+        ),
+    ] {
+        text.gauge(name, help, job, value as f64);
+    }
+    for (standing, value) in [
+        ("succeeded", statistics.succeeded),
+        ("failed", statistics.failed),
+        ("disregarded", statistics.disregarded),
+    ] {
+        let labels = with("standing", standing);
+        text.sample(
+            "opilio_uris_finished",
+            Kind::Gauge,
+            "URIs by how their last turn ended.",
+            &labels,
+            value as f64,
+        );
+    }
+    text.counter(
+        "opilio_turns_total",
+        "Turns of URIs that were finished: lines of crawl.log.",
+        job,
+        totals.all.uris as f64,
+    );
+    text.counter(
+        "opilio_content_bytes_total",
+        "Bytes of content that came.",
+        job,
+        totals.all.bytes as f64,
+    );
+    for (novelty, amount) in [
+        ("novel", totals.novel),
+        ("duplicate", totals.duplicate),
+        ("not-modified", totals.not_modified),
+    ] {
+        let labels = with("novelty", novelty);
+        let help = "Responses by whether what came was in the archive already.";
+        text.sample(
+            "opilio_responses_total",
+            Kind::Counter,
+            help,
+            &labels,
+            amount.uris as f64,
+        );
+    }
+    for (novelty, amount) in [
+        ("novel", totals.novel),
+        ("duplicate", totals.duplicate),
+        ("not-modified", totals.not_modified),
+    ] {
+        let labels = with("novelty", novelty);
+        let help = "Bytes of content by whether what came was in the archive already.";
+        text.sample(
+            "opilio_response_bytes_total",
+            Kind::Counter,
+            help,
+            &labels,
+            amount.bytes as f64,
+        );
+    }
+    let revisits = statistics.revisits;
+    let first = statistics.visits.saturating_sub(
+        revisits.changed + revisits.unchanged + revisits.not_modified + revisits.unknown,
+    );
+    for (state, count) in [
+        ("new", first),
+        ("changed", revisits.changed),
+        ("unchanged", revisits.unchanged),
+        ("not-modified", revisits.not_modified),
+        ("unknown", revisits.unknown),
+    ] {
+        let help = "Successful visits by what they found against the visit before.";
+        text.sample(
+            "opilio_visits_total",
+            Kind::Counter,
+            help,
+            &with("state", state),
+            count as f64,
+        );
+    }
+    overdue(text, name, &statistics.overdue);
+    for (name, help, value) in [
+        (
+            "opilio_retries_total",
+            "Attempts that were tried again.",
+            statistics.retries,
+        ),
+        (
+            "opilio_links_refused_total",
+            "Links that the scope refused, each time they were found.",
+            statistics.refused,
+        ),
+        (
+            "opilio_walls_total",
+            "Responses that a filter took for a wall against robots.",
+            totals.walls,
+        ),
+    ] {
+        text.counter(name, help, job, value as f64);
+    }
+    text.gauge(
+        "opilio_hosts",
+        "Hosts that were met.",
+        job,
+        totals.hosts as f64,
+    );
+    for row in &breakdown.statuses {
+        let labels = with("status", &row.status.to_string());
+        let help = "Turns by fetch status.";
+        text.sample(
+            "opilio_turns_by_status_total",
+            Kind::Counter,
+            help,
+            &labels,
+            row.amount.uris as f64,
+        );
+    }
+    for row in &breakdown.media_types {
+        let labels = with("media_type", &row.media_type);
+        let help = "Responses by media type, the most frequent ones by name.";
+        text.sample(
+            "opilio_responses_by_type_total",
+            Kind::Counter,
+            help,
+            &labels,
+            row.amount.uris as f64,
+        );
+    }
+    for row in &breakdown.media_types {
+        let labels = with("media_type", &row.media_type);
+        let help = "Bytes of content by media type, the most frequent ones by name.";
+        text.sample(
+            "opilio_response_bytes_by_type_total",
+            Kind::Counter,
+            help,
+            &labels,
+            row.amount.bytes as f64,
+        );
+    }
+    if let Some(queues) = &status.census.queues {
+        for (state, count) in queues.states.named() {
+            let help = "Queues by state, as last counted.";
+            text.sample(
+                "opilio_queues",
+                Kind::Gauge,
+                help,
+                &with("state", state),
+                count as f64,
+            );
+        }
+        text.gauge(
+            "opilio_queues_failing",
+            "Queues that back off after a failure, as last counted.",
+            job,
+            queues.failing as f64,
+        );
+    }
+    if let Some(pages) = &status.census.pages {
+        text.gauge(
+            "opilio_pages_coverage_ratio",
+            "Share of the pages that are to be visited again which have been visited once, as last counted.",
+            job,
+            pages.coverage,
+        );
+        if let Some(freshness) = pages.freshness {
+            text.gauge(
+                "opilio_pages_freshness_ratio",
+                "Estimated share of pages that have not changed since their last visit, as last counted.",
+                job,
+                freshness,
+            );
+        }
+        text.gauge(
+            "opilio_pages_due",
+            "Pages whose next visit is due, as last counted.",
+            job,
+            pages.due as f64,
+        );
+    }
+    for kind in AlertKind::ALL {
+        let holds = |alert: &&Alert| alert.kind == kind;
+        let count = status.alerts.iter().filter(holds).count();
+        let help = "Alerts that hold, by kind.";
+        text.sample(
+            "opilio_alerts",
+            Kind::Gauge,
+            help,
+            &with("kind", kind.name()),
+            count as f64,
+        );
+    }
+    crate::plugin_report::expose(text, &[("job_name", name)], plugins);
+}
+
+/// As a histogram of which the sum is not known, and so is left out.
+fn overdue(text: &mut Exposition, name: &str, overdue: &Overdue) {
+    let bounds = Overdue::BOUNDS
+        .iter()
+        .map(|bound| bound.as_secs().to_string());
+    let mut count = 0;
+    for (bound, more) in bounds.chain(["+Inf".to_owned()]).zip(overdue.counts) {
+        count += more;
+        let labels = [("job_name", name.to_owned()), ("le", bound)];
+        text.sample(
+            "opilio_overdue_seconds_bucket",
+            Kind::Counter,
+            "Revisits that were no later than this, in seconds, against when they were due.",
+            &labels,
+            count as f64,
+        );
+    }
+}

@@ -1,0 +1,128 @@
+//! The text exposition format of Prometheus, version 0.0.4: each metric with its heading once, its samples under it.
+
+use std::fmt::Write as _;
+
+/// What a metric is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// It only grows.
+    Counter,
+    /// It goes up and down.
+    Gauge,
+    /// Quantiles, a sum and a count.
+    Summary,
+}
+
+/// Metrics on their way to be a text. They come out in the order in which each was first given a sample.
+#[derive(Default)]
+pub(crate) struct Exposition {
+    metrics: Vec<Metric>,
+}
+
+struct Metric {
+    name: &'static str,
+    kind: Kind,
+    help: &'static str,
+    samples: String,
+}
+
+impl Exposition {
+    /// Adds a sample.
+    pub(crate) fn sample<V: AsRef<str>>(
+        &mut self,
+        name: &'static str,
+        kind: Kind,
+        help: &'static str,
+        labels: &[(&str, V)],
+        value: f64,
+    ) {
+        self.part(name, "", kind, help, labels, value);
+    }
+
+    /// Adds a sample of which the metric's name is not the whole: `_sum`, `_count`.
+    pub(crate) fn part<V: AsRef<str>>(
+        &mut self,
+        name: &'static str,
+        suffix: &str,
+        kind: Kind,
+        help: &'static str,
+        labels: &[(&str, V)],
+        value: f64,
+    ) {
+        let place = self.metrics.iter().position(|metric| metric.name == name);
+        let place = place.unwrap_or_else(|| {
+            self.metrics.push(Metric {
+                name,
+                kind,
+                help,
+                samples: String::new(),
+            });
+            self.metrics.len() - 1
+        });
+        let samples = &mut self.metrics[place].samples;
+        samples.push_str(name);
+        samples.push_str(suffix);
+        for (index, (label, said)) in labels.iter().enumerate() {
+            samples.push(if index == 0 { '{' } else { ',' });
+            // Writing to a text does not fail.
+            let _ = write!(samples, "{label}=\"{}\"", escaped(said.as_ref()));
+        }
+        if !labels.is_empty() {
+            samples.push('}');
+        }
+        let _ = writeln!(samples, " {value}");
+    }
+
+    /// Adds a gauge with these labels.
+    pub(crate) fn gauge(
+        &mut self,
+        name: &'static str,
+        help: &'static str,
+        labels: &[(&str, &str)],
+        value: f64,
+    ) {
+        self.sample(name, Kind::Gauge, help, labels, value);
+    }
+
+    /// Adds a counter with these labels.
+    pub(crate) fn counter(
+        &mut self,
+        name: &'static str,
+        help: &'static str,
+        labels: &[(&str, &str)],
+        value: f64,
+    ) {
+        self.sample(name, Kind::Counter, help, labels, value);
+    }
+
+    /// The text.
+    pub(crate) fn finish(self) -> String {
+        let mut text = String::new();
+        for metric in self.metrics {
+            let Metric {
+                name,
+                kind,
+                help,
+                samples,
+            } = metric;
+            let kind = match kind {
+                Kind::Counter => "counter",
+                Kind::Gauge => "gauge",
+                Kind::Summary => "summary",
+            };
+            let _ = write!(
+                text,
+                "# HELP {name} {help}\n# TYPE {name} {kind}\n{samples}"
+            );
+        }
+        text
+    }
+}
+
+/// A label's value as the format wants it between quotes.
+fn escaped(value: &str) -> String {
+    value
+        .replace('\\', "\\\\")
+        .replace('"', "\\\"")
+        .replace('\n', "\\n")
+}

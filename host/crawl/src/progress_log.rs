@@ -1,0 +1,131 @@
+//! `progress-statistics.log`: the crawl every so often, in the columns that operators and their scripts know.
+//!
+//! Rates are those since the line before, and in brackets those since the process began. `dl-failures` are URIs whose last
+//! turn failed, `busy-thread` URIs in process, `mem-use-KB` and `heap-size-KB` the memory of the process and the most that it
+//! had. `congestion` is by how much more lanes would speed the crawl up: queues that could go or are going, to those that
+//! are going or rest. Depths are those of queues.
+
+use std::time::Instant;
+
+use crate::census::QueueCensus;
+use crate::context::Context;
+use crate::crawl_log::iso_milliseconds;
+use crate::series::Sample;
+
+/// Names and where each column ends; numbers stand to the right.
+const COLUMNS: [(&str, usize); 13] = [
+    ("timestamp", 24),
+    ("discovered", 36),
+    ("queued", 48),
+    ("downloaded", 61),
+    ("doc/s(avg)", 78),
+    ("KB/s(avg)", 93),
+    ("dl-failures", 107),
+    ("busy-thread", 121),
+    ("mem-use-KB", 134),
+    ("heap-size-KB", 148),
+    ("congestion", 161),
+    ("max-depth", 173),
+    ("avg-depth", 185),
+];
+
+/// What rates are taken from.
+pub(crate) struct ProgressLog {
+    began: Instant,
+    first: Option<Sample>,
+    last: Option<(Instant, Sample)>,
+}
+
+/// The line above the others.
+pub(crate) fn names() -> String {
+    aligned(&COLUMNS.map(|(name, _)| name.to_owned()))
+}
+
+impl ProgressLog {
+    pub(crate) fn new(began: Instant) -> ProgressLog {
+        ProgressLog {
+            began,
+            first: None,
+            last: None,
+        }
+    }
+
+    /// The crawl as it is now.
+    pub(crate) fn line(&mut self, sample: &Sample, context: &Context) -> String {
+        let queues = context.census.get().queues;
+        self.line_of(sample, queues.as_ref(), memory(), Instant::now())
+    }
+
+    fn line_of(
+        &mut self,
+        sample: &Sample,
+        queues: Option<&QueueCensus>,
+        memory: (u64, u64),
+        now: Instant,
+    ) -> String {
+        let first = self.first.get_or_insert_with(|| sample.clone()).clone();
+        let before = self.last.replace((now, sample.clone()));
+        let (last_at, last) = before.unwrap_or((self.began, first.clone()));
+        let rate = |from: u64, to: u64, since: Instant| {
+            let seconds = now.saturating_duration_since(since).as_secs_f64();
+            to.saturating_sub(from) as f64 / seconds.max(0.001)
+        };
+        let documents = rate(last.uris, sample.uris, last_at);
+        let documents_all = rate(first.uris, sample.uris, self.began);
+        let bytes = rate(last.bytes, sample.bytes, last_at) / 1024.0;
+        let bytes_all = rate(first.bytes, sample.bytes, self.began) / 1024.0;
+        let (congestion, deepest, average) = queues.map_or((0.0, 0, 0.0), depths);
+        aligned(&[
+            iso_milliseconds(sample.at),
+            sample.discovered.to_string(),
+            sample.queued.to_string(),
+            sample.succeeded.to_string(),
+            format!("{documents:.2}({documents_all:.2})"),
+            format!("{bytes:.0}({bytes_all:.0})"),
+            sample.failed.to_string(),
+            sample.in_process.to_string(),
+            memory.0.to_string(),
+            memory.1.to_string(),
+            format!("{congestion:.2}"),
+            deepest.to_string(),
+            format!("{average:.2}"),
+        ])
+    }
+}
+
+/// Congestion, longest queue, mean of those that hold URIs.
+fn depths(queues: &QueueCensus) -> (f64, u64, f64) {
+    let states = &queues.states;
+    let eligible = states.ready + states.inactive + states.in_process;
+    let going = states.in_process + states.snoozed;
+    let average = queues.uris as f64 / states.nonempty().max(1) as f64;
+    (
+        eligible as f64 / going.max(1) as f64,
+        queues.deepest,
+        average,
+    )
+}
+
+fn aligned(cells: &[String; COLUMNS.len()]) -> String {
+    let mut line = String::new();
+    for (cell, (_, end)) in cells.iter().zip(COLUMNS) {
+        // What is too wide pushes the others on, and a blank stays between two.
+        let blank = usize::from(!line.is_empty());
+        let width = end.saturating_sub(line.len()).max(cell.len() + blank);
+        line.push_str(&format!("{cell:>width$}"));
+    }
+    line
+}
+
+/// Memory of this process and the most it had, in KiB; zero where the system does not say.
+pub(crate) fn memory() -> (u64, u64) {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let read = |name: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+        line.split_ascii_whitespace().next()?.parse().ok()
+    };
+    (
+        read("VmRSS:").unwrap_or_default(),
+        read("VmHWM:").unwrap_or_default(),
+    )
+}

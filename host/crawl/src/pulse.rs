@@ -1,0 +1,188 @@
+//! What is done every second while a crawl runs, beside it: its course is sampled, its counts are stored, its alerts are
+//! raised and cleared, and its progress is logged.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use tokio::sync::watch;
+
+use crate::alerts::{self, Act, Seen, Watch};
+use crate::context::Context;
+use crate::control::Standing;
+use crate::crawl::Stop;
+use crate::progress_log::{self, ProgressLog};
+use crate::series::Sample;
+use crate::stacks;
+
+/// Between two looks.
+const BEAT: Duration = Duration::from_secs(1);
+/// Counts are stored this often, and when many wait.
+const STORE_EVERY: Duration = Duration::from_secs(5);
+/// The course of the crawl is written this often; what a crash costs is a piece of a chart.
+const WRITE_EVERY: Duration = Duration::from_secs(600);
+
+/// What is known from one second to the next.
+struct Pulse {
+    context: Arc<Context>,
+    stop: Stop,
+    job: PathBuf,
+    folders: Vec<PathBuf>,
+    watch: Watch,
+    progress: ProgressLog,
+    first: Option<Sample>,
+    stored: Instant,
+    written: Instant,
+    logged: Option<Instant>,
+}
+
+/// Beats until the crawl ends.
+pub(crate) async fn keep(
+    context: Arc<Context>,
+    stop: Stop,
+    job: PathBuf,
+    began: Instant,
+    mut ended: watch::Receiver<()>,
+) {
+    let mut pulse = Pulse::new(context, stop, job, began);
+    loop {
+        let beaten = tokio::task::spawn_blocking(move || {
+            pulse.beat();
+            pulse
+        });
+        pulse = match beaten.await {
+            Ok(pulse) => pulse,
+            Err(panic) => return tracing::error!("{panic}"),
+        };
+        // Which changes only by going away.
+        if tokio::time::timeout(BEAT, ended.changed()).await.is_ok() {
+            return;
+        }
+    }
+}
+
+/// The last beat, when nothing is being fetched any more: counts and course are stored, and the last line is logged.
+pub(crate) fn finish(context: &Context, job: &Path, began: Instant) {
+    let sample = context.sample(Timestamp::now());
+    context.series.push(sample.clone());
+    let line = ProgressLog::new(began).line(&sample, context);
+    let logged = context.logs.progress(&progress_log::names(), &line);
+    if let Err(problem) = logged {
+        tracing::error!("progress-statistics.log cannot be written: {problem}");
+    }
+    if let Err(problem) = context.ledger.store(&context.frontier) {
+        tracing::error!("{}", stacks::chain(&problem));
+    }
+    if let Err(problem) = context.series.write(job) {
+        tracing::error!("the course of the crawl cannot be written: {problem}");
+    }
+}
+
+impl Pulse {
+    fn new(context: Arc<Context>, stop: Stop, job: PathBuf, began: Instant) -> Pulse {
+        let profile = &context.profile;
+        let archive = &profile.archive;
+        let more = archive.more_directories.iter();
+        let folders = more.chain([&archive.directory, &profile.logs.directory]);
+        let mut folders: Vec<PathBuf> = folders.map(|folder| job.join(folder)).collect();
+        folders.push(job.clone());
+        Pulse {
+            watch: Watch::new(profile.alerts.clone()),
+            folders,
+            progress: ProgressLog::new(began),
+            first: None,
+            stored: began,
+            written: began,
+            logged: None,
+            context,
+            stop,
+            job,
+        }
+    }
+
+    fn beat(&mut self) {
+        let now = Timestamp::now();
+        let sample = self.context.sample(now);
+        self.context.series.push(sample.clone());
+        self.look(&sample, now);
+        self.log(&sample);
+        let context = &self.context;
+        if self.stored.elapsed() >= STORE_EVERY || context.ledger.is_full() {
+            self.stored = Instant::now();
+            if let Err(problem) = context.ledger.store(&context.frontier) {
+                tracing::error!("{}", stacks::chain(&problem));
+            }
+        }
+        if self.written.elapsed() >= WRITE_EVERY {
+            self.written = Instant::now();
+            if let Err(problem) = context.series.write(&self.job) {
+                tracing::error!("the course of the crawl cannot be written: {problem}");
+            }
+        }
+    }
+
+    fn look(&mut self, sample: &Sample, now: Timestamp) {
+        let context = &self.context;
+        let first = self.first.get_or_insert_with(|| sample.clone());
+        let window = context.profile.alerts.window;
+        let then = context.series.before(now - window);
+        let then = then.filter(|then| then.at > first.at);
+        let census = context.census.get();
+        let standing = context.live.standing();
+        let seen = Seen {
+            at: now,
+            instant: Instant::now(),
+            room: alerts::room(self.folders.iter().map(PathBuf::as_path)),
+            now: sample,
+            then: then.as_ref().unwrap_or(first),
+            queues: census.queues.as_ref(),
+            holds: standing != Standing::Running || self.stop.is_asked(),
+            waits_until: context.live.waits_until(),
+        };
+        for act in self.watch.look(&seen) {
+            match act {
+                Act::Raise(kind, subject, severity, message) => {
+                    context.raise(kind, &subject, severity, &message);
+                }
+                Act::Clear(kind, subject) => context.clear(kind, &subject),
+                Act::Pause(why) => {
+                    if context.live.pause(true) {
+                        context.job_log.crawl("pause", &format!("pausing: {why}"));
+                    }
+                }
+                Act::Resume => {
+                    if context.live.pause(false) {
+                        context.job_log.crawl("resume", "there is room again");
+                    }
+                }
+            }
+        }
+        context.expire_alerts(now);
+    }
+
+    fn log(&mut self, sample: &Sample) {
+        let context = &self.context;
+        let every = context.profile.logs.progress_interval;
+        if self.logged.is_some_and(|logged| logged.elapsed() < every) {
+            return;
+        }
+        self.logged = Some(Instant::now());
+        let line = self.progress.line(sample, context);
+        if let Err(problem) = context.logs.progress(&progress_log::names(), &line) {
+            tracing::error!("progress-statistics.log cannot be written: {problem}");
+        }
+    }
+}
+
+impl Context {
+    /// The crawl as it is now.
+    pub(crate) fn sample(&self, at: Timestamp) -> Sample {
+        let statistics = self.frontier().statistics();
+        let totals = self.ledger.totals();
+        let faults = self.faults_before + self.counters.faults.load(Ordering::Relaxed);
+        let queues = self.census.get().queues.map(|queues| queues.states);
+        Sample::new(&statistics, &totals, faults, queues, at)
+    }
+}

@@ -1,0 +1,184 @@
+//! When the operator is told that something is wrong, and how.
+
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::byte_size::{ByteSize, SizeWritten};
+use crate::check::{Part, quote};
+use crate::duration::DurationWritten;
+
+/// When the operator is told that something is wrong with the crawl, and how. Every alert stands in `alerts.log`, in the job's
+/// status and on the terminal.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub struct AlertsFile {
+    /// Less room than this on a disk that the job writes to is an alert. Default `"4GiB"`: a few archive files, and time to
+    /// do something about it.
+    pub disk_warn: SizeWritten,
+
+    /// Less room than this pauses the crawl. Default `"1GiB"`: what is in flight is finished, and the store stays sound.
+    pub disk_pause: SizeWritten,
+
+    /// A crawl that was paused for lack of room goes on by itself once there is more than `disk-warn`. Default `false`:
+    /// whoever has made room knows whether it is to stay.
+    pub disk_resume: bool,
+
+    /// Time over which shares are taken. Default `"10m"`: a bad minute is no alert.
+    pub window: DurationWritten,
+
+    /// URIs that must have been finished in that time before a share means anything. Default `50`: of ten that fail, five
+    /// are chance.
+    #[schemars(range(min = 1))]
+    pub window_uris: u64,
+
+    /// Faults of plugins, in percent of the URIs finished; 0 for no such alert. Default `5`: a plugin that fails on every
+    /// twentieth page is broken.
+    #[schemars(range(max = 100))]
+    pub faults_percent: u8,
+
+    /// Fetches that failed, in percent of the URIs finished; 0 for no such alert. Default `50`: more is the crawl's own
+    /// network as a rule.
+    #[schemars(range(max = 100))]
+    pub failures_percent: u8,
+
+    /// Responses that a filter took for a wall against robots, in percent of the URIs finished; 0 for no such alert.
+    /// Default `20`: what is archived then is walls.
+    #[schemars(range(max = 100))]
+    pub walls_percent: u8,
+
+    /// Queues that back off after failures, in percent of those that hold URIs, where there are ten or more; 0 for no such
+    /// alert. Default `50`: so many hosts are seldom down at once.
+    #[schemars(range(max = 100))]
+    pub failing_hosts_percent: u8,
+
+    /// Nothing was finished for so long although URIs are due; `"none"` for no such alert. Default `"30m"`: longer than a
+    /// large file takes, and than hosts rest.
+    pub stalled_after: DurationWritten,
+
+    /// The machine's clock was put forward or back by more than this; `"none"` for no such alert. Default `"30s"`: due times
+    /// and dates of captures go by it.
+    pub clock_jump: DurationWritten,
+
+    /// Where alerts are sent to as JSON, by POST. No default: nowhere.
+    #[schemars(extend("examples" = ["https://alerts.example.org/opilio"]))]
+    pub webhook: Option<String>,
+
+    /// How long the webhook may take. Default `"10s"`: it is tried four times.
+    pub webhook_timeout: DurationWritten,
+
+    /// A program that is started for each alert, and its arguments; it reads the alert as JSON. `{job}`, `{event}`, `{kind}`,
+    /// `{severity}`, `{subject}` and `{message}` are filled in. Default `[]`: none.
+    #[schemars(extend("examples" = [["mail", "-s", "{kind} {event}: {job}", "crawls@example.org"]]))]
+    pub command: Vec<String>,
+
+    /// How long the program may take before it is killed. Default `"1m"`: longer than a mail server takes.
+    pub command_timeout: DurationWritten,
+}
+
+/// When the operator is told that something is wrong, and how.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Alerts {
+    /// Less room than this is an alert; none: never.
+    pub disk_warn: Option<ByteSize>,
+    /// Less room than this pauses the crawl; none: never.
+    pub disk_pause: Option<ByteSize>,
+    /// A crawl that was paused for lack of room goes on by itself.
+    pub disk_resume: bool,
+    /// Time over which shares are taken.
+    pub window: Duration,
+    /// URIs that must have been finished in that time; at least 1.
+    pub window_uris: u64,
+    /// Percent of URIs finished; 0: no alert.
+    pub faults_percent: u8,
+    /// Percent of URIs finished; 0: no alert.
+    pub failures_percent: u8,
+    /// Percent of URIs finished; 0: no alert.
+    pub walls_percent: u8,
+    /// Percent of queues that hold URIs; 0: no alert.
+    pub failing_hosts_percent: u8,
+    /// Nothing was finished for so long; none: no alert.
+    pub stalled_after: Option<Duration>,
+    /// The clock was put by more than this; none: no alert.
+    pub clock_jump: Option<Duration>,
+    /// Where alerts are sent to.
+    pub webhook: Option<String>,
+    /// How long that may take.
+    pub webhook_timeout: Duration,
+    /// A program and its arguments; empty: none.
+    pub command: Vec<String>,
+    /// How long it may take.
+    pub command_timeout: Duration,
+}
+
+impl Default for AlertsFile {
+    fn default() -> Self {
+        Self {
+            disk_warn: "4GiB".into(),
+            disk_pause: "1GiB".into(),
+            disk_resume: false,
+            window: "10m".into(),
+            window_uris: 50,
+            faults_percent: 5,
+            failures_percent: 50,
+            walls_percent: 20,
+            failing_hosts_percent: 50,
+            stalled_after: "30m".into(),
+            clock_jump: "30s".into(),
+            webhook: None,
+            webhook_timeout: "10s".into(),
+            command: Vec::new(),
+            command_timeout: "1m".into(),
+        }
+    }
+}
+
+impl AlertsFile {
+    pub(crate) fn check(&self, mut part: Part<'_, '_>) -> Alerts {
+        if let Some(webhook) = &self.webhook {
+            let is_http = ["http://", "https://"]
+                .iter()
+                .any(|scheme| webhook.starts_with(scheme));
+            if !is_http || opilio_uri::Uri::parse(webhook).is_err() {
+                part.refuse(
+                    "webhook",
+                    format!("not an address: {}", quote(webhook)),
+                    "write one such as \"https://alerts.example.org/opilio\"",
+                );
+            }
+        }
+        if self.command.first().is_some_and(String::is_empty) {
+            part.refuse(
+                "command",
+                "no program".to_owned(),
+                "write the program and each argument as a text of its own, as in [\"mail\", \"-s\", \"{kind}\", \"crawls@example.org\"]",
+            );
+        }
+        let alerts = Alerts {
+            disk_warn: part.size_limit("disk-warn", &self.disk_warn),
+            disk_pause: part.size_limit("disk-pause", &self.disk_pause),
+            disk_resume: self.disk_resume,
+            window: part.positive_duration("window", &self.window),
+            window_uris: self.window_uris.max(1),
+            faults_percent: self.faults_percent,
+            failures_percent: self.failures_percent,
+            walls_percent: self.walls_percent,
+            failing_hosts_percent: self.failing_hosts_percent,
+            stalled_after: part.duration_limit("stalled-after", &self.stalled_after),
+            clock_jump: part.duration_limit("clock-jump", &self.clock_jump),
+            webhook: self.webhook.clone(),
+            webhook_timeout: part.positive_duration("webhook-timeout", &self.webhook_timeout),
+            command: self.command.clone(),
+            command_timeout: part.positive_duration("command-timeout", &self.command_timeout),
+        };
+        if alerts.disk_pause > alerts.disk_warn && alerts.disk_warn.is_some() {
+            part.refuse(
+                "disk-pause",
+                "the crawl would pause before it warns".to_owned(),
+                "write a size that is smaller than disk-warn",
+            );
+        }
+        alerts
+    }
+}
