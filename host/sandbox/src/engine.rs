@@ -15,6 +15,7 @@ use wasmtime::{
 use crate::cache::Cache;
 use crate::call::CallState;
 use crate::component::{Component, LoadError};
+use crate::functions::Functions;
 use crate::imports;
 use crate::lane::WASM_STACK_BYTES_MAX;
 use crate::log_line::{LogSink, to_tracing};
@@ -143,8 +144,8 @@ impl Engine {
             })?),
             None => None,
         };
-        let engine =
-            wasmtime::Engine::new(&wasmtime_config(&config)).map_err(EngineError::Engine)?;
+        let engine = wasmtime::Engine::new(&wasmtime_config(&config).map_err(EngineError::Engine)?)
+            .map_err(EngineError::Engine)?;
         let mut linker = Linker::new(&engine);
         imports::link(&mut linker).map_err(EngineError::Engine)?;
         v0_1::link(&mut linker).map_err(EngineError::Engine)?;
@@ -171,7 +172,7 @@ impl Engine {
     }
 }
 
-fn wasmtime_config(settings: &EngineConfig) -> Config {
+fn wasmtime_config(settings: &EngineConfig) -> wasmtime::Result<Config> {
     let instances = u32::try_from(settings.instances_max).unwrap_or(u32::MAX);
     let mut pool = PoolingAllocationConfig::new();
     pool.total_component_instances(instances)
@@ -205,6 +206,7 @@ fn wasmtime_config(settings: &EngineConfig) -> Config {
         .cranelift_opt_level(OptLevel::Speed)
         // The same answer on every machine: a call must be replayable elsewhere.
         .cranelift_nan_canonicalization(true)
-        .relaxed_simd_deterministic(true);
-    config
+        .relaxed_simd_deterministic(true)
+        .enable_incremental_compilation(Arc::new(Functions::default()))?;
+    Ok(config)
 }

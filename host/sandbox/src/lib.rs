@@ -33,6 +33,7 @@ mod document;
 mod engine;
 mod exports;
 mod fault;
+mod functions;
 mod handles;
 mod imports;
 mod kept;
