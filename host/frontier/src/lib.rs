@@ -16,6 +16,7 @@
 //! - Statistics are written in the batch of what they count.
 
 mod admission;
+mod again;
 mod candidate;
 mod change;
 mod check;

@@ -45,6 +45,9 @@ pub struct Issue {
     pub due: Timestamp,
     /// How long ago that was.
     pub overdue: Duration,
+    /// A wait evaluator wanted to be asked about it now, and this is when it is to be visited if nothing has changed. Not to
+    /// be fetched: [`Outcome::Considered`].
+    pub visit_after: Option<Timestamp>,
     /// The server group that limits its queue.
     pub group: Option<String>,
     /// A limit of its host, domain or source has been reached: not to be fetched. Its queue's own limits retire the
@@ -57,6 +60,13 @@ pub struct Issue {
 pub enum Outcome {
     /// A response came, 404 included, and has reached the archive as far as it is kept.
     Succeeded(Box<Success>),
+    /// It was issued to be considered, and was: nothing was sent. Costs nothing.
+    Considered {
+        /// From now until its visit; none leaves the time that it was given.
+        wait: Option<Duration>,
+        /// When to ask about it again, where that is before.
+        ask_again: Option<Duration>,
+    },
     /// It cannot be fetched before these. It goes back at once, behind them; they stand in its queue with directive
     /// highest, whatever queue they name. Costs no politeness delay. Too many in a row fail the URI.
     Deferred {
@@ -124,6 +134,8 @@ pub struct Success {
     pub visit: Visit,
     /// Until the next visit. None: never again.
     pub wait: Option<Duration>,
+    /// Until it is issued to be considered anew, where that is before the visit.
+    pub ask_again: Option<Duration>,
     /// The strategy that holds for the URI now; none leaves what its record says.
     pub strategy: Option<Strategy>,
     /// Hash of the scope that let it in; none leaves what its record says.

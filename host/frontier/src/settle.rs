@@ -9,6 +9,7 @@ use crate::{
     Candidate, ContentState, Directive, Disposition, Error, Frontier, Outcome, PREREQUISITE_FAILED,
     PastVisit, Place, Refused, Scheduled, Standing, Strategy, Success, Tally, Transfer, UriRecord,
     admission::{Origin, admit},
+    again,
     change::{self, Change},
     embeds,
     frontier::is_prerequisite,
@@ -47,6 +48,7 @@ impl Frontier {
         turn.pay(&outcome)?;
         match outcome {
             Outcome::Deferred { prerequisites } => turn.defer(prerequisites),
+            Outcome::Considered { wait, ask_again } => turn.consider(wait, ask_again).map(turned),
             outcome => {
                 turn.record.deferrals = 0;
                 match outcome {
@@ -58,8 +60,8 @@ impl Frontier {
                     | Outcome::Disregarded { status, reason, .. } => {
                         turn.disregard(status, &reason)
                     }
-                    Outcome::Deferred { .. } => Err(damaged(
-                        "a deferral settled twice",
+                    Outcome::Deferred { .. } | Outcome::Considered { .. } => Err(damaged(
+                        "an outcome settled twice",
                         turn.busy.record_key.as_bytes(),
                     )),
                 }
@@ -86,7 +88,9 @@ impl Turn<'_, '_> {
             Outcome::Retry { transfer, .. }
             | Outcome::Disregarded { transfer, .. }
             | Outcome::Failed { transfer, .. } => *transfer,
-            Outcome::Deferred { .. } | Outcome::OutOfScope { .. } => None,
+            Outcome::Considered { .. } | Outcome::Deferred { .. } | Outcome::OutOfScope { .. } => {
+                None
+            }
         };
         let Some(Transfer { duration, bytes }) = transfer else {
             return Ok(());
@@ -138,6 +142,7 @@ impl Turn<'_, '_> {
         let Success {
             visit,
             wait,
+            ask_again,
             strategy,
             scope,
             outlinks,
@@ -189,7 +194,8 @@ impl Turn<'_, '_> {
             Vec::new()
         };
         let cost = self.record.cost.into();
-        let disposition = self.complete(wait, if is_counted { cost } else { 0 })?;
+        let cost = if is_counted { cost } else { 0 };
+        let disposition = self.complete(wait, ask_again, cost)?;
         self.change
             .keep_for_site(&self.busy.record_key, kept_for_site)?;
         rejection::remember(self.change, self.uri.as_str(), refused)?;
@@ -244,7 +250,7 @@ impl Turn<'_, '_> {
         rejection::cut(reason).clone_into(&mut self.record.reason);
         self.change.stand(&mut self.record, Standing::Disregarded);
         let wait = self.probe_wait();
-        self.complete(wait, 0).map(turned)
+        self.complete(wait, None, 0).map(turned)
     }
 
     fn defer(mut self, prerequisites: Vec<Candidate>) -> Result<Settled, Error> {
@@ -310,7 +316,7 @@ impl Turn<'_, '_> {
                 u64::from(self.record.cost) + u64::from(self.change.config.error_penalty)
             }
         };
-        self.complete(wait, cost)
+        self.complete(wait, None, cost)
     }
 
     /// How long what failed or was disregarded waits; none under snapshot.
@@ -322,7 +328,12 @@ impl Turn<'_, '_> {
     }
 
     /// Takes a URI whose turn is complete out of what is ready, charges its queue, and lets it wait if it shall.
-    fn complete(&mut self, wait: Option<Duration>, cost: u64) -> Result<Disposition, Error> {
+    fn complete(
+        &mut self,
+        wait: Option<Duration>,
+        ask_again: Option<Duration>,
+        cost: u64,
+    ) -> Result<Disposition, Error> {
         let Busy {
             record_key, queue, ..
         } = self.busy;
@@ -334,7 +345,9 @@ impl Turn<'_, '_> {
         charged.spent = charged.spent.saturating_add(cost);
         let cost = i64::try_from(cost).unwrap_or(i64::MAX);
         charged.balance = charged.balance.saturating_sub(cost).max(0);
-        let due: Option<Millis> = wait.map(|wait| instant::after(self.change.now, wait));
+        let now = self.change.now;
+        let due: Option<Millis> =
+            wait.map(|wait| again::schedule(&mut record, now, wait, ask_again));
         match due {
             Some(due) => {
                 let arrival = self.change.counters.arrival();
@@ -356,6 +369,40 @@ impl Turn<'_, '_> {
         Ok(due.map_or(Disposition::Done, |due| {
             Disposition::Waiting(instant::timestamp(due))
         }))
+    }
+
+    /// It waits on, for as long as is now thought right. Its last visit remains what it was.
+    fn consider(
+        mut self,
+        wait: Option<Duration>,
+        ask_again: Option<Duration>,
+    ) -> Result<Disposition, Error> {
+        let Busy {
+            record_key, queue, ..
+        } = self.busy;
+        let now = self.change.now;
+        let before = again::visit_after(&self.record, self.rank).unwrap_or(self.rank.due);
+        let left = |due: Millis| {
+            let left = due.saturating_sub(instant::floor(now));
+            Duration::from_millis(u64::try_from(left).unwrap_or(0))
+        };
+        let last_visit = self.record.history.first().map(|past| past.at);
+        let since = last_visit.and_then(|at| Duration::try_from(now - at).ok());
+        if let (Some(wait), Some(since)) = (wait, since) {
+            self.record.wait = Some(since.saturating_add(wait));
+        }
+        let wait = wait.unwrap_or_else(|| left(before));
+        let due = again::schedule(&mut self.record, now, wait, ask_again);
+        self.change.take_busy(queue, self.rank)?;
+        let rank = Rank {
+            due,
+            arrival: self.change.counters.arrival(),
+            ..self.rank
+        };
+        self.record.place = change::place(rank);
+        self.change.put_queued(queue, rank, record_key)?;
+        self.change.put(record_key, self.record);
+        Ok(Disposition::Waiting(instant::timestamp(due)))
     }
 
     fn forget(self, reason: String) -> Result<Settled, Error> {

@@ -731,6 +731,7 @@ impl Naive {
                 scheduled = answers;
                 disposition
             }
+            Outcome::Considered { .. } => panic!("nothing here asks to be considered"),
             Outcome::Deferred { prerequisites } => {
                 uri.deferrals += 1;
                 let tries = uri.deferrals;
@@ -820,7 +821,9 @@ impl Naive {
             Outcome::Retry { transfer, .. }
             | Outcome::Disregarded { transfer, .. }
             | Outcome::Failed { transfer, .. } => *transfer,
-            Outcome::Deferred { .. } | Outcome::OutOfScope { .. } => None,
+            Outcome::Considered { .. }
+            | Outcome::Deferred { .. }
+            | Outcome::OutOfScope { .. } => None,
         };
         let Some(Transfer { duration, bytes }) = transfer.filter(|_| !is_dns(&busy.text)) else {
             return;
