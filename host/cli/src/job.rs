@@ -1,6 +1,9 @@
 //! `opilio job`: what a job is doing, and the course of it.
 
 pub(crate) mod ask;
+mod set;
+mod logs;
+pub(crate) mod report;
 pub(crate) mod show;
 
 use std::io::Write;
@@ -34,12 +37,37 @@ enum JobCommand {
     Checkpoint(CheckpointArgs),
     /// Make a new job of a checkpoint; `opilio crawl` goes on with it.
     Restore(RestoreArgs),
+    /// Print a report: the crawl in a few lines, seeds, hosts, media types, statuses, queues …
+    Report(report::ReportArgs),
+    /// Show what the job has brought in, by status, media type and host.
+    Breakdown(Asked),
+    /// Show alerts: those that hold, and those that held since the crawl began.
+    Alerts(Asked),
+    /// Print the job's figures as Prometheus reads them.
+    Metrics(Asked),
+    /// Show logs: their last lines, those of a time, those that match, those that come.
+    Logs(logs::LogsArgs),
     /// Show what each plugin has done: calls, faults, times, answers.
     Plugins(Asked),
     /// Print what observers report on what has been crawled so far.
     Observe(ObserveArgs),
     /// Show the lists that plugins look things up in: rows, file, when it was read.
     Tables(TablesArgs),
+    /// Show the settings of the job, with the line each comes from, and when a change of it takes effect.
+    Settings(set::SettingsArgs),
+    /// Change settings of the job, at once where that can be; while it runs, too.
+    #[command(after_help = "\
+What is set holds over the job's profile, which stays as it was, and where no override says otherwise; with --domain
+and the like it is an override itself, behind those there are. Of several that match the last holds, key by key.
+
+Exit codes: 0 done, 2 it has faults, and nothing was changed.")]
+    Set(set::SetArgs),
+    /// Show what was changed since the job was made, by whom and when.
+    History(set::HistoryArgs),
+    /// List the seeds with what became of each, or add some; while it runs, too.
+    Seeds(set::SeedsArgs),
+    /// Show what the job makes of a URI: its settings, and what every filter answers.
+    Explain(set::ExplainArgs),
     /// Print the job's log: what operators did, and when the crawl began, paused and ended.
     Log(LogArgs),
 }
@@ -113,6 +141,11 @@ pub(crate) fn run(args: JobArgs) -> Result<u8> {
             let to = args.to.as_deref().map(std::path::absolute).transpose()?;
             ask(&args.asked, Command::Checkpoint { to })
         }
+        JobCommand::Report(args) => report::report(&args),
+        JobCommand::Breakdown(asked) => ask(&asked, Command::Breakdown),
+        JobCommand::Alerts(asked) => ask(&asked, Command::Alerts),
+        JobCommand::Metrics(asked) => report::figures(&asked),
+        JobCommand::Logs(args) => logs::run(args),
         JobCommand::Plugins(asked) => ask(&asked, Command::Plugins),
         JobCommand::Observe(args) => {
             let observer = args.observer;
@@ -122,6 +155,11 @@ pub(crate) fn run(args: JobArgs) -> Result<u8> {
             let reload = args.reload;
             ask(&args.asked, Command::Tables { reload })
         }
+        JobCommand::Settings(args) => set::settings(args),
+        JobCommand::Set(args) => set::set(args),
+        JobCommand::History(args) => set::history(args),
+        JobCommand::Seeds(args) => set::seeds(args),
+        JobCommand::Explain(args) => set::explain(args),
         JobCommand::Restore(args) => restore(&args),
         JobCommand::Log(args) => log(&args),
     }

@@ -91,7 +91,8 @@ impl<'a> Chain<'a> {
         flight: &'a Flight,
     ) -> Chain<'a> {
         let started = records::to_millisecond(Timestamp::now());
-        let settings = context.profile.effective_with(&opilio_profile::Context {
+        let profile = context.current();
+        let settings = profile.effective_with(&opilio_profile::Context {
             source: issue.record.source.as_deref(),
             now: Some(started),
             ..opilio_profile::Context::of(&issue.uri)
@@ -101,7 +102,7 @@ impl<'a> Chain<'a> {
             context,
             issue,
             flight,
-            stacks: in_force.selected(&settings, context.profile.settings()),
+            stacks: in_force.selected(&settings, profile.settings()),
             in_force,
             settings,
             started,
@@ -361,7 +362,7 @@ impl<'a> Chain<'a> {
     fn for_response(&self, media_type: &str) -> (Arc<Settings>, Arc<Stacks>) {
         let settings = self
             .context
-            .profile
+            .current()
             .effective_with(&opilio_profile::Context {
                 source: self.issue.record.source.as_deref(),
                 now: Some(self.started),
@@ -375,7 +376,7 @@ impl<'a> Chain<'a> {
     /// The plugins for what these settings hold for.
     fn stacks_of(&self, settings: &Settings) -> Arc<Stacks> {
         self.in_force
-            .selected(settings, self.context.profile.settings())
+            .selected(settings, self.context.current().settings())
     }
 
     fn is_prerequisite(&self) -> bool {

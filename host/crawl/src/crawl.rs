@@ -16,25 +16,30 @@ use opilio_fetch::Cut;
 use opilio_frontier::{
     Candidate, Directive, Frontier, Issue, Next, Quota, Statistics, Tally, UriRecord, WarcLocation,
 };
-use opilio_profile::{Faults, Given, Profile, SecretSource, Seed, Seeds};
+use opilio_profile::{Faults, Given, Layer, Profile, SecretSource, Seed, Seeds};
 use opilio_sandbox::{Candidates, Engine, EngineConfig, Tables};
 use opilio_source::{Sources, SourcesConfig};
 use opilio_uri::{HopPath, SurtPrefixSet, Uri};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
+use tokio::time::timeout;
 
+use crate::alerts::{Board, Notifier};
 use crate::archive;
+use crate::census::{self, LastCensus};
 use crate::chain::Chain;
 use crate::components::JobPlugins;
 use crate::context::{Context, Counters, Halt, SeedPrefixes};
-use crate::control::{Flight, JobLog, Live, Running, Server};
+use crate::control::{self, Desk, Flight, JobLog, Live, Running, Server};
 use crate::cookies::Cookies;
+use crate::course::Course;
 use crate::credentials::{Credentials, Missing};
 use crate::duplicates::Duplicates;
 use crate::fetchers::{FetcherError, Fetchers};
 use crate::handover::{self, Handover};
 use crate::job::{self, Job, JobError};
 use crate::lanes::Lanes;
+use crate::ledger::Ledger;
 use crate::logins::Logins;
 use crate::logs::Logs;
 use crate::observers::{self, Observers};
@@ -42,9 +47,12 @@ use crate::plugin_report;
 use crate::policy;
 use crate::precedence::{self, QueueTurns};
 use crate::progress::{End, Progress, Summary};
+use crate::pulse;
 use crate::recorder::Recorder;
 use crate::replace::{self, Workshop};
+use crate::series::Series;
 use crate::servers::Servers;
+use crate::settings;
 use crate::stacks::{self, Loaded, Loading, Stacks};
 use crate::standing;
 use crate::tables::{self, TableKeeper};
@@ -169,6 +177,7 @@ pub struct Crawl {
     baseline: Statistics,
     /// Of the whole crawl, over all its processes.
     quota: Quota,
+    course: Arc<Mutex<Course>>,
 }
 
 /// Asks a crawl to stop. Clones ask the same crawl.
@@ -255,7 +264,7 @@ pub fn check_plugins(
 }
 
 /// Tables and plugins; faults of both at once.
-fn load(
+pub(crate) fn load(
     engine: &Engine,
     profile: &Profile,
     seed_prefixes: &[String],
@@ -335,29 +344,32 @@ fn written(source: &ProfileSource, given: &Given) -> Result<(Profile, PathBuf), 
 
 /// The profile that the job in `directory` goes on with.
 pub(crate) fn frozen_profile(directory: &Path) -> Result<Profile, CrawlError> {
-    let given = Given {
-        builtins: opilio_builtin::all()
-            .map(|builtin| builtin.plugin.to_owned())
-            .collect(),
-        ..Given::default()
-    };
-    frozen(directory, given).map(|(profile, _)| profile)
+    changed_profile(directory, None)
 }
 
 /// The profile as the job froze it, with the job's own seeds.
 fn frozen(directory: &Path, given: Given) -> Result<(Profile, PathBuf), CrawlError> {
+    frozen_with(directory, given, None)
+}
+
+/// The same, with one more change: its name for faults, and its text.
+fn frozen_with(
+    directory: &Path,
+    given: Given,
+    change: Option<(&str, &str)>,
+) -> Result<(Profile, PathBuf), CrawlError> {
     let copy = job::Frozen::read(directory)?;
     let (again, _) = Seeds::parse("--seed", &given.seeds.join("\n"));
-    let mut seeds = vec![copy.seeds];
+    let mut seeds = vec![copy.seeds.clone()];
     seeds.extend(given.seeds);
     let given = Given {
         seeds,
         seeds_elsewhere: true,
-        name: Some(copy.name),
+        name: Some(copy.name.clone()),
         base: Some(copy.base.clone()),
         ..given
     };
-    let mut profile = Profile::load(&copy.profile, &given).map_err(CrawlError::Profile)?;
+    let mut profile = layered(directory, &copy, change, &given)?;
     // Those that the operator has removed may stand in the profile, which stays as it was frozen.
     let removed = job::removed_seeds(directory);
     let is_given = |seed: &Seed| again.list.iter().any(|given| given.uri == seed.uri);
@@ -366,6 +378,44 @@ fn frozen(directory: &Path, given: Given) -> Result<(Profile, PathBuf), CrawlErr
         .list
         .retain(|seed| !removed.contains(seed.uri.as_str()) || is_given(seed));
     Ok((profile, copy.base))
+}
+
+/// The job's copy of its profile, over what it extends and below what was changed since.
+fn layered(
+    directory: &Path,
+    copy: &job::Frozen,
+    change: Option<(&str, &str)>,
+    given: &Given,
+) -> Result<Profile, CrawlError> {
+    let unreadable = |source| io_error(directory, source);
+    let own = Layer {
+        file: copy.profile.display().to_string(),
+        text: std::fs::read_to_string(&copy.profile)
+            .map_err(|source| io_error(&copy.profile, source))?,
+        base: copy.base.clone(),
+    };
+    let below = settings::layers(directory).map_err(unreadable)?;
+    let mut above = settings::changes(directory, &copy.base).map_err(unreadable)?;
+    above.extend(change.map(|(file, text)| Layer {
+        file: file.to_owned(),
+        text: text.to_owned(),
+        base: copy.base.clone(),
+    }));
+    Profile::layered(below, own, above, given).map_err(CrawlError::Profile)
+}
+
+/// The profile of a job with one more change, which is called by this name.
+pub(crate) fn changed_profile(
+    directory: &Path,
+    change: Option<(&str, &str)>,
+) -> Result<Profile, CrawlError> {
+    let given = Given {
+        builtins: opilio_builtin::all()
+            .map(|builtin| builtin.plugin.to_owned())
+            .collect(),
+        ..Given::default()
+    };
+    frozen_with(directory, given, change).map(|(profile, _)| profile)
 }
 
 /// A profile's name as a folder's.
@@ -420,6 +470,37 @@ impl Plan {
         &self.directory
     }
 
+    /// Makes the job and does not begin to crawl: that is for the process that runs it.
+    ///
+    /// # Errors
+    /// [`CrawlError`]; a job that is in use or of another version is left as it is.
+    pub fn make(self) -> Result<Job, CrawlError> {
+        let seeds = seeds_as_lines(&self.profile);
+        let copies = job::Copies {
+            profile: self.profile.source_text(),
+            name: &self.profile.name,
+            seeds: &seeds,
+            base: &self.base,
+            layers: self.profile.extended(),
+        };
+        let job = Job::open(&self.directory, &copies, Timestamp::now())?;
+        let kept = self
+            .plugins
+            .job
+            .write(job.directory(), &self.plugins.components);
+        kept.map_err(|problem| CrawlError::Kept(stacks::chain(&problem)))?;
+        if let Err(problem) = self
+            .sources
+            .begun(job.directory(), self.plugins.job.frozen())
+        {
+            tracing::warn!(
+                "the store does not know of the job: {}",
+                stacks::chain(&problem)
+            );
+        }
+        Ok(job)
+    }
+
     /// Makes or resumes the job and opens everything that the crawl needs.
     ///
     /// # Errors
@@ -446,6 +527,7 @@ impl Plan {
                 name: &profile.name,
                 seeds: &seeds,
                 base: &base,
+                layers: profile.extended(),
             },
             now,
         )?;
@@ -455,6 +537,8 @@ impl Plan {
         let mut frontier = Frontier::open(&job.state(), policy::frontier_config(&profile))?;
         keep_identity(&mut frontier, &profile)?;
         let baseline = frontier.statistics();
+        let course = Course::begin(job.directory(), baseline)
+            .map_err(|source| io_error(job.directory(), source))?;
         let quota = policy::quota(&profile.queue_settings("").quotas.crawl);
         let fetchers = Fetchers::new(&profile, job.scratch())?;
         let cut = fetchers.base().cut();
@@ -471,8 +555,17 @@ impl Plan {
         let stacks = Stacks::with(profile.settings(), pool);
         let (writers, repaired) = archive::open(&profile, stacks.in_force(), job.directory())?;
         let logs_directory = job.directory().join(&profile.logs.directory);
-        let logs =
-            Logs::open(&logs_directory).map_err(|source| io_error(&logs_directory, source))?;
+        let frontier = Mutex::new(frontier);
+        let ledger = Ledger::open(&logs_directory, &frontier)
+            .map_err(|source| io_error(&logs_directory, source))?;
+        let ledger = Arc::new(ledger);
+        let logs = Logs::open(&logs_directory, &profile.logs, ledger.clone())
+            .map_err(|source| io_error(&logs_directory, source))?;
+        let series = Series::open(job.directory());
+        let faults_before = series
+            .since(None, None)
+            .last()
+            .map_or(0, |last| last.faults);
         let log =
             JobLog::open(&logs_directory).map_err(|source| io_error(&logs_directory, source))?;
         let log = Arc::new(log);
@@ -496,15 +589,24 @@ impl Plan {
             moves: HashMap::new(),
         };
         let context = Context {
+            current: RwLock::new(profile.clone()),
             profile,
             fetcher: fetchers.base().clone(),
             fetchers,
-            frontier: Mutex::new(frontier),
+            frontier,
             writers: Arc::new(writers),
             duplicates,
             handover,
             lanes,
             logs,
+            ledger,
+            series,
+            census: LastCensus::default(),
+            board: Board::default(),
+            notifier: Mutex::default(),
+            faults_before,
+            job: std::path::absolute(job.directory())
+                .map_err(|source| io_error(job.directory(), source))?,
             servers: Servers::default(),
             cookies: Cookies::default(),
             credentials,
@@ -540,6 +642,7 @@ impl Plan {
             began: Instant::now(),
             baseline,
             quota,
+            course: Arc::new(Mutex::new(course)),
         };
         crawl.load_cookies()?;
         crawl.schedule_lost()?;
@@ -738,17 +841,7 @@ impl Crawl {
             .seeds
             .list
             .iter()
-            .map(|Seed { uri, .. }| Candidate {
-                seed: true,
-                directive: Directive::Medium,
-                ..policy::candidate(
-                    &context.profile,
-                    uri.clone(),
-                    HopPath::new(),
-                    None,
-                    Some(uri.as_str()),
-                )
-            })
+            .map(|Seed { uri, .. }| seed_candidate(&context.profile, uri))
             .collect();
         for batch in candidates.chunks_mut(SEED_BATCH) {
             self.rank_seeds(batch);
@@ -823,6 +916,27 @@ impl Crawl {
             self.began,
             ended.clone(),
         ));
+        let notifier = Notifier::start(&self.context.profile.alerts, &self.context.job);
+        *self
+            .context
+            .notifier
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = notifier;
+        let beating = tokio::spawn(pulse::keep(
+            self.context.clone(),
+            self.stop.clone(),
+            self.context.job.clone(),
+            self.began,
+            ended.clone(),
+        ));
+        let counting = tokio::spawn(census::keep_queues(self.context.clone(), ended.clone()));
+        let ageing = tokio::spawn(census::keep_pages(self.context.clone(), ended.clone()));
+        let noting = tokio::spawn(note_course(
+            self.context.clone(),
+            self.course.clone(),
+            self.job.directory().to_owned(),
+            ended.clone(),
+        ));
         let tables = self.context.tables.clone();
         let looking = tokio::spawn(tables::keep(tables, self.log.clone(), ended.clone()));
         let replacing = tokio::spawn(replace::watch(self.context.clone(), ended.clone()));
@@ -846,7 +960,10 @@ impl Crawl {
         drop(running);
         for task in syncing
             .into_iter()
-            .chain([keeping, looking, replacing, reporting, finishing, handing])
+            .chain([
+                keeping, noting, looking, replacing, reporting, finishing, handing,
+            ])
+            .chain([beating, counting, ageing])
         {
             if let Err(panic) = task.await {
                 tracing::error!("{panic}");
@@ -855,6 +972,14 @@ impl Crawl {
         let context = self.context.clone();
         let summary = self.close(end);
         handover::finish(&context).await;
+        let notifier = context
+            .notifier
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        if let Some(notifier) = notifier {
+            notifier.finish().await;
+        }
         summary
     }
 
@@ -902,6 +1027,11 @@ impl Crawl {
                 true => Next::InProcess,
                 false => self.context.frontier().next(Timestamp::now())?,
             };
+            self.live.wait_until(match (&next, holds || is_full) {
+                (Next::WaitUntil(at), false) => Some(*at),
+                (Next::Empty, false) => Some(Timestamp::MAX),
+                _ => None,
+            });
             let pause = match next {
                 Next::Issue(issue) => {
                     if let Some(worker) = idle.pop() {
@@ -958,7 +1088,8 @@ impl Crawl {
 
     /// Whether one more document may be begun, were all that is at work to succeed: the limit is never exceeded.
     fn room_for_a_document(&self, at_work: usize) -> bool {
-        let limits = &self.context.profile.limits;
+        let profile = self.context.current();
+        let limits = &profile.limits;
         let at_work = at_work as u64;
         let documents = self.context.counters.documents.load(Ordering::Relaxed);
         let room =
@@ -1002,7 +1133,8 @@ impl Crawl {
     }
 
     fn limit_reached(&self) -> Option<End> {
-        let limits = &self.context.profile.limits;
+        let profile = self.context.current();
+        let limits = &profile.limits;
         let counters = &self.context.counters;
         let documents = counters.documents.load(Ordering::Relaxed);
         if limits.documents.is_some_and(|limit| documents >= limit) {
@@ -1012,7 +1144,7 @@ impl Crawl {
         if limits.bytes.is_some_and(|limit| bytes >= limit.bytes()) {
             return Some(End::ByteLimit);
         }
-        let archive = &self.context.profile.archive;
+        let archive = &profile.archive;
         let written = self.context.writers.bytes();
         if archive
             .max_total_bytes
@@ -1052,6 +1184,7 @@ impl Crawl {
             }
         };
         self.save_cookies();
+        pulse::finish(&self.context, self.job.directory(), self.began);
         let kept = keep_run_time(&self.context, self.began);
         if let Err(problem) = kept.and_then(|()| self.context.frontier().persist()) {
             halt(stacks::chain(&problem));
@@ -1070,6 +1203,22 @@ impl Crawl {
                 Vec::new()
             }
         };
+        let mut course = self.course.lock().unwrap_or_else(PoisonError::into_inner);
+        let statistics = self.context.frontier().statistics();
+        if let Err(problem) = course.end(self.job.directory(), statistics, &end) {
+            tracing::error!("course.json cannot be written: {problem}");
+        }
+        drop(course);
+        // Which say how it ended.
+        let desk = Desk::new(
+            self.job.directory(),
+            &self.context.profile,
+            &self.context.frontier,
+            &self.log,
+        );
+        if let Err(problem) = control::write_reports(&desk) {
+            tracing::error!("reports cannot be written: {problem}");
+        }
         self.log.crawl("end", &end.to_string());
         Summary {
             end,
@@ -1113,7 +1262,7 @@ async fn keep_time(
     let mut resolved = None;
     while ended.has_changed().is_ok() {
         let now = Timestamp::now();
-        let settings_hash = context.profile.settings_hash_at(now);
+        let settings_hash = context.current().settings_hash_at(now);
         let is_changed = resolved != Some(settings_hash);
         resolved = Some(settings_hash);
         let context = context.clone();
@@ -1144,16 +1293,34 @@ async fn keep_time(
             live.queues_resolved();
         }
         // Which changes only by going away.
-        let _ = tokio::time::timeout(TIME_INTERVAL, ended.changed()).await;
+        let _ = timeout(TIME_INTERVAL, ended.changed()).await;
+    }
+}
+
+/// Notes now and then how the crawl gets on, for whoever looks at many jobs.
+async fn note_course(
+    context: Arc<Context>,
+    course: Arc<Mutex<Course>>,
+    job: PathBuf,
+    mut ended: watch::Receiver<()>,
+) {
+    // Which changes only by going away.
+    while timeout(TIME_INTERVAL, ended.changed()).await.is_err() {
+        let (context, course, job) = (context.clone(), course.clone(), job.clone());
+        let noted = tokio::task::spawn_blocking(move || {
+            let statistics = context.frontier().statistics();
+            let mut course = course.lock().unwrap_or_else(PoisonError::into_inner);
+            course.goes_on(&job, statistics)
+        });
+        if let Ok(Err(problem)) = noted.await {
+            tracing::warn!("course.json cannot be written: {problem}");
+        }
     }
 }
 
 /// Writes now and then what was seen of plugins, for whoever looks into the job while it runs.
 async fn write_reports(context: Arc<Context>, job: PathBuf, mut ended: watch::Receiver<()>) {
-    while tokio::time::timeout(TIME_INTERVAL, ended.changed())
-        .await
-        .is_err()
-    {
+    while timeout(TIME_INTERVAL, ended.changed()).await.is_err() {
         let (context, job) = (context.clone(), job.clone());
         let written = tokio::task::spawn_blocking(move || {
             plugin_report::write(&job, &context.plugin_reports())
@@ -1178,10 +1345,7 @@ fn keep_run_time(context: &Context, began: Instant) -> Result<(), opilio_frontie
 /// Forces the frontier's journal to the disk now and then, so that power loss costs no more than the interval.
 async fn sync_frontier(context: Arc<Context>, interval: Duration, mut ended: watch::Receiver<()>) {
     // Until it has ended, which comes before the interval is over.
-    while tokio::time::timeout(interval, ended.changed())
-        .await
-        .is_err()
-    {
+    while timeout(interval, ended.changed()).await.is_err() {
         let context = context.clone();
         let synced = tokio::task::spawn_blocking(move || context.frontier().persist()).await;
         if let Ok(Err(problem)) = synced {
@@ -1250,21 +1414,35 @@ fn returned(
 /// The seeds in force, one a line, so that reading them back gives the same seeds and the same scope: what a seed
 /// implies depends on how it was written, so a prefix that its normal form does not imply has a line of its own.
 fn seeds_as_lines(profile: &Profile) -> Vec<String> {
+    seed_lines(&profile.seeds)
+}
+
+pub(crate) fn seed_lines(seeds: &Seeds) -> Vec<String> {
     let mut lines = Vec::new();
-    for seed in &profile.seeds.list {
+    for seed in &seeds.list {
         lines.push(seed.uri.to_string());
         if opilio_uri::implied_surt_prefix(seed.uri.as_str()).as_ref() != Ok(&seed.surt_prefix) {
             lines.push(format!("+{}", seed.surt_prefix));
         }
     }
-    lines.extend(
-        profile
-            .seeds
-            .surt_prefixes
-            .iter()
-            .map(|prefix| format!("+{prefix}")),
-    );
+    let prefixes = seeds.surt_prefixes.iter();
+    lines.extend(prefixes.map(|prefix| format!("+{prefix}")));
     lines
+}
+
+/// A seed as the frontier takes it.
+pub(crate) fn seed_candidate(profile: &Profile, uri: &Uri) -> Candidate {
+    Candidate {
+        seed: true,
+        directive: Directive::Medium,
+        ..policy::candidate(
+            profile,
+            uri.clone(),
+            HopPath::new(),
+            None,
+            Some(uri.as_str()),
+        )
+    }
 }
 
 /// The secrets that the profile names, or the faults of those that cannot be had.

@@ -1,5 +1,10 @@
 //! What was changed in a job since it was made, by whom and when, for machines: `history.jsonl` in its directory.
 
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::path::Path;
+
+use crate::settings::CHANGES;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -31,4 +36,77 @@ pub enum Changed {
         /// Lines as a file of seeds has them.
         seeds: Vec<String>,
     },
+}
+
+/// The file, in the job's directory.
+pub(crate) const FILE: &str = "history.jsonl";
+
+/// All changes of the job in this directory, the earliest first. A last line that a killed process has left half written
+/// is none.
+pub(crate) fn read(job: &Path) -> io::Result<Vec<Change>> {
+    let text = match fs::read_to_string(job.join(FILE)) {
+        Ok(text) => text,
+        Err(missing) if missing.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(problem) => return Err(problem),
+    };
+    let lines = text
+        .lines()
+        .filter_map(|line| serde_json::from_str(line).ok());
+    Ok(lines.collect())
+}
+
+/// The number of the next change.
+pub(crate) fn next_number(job: &Path) -> io::Result<u64> {
+    let told = read(job)?.last().map_or(0, |change| change.number);
+    // A change that a killed process has kept and not told of counts, too.
+    let mut kept = 0;
+    if let Ok(entries) = fs::read_dir(job.join(CHANGES)) {
+        for entry in entries {
+            let path = entry?.path();
+            let number = path
+                .file_stem()
+                .and_then(|stem| stem.to_str()?.parse().ok());
+            kept = kept.max(number.unwrap_or(0));
+        }
+    }
+    Ok(told.max(kept) + 1)
+}
+
+/// Adds a change, on the disk when this returns.
+pub(crate) fn add(job: &Path, change: &Change) -> io::Result<()> {
+    let path = job.join(FILE);
+    let ends_a_line =
+        fs::read(&path).map_or(true, |text| text.last().is_none_or(|last| *last == b'\n'));
+    let line = serde_json::to_string(change)?;
+    // What a killed process has begun stays a line of its own.
+    let start = if ends_a_line { "" } else { "\n" };
+    let mut file: File = OpenOptions::new().create(true).append(true).open(&path)?;
+    file.write_all(format!("{start}{line}\n").as_bytes())?;
+    file.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+
+    #[test]
+    fn what_was_half_written_costs_no_later_line() {
+        let job = tempfile::tempdir().unwrap();
+        let change = |number| Change {
+            number,
+            at: Timestamp::UNIX_EPOCH,
+            by: "lena".to_owned(),
+            what: Changed::Set {
+                toml: "workers = 3\n".to_owned(),
+            },
+        };
+        add(job.path(), &change(1)).unwrap();
+        let file = job.path().join(FILE);
+        let torn = fs::read_to_string(&file).unwrap() + "{\"number\":2,\"at";
+        fs::write(&file, torn).unwrap();
+        add(job.path(), &change(3)).unwrap();
+        assert_eq!(read(job.path()).unwrap(), [change(1), change(3)]);
+    }
 }

@@ -4,6 +4,7 @@
 //! JOB/job.json       format version, when it was made and by what
 //! JOB/profile.toml   the profile, copied verbatim and frozen when the job was made
 //! JOB/seeds.txt      seeds in force when the job was made, one per line
+//! JOB/added-seeds.txt, JOB/changes/, JOB/history.jsonl   what came since: seeds, settings, and who did it when
 //! JOB/lock           held by the process that runs the job
 //! JOB/state/         the frontier
 //! JOB/warcs/  JOB/logs/  JOB/scratch/
@@ -17,13 +18,21 @@ use std::io::{self, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
+use opilio_profile::Layer;
 use serde::{Deserialize, Serialize};
+
+use crate::components;
+
+use crate::settings;
 
 /// Version of the directory's layout that this build reads and writes.
 pub const JOB_VERSION: u32 = 1;
 
 /// SURT prefixes of seeds that redirected elsewhere, one a line, ` # ` and the seed behind it.
 pub(crate) const REDIRECTED_SEEDS: &str = "redirected-seeds.txt";
+
+/// Seeds that came to the job after it was made, lines as in `seeds.txt`, which stays as it was.
+pub(crate) const ADDED_SEEDS: &str = "added-seeds.txt";
 
 /// Seeds that the operator has removed, one a line; they count even where the profile names them.
 pub(crate) const REMOVED_SEEDS: &str = "removed-seeds.txt";
@@ -62,6 +71,8 @@ pub struct Copies<'a> {
     pub seeds: &'a [String],
     /// The folder that relative paths of the profile start from.
     pub base: &'a Path,
+    /// What the profile extends.
+    pub layers: &'a [Layer],
 }
 
 /// What an existing job goes on with.
@@ -163,6 +174,8 @@ impl Job {
                 fs::create_dir_all(&folder).map_err(|source| io_error(&folder, source))?;
             }
             write(&job.profile(), copies.profile)?;
+            settings::keep_layers(directory, copies.layers)
+                .map_err(|source| io_error(&directory.join(settings::LAYERS), source))?;
             write(
                 &job.seeds(),
                 &copies
@@ -226,33 +239,21 @@ impl Job {
 
     /// Adds those seeds that the job does not know yet, so that they count after the next resume as well.
     pub(crate) fn add_seeds(&self, lines: &[String]) -> Result<(), JobError> {
-        let known = read(&self.seeds())?;
+        let known = Frozen::read(&self.directory)?.seeds;
         let known: HashSet<&str> = known.lines().collect();
         let new = lines.iter().filter(|line| !known.contains(line.as_str()));
         let new: String = new.map(|line| format!("{line}\n")).collect();
         if new.is_empty() {
             return Ok(());
         }
-        let mut file = OpenOptions::new()
-            .append(true)
-            .open(self.seeds())
-            .map_err(|source| io_error(&self.seeds(), source))?;
-        file.write_all(new.as_bytes())
-            .map_err(|source| io_error(&self.seeds(), source))
+        add_seeds(&self.directory, &new)
+            .map_err(|source| io_error(&self.directory.join(ADDED_SEEDS), source))
     }
 
     /// Seeds in force are not removed ones any more: the operator has given them again.
     pub(crate) fn restore_seeds(&self, seeds: &opilio_profile::Seeds) -> Result<(), JobError> {
-        let removed = removed_seeds(&self.directory);
-        let mut left = removed.clone();
-        for seed in &seeds.list {
-            left.remove(seed.uri.as_str());
-        }
-        if left.len() == removed.len() {
-            return Ok(());
-        }
-        let list: String = left.iter().map(|seed| format!("{seed}\n")).collect();
-        write(&self.directory.join(REMOVED_SEEDS), &list)
+        restore_removed(&self.directory, &seeds.list)
+            .map_err(|source| io_error(&self.directory.join(REMOVED_SEEDS), source))
     }
 
     /// SURT prefixes of seeds that redirected elsewhere, one a line.
@@ -277,17 +278,46 @@ impl Frozen {
         let JobFile { base, name, .. } = describe(directory)?;
         Ok(Frozen {
             profile: directory.join("profile.toml"),
-            seeds: read(&directory.join("seeds.txt"))?,
+            seeds: read(&directory.join("seeds.txt"))? + &added_seeds(directory),
             name,
             base,
         })
     }
 }
 
+/// Seeds that came to the job in `directory` after it was made; none where there is no such file.
+pub(crate) fn added_seeds(directory: &Path) -> String {
+    fs::read_to_string(directory.join(ADDED_SEEDS)).unwrap_or_default()
+}
+
+/// Adds lines to those seeds, on the disk when this returns.
+pub(crate) fn add_seeds(directory: &Path, lines: &str) -> io::Result<()> {
+    let mut file = OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(directory.join(ADDED_SEEDS))?;
+    file.write_all(lines.as_bytes())?;
+    file.sync_all()
+}
+
 /// SURT prefixes of redirected seeds of the job in `directory`; none where there is no such file.
 pub(crate) fn redirected_seeds(directory: &Path) -> Vec<String> {
     let text = fs::read_to_string(directory.join(REDIRECTED_SEEDS)).unwrap_or_default();
     text.lines().map(str::to_owned).collect()
+}
+
+/// These are not removed ones any more.
+pub(crate) fn restore_removed(directory: &Path, seeds: &[opilio_profile::Seed]) -> io::Result<()> {
+    let removed = removed_seeds(directory);
+    let mut left = removed.clone();
+    for seed in seeds {
+        left.remove(seed.uri.as_str());
+    }
+    if left.len() == removed.len() {
+        return Ok(());
+    }
+    let list: String = left.iter().map(|seed| format!("{seed}\n")).collect();
+    write_text(&directory.join(REMOVED_SEEDS), &list)
 }
 
 /// Seeds that were removed from the job in `directory`.
@@ -319,6 +349,86 @@ struct Versioned {
     version: u32,
 }
 
+/// What is said of a job since it was made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Made {
+    /// When.
+    pub at: Timestamp,
+    /// What its profile is called.
+    pub profile: String,
+}
+
+/// When the job in `directory` was made, and what of.
+///
+/// # Errors
+/// See [`JobError`].
+pub fn made(directory: &Path) -> Result<Made, JobError> {
+    let JobFile { made, name, .. } = describe(directory)?;
+    Ok(Made {
+        at: made,
+        profile: name,
+    })
+}
+
+/// Makes a job in `directory` with the profile of the one in `from`, changes included, its seeds and its plugins.
+///
+/// # Errors
+/// See [`JobError`]; the directory is new or empty.
+pub fn copy_job(from: &Path, directory: &Path) -> Result<Job, JobError> {
+    let frozen = Frozen::read(from)?;
+    let layers = settings::layers(from).map_err(|source| io_error(from, source))?;
+    let copies = Copies {
+        profile: &read(&frozen.profile)?,
+        name: &frozen.name,
+        seeds: &frozen.seeds.lines().map(str::to_owned).collect::<Vec<_>>(),
+        base: &frozen.base,
+        layers: &layers,
+    };
+    let job = Job::open(directory, &copies, Timestamp::now())?;
+    copy(
+        &from.join(components::LIST),
+        &directory.join(components::LIST),
+    )?;
+    for folder in [components::COMPONENTS, settings::CHANGES] {
+        let (folder, into) = (from.join(folder), directory.join(folder));
+        if !folder.exists() {
+            continue;
+        }
+        fs::create_dir_all(&into).map_err(|source| io_error(&into, source))?;
+        let entries = fs::read_dir(&folder).map_err(|source| io_error(&folder, source))?;
+        for entry in entries {
+            let entry = entry.map_err(|source| io_error(&folder, source))?;
+            copy(&entry.path(), &into.join(entry.file_name()))?;
+        }
+    }
+    Ok(job)
+}
+
+/// Copies a file, where there is one.
+fn copy(from: &Path, to: &Path) -> Result<(), JobError> {
+    match fs::copy(from, to) {
+        Err(problem) if problem.kind() != io::ErrorKind::NotFound => Err(io_error(from, problem)),
+        _ => Ok(()),
+    }
+}
+
+/// Whether a process holds the job in `directory`. Whoever begins it at the very moment of asking may be refused.
+///
+/// # Errors
+/// The lock cannot be looked at.
+pub fn is_held(directory: &Path) -> io::Result<bool> {
+    let file = match File::open(directory.join("lock")) {
+        Ok(file) => file,
+        Err(problem) if problem.kind() == io::ErrorKind::NotFound => return Ok(false),
+        Err(problem) => return Err(problem),
+    };
+    match file.try_lock_shared() {
+        Ok(()) => Ok(false),
+        Err(TryLockError::WouldBlock) => Ok(true),
+        Err(TryLockError::Error(problem)) => Err(problem),
+    }
+}
+
 /// Whether `directory` holds a job, whatever its version.
 pub fn is_job(directory: &Path) -> bool {
     directory.join("job.json").is_file()
@@ -327,7 +437,8 @@ pub fn is_job(directory: &Path) -> bool {
 /// A job is made in a new or an empty directory, never among somebody's files. What a job that was made halfway
 /// leaves (it lacks `job.json`) is known by name and written over.
 fn refuse_foreign(directory: &Path) -> Result<(), JobError> {
-    const OURS: [&str; 7] = [
+    const OURS: [&str; 8] = [
+        settings::LAYERS,
         "lock",
         "profile.toml",
         "seeds.txt",
@@ -424,6 +535,7 @@ mod tests {
             name: "x",
             seeds: &seeds,
             base: Path::new("/"),
+            layers: &[],
         };
         Job::open(directory, &copies, Timestamp::UNIX_EPOCH)
     }
@@ -438,6 +550,7 @@ mod tests {
             name: "y",
             seeds: &[],
             base: Path::new("/"),
+            layers: &[],
         };
         let again = Job::open(&directory, &copies, Timestamp::now()).unwrap();
         assert!(again.resumed());

@@ -150,7 +150,7 @@ impl Context {
     /// # Errors
     /// Why it cannot; nothing has changed.
     pub(crate) fn replace_plugin(&self, wish: &Wish, by: &str) -> Result<String, String> {
-        self.workshop.known(&self.profile, &wish.instance)?;
+        self.workshop.known(&self.current(), &wish.instance)?;
         beside("plugin-replacement", || self.replace_known(wish, by))?
     }
 
@@ -161,7 +161,7 @@ impl Context {
         let current = self.stacks();
         let (pool, words) =
             self.workshop
-                .replaced(&self.profile, current.pool(), wish, &candidate, by)?;
+                .replaced(&self.current(), current.pool(), wish, &candidate, by)?;
         self.set_plugins(pool);
         self.writers.set_plugins(&self.stacks().in_force());
         Ok(words)

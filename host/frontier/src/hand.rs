@@ -143,6 +143,22 @@ impl Frontier {
         self.config.settings_hash = settings_hash;
     }
 
+    /// Queues of this precedence or a higher number give no URI; none: all give.
+    #[must_use]
+    pub fn precedence_floor(&self) -> Option<u8> {
+        self.config.precedence_floor
+    }
+
+    /// Goes by another configuration from now on. What the store was opened with (its cache) stays as it is. Queues are
+    /// resolved anew with their next change, or by [`Frontier::resolve_queues`].
+    pub fn reconfigure(&mut self, config: crate::Config) {
+        self.config = crate::Config {
+            cache_bytes: self.config.cache_bytes,
+            refusals_max: self.config.refusals_max,
+            ..config
+        };
+    }
+
     /// Resolves the settings of up to `queues_max` queues anew, from the one behind `after` on: after the profile has
     /// changed, for those that nothing else touches. The last one looked at; none at the end.
     ///

@@ -93,7 +93,7 @@ impl Profile {
     }
 }
 
-fn origin(document: &Document, pointer: &str, overrides: &[u32]) -> Origin {
+pub(crate) fn origin(document: &Document, pointer: &str, overrides: &[u32]) -> Origin {
     let last = overrides
         .iter()
         .rev()
@@ -111,7 +111,7 @@ fn origin(document: &Document, pointer: &str, overrides: &[u32]) -> Origin {
 }
 
 /// Calls with every setting; empty tables are settings, too.
-fn leaves(value: &Value, pointer: &str, found: &mut impl FnMut(&str, &Value)) {
+pub(crate) fn leaves(value: &Value, pointer: &str, found: &mut impl FnMut(&str, &Value)) {
     match value {
         Value::Object(table) if pointer.is_empty() || !table.is_empty() => {
             for (key, value) in table {

@@ -200,7 +200,9 @@ impl Default for ProfileFile {
 impl ProfileFile {
     /// The JSON Schema of a profile, for editors. Plugins' own settings are open in it.
     pub fn schema() -> serde_json::Value {
-        schemars::schema_for!(Self).to_value()
+        let mut schema = schemars::schema_for!(Self).to_value();
+        crate::catalogue::mark(&mut schema);
+        schema
     }
 }
 

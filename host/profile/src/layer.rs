@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::check::{nearest, quote};
@@ -30,7 +31,7 @@ const PATHS: [&str; 10] = [
 ];
 
 /// One text of those that a profile is made of.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Layer {
     /// What faults call it.
     pub file: String,

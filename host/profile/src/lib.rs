@@ -38,6 +38,7 @@ mod stacks;
 mod tables;
 mod uri;
 
+mod catalogue;
 mod effective;
 mod explain;
 mod match_index;
@@ -69,6 +70,7 @@ pub use archive::{
 };
 pub use byte_size::{ByteSize, SizeProblem, SizeWritten};
 pub use canonicalization::{CanonicalizationFile, RegexRuleFile, RuleFile, RuleName};
+pub use catalogue::{Entry, Said, assignment, fault_in, said};
 pub use component::{Component, ComponentProblem, Image};
 pub use cookies::{Cookies, CookiesFile};
 pub use count::CountWritten;
@@ -110,5 +112,6 @@ pub use robots::{Robots, RobotsFile, RobotsPolicy};
 pub use seeds::{Seed, Seeds};
 pub use stacks::{Stacks, StacksFile, Stage};
 pub use tables::{Table, TableFile, TableKind, TableSource};
+pub use time_of_day::TimeOfDay;
 pub use uri::{CostPolicy, UriFile, UriPrecedencePolicy, UriSettings};
 pub use written::Written;

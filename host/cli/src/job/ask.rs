@@ -9,6 +9,7 @@ use indicatif::{HumanCount, ProgressBar};
 use opilio_crawl::control::{Answer, By, Command, ControlError, Fault, Request, carry_out};
 
 use super::Asked;
+use super::show::Choice;
 use crate::exit;
 use crate::frontier::show::Show;
 
@@ -16,6 +17,31 @@ use crate::frontier::show::Show;
 pub(crate) fn ask(asked: &Asked, command: Command) -> Result<u8> {
     let mut out = io::stdout().lock();
     ask_to(asked, command, &mut out)
+}
+
+/// Asks a job for its settings and prints those that are chosen.
+pub(crate) fn ask_choosing(asked: &Asked, command: Command, choice: Choice) -> Result<u8> {
+    let mut out = io::stdout().lock();
+    let mut show = Show::new(&command, asked.json);
+    let mut asking = Asking::new(asked, command);
+    asking.each(|answer| {
+        let answer = match answer {
+            Answer::Settings { settings } => Answer::Settings {
+                settings: choice.of(settings),
+            },
+            other => other,
+        };
+        show.answer(answer, &mut out)
+    })?;
+    let written = show
+        .finish(asking.code == exit::OK, &mut out)
+        .and_then(|()| out.flush());
+    match written {
+        Err(problem) if problem.kind() != io::ErrorKind::BrokenPipe => {
+            Err(problem).context("cannot write the answer")
+        }
+        _ => Ok(asking.code),
+    }
 }
 
 /// Asks a job and writes its answers. Exit code.
@@ -160,6 +186,6 @@ pub(crate) fn refused(problem: &ControlError) -> u8 {
     eprintln!("opilio: {problem}");
     match problem.fault {
         Fault::Request => exit::USAGE,
-        Fault::State | Fault::Failure => exit::FAILED,
+        Fault::Unknown | Fault::State | Fault::Failure => exit::FAILED,
     }
 }

@@ -26,6 +26,24 @@ const VALUE_WIDTH_MAX: usize = 48;
 /// What stands where there is nothing to say.
 const NOTHING: &str = "-";
 
+/// Which settings are shown.
+pub(crate) struct Choice {
+    /// Those whose names begin so.
+    pub(crate) name: String,
+    /// Those too that few ever change.
+    pub(crate) expert: bool,
+}
+
+impl Choice {
+    /// A setting that somebody has written is shown in any case.
+    pub(crate) fn of(&self, settings: Vec<SettingInForce>) -> Vec<SettingInForce> {
+        let is_chosen = |one: &SettingInForce| {
+            one.key.starts_with(&self.name) && (self.expert || !one.expert || one.file.is_some())
+        };
+        settings.into_iter().filter(is_chosen).collect()
+    }
+}
+
 /// Name, value, place, and when a change takes effect.
 pub(crate) fn settings(settings: &[SettingInForce], out: &mut dyn Write) -> io::Result<()> {
     let rows = settings.iter().map(|one| {

@@ -288,7 +288,7 @@ impl Chain<'_> {
     fn join_group(&self, addresses: &[IpAddr]) -> Result<(), Halt> {
         let context = self.context;
         let queue = &self.issue.queue;
-        if context.profile.queue_settings(queue).queue.group != ServerGroup::Address {
+        if context.current().queue_settings(queue).queue.group != ServerGroup::Address {
             return Ok(());
         }
         let address = addresses.iter().min().map(ToString::to_string);
@@ -483,9 +483,10 @@ impl Chain<'_> {
     /// too long.
     async fn wait_for_turn(&self, uri: &Uri) -> Result<bool, Halt> {
         let context = self.context;
-        let queue = context.profile.queue_name(uri);
+        let queue = context.current().queue_name(uri);
         if queue == self.issue.queue {
-            let politeness = &context.profile.queue_settings(&queue).politeness;
+            let settings = context.current().queue_settings(&queue);
+            let politeness = &settings.politeness;
             tokio::time::sleep(politeness.min_delay.min(TURN_PATIENCE)).await;
             return Ok(true);
         }
@@ -504,7 +505,7 @@ impl Chain<'_> {
 
     fn give_turn_back(&self, uri: &Uri, took: Duration) -> Result<(), Halt> {
         let context = self.context;
-        let queue = context.profile.queue_name(uri);
+        let queue = context.current().queue_name(uri);
         if queue != self.issue.queue {
             let now = Timestamp::now();
             context.frontier().give_turn_back(&queue, took, now)?;

@@ -201,6 +201,7 @@ impl Chain<'_> {
         let success = Success {
             visit,
             wait,
+            ask_again: None,
             strategy: (!self.is_prerequisite()).then(|| policy::strategy(settings.strategy)),
             // Asked again before the fetch, where it had changed.
             scope: Some(self.stacks.scope_hash),
@@ -308,8 +309,8 @@ impl Chain<'_> {
             last_fingerprint: self.issue.record.fingerprint.clone(),
             last_extractor: self.issue.record.extractor,
             bodyless,
-            content_max: self.context.profile.limits.plugin_content.bytes(),
-            links_max: self.context.profile.limits.outlinks,
+            content_max: self.context.current().limits.plugin_content.bytes(),
+            links_max: self.context.current().limits.outlinks,
             memory: memory.clone(),
         };
         Ok(self
@@ -359,6 +360,15 @@ impl Chain<'_> {
             for (plugin, links) in judged.unjudged {
                 *unjudged.entry(plugin).or_default() += links;
             }
+            if self.context.logs.has_scope() {
+                let because: Vec<String> =
+                    judged.decisions.iter().map(|it| it.because()).collect();
+                let judged = group.iter().zip(&judged.decisions).zip(&because);
+                let lines = judged.map(|((found, decision), because)| {
+                    (found.link.uri.as_str(), decision.accepted, because.as_str())
+                });
+                self.context.logs.scope(self.issue.uri.as_str(), lines)?;
+            }
             for (found, decision) in group.into_iter().zip(&judged.decisions) {
                 if decision.accepted {
                     accepted.push(found);
@@ -396,7 +406,7 @@ impl Chain<'_> {
     fn stacks_for(&self, target: &Uri) -> Arc<Stacks> {
         let settings = self
             .context
-            .profile
+            .current()
             .effective_with(&opilio_profile::Context {
                 source: self.issue.record.source.as_deref(),
                 now: Some(self.started),
@@ -450,7 +460,7 @@ impl Chain<'_> {
             modified: link.modified,
             seed: record.seed && link.hop == Hop::Redirect,
             ..policy::candidate(
-                &self.context.profile,
+                &self.context.current(),
                 link.uri,
                 record.hop_path.then(link.hop),
                 Some(self.issue.uri.as_str()),
@@ -642,14 +652,7 @@ impl Chain<'_> {
             })
             .await?;
         self.context.failures(&answer.failures)?;
-        let limits = &settings.revisit;
-        let wait = match answer.wait {
-            Some(wait) => wait,
-            // A fault leaves the previous wait.
-            None if answer.failed => record.wait.unwrap_or(limits.default_wait),
-            None => limits.default_wait,
-        };
-        Ok(Some(wait.clamp(limits.min_wait, limits.max_wait)))
+        Ok(Some(answer.until_next(record.wait, &settings.revisit)))
     }
 
     pub(super) fn final_annotations(

@@ -33,11 +33,11 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    /// What commands are performed on.
-    pub(super) fn desk(&self) -> Desk<'_> {
+    /// What commands are performed on; the profile is that with all that was changed: [`Context::current`].
+    pub(super) fn desk<'d>(&'d self, profile: &'d Arc<Profile>) -> Desk<'d> {
         Desk {
             job: &self.job,
-            profile: &self.context.profile,
+            profile,
             log: &self.log,
             running: Some(self),
             frontier: &self.context.frontier,
@@ -47,7 +47,7 @@ impl Running {
 
 impl<'a> Desk<'a> {
     /// Of a job that this process alone has opened.
-    pub(super) fn new(
+    pub(crate) fn new(
         job: &'a Path,
         profile: &'a Arc<Profile>,
         frontier: &'a Mutex<Frontier>,
@@ -65,6 +65,11 @@ impl<'a> Desk<'a> {
     /// The frontier, for one bounded part of a command. Never held while an answer is on its way.
     pub(super) fn frontier(&self) -> MutexGuard<'a, Frontier> {
         self.frontier.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The frontier, for whoever takes it in parts of their own.
+    pub(super) fn store(&self) -> &'a Mutex<Frontier> {
+        self.frontier
     }
 
     /// What only a running crawl has.
@@ -101,6 +106,8 @@ pub struct ControlError {
 pub enum Fault {
     /// The command's: as it stands it can never be carried out.
     Request,
+    /// The command's: it names something that the job does not have.
+    Unknown,
     /// Nobody's: it does not fit what the job is or does now.
     State,
     /// Opilio's or the machine's: a full disk, a damaged store.

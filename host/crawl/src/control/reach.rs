@@ -38,6 +38,23 @@ pub fn carry_out(
     Ok(())
 }
 
+/// Whether a process runs the job in this directory and takes commands.
+pub fn is_reachable(job: &Path) -> bool {
+    matches!(Connection::open(job), Ok(Some(_)))
+}
+
+/// Writes a line into the job's log: who did what, and what came of it. For whoever begins and ends its processes.
+///
+/// # Errors
+/// The directory is no job, or the log cannot be written.
+pub fn note(job: &Path, by: &str, what: &str, result: &str) -> Result<(), ControlError> {
+    let file = log_file(job)?;
+    let logs = file.parent().unwrap_or(job);
+    let log = JobLog::open(logs).map_err(|problem| ControlError::file(logs, &problem))?;
+    let noted = log.hold().action(&by, &what, result);
+    noted.map_err(|problem| ControlError::file(&file, &problem))
+}
+
 /// Where the log of what was done to a job is.
 ///
 /// # Errors
@@ -90,6 +107,7 @@ impl Held {
             name: "",
             seeds: &[],
             base: Path::new(""),
+            layers: &[],
         };
         let job = Job::open(directory, &nothing, Timestamp::now()).map_err(|problem| {
             match problem {

@@ -75,15 +75,23 @@ fn strike(job: &Path, seed: &Uri) -> Result<bool, FileError> {
     };
     let file = job.join("seeds.txt");
     let text = fs::read_to_string(&file).map_err(at(&file))?;
-    let Some(kept) = without_seed(&text, seed) else {
+    let later = job.join(job::ADDED_SEEDS);
+    let added = read_or_empty(&later).map_err(at(&later))?;
+    let (kept, kept_later) = (without_seed(&text, seed), without_seed(&added, seed));
+    if kept.is_none() && kept_later.is_none() {
         return Ok(false);
-    };
+    }
     let removed = job.join(job::REMOVED_SEEDS);
     let mut list = read_or_empty(&removed).map_err(at(&removed))?;
     list.push_str(&format!("{seed}\n"));
     // This one first: should the process die in between, the seed is removed nevertheless.
     job::write_text(&removed, &list).map_err(at(&removed))?;
-    job::write_text(&file, &kept).map_err(at(&file))?;
+    if let Some(kept) = kept {
+        job::write_text(&file, &kept).map_err(at(&file))?;
+    }
+    if let Some(kept) = kept_later {
+        job::write_text(&later, &kept).map_err(at(&later))?;
+    }
 
     let redirected = job.join(job::REDIRECTED_SEEDS);
     let text = read_or_empty(&redirected).map_err(at(&redirected))?;
@@ -126,9 +134,10 @@ fn without_seed(text: &str, seed: &Uri) -> Option<String> {
 }
 
 /// The prefixes of all seeds that are left.
-fn prefixes(job: &Path) -> Result<SurtPrefixSet, FileError> {
+pub(super) fn prefixes(job: &Path) -> Result<SurtPrefixSet, FileError> {
     let file = job.join("seeds.txt");
     let text = fs::read_to_string(&file).map_err(|problem| (file.clone(), problem))?;
+    let text = text + &job::added_seeds(job);
     let (seeds, _) = Seeds::parse("seeds.txt", &text);
     let redirected = job::redirected_seeds(job);
     let redirected = redirected

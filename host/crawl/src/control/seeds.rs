@@ -1,7 +1,18 @@
 //! The seeds of a job: what became of each, and new ones.
 
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
 use jiff::Timestamp;
+use opilio_frontier::{ContentState, PastVisit, Place, TallyKind, UriRecord};
+use opilio_profile::{Seed, Seeds};
 use serde::{Deserialize, Serialize};
+
+use super::perform::{Say, listened};
+use super::{Answer, By, ControlError, Desk, Fault, FaultFound};
+use crate::crawl;
+use crate::history::Changed;
+use crate::job;
 
 /// A seed, and what became of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
@@ -30,4 +41,198 @@ pub struct SeedReport {
     /// When it is visited next, where it is queued.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub due: Option<Timestamp>,
+}
+
+/// Seeds handed to the frontier at once.
+const BATCH: usize = 1_000;
+
+impl Desk<'_> {
+    /// Adds seeds. All lines are good, or none is taken.
+    pub(super) fn add_seeds(
+        &self,
+        lines: &[String],
+        by: &By,
+        say: Say<'_>,
+    ) -> Result<String, ControlError> {
+        let (seeds, faults) = Seeds::parse("seeds", &lines.join("\n"));
+        if !faults.is_empty() {
+            say(Answer::Faults {
+                faults: faults.iter().map(FaultFound::from).collect(),
+            });
+            return Err(ControlError::new(
+                Fault::Request,
+                format!("no seed is added\n{faults}"),
+            ));
+        }
+        let added = self.take_seeds(&seeds, by)?;
+        let words = format!(
+            "{} seeds added, {} known, {} prefixes",
+            added.seeds, added.known, added.prefixes
+        );
+        say(Answer::SeedsAdded {
+            number: added.number,
+            added: added.seeds,
+            prefixes: added.prefixes,
+            known: added.known,
+        });
+        Ok(words)
+    }
+
+    /// Takes those that are new into the job, its scope and its queues.
+    pub(crate) fn take_seeds(&self, seeds: &Seeds, by: &By) -> Result<Added, ControlError> {
+        let known: HashSet<&str> = self
+            .profile
+            .seeds
+            .list
+            .iter()
+            .map(|it| it.uri.as_str())
+            .collect();
+        let prefixes: HashSet<String> = self.profile.seeds.scope().into_iter().collect();
+        let is_new = |seed: &&Seed| !known.contains(seed.uri.as_str());
+        let new: Vec<Seed> = seeds.list.iter().filter(is_new).cloned().collect();
+        let implied = seeds.scope().into_iter();
+        let new_prefixes = implied.filter(|prefix| !prefixes.contains(prefix)).count();
+        let mut added = Added {
+            number: None,
+            seeds: new.len() as u64,
+            prefixes: new_prefixes as u64,
+            known: (seeds.list.len() - new.len()) as u64,
+        };
+        if new.is_empty() && new_prefixes == 0 {
+            return Ok(added);
+        }
+        let lines = crawl::seed_lines(&Seeds {
+            list: new.clone(),
+            surt_prefixes: seeds
+                .surt_prefixes
+                .iter()
+                .filter(|prefix| !prefixes.contains(*prefix))
+                .cloned()
+                .collect(),
+        });
+        let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+        let what = Changed::AddSeeds { seeds: lines };
+        let number = self.keep(by, Timestamp::now(), what, |_, job| {
+            job::add_seeds(job, &text)?;
+            job::restore_removed(job, &new)
+        })?;
+        added.number = Some(number);
+        if let Some(running) = self.running {
+            let profile = crawl::changed_profile(self.job, None)
+                .map_err(|problem| ControlError::failure(&problem))?;
+            running.context.set_current(Arc::new(profile));
+            let prefixes = super::seed::prefixes(self.job)
+                .map_err(|(path, problem)| ControlError::file(&path, &problem))?;
+            // Commands are carried out on threads that may wait.
+            tokio::runtime::Handle::current()
+                .block_on(running.context.replace_seed_prefixes(prefixes))
+                .map_err(|problem| ControlError::failure(&problem))?;
+        }
+        for batch in new.chunks(BATCH) {
+            let candidates = batch
+                .iter()
+                .map(|seed| crawl::seed_candidate(self.profile, &seed.uri));
+            self.frontier()
+                .schedule(candidates.collect(), Timestamp::now())?;
+        }
+        self.nudge();
+        Ok(added)
+    }
+
+    /// The seeds in the order in which they came, and what became of each.
+    pub(super) fn seeds(
+        &self,
+        after: Option<&str>,
+        limit: u64,
+        say: Say<'_>,
+    ) -> Result<String, ControlError> {
+        let all = &self.profile.seeds.list;
+        let start = match after {
+            None => 0,
+            Some(after) => {
+                let place = all.iter().position(|seed| seed.uri.as_str() == after);
+                place.map(|place| place + 1).ok_or_else(|| {
+                    ControlError::new(
+                        Fault::Request,
+                        format!("{after:?} is no seed of the job: take the one that an earlier page ended with"),
+                    )
+                })?
+            }
+        };
+        let (later, _) = Seeds::parse(job::ADDED_SEEDS, &job::added_seeds(self.job));
+        let later: HashSet<&str> = later.list.iter().map(|seed| seed.uri.as_str()).collect();
+        let redirects = self.redirects();
+        let most = usize::try_from(limit).unwrap_or(usize::MAX);
+        for seed in all.iter().skip(start).take(most) {
+            let uri = seed.uri.as_str();
+            let (record, pages) = {
+                let frontier = self.frontier();
+                let tally = frontier.tally(TallyKind::Source, uri)?;
+                (frontier.record(&seed.uri)?, tally.succeeded)
+            };
+            let origin = if later.contains(uri) { "added" } else { "job" };
+            let report = report(uri, origin, record.as_ref(), pages, redirects.get(uri));
+            listened(say(Answer::Seed(Box::new(report))))?;
+        }
+        if let Some(last) = all
+            .get(start..)
+            .and_then(|rest| rest.get(..most))
+            .and_then(<[Seed]>::last)
+            && start + most < all.len()
+        {
+            say(Answer::More {
+                after: last.uri.as_str().to_owned(),
+            });
+        }
+        Ok(String::new())
+    }
+
+    /// Where seeds redirect to, as far as that widened the scope.
+    fn redirects(&self) -> HashMap<String, String> {
+        let lines = job::redirected_seeds(self.job);
+        let both = lines.iter().filter_map(|line| line.split_once(" # "));
+        both.map(|(prefix, seed)| (seed.to_owned(), prefix.to_owned()))
+            .collect()
+    }
+}
+
+/// What came of seeds that were added.
+pub(crate) struct Added {
+    /// In the job's history; none where nothing was new.
+    pub(crate) number: Option<u64>,
+    /// New ones.
+    pub(crate) seeds: u64,
+    /// Prefixes that were not written before.
+    pub(crate) prefixes: u64,
+    /// Seeds that were known.
+    pub(crate) known: u64,
+}
+
+fn report(
+    uri: &str,
+    origin: &str,
+    record: Option<&UriRecord>,
+    pages: u64,
+    redirect: Option<&String>,
+) -> SeedReport {
+    let history = record
+        .map(|record| record.history.as_slice())
+        .unwrap_or_default();
+    let is_version =
+        |past: &&PastVisit| matches!(past.state, ContentState::New | ContentState::Changed);
+    SeedReport {
+        uri: uri.to_owned(),
+        origin: origin.to_owned(),
+        captured: record.is_some_and(|record| record.archived.is_some()),
+        fetched: history.first().map(|past| past.at),
+        status: record.map_or(0, |record| record.status),
+        redirect: redirect.cloned(),
+        pages,
+        visits: record.map_or(0, |record| record.visits),
+        changed: history.iter().find(is_version).map(|past| past.at),
+        due: record.and_then(|record| match record.place {
+            Place::Queued { due, .. } => Some(due),
+            _ => None,
+        }),
+    }
 }

@@ -1,10 +1,24 @@
 //! Settings while the job runs: what they are, and how they are changed.
 
-use opilio_profile::Level;
+use std::collections::{BTreeSet, HashMap};
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use opilio_profile::{Faults, Level, MatchFile, Origin, Profile, Said};
+use opilio_sandbox::{Engine, EngineConfig, Tables};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::settings::Effect;
+use super::perform::{Say, listened};
+use super::{Answer, By, ControlError, Desk, Fault};
+use crate::components::JobPlugins;
+use crate::crawl::{self, CrawlError};
+use crate::history::{self, Change, Changed};
+use crate::lanes::beside;
+use crate::settings::{self, Effect};
+use crate::stacks::{Loaded, Loading};
 
 /// A setting of a job.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
@@ -89,4 +103,311 @@ fn level_name(level: Level) -> &'static str {
         Level::Warning => "warning",
         Level::Error => "error",
     }
+}
+
+/// What a change is called until it is kept.
+const NAME: &str = "set";
+
+impl Desk<'_> {
+    pub(super) fn settings(&self, say: Say<'_>) -> String {
+        let entries = self.profile.catalogue().into_iter();
+        let settings = entries.map(|entry| {
+            let (file, line) = match &entry.place {
+                Origin::Default => (None, None),
+                Origin::Written { file, line } => (Some(file.clone()), Some(*line)),
+            };
+            SettingInForce {
+                toml: entry.toml(),
+                effect: Effect::of(&entry.pointer),
+                key: entry.key,
+                value: entry.value,
+                file,
+                line,
+                stage: entry.stage.to_owned(),
+                level: level_name(entry.level).to_owned(),
+                expert: entry.expert,
+                description: entry.description,
+            }
+        });
+        say(Answer::Settings {
+            settings: settings.collect(),
+        });
+        String::new()
+    }
+
+    /// Checks a change as a whole profile is checked, keeps it, and has it take effect as far as that can be at once.
+    pub(super) fn set(
+        &self,
+        (set, matching): (&[String], Option<&MatchFile>),
+        only_check: bool,
+        by: &By,
+        say: Say<'_>,
+    ) -> Result<String, ControlError> {
+        let text = text_of(set, matching)?;
+        let said = opilio_profile::said(&text);
+        let refused = |faults: Faults, say: Say<'_>| {
+            say(Answer::Faults {
+                faults: faults.iter().map(FaultFound::from).collect(),
+            });
+            ControlError::new(Fault::Request, format!("nothing is changed\n{faults}"))
+        };
+        let mut faults = unchangeable(&text, &said);
+        let checked = crawl::changed_profile(self.job, Some((NAME, &text)));
+        let checked = match checked {
+            Ok(profile) => profile.check_job().map(|()| profile),
+            Err(CrawlError::Profile(faults)) => Err(faults),
+            Err(other) => return Err(ControlError::failure(&other)),
+        };
+        let profile = match checked {
+            Ok(profile) if faults.is_empty() => profile,
+            Ok(_) => return Err(refused(faults, say)),
+            Err(more) => {
+                faults.append(more);
+                return Err(refused(faults, say));
+            }
+        };
+        let changing = Changing {
+            desk: self,
+            plugins: Plugins::of(&said),
+        };
+        // Configured before anything is kept: what a plugin refuses is refused.
+        let loaded = match changing.load(&profile) {
+            Ok(loaded) => loaded,
+            Err(Unloaded::Faults(faults)) => return Err(refused(faults, say)),
+            Err(Unloaded::Other(problem)) => return Err(problem),
+        };
+        let changed = self.changed(&said);
+        let notices = profile.notices.iter().filter(|fault| fault.file == NAME);
+        let notices = notices.map(FaultFound::from).collect();
+        let words = changed.iter().map(|one| {
+            let when = match one.effect {
+                Effect::AtOnce => "at once",
+                _ => "when the job goes on the next time",
+            };
+            format!("{} = {} {when}", one.key, one.after)
+        });
+        let words = words.collect::<Vec<_>>().join("; ");
+        if only_check {
+            say(Answer::Set {
+                number: None,
+                changed,
+                notices,
+            });
+            return Ok(words);
+        }
+        let at = Timestamp::now();
+        let number = self.keep(
+            by,
+            at,
+            Changed::Set { toml: text.clone() },
+            |number, job| settings::keep_change(job, number, &format!("# {at:.0} {by}\n{text}")),
+        )?;
+        changing.put_in_force(loaded)?;
+        say(Answer::Set {
+            number: Some(number),
+            changed,
+            notices,
+        });
+        Ok(format!("change {number}: {words}"))
+    }
+
+    /// What was changed, by whom, when.
+    pub(super) fn history(
+        &self,
+        after: u64,
+        limit: u64,
+        say: Say<'_>,
+    ) -> Result<String, ControlError> {
+        let path = self.job.join(history::FILE);
+        let all = history::read(self.job).map_err(|problem| ControlError::file(&path, &problem))?;
+        let mut behind = all.into_iter().filter(|change| change.number > after);
+        let mut last = after;
+        for change in behind
+            .by_ref()
+            .take(usize::try_from(limit).unwrap_or(usize::MAX))
+        {
+            last = change.number;
+            listened(say(Answer::Change(Box::new(change))))?;
+        }
+        if behind.next().is_some() {
+            say(Answer::More {
+                after: last.to_string(),
+            });
+        }
+        Ok(String::new())
+    }
+
+    /// Keeps a change of the job under the next number, and in its history.
+    pub(super) fn keep(
+        &self,
+        by: &By,
+        at: Timestamp,
+        what: Changed,
+        write: impl FnOnce(u64, &Path) -> io::Result<()>,
+    ) -> Result<u64, ControlError> {
+        let failed = |problem: io::Error| ControlError::file(self.job, &problem);
+        let number = history::next_number(self.job).map_err(failed)?;
+        write(number, self.job).map_err(failed)?;
+        let change = Change {
+            number,
+            at,
+            by: by.to_string(),
+            what,
+        };
+        history::add(self.job, &change).map_err(failed)?;
+        Ok(number)
+    }
+
+    fn changed(&self, said: &[Said]) -> Vec<SettingChanged> {
+        let before: HashMap<String, String> = self
+            .profile
+            .catalogue()
+            .into_iter()
+            .map(|entry| (entry.pointer.clone(), entry.toml()))
+            .collect();
+        let changed = said.iter().map(|one| SettingChanged {
+            key: one.key.clone(),
+            before: before
+                .get(&one.pointer)
+                .filter(|_| !one.in_override)
+                .cloned(),
+            after: one.toml.clone(),
+            effect: Effect::of(&one.pointer),
+        });
+        changed.collect()
+    }
+}
+
+/// Which plugins a change is about.
+enum Plugins {
+    /// None.
+    None,
+    /// These alone: their own settings, limits, filters.
+    Some(BTreeSet<String>),
+    /// Which plugins there are, and where they stand.
+    All,
+}
+
+impl Plugins {
+    fn of(said: &[Said]) -> Plugins {
+        let mut names = BTreeSet::new();
+        for one in said {
+            let mut keys = one.pointer.split('/').skip(1);
+            match (keys.next(), keys.next(), keys.next()) {
+                (Some("plugins"), Some(name), Some("settings" | "limits" | "breaker")) => {
+                    names.insert(name.to_owned());
+                }
+                (Some("plugins" | "stacks"), ..) => return Plugins::All,
+                (Some("limits"), Some("outlinks" | "plugin-variants"), _) => return Plugins::All,
+                _ => {}
+            }
+        }
+        match names.is_empty() {
+            true => Plugins::None,
+            false => Plugins::Some(names),
+        }
+    }
+}
+
+/// A change of settings on its way.
+struct Changing<'c> {
+    desk: &'c Desk<'c>,
+    plugins: Plugins,
+}
+
+/// Why plugins do not take a change.
+enum Unloaded {
+    Faults(Faults),
+    Other(ControlError),
+}
+
+impl Changing<'_> {
+    /// The plugins as they would be; none where they stay, or nobody runs the job.
+    fn load(&self, profile: &Profile) -> Result<Option<Loaded>, Unloaded> {
+        if matches!(self.plugins, Plugins::None) {
+            return Ok(None);
+        }
+        let loaded = beside("settings", || match self.desk.running {
+            Some(running) => running.context.plugins_of(profile).map(Some),
+            None => self.check_at_rest(profile).map(|()| None),
+        });
+        let failure = |problem| Unloaded::Other(ControlError::new(Fault::Failure, problem));
+        match loaded.map_err(failure)? {
+            Ok(loaded) => Ok(loaded),
+            Err(CrawlError::Profile(faults)) => Err(Unloaded::Faults(faults)),
+            Err(other) => Err(Unloaded::Other(ControlError::failure(&other))),
+        }
+    }
+
+    fn check_at_rest(&self, profile: &Profile) -> Result<(), CrawlError> {
+        let kept = JobPlugins::read(self.desk.job)
+            .map_err(|problem| CrawlError::Kept(crate::stacks::chain(&problem)))?;
+        let engine = Engine::new(EngineConfig::default())?;
+        let sources = crawl::sources(self.desk.job);
+        let tables = Tables::default();
+        let check = |only: Option<&str>| {
+            let loading = Loading {
+                engine: &engine,
+                profile,
+                seed_prefixes: &[],
+                tables: &tables,
+                sources: &sources,
+                job: Some(&kept),
+                only,
+            };
+            crate::stacks::load(loading)
+                .map(drop)
+                .map_err(CrawlError::Profile)
+        };
+        match &self.plugins {
+            Plugins::Some(names) => names.iter().try_for_each(|name| check(Some(name))),
+            _ => check(None),
+        }
+    }
+
+    fn put_in_force(&self, loaded: Option<Loaded>) -> Result<(), ControlError> {
+        let Some(running) = self.desk.running else {
+            return Ok(());
+        };
+        let profile = crawl::changed_profile(self.desk.job, None)
+            .map_err(|problem| ControlError::failure(&problem))?;
+        running
+            .context
+            .put_in_force(Arc::new(profile), loaded)
+            .map_err(|problem| ControlError::failure(&problem))?;
+        running.live.nudge();
+        Ok(())
+    }
+}
+
+/// The change as a profile has it.
+fn text_of(set: &[String], matching: Option<&MatchFile>) -> Result<String, ControlError> {
+    if set.is_empty() {
+        return Err(ControlError::new(
+            Fault::Request,
+            "nothing is to be changed: give at least one key = value",
+        ));
+    }
+    let mut text = String::new();
+    if let Some(matching) = matching {
+        text.push_str(&format!("[[override]]\n{}\n", matching.toml()));
+    }
+    for one in set {
+        text.push_str(&opilio_profile::assignment(one));
+        text.push('\n');
+    }
+    Ok(text)
+}
+
+/// Settings that a job has for good.
+fn unchangeable(text: &str, said: &[Said]) -> Faults {
+    let fixed = said
+        .iter()
+        .filter(|one| Effect::of(&one.pointer) == Effect::Never);
+    let fault = |one: &Said| {
+        let problem = format!("{} was settled when the job was made", one.key);
+        let why = settings::why_never(&one.pointer);
+        opilio_profile::fault_in(NAME, text, &one.at, problem, Some(why.to_owned()))
+    };
+    fixed.map(fault).collect()
 }

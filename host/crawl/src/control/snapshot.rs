@@ -17,7 +17,9 @@ use serde::{Deserialize, Serialize};
 use super::perform::Say;
 use super::{Answer, ControlError, Desk, Fault};
 use crate::components;
+use crate::history;
 use crate::job;
+use crate::settings;
 
 /// The version of the layout above.
 const VERSION: u32 = 1;
@@ -29,21 +31,26 @@ const DESCRIPTION: &str = "checkpoint.json";
 const JOB_COPY: &str = "job.json.copy";
 
 /// The job's other copies; those that are not there are none.
-const COPIES: [&str; 4] = [
+const COPIES: [&str; 7] = [
     "profile.toml",
     "seeds.txt",
     job::REDIRECTED_SEEDS,
     job::REMOVED_SEEDS,
+    job::ADDED_SEEDS,
+    settings::LAYERS,
+    history::FILE,
 ];
 
 /// A checkpoint as its `checkpoint.json` describes it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Checkpoint {
     /// Version of its layout.
     pub version: u32,
     /// Where it was made.
+    #[schema(value_type = String)]
     pub directory: PathBuf,
     /// The job it was made of.
+    #[schema(value_type = String)]
     pub job: PathBuf,
     /// The moment it shows.
     pub made: Timestamp,
@@ -56,7 +63,7 @@ pub struct Checkpoint {
 }
 
 /// A WARC file at the time of a checkpoint.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct WarcFile {
     /// Its name; one that was being written ends in `.open`.
     pub file: String,
@@ -92,6 +99,10 @@ impl Desk<'_> {
             ),
             _ => ControlError::file(&directory, &problem),
         })?;
+        if let Some(running) = self.running {
+            // What was counted so far goes along.
+            running.context.ledger.store(self.store())?;
+        }
         // Taken at once; written while the crawl goes on.
         let frontier = self.frontier().checkpoint();
         let summary = frontier.write(&directory.join("state"))?;
@@ -115,6 +126,13 @@ impl Desk<'_> {
             .map_err(|problem| ControlError::failure(&problem))?;
         job::write_text(&description, format!("{text}\n"))
             .map_err(|problem| ControlError::file(&description, &problem))?;
+        if let Some(running) = self.running
+            && self.profile.logs.rotate_at_checkpoint
+        {
+            let logs = self.job.join(&self.profile.logs.directory);
+            let rotated = running.context.logs.rotate();
+            rotated.map_err(|problem| ControlError::file(&logs, &problem))?;
+        }
         let result = format!("{} with {} URIs", directory.display(), checkpoint.uris);
         say(Answer::Checkpoint(checkpoint));
         Ok(result)
@@ -207,6 +225,9 @@ fn copy_some(from: &Path, to: &Path, names: &[&str]) -> Result<(), FileError> {
 
 /// What the job keeps of its plugins. Components first: a list names none that is not there.
 fn copy_components(from: &Path, to: &Path) -> Result<(), FileError> {
+    if from.join(settings::CHANGES).exists() {
+        copy_folder(&from.join(settings::CHANGES), &to.join(settings::CHANGES))?;
+    }
     if from.join(components::COMPONENTS).exists() {
         copy_folder(
             &from.join(components::COMPONENTS),

@@ -227,8 +227,9 @@ async fn converse(
         let (sender, mut answers) = mpsc::channel(ANSWERS_AHEAD);
         let (running, permit) = (running.clone(), permit.clone());
         tokio::task::spawn_blocking(move || {
+            let profile = running.context.current();
             running
-                .desk()
+                .desk(&profile)
                 .perform(&request, &mut |answer| sender.blocking_send(answer).is_ok());
             drop(permit);
         });

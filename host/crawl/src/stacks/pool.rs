@@ -167,6 +167,11 @@ impl InForce {
 
     /// Takes over what was seen of the one that it replaces.
     fn after(self, before: &InForce) -> InForce {
+        self.inherit(before);
+        self
+    }
+
+    fn inherit(&self, before: &InForce) {
         let mut earlier = Earlier::default();
         {
             let mut then = before
@@ -182,10 +187,7 @@ impl InForce {
             earlier.past.add(&statistics);
         }
         earlier.past.add(&before.variants.gone());
-        InForce {
-            earlier: Mutex::new(earlier),
-            ..self
-        }
+        *self.earlier.lock().unwrap_or_else(PoisonError::into_inner) = earlier;
     }
 
     fn seen(&self) -> Vec<PluginSeen> {
@@ -402,7 +404,20 @@ impl Pool {
         Ok(pool)
     }
 
-    fn fresh(&self) -> Pool {
+    /// The same plugins; what was seen of those that they replace stays seen, and whoever keeps calls goes on.
+    pub(crate) fn after(&self, before: &Pool) -> Pool {
+        for (name, one) in &self.instances {
+            if let Some(earlier) = before.instances.get(name) {
+                one.inherit(earlier);
+            }
+        }
+        Pool {
+            recorder: before.recorder.clone(),
+            ..self.fresh()
+        }
+    }
+
+    pub(crate) fn fresh(&self) -> Pool {
         Pool {
             instances: self.instances.clone(),
             generation: self.generation.clone(),

@@ -1,0 +1,306 @@
+//! Every setting of a profile with its value, and what is known of settings by name: what they are for, who changes them,
+//! what follows from a bad value.
+
+use std::sync::OnceLock;
+
+use serde_json::{Map, Value};
+
+use crate::document::{Document, Spot, child};
+use crate::explain::{Origin, leaves, origin};
+use crate::fault::{Fault, Level};
+use crate::file::ProfileFile;
+use crate::needed::{Needed, needed};
+use crate::overrides::dotted;
+use crate::profile::Profile;
+use crate::shape::toml_text;
+
+/// Settings that few ever change: how things are done inside, and limits that are there in case. Tables stand for what is
+/// in them.
+const EXPERT: [&str; 32] = [
+    "/record",
+    "/dns/negative-expires",
+    "/fetch/header-max",
+    "/fetch/headers-max",
+    "/fetch/spool-memory",
+    "/fetch/spool-memory-total",
+    "/fetch/scratch-max",
+    "/fetch/family",
+    "/fetch/bind",
+    "/fetch/referer",
+    "/fetch/keep-alive",
+    "/fetch/accept-encoding",
+    "/fetch/min-rate",
+    "/fetch/first-byte-timeout",
+    "/cookies/per-host",
+    "/revisit/history",
+    "/revisit/fade-after",
+    "/frontier/queue-key",
+    "/frontier/parallel-queues",
+    "/frontier/ageing",
+    "/frontier/session-budget",
+    "/frontier/error-penalty",
+    "/frontier/cache",
+    "/queue/precedence-steps",
+    "/uri/cost-policy",
+    "/archive/writers",
+    "/archive/compression-level",
+    "/archive/more-directories",
+    "/archive/on-close-timeout",
+    "/limits/outlinks",
+    "/limits/plugin-content",
+    "/limits/plugin-variants",
+];
+
+/// Settings of which a value may be accepted and still be worth a word: a warning, which keeps a job from starting, or a
+/// note.
+const LEVELS: [(&str, Level); 6] = [
+    ("/operator/contact-url", Level::Warning),
+    ("/politeness/min-delay", Level::Info),
+    ("/robots/policy", Level::Info),
+    ("/fetch/allow-addresses", Level::Info),
+    ("/revisit", Level::Info),
+    ("/plugins", Level::Info),
+];
+
+/// A setting of a profile.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Entry {
+    /// JSON Pointer to it.
+    pub pointer: String,
+    /// Its name with its tables, such as `politeness.min-delay`.
+    pub key: String,
+    /// Its value, where no override says otherwise.
+    pub value: Value,
+    /// Where it comes from.
+    pub place: Origin,
+    /// `job`, `queue`, `uri` or `response`: when it is needed, and so what overrides of it may match by.
+    pub stage: &'static str,
+    /// What follows from a value that is no good.
+    pub level: Level,
+    /// Few ever change it.
+    pub expert: bool,
+    /// What it is for; empty for settings of plugins.
+    pub description: String,
+}
+
+impl Entry {
+    /// The value as TOML writes it on one line.
+    pub fn toml(&self) -> String {
+        toml_text(&self.value)
+    }
+}
+
+/// What a text says, setting by setting.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Said {
+    /// JSON Pointer to where the text says it.
+    pub at: String,
+    /// JSON Pointer to the setting, that of an override as if it stood in no override.
+    pub pointer: String,
+    /// Its name with its tables.
+    pub key: String,
+    /// The value as TOML writes it on one line.
+    pub toml: String,
+    /// An override says it.
+    pub in_override: bool,
+}
+
+/// Every setting that a text says, in the order of their names; what is no TOML is left out.
+pub fn said(text: &str) -> Vec<Said> {
+    let (document, _) = Document::parse("", text);
+    let mut found = Vec::new();
+    leaves(&document.value, "", &mut |at, value| {
+        found.push(of_text(at, at, value, false));
+    });
+    let overrides = document.value.get("override").and_then(Value::as_array);
+    for (number, one) in overrides.into_iter().flatten().enumerate() {
+        let mut one = one.clone();
+        if let Some(table) = one.as_object_mut() {
+            table.remove("match");
+        }
+        leaves(&one, "", &mut |pointer, value| {
+            let at = format!("/override/{number}{pointer}");
+            found.push(of_text(&at, pointer, value, true));
+        });
+    }
+    found
+}
+
+/// An error at what a pointer names in a text, or at the nearest thing above it that is there. `file` is what it calls the
+/// text.
+pub fn fault_in(
+    file: &str,
+    text: &str,
+    pointer: &str,
+    problem: String,
+    suggestion: Option<String>,
+) -> Fault {
+    let (document, _) = Document::parse(file, text);
+    Fault {
+        suggestion,
+        ..document.fault(pointer, Spot::Key, Level::Error, problem)
+    }
+}
+
+fn of_text(at: &str, pointer: &str, value: &Value, in_override: bool) -> Said {
+    Said {
+        at: at.to_owned(),
+        pointer: pointer.to_owned(),
+        key: dotted(pointer),
+        toml: toml_text(value),
+        in_override,
+    }
+}
+
+/// A `key = value` as people type it at a prompt becomes one of TOML: a value that is none is a text.
+pub fn assignment(written: &str) -> String {
+    let Some((key, value)) = written.split_once('=') else {
+        return written.to_owned();
+    };
+    let (key, value) = (key.trim(), value.trim());
+    let (_, faults) = Document::parse("", &format!("value = {value}"));
+    let is_toml = faults.is_empty() && !value.is_empty();
+    match is_toml {
+        true => format!("{key} = {value}"),
+        false => format!("{key} = {}", toml_text(&Value::from(value))),
+    }
+}
+
+impl Profile {
+    /// Every setting of the profile with its value where no override says otherwise, in the order of their names. What has
+    /// no value is left out.
+    pub fn catalogue(&self) -> Vec<Entry> {
+        let value = self.written_with(&[], &[]);
+        let mut entries = Vec::new();
+        leaves(&value, "", &mut |pointer, value| {
+            if value.is_null() {
+                return;
+            }
+            entries.push(Entry {
+                pointer: pointer.to_owned(),
+                key: dotted(pointer),
+                value: value.clone(),
+                place: origin(self.document(), pointer, &[]),
+                stage: stage(pointer),
+                level: level(pointer),
+                expert: is_expert(pointer),
+                description: description(pointer),
+            });
+        });
+        entries
+    }
+}
+
+/// Whether few ever change the setting at this pointer.
+pub(crate) fn is_expert(pointer: &str) -> bool {
+    EXPERT.iter().any(|table| is_within(pointer, table))
+}
+
+/// What follows from a value of this setting that is no good.
+pub(crate) fn level(pointer: &str) -> Level {
+    LEVELS
+        .iter()
+        .find(|(table, _)| is_within(pointer, table))
+        .map_or(Level::Error, |(_, level)| *level)
+}
+
+/// The word of a level in schemas.
+pub(crate) fn level_word(level: Level) -> &'static str {
+    match level {
+        Level::Info => "info",
+        Level::Warning => "warning",
+        Level::Error => "error",
+    }
+}
+
+fn is_within(pointer: &str, table: &str) -> bool {
+    pointer
+        .strip_prefix(table)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+fn stage(pointer: &str) -> &'static str {
+    match needed(pointer) {
+        Needed::Job => "job",
+        Needed::Queue => "queue",
+        Needed::Uri => "uri",
+        Needed::Response => "response",
+    }
+}
+
+fn description(pointer: &str) -> String {
+    static SCHEMA: OnceLock<Value> = OnceLock::new();
+    let schema = SCHEMA.get_or_init(ProfileFile::schema);
+    let mut node = schema;
+    for key in pointer.split('/').skip(1) {
+        let key = key.replace("~1", "/").replace("~0", "~");
+        let node_here = resolved(schema, node);
+        let property = node_here
+            .get("properties")
+            .and_then(Value::as_object)
+            .and_then(|properties| properties.get(&key));
+        match property.or_else(|| node_here.get("additionalProperties")) {
+            Some(inner) => node = inner,
+            None => return String::new(),
+        }
+    }
+    let said = |node: &Value| Some(node.get("description")?.as_str()?.to_owned());
+    said(node)
+        .or_else(|| said(resolved(schema, node)))
+        .unwrap_or_default()
+        .replace('\n', " ")
+}
+
+/// What a node refers to.
+fn resolved<'s>(schema: &'s Value, node: &'s Value) -> &'s Value {
+    let alternatives = ["anyOf", "allOf"]
+        .iter()
+        .find_map(|key| node.get(key)?.as_array()?.first());
+    let node = alternatives.unwrap_or(node);
+    let target = node.get("$ref").and_then(Value::as_str);
+    target
+        .and_then(|target| schema.pointer(target.strip_prefix('#')?))
+        .unwrap_or(node)
+}
+
+/// Marks in a profile's schema what is for experts, and what follows from bad values.
+pub(crate) fn mark(schema: &mut Value) {
+    let mut marks: Vec<(String, String, Map<String, Value>)> = Vec::new();
+    let tables = schema.get("properties").and_then(Value::as_object);
+    for (table, node) in tables.into_iter().flatten() {
+        let mut marked = |at: String, pointer: &str| {
+            let mut says = Map::new();
+            if is_expert(pointer) {
+                says.insert("x-opilio-expert".to_owned(), Value::Bool(true));
+            }
+            let level = level(pointer);
+            if level != Level::Error {
+                says.insert("x-opilio-level".to_owned(), level_word(level).into());
+            }
+            if !says.is_empty() {
+                marks.push((at, pointer.to_owned(), says));
+            }
+        };
+        let table_pointer = child("", table);
+        marked(child("/properties", table), &table_pointer);
+        let target = resolved(schema, node);
+        let place = ["allOf", "anyOf"]
+            .iter()
+            .find_map(|key| node.get(key)?.as_array()?.first())
+            .unwrap_or(node)
+            .get("$ref")
+            .and_then(Value::as_str)
+            .and_then(|target| target.strip_prefix('#'))
+            .map_or_else(|| child("/properties", table), str::to_owned);
+        let keys = target.get("properties").and_then(Value::as_object);
+        for key in keys.into_iter().flatten().map(|(key, _)| key) {
+            let at = child(&format!("{place}/properties"), key);
+            marked(at, &child(&table_pointer, key));
+        }
+    }
+    for (at, _, says) in marks {
+        if let Some(Value::Object(node)) = schema.pointer_mut(&at) {
+            node.extend(says);
+        }
+    }
+}
