@@ -10,6 +10,7 @@ mod package;
 mod plugin;
 mod profile;
 mod robots;
+mod simulate;
 mod summary;
 mod terminal;
 mod uri;
@@ -76,6 +77,8 @@ enum Command {
     Warc(warc::WarcArgs),
     /// Put archives, their index and a list of pages into one WACZ file.
     Package(package::PackageArgs),
+    /// Crawl a synthetic web in virtual time, to see what a profile's waits would come to.
+    Simulate(simulate::SimulateArgs),
     /// Write plugins: make, build, check, test and try them; see who they are and where they come from.
     Plugin(plugin::PluginArgs),
 }
@@ -139,6 +142,7 @@ fn main() -> ExitCode {
             Command::Warc(args) => warc::run(&args),
             Command::Package(args) => package::run(&args),
             Command::Plugin(args) => plugin::run(args).await,
+            Command::Simulate(args) => simulate::run(&args),
         }
     });
     match result {

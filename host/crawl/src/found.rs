@@ -7,6 +7,7 @@ use bytes::Bytes;
 use encoding_rs::Encoding;
 use opilio_fetch::{Exchange, ResponseHead, charset};
 use opilio_frontier::{ContentState, Digests, Fingerprint, StrippedDigest};
+use opilio_profile::Revisit;
 use opilio_sandbox::{Document, DocumentParts, Header, Stage, Verdict, Visit};
 use opilio_uri::Uri;
 
@@ -84,6 +85,19 @@ pub(crate) struct Evaluated {
     /// Some evaluator could not be asked.
     pub failed: bool,
     pub failures: Vec<Failure>,
+}
+
+impl Evaluated {
+    /// The wait until the next visit: what was answered, within the limits of the profile.
+    pub(crate) fn until_next(&self, previous: Option<Duration>, limits: &Revisit) -> Duration {
+        let wait = match self.wait {
+            Some(wait) => wait,
+            // A fault leaves the previous wait.
+            None if self.failed => previous.unwrap_or(limits.default_wait),
+            None => limits.default_wait,
+        };
+        wait.clamp(limits.min_wait, limits.max_wait)
+    }
 }
 
 impl Task {

@@ -28,14 +28,24 @@ const CALENDAR_WORDS: [&str; 10] = [
 
 /// The frontier's configuration.
 pub(crate) fn frontier_config(profile: &Arc<Profile>) -> Config {
+    frontier_config_at(profile, Timestamp::now)
+}
+
+/// The same where somebody else says what time it is.
+pub(crate) fn frontier_config_at(
+    profile: &Arc<Profile>,
+    now: impl Fn() -> Timestamp + Send + Sync + 'static,
+) -> Config {
     let settings = profile.settings();
     let frontier = &profile.frontier;
     let resolved = profile.clone();
     Config {
         queue: QueueSettings::default(),
         // What depends on the time of day is resolved anew when the hash says so: `resolve_queues` in `crawl.rs`.
-        resolver: Some(Resolver::new(move |queue| queue_settings(&resolved, queue))),
-        settings_hash: profile.settings_hash_at(Timestamp::now()),
+        settings_hash: profile.settings_hash_at(now()),
+        resolver: Some(Resolver::new(move |queue| {
+            queue_settings(&resolved, queue, now())
+        })),
         group: GroupSettings {
             valence: small(profile.group.valence),
             min_delay: profile.group.min_delay,
@@ -60,8 +70,8 @@ pub(crate) fn frontier_config(profile: &Arc<Profile>) -> Config {
 }
 
 /// What is set for a queue, from its name alone.
-fn queue_settings(profile: &Profile, name: &str) -> QueueSettings {
-    let settings = profile.queue_settings_at(name, Timestamp::now());
+fn queue_settings(profile: &Profile, name: &str, now: Timestamp) -> QueueSettings {
+    let settings = profile.queue_settings_at(name, now);
     let queue = &settings.queue;
     let politeness = &settings.politeness;
     let retry = &settings.retry;

@@ -1,1 +1,21 @@
 //! A synthetic changing web in virtual time around the real frontier, profile and plugins.
+//!
+//! ```text
+//! scenario ─► web: sites, pages, changes, servers ◄── run ──► opilio_crawl::rehearsal: frontier, profile, plugins
+//!                       └ measure ─► report ◄─ oracle
+//! ```
+//! The web knows what really happened and the crawl does not; what the crawl's archive would hold is compared with it from
+//! event to event. docs/SIMULATION.md has the language of scenarios and every measure's formula.
+
+mod measure;
+pub mod oracle;
+mod process;
+mod report;
+mod run;
+mod scenario;
+mod web;
+
+pub use process::{Process, Rates};
+pub use report::{Oracle, Report, Visits, WaitOfPage};
+pub use run::{Simulation, SimulationError};
+pub use scenario::{Honesty, Kind, Lists, Scenario, ScenarioError, Sites};

@@ -1,0 +1,817 @@
+//! A crawl without sockets, clock and archive: the frontier, the profile and the plugins of a real one, told what servers
+//! answer and what time it is. For simulations, which live through a year in minutes.
+//!
+//! What a visit goes through is what [`crate::chain`] has it go through, by the same functions: robots.txt, conditional
+//! requests, mid-fetch filters, decoding, strippers, change evaluators, extractors, scope, precedence, archive filters,
+//! signals, what plugins keep, the neighbourhood, wait evaluators, and one batch for the frontier. Left out are DNS, which
+//! costs a server nothing, and cookies, logins and records, which nobody judges by.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use jiff::Timestamp;
+use opilio_fetch::robots::{ROBOTS_BYTES_MAX, Robots, Verdict as RobotsVerdict};
+use opilio_fetch::{Exchange, PayloadDigest, ResponseHead, Spool, SpoolWriter};
+use opilio_frontier::{
+    Candidate, ContentState, Digests, Directive, Frontier, Issue, Next, Outcome, Refused, Success,
+    Transfer, Validators, Visit, WarcLocation,
+};
+use opilio_profile::{Profile, RobotsPolicy, Settings, Strategy, StrippedEqual};
+use opilio_sandbox::{Candidates, Engine, EngineConfig, Stage, Verdict};
+use opilio_uri::{Hop, HopPath, Uri};
+use sha1::{Digest as _, Sha1};
+
+use crate::around::Earlier;
+use crate::breaker::Failure;
+use crate::crawl::{self, CrawlError};
+use crate::found;
+use crate::guards::Guards;
+use crate::lanes;
+use crate::policy;
+use crate::precedence;
+use crate::scope;
+use crate::stacks::Stacks;
+use crate::standing::{self, Memory};
+use crate::tables::TableKeeper;
+
+/// Fetch statuses of the glossary that a rehearsal gives itself.
+mod status {
+    pub(super) const CONNECT_FAILED: i32 = -2;
+    pub(super) const ROBOTS_FAILED: i32 = -61;
+    pub(super) const BLOCKED: i32 = -5001;
+    pub(super) const QUOTA: i32 = -5003;
+    pub(super) const ROBOTS: i32 = -9998;
+}
+
+/// Seeds given to the frontier at once.
+const SEEDS_BATCH: usize = 10_000;
+
+/// A crawl that is rehearsed.
+pub struct Rehearsal {
+    profile: Arc<Profile>,
+    frontier: Frontier,
+    stacks: Arc<Stacks>,
+    robots: HashMap<String, (Arc<Robots>, Timestamp)>,
+    clock: Arc<AtomicI64>,
+    faults: u64,
+    first_fault: Option<String>,
+    /// Plugins run with these for as long as there is a rehearsal.
+    _tables: TableKeeper,
+    _engine: Engine,
+}
+
+/// What is asked of a server.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Asked {
+    /// `If-None-Match`, where the request is conditional and the server gave an entity tag.
+    pub if_none_match: Option<String>,
+    /// `If-Modified-Since`, likewise.
+    pub if_modified_since: Option<String>,
+}
+
+/// Whether a URI is asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Leave {
+    /// It is: hand the answer to [`Rehearsal::finish`].
+    Ask(Asked),
+    /// It was not to be fetched, or waits for its server's robots.txt: the frontier has it back.
+    Settled,
+}
+
+/// What a server answers.
+#[derive(Clone, Debug)]
+pub enum Answer {
+    /// A response.
+    Response {
+        /// 100 to 999.
+        status: u16,
+        /// Names and values.
+        headers: Vec<(String, String)>,
+        /// What plugins see.
+        content: Bytes,
+        /// What it counts as, in bytes: what stands for a page may be shorter than pages are.
+        size: u64,
+    },
+    /// No response: the connection could not be made.
+    Failure,
+}
+
+/// What a finished visit came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Came {
+    /// What the crawl takes the content for.
+    pub state: ContentState,
+    /// A body came.
+    pub body: bool,
+    /// The body is kept in full.
+    pub archived: bool,
+    /// What a wait evaluator wants, before the profile's limits; none where none answered.
+    pub asked: Option<Duration>,
+    /// Until the next visit.
+    pub wait: Option<Duration>,
+    /// What kind of end it was.
+    pub end: Ended,
+}
+
+/// How a turn ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// With a response that counts.
+    Success,
+    /// A robots.txt.
+    Robots,
+    /// It is tried again.
+    Retry,
+    /// Nothing came of it: it failed, or a filter refused it.
+    Nothing,
+}
+
+impl Rehearsal {
+    /// Loads the profile's plugins and makes an empty frontier in `dir`. Seeds are those that [`Rehearsal::seed`] is given;
+    /// `prefixes` is what the scope takes for theirs, SURT prefixes.
+    ///
+    /// # Errors
+    /// [`CrawlError::Profile`] with every fault of the plugins at its place; where the store cannot be made.
+    pub fn open(
+        profile: Profile,
+        dir: &Path,
+        component_cache: Option<PathBuf>,
+        prefixes: &[String],
+        now: Timestamp,
+    ) -> Result<Self, CrawlError> {
+        let engine = Engine::new(EngineConfig {
+            cache_dir: component_cache,
+            ..EngineConfig::default()
+        })?;
+        let (tables, plugins) =
+            crawl::load(&engine, &profile, prefixes, &crawl::sources(dir), None)?;
+        let profile = Arc::new(profile);
+        let clock = Arc::new(AtomicI64::new(now.as_millisecond()));
+        let hands = clock.clone();
+        let config = policy::frontier_config_at(&profile, move || {
+            Timestamp::from_millisecond(hands.load(Ordering::Relaxed)).unwrap_or_default()
+        });
+        let frontier = Frontier::open(&dir.join("state"), config)?;
+        Ok(Self {
+            profile,
+            frontier,
+            stacks: plugins.stacks,
+            robots: HashMap::new(),
+            clock,
+            faults: 0,
+            first_fault: None,
+            _tables: tables,
+            _engine: engine,
+        })
+    }
+
+    /// The profile in force.
+    pub fn profile(&self) -> &Profile {
+        &self.profile
+    }
+
+    /// The frontier, for questions.
+    pub fn frontier(&self) -> &Frontier {
+        &self.frontier
+    }
+
+    /// Calls of plugins that failed, and what the first failed with.
+    pub fn faults(&self) -> (u64, Option<&str>) {
+        (self.faults, self.first_fault.as_deref())
+    }
+
+    /// Schedules seeds, each with its own URI as source.
+    ///
+    /// # Errors
+    /// Where the store fails.
+    pub fn seed(&mut self, seeds: Vec<Uri>, now: Timestamp) -> Result<(), opilio_frontier::Error> {
+        let mut seeds = seeds.into_iter().peekable();
+        while seeds.peek().is_some() {
+            let profile = &self.profile;
+            let candidates = seeds.by_ref().take(SEEDS_BATCH).map(|uri| {
+                let source = uri.as_str().to_owned();
+                let candidate =
+                    policy::candidate(profile, uri, HopPath::new(), None, Some(&source));
+                Candidate {
+                    seed: true,
+                    directive: Directive::Medium,
+                    ..candidate
+                }
+            });
+            self.frontier.schedule(candidates.collect(), now)?;
+        }
+        Ok(())
+    }
+
+    /// [`Frontier::next`].
+    ///
+    /// # Errors
+    /// Where the store fails.
+    pub fn next(&mut self, now: Timestamp) -> Result<Next, opilio_frontier::Error> {
+        self.clock.store(now.as_millisecond(), Ordering::Relaxed);
+        self.frontier.next(now)
+    }
+
+    /// What stands before a request: quotas and robots.txt.
+    ///
+    /// # Errors
+    /// Where the store fails.
+    pub fn leave(
+        &mut self,
+        issue: &Issue,
+        now: Timestamp,
+    ) -> Result<Leave, opilio_frontier::Error> {
+        let settings = self.settings(issue, None, now);
+        if let Some(over) = &issue.over_quota {
+            let reason = format!("quota:{}:{}", over.kind.name(), over.limit);
+            return self.disregard(issue, status::QUOTA, reason, now);
+        }
+        if let Some(robots) = issue.uri.robots_txt()
+            && robots != issue.uri
+        {
+            let known = self.robots.get(robots.as_str());
+            let known = known.filter(|(_, until)| *until > now);
+            let Some((rules, _)) = known else {
+                let prerequisite = Self::prerequisite(issue, robots);
+                let outcome = Outcome::Deferred {
+                    prerequisites: vec![prerequisite],
+                };
+                self.frontier.finished(issue.ticket, outcome, now)?;
+                return Ok(Leave::Settled);
+            };
+            let is_heeded = !matches!(
+                settings.robots.policy,
+                RobotsPolicy::Ignore | RobotsPolicy::Audit
+            );
+            let agent = self.profile.user_agent.as_str();
+            let verdict = rules.verdict(agent, issue.uri.path_and_query());
+            if is_heeded && let RobotsVerdict::Refused(reason) = verdict {
+                let why = format!("robotExcluded: {reason}");
+                return self.disregard(issue, status::ROBOTS, why, now);
+            }
+        }
+        let record = &issue.record;
+        let stacks = self.stacks_for(issue, Some(&record.media_type), now).1;
+        let is_conditional = settings.fetch.conditional
+            && record.archived.is_some()
+            && record.extractor == Some(stacks.extract_hash);
+        let validators = &record.validators;
+        Ok(Leave::Ask(Asked {
+            if_none_match: validators.etag.clone().filter(|_| is_conditional),
+            if_modified_since: validators.last_modified.clone().filter(|_| is_conditional),
+        }))
+    }
+
+    fn disregard(
+        &mut self,
+        issue: &Issue,
+        status: i32,
+        reason: String,
+        now: Timestamp,
+    ) -> Result<Leave, opilio_frontier::Error> {
+        let outcome = Outcome::Disregarded {
+            status,
+            reason,
+            transfer: None,
+        };
+        self.frontier.finished(issue.ticket, outcome, now)?;
+        Ok(Leave::Settled)
+    }
+
+    fn prerequisite(issue: &Issue, uri: Uri) -> Candidate {
+        let record = &issue.record;
+        let strategy = opilio_frontier::Strategy::Snapshot;
+        Candidate {
+            queue: issue.queue.clone(),
+            via: Some(issue.uri.as_str().to_owned()),
+            source: record.source.clone(),
+            directive: Directive::Highest,
+            force: true,
+            ..Candidate::new(uri, record.hop_path.then(Hop::Prerequisite), strategy)
+        }
+    }
+
+    /// Takes in what a server answered to a request that was sent at `started`, and hands the URI back to the frontier.
+    /// Calls plugins: on a thread of [`Rehearsal::on_a_thread`].
+    ///
+    /// # Errors
+    /// Where the store fails.
+    pub fn finish(
+        &mut self,
+        issue: &Issue,
+        answer: Answer,
+        started: Timestamp,
+        ended: Timestamp,
+    ) -> Result<Came, opilio_frontier::Error> {
+        self.clock.store(ended.as_millisecond(), Ordering::Relaxed);
+        let took = Duration::try_from(ended - started).unwrap_or_default();
+        let Answer::Response {
+            status,
+            headers,
+            content,
+            size,
+        } = answer
+        else {
+            return self.failed(issue, status::CONNECT_FAILED, None, took, (started, ended));
+        };
+        let transfer = Transfer {
+            duration: took,
+            bytes: size,
+        };
+        let is_robots = issue.uri.robots_txt().as_ref() == Some(&issue.uri);
+        let settings = self.settings(issue, None, started);
+        if settings.retry.statuses.contains(&status) {
+            let after = headers
+                .iter()
+                .find(|(name, _)| name.eq_ignore_ascii_case("retry-after"));
+            let after = after.and_then(|(_, value)| value.parse().ok());
+            let after = after.map(Duration::from_secs);
+            return self.failed(
+                issue,
+                status.into(),
+                Some((after, transfer)),
+                took,
+                (started, ended),
+            );
+        }
+        if is_robots {
+            let text = &content[..content.len().min(ROBOTS_BYTES_MAX)];
+            let rules = Robots::from_response(i32::from(status), text);
+            let until = ended + settings.robots.expires;
+            let agent = self.profile.user_agent.as_str();
+            let crawl_delay = match settings.robots.policy {
+                RobotsPolicy::Ignore => None,
+                _ => rules.crawl_delay(agent),
+            };
+            let queue = issue.queue.clone();
+            self.frontier.set_crawl_delay(&queue, crawl_delay, ended)?;
+            let key = issue.uri.as_str().to_owned();
+            self.robots.insert(key, (Arc::new(rules), until));
+        }
+        let head = ResponseHead {
+            version: "HTTP/1.1".to_owned(),
+            status,
+            reason: String::new(),
+            headers,
+            length: 0,
+        };
+        let mut response = Response {
+            exchange: exchange(head.clone(), &content, (started, took)),
+            head,
+            size,
+            transfer,
+            is_robots,
+        };
+        response.exchange.duration = took;
+        self.settle(issue, response, started, ended)
+    }
+
+    /// Nothing came that could be used: tried again, as the profile has it, or given up.
+    fn failed(
+        &mut self,
+        issue: &Issue,
+        status: i32,
+        response: Option<(Option<Duration>, Transfer)>,
+        took: Duration,
+        (started, ended): (Timestamp, Timestamp),
+    ) -> Result<Came, opilio_frontier::Error> {
+        let settings = self.settings(issue, None, started);
+        let is_retried = response.is_some() || settings.retry.has_error(status);
+        let attempts_left = issue.record.attempts < settings.retry.max_retries;
+        let transfer = response.map_or(
+            Transfer {
+                duration: took,
+                bytes: 0,
+            },
+            |(_, transfer)| transfer,
+        );
+        let is_robots = issue.uri.robots_txt().as_ref() == Some(&issue.uri);
+        let outcome = if is_retried && attempts_left {
+            Outcome::Retry {
+                status,
+                after: response.and_then(|(after, _)| after),
+                transfer: Some(transfer),
+            }
+        } else {
+            if is_robots {
+                let rules = Robots::from_response(status, b"");
+                let until = ended + settings.robots.expires;
+                let key = issue.uri.as_str().to_owned();
+                self.robots.insert(key, (Arc::new(rules), until));
+            }
+            Outcome::Failed {
+                status: if is_robots {
+                    status::ROBOTS_FAILED
+                } else {
+                    status
+                },
+                transfer: Some(transfer),
+            }
+        };
+        let end = match outcome {
+            Outcome::Retry { .. } => Ended::Retry,
+            _ => Ended::Nothing,
+        };
+        self.frontier.finished(issue.ticket, outcome, ended)?;
+        Ok(Came::nothing(end))
+    }
+
+    fn settle(
+        &mut self,
+        issue: &Issue,
+        response: Response,
+        started: Timestamp,
+        ended: Timestamp,
+    ) -> Result<Came, opilio_frontier::Error> {
+        let record = &issue.record;
+        let site = self.frontier.site_values(&issue.uri)?;
+        let memory = Memory::new(&record.kept, &site);
+        let head = &response.head;
+        let unchanged = match self.mid_fetch(issue, head, started, &memory) {
+            Some(Verdict::Reject) => {
+                let outcome = Outcome::Disregarded {
+                    status: status::BLOCKED,
+                    reason: "mid-fetch".to_owned(),
+                    transfer: Some(response.transfer),
+                };
+                self.frontier.finished(issue.ticket, outcome, ended)?;
+                return Ok(Came::nothing(Ended::Nothing));
+            }
+            verdict => verdict.is_some(),
+        };
+        let bodyless = unchanged || head.status == 304 && record.archived.is_some();
+        let media_type = head
+            .media_type()
+            .unwrap_or_else(|| record.media_type.clone());
+        let (settings, stacks) = self.stacks_for(issue, Some(&media_type), started);
+        let payload = response.exchange.payload_digest.0;
+        let mut reading = found::Task {
+            stacks: stacks.clone(),
+            exchange: Arc::new(response.exchange),
+            head: head.clone(),
+            uri: issue.uri.as_str().to_owned(),
+            base: issue.uri.as_str().to_owned(),
+            visit: standing::visit(
+                issue,
+                started,
+                i32::from(head.status),
+                head.media_type(),
+                &memory,
+            ),
+            last: record.archived.is_some().then_some(record.digests),
+            last_fingerprint: record.fingerprint.clone(),
+            last_extractor: record.extractor,
+            bodyless,
+            content_max: self.profile.limits.plugin_content.bytes(),
+            links_max: self.profile.limits.outlinks,
+            memory: memory.clone(),
+        }
+        .run();
+        reading.size = reading.size.map(|_| response.size);
+        self.note(std::mem::take(&mut reading.failures));
+        if reading.rejected.is_some() || reading.retry.is_some() {
+            let transfer = Some(response.transfer);
+            let (outcome, end) = match reading.retry {
+                Some(after) => (
+                    Outcome::Retry {
+                        status: head.status.into(),
+                        after: Some(after),
+                        transfer,
+                    },
+                    Ended::Retry,
+                ),
+                None => (
+                    Outcome::Disregarded {
+                        status: status::BLOCKED,
+                        reason: reading.rejected.unwrap_or_default(),
+                        transfer,
+                    },
+                    Ended::Nothing,
+                ),
+            };
+            self.frontier.finished(issue.ticket, outcome, ended)?;
+            return Ok(Came::nothing(end));
+        }
+        if !settings.revisit.signals {
+            let links = reading.extracted.links.iter_mut();
+            links.for_each(|link| link.modified = None);
+        }
+        let (outlinks, refused) = self.outlinks(issue, &reading, started);
+        let same_bytes = bodyless || record.digests.payload == Some(payload);
+        let is_whole = is_archived_whole(issue, &reading, same_bytes, &settings);
+        let mut visit = remembered(issue, head, &reading, payload, is_whole);
+        let earlier = Earlier::of(record);
+        let around = memory.around.after(&issue.uri, earlier, &visit, started);
+        let is_prerequisite = record.hop_path.last() == Some(Hop::Prerequisite);
+        let state = reading.state;
+        let refresh_embeds = settings.revisit.refresh_embeds && state == ContentState::Changed;
+        let (asked, wait) = match settings.strategy {
+            _ if is_prerequisite => (None, None),
+            Strategy::Snapshot => (None, None),
+            Strategy::Fixed => (None, Some(settings.revisit.fixed_wait)),
+            Strategy::Revisit => {
+                let seen = standing::after(issue, started, &visit, &memory);
+                let found::Reading {
+                    document, guards, ..
+                } = reading;
+                let answer =
+                    found::evaluate(&stacks.wait, &visit.media_type, &seen, &document, &guards);
+                let wait = answer.until_next(record.wait, &settings.revisit);
+                let asked = answer.wait;
+                self.note(answer.failures);
+                (asked, Some(wait))
+            }
+        };
+        let kept = memory.kept.changes();
+        visit.kept = standing::changes(kept.uri);
+        let mut kept_for_site = standing::changes(kept.site);
+        if !is_prerequisite && settings.strategy != Strategy::Snapshot {
+            kept_for_site.extend(around);
+        }
+        let success = Success {
+            visit,
+            wait,
+            ask_again: None,
+            strategy: (!is_prerequisite).then(|| policy::strategy(settings.strategy)),
+            scope: Some(self.stacks.scope_hash),
+            outlinks,
+            refresh_embeds,
+            refused,
+            kept_for_site,
+            transfer: response.transfer,
+        };
+        let outcome = Outcome::Succeeded(Box::new(success));
+        self.frontier.finished(issue.ticket, outcome, ended)?;
+        Ok(Came {
+            state,
+            body: !bodyless,
+            archived: is_whole,
+            asked,
+            wait,
+            end: if response.is_robots {
+                Ended::Robots
+            } else {
+                Ended::Success
+            },
+        })
+    }
+
+    /// What mid-fetch filters make of the headers, where they do not let it go on.
+    fn mid_fetch(
+        &mut self,
+        issue: &Issue,
+        head: &ResponseHead,
+        started: Timestamp,
+        memory: &Memory,
+    ) -> Option<Verdict> {
+        let stacks = self.stacks_for(issue, None, started).1;
+        if stacks.mid_fetch.is_empty() {
+            return None;
+        }
+        let record = &issue.record;
+        let uri = issue.uri.as_str();
+        let document = found::document(uri, uri, head, Bytes::new(), None, memory);
+        let visit = standing::visit(
+            issue,
+            started,
+            i32::from(head.status),
+            head.media_type(),
+            memory,
+        );
+        let guards = Guards::default();
+        let stage = Stage::MidFetch;
+        let judged = found::judge_document(&stacks.mid_fetch, &stage, &document, &visit, &guards);
+        self.note(judged.failures);
+        self.note(guards.take_failures());
+        let of_type = self.stacks_for(issue, Some(&record.media_type), started).1;
+        let is_extracted = record.extractor == Some(of_type.extract_hash);
+        match judged.verdict {
+            Verdict::Reject => Some(Verdict::Reject),
+            Verdict::Unchanged if record.archived.is_some() && is_extracted => {
+                Some(Verdict::Unchanged)
+            }
+            _ => None,
+        }
+    }
+
+    /// Links as candidates for the frontier, and those out of scope.
+    fn outlinks(
+        &mut self,
+        issue: &Issue,
+        reading: &found::Reading,
+        started: Timestamp,
+    ) -> (Vec<Candidate>, Vec<Refused>) {
+        let links = &reading.extracted.links;
+        if links.is_empty() {
+            return Default::default();
+        }
+        let record = &issue.record;
+        let via_surt = issue.uri.surt();
+        let seen = links
+            .iter()
+            .map(|link| standing::found_candidate(&issue.uri, &via_surt, record, link));
+        let candidates: Candidates = seen.collect();
+        let stacks = self.stacks_for(issue, None, started).1;
+        let judged = scope::judge(&stacks.scope, &Stage::Scope, &candidates, false);
+        self.note(judged.failures);
+        let (mut accepted, mut refused) = (Vec::new(), Vec::new());
+        for (link, decision) in links.iter().zip(&judged.decisions) {
+            if !decision.accepted {
+                refused.push(Refused {
+                    uri: link.uri.clone(),
+                    reason: decision.because(),
+                });
+                continue;
+            }
+            let candidate = policy::candidate(
+                &self.profile,
+                link.uri.clone(),
+                record.hop_path.then(link.hop),
+                Some(issue.uri.as_str()),
+                record.source.as_deref(),
+            );
+            accepted.push(Candidate {
+                context: link.context.clone(),
+                modified: link.modified,
+                seed: record.seed && link.hop == Hop::Redirect,
+                scope: stacks.scope_hash,
+                ..candidate
+            });
+        }
+        if !stacks.precedence.is_empty() {
+            let in_scope = links.iter().zip(&judged.decisions);
+            let in_scope = in_scope.filter(|(_, decision)| decision.accepted);
+            let seen = in_scope
+                .map(|(link, _)| standing::found_candidate(&issue.uri, &via_surt, record, link));
+            let seen: Candidates = seen.collect();
+            let ranked = precedence::rank(&stacks.precedence, &seen, Some(&reading.document));
+            self.note(ranked.failures);
+            for (candidate, rank) in accepted.iter_mut().zip(ranked.ranks) {
+                candidate.precedence = rank.unwrap_or(candidate.precedence);
+            }
+        }
+        (accepted, refused)
+    }
+
+    fn settings(&self, issue: &Issue, media_type: Option<&str>, now: Timestamp) -> Arc<Settings> {
+        self.profile.effective_with(&opilio_profile::Context {
+            source: issue.record.source.as_deref(),
+            now: Some(now),
+            media_type,
+            uri: &issue.uri,
+        })
+    }
+
+    fn stacks_for(
+        &self,
+        issue: &Issue,
+        media_type: Option<&str>,
+        now: Timestamp,
+    ) -> (Arc<Settings>, Arc<Stacks>) {
+        let settings = self.settings(issue, media_type, now);
+        let stacks = self.stacks.selected(&settings, self.profile.settings());
+        (settings, stacks)
+    }
+
+    fn note(&mut self, failures: Vec<Failure>) {
+        for Failure { fault, .. } in failures {
+            self.faults += 1;
+            if self.first_fault.is_none() {
+                self.first_fault = Some(format!("{}: {}", fault.plugin, fault.message));
+            }
+        }
+    }
+
+    /// Runs `work` on a thread with room for plugins, and waits for it.
+    ///
+    /// # Errors
+    /// Where there is no thread for it, or it panicked, in words.
+    pub fn on_a_thread<T: Send>(work: impl FnOnce() -> T + Send) -> Result<T, String> {
+        lanes::beside("rehearsal", work)
+    }
+}
+
+/// A response on its way.
+struct Response {
+    exchange: Exchange,
+    head: ResponseHead,
+    size: u64,
+    transfer: Transfer,
+    is_robots: bool,
+}
+
+impl Came {
+    fn nothing(end: Ended) -> Self {
+        Self {
+            state: ContentState::Unknown,
+            body: false,
+            archived: false,
+            asked: None,
+            wait: None,
+            end,
+        }
+    }
+}
+
+/// What would have been recorded of a response.
+fn exchange(
+    head: ResponseHead,
+    content: &[u8],
+    (started, took): (Timestamp, Duration),
+) -> Exchange {
+    Exchange {
+        started,
+        duration: took,
+        time_to_head: Some(took),
+        peer: None,
+        proxy: None,
+        request_bytes: Bytes::new(),
+        wire: spool(&[]),
+        interim: Bytes::new(),
+        head: Some(head),
+        payload: spool(content),
+        payload_digest: PayloadDigest(Sha1::digest(content).into()),
+        truncated: None,
+        aborted_by_filter: None,
+        failure: None,
+        tls: None,
+        http2: false,
+        reused_connection: false,
+        annotations: Vec::new(),
+    }
+}
+
+fn spool(content: &[u8]) -> Spool {
+    let mut writer = SpoolWriter::new(usize::MAX, Path::new(""));
+    // Into memory, which does not fail.
+    let _ = writer.append(content);
+    writer.finish()
+}
+
+/// Whether the body is written in full, as the chain decides it.
+fn is_archived_whole(
+    issue: &Issue,
+    reading: &found::Reading,
+    same_bytes: bool,
+    settings: &Settings,
+) -> bool {
+    let identical = reading.state == ContentState::Unchanged;
+    let is_stored = issue.record.archived.is_some();
+    match settings.revisit.stripped_equal {
+        _ if !reading.archive => false,
+        _ if !(is_stored && identical) => true,
+        _ if same_bytes => false,
+        StrippedEqual::Archive => true,
+        StrippedEqual::Note | StrippedEqual::Drop => false,
+    }
+}
+
+fn remembered(
+    issue: &Issue,
+    head: &ResponseHead,
+    reading: &found::Reading,
+    payload: [u8; 20],
+    is_whole: bool,
+) -> Visit {
+    let digests = Digests {
+        payload: Some(payload),
+        stripped: reading.stripped,
+    };
+    let validators = if head.status == 200 {
+        Validators {
+            etag: head.first("etag").map(str::to_owned),
+            last_modified: head.first("last-modified").map(str::to_owned),
+        }
+    } else {
+        Validators::default()
+    };
+    let at = WarcLocation {
+        file: String::new(),
+        offset: 0,
+        record_id: String::new(),
+        date: Timestamp::UNIX_EPOCH,
+    };
+    Visit {
+        status: head.status.into(),
+        state: reading.state,
+        duplicate: false,
+        size: reading.size,
+        media_type: head
+            .media_type()
+            .unwrap_or_else(|| issue.record.media_type.clone()),
+        digests: is_whole.then_some(digests),
+        validators: is_whole.then_some(validators),
+        archived: is_whole.then_some(at),
+        extractor: reading.extracted_by,
+        outlinks: reading
+            .extracted_by
+            .filter(|by| *by != found::NOT_EXTRACTED)
+            .map(|_| reading.extracted.links.len() as u64),
+        fingerprint: reading.fingerprint.clone().filter(|_| is_whole),
+        kept: Vec::new(),
+    }
+}

@@ -1,0 +1,187 @@
+//! What came of it, kept page by page: exact between events, nothing is sampled. docs/SIMULATION.md has every measure's formula.
+
+/// The stretch of time that counts, in milliseconds since the simulation began.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Window {
+    pub(crate) from: i64,
+    pub(crate) to: i64,
+}
+
+/// Sums over pages and time, each weighted with what the page is worth.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Sums {
+    /// Weight × milliseconds in which pages were there.
+    pub(crate) there: f64,
+    /// Weight × milliseconds in which the archive had them as they were.
+    pub(crate) fresh: f64,
+    /// Weight × milliseconds² / 2: the time since the first change that the archive does not have.
+    pub(crate) age: f64,
+    /// Versions that came to be, and their weight.
+    pub(crate) versions: u64,
+    pub(crate) versions_weight: f64,
+    /// Of these, those that the archive has.
+    pub(crate) captured: u64,
+    pub(crate) captured_weight: f64,
+    /// Milliseconds from a version's coming to its capture, for those captured.
+    pub(crate) delay: f64,
+    /// Parts of the window, for the drawing of freshness over time: there and fresh in each.
+    pub(crate) parts: Vec<(f64, f64)>,
+}
+
+impl Sums {
+    pub(crate) fn new(parts: usize) -> Self {
+        Self {
+            parts: vec![(0.0, 0.0); parts],
+            ..Self::default()
+        }
+    }
+}
+
+/// A page as it is and as the archive has it.
+#[derive(Clone, Debug)]
+pub(crate) struct Copy {
+    /// Since when the archive has not had the page as it is; none: it has.
+    stale_since: Option<i64>,
+    /// Up to when its time has been counted.
+    counted: i64,
+    /// When the page's present version came to be.
+    changed: i64,
+    /// The archive has the present version.
+    has_version: bool,
+}
+
+impl Copy {
+    /// A page that is there from `born` on and that nobody has seen.
+    pub(crate) fn new(born: i64) -> Self {
+        Self {
+            stale_since: Some(born),
+            counted: born,
+            changed: born,
+            has_version: false,
+        }
+    }
+
+    /// When the page's present version came to be.
+    pub(crate) fn changed_at(&self) -> i64 {
+        self.changed
+    }
+
+    /// The page has been as it is until now.
+    pub(crate) fn count(&mut self, now: i64, weight: f64, window: Window, sums: &mut Sums) {
+        let (from, to) = (self.counted.max(window.from), now.min(window.to));
+        self.counted = self.counted.max(now);
+        if to <= from {
+            return;
+        }
+        let time = (to - from) as f64;
+        sums.there += weight * time;
+        match self.stale_since {
+            None => sums.fresh += weight * time,
+            Some(since) => {
+                let (begin, end) = ((from - since) as f64, (to - since) as f64);
+                sums.age += weight * 0.5 * (end * end - begin * begin);
+            }
+        }
+        let count = sums.parts.len();
+        if count == 0 {
+            return;
+        }
+        let part = (window.to - window.from) as f64 / count as f64;
+        let place = |time: i64| (time - window.from) as f64 / part;
+        let last = count - 1;
+        let mut index = (place(from) as usize).min(last);
+        let mut at = from as f64;
+        while at < to as f64 && index <= last {
+            let end = if index == last {
+                to as f64
+            } else {
+                (window.from as f64 + part * (index + 1) as f64).min(to as f64)
+            };
+            let (there, fresh) = &mut sums.parts[index];
+            *there += weight * (end - at);
+            if self.stale_since.is_none() {
+                *fresh += weight * (end - at);
+            }
+            at = end;
+            index += 1;
+        }
+    }
+
+    /// The page changes.
+    pub(crate) fn change(&mut self, now: i64, weight: f64, window: Window, sums: &mut Sums) {
+        self.count(now, weight, window, sums);
+        self.stale_since.get_or_insert(now);
+        self.changed = now;
+        self.has_version = false;
+        if (window.from..window.to).contains(&now) {
+            sums.versions += 1;
+            sums.versions_weight += weight;
+        }
+    }
+
+    /// The archive has, or still has, the page as it is. How long after its last change, where that was new.
+    pub(crate) fn capture(
+        &mut self,
+        now: i64,
+        weight: f64,
+        window: Window,
+        sums: &mut Sums,
+    ) -> Option<i64> {
+        self.count(now, weight, window, sums);
+        self.stale_since = None;
+        if std::mem::replace(&mut self.has_version, true) {
+            return None;
+        }
+        let delay = now - self.changed;
+        if (window.from..window.to).contains(&self.changed) {
+            sums.captured += 1;
+            sums.captured_weight += weight;
+            sums.delay += delay as f64;
+        }
+        Some(delay)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A page that is there for 100 days, changes on days 10, 20 and 60 and is looked at on days 0, 30 and 50: fresh for
+    /// 10 + 30 days, with an age that grows to 20 and to 40 days, one of three versions captured ten days late.
+    #[test]
+    fn a_life_as_worked_out_by_hand() {
+        let window = Window { from: 0, to: 100 };
+        let mut sums = Sums::new(4);
+        let mut copy = Copy::new(0);
+        copy.capture(0, 1.0, window, &mut sums);
+        copy.change(10, 1.0, window, &mut sums);
+        copy.change(20, 1.0, window, &mut sums);
+        assert_eq!(copy.capture(30, 1.0, window, &mut sums), Some(10));
+        assert_eq!(copy.capture(50, 1.0, window, &mut sums), None);
+        copy.change(60, 1.0, window, &mut sums);
+        copy.count(100, 1.0, window, &mut sums);
+        assert_eq!((sums.there, sums.fresh), (100.0, 40.0));
+        assert_eq!(sums.age, 200.0 + 800.0);
+        // The first version was there when the window began.
+        assert_eq!((sums.versions, sums.captured), (3, 2));
+        assert_eq!(sums.delay, 10.0);
+        let fresh: Vec<f64> = sums.parts.iter().map(|(_, fresh)| *fresh).collect();
+        assert_eq!(fresh, [10.0, 20.0, 10.0, 0.0]);
+    }
+
+    #[test]
+    fn what_lies_outside_of_the_window_does_not_count() {
+        let window = Window { from: 50, to: 80 };
+        let mut sums = Sums::new(1);
+        let mut copy = Copy::new(0);
+        copy.capture(0, 2.0, window, &mut sums);
+        copy.change(40, 2.0, window, &mut sums);
+        copy.capture(60, 2.0, window, &mut sums);
+        copy.count(100, 2.0, window, &mut sums);
+        assert_eq!((sums.there, sums.fresh), (60.0, 40.0));
+        // From day 50 to 60 it is 10 to 20 days old.
+        assert_eq!(sums.age, 2.0 * 150.0);
+        assert_eq!((sums.versions, sums.captured), (0, 0));
+        assert_eq!(sums.parts, [(60.0, 40.0)]);
+    }
+}

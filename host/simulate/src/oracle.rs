@@ -1,0 +1,300 @@
+//! What could be reached by somebody who knows how often each page changes: the best that visits at regular intervals come
+//! to within the same budget, and the closed forms for visits at random times. docs/SIMULATION.md has the formulas and where
+//! they come from.
+
+/// A page as an oracle knows it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Known {
+    /// Changes a day.
+    pub rate: f64,
+    /// What it is worth.
+    pub weight: f64,
+    /// The host whose visits are limited; an index into the limits.
+    pub host: usize,
+}
+
+/// What is maximised.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Goal {
+    /// The share of time that copies are as their pages are.
+    Freshness,
+    /// Versions of which there is a copy.
+    Captures,
+}
+
+/// The best plan.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    /// Visits a day, of each page.
+    pub visits: Vec<f64>,
+    /// What a visit more a day would bring.
+    pub price: f64,
+    /// Share of the goal that is reached, by weight, 0 to 1.
+    pub value: f64,
+}
+
+/// Halvings of an interval: more than a float can tell apart.
+const STEPS: usize = 200;
+
+/// `1 − (1 + x)e^(−x)`: what the last visit brings, where x changes are to be expected between two.
+pub fn gain(x: f64) -> f64 {
+    if x < 1e-4 {
+        // The first terms of its series; the difference of two numbers near 1 has no digits left.
+        return x * x * (0.5 - x / 3.0);
+    }
+    1.0 - (1.0 + x) * (-x).exp()
+}
+
+/// The x at which [`gain`] is `y`; infinite from 1 on.
+pub fn gain_inverse(y: f64) -> f64 {
+    if y >= 1.0 {
+        return f64::INFINITY;
+    }
+    if y <= 0.0 {
+        return 0.0;
+    }
+    let (mut low, mut high) = (0.0, 1.0);
+    while gain(high) < y {
+        high *= 2.0;
+        if high > 1e4 {
+            return f64::INFINITY;
+        }
+    }
+    for _ in 0..STEPS {
+        let middle = 0.5 * (low + high);
+        if middle <= low || middle >= high {
+            break;
+        }
+        if gain(middle) < y {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    0.5 * (low + high)
+}
+
+/// Share of time that a page is fresh, visited at regular intervals (Cho & Garcia-Molina 2000).
+pub fn freshness(rate: f64, visits: f64) -> f64 {
+    if rate <= 0.0 {
+        return 1.0;
+    }
+    if visits <= 0.0 {
+        return 0.0;
+    }
+    let x = rate / visits;
+    -(-x).exp_m1() / x
+}
+
+/// Versions a day that regular visits find.
+pub fn captures(rate: f64, visits: f64) -> f64 {
+    if rate <= 0.0 || visits <= 0.0 {
+        return 0.0;
+    }
+    -visits * (-rate / visits).exp_m1()
+}
+
+impl Goal {
+    /// Visits a day of a page, at this price.
+    fn visits(self, page: Known, price: f64) -> f64 {
+        if page.rate <= 0.0 || page.weight <= 0.0 {
+            return 0.0;
+        }
+        let worth = match self {
+            Self::Freshness => price * page.rate / page.weight,
+            Self::Captures => price / page.weight,
+        };
+        page.rate / gain_inverse(worth)
+    }
+
+    fn value(self, pages: &[Known], visits: &[f64]) -> f64 {
+        let mut total = 0.0;
+        let mut reached = 0.0;
+        for (page, visits) in pages.iter().zip(visits) {
+            match self {
+                Self::Freshness => {
+                    total += page.weight;
+                    reached += page.weight * freshness(page.rate, *visits);
+                }
+                Self::Captures => {
+                    total += page.weight * page.rate;
+                    reached += page.weight * captures(page.rate, *visits);
+                }
+            }
+        }
+        if total > 0.0 { reached / total } else { 1.0 }
+    }
+}
+
+/// The best regular visits within `budget` visits a day. `limits` are what each host may be visited a day at most: where that
+/// binds, its pages have a price of their own above that of all (the constraint of Kolobov et al., SIGIR 2019, for visits at
+/// regular intervals).
+pub fn periodic(goal: Goal, pages: &[Known], budget: f64, limits: &[f64]) -> Plan {
+    let hosts = limits.len();
+    let mut of_host: Vec<Vec<usize>> = vec![Vec::new(); hosts];
+    for (index, page) in pages.iter().enumerate() {
+        of_host[page.host].push(index);
+    }
+    let demand = |host: usize, price: f64| -> f64 {
+        let pages = of_host[host].iter().map(|index| pages[*index]);
+        pages.map(|page| goal.visits(page, price)).sum()
+    };
+    let spent = |price: f64| -> f64 {
+        (0..hosts)
+            .map(|host| demand(host, price).min(limits[host]))
+            .sum()
+    };
+    let price = price_for(budget, spent);
+    let mut visits = vec![0.0; pages.len()];
+    for host in 0..hosts {
+        let of_this = if demand(host, price) > limits[host] {
+            price_for(limits[host], |price| demand(host, price))
+        } else {
+            price
+        };
+        for index in &of_host[host] {
+            visits[*index] = goal.visits(pages[*index], of_this);
+        }
+    }
+    Plan {
+        value: goal.value(pages, &visits),
+        price,
+        visits,
+    }
+}
+
+/// The lowest price at which no more than `budget` is spent; spending falls with the price.
+fn price_for(budget: f64, spent: impl Fn(f64) -> f64) -> f64 {
+    let (mut low, mut high) = (-60.0_f64, 20.0_f64);
+    if spent(low.exp()) <= budget {
+        return low.exp();
+    }
+    for _ in 0..STEPS {
+        let middle = 0.5 * (low + high);
+        if middle <= low || middle >= high {
+            break;
+        }
+        if spent(middle.exp()) > budget {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    high.exp()
+}
+
+/// The best freshness of visits at random times (Azar et al. 2018): `f = max(0, √(μΔ/λ) − Δ)`, its share by weight.
+pub fn memoryless_freshness(pages: &[Known], budget: f64) -> f64 {
+    let visits =
+        |page: Known, price: f64| ((page.weight * page.rate / price).sqrt() - page.rate).max(0.0);
+    random_visits(pages, budget, visits)
+}
+
+/// The freshness that maximising the harmonic one comes to (Kolobov et al. 2019): `f = (−Δ + √(Δ² + 4μΔ/λ))/2`; no page
+/// is given up.
+pub fn harmonic_freshness(pages: &[Known], budget: f64) -> f64 {
+    let visits = |page: Known, price: f64| {
+        let rate = page.rate;
+        0.5 * ((rate * rate + 4.0 * page.weight * rate / price).sqrt() - rate)
+    };
+    random_visits(pages, budget, visits)
+}
+
+/// Freshness of visits at random times `f/(f + Δ)`, by weight.
+fn random_visits(pages: &[Known], budget: f64, visits: impl Fn(Known, f64) -> f64) -> f64 {
+    let price = price_for(budget, |price| {
+        pages.iter().map(|page| visits(*page, price)).sum()
+    });
+    let weight: f64 = pages.iter().map(|page| page.weight).sum();
+    let fresh: f64 = pages
+        .iter()
+        .map(|page| {
+            if page.rate <= 0.0 {
+                return page.weight;
+            }
+            let visits = visits(*page, price);
+            page.weight * visits / (visits + page.rate)
+        })
+        .sum();
+    if weight > 0.0 { fresh / weight } else { 1.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pages(list: &[(f64, f64)]) -> Vec<Known> {
+        let pages = list.iter().map(|&(rate, weight)| Known {
+            rate,
+            weight,
+            host: 0,
+        });
+        pages.collect()
+    }
+
+    const UNLIMITED: [f64; 1] = [f64::INFINITY];
+
+    #[test]
+    fn the_inverse_undoes_the_gain() {
+        for x in [1e-6, 1e-3, 0.1, 1.0, 3.0, 20.0] {
+            let back = gain_inverse(gain(x));
+            assert!((back / x - 1.0).abs() < 1e-5, "{x} {back}");
+        }
+        assert_eq!(gain_inverse(1.0), f64::INFINITY);
+        assert_eq!(gain_inverse(0.0), 0.0);
+    }
+
+    /// Every division of the budget over three pages, in steps of a hundredth.
+    #[test]
+    fn no_division_of_the_budget_is_better() {
+        let pages = pages(&[(0.1, 1.0), (1.0, 2.0), (9.0, 1.0)]);
+        let budget = 3.0;
+        for goal in [Goal::Freshness, Goal::Captures] {
+            let plan = periodic(goal, &pages, budget, &UNLIMITED);
+            let spent: f64 = plan.visits.iter().sum();
+            assert!((spent - budget).abs() < 1e-6, "{goal:?} {spent}");
+            let mut best = 0.0_f64;
+            for first in 0..=300 {
+                for second in 0..=300 - first {
+                    let (first, second) = (f64::from(first) / 100.0, f64::from(second) / 100.0);
+                    best = best.max(goal.value(&pages, &[first, second, budget - first - second]));
+                }
+            }
+            assert!(plan.value >= best - 1e-9, "{goal:?} {} {best}", plan.value);
+            assert!(plan.value <= best + 1e-3, "{goal:?} {} {best}", plan.value);
+        }
+    }
+
+    #[test]
+    fn a_host_that_allows_less_gets_less_and_the_others_have_it() {
+        let mut pages = pages(&[(1.0, 1.0), (1.0, 1.0), (1.0, 1.0)]);
+        pages[2].host = 1;
+        let plan = periodic(Goal::Freshness, &pages, 3.0, &[1.0, f64::INFINITY]);
+        assert!((plan.visits[0] - 0.5).abs() < 1e-6, "{plan:?}");
+        assert!((plan.visits[1] - 0.5).abs() < 1e-6, "{plan:?}");
+        assert!((plan.visits[2] - 2.0).abs() < 1e-6, "{plan:?}");
+    }
+
+    /// Azar et al. have `1/√λ = (B + ΣΔ)/Σ√(μΔ)` while all pages are visited; harmonic visits of equal pages are equal.
+    #[test]
+    fn closed_forms_of_random_visits() {
+        let pages = pages(&[(1.0, 1.0), (4.0, 1.0)]);
+        let budget = 7.0;
+        // √(μΔ) are 1 and 2: 1/√λ = (7 + 5)/3 = 4, visits 4·1 − 1 = 3 and 4·2 − 4 = 4.
+        let expected = (3.0 / 4.0 + 4.0 / 8.0) / 2.0;
+        let value = memoryless_freshness(&pages, budget);
+        assert!((value - expected).abs() < 1e-9, "{value}");
+        let equal = [pages[0]; 4];
+        let value = harmonic_freshness(&equal, 4.0);
+        assert!((value - 0.5).abs() < 1e-9, "{value}");
+        assert!(harmonic_freshness(&pages, budget) <= memoryless_freshness(&pages, budget));
+    }
+
+    #[test]
+    fn regular_visits_as_worked_out_by_hand() {
+        assert!((freshness(1.0, 1.0) - (1.0 - (-1.0_f64).exp())).abs() < 1e-12);
+        assert!((captures(2.0, 1.0) - (1.0 - (-2.0_f64).exp())).abs() < 1e-12);
+        assert_eq!(freshness(0.0, 0.0), 1.0);
+        assert_eq!(freshness(1.0, 0.0), 0.0);
+    }
+}

@@ -1,0 +1,303 @@
+//! How a page changes: when, not what. Every page has a stream of random numbers of its own, made of the simulation's seed and
+//! the page's place, so that a page changes at the same times whoever visits it.
+
+use rand::{Rng, SeedableRng};
+use rand_distr::{Distribution, Exp1, Gamma, LogNormal, Open01};
+use rand_pcg::Pcg64Mcg;
+
+/// Milliseconds of a day.
+pub(crate) const DAY: f64 = 86_400_000.0;
+
+/// Working hours of a rhythm: Monday to Friday, from 8 to 20.
+const BUSY_HOURS: f64 = 60.0;
+const WEEK_HOURS: f64 = 168.0;
+
+/// When a page changes.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Process {
+    /// Not at all.
+    Never,
+    /// At random, at a constant rate.
+    Poisson(Rates),
+    /// After the same time each, beginning at random.
+    Periodic(Rates),
+    /// At random, with a share `quiet` of the changes outside of working hours.
+    Rhythm {
+        /// Over the whole week.
+        rates: Rates,
+        /// From 0 to 1.
+        quiet: f64,
+    },
+    /// At random, and much more often at times that a site's pages share.
+    Bursts {
+        /// Between bursts.
+        rates: Rates,
+        /// Days from one burst to the next, on average.
+        every: f64,
+        /// Days that one lasts.
+        length: f64,
+        /// How much more often.
+        factor: f64,
+    },
+}
+
+/// Changes a day, as they are spread over pages.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Rates {
+    /// All the same.
+    Fixed(f64),
+    /// The logarithm is normal.
+    Lognormal {
+        /// Half of the pages change less often.
+        median: f64,
+        /// Standard deviation of the logarithm.
+        sigma: f64,
+    },
+    /// Gamma.
+    Gamma {
+        /// On average.
+        mean: f64,
+        /// The smaller, the more they differ.
+        shape: f64,
+    },
+}
+
+/// Random numbers for this place of this simulation.
+pub(crate) fn stream(parts: &[u64]) -> Pcg64Mcg {
+    let mut state = 0;
+    for part in parts {
+        state = Pcg64Mcg::seed_from_u64(state ^ part).next_u64();
+    }
+    Pcg64Mcg::seed_from_u64(state)
+}
+
+/// Between 0 and 1, both left out.
+pub(crate) fn uniform(random: &mut Pcg64Mcg) -> f64 {
+    Open01.sample(random)
+}
+
+impl Rates {
+    pub(crate) fn draw(self, random: &mut Pcg64Mcg) -> f64 {
+        match self {
+            Self::Fixed(rate) => rate,
+            Self::Lognormal { median, sigma } => {
+                LogNormal::new(median.ln(), sigma).map_or(median, |rates| rates.sample(random))
+            }
+            Self::Gamma { mean, shape } => {
+                Gamma::new(shape, mean / shape).map_or(mean, |rates| rates.sample(random))
+            }
+        }
+    }
+}
+
+/// The changes of one page.
+#[derive(Clone, Debug)]
+pub(crate) struct Changes {
+    random: Pcg64Mcg,
+    course: Course,
+    /// Changes a day on average over a long time.
+    pub(crate) rate: f64,
+}
+
+#[derive(Clone, Debug)]
+enum Course {
+    Never,
+    /// At these times, in milliseconds, from `next` on.
+    Given {
+        times: Vec<i64>,
+        next: usize,
+    },
+    Poisson,
+    Periodic,
+    Rhythm {
+        quiet: f64,
+    },
+    Bursts {
+        base: f64,
+        every: f64,
+        length: f64,
+        factor: f64,
+        site: u64,
+    },
+}
+
+impl Changes {
+    /// Of a page with this stream; `site` is what a site's pages share.
+    pub(crate) fn new(process: &Process, mut random: Pcg64Mcg, site: u64) -> Self {
+        let (course, rate) = match process {
+            Process::Never => (Course::Never, 0.0),
+            Process::Poisson(rates) => (Course::Poisson, rates.draw(&mut random)),
+            Process::Periodic(rates) => (Course::Periodic, rates.draw(&mut random)),
+            Process::Rhythm { rates, quiet } => {
+                (Course::Rhythm { quiet: *quiet }, rates.draw(&mut random))
+            }
+            Process::Bursts {
+                rates,
+                every,
+                length,
+                factor,
+            } => {
+                let base = rates.draw(&mut random);
+                let (every, factor) = (*every, *factor);
+                let length = length.min(every);
+                let course = Course::Bursts {
+                    base,
+                    every,
+                    length,
+                    factor,
+                    site,
+                };
+                (course, base * (1.0 + (factor - 1.0) * length / every))
+            }
+        };
+        Self {
+            random,
+            course,
+            rate,
+        }
+    }
+
+    /// At given times, in milliseconds and in order.
+    pub(crate) fn at(times: Vec<i64>, rate: f64) -> Self {
+        Self {
+            random: stream(&[]),
+            course: Course::Given { times, next: 0 },
+            rate,
+        }
+    }
+
+    /// The first change after a time, in days since the simulation began on a Monday; infinite where there is none. At the
+    /// first call `is_first` lets what is periodic begin anywhere.
+    pub(crate) fn after(&mut self, time: f64, is_first: bool) -> f64 {
+        if let Course::Given { times, next } = &mut self.course {
+            let at = times.get(*next).copied();
+            *next += 1;
+            return at.map_or(f64::INFINITY, |at| at as f64 / DAY);
+        }
+        match self.course {
+            Course::Never | Course::Given { .. } => f64::INFINITY,
+            _ if self.rate <= 0.0 => f64::INFINITY,
+            Course::Poisson => time + self.wait(self.rate),
+            Course::Periodic => {
+                let part = if is_first {
+                    uniform(&mut self.random)
+                } else {
+                    1.0
+                };
+                time + part / self.rate
+            }
+            Course::Rhythm { quiet } => {
+                let busy = self.rate * (1.0 - quiet) * WEEK_HOURS / BUSY_HOURS;
+                let rest = self.rate * quiet * WEEK_HOURS / (WEEK_HOURS - BUSY_HOURS);
+                self.thinned(time, busy.max(rest), |time| {
+                    if is_busy(time) { busy } else { rest }
+                })
+            }
+            Course::Bursts {
+                base,
+                every,
+                length,
+                factor,
+                site,
+            } => self.thinned(time, base * factor, |time| {
+                if is_burst(time, every, length, site) {
+                    base * factor
+                } else {
+                    base
+                }
+            }),
+        }
+    }
+
+    fn wait(&mut self, rate: f64) -> f64 {
+        let wait: f64 = Exp1.sample(&mut self.random);
+        wait / rate
+    }
+
+    /// A Poisson process whose rate depends on the time: proposals at the highest rate, of which as many stand as the
+    /// rate at their time wants (Lewis and Shedler 1979).
+    fn thinned(&mut self, mut time: f64, highest: f64, rate: impl Fn(f64) -> f64) -> f64 {
+        loop {
+            time += self.wait(highest);
+            if uniform(&mut self.random) * highest <= rate(time) {
+                return time;
+            }
+        }
+    }
+}
+
+/// Working hours; the simulation begins on a Monday, or counts as if it did.
+pub(crate) fn is_busy(time: f64) -> bool {
+    let hour = time.fract() * 24.0;
+    time.rem_euclid(7.0) < 5.0 && (8.0..20.0).contains(&hour)
+}
+
+/// One burst in each stretch of `every` days, somewhere in it.
+fn is_burst(time: f64, every: f64, length: f64, site: u64) -> bool {
+    let number = (time / every).floor();
+    let mut random = stream(&[site, number as u64]);
+    let begins = (number * every) + uniform(&mut random) * (every - length);
+    (begins..begins + length).contains(&time)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Changes in so many days.
+    fn times(process: &Process, days: f64) -> Vec<f64> {
+        let mut changes = Changes::new(process, stream(&[7, 1]), 5);
+        let mut times = Vec::new();
+        let mut time = changes.after(0.0, true);
+        while time < days {
+            times.push(time);
+            time = changes.after(time, false);
+        }
+        times
+    }
+
+    #[test]
+    fn every_process_keeps_its_rate() {
+        let rates = Rates::Fixed(2.0);
+        let bursts = Process::Bursts {
+            rates: Rates::Fixed(0.5),
+            every: 10.0,
+            length: 2.0,
+            factor: 16.0,
+        };
+        for (process, name) in [
+            (Process::Poisson(rates), "poisson"),
+            (Process::Periodic(rates), "periodic"),
+            (Process::Rhythm { rates, quiet: 0.1 }, "rhythm"),
+            (bursts, "bursts"),
+        ] {
+            let count = times(&process, 5_000.0).len() as f64;
+            // Four standard deviations of a Poisson count of 10,000; bursts have the same mean.
+            assert!((count - 10_000.0).abs() < 400.0, "{name}: {count}");
+        }
+        assert!(times(&Process::Never, 1e6).is_empty());
+    }
+
+    #[test]
+    fn a_rhythm_is_quiet_at_night_and_bursts_are_shared() {
+        let rates = Rates::Fixed(2.0);
+        let all = times(&Process::Rhythm { rates, quiet: 0.1 }, 5_000.0);
+        let quiet = all.iter().filter(|time| !is_busy(**time)).count() as f64;
+        let share = quiet / all.len() as f64;
+        assert!((share - 0.1).abs() < 0.015, "{share}");
+        let of = |site: u64| {
+            let days = (0..1000).filter(|day| is_burst(f64::from(*day), 50.0, 5.0, site));
+            days.collect::<Vec<_>>()
+        };
+        assert_eq!(of(1).len(), 100);
+        assert_ne!(of(1), of(2));
+    }
+
+    #[test]
+    fn periodic_changes_are_apart_by_their_period() {
+        let times = times(&Process::Periodic(Rates::Fixed(0.25)), 100.0);
+        for pair in times.windows(2) {
+            assert!((pair[1] - pair[0] - 4.0).abs() < 1e-9, "{pair:?}");
+        }
+    }
+}

@@ -1,0 +1,315 @@
+//! What came of a simulation, as a table and as JSON.
+
+use std::fmt::Write as _;
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::measure::Sums;
+use crate::process::DAY;
+
+/// Everything that was measured.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// The scenario's name.
+    pub scenario: String,
+    /// The profile's name.
+    pub profile: String,
+    /// The seed.
+    pub seed: u64,
+    /// The whole time, in days.
+    pub days: f64,
+    /// Pages that were there at the end.
+    pub pages: u64,
+    /// Of these, those that were not visited once while it was measured.
+    pub starved: u64,
+    /// The longest time without a visit, in days.
+    pub longest: f64,
+    /// What was asked of servers.
+    pub visits: Visits,
+    /// What could have been reached.
+    pub oracle: Oracle,
+    /// The last waits of pages, at most some thousands.
+    pub waits: Vec<WaitOfPage>,
+    pub(crate) sums: Sums,
+}
+
+/// Requests, counted from the end of the warm-up on.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Visits {
+    /// Days that were measured.
+    pub days: f64,
+    /// Requests a day that the scenario allows.
+    pub budget: f64,
+    /// All requests.
+    pub requests: u64,
+    /// Of pages, with a response that counts.
+    pub pages: u64,
+    /// First visits.
+    pub new: u64,
+    /// Pages found changed.
+    pub changed: u64,
+    /// Pages that came and were the same.
+    pub unchanged: u64,
+    /// Answers that nothing has changed, without a body.
+    pub not_modified: u64,
+    /// Pages of which nobody could say.
+    pub unknown: u64,
+    /// Feeds, sitemaps and what is not there.
+    pub lists: u64,
+    /// robots.txt files.
+    pub robots: u64,
+    /// Requests of which nothing came.
+    pub failed: u64,
+    /// Bytes received.
+    pub bytes: u64,
+    /// Bytes stored.
+    pub stored: u64,
+    /// Waits that evaluators answered.
+    pub waits: u64,
+    /// Waits below the profile's shortest, which were raised to it.
+    pub too_short: u64,
+    /// Waits above the profile's longest, which were cut to it.
+    pub too_long: u64,
+    /// By how much visits came late, in days, on average.
+    pub overdue: f64,
+    /// Requests to a host sooner than its rest allows.
+    pub too_soon: u64,
+    /// The shortest time between two requests to one host, in seconds.
+    pub smallest_gap: f64,
+    /// Requests to the host that had most.
+    pub busiest_host: u64,
+    /// Calls of plugins that failed.
+    pub faults: u64,
+    /// What the first failed with.
+    pub first_fault: Option<String>,
+}
+
+/// What somebody could have reached who knows how often each page changes, as shares.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Oracle {
+    /// The best freshness of regular visits.
+    pub freshness: f64,
+    /// The most versions that regular visits find.
+    pub captures: f64,
+    /// Freshness of the first plan, tried on the same web.
+    pub freshness_tried: f64,
+    /// Captures of the second plan, tried on the same web.
+    pub captures_tried: f64,
+    /// Freshness, were hosts not to be spared.
+    pub freshness_without_politeness: f64,
+    /// The best freshness of visits at random times.
+    pub freshness_at_random: f64,
+    /// Freshness of the best harmonic freshness.
+    pub freshness_harmonic: f64,
+}
+
+/// A page's true rate and its last wait.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct WaitOfPage {
+    /// Changes a day.
+    pub rate: f64,
+    /// Days.
+    pub wait: f64,
+}
+
+impl Report {
+    /// Share of time that the archive had pages as they were, by weight.
+    pub fn freshness(&self) -> f64 {
+        self.sums.fresh / self.sums.there.max(1.0)
+    }
+
+    /// Days since the first change that the archive did not have, over all pages and times.
+    pub fn age(&self) -> f64 {
+        self.sums.age / self.sums.there.max(1.0) / DAY
+    }
+
+    /// Share of versions that the archive has, by weight.
+    pub fn captures(&self) -> f64 {
+        self.sums.captured_weight / self.sums.versions_weight.max(1e-12)
+    }
+
+    /// Days from a version's coming to its capture.
+    pub fn delay(&self) -> f64 {
+        self.sums.delay / (self.sums.captured.max(1) as f64) / DAY
+    }
+
+    /// Freshness over the measured time, in equal parts.
+    pub fn freshness_over_time(&self) -> Vec<f64> {
+        let parts = self.sums.parts.iter();
+        parts.map(|(there, fresh)| fresh / there.max(1.0)).collect()
+    }
+
+    /// Requests made, as a share of those allowed.
+    pub fn budget_used(&self) -> f64 {
+        self.visits.requests as f64 / (self.visits.budget * self.visits.days)
+    }
+
+    /// Freshness as a share of the oracle's.
+    pub fn of_best_freshness(&self) -> f64 {
+        self.freshness() / self.oracle.freshness
+    }
+
+    /// Captures as a share of the oracle's.
+    pub fn of_best_captures(&self) -> f64 {
+        self.captures() / self.oracle.captures
+    }
+
+    /// Everything, for machines. Nothing in it depends on the machine or the time.
+    pub fn as_json(&self) -> Value {
+        json!({
+            "scenario": self.scenario,
+            "profile": self.profile,
+            "seed": self.seed,
+            "days": self.days,
+            "pages": self.pages,
+            "freshness": self.freshness(),
+            "freshness-of-best": self.of_best_freshness(),
+            "age": self.age(),
+            "versions": self.sums.versions,
+            "captured": self.sums.captured,
+            "missed": self.sums.versions - self.sums.captured,
+            "captures": self.captures(),
+            "captures-of-best": self.of_best_captures(),
+            "delay": self.delay(),
+            "budget-used": self.budget_used(),
+            "starved": self.starved,
+            "longest-interval": self.longest,
+            "visits": self.visits,
+            "oracle": self.oracle,
+            "freshness-over-time": self.freshness_over_time(),
+        })
+    }
+
+    /// Everything, for people.
+    pub fn as_text(&self) -> String {
+        let Visits {
+            requests,
+            pages,
+            new,
+            changed,
+            unchanged,
+            not_modified,
+            unknown,
+            lists,
+            robots,
+            failed,
+            ..
+        } = self.visits;
+        let visits = &self.visits;
+        let oracle = &self.oracle;
+        let percent = |share: f64| format!("{:.1} %", 100.0 * share);
+        let mut text = String::new();
+        let mut line = |name: &str, value: String| {
+            let _ = writeln!(text, "{name:<22} {value}");
+        };
+        line(
+            "scenario",
+            format!("{}, seed {}, {} days", self.scenario, self.seed, self.days),
+        );
+        line("profile", self.profile.clone());
+        line("pages", format!("{}", self.pages));
+        line(
+            "freshness",
+            format!(
+                "{}, {} of the best ({})",
+                percent(self.freshness()),
+                percent(self.of_best_freshness()),
+                percent(oracle.freshness)
+            ),
+        );
+        line("age", format!("{:.3} days", self.age()));
+        line(
+            "versions captured",
+            format!(
+                "{} of {}: {}, {} of the best ({})",
+                self.sums.captured,
+                self.sums.versions,
+                percent(self.captures()),
+                percent(self.of_best_captures()),
+                percent(oracle.captures)
+            ),
+        );
+        line("delay of capture", format!("{:.3} days", self.delay()));
+        line(
+            "oracle, tried",
+            format!(
+                "freshness {}, captures {}",
+                percent(oracle.freshness_tried),
+                percent(oracle.captures_tried)
+            ),
+        );
+        line(
+            "other optima",
+            format!(
+                "freshness without politeness {}, at random times {}, harmonic {}",
+                percent(oracle.freshness_without_politeness),
+                percent(oracle.freshness_at_random),
+                percent(oracle.freshness_harmonic)
+            ),
+        );
+        line(
+            "requests",
+            format!(
+                "{requests}, {} of the budget ({:.0} a day)",
+                percent(self.budget_used()),
+                visits.budget
+            ),
+        );
+        line(
+            "  of pages",
+            format!(
+                "{pages}: {new} new, {changed} changed, {unchanged} unchanged, {not_modified} not modified (304), {unknown} unknown"
+            ),
+        );
+        line(
+            "  others",
+            format!("{lists} lists, {robots} robots.txt, {failed} failed"),
+        );
+        line(
+            "bytes",
+            format!(
+                "{:.1} MB received, {:.1} MB stored",
+                visits.bytes as f64 / 1e6,
+                visits.stored as f64 / 1e6
+            ),
+        );
+        line("overdue", format!("{:.3} days on average", visits.overdue));
+        line(
+            "starved",
+            format!(
+                "{} pages without a visit; longest interval {:.1} days",
+                self.starved, self.longest
+            ),
+        );
+        line(
+            "waits",
+            format!(
+                "{} answered; {} below and {} above the profile's limits, held to these",
+                visits.waits, visits.too_short, visits.too_long
+            ),
+        );
+        line(
+            "politeness",
+            format!(
+                "smallest gap {:.3} s, {} requests too soon, busiest host {:.1} requests a day",
+                visits.smallest_gap,
+                visits.too_soon,
+                visits.busiest_host as f64 / visits.days
+            ),
+        );
+        if visits.faults > 0 {
+            line(
+                "faults of plugins",
+                format!(
+                    "{}, the first: {}",
+                    visits.faults,
+                    visits.first_fault.as_deref().unwrap_or_default()
+                ),
+            );
+        }
+        text
+    }
+}

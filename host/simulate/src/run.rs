@@ -1,0 +1,412 @@
+//! A crawl of a synthetic web, from event to event: a request goes out, an answer comes in, a visit of the budget falls due.
+//! Nobody reads a clock.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use opilio_crawl::CrawlError;
+use opilio_crawl::rehearsal::{Came, Ended, Leave, Rehearsal};
+use opilio_frontier::{ContentState, Issue, Next};
+use opilio_profile::{Politeness, Profile};
+
+use crate::measure::Sums;
+use crate::oracle::{self, Goal};
+use crate::process::{DAY, stream, uniform};
+use crate::report::{Oracle, Report, Visits, WaitOfPage};
+use crate::scenario::Scenario;
+use crate::web::{PageId, Place, Served, Web};
+
+/// Parts of the measured time in the drawing of freshness.
+const PARTS: usize = 120;
+
+/// Pages whose waits are drawn.
+const WAITS_SHOWN: usize = 2_000;
+
+/// What is simulated.
+pub struct Simulation {
+    /// The web.
+    pub scenario: Scenario,
+    /// How it is crawled.
+    pub profile: Profile,
+    /// The same seed makes the same web and the same crawl.
+    pub seed: u64,
+    /// Where compiled components are kept; none compiles them.
+    pub component_cache: Option<PathBuf>,
+}
+
+/// Why there is no result.
+#[derive(Debug, thiserror::Error)]
+pub enum SimulationError {
+    /// The profile or its plugins.
+    #[error(transparent)]
+    Crawl(#[from] CrawlError),
+    /// The frontier's store.
+    #[error("the frontier's store failed")]
+    Frontier(#[from] opilio_frontier::Error),
+    /// No room for the frontier's store.
+    #[error("cannot make a folder for the frontier's store")]
+    Folder(#[from] std::io::Error),
+    /// A defect of ours.
+    #[error("the simulation broke: {0}; please report it")]
+    Broken(String),
+}
+
+impl Simulation {
+    /// Runs it.
+    ///
+    /// # Errors
+    /// [`SimulationError`]; faults of the profile's plugins are in it, each at its place.
+    pub fn run(self) -> Result<Report, SimulationError> {
+        Rehearsal::on_a_thread(|| self.run_here()).map_err(SimulationError::Broken)?
+    }
+
+    fn run_here(self) -> Result<Report, SimulationError> {
+        let folder = tempfile::tempdir()?;
+        let web = Web::new(&self.scenario, self.seed, PARTS);
+        let start = web.at(0);
+        let politeness = self.profile.settings().politeness.clone();
+        let name = self.profile.name.clone();
+        let mut crawl = Rehearsal::open(
+            self.profile,
+            folder.path(),
+            self.component_cache.clone(),
+            &web.prefixes(),
+            start,
+        )?;
+        crawl.seed(web.seeds(), start)?;
+        let oracle = Self::oracle(&self.scenario, self.seed, &web, &politeness);
+        let mut run = Run::new(&self.scenario, web, crawl);
+        run.go()?;
+        Ok(run.report(name, &self.scenario, self.seed, oracle))
+    }
+
+    /// What somebody could reach who knows the rates, by formula and tried on the same web.
+    fn oracle(scenario: &Scenario, seed: u64, web: &Web, politeness: &Politeness) -> Oracle {
+        let (ids, known): (Vec<PageId>, Vec<_>) = web.known().into_iter().unzip();
+        let budget = scenario.budget * web.average_pages(scenario.days);
+        let limits: Vec<f64> = (0..web.hosts())
+            .map(|host| {
+                let took = web.response(host);
+                86_400.0 / (took + rest(politeness, took)).as_secs_f64()
+            })
+            .collect();
+        let tried = |visits: &[f64]| -> Sums {
+            let mut web = Web::new(scenario, seed, PARTS);
+            let end = web.window().to;
+            for (place, (id, visits)) in ids.iter().zip(visits).enumerate() {
+                if *visits <= 0.0 {
+                    continue;
+                }
+                let every = DAY / visits;
+                let mut random = stream(&[seed, place as u64, 99]);
+                let mut at = uniform(&mut random) * every;
+                while at < end as f64 {
+                    web.look(*id, at as i64);
+                    at += every;
+                }
+            }
+            web.finish();
+            web.sums
+        };
+        let freshness = oracle::periodic(Goal::Freshness, &known, budget, &limits);
+        let captures = oracle::periodic(Goal::Captures, &known, budget, &limits);
+        let unlimited = vec![f64::INFINITY; limits.len()];
+        let impolite = oracle::periodic(Goal::Freshness, &known, budget, &unlimited);
+        let tried_freshness = tried(&freshness.visits);
+        let tried_captures = tried(&captures.visits);
+        Oracle {
+            freshness: freshness.value,
+            captures: captures.value,
+            freshness_tried: tried_freshness.fresh / tried_freshness.there.max(1.0),
+            captures_tried: tried_captures.captured_weight
+                / tried_captures.versions_weight.max(1e-12),
+            freshness_without_politeness: impolite.value,
+            freshness_at_random: oracle::memoryless_freshness(&known, budget),
+            freshness_harmonic: oracle::harmonic_freshness(&known, budget),
+        }
+    }
+}
+
+/// How long a host rests after a request that took so long.
+fn rest(politeness: &Politeness, took: Duration) -> Duration {
+    let factor = politeness.delay_factor.max(0.0);
+    let rest = took.mul_f64(factor).min(politeness.max_delay);
+    rest.max(politeness.min_delay)
+}
+
+/// A request on its way, by the time it ends; the number tells those of one time apart.
+struct Flight {
+    issue: Box<Issue>,
+    served: Served,
+    place: Place,
+    started: i64,
+}
+
+/// What is known of a host's requests.
+#[derive(Clone, Copy, Default)]
+struct Host {
+    requests: u64,
+    last_end: Option<i64>,
+    last_took: Duration,
+    smallest_gap: Option<i64>,
+    /// Requests that came sooner than politeness allows.
+    too_soon: u64,
+}
+
+struct Run {
+    web: Web,
+    crawl: Rehearsal,
+    politeness: Politeness,
+    workers: usize,
+    end: i64,
+    /// Visits of the budget that may be made now; how many come in a millisecond, and how many can be saved up.
+    visits_left: f64,
+    visits_per_millisecond: f64,
+    visits_max: f64,
+    left_at: i64,
+    flights: BTreeMap<u64, Flight>,
+    ends: BinaryHeap<Reverse<(i64, u64)>>,
+    number: u64,
+    hosts: BTreeMap<usize, Host>,
+    visits: Visits,
+    waits: BTreeMap<PageId, (Duration, Option<Duration>)>,
+    overdue: f64,
+    overdue_counted: u64,
+}
+
+impl Run {
+    fn new(scenario: &Scenario, web: Web, crawl: Rehearsal) -> Self {
+        let per_day = scenario.budget * web.average_pages(scenario.days);
+        let per_millisecond = per_day / DAY;
+        let politeness = crawl.profile().settings().politeness.clone();
+        Self {
+            end: web.window().to,
+            web,
+            crawl,
+            politeness,
+            workers: scenario.workers,
+            visits_left: 0.0,
+            visits_per_millisecond: per_millisecond,
+            visits_max: (per_millisecond * scenario.burst.as_millis() as f64).max(1.0),
+            left_at: 0,
+            flights: BTreeMap::new(),
+            ends: BinaryHeap::new(),
+            number: 0,
+            hosts: BTreeMap::new(),
+            visits: Visits {
+                budget: per_day,
+                ..Visits::default()
+            },
+            waits: BTreeMap::new(),
+            overdue: 0.0,
+            overdue_counted: 0,
+        }
+    }
+
+    fn at(&self, millis: i64) -> Timestamp {
+        self.web.at(millis)
+    }
+
+    fn go(&mut self) -> Result<(), SimulationError> {
+        let start = self.at(0).as_millisecond();
+        let mut now = 0;
+        while now < self.end {
+            let wake = match self.budget_at(now) {
+                Err(at) => at,
+                Ok(()) if self.flights.len() >= self.workers => i64::MAX,
+                Ok(()) => match self.crawl.next(self.at(now))? {
+                    Next::Issue(issue) => {
+                        self.send(issue, now)?;
+                        continue;
+                    }
+                    Next::WaitUntil(at) => (at.as_millisecond() - start).max(now + 1),
+                    Next::InProcess | Next::Empty => i64::MAX,
+                },
+            };
+            let first_end = self.ends.peek().map(|Reverse((at, _))| *at);
+            now = wake.min(first_end.unwrap_or(i64::MAX));
+            while let Some(Reverse((at, number))) = self.ends.peek().copied()
+                && at <= now
+                && at < self.end
+            {
+                self.ends.pop();
+                if let Some(flight) = self.flights.remove(&number) {
+                    self.receive(flight, at)?;
+                }
+            }
+        }
+        self.web.finish();
+        Ok(())
+    }
+
+    /// Whether a visit may be made now; otherwise when.
+    fn budget_at(&mut self, now: i64) -> Result<(), i64> {
+        let since = (now - self.left_at) as f64;
+        self.left_at = now;
+        let left = self.visits_left + since * self.visits_per_millisecond;
+        self.visits_left = left.min(self.visits_max);
+        if self.visits_left >= 1.0 {
+            return Ok(());
+        }
+        let missing = (1.0 - self.visits_left) / self.visits_per_millisecond;
+        Err(now + (missing.ceil() as i64).max(1))
+    }
+
+    fn send(&mut self, issue: Box<Issue>, now: i64) -> Result<(), SimulationError> {
+        let asked = match self.crawl.leave(&issue, self.at(now))? {
+            Leave::Settled => return Ok(()),
+            Leave::Ask(asked) => asked,
+        };
+        self.visits_left -= 1.0;
+        let (host, place) = self.web.place(&issue.uri);
+        let is_measured = now >= self.web.window().from;
+        if let Some(host) = host {
+            self.note_gap(host, now, is_measured);
+        }
+        if is_measured && issue.record.visits > 0 && matches!(place, Place::Page(_)) {
+            self.overdue += issue.overdue.as_secs_f64() / 86_400.0;
+            self.overdue_counted += 1;
+        }
+        let served = self.web.serve(&issue.uri, &asked, now);
+        let ends = now
+            + i64::try_from(served.took.as_millis())
+                .unwrap_or(i64::MAX)
+                .max(1);
+        self.number += 1;
+        self.ends.push(Reverse((ends, self.number)));
+        let flight = Flight {
+            issue,
+            served,
+            place,
+            started: now,
+        };
+        self.flights.insert(self.number, flight);
+        Ok(())
+    }
+
+    fn note_gap(&mut self, host: usize, now: i64, is_measured: bool) {
+        let politeness = &self.politeness;
+        let host = self.hosts.entry(host).or_default();
+        if let Some(last_end) = host.last_end {
+            let gap = now - last_end;
+            let smallest = host.smallest_gap.get_or_insert(gap);
+            *smallest = gap.min(*smallest);
+            let rest = rest(politeness, host.last_took).as_millis();
+            host.too_soon += u64::from(gap < i64::try_from(rest).unwrap_or(i64::MAX));
+        }
+        host.requests += u64::from(is_measured);
+    }
+
+    fn receive(&mut self, flight: Flight, now: i64) -> Result<(), SimulationError> {
+        let Flight {
+            issue,
+            served,
+            place,
+            started,
+        } = flight;
+        if let Some(host) = self.web.place(&issue.uri).0 {
+            let host = self.hosts.entry(host).or_default();
+            host.last_end = Some(now);
+            host.last_took = served.took;
+        }
+        let size = match &served.answer {
+            opilio_crawl::rehearsal::Answer::Response { size, .. } => *size,
+            opilio_crawl::rehearsal::Answer::Failure => 0,
+        };
+        let (began, ended) = (self.at(started), self.at(now));
+        let came = self.crawl.finish(&issue, served.answer, began, ended)?;
+        let is_page = match place {
+            Place::Page(id) => Some(id),
+            _ => None,
+        };
+        if let Some(id) = is_page
+            && came.archived
+        {
+            self.web.captured(id, started, served.version);
+        }
+        if let (Some(id), Some(wait)) = (is_page, came.wait) {
+            self.waits.insert(id, (wait, came.asked));
+        }
+        if started >= self.web.window().from {
+            self.tally(&came, is_page, size, served.not_modified);
+        }
+        Ok(())
+    }
+
+    fn tally(&mut self, came: &Came, page: Option<PageId>, size: u64, not_modified: bool) {
+        let limits = &self.crawl.profile().settings().revisit;
+        let visits = &mut self.visits;
+        visits.requests += 1;
+        visits.bytes += size;
+        if came.archived {
+            visits.stored += size;
+        }
+        match (came.end, page) {
+            (Ended::Robots, _) => visits.robots += 1,
+            (Ended::Retry | Ended::Nothing, _) => visits.failed += 1,
+            (Ended::Success, None) => visits.lists += 1,
+            (Ended::Success, Some(_)) => {
+                visits.pages += 1;
+                match came.state {
+                    ContentState::Unchanged if not_modified => visits.not_modified += 1,
+                    ContentState::Unchanged => visits.unchanged += 1,
+                    ContentState::New => visits.new += 1,
+                    ContentState::Changed => visits.changed += 1,
+                    ContentState::Unknown => visits.unknown += 1,
+                }
+            }
+        }
+        if let Some(asked) = came.asked {
+            visits.waits += 1;
+            visits.too_short += u64::from(asked < limits.min_wait);
+            visits.too_long += u64::from(asked > limits.max_wait);
+        }
+    }
+
+    fn report(mut self, profile: String, scenario: &Scenario, seed: u64, oracle: Oracle) -> Report {
+        let days = (self.end - self.web.window().from) as f64 / DAY;
+        let hosts = self.hosts.values();
+        self.visits.days = days;
+        self.visits.too_soon = hosts.clone().map(|host| host.too_soon).sum();
+        self.visits.smallest_gap = hosts
+            .clone()
+            .filter_map(|host| host.smallest_gap)
+            .min()
+            .map_or(0.0, |gap| gap as f64 / 1000.0);
+        self.visits.busiest_host = hosts.map(|host| host.requests).max().unwrap_or(0);
+        self.visits.overdue = self.overdue / self.overdue_counted.max(1) as f64;
+        let (faults, first_fault) = self.crawl.faults();
+        self.visits.faults = faults;
+        self.visits.first_fault = first_fault.map(str::to_owned);
+        let end = self.end;
+        let there = (0..self.web.pages.len()).filter(|id| self.web.is_there(*id, end - 1));
+        let pages: Vec<PageId> = there.collect();
+        let starved = pages
+            .iter()
+            .filter(|id| self.web.pages[**id].visits == 0)
+            .count();
+        let longest = pages.iter().map(|id| self.web.pages[*id].longest).max();
+        let step = self.waits.len().div_ceil(WAITS_SHOWN).max(1);
+        let waits = self.waits.iter().step_by(step);
+        let waits = waits.map(|(id, (wait, _))| WaitOfPage {
+            rate: self.web.rate(*id),
+            wait: wait.as_secs_f64() / 86_400.0,
+        });
+        Report {
+            scenario: scenario.name.clone(),
+            profile,
+            seed,
+            days: scenario.days,
+            pages: pages.len() as u64,
+            starved: starved as u64,
+            longest: longest.unwrap_or(0) as f64 / DAY,
+            waits: waits.collect(),
+            visits: self.visits,
+            oracle,
+            sums: self.web.sums,
+        }
+    }
+}
