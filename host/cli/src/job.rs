@@ -1,9 +1,9 @@
 //! `opilio job`: what a job is doing, and the course of it.
 
 pub(crate) mod ask;
-mod set;
 mod logs;
 pub(crate) mod report;
+mod set;
 pub(crate) mod show;
 
 use std::io::Write;

@@ -88,6 +88,9 @@ impl Show {
                 }
                 writeln!(out, "{uri}")
             }
+            (Answer::Facts { facts: object } | Answer::Row { row: object }, true) => {
+                writeln!(out, "{object}")
+            }
             (other, true) => writeln!(out, "{}", serde_json::to_string(&other)?),
             (other, false) => self.text(other, out),
         }
@@ -247,6 +250,12 @@ impl Show {
             } => crate::job::show::seeds_added(added, prefixes, known, out),
             Answer::Seed(seed) => self.row(crate::job::show::seed_row(&seed), out),
             Answer::Explained(explained) => crate::job::show::explained(&explained, out),
+            Answer::Alerts { alerts } => crate::job::report::alerts(&alerts, out),
+            Answer::Breakdown(breakdown) => crate::job::report::breakdown(&breakdown, out),
+            Answer::Facts { facts: object } | Answer::Row { row: object } => {
+                writeln!(out, "{object}")
+            }
+            Answer::Series { samples } => writeln!(out, "{}", serde_json::to_string(&samples)?),
             Answer::Progress { .. } | Answer::End | Answer::Refused { .. } => Ok(()),
         }
     }
@@ -517,6 +526,10 @@ fn status_lines(status: &Status) -> String {
             numbered(status.uris, "URI")
         );
         lines += &line("received", &received);
+    }
+    for alert in &status.alerts {
+        let what = format!("{}: {}", alert.kind.name(), alert.message);
+        lines += &line(alert.severity.name(), &terminal::line(&what));
     }
     for (index, flight) in status.in_flight.iter().take(IN_FLIGHT_SHOWN).enumerate() {
         let name = if index == 0 { "in flight" } else { "" };

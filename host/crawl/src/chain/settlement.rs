@@ -361,8 +361,7 @@ impl Chain<'_> {
                 *unjudged.entry(plugin).or_default() += links;
             }
             if self.context.logs.has_scope() {
-                let because: Vec<String> =
-                    judged.decisions.iter().map(|it| it.because()).collect();
+                let because: Vec<String> = judged.decisions.iter().map(|it| it.because()).collect();
                 let judged = group.iter().zip(&judged.decisions).zip(&because);
                 let lines = judged.map(|((found, decision), because)| {
                     (found.link.uri.as_str(), decision.accepted, because.as_str())

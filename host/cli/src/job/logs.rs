@@ -1,0 +1,222 @@
+//! `opilio job logs`: a job's logs, of any time, and as they are written.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail};
+use clap::Args;
+use indicatif::HumanBytes;
+use jiff::{SignedDuration, Timestamp};
+use opilio_crawl::control::{self, Command};
+use opilio_crawl::logs::read::{self, LogPage, Wanted};
+use regex::Regex;
+
+use super::Asked;
+use super::ask::{self, ask};
+use crate::{exit, terminal};
+
+/// How often a log that is followed is looked at.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// Lines shown where neither a number nor a time is given.
+const TAIL: usize = 20;
+
+/// Of the command.
+#[derive(Debug, Args)]
+pub(super) struct LogsArgs {
+    /// The job's directory.
+    #[arg(value_name = "JOB")]
+    job: PathBuf,
+    /// A log, such as `crawl.log` or `crawl` [default: list them].
+    #[arg(value_name = "NAME")]
+    name: Option<String>,
+    /// The last N lines [default: 20, with --since all].
+    #[arg(long, value_name = "N")]
+    tail: Option<usize>,
+    /// Lines in which this regular expression is found.
+    #[arg(long, value_name = "REGEX")]
+    grep: Option<String>,
+    /// Lines of this time and later: a moment such as 2026-11-20T12:00:00Z, or how long ago, such as 2h.
+    #[arg(long, value_name = "TIME")]
+    since: Option<String>,
+    /// Go on with what is written later, until Ctrl-C.
+    #[arg(long, short)]
+    follow: bool,
+    /// Have every log of the running crawl go on in a new file.
+    #[arg(long, conflicts_with_all = ["name", "tail", "grep", "since", "follow"])]
+    rotate: bool,
+}
+
+/// Runs the command.
+pub(super) fn run(args: LogsArgs) -> Result<u8> {
+    if args.rotate {
+        let asked = Asked {
+            job: args.job,
+            json: false,
+        };
+        return ask(&asked, Command::RotateLogs);
+    }
+    let job_log = match control::log_file(&args.job) {
+        Ok(file) => file,
+        Err(problem) => return Ok(ask::refused(&problem)),
+    };
+    let folder = job_log.parent().unwrap_or(&args.job).to_owned();
+    let Some(name) = &args.name else {
+        return list(&folder);
+    };
+    let Some(file) = find(&folder, name)? else {
+        return usage(&format!(
+            "there is no log {name:?}; `opilio job logs {}` lists those that there are",
+            args.job.display()
+        ));
+    };
+    let grep = match args.grep.as_deref().map(Regex::new).transpose() {
+        Ok(grep) => grep,
+        Err(problem) => return usage(&format!("--grep: {problem}")),
+    };
+    let since = match args.since.as_deref().map(time).transpose() {
+        Ok(since) => since,
+        Err(problem) => return usage(&format!("--since: {problem}")),
+    };
+    show(&file, &args, grep, since)
+}
+
+#[expect(clippy::print_stdout, reason = "the result of the command")]
+fn list(folder: &Path) -> Result<u8> {
+    let files = read::files(folder).with_context(|| format!("cannot read {}", folder.display()))?;
+    for file in files {
+        let size = HumanBytes(file.size).to_string();
+        let at = file.modified.strftime("%Y-%m-%d %H:%M:%S");
+        println!("{size:>12}  {at}  {}", file.name);
+    }
+    Ok(exit::OK)
+}
+
+/// By its whole name, or by that without its ending.
+fn find(folder: &Path, name: &str) -> Result<Option<PathBuf>> {
+    let files = read::files(folder).with_context(|| format!("cannot read {}", folder.display()))?;
+    let is_it = |file: &str| file == name || file.strip_suffix(".log") == Some(name);
+    let found = files.into_iter().find(|file| is_it(&file.name));
+    Ok(found.map(|file| folder.join(file.name)))
+}
+
+/// A moment, or one so long ago.
+fn time(text: &str) -> Result<Timestamp> {
+    if let Ok(at) = text.parse() {
+        return Ok(at);
+    }
+    if let Ok(at) = text.parse::<jiff::civil::DateTime>() {
+        return Ok(at.to_zoned(jiff::tz::TimeZone::UTC)?.timestamp());
+    }
+    match text.parse::<SignedDuration>() {
+        Ok(ago) => Ok(Timestamp::now().checked_sub(ago.abs())?),
+        Err(_) => bail!("{text:?} is no time; write 2026-11-20T12:00:00Z, 2026-11-20 or 2h"),
+    }
+}
+
+fn show(file: &Path, args: &LogsArgs, grep: Option<Regex>, since: Option<Timestamp>) -> Result<u8> {
+    let unreadable = || format!("cannot read {}", file.display());
+    let tail = match (args.tail, since) {
+        (None, Some(_)) => None,
+        (tail, _) => Some(tail.unwrap_or(TAIL)),
+    };
+    let mut out = io::stdout().lock();
+    let mut end = match tail {
+        Some(0) => file.metadata().with_context(unreadable)?.len(),
+        Some(lines) => {
+            // As many pages as it takes: a page ends where much was looked at for few lines.
+            let mut wanted = Wanted {
+                tail: true,
+                since,
+                grep: grep.clone(),
+                lines: Some(lines),
+                ..Wanted::default()
+            };
+            let mut pages: Vec<LogPage> = Vec::new();
+            let mut left = lines;
+            loop {
+                let page = read::page(file, &wanted).with_context(unreadable)?;
+                let is_done = page.start == wanted.before.unwrap_or(page.end) || page.start == 0;
+                left = left.saturating_sub(page.lines.len());
+                wanted.before = Some(page.start);
+                wanted.lines = Some(left);
+                pages.push(page);
+                if is_done || left == 0 {
+                    break;
+                }
+            }
+            let end = pages.first().map_or(0, |page| page.end);
+            for page in pages.iter().rev() {
+                if !print(&mut out, page)? {
+                    return Ok(exit::OK);
+                }
+            }
+            end
+        }
+        None => {
+            let mut wanted = Wanted {
+                since,
+                grep: grep.clone(),
+                ..Wanted::default()
+            };
+            loop {
+                let page = read::page(file, &wanted).with_context(unreadable)?;
+                if !print(&mut out, &page)? {
+                    return Ok(exit::OK);
+                }
+                if page.end == page.start {
+                    break page.end;
+                }
+                wanted.after = Some(page.end);
+            }
+        }
+    };
+    while args.follow {
+        let wanted = Wanted {
+            after: Some(end),
+            grep: grep.clone(),
+            ..Wanted::default()
+        };
+        // Between a rename and a new file there is none for a moment.
+        match read::page(file, &wanted) {
+            Ok(page) => {
+                let is_new = page.end != end;
+                end = page.end;
+                if !print(&mut out, &page)? {
+                    return Ok(exit::OK);
+                }
+                if is_new {
+                    continue;
+                }
+            }
+            Err(problem) if problem.kind() == io::ErrorKind::NotFound => end = 0,
+            Err(problem) => return Err(problem).with_context(unreadable),
+        }
+        std::thread::sleep(LOOK);
+    }
+    Ok(exit::OK)
+}
+
+/// False: whoever read it has seen enough.
+fn print(out: &mut dyn Write, page: &LogPage) -> Result<bool> {
+    let mut write = || {
+        for line in &page.lines {
+            writeln!(out, "{}", terminal::line(&line.text))?;
+        }
+        out.flush()
+    };
+    match write() {
+        Err(problem) if problem.kind() == io::ErrorKind::BrokenPipe => Ok(false),
+        other => other.map(|()| true).context("cannot write standard output"),
+    }
+}
+
+#[expect(
+    clippy::print_stderr,
+    reason = "faults are for the person at the terminal"
+)]
+fn usage(problem: &str) -> Result<u8> {
+    eprintln!("opilio: {problem}");
+    Ok(exit::USAGE)
+}

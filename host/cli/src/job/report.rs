@@ -1,0 +1,140 @@
+//! `opilio job report`, `alerts`, `metrics`: what a job has come to, and what is wrong with it.
+
+use std::io::{self, Write};
+
+use anyhow::Result;
+use clap::builder::PossibleValue;
+use clap::{Args, ValueEnum};
+use indicatif::HumanBytes;
+use opilio_crawl::control::{By, Command, ReportKind};
+use opilio_crawl::{Alert, Breakdown, Figures, metrics};
+
+use super::Asked;
+use super::ask::{self, ask};
+use crate::{exit, terminal};
+
+/// Of the command `report`.
+#[derive(Debug, Args)]
+pub(super) struct ReportArgs {
+    #[command(flatten)]
+    asked: Asked,
+    /// Which report.
+    #[arg(value_name = "KIND", default_value = "crawl")]
+    kind: Kind,
+}
+
+/// A report, as the command line names it.
+#[derive(Clone, Copy, Debug)]
+struct Kind(ReportKind);
+
+impl ValueEnum for Kind {
+    fn value_variants<'a>() -> &'a [Self] {
+        const ALL: [Kind; ReportKind::ALL.len()] = {
+            let mut all = [Kind(ReportKind::Crawl); ReportKind::ALL.len()];
+            let mut place = 0;
+            while place < all.len() {
+                all[place] = Kind(ReportKind::ALL[place]);
+                place += 1;
+            }
+            all
+        };
+        &ALL
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        Some(PossibleValue::new(self.0.name()))
+    }
+}
+
+/// Prints a report.
+pub(super) fn report(args: &ReportArgs) -> Result<u8> {
+    let command = Command::Report {
+        report: args.kind.0,
+        text: !args.asked.json,
+    };
+    ask(&args.asked, command)
+}
+
+/// Prints the figures of a job as Prometheus reads them.
+#[expect(clippy::print_stdout, reason = "the result of the command")]
+pub(super) fn figures(asked: &Asked) -> Result<u8> {
+    let figures = match Figures::ask(&asked.job, &By::default()) {
+        Ok(figures) => figures,
+        Err(problem) => return Ok(ask::refused(&problem)),
+    };
+    let job = std::path::absolute(&asked.job).unwrap_or_else(|_| asked.job.clone());
+    let name = job
+        .file_name()
+        .map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+    if asked.json {
+        let object = serde_json::json!({
+            "status": figures.status,
+            "breakdown": figures.breakdown,
+            "plugins": figures.plugins,
+        });
+        println!("{object}");
+    } else {
+        print!("{}", metrics([(name.as_str(), &figures)]));
+    }
+    Ok(exit::OK)
+}
+
+/// Alerts as people read them.
+pub(crate) fn alerts(alerts: &[Alert], out: &mut dyn Write) -> io::Result<()> {
+    if alerts.is_empty() {
+        return writeln!(
+            out,
+            "no alert holds, and none has held since the crawl began"
+        );
+    }
+    for alert in alerts {
+        let since = alert.since.strftime("%Y-%m-%d %H:%M:%S");
+        let state = match alert.until {
+            None => alert.severity.name().to_owned(),
+            Some(until) => format!("over since {}", until.strftime("%H:%M:%S")),
+        };
+        let line = format!(
+            "{since}  {state:<20}  {} {}: {}",
+            alert.kind.name(),
+            alert.subject,
+            alert.message
+        );
+        writeln!(out, "{}", terminal::line(&line))?;
+    }
+    Ok(())
+}
+
+/// What a job has brought in, as people read it.
+pub(crate) fn breakdown(breakdown: &Breakdown, out: &mut dyn Write) -> io::Result<()> {
+    let totals = &breakdown.totals;
+    writeln!(
+        out,
+        "{} turns, {}, {} hosts",
+        totals.all.uris,
+        HumanBytes(totals.all.bytes),
+        totals.hosts
+    )?;
+    for row in &breakdown.statuses {
+        writeln!(out, "{:>10}  {}", row.amount.uris, row.status)?;
+    }
+    for row in &breakdown.media_types {
+        let name = terminal::line(&row.media_type);
+        writeln!(
+            out,
+            "{:>10}  {name}  {}",
+            row.amount.uris,
+            HumanBytes(row.amount.bytes)
+        )?;
+    }
+    for row in &breakdown.hosts {
+        let host = terminal::line(&row.host);
+        let amount = row.counts.succeeded;
+        writeln!(
+            out,
+            "{:>10}  {host}  {}",
+            amount.uris,
+            HumanBytes(amount.bytes)
+        )?;
+    }
+    Ok(())
+}
