@@ -4,6 +4,7 @@ import { mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
+import { giveBack } from "./borrows.mjs";
 import { componentModule, describe } from "./bundle.mjs";
 import { project, tool } from "./project.mjs";
 import { checkTypes } from "./types.mjs";
@@ -34,7 +35,7 @@ const engines = {
   async quickjs(plugin, jsSource, witPath) {
     const { componentize } = await tool("componentize-qjs", plugin);
     const { component } = await componentize({ witPath, world: "component", jsSource, sync: true });
-    return component;
+    return giveBack(component);
   },
   async starlingmonkey(plugin, jsSource, witPath) {
     const { componentize } = await tool("@bytecodealliance/componentize-js", plugin);

@@ -1,0 +1,193 @@
+// Gives back what a call has borrowed, before the call ends.
+//
+// The contract lends plugins documents, visits, candidates and queues for a call, and a component must have dropped them
+// when the call returns. componentize-qjs 0.4.5 (and those before it) drops them a moment later, in the function that
+// clears up after the call, and the host refuses every answer. So the module between engine and contract is changed: each
+// export that borrows becomes a function that calls the old one and then drops what was lent, and clearing up becomes a
+// function that does nothing, since what it would free goes with the instance when the call is over. A component in which
+// there is nothing to change comes back as it was.
+
+/** Which parameters of the core function are borrowed handles; for one that may be none, which says whether it is. */
+const BORROWS = {
+  "filter#judge-candidates": [{ at: 3, resource: "candidates" }],
+  "filter#judge-document": [{ at: 3, resource: "document" }, { at: 4, resource: "visit" }],
+  "digest-stripper#strip": [{ at: 0, resource: "document" }],
+  "change-evaluator#compare": [{ at: 0, resource: "document" }, { at: 1, resource: "visit" }],
+  "wait-evaluator#evaluate": [{ at: 0, resource: "visit" }],
+  "precedence#rank-candidates": [{ at: 0, resource: "candidates" }, { at: 2, resource: "document", where: 1 }],
+  "precedence#rank-queue": [{ at: 0, resource: "queue" }],
+};
+
+/** Sections of a component that hold a core module, and another component. */
+const CORE_MODULE = 1;
+const COMPONENT = 4;
+/** Sections of a core module. */
+const [TYPES, IMPORTS, FUNCTIONS, EXPORTS, CODE] = [1, 2, 3, 7, 10];
+
+/** The component, giving back in time. */
+export function giveBack(component) {
+  return written(component, (id, content) => {
+    if (id === COMPONENT) return giveBack(content);
+    return id === CORE_MODULE ? patched(content) : content;
+  });
+}
+
+/** A module or component with each section as `change` makes it. */
+function written(binary, change) {
+  const parts = [binary.subarray(0, 8)];
+  for (const [id, content] of sections(binary)) {
+    const changed = change(id, content);
+    parts.push(Buffer.from([id, ...leb(changed.length)]), changed);
+  }
+  return Buffer.concat(parts);
+}
+
+function patched(module) {
+  const known = Object.fromEntries(sections(module));
+  const exported = EXPORTS in known ? exports(known[EXPORTS]) : [];
+  const borrowing = exported.flatMap((one) => {
+    const borrows = BORROWS[/^opilio:plugin\/(.+?)@[^#]*(#.+)$/.exec(one.name)?.slice(1).join("")];
+    return borrows ? [{ ...one, borrows }] : [];
+  });
+  if (borrowing.length === 0) return module;
+
+  const types = functionTypes(known[TYPES]);
+  const imported = imports(known[IMPORTS]);
+  const defined = list(known[FUNCTIONS], (bytes) => bytes.number());
+  const typeOf = (index) => (index < imported.length ? imported[index].type : defined[index - imported.length]);
+  const dropOf = (resource) => imported.findIndex(({ field }) => field === `[resource-drop]${resource}`);
+
+  const made = [];
+  const replaced = new Map();
+  const replace = (name, index, body) => {
+    replaced.set(name, imported.length + defined.length + made.length);
+    made.push({ type: typeOf(index), body });
+  };
+  for (const { name, index, borrows } of borrowing) {
+    const { params, results } = types[typeOf(index)];
+    const drops = borrows.map((one) => ({ ...one, drop: dropOf(one.resource) }));
+    if (drops.some(({ drop }) => drop < 0)) throw new Error(`${name} borrows, and its module imports nothing to drop it with`);
+    replace(name, index, callAndDrop(index, params, results, drops));
+    const after = exported.find((one) => one.name === `cabi_post_${name}`);
+    if (after) replace(after.name, after.index, [0, END]);
+  }
+  const appended = (section, items) => {
+    const [count, at] = number(section, 0);
+    return Buffer.concat([Buffer.from(leb(count + items.length)), section.subarray(at), ...items.map((item) => Buffer.from(item))]);
+  };
+  return written(module, (id, content) => {
+    if (id === FUNCTIONS) return appended(content, made.map(({ type }) => leb(type)));
+    if (id === CODE) return appended(content, made.map(({ body }) => [...leb(body.length), ...body]));
+    if (id !== EXPORTS) return content;
+    const items = exported.map(({ name, kind, index }) => {
+      const text = Buffer.from(name);
+      return Buffer.from([...leb(text.length), ...text, kind, ...leb(replaced.get(name) ?? index)]);
+    });
+    return Buffer.concat([Buffer.from(leb(items.length)), ...items]);
+  });
+}
+
+const [END, CALL, LOCAL_GET, LOCAL_SET, IF, NO_RESULT] = [0x0b, 0x10, 0x20, 0x21, 0x04, 0x40];
+
+/** The body of a function that calls another of its type, drops, and returns what the other did. */
+function callAndDrop(index, params, results, drops) {
+  const get = (local) => [LOCAL_GET, ...leb(local)];
+  const kept = results.map((_, at) => params.length + at);
+  return [
+    ...leb(results.length), ...results.flatMap((type) => [1, type]),
+    ...params.flatMap((_, at) => get(at)),
+    CALL, ...leb(index),
+    ...kept.toReversed().flatMap((local) => [LOCAL_SET, ...leb(local)]),
+    ...drops.flatMap(({ at, where, drop }) => {
+      const dropped = [...get(at), CALL, ...leb(drop)];
+      return where === undefined ? dropped : [...get(where), IF, NO_RESULT, ...dropped, END];
+    }),
+    ...kept.flatMap(get),
+    END,
+  ];
+}
+
+/** `[id, content]` of each section. */
+function sections(binary) {
+  const found = [];
+  for (let at = 8; at < binary.length; ) {
+    const [length, start] = number(binary, at + 1);
+    found.push([binary[at], binary.subarray(start, start + length)]);
+    at = start + length;
+  }
+  return found;
+}
+
+/** Reads a section from its beginning. */
+class Bytes {
+  constructor(content) {
+    this.content = content;
+    this.at = 0;
+  }
+  byte() {
+    return this.content[this.at++];
+  }
+  number() {
+    let value;
+    [value, this.at] = number(this.content, this.at);
+    return value;
+  }
+  text() {
+    const length = this.number();
+    this.at += length;
+    return this.content.toString("utf8", this.at - length, this.at);
+  }
+}
+
+function list(section, item) {
+  const bytes = new Bytes(section);
+  return Array.from({ length: bytes.number() }, () => item(bytes));
+}
+
+const exports = (section) =>
+  list(section, (bytes) => ({ name: bytes.text(), kind: bytes.byte(), index: bytes.number() }));
+
+const functionTypes = (section) =>
+  list(section, (bytes) => {
+    if (bytes.byte() !== 0x60) throw new Error("a module with other types than functions");
+    const values = () => Array.from({ length: bytes.number() }, () => bytes.byte());
+    return { params: values(), results: values() };
+  });
+
+/** The functions among a module's imports, whose indexes come before those of its own. */
+function imports(section) {
+  const limits = (bytes) => {
+    const flags = bytes.number();
+    bytes.number();
+    if (flags & 1) bytes.number();
+  };
+  const skip = {
+    1: (bytes) => (bytes.byte(), limits(bytes)), // a table
+    2: limits, // a memory
+    3: (bytes) => (bytes.byte(), bytes.byte()), // a global
+  };
+  return list(section, (bytes) => {
+    bytes.text();
+    const [field, kind] = [bytes.text(), bytes.byte()];
+    if (kind === 0) return { field, type: bytes.number() };
+    if (!skip[kind]) throw new Error(`an import of kind ${kind}`);
+    skip[kind](bytes);
+    return undefined;
+  }).filter(Boolean);
+}
+
+/** An unsigned LEB128 number, and where it ends. */
+function number(bytes, at) {
+  let value = 0;
+  for (let shift = 0; ; shift += 7) {
+    const byte = bytes[at++];
+    value += (byte & 0x7f) * 2 ** shift;
+    if (byte < 0x80) return [value, at];
+  }
+}
+
+function leb(value) {
+  const bytes = [];
+  for (; value >= 0x80; value = Math.floor(value / 128)) bytes.push((value % 128) | 0x80);
+  return [...bytes, value];
+}
