@@ -1,0 +1,214 @@
+//! Profiles that extend others: what holds, where it comes from, and what is said of faults.
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use std::path::Path;
+
+use opilio_profile::{Given, Layer, Origin, Profile, Stage, TableSource};
+use opilio_uri::Uri;
+
+fn given() -> Given {
+    let builtins = [
+        "hops",
+        "http",
+        "html",
+        "css",
+        "js",
+        "robots",
+        "sitemap",
+        "feed",
+        "manifest",
+        "svg",
+        "media",
+        "office",
+        "pdf",
+        "swf",
+        "ftp-listing",
+        "whois",
+        "bot-walls",
+        "soft-404",
+        "json",
+        "xml",
+        "adaptive",
+        "surt-scope",
+        "transclusion",
+        "path-depth",
+        "repeating-path",
+        "prerequisite",
+        "scheme",
+        "regex-list",
+    ];
+    Given {
+        builtins: builtins.map(str::to_owned).to_vec(),
+        seeds_elsewhere: true,
+        ..Given::default()
+    }
+}
+
+fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, text) in files {
+        let path = folder.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+    folder
+}
+
+fn load(folder: &tempfile::TempDir, name: &str) -> Profile {
+    Profile::load(&folder.path().join(name), &given()).unwrap_or_else(|faults| panic!("{faults}"))
+}
+
+fn refusal(folder: &tempfile::TempDir, name: &str) -> String {
+    let faults = Profile::load(&folder.path().join(name), &given()).unwrap_err();
+    faults
+        .to_string()
+        .replace(&format!("{}/", folder.path().display()), "")
+}
+
+#[test]
+fn an_institution_has_one_profile_and_its_crawls_say_what_differs() {
+    let home = folder(&[
+        (
+            "house/house.toml",
+            "extends = 'snapshot'\n\
+             name = 'house'\n\
+             workers = 7\n\
+             politeness = { min-delay = '3s', max-delay = '9s' }\n\
+             robots.agents = ['a', 'b']\n\
+             stacks.extract = { without = ['swf'] }\n\
+             tables.blocked = { kind = 'surt-prefixes', file = 'blocked.txt' }\n\
+             [[override]]\n\
+             match.domain = ['slow.org']\n\
+             politeness.min-delay = '4s'\n",
+        ),
+        ("house/blocked.txt", ""),
+        (
+            "news.toml",
+            "extends = 'house/house.toml'\n\
+             politeness.max-delay = '8s'\n\
+             robots.agents = ['c']\n\
+             stacks.extract = { without = ['pdf'], after = ['regex-list'] }\n\
+             [[override]]\n\
+             match.host = ['www.slow.org']\n\
+             politeness.min-delay = '5s'\n",
+        ),
+    ]);
+    let news = load(&home, "news.toml");
+    assert_eq!(news.name, "news");
+    assert_eq!(news.workers, 7);
+    let extract = news.settings().stacks.stage(Stage::Extract);
+    assert!(
+        !extract.iter().any(|name| name == "swf" || name == "pdf"),
+        "{extract:?}"
+    );
+    assert_eq!(extract.last().unwrap(), "regex-list");
+    assert_eq!(news.settings().robots.agents, ["c"]);
+    // The path is where the layer says it is, not where the profile stands.
+    let TableSource::File(blocked) = &news.tables["blocked"].source else {
+        panic!("{:?}", news.tables);
+    };
+    assert_eq!(*blocked, home.path().join("house/blocked.txt"));
+
+    let explained = |uri: &str, key: &str| {
+        let all = news.explain(&Uri::parse(uri).unwrap());
+        let one = all.into_iter().find(|one| one.key == key).unwrap();
+        let place = match &one.place {
+            Origin::Default => "default".to_owned(),
+            Origin::Written { file, line } => {
+                let file = Path::new(file).file_name().unwrap().to_str().unwrap();
+                format!("{file}:{line}")
+            }
+        };
+        (one.toml(), place)
+    };
+    let of = |value: &str, place: &str| (value.to_owned(), place.to_owned());
+    let site = "http://other.org/";
+    assert_eq!(
+        explained(site, "politeness.min-delay"),
+        of("\"3s\"", "house.toml:4")
+    );
+    assert_eq!(
+        explained(site, "politeness.max-delay"),
+        of("\"8s\"", "news.toml:2")
+    );
+    assert_eq!(
+        explained(site, "fetch.body-max"),
+        of("\"4GiB\"", "snapshot.toml:34")
+    );
+    assert_eq!(
+        explained("http://a.slow.org/", "politeness.min-delay"),
+        of("\"4s\"", "house.toml:10")
+    );
+    assert_eq!(
+        explained("http://www.slow.org/", "politeness.min-delay"),
+        of("\"5s\"", "news.toml:7")
+    );
+
+    // A job keeps the layers, and needs the files no more.
+    let below = news.extended().to_vec();
+    let own = Layer {
+        file: "profile.toml".to_owned(),
+        text: news.source_text().to_owned(),
+        base: home.path().to_owned(),
+    };
+    std::fs::remove_file(home.path().join("house/house.toml")).unwrap();
+    let change = Layer {
+        file: "changes/000001.toml".to_owned(),
+        text: "politeness.max-delay = '7s'\n".to_owned(),
+        base: home.path().to_owned(),
+    };
+    let frozen = Profile::layered(below, own, vec![change], &given()).unwrap();
+    assert_eq!(frozen.settings().politeness.max_delay.as_secs(), 7);
+    assert_eq!(frozen.workers, 7);
+    assert_eq!(frozen.source_text(), news.source_text());
+}
+
+#[test]
+fn faults_name_the_file_and_the_line_that_are_wrong() {
+    let home = folder(&[
+        ("base.toml", "workers = 3\npoliteness.min-delay = 'soon'\n"),
+        ("a.toml", "extends = 'base.toml'\nworkers = 0\n"),
+        ("b.toml", "extends = ['snapshot', 'c.toml']\n"),
+        ("c.toml", "\nextends = 'b.toml'\n"),
+        ("d.toml", "extends = 'nowhere.toml'\n"),
+        ("e.toml", "extends = 'snapshto'\n"),
+        ("f.toml", "stacks.scope = { without = ['pdf'] }\n"),
+        (
+            "g.toml",
+            "extends = 'base2.toml'\npoliteness.max-delay = '1s'\n",
+        ),
+        ("base2.toml", "politeness.min-delay = '6s'\n"),
+    ]);
+    let a = refusal(&home, "a.toml");
+    assert!(a.contains("base.toml:2:24: "), "{a}");
+    assert!(a.contains("a.toml:2:11: must be at least 1"), "{a}");
+    let b = refusal(&home, "b.toml");
+    assert!(
+        b.starts_with("c.toml:2:11: \"b.toml\" extends itself"),
+        "{b}"
+    );
+    let d = refusal(&home, "d.toml");
+    assert!(d.starts_with("d.toml:1:11: profile \""), "{d}");
+    assert!(d.contains("cannot be read"), "{d}");
+    let e = refusal(&home, "e.toml");
+    assert!(e.contains("did you mean \"snapshot\"?"), "{e}");
+    let f = refusal(&home, "f.toml");
+    assert!(
+        f.starts_with("f.toml:1:29: \"pdf\" does not stand in scope"),
+        "{f}"
+    );
+    let g = refusal(&home, "g.toml");
+    assert!(
+        g.contains("g.toml:2:") || g.contains("base2.toml:1:"),
+        "{g}"
+    );
+}
+
+#[test]
+fn an_edit_of_a_stack_needs_nothing_that_is_extended() {
+    let home = folder(&[("a.toml", "stacks.scope = { after = ['regex-list'] }\n")]);
+    let profile = load(&home, "a.toml");
+    let scope = profile.settings().stacks.stage(Stage::Scope);
+    assert_eq!(scope.first().unwrap(), "surt-scope");
+    assert_eq!(scope.last().unwrap(), "regex-list");
+}
