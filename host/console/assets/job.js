@@ -23,6 +23,7 @@ const KINDS = {
   frozen: "warn",
   exhausted: "warn",
   crashed: "bad",
+  damaged: "bad",
   failed: "bad",
   error: "bad",
   critical: "bad",
@@ -78,19 +79,20 @@ export function jobActions(name, state, after) {
     }
   };
   const button = (glyph, label, what, text) => {
-    const made = h("button.button", { type: "button", onclick: () => run(made, what, text) }, icon(glyph), label);
+    const made = h("button.button", { type: "button", "data-needs": "operator", onclick: () => run(made, what, text) }, icon(glyph), label);
     return made;
   };
-  const isRunning = ["running", "pausing", "paused", "starting"].includes(state);
-  const isAtRest = !isRunning && state !== "ending";
+  const isRunning = ["running", "pausing", "paused"].includes(state);
+  const isWanted = isRunning || ["starting", "waiting"].includes(state);
+  const isAtRest = !isWanted && state !== "ending";
   return [
     state === "running" && button("pause", "Pause", "pause", "pausing"),
     ["paused", "pausing"].includes(state) && button("play", "Resume", "resume", "goes on"),
     isRunning && button("flag", "Checkpoint", "checkpoint", "a checkpoint was made"),
-    isRunning && h("button.button", { type: "button", onclick: () => askToStop(name, after) }, icon("stop"), "Stop"),
+    isWanted && h("button.button", { type: "button", "data-needs": "operator", onclick: () => askToStop(name, after) }, icon("stop"), "Stop"),
     isAtRest && button("play", "Start", "start", "starts"),
-    h("button.button", { type: "button", onclick: () => askToClone(name) }, icon("copy"), "Clone"),
-    isAtRest && h("button.button.danger", { type: "button", onclick: () => askToDelete(name) }, icon("bin"), "Delete"),
+    h("button.button", { type: "button", "data-needs": "operator", onclick: () => askToClone(name) }, icon("copy"), "Clone"),
+    isAtRest && h("button.button.danger", { type: "button", "data-needs": "admin", onclick: () => askToDelete(name) }, icon("bin"), "Delete"),
   ];
 }
 
@@ -128,10 +130,10 @@ function askToDelete(name) {
   const archive = h("input", { type: "checkbox", id: id("archive") });
   ask({
     title: `Delete ${name}?`,
-    text: "What the job knows is gone for good: its queues, histories and logs. Its archive files stay unless you say otherwise.",
+    text: "What the job knows is gone for good: its queues and histories. Its archive files, logs, reports, profile and seeds stay unless you say otherwise.",
     fields: [
       field("Type the name of the job to confirm", typed),
-      h("div.check", {}, archive, h("label", { for: archive.id }, "Delete the archive files, too")),
+      h("div.check", {}, archive, h("label", { for: archive.id }, "Delete these, too, and the archive with them")),
     ],
     yes: "Delete",
     isDangerous: true,

@@ -78,7 +78,7 @@ function begin() {
   });
   window.addEventListener("hashchange", () => show());
   window.addEventListener("stream", (event) => tellStream(event.detail));
-  window.addEventListener("signed-out", () => askToSignIn(() => show(true)));
+  window.addEventListener("signed-out", () => askToSignIn(() => current?.isOpen || show(true)));
   window.addEventListener("signed-in", () => (signOut.hidden = !session.canLeave));
   listen({ theme: turnTheme });
   setInterval(() => document.hidden || refreshTimes(), 5000);
@@ -119,6 +119,7 @@ async function show(isAgain = false) {
   try {
     await found.module.open(page);
     if (current !== page) return;
+    page.isOpen = true;
     announce(`${found.title}${found.job ? ` of ${found.job}` : ""}`);
     if (!isAgain) main.focus({ preventScroll: true });
   } catch (problem) {

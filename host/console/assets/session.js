@@ -16,6 +16,8 @@ export const session = {
       const answer = await get("session");
       this.who = answer.user ?? answer.name ?? null;
       this.role = answer.role ?? null;
+      // What the role does not allow is not offered; the daemon refuses it in any case.
+      if (this.role) document.documentElement.dataset.role = this.role;
       this.canLeave = Boolean(answer.authenticated ?? answer.user) && answer.required !== false;
     } catch {
       // A daemon that has no sessions, or asks for a token; the page that is opened says so.

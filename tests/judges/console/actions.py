@@ -312,7 +312,7 @@ def clone(page, served):
     dialog.get_by_role("button", name="Delete").click()
     expect(dialog.locator(".form-error")).to_contain_text("that is not")
     dialog.get_by_label("Type the name").fill("news-copy")
-    dialog.get_by_label("Delete the archive files, too").check()
+    dialog.get_by_label("Delete these, too").check()
     confirm(page, "Delete")
     expect(page.get_by_role("heading", name="Jobs", level=1)).to_be_visible()
     expect(page.get_by_role("link", name="news-copy", exact=True)).to_have_count(0)

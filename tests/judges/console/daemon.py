@@ -1,6 +1,7 @@
 """The daemon under test, and a browser's way to it."""
 
 import contextlib
+import json
 import os
 import re
 import socket
@@ -45,7 +46,6 @@ class Daemon:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
         self.address = f"http://127.0.0.1:{self.port}/"
-        self.tokens = os.path.join(home, "tokens.toml")
         self.token = None
         self.process = None
 
@@ -65,6 +65,24 @@ class Daemon:
     def stop(self):
         self.process.terminate()
         self.process.wait()
+
+    def ask(self, method, path, body=None):
+        """Asks the API without a browser."""
+        request = urllib.request.Request(
+            self.address + "api/v1/" + path,
+            method=method,
+            data=None if body is None else json.dumps(body).encode(),
+            headers={"authorization": f"Bearer {self.token}", "content-type": "application/json"},
+        )
+        with urllib.request.urlopen(request) as answer:
+            return json.load(answer)
+
+    def sign_in(self, page, path="#/"):
+        """Opens a page of the console in a browser that nobody has signed in with yet."""
+        page.goto(self.address + path)
+        page.get_by_label("Token").fill(self.token)
+        page.get_by_role("button", name="Sign in").click()
+        page.get_by_role("dialog").wait_for(state="detached")
 
     def end(self):
         """Ends the jobs as well, which go on without the daemon."""

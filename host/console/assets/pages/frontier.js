@@ -66,7 +66,7 @@ export async function open(page) {
     heading(
       page,
       "Frontier",
-      h("button.button", { type: "button", onclick: () => askFloor(page) }, "Precedence floor"),
+      h("button.button", { type: "button", "data-needs": "operator", onclick: () => askFloor(page) }, "Precedence floor"),
       h("button.button", { type: "button", onclick: () => pages.again().catch(failed) }, "Refresh"),
     ),
     h(

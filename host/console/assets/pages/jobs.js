@@ -8,7 +8,7 @@ import { follow } from "../stream.js";
 import { Pages, Table } from "../table.js";
 
 const SIZE = 50;
-const STATES = ["running", "pausing", "paused", "ending", "waiting", "idle", "finished", "crashed"];
+const STATES = ["new", "waiting", "starting", "running", "pausing", "paused", "ending", "stopped", "finished", "failed", "crashed", "damaged"];
 
 /** Opens the page. */
 export async function open(page) {
@@ -50,7 +50,7 @@ export async function open(page) {
   await pages.first();
   put(
     page.main,
-    h("div.head", {}, h("h1", {}, "Jobs"), summary, h("div.actions", {}, h("a.button.primary", { href: "#/new" }, icon("plus"), "New job"))),
+    h("div.head", {}, h("h1", {}, "Jobs"), summary, h("div.actions", {}, h("a.button.primary", { href: "#/new", "data-needs": "operator" }, icon("plus"), "New job"))),
     h(
       "div.toolbar",
       {},
@@ -80,7 +80,7 @@ function state(job) {
 /** What can be done with a job, behind one button: a row of them for each job would be a wall. */
 function menu(job, after) {
   const list = h("div.actions");
-  const details = h("details.menu", {}, h("summary", { "aria-label": `Actions for ${job.name}` }, "Actions"), list);
+  const details = h("details.menu", { "data-needs": "operator" }, h("summary", { "aria-label": `Actions for ${job.name}` }, "Actions"), list);
   details.addEventListener("toggle", () => {
     put(list, details.open && jobActions(job.name, job.state, after));
   });

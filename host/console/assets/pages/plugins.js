@@ -32,7 +32,7 @@ export async function open(page) {
       {
         title: "Do",
         cell: (plugin) =>
-          h("button.button.small", { type: "button", "aria-label": `Replace ${plugin.name}`, onclick: () => askToReplace(page, plugin, () => again().catch(failed)) }, "Replace …"),
+          h("button.button.small", { type: "button", "data-needs": "admin", "aria-label": `Replace ${plugin.name}`, onclick: () => askToReplace(page, plugin, () => again().catch(failed)) }, "Replace …"),
       },
     ],
   });
@@ -112,6 +112,7 @@ async function readTables(page, element) {
     "button.button",
     {
       type: "button",
+      "data-needs": "operator",
       onclick: async () => {
         try {
           const answer = await send("POST", path(page.job, "tables", "reload"));

@@ -12,7 +12,7 @@ export async function open(page) {
   readSchema(editor, page.signal);
   put(
     page.main,
-    heading(page, "Profile", h("button.button.primary", { type: "button", onclick: () => makeJob(editor.value) }, "New job from this text")),
+    heading(page, "Profile", h("button.button.primary", { type: "button", "data-needs": "operator", onclick: () => makeJob(editor.value) }, "New job from this text")),
     h(
       "p.hint",
       {},

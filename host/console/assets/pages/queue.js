@@ -91,6 +91,7 @@ function actions(page, queue, again) {
       "button.button",
       {
         type: "button",
+        "data-needs": "operator",
         onclick: () =>
           ask({
             title: `${label} ${queue.queue}?`,
@@ -112,8 +113,8 @@ function actions(page, queue, again) {
     queue.state === "retired"
       ? button("Unretire", "unretire", "It gives URIs again.")
       : button("Retire", "retire", "It gives no URI any more, for good unless it is brought back; what is found for it is taken."),
-    h("button.button", { type: "button", onclick: () => act(page, ["queues", queue.queue, "wake"], undefined, again) }, "Wake"),
-    h("button.button", { type: "button", onclick: () => askPrecedence(page, queue, again) }, "Precedence"),
+    h("button.button", { type: "button", "data-needs": "operator", onclick: () => act(page, ["queues", queue.queue, "wake"], undefined, again) }, "Wake"),
+    h("button.button", { type: "button", "data-needs": "operator", onclick: () => askPrecedence(page, queue, again) }, "Precedence"),
   ];
 }
 

@@ -28,7 +28,7 @@ export async function open(page) {
       { title: "From", cell: (seed) => seed.origin },
       {
         title: "Do",
-        cell: (seed) => h("button.button.small", { type: "button", onclick: () => askToRemove(page, seed.uri, () => pages.again().catch(failed)) }, "Remove …"),
+        cell: (seed) => h("button.button.small", { type: "button", "data-needs": "operator", onclick: () => askToRemove(page, seed.uri, () => pages.again().catch(failed)) }, "Remove …"),
       },
     ],
   });
@@ -47,7 +47,7 @@ export async function open(page) {
       page,
       "Seeds",
       h("button.button", { type: "button", onclick: () => pages.again().catch(failed) }, "Refresh"),
-      h("button.button.primary", { type: "button", onclick: () => askToAdd(page, () => pages.again().catch(failed)) }, icon("plus"), "Add seeds"),
+      h("button.button.primary", { type: "button", "data-needs": "operator", onclick: () => askToAdd(page, () => pages.again().catch(failed)) }, icon("plus"), "Add seeds"),
     ),
     table.element,
     pages.element,

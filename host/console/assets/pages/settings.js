@@ -34,7 +34,7 @@ export async function open(page) {
       {
         title: "Do",
         cell: (setting) =>
-          setting.effect !== "never" && h("button.button.small", { type: "button", "aria-label": `Change ${setting.key}`, onclick: () => form.take(setting) }, "Change"),
+          setting.effect !== "never" && h("button.button.small", { type: "button", "data-needs": "operator", "aria-label": `Change ${setting.key}`, onclick: () => form.take(setting) }, "Change"),
       },
     ],
   });
@@ -105,6 +105,7 @@ function changeForm(page, after) {
   const element = h(
     "form.card",
     {
+      "data-needs": "operator",
       onsubmit: (event) => {
         event.preventDefault();
         change(false);

@@ -183,6 +183,7 @@ function actions(page, uri, why, again) {
       {
         type: "button",
         class: isDangerous ? "danger" : undefined,
+        "data-needs": "operator",
         onclick: () =>
           ask({
             title,
@@ -202,7 +203,7 @@ function actions(page, uri, why, again) {
   return [
     button("Force", "force", "Fetch it now?", "It goes to the head of its queue, whatever is known of it; the rest of the queue is kept."),
     why.in_process && button("Cancel", "cancel", "Break off the fetch?", "It counts as a failed attempt."),
-    isKnown && h("button.button", { type: "button", onclick: () => askPrecedence(uri, why.uri, post, again) }, "Precedence"),
+    isKnown && h("button.button", { type: "button", "data-needs": "operator", onclick: () => askPrecedence(uri, why.uri, post, again) }, "Precedence"),
     isKnown && button("Delete", "delete", "Delete the URI?", "It leaves its queue and stays known, so that it is not found again.", true),
     isKnown && button("Forget", "forget", "Forget the URI?", "Everything known of it is removed; it may be found again.", true),
   ];
