@@ -34,6 +34,7 @@ use crate::control::{self, Desk, Flight, JobLog, Live, Running, Server};
 use crate::cookies::Cookies;
 use crate::course::Course;
 use crate::credentials::{Credentials, Missing};
+use crate::budget::Budget;
 use crate::duplicates::Duplicates;
 use crate::fetchers::{FetcherError, Fetchers};
 use crate::handover::{self, Handover};
@@ -588,6 +589,10 @@ impl Plan {
             file: job.redirected_seeds(),
             moves: HashMap::new(),
         };
+        let budget = {
+            let frontier = frontier.lock().unwrap_or_else(PoisonError::into_inner);
+            Budget::open(&frontier, Timestamp::now())?
+        };
         let context = Context {
             current: RwLock::new(profile.clone()),
             profile,
@@ -625,6 +630,7 @@ impl Plan {
             observers: Observers::default(),
             scope_faults: Mutex::default(),
             turns: QueueTurns::default(),
+            budget: Mutex::new(budget),
             live: live.clone(),
             job_log: log.clone(),
         };
@@ -1185,8 +1191,13 @@ impl Crawl {
         };
         self.save_cookies();
         pulse::finish(&self.context, self.job.directory(), self.began);
-        let kept = keep_run_time(&self.context, self.began);
-        if let Err(problem) = kept.and_then(|()| self.context.frontier().persist()) {
+        let kept = keep_run_time(&self.context, self.began).and_then(|()| {
+            let prices = self.context.budget().all_to_keep(Timestamp::now());
+            let mut frontier = self.context.frontier();
+            frontier.put_servers(&prices)?;
+            frontier.persist()
+        });
+        if let Err(problem) = kept {
             halt(stacks::chain(&problem));
         }
         if let Err(problem) = plugin_report::write(self.job.directory(), &plugins) {

@@ -22,7 +22,6 @@ use opilio_profile::Layer;
 use serde::{Deserialize, Serialize};
 
 use crate::components;
-
 use crate::settings;
 
 /// Version of the directory's layout that this build reads and writes.

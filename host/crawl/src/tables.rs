@@ -45,7 +45,7 @@ struct Stamp {
 }
 
 /// A table as operators see it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct TableReport {
     /// Its name in the profile.
@@ -55,6 +55,7 @@ pub struct TableReport {
     /// Its rows, those with one key counted once.
     pub rows: u64,
     /// Its file; none where the profile has its rows.
+    #[schema(value_type = Option<String>)]
     pub file: Option<PathBuf>,
     /// When it was read.
     pub read: Timestamp,

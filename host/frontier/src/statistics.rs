@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::Tally;
 
 /// Counters of one frontier, over all its processes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Statistics {
     /// URIs known.
     pub discovered: u64,
@@ -39,13 +39,14 @@ pub struct Statistics {
     /// URIs that have faded, see [`Config::fade_after`](crate::Config::fade_after).
     pub faded: u64,
     /// Time spent crawling, as the caller tells it, over all processes.
+    #[schema(value_type = Object)]
     pub run_time: Duration,
     /// What the crawl has brought in. Unlike [`Statistics::visits`] and [`Statistics::succeeded`] without prerequisites.
     pub tally: Tally,
 }
 
 /// How many revisits were how late.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Overdue {
     /// One for each of [`Overdue::BOUNDS`], and one for those past the last: visits later than the bound before and no
     /// later than this one.
@@ -72,7 +73,7 @@ impl Overdue {
 }
 
 /// Visits to what had been visited before.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Revisits {
     /// Found changed, or new after all.
     pub changed: u64,
@@ -85,7 +86,7 @@ pub struct Revisits {
 }
 
 /// Content in bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct BytesByNovelty {
     /// Of visits found new or changed.
     pub novel: u64,

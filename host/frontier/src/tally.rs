@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 /// Documents, bytes and time so far. Prerequisites do not count.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Tally {
     /// Responses of any status, those that are tried again left out.
     pub fetched: u64,
@@ -18,6 +18,7 @@ pub struct Tally {
     /// Bytes of content found new or changed.
     pub novel_bytes: u64,
     /// What exchanges took, added up, those included that failed or are tried again.
+    #[schema(value_type = Object)]
     pub run_time: Duration,
 }
 

@@ -8,7 +8,7 @@ const DAY: u32 = 24 * 60;
 
 /// A part of the day, which may reach over midnight.
 #[derive(Debug, Clone)]
-pub(crate) struct TimeOfDay {
+pub struct TimeOfDay {
     /// Minutes after midnight; the first that is in.
     from: u32,
     /// The first that is out; less than `from` where it reaches over midnight.
@@ -17,8 +17,11 @@ pub(crate) struct TimeOfDay {
 }
 
 impl TimeOfDay {
-    /// Says what is wrong with a text that is none.
-    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+    /// Reads one.
+    ///
+    /// # Errors
+    /// What is wrong with a text that is none.
+    pub fn parse(text: &str) -> Result<Self, String> {
         let (times, zone) = match text.split_once(' ') {
             Some((times, zone)) => (times, zone.trim()),
             None => (text, "UTC"),
@@ -34,7 +37,8 @@ impl TimeOfDay {
         Ok(Self { from, until, zone })
     }
 
-    pub(crate) fn contains(&self, now: Timestamp) -> bool {
+    /// Whether a moment is within it.
+    pub fn contains(&self, now: Timestamp) -> bool {
         let time = now.to_zoned(self.zone.clone()).time();
         // Neither is negative.
         let now =

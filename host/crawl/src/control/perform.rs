@@ -203,6 +203,10 @@ impl Desk<'_> {
             false => "opilio crawl goes on with it",
         };
         let running = self.running(nothing)?;
+        if running.stop.is_asked() {
+            let what = "it is ending; what is in flight finishes";
+            return Err(ControlError::new(Fault::State, what));
+        }
         let changed = running.live.pause(is_pause);
         let result = match (is_pause, changed) {
             (true, true) => "pausing: nothing new begins, what is in flight finishes",

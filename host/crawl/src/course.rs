@@ -1,0 +1,152 @@
+//! `course.json` in a job's directory: how its last process got on, for whoever looks at many jobs and must not open each.
+//!
+//! Written when a process begins, every half a minute, and when it ends. A process that was killed leaves it without an
+//! end, and that is how a crash is known.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use jiff::Timestamp;
+use opilio_frontier::Statistics;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::job::write_text;
+use crate::progress::End;
+
+const FILE: &str = "course.json";
+
+/// How the last process of a job got on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Course {
+    /// When the first process of the job began.
+    pub first_began: Timestamp,
+    /// When the last one began.
+    pub began: Timestamp,
+    /// Its number.
+    pub pid: u32,
+    /// When this was written.
+    pub at: Timestamp,
+    /// The crawl in numbers, over all processes of the job.
+    pub statistics: Statistics,
+    /// How it ended; none: it is at work, or was killed.
+    pub ended: Option<Ended>,
+}
+
+/// How a process of a job ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Ended {
+    /// When.
+    pub at: Timestamp,
+    /// In a word.
+    pub how: EndWord,
+    /// In a sentence.
+    pub why: String,
+}
+
+/// How a crawl ended, in a word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum EndWord {
+    /// Nothing is left, or a limit of the profile was reached.
+    Finished,
+    /// Somebody stopped it.
+    Stopped,
+    /// It could not go on.
+    Halted,
+}
+
+impl Course {
+    /// That of the job in this directory; none where no process of it has begun.
+    ///
+    /// # Errors
+    /// The file cannot be read, or is none.
+    pub fn read(job: &Path) -> io::Result<Option<Course>> {
+        match fs::read(job.join(FILE)) {
+            Ok(text) => Ok(Some(serde_json::from_slice(&text)?)),
+            Err(problem) if problem.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(problem) => Err(problem),
+        }
+    }
+
+    /// A process begins.
+    pub(crate) fn begin(job: &Path, statistics: Statistics) -> io::Result<Course> {
+        let at = Timestamp::now();
+        // One that cannot be read is no reason not to crawl.
+        let before = Course::read(job).ok().flatten();
+        let course = Course {
+            first_began: before.map_or(at, |before| before.first_began),
+            began: at,
+            pid: std::process::id(),
+            at,
+            statistics,
+            ended: None,
+        };
+        course.write(job)?;
+        Ok(course)
+    }
+
+    /// It is still at work.
+    pub(crate) fn goes_on(&mut self, job: &Path, statistics: Statistics) -> io::Result<()> {
+        self.at = Timestamp::now();
+        self.statistics = statistics;
+        self.write(job)
+    }
+
+    /// It has ended.
+    pub(crate) fn end(&mut self, job: &Path, statistics: Statistics, end: &End) -> io::Result<()> {
+        self.ended = Some(Ended {
+            at: Timestamp::now(),
+            how: EndWord::of(end),
+            why: end.to_string(),
+        });
+        self.goes_on(job, statistics)
+    }
+
+    fn write(&self, job: &Path) -> io::Result<()> {
+        let mut text = serde_json::to_vec_pretty(self)?;
+        text.push(b'\n');
+        write_text(&job.join(FILE), text)
+    }
+}
+
+impl EndWord {
+    fn of(end: &End) -> EndWord {
+        match end {
+            End::Stopped => EndWord::Stopped,
+            End::Halted(_) => EndWord::Halted,
+            End::Finished
+            | End::DocumentLimit
+            | End::ByteLimit
+            | End::Quota(_)
+            | End::ArchiveLimit
+            | End::TimeLimit => EndWord::Finished,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+
+    #[test]
+    fn a_process_that_was_killed_leaves_no_end() {
+        let home = tempfile::tempdir().unwrap();
+        assert_eq!(Course::read(home.path()).unwrap(), None);
+        let first = Course::begin(home.path(), Statistics::default()).unwrap();
+        assert_eq!(Course::read(home.path()).unwrap().unwrap().ended, None);
+
+        let mut second = Course::begin(home.path(), Statistics::default()).unwrap();
+        assert_eq!(second.first_began, first.first_began);
+        let end = End::Halted("the disk is full".to_owned());
+        second
+            .end(home.path(), Statistics::default(), &end)
+            .unwrap();
+        let ended = Course::read(home.path()).unwrap().unwrap().ended.unwrap();
+        assert_eq!(ended.how, EndWord::Halted);
+        assert_eq!(ended.why, "halted: the disk is full");
+    }
+}
