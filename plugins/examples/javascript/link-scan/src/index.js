@@ -2,6 +2,10 @@
 
 import { list, plugin, SettingsFault, text } from "@opilio/plugin";
 
+const SPACE = " \\t\\n\\f\\r";
+const ADDRESS = `(?<address>https?://[^${SPACE}"'<>]*)`;
+const VALUE = `(?:"(?<double>[^"]*)"|'(?<single>[^']*)'|(?!["'])(?<bare>[^${SPACE}>]*)|["'])`;
+const AROUND = new RegExp(`^[${SPACE}]+|[${SPACE}]+$`, "g");
 const PUNCTUATION = /[.,;:!?)]+$/;
 
 export default plugin({
@@ -12,31 +16,30 @@ export default plugin({
     attributes: list(text(), ["href", "src"], "Attributes whose values are addresses.", { overridable: true }),
   },
 
+  // An attribute with its value, or an address; whichever stands first.
   configure({ attributes }) {
     const faults = attributes.flatMap((name, index) =>
       /^[a-z0-9-]+$/.test(name) ? [] : [new SettingsFault(`/attributes/${index}`, "not a name of an attribute")],
     );
     if (faults.length > 0) throw SettingsFault.all(faults);
-    // An attribute with its value, or an address; whichever stands first.
-    const names = attributes.join("|");
-    const attribute = `(?<=[ \\t\\n\\f\\r])(${names || "(?!)"})=(?:"([^"]*)"|'([^']*)'|(?!["'])([^ \\t\\n\\f\\r>]*)|["'])`;
-    const address = "(https?://[^ \\t\\n\\f\\r\"'<>]*)";
-    const spelt = names.replace(/[a-z]/g, (letter) => `[${letter}${letter.toUpperCase()}]`);
-    return { attributes, pattern: new RegExp(`${attribute.replace(names, spelt)}|${address}`, "g") };
+    // No flag makes a part of an expression case-insensitive, and addresses are not.
+    const names = attributes.map(eitherCase).join("|") || "(?!)";
+    return new RegExp(`(?<=[${SPACE}])(?<name>${names})=${VALUE}|${ADDRESS}`, "g");
   },
 
-  *extract(document, { attributes, pattern }) {
-    for (const [, name, double, single, bare, address] of document.text().matchAll(pattern)) {
+  *extract(document, pattern) {
+    for (const { groups } of document.text().matchAll(pattern)) {
+      const { name, double, single, bare, address } = groups;
       if (address !== undefined) {
         const uri = address.replace(PUNCTUATION, "");
         if (!uri.endsWith("//")) yield { uri, hop: "speculative", context: "text" };
-        continue;
+      } else {
+        const uri = (double ?? single ?? bare ?? "").replace(AROUND, "").replaceAll("&amp;", "&");
+        const attribute = name.toLowerCase();
+        if (uri !== "") yield { uri, hop: attribute === "href" ? "link" : "embed", context: `@${attribute}` };
       }
-      const value = double ?? single ?? bare ?? "";
-      const uri = value.replace(/^[ \t\n\f\r]+|[ \t\n\f\r]+$/g, "").replaceAll("&amp;", "&");
-      if (uri === "") continue;
-      const written = attributes.find((known) => known === name.toLowerCase());
-      yield { uri, hop: written === "href" ? "link" : "embed", context: `@${written}` };
     }
   },
 });
+
+const eitherCase = (name) => name.replace(/[a-z]/g, (letter) => `[${letter}${letter.toUpperCase()}]`);
