@@ -4,6 +4,7 @@
 //! disk, a broken store, a scope filter that keeps failing) halts the crawl instead, and the URI is found in process
 //! at the next start and put back in its queue.
 
+mod consideration;
 mod exchange;
 mod preconditions;
 mod settlement;
@@ -111,6 +112,9 @@ impl<'a> Chain<'a> {
 
     /// Takes the URI all the way and hands it back to the frontier.
     pub(crate) async fn run(&self, worker: usize) -> Result<(), Halt> {
+        if self.issue.visit_after.is_some() {
+            return self.consider().await;
+        }
         let turn = match (&self.issue.over_quota, self.issue.uri.scheme()) {
             (Some(over), _) => {
                 let annotation = format!("quota:{}:{}", over.kind.name(), over.limit);

@@ -15,6 +15,7 @@ use opilio_uri::{SurtPrefixSet, Uri};
 
 use crate::alerts::{Alert, AlertKind, Board, Event, Notice, Notifier, Severity};
 use crate::breaker::{Consequence, Failure};
+use crate::budget::Budget;
 use crate::census::LastCensus;
 use crate::control::{JobLog, Live};
 use crate::cookies::Cookies;
@@ -83,6 +84,8 @@ pub(crate) struct Context {
     /// Filters of the scope of which the operator knows that links went unjudged.
     pub scope_faults: Mutex<BTreeSet<Arc<str>>>,
     pub turns: QueueTurns,
+    /// Lock it before the frontier, never after.
+    pub budget: Mutex<Budget>,
     pub live: Arc<Live>,
     pub job_log: Arc<JobLog>,
 }
@@ -179,6 +182,10 @@ impl From<LanePanic> for Halt {
 
 impl Context {
     /// The frontier, for one call. Never held across an await.
+    pub(crate) fn budget(&self) -> MutexGuard<'_, Budget> {
+        self.budget.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     pub(crate) fn frontier(&self) -> MutexGuard<'_, Frontier> {
         self.frontier.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -85,9 +85,17 @@ pub(crate) struct Evaluated {
     /// Some evaluator could not be asked.
     pub failed: bool,
     pub failures: Vec<Failure>,
+    /// When to ask again without a visit, where an evaluator wants that.
+    pub ask_again: Option<Duration>,
 }
 
 impl Evaluated {
+    /// When to ask again, where that is before the visit: no sooner than a visit could be.
+    pub(crate) fn until_asked(&self, wait: Duration, limits: &Revisit) -> Option<Duration> {
+        let ask_again = self.ask_again.map(|after| after.max(limits.min_wait));
+        ask_again.filter(|after| *after < wait)
+    }
+
     /// The wait until the next visit: what was answered, within the limits of the profile.
     pub(crate) fn until_next(&self, previous: Option<Duration>, limits: &Revisit) -> Duration {
         let wait = match self.wait {
@@ -419,6 +427,7 @@ pub(crate) fn evaluate(
         wait: None,
         failed: false,
         failures: Vec::new(),
+        ask_again: None,
     };
     for staged in stack {
         if !staged.plugin.handles(media_type, &visit.candidate.uri)
@@ -429,6 +438,7 @@ pub(crate) fn evaluate(
         match staged.evaluate(visit) {
             Ok(Some(wait)) => {
                 evaluated.wait = Some(wait.next_visit);
+                evaluated.ask_again = wait.ask_again;
                 break;
             }
             Ok(None) => {}

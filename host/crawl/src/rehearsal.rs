@@ -27,6 +27,8 @@ use sha1::{Digest as _, Sha1};
 
 use crate::around::Earlier;
 use crate::breaker::Failure;
+use crate::budget::{Answered, Budget};
+use crate::consideration::Consideration;
 use crate::crawl::{self, CrawlError};
 use crate::found;
 use crate::guards::Guards;
@@ -54,6 +56,7 @@ const SEEDS_BATCH: usize = 10_000;
 pub struct Rehearsal {
     profile: Arc<Profile>,
     frontier: Frontier,
+    budget: Budget,
     stacks: Arc<Stacks>,
     robots: HashMap<String, (Arc<Robots>, Timestamp)>,
     clock: Arc<AtomicI64>,
@@ -156,7 +159,9 @@ impl Rehearsal {
             Timestamp::from_millisecond(hands.load(Ordering::Relaxed)).unwrap_or_default()
         });
         let frontier = Frontier::open(&dir.join("state"), config)?;
+        let budget = Budget::open(&frontier, now)?;
         Ok(Self {
+            budget,
             profile,
             frontier,
             stacks: plugins.stacks,
@@ -225,6 +230,10 @@ impl Rehearsal {
         issue: &Issue,
         now: Timestamp,
     ) -> Result<Leave, opilio_frontier::Error> {
+        if issue.visit_after.is_some() {
+            self.consider(issue, now)?;
+            return Ok(Leave::Settled);
+        }
         let settings = self.settings(issue, None, now);
         if let Some(over) = &issue.over_quota {
             let reason = format!("quota:{}:{}", over.kind.name(), over.limit);
@@ -509,12 +518,13 @@ impl Rehearsal {
         let is_prerequisite = record.hop_path.last() == Some(Hop::Prerequisite);
         let state = reading.state;
         let refresh_embeds = settings.revisit.refresh_embeds && state == ContentState::Changed;
-        let (asked, wait) = match settings.strategy {
-            _ if is_prerequisite => (None, None),
-            Strategy::Snapshot => (None, None),
-            Strategy::Fixed => (None, Some(settings.revisit.fixed_wait)),
+        let (asked, wait, ask_again) = match settings.strategy {
+            _ if is_prerequisite => (None, None, None),
+            Strategy::Snapshot => (None, None, None),
+            Strategy::Fixed => (None, Some(settings.revisit.fixed_wait), None),
             Strategy::Revisit => {
-                let seen = standing::after(issue, started, &visit, &memory);
+                let mut seen = standing::after(issue, started, &visit, &memory);
+                seen.measures = self.budget.measures(&self.frontier, issue, started)?;
                 let found::Reading {
                     document, guards, ..
                 } = reading;
@@ -522,8 +532,10 @@ impl Rehearsal {
                     found::evaluate(&stacks.wait, &visit.media_type, &seen, &document, &guards);
                 let wait = answer.until_next(record.wait, &settings.revisit);
                 let asked = answer.wait;
+                let ask_again = answer.until_asked(wait, &settings.revisit);
                 self.note(answer.failures);
-                (asked, Some(wait))
+                self.promised(issue, wait, response.transfer.duration, true, ended)?;
+                (asked, Some(wait), ask_again)
             }
         };
         let kept = memory.kept.changes();
@@ -535,7 +547,7 @@ impl Rehearsal {
         let success = Success {
             visit,
             wait,
-            ask_again: None,
+            ask_again,
             strategy: (!is_prerequisite).then(|| policy::strategy(settings.strategy)),
             scope: Some(self.stacks.scope_hash),
             outlinks,
@@ -558,6 +570,50 @@ impl Rehearsal {
                 Ended::Success
             },
         })
+    }
+
+    /// A URI whose wait evaluator wanted to be asked again.
+    fn consider(&mut self, issue: &Issue, now: Timestamp) -> Result<(), opilio_frontier::Error> {
+        let media_type = issue.record.media_type.clone();
+        let (settings, stacks) = self.stacks_for(issue, Some(&media_type), now);
+        let site = self.frontier.site_values(&issue.uri)?;
+        let memory = Memory::new(&issue.record.kept, &site);
+        let measures = self.budget.measures(&self.frontier, issue, now)?;
+        let answer = Consideration::of(issue, now, measures, &memory).evaluate(&stacks.wait);
+        let judged = Consideration::judge(issue, now, &answer, &settings.revisit);
+        self.note(answer.failures);
+        let outcome = match judged {
+            Some(considered) => {
+                self.promised(issue, considered.in_all, Duration::ZERO, false, now)?;
+                considered.outcome()
+            }
+            None => Outcome::Considered {
+                wait: None,
+                ask_again: None,
+            },
+        };
+        self.frontier.finished(issue.ticket, outcome, now)?;
+        Ok(())
+    }
+
+    /// Takes note of a wait in the prices.
+    fn promised(
+        &mut self,
+        issue: &Issue,
+        wait: Duration,
+        took: Duration,
+        is_visit: bool,
+        now: Timestamp,
+    ) -> Result<(), opilio_frontier::Error> {
+        let answered = Answered {
+            now,
+            wait,
+            is_visit,
+            pace: self.frontier.pace(&issue.queue, took)?,
+            queued: self.frontier.statistics().queued,
+            budget: self.profile.settings().revisit.budget,
+        };
+        self.budget.answered(&self.frontier, issue, answered)
     }
 
     /// What mid-fetch filters make of the headers, where they do not let it go on.

@@ -2,7 +2,32 @@
 
 use std::time::Duration;
 
-use crate::{Politeness, QueueSettings, instant::Millis};
+use crate::{Error, Frontier, Politeness, QueueSettings, change, instant::Millis};
+
+impl Frontier {
+    /// From one request to the server of a queue to the next, at the least, where one takes so long; none where there is no
+    /// such queue.
+    ///
+    /// # Errors
+    /// Where the store fails.
+    pub fn pace(&self, queue: &str, took: Duration) -> Result<Option<Duration>, Error> {
+        let of_store;
+        let record = match self.memory.queues.get(queue) {
+            Some(record) => record,
+            None => match change::read_queue(&self.store, queue)? {
+                Some(record) => {
+                    of_store = record;
+                    &of_store
+                }
+                None => return Ok(None),
+            },
+        };
+        let settings = record.settings(&self.config);
+        let rest = rest(&settings.politeness, record.crawl_delay, took);
+        let slots = u32::from(settings.valence.max(1));
+        Ok(Some(rest.saturating_add(took) / slots))
+    }
+}
 
 /// The rest after a request that took `fetch_duration`.
 pub(crate) fn rest(

@@ -38,6 +38,7 @@ const NEEDED: &[(&str, Needed)] = &[
     ("/retry", Needed::Queue),
     // The others are the frontier's, which has one of each for all queues.
     ("/revisit/history", Needed::Job),
+    ("/revisit/budget", Needed::Job),
     ("/revisit/fade-after", Needed::Job),
     ("/revisit", Needed::Response),
     ("/canonicalization", Needed::Uri),

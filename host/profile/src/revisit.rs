@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::check::Part;
+use crate::count::CountWritten;
 use crate::duration::DurationWritten;
 
 /// When a document is visited again under `strategy = "revisit"` or `"fixed"`, and what becomes of one that has not really
@@ -29,6 +30,10 @@ pub struct RevisitFile {
     /// What becomes of a capture that differs in bytes but not in content once the strippers have removed what does not
     /// count. Default `"archive"`: nothing that came over the wire is thrown away unless the profile says so.
     pub stripped_equal: StrippedEqual,
+
+    /// Visits a day that documents are to be visited again by, among which evaluators that heed prices (`budgeted`) share
+    /// them out. Default `"none"`: as many as politeness and the crawler allow.
+    pub budget: CountWritten,
 
     /// How many earlier visits are kept for each URI, for wait evaluators to look at. Default `20`: enough to estimate
     /// a rate of change; each takes some 16 bytes of store.
@@ -77,6 +82,8 @@ pub struct Revisit {
     pub max_wait: Duration,
     /// What becomes of a capture that differs in bytes but not in content.
     pub stripped_equal: StrippedEqual,
+    /// Visits a day to be shared out; none: as many as can be.
+    pub budget: Option<u64>,
     /// Earlier visits kept for each URI; at most 1,000.
     pub history: usize,
     /// The wait under the strategy `Fixed`; longer than zero.
@@ -96,6 +103,7 @@ impl Default for RevisitFile {
             min_wait: "1h".into(),
             max_wait: "4w".into(),
             stripped_equal: StrippedEqual::Archive,
+            budget: "none".into(),
             history: 20,
             fixed_wait: "1d".into(),
             refresh_embeds: false,
@@ -112,6 +120,7 @@ impl RevisitFile {
             min_wait: part.positive_duration("min-wait", &self.min_wait),
             max_wait: part.positive_duration("max-wait", &self.max_wait),
             stripped_equal: self.stripped_equal,
+            budget: part.count_limit("budget", &self.budget),
             history: self.history as usize,
             fixed_wait: part.positive_duration("fixed-wait", &self.fixed_wait),
             refresh_embeds: self.refresh_embeds,

@@ -181,9 +181,11 @@ impl Chain<'_> {
         let around = memory
             .around
             .after(&self.issue.uri, earlier, &visit, self.started);
-        let wait = self
+        let waits = self
             .wait(&visit, &settings, stacks, reading, &memory)
             .await?;
+        let wait = waits.map(|(wait, _)| wait);
+        let ask_again = waits.and_then(|(_, ask_again)| ask_again);
         // Wait evaluators are the last who may keep anything.
         let kept = memory.kept.changes();
         visit.kept = standing::changes(kept.uri);
@@ -201,7 +203,7 @@ impl Chain<'_> {
         let success = Success {
             visit,
             wait,
-            ask_again: None,
+            ask_again,
             strategy: (!self.is_prerequisite()).then(|| policy::strategy(settings.strategy)),
             // Asked again before the fetch, where it had changed.
             scope: Some(self.stacks.scope_hash),
@@ -621,7 +623,7 @@ impl Chain<'_> {
     }
 
     /// The wait until the next visit: under revisit what the first evaluator with an answer says, within the limits of
-    /// the profile.
+    /// the profile. And when to ask it again before, if at all.
     pub(super) async fn wait(
         &self,
         visit: &Visit,
@@ -629,16 +631,17 @@ impl Chain<'_> {
         stacks: Arc<Stacks>,
         reading: found::Reading,
         memory: &Memory,
-    ) -> Result<Option<Duration>, Halt> {
+    ) -> Result<Option<(Duration, Option<Duration>)>, Halt> {
         let record = &self.issue.record;
         match settings.strategy {
             // What others depend on is asked for again when it has expired.
             _ if self.is_prerequisite() => return Ok(None),
             Strategy::Snapshot => return Ok(None),
-            Strategy::Fixed => return Ok(Some(settings.revisit.fixed_wait)),
+            Strategy::Fixed => return Ok(Some((settings.revisit.fixed_wait, None))),
             Strategy::Revisit => {}
         }
-        let asked = standing::after(self.issue, self.started, visit, memory);
+        let mut asked = standing::after(self.issue, self.started, visit, memory);
+        asked.measures = self.measures()?;
         let media_type = visit.media_type.clone();
         let answer = self
             .context
@@ -651,7 +654,9 @@ impl Chain<'_> {
             })
             .await?;
         self.context.failures(&answer.failures)?;
-        Ok(Some(answer.until_next(record.wait, &settings.revisit)))
+        let wait = answer.until_next(record.wait, &settings.revisit);
+        self.promised(wait, true)?;
+        Ok(Some((wait, answer.until_asked(wait, &settings.revisit))))
     }
 
     pub(super) fn final_annotations(

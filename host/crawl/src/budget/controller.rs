@@ -1,0 +1,232 @@
+//! One price for a visit, moved so that the visits asked for come to what there are. Plain arithmetic: times are days, given
+//! by the caller.
+//!
+//! What is asked for is known before it falls due: every wait promises a visit in so long, and 1/wait added up over the
+//! documents is the rate that they ask for. So the price follows promises, not a backlog that shows weeks later; a backlog
+//! counts besides. Promises go stale when documents disappear, so visits that come correct their sum slowly. The price answers
+//! at once to too many promises (the proportional part) and settles where there is nothing left to answer to (the integral
+//! part), as fast as promises are renewed: about once in a mean wait.
+
+/// How far logarithms may be from what they should be in one step; more would be a leap on little evidence.
+const EXCESS_MAX: f64 = 1.0;
+
+/// Of the logarithm of the price, on either side of 1.
+const LOG_PRICE_MAX: f64 = 30.0;
+
+/// Share of a day below which nothing is smoothed.
+const WINDOW_MIN: f64 = 1e-3;
+
+/// Of how long the crawl has run, what counts as one window at most: a young crawl learns from its first hour.
+const WINDOW_OF_AGE: f64 = 1.0 / 3.0;
+
+/// Of a mean wait.
+const WINDOW_OF_WAIT: f64 = 0.5;
+
+/// Windows in which what came replaces what was promised.
+const MEMORY_WINDOWS: f64 = 20.0;
+
+/// What a backlog as long as the waits themselves counts for, beside ln(asked for/there are).
+const BACKLOG_WEIGHT: f64 = 0.3;
+
+/// The backlog that is aimed at where nobody has said how many visits there are, in parts of a wait: all are used then, and
+/// what is due comes not much too late.
+const BACKLOG_WANTED: f64 = 0.05;
+
+/// How much more may be asked for than there is, logarithmically, where documents are late because there is no more: due
+/// times fall at random, so what is not asked for too much is not used up.
+const ALLOWANCE_MAX: f64 = 0.1;
+
+/// That much is allowed from a tenth of this backlog on, in parts of a wait.
+const ALLOWANCE_OF_BACKLOG: f64 = 10.0;
+
+/// A price and what it follows from.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Controller {
+    /// When it began; what was promised before is unknown to it.
+    began: f64,
+    /// Integral part: logarithm of the price.
+    level: f64,
+    /// The last step's: how far what is asked for exceeds what there is, logarithmically.
+    excess: f64,
+    /// Visits a day that are promised.
+    promised: f64,
+    /// Documents that promises stand for.
+    documents: f64,
+    /// Visits of late, each counting less with time: how many, their new waits and their delays.
+    visits: f64,
+    waits: f64,
+    delays: f64,
+    /// Days that this has run, stops left out.
+    age: f64,
+    /// Not kept: a stop is no time in which nothing was asked for.
+    last_step: Option<f64>,
+    last_visit: Option<f64>,
+}
+
+/// What one document asked for, once it has been visited or considered anew.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Promise {
+    pub(crate) now: f64,
+    /// When it was visited before, and the wait that it got then; none at the first visit.
+    pub(crate) before: Option<(f64, f64)>,
+    pub(crate) wait: f64,
+    /// Past its due time; none where it was considered without a visit.
+    pub(crate) delay: Option<f64>,
+}
+
+impl Controller {
+    pub(crate) fn new(price: f64, now: f64) -> Self {
+        Self {
+            began: now,
+            level: price.ln(),
+            excess: 0.0,
+            promised: 0.0,
+            documents: 0.0,
+            visits: 0.0,
+            waits: 0.0,
+            delays: 0.0,
+            age: 0.0,
+            last_step: None,
+            last_visit: None,
+        }
+    }
+
+    pub(crate) fn price(&self) -> f64 {
+        (self.level + self.excess)
+            .clamp(-LOG_PRICE_MAX, LOG_PRICE_MAX)
+            .exp()
+    }
+
+    /// Visits a day that documents ask for, with those that are known and have had no visit yet.
+    pub(crate) fn asked_for(&self, known: f64) -> f64 {
+        if self.documents < 1.0 {
+            return 0.0;
+        }
+        self.promised.max(0.0) * (known / self.documents).max(1.0)
+    }
+
+    /// Takes note of a promise, and moves the price. `known` documents there are, and `available` visits a day; none: as many
+    /// as can be made, which is what the backlog tells.
+    pub(crate) fn step(&mut self, promise: Promise, known: f64, available: Option<f64>) {
+        let Promise {
+            now,
+            before,
+            wait,
+            delay,
+        } = promise;
+        // What was promised before this began has never been counted.
+        let before = before.filter(|(at, _)| *at >= self.began);
+        let before = before.map(|(_, wait)| wait);
+        let passed = (now - self.last_step.unwrap_or(now)).max(0.0);
+        self.last_step = Some(now);
+        self.age += passed;
+        let window = self.window();
+        match before {
+            Some(before) => self.promised -= 1.0 / before,
+            None => self.documents += 1.0,
+        }
+        self.promised += 1.0 / wait;
+        if let Some(delay) = delay {
+            self.count(now, before, wait, delay, window);
+        }
+        let backlog = self.delays / self.waits.max(1e-9);
+        let excess = match available {
+            Some(available) => {
+                let allowance = (ALLOWANCE_OF_BACKLOG * backlog).min(ALLOWANCE_MAX);
+                let excess = (self.asked_for(known) / available).max(1e-9).ln();
+                excess - allowance + BACKLOG_WEIGHT * backlog
+            }
+            None => (backlog / BACKLOG_WANTED).max(1e-9).ln(),
+        };
+        self.excess = excess.clamp(-EXCESS_MAX, EXCESS_MAX);
+        let level = self.level + self.excess * (passed / window).min(1.0);
+        self.level = level.clamp(-LOG_PRICE_MAX, LOG_PRICE_MAX);
+    }
+
+    /// Keeps the price from falling further below this.
+    pub(crate) fn floor(&mut self, price: f64) {
+        self.level = self.level.max(price.max(1e-12).ln());
+    }
+
+    fn count(&mut self, now: f64, before: Option<f64>, wait: f64, delay: f64, window: f64) {
+        let since = (now - self.last_visit.unwrap_or(now)).max(0.0);
+        self.last_visit = Some(now);
+        let kept = (-since / window).exp();
+        self.visits = self.visits * kept + 1.0;
+        self.waits = self.waits * kept + wait;
+        self.delays = self.delays * kept + delay;
+        let long = MEMORY_WINDOWS * window;
+        if let Some(before) = before {
+            // A visit after so long stands for the rate that was promised, were it not for the delay.
+            let share = (1.0 + delay / before - self.promised * since) / long;
+            self.promised = (self.promised + share).max(0.0);
+            let share = (before + delay - self.documents * since) / long;
+            self.documents = (self.documents + share).max(1.0);
+        }
+    }
+
+    /// As it is kept.
+    pub(crate) fn written(&self) -> String {
+        let numbers = [
+            self.began,
+            self.level,
+            self.excess,
+            self.promised,
+            self.documents,
+            self.visits,
+            self.waits,
+            self.delays,
+            self.age,
+        ];
+        numbers.map(|number| number.to_string()).join(" ")
+    }
+
+    /// Nothing where it is none.
+    pub(crate) fn read(text: &str) -> Option<Self> {
+        let numbers: Option<Vec<f64>> = text
+            .split(' ')
+            .map(|number| {
+                number
+                    .parse()
+                    .ok()
+                    .filter(|number: &f64| number.is_finite())
+            })
+            .collect();
+        let &[
+            began,
+            level,
+            excess,
+            promised,
+            documents,
+            visits,
+            waits,
+            delays,
+            age,
+        ] = numbers?.as_slice()
+        else {
+            return None;
+        };
+        Some(Self {
+            began,
+            level,
+            excess,
+            promised,
+            documents,
+            visits,
+            waits,
+            delays,
+            age,
+            last_step: None,
+            last_visit: None,
+        })
+    }
+
+    fn window(&self) -> f64 {
+        let young = self.age * WINDOW_OF_AGE;
+        let cycle = match self.visits > 0.0 {
+            true => WINDOW_OF_WAIT * self.waits / self.visits,
+            false => young,
+        };
+        young.min(cycle).max(WINDOW_MIN)
+    }
+}
