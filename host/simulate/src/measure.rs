@@ -16,14 +16,18 @@ pub(crate) struct Sums {
     pub(crate) fresh: f64,
     /// Weight × milliseconds² / 2: the time since the first change that the archive does not have.
     pub(crate) age: f64,
-    /// Versions that came to be, and their weight.
+    /// Changes of pages, and their weight.
     pub(crate) versions: u64,
     pub(crate) versions_weight: f64,
-    /// Of these, those that the archive has.
+    /// Versions that were captured, first versions left out. By the time of their capture: by that of the change, those
+    /// captured after the end would be missing.
     pub(crate) captured: u64,
     pub(crate) captured_weight: f64,
     /// Milliseconds from a version's coming to its capture, for those captured.
     pub(crate) delay: f64,
+    /// Pages that came to be, and those of which a first version was captured.
+    pub(crate) born: u64,
+    pub(crate) found: u64,
     /// Parts of the window, for the drawing of freshness over time: there and fresh in each.
     pub(crate) parts: Vec<(f64, f64)>,
 }
@@ -48,6 +52,8 @@ pub(crate) struct Copy {
     changed: i64,
     /// The archive has the present version.
     has_version: bool,
+    /// It is as it was when it came to be.
+    is_first: bool,
 }
 
 impl Copy {
@@ -58,6 +64,7 @@ impl Copy {
             counted: born,
             changed: born,
             has_version: false,
+            is_first: true,
         }
     }
 
@@ -113,6 +120,7 @@ impl Copy {
         self.stale_since.get_or_insert(now);
         self.changed = now;
         self.has_version = false;
+        self.is_first = false;
         if (window.from..window.to).contains(&now) {
             sums.versions += 1;
             sums.versions_weight += weight;
@@ -133,7 +141,10 @@ impl Copy {
             return None;
         }
         let delay = now - self.changed;
-        if (window.from..window.to).contains(&self.changed) {
+        let counts = (window.from..window.to).contains(&now);
+        if self.is_first {
+            sums.found += u64::from(counts);
+        } else if counts {
             sums.captured += 1;
             sums.captured_weight += weight;
             sums.delay += delay as f64;
@@ -162,8 +173,7 @@ mod tests {
         copy.count(100, 1.0, window, &mut sums);
         assert_eq!((sums.there, sums.fresh), (100.0, 40.0));
         assert_eq!(sums.age, 200.0 + 800.0);
-        // The first version was there when the window began.
-        assert_eq!((sums.versions, sums.captured), (3, 2));
+        assert_eq!((sums.versions, sums.captured, sums.found), (3, 1, 1));
         assert_eq!(sums.delay, 10.0);
         let fresh: Vec<f64> = sums.parts.iter().map(|(_, fresh)| *fresh).collect();
         assert_eq!(fresh, [10.0, 20.0, 10.0, 0.0]);
@@ -181,7 +191,7 @@ mod tests {
         assert_eq!((sums.there, sums.fresh), (60.0, 40.0));
         // From day 50 to 60 it is 10 to 20 days old.
         assert_eq!(sums.age, 2.0 * 150.0);
-        assert_eq!((sums.versions, sums.captured), (0, 0));
+        assert_eq!((sums.versions, sums.captured), (0, 1));
         assert_eq!(sums.parts, [(60.0, 40.0)]);
     }
 }

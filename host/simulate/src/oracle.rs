@@ -33,8 +33,11 @@ pub struct Plan {
     pub value: f64,
 }
 
-/// Halvings of an interval: more than a float can tell apart.
-const STEPS: usize = 200;
+/// Halvings of an interval of prices: as many as a float can tell apart.
+const HALVINGS: usize = 60;
+
+/// Steps of Newton's method; from these beginnings five are enough.
+const NEWTON_STEPS: usize = 30;
 
 /// `1 − (1 + x)e^(−x)`: what the last visit brings, where x changes are to be expected between two.
 pub fn gain(x: f64) -> f64 {
@@ -53,25 +56,22 @@ pub fn gain_inverse(y: f64) -> f64 {
     if y <= 0.0 {
         return 0.0;
     }
-    let (mut low, mut high) = (0.0, 1.0);
-    while gain(high) < y {
-        high *= 2.0;
-        if high > 1e4 {
-            return f64::INFINITY;
+    // Near 0 it is x²/2, far from it ln((1 + x)/(1 − y)).
+    let mut x = if y < 0.5 {
+        (2.0 * y).sqrt()
+    } else {
+        let far = -(1.0 - y).ln();
+        far + (1.0 + far).ln()
+    };
+    for _ in 0..NEWTON_STEPS {
+        let step = (gain(x) - y) / (x * (-x).exp());
+        let next = (x - step).clamp(0.5 * x, 2.0 * x);
+        if (next - x).abs() <= 1e-12 * x {
+            return next;
         }
+        x = next;
     }
-    for _ in 0..STEPS {
-        let middle = 0.5 * (low + high);
-        if middle <= low || middle >= high {
-            break;
-        }
-        if gain(middle) < y {
-            low = middle;
-        } else {
-            high = middle;
-        }
-    }
-    0.5 * (low + high)
+    x
 }
 
 /// Share of time that a page is fresh, visited at regular intervals (Cho & Garcia-Molina 2000).
@@ -169,11 +169,8 @@ fn price_for(budget: f64, spent: impl Fn(f64) -> f64) -> f64 {
     if spent(low.exp()) <= budget {
         return low.exp();
     }
-    for _ in 0..STEPS {
+    for _ in 0..HALVINGS {
         let middle = 0.5 * (low + high);
-        if middle <= low || middle >= high {
-            break;
-        }
         if spent(middle.exp()) > budget {
             low = middle;
         } else {
@@ -236,7 +233,7 @@ mod tests {
 
     #[test]
     fn the_inverse_undoes_the_gain() {
-        for x in [1e-6, 1e-3, 0.1, 1.0, 3.0, 20.0] {
+        for x in [1e-6, 1e-3, 0.1, 0.9, 1.6, 1.7, 3.0, 20.0] {
             let back = gain_inverse(gain(x));
             assert!((back / x - 1.0).abs() < 1e-5, "{x} {back}");
         }

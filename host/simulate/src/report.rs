@@ -142,9 +142,10 @@ impl Report {
         parts.map(|(there, fresh)| fresh / there.max(1.0)).collect()
     }
 
-    /// Requests made, as a share of those allowed.
+    /// Visits made, as a share of those allowed.
     pub fn budget_used(&self) -> f64 {
-        self.visits.requests as f64 / (self.visits.budget * self.visits.days)
+        let made = self.visits.requests - self.visits.robots;
+        made as f64 / (self.visits.budget * self.visits.days)
     }
 
     /// Freshness as a share of the oracle's.
@@ -170,7 +171,9 @@ impl Report {
             "age": self.age(),
             "versions": self.sums.versions,
             "captured": self.sums.captured,
-            "missed": self.sums.versions - self.sums.captured,
+            "missed": self.sums.versions.saturating_sub(self.sums.captured),
+            "born": self.sums.born,
+            "found": self.sums.found,
             "captures": self.captures(),
             "captures-of-best": self.of_best_captures(),
             "delay": self.delay(),
@@ -232,6 +235,12 @@ impl Report {
                 percent(oracle.captures)
             ),
         );
+        if self.sums.born > 0 {
+            line(
+                "new pages",
+                format!("{} of {} found", self.sums.found, self.sums.born),
+            );
+        }
         line("delay of capture", format!("{:.3} days", self.delay()));
         line(
             "oracle, tried",

@@ -260,8 +260,9 @@ impl Run {
             Leave::Settled => return Ok(()),
             Leave::Ask(asked) => asked,
         };
-        self.visits_left -= 1.0;
         let (host, place) = self.web.place(&issue.uri);
+        // The budget is of visits; what precedes them comes on top.
+        self.visits_left -= f64::from(u8::from(place != Place::Robots));
         let is_measured = now >= self.web.window().from;
         if let Some(host) = host {
             self.note_gap(host, now, is_measured);

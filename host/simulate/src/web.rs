@@ -213,6 +213,8 @@ impl Web {
         let life = -uniform(&mut place(purpose::LIFE)).ln() * sites.life;
         let next = to_millis(changes.after(born, true));
         let born_at = (born * DAY) as i64;
+        let window = self.window;
+        self.sums.born += u64::from(born > 0.0 && (window.from..window.to).contains(&born_at));
         let dies = to_millis(born + life);
         self.pages.push(Page {
             site,
