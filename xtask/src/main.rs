@@ -7,6 +7,7 @@ use clap::Parser;
 
 #[cfg(unix)]
 mod bench;
+mod bindings;
 mod command;
 mod contract;
 mod debian;
@@ -27,6 +28,8 @@ enum Task {
     Plugins(plugins::Options),
     /// Hold the plugin contract against its published versions.
     Contract(contract::Options),
+    /// Write the generated parts of the SDKs of C and Go from the contract.
+    Bindings(bindings::Options),
     /// Write the tables in docs/PROFILE.md from the code.
     Docs(docs::Options),
     /// Have other people's tools judge what Opilio writes; installs them from package registries into target/judges.
@@ -57,6 +60,7 @@ fn run(task: Task) -> Result<()> {
     match task {
         Task::Plugins(options) => plugins::run(&options),
         Task::Contract(options) => contract::run(&options),
+        Task::Bindings(options) => bindings::run(&options),
         Task::Docs(options) => docs::run(&options),
         Task::Judges(options) => judges::run(&options),
         Task::Fuzz(options) => fuzz::run(&options),

@@ -16,7 +16,11 @@ pub enum ModuleProblem {
     NoNames,
 }
 
-/// Makes a component of a module whose custom sections (wit-bindgen's) describe its interfaces.
+/// What stands in for WASI's preview 1; written from `quiet.wat` by `cargo xtask bindings`.
+const QUIET_WASI: &[u8] = include_bytes!("../wasi/quiet.wasm");
+
+/// Makes a component of a module whose custom sections (wit-bindgen's) describe its interfaces. A module that wants
+/// WASI's preview 1, as the C library and Go's runtime do, is given one in which nothing happens.
 ///
 /// # Errors
 /// They do not.
@@ -24,6 +28,7 @@ pub fn encode(module: &[u8]) -> Result<Vec<u8>, ModuleProblem> {
     ComponentEncoder::default()
         .validate(true)
         .module(module)
+        .and_then(|encoder| encoder.adapter("wasi_snapshot_preview1", QUIET_WASI))
         .and_then(|encoder| encoder.encode())
         .map_err(|problem| ModuleProblem::Encode(format!("{problem:#}")))
 }

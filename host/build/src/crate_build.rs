@@ -2,86 +2,21 @@
 //! built as `release`.
 
 use std::ffi::OsStr;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use crate::component::{self, ModuleProblem};
-use crate::toolchain::{NoToolchain, Remap, TARGET, Toolchain};
-
-/// Why there is no component.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum BuildError {
-    /// Nothing to compile with.
-    #[error(transparent)]
-    Toolchain(#[from] NoToolchain),
-    /// No crate here.
-    #[error("{} is no plugin crate: it has no Cargo.toml", folder.display())]
-    NoCrate {
-        /// The folder.
-        folder: PathBuf,
-    },
-    /// cargo is not installed, or cannot be started.
-    #[error("cannot run cargo; it comes with Rust, from https://rustup.rs or as the package cargo")]
-    Cargo(#[source] io::Error),
-    /// The compiler has said why on standard error.
-    #[error("{} does not build for {TARGET}", folder.display())]
-    Compile {
-        /// The folder.
-        folder: PathBuf,
-    },
-    /// It builds, and no module comes of it.
-    #[error(
-        "{} makes no WebAssembly module: its Cargo.toml needs [lib] crate-type = [\"cdylib\", \"rlib\"]",
-        folder.display()
-    )]
-    NoModule {
-        /// The folder.
-        folder: PathBuf,
-    },
-    /// The module that cargo made cannot be read.
-    #[error("cannot read {}", file.display())]
-    Read {
-        /// The module.
-        file: PathBuf,
-        /// What the system says.
-        #[source]
-        source: io::Error,
-    },
-    /// The module is no plugin.
-    #[error("{}", folder.display())]
-    Module {
-        /// The folder.
-        folder: PathBuf,
-        /// Why not.
-        #[source]
-        problem: ModuleProblem,
-    },
-}
-
-/// What came of a crate.
-#[derive(Clone, Debug)]
-pub struct Built {
-    /// The crate's name, hyphens and all.
-    pub name: String,
-    /// The component.
-    pub component: Vec<u8>,
-    /// The plugins in it, as `export!` names them.
-    pub plugins: Vec<String>,
-}
+use crate::component;
+use crate::toolchain::{Remap, TARGET, Toolchain};
+use crate::{BuildError, Built};
 
 /// Builds the crate in `folder`. The compiler speaks on standard error.
 ///
 /// # Errors
 /// No crate, no compiler, or what the compiler says.
-pub fn build(folder: &Path) -> Result<Built, BuildError> {
+pub(crate) fn build(folder: &Path) -> Result<Built, BuildError> {
     let here = || folder.to_owned();
-    if !folder.join("Cargo.toml").is_file() {
-        return Err(BuildError::NoCrate { folder: here() });
-    }
     let toolchain = Toolchain::detect()?;
     let file = compile(folder, &toolchain)?;
     let module = std::fs::read(&file).map_err(|source| BuildError::Read {
@@ -92,11 +27,12 @@ pub fn build(folder: &Path) -> Result<Built, BuildError> {
         folder: here(),
         problem,
     };
+    // A crate without the SDK's macro would be encoded, and be no plugin.
+    component::plugin_names(&module).map_err(of_module)?;
     let stem = file.file_stem().unwrap_or_default();
     Ok(Built {
         name: stem.to_string_lossy().replace('_', "-"),
         component: component::encode(&module).map_err(of_module)?,
-        plugins: component::plugin_names(&module).map_err(of_module)?,
     })
 }
 
@@ -161,12 +97,12 @@ pub fn cargo() -> Command {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
 
-    use super::*;
+    use crate::BuildError;
 
     #[test]
-    fn a_folder_without_a_crate_is_said_to_be_none() {
-        let folder = std::env::temp_dir().join("opilio-build-no-such-folder");
-        let problem = build(&folder).unwrap_err();
-        assert!(matches!(problem, BuildError::NoCrate { .. }), "{problem}");
+    fn a_folder_without_a_project_is_said_to_be_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let problem = crate::build(folder.path(), None).unwrap_err();
+        assert!(matches!(problem, BuildError::NoProject { .. }), "{problem}");
     }
 }

@@ -15,6 +15,7 @@ mod run;
 mod series;
 mod settings_table;
 mod store;
+mod template;
 mod test;
 mod trial;
 mod workbench;
@@ -31,7 +32,7 @@ use crate::{exit, terminal};
 #[derive(Debug, Args)]
 #[command(after_help = "\
 A plugin is named by `builtin:NAME` (or NAME alone) for one that ships, by the path of a component (`./p.wasm`, `./p.wasm#name`
-where it holds several), or by the folder of its crate once it is built.
+where it holds several), or by the folder of its project once it is built.
 
 Exit codes: 0 done and nothing to complain of, 1 something was found (a failed check or case, a difference, a fault of the
 plugin), 2 faults in the command line, or it could not be done.")]
@@ -42,9 +43,9 @@ pub(crate) struct PluginArgs {
 
 #[derive(Debug, Subcommand)]
 enum PluginCommand {
-    /// Make the crate of a new plugin: code, settings, a case, a README.
+    /// Make the project of a new plugin: code, settings, a case, a README.
     New(new::NewArgs),
-    /// Build a plugin crate into a component.
+    /// Build a plugin's project into a component, whatever its language.
     Build(build::BuildArgs),
     /// Show who a component is: plugins, kinds, imports, size, settings.
     Inspect(inspect::InspectArgs),

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use clap::Args;
 use serde_json::json;
 
@@ -14,12 +14,16 @@ use crate::exit;
 /// The command line.
 #[derive(Debug, Args)]
 pub(super) struct BuildArgs {
-    /// The folder of a plugin crate.
+    /// The folder of a plugin's project.
     #[arg(default_value = ".", value_name = "DIR")]
     folder: PathBuf,
-    /// The component's file [default: DIR/CRATE.wasm].
+    /// The component's file [default: DIR/NAME.wasm, as its project is called].
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
+    /// The SDK: the folder sdk/LANGUAGE of a checkout of Opilio, where the project does not say itself
+    /// [default: that of the checkout this binary was built from].
+    #[arg(long, value_name = "DIR")]
+    sdk: Option<PathBuf>,
     /// Print JSON.
     #[arg(long)]
     json: bool,
@@ -31,16 +35,9 @@ pub(super) fn run(args: &BuildArgs) -> Result<u8> {
     let folder = folder
         .canonicalize()
         .with_context(|| format!("no folder {}", folder.display()))?;
-    if let Some(language) = other_language(&folder) {
-        ensure!(
-            folder.join("Cargo.toml").is_file(),
-            "{} looks like {language}; `plugin build` builds Rust so far",
-            folder.display()
-        );
-    }
-    let built = match opilio_build::build(&folder) {
+    let built = match opilio_build::build(&folder, args.sdk.as_deref()) {
         Ok(built) => built,
-        // The compiler has said what is wrong with the crate.
+        // The compiler has said what is wrong with the project.
         Err(problem @ opilio_build::BuildError::Compile { .. }) => {
             note(&format!("opilio: {problem}"));
             return Ok(exit::FAILED);
@@ -59,13 +56,18 @@ pub(super) fn run(args: &BuildArgs) -> Result<u8> {
     fs::write(&unfinished, &built.component)
         .and_then(|()| fs::rename(&unfinished, &file))
         .with_context(|| format!("cannot write {}", file.display()))?;
-    let names = built.plugins.join(", ");
+    let plugins: Vec<&str> = component
+        .plugins()
+        .iter()
+        .map(|plugin| plugin.name.as_str())
+        .collect();
+    let names = plugins.join(", ");
     let kilobytes = built.component.len().div_ceil(1024);
     let sha256 = component.sha256();
     say(&match args.json {
         true => format!(
             "{}\n",
-            json!({"component": file, "bytes": built.component.len(), "sha256": sha256, "plugins": built.plugins})
+            json!({"component": file, "bytes": built.component.len(), "sha256": sha256, "plugins": plugins})
         ),
         false => format!(
             "{}: {kilobytes} KB, with {names}\nsha256 {sha256}\n",
@@ -73,18 +75,4 @@ pub(super) fn run(args: &BuildArgs) -> Result<u8> {
         ),
     })?;
     Ok(exit::OK)
-}
-
-/// What another language's project has in its folder.
-fn other_language(folder: &std::path::Path) -> Option<&'static str> {
-    let marks = [
-        ("package.json", "JavaScript or TypeScript"),
-        ("pyproject.toml", "Python"),
-        ("go.mod", "Go"),
-        ("Makefile", "C"),
-    ];
-    let found = marks
-        .into_iter()
-        .find(|(file, _)| folder.join(file).is_file());
-    found.map(|(_, language)| language)
 }

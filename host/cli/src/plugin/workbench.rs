@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
+use opilio_build::Language;
 use opilio_profile::{Component as Reference, StacksFile, complete_settings};
 use opilio_sandbox::{
     COMPONENT_BYTES_MAX, Component, Description, Engine, EngineConfig, Limits, Plugin,
@@ -263,7 +264,7 @@ fn is_bare(written: &str) -> bool {
     !written.is_empty() && written.chars().all(word) && !Path::new(written).exists()
 }
 
-/// The component's file: the path itself, or the only one in the folder of a crate.
+/// The component's file: the path itself, or the only one in the folder of a project.
 fn file_of(path: &Path) -> Result<PathBuf> {
     if !path.is_dir() {
         return Ok(path.to_owned());
@@ -276,7 +277,7 @@ fn file_of(path: &Path) -> Result<PathBuf> {
     files.sort();
     match files.as_slice() {
         [sole] => Ok(sole.clone()),
-        [] if path.join("Cargo.toml").is_file() => bail!(
+        [] if Language::of(path).is_some() => bail!(
             "{} has not been built: opilio plugin build {}",
             path.display(),
             path.display()
@@ -293,7 +294,7 @@ fn file_of(path: &Path) -> Result<PathBuf> {
     }
 }
 
-/// Whether anything that a component in a crate's folder is made of has changed since it was built.
+/// Whether anything that a component in a project's folder is made of has changed since it was built.
 pub(super) fn is_stale(component: &Path) -> bool {
     let changed = |path: &Path| {
         fs::metadata(path)
@@ -301,7 +302,19 @@ pub(super) fn is_stale(component: &Path) -> bool {
             .ok()
     };
     let folder = component.parent().unwrap_or(component);
-    let mut sources = vec![folder.join("Cargo.toml")];
+    let language = Language::of(folder);
+    let mut sources: Vec<PathBuf> = language
+        .into_iter()
+        .flat_map(Language::marks)
+        .map(|mark| folder.join(mark))
+        .collect();
+    // Where sources lie beside the component, only files that are sources count.
+    let beside = fs::read_dir(folder).into_iter().flatten().flatten();
+    let endings = ["c", "cc", "cpp", "cxx", "go", "h", "hpp", "js", "py", "ts"];
+    sources.extend(beside.map(|entry| entry.path()).filter(|path| {
+        path.extension()
+            .is_some_and(|ending| endings.iter().any(|known| ending == *known))
+    }));
     let mut folders = vec![folder.join("src")];
     while let Some(folder) = folders.pop() {
         for path in fs::read_dir(&folder)

@@ -391,7 +391,11 @@ fn bad_questions_are_answered_with_a_sentence_and_2() {
         "cannot fetch http://127.0.0.1:9/robots.txt",
     );
     check(&home, &["replay", "page.html"], "is no recording");
-    check(&home, &["build", "."], "it has no Cargo.toml");
+    check(
+        &home,
+        &["build", "."],
+        "has no Cargo.toml (Rust), package.json",
+    );
     check(
         &home,
         &["inspect", "html#x"],
@@ -407,8 +411,8 @@ fn bad_questions_are_answered_with_a_sentence_and_2() {
     );
     check(
         &home,
-        &["new", "--lang", "go", "--kind", "filter", "good-name"],
-        "there is no SDK for Go yet",
+        &["new", "--lang", "cobol", "--kind", "filter", "good-name"],
+        "[possible values: rust, js, ts, python, c, go]",
     );
     check(
         &home,

@@ -1,0 +1,298 @@
+// Write Opilio plugins in C: a table of functions, one OPILIO_EXPORT line. README.md has a whole plugin.
+//
+// Texts and bytes are slices, not ended by a nought. Everything that is handed to you or returned by these functions stays for the
+// whole call, and nothing has to be freed: each call runs in memory of its own, which the host throws away. What
+// `configure` returns was made before that and is the same in every call.
+#ifndef OPILIO_H
+#define OPILIO_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "plugin.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// ---- texts and memory
+
+typedef struct {
+  const char *ptr;
+  size_t len;
+} opilio_text;
+
+typedef struct {
+  const uint8_t *ptr;
+  size_t len;
+} opilio_bytes;
+
+// A text of a literal: OPILIO_TEXT("href"), or of a text that a nought ends.
+#ifdef __cplusplus
+#define OPILIO_TEXT(literal) (opilio_text{"" literal, sizeof(literal) - 1})
+#else
+#define OPILIO_TEXT(literal) ((opilio_text){"" literal, sizeof(literal) - 1})
+#endif
+opilio_text opilio_text_of(const char *text);
+bool opilio_is(opilio_text text, const char *other);
+bool opilio_contains(opilio_text text, opilio_text part);
+// As printf would write it.
+opilio_text opilio_format(const char *format, ...) __attribute__((format(printf, 1, 2)));
+// Memory filled with nought; where there is no more, the call is a fault that says so.
+void *opilio_memory(size_t size);
+
+// ---- log and counters
+
+typedef enum { OPILIO_DEBUG, OPILIO_INFO, OPILIO_WARN, OPILIO_ERROR } opilio_level;
+
+// A line for the operator.
+void opilio_log(opilio_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
+// Gives up: the call is a fault, and this is its message.
+void opilio_fail(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
+// Adds to one of the plugin's own counters.
+void opilio_count(const char *name, uint64_t n);
+
+// ---- settings
+
+typedef struct opilio_json opilio_json;
+
+// NULL where the text is no JSON. Members and items that are not there are NULL, and NULL may be asked like any other.
+const opilio_json *opilio_json_read(opilio_text text);
+const opilio_json *opilio_json_member(const opilio_json *object, const char *name);
+size_t opilio_json_length(const opilio_json *list);
+const opilio_json *opilio_json_item(const opilio_json *list, size_t at);
+opilio_text opilio_json_text(const opilio_json *json, opilio_text otherwise);
+double opilio_json_number(const opilio_json *json, double otherwise);
+bool opilio_json_boolean(const opilio_json *json, bool otherwise);
+
+typedef struct opilio_faults opilio_faults;
+
+// Says what is wrong with a setting. The pointer is a JSON Pointer such as "/names/0"; both may be formatted first with
+// opilio_format.
+void opilio_fault(opilio_faults *faults, opilio_text pointer, opilio_text problem);
+
+// ---- documents
+
+typedef opilio_plugin_documents_borrow_document_t opilio_document;
+typedef opilio_plugin_types_kept_value_t opilio_kept;
+
+typedef struct {
+  opilio_text name;
+  opilio_text value;
+} opilio_header;
+
+opilio_text opilio_document_uri(opilio_document document);
+opilio_text opilio_document_base(opilio_document document);
+int32_t opilio_document_status(opilio_document document);
+// How many there are; they stand in *headers.
+size_t opilio_document_headers(opilio_document document, const opilio_header **headers);
+// The first value; false where there is none.
+bool opilio_document_header(opilio_document document, const char *name, opilio_text *value);
+opilio_text opilio_document_media_type(opilio_document document);
+bool opilio_document_charset(opilio_document document, opilio_text *charset);
+// Where a fragment stood; false for a whole document.
+bool opilio_document_fragment(opilio_document document, opilio_text *context);
+uint64_t opilio_document_length(opilio_document document);
+opilio_bytes opilio_document_read(opilio_document document, uint64_t offset, uint32_t length);
+opilio_text opilio_document_text(opilio_document document);
+bool opilio_document_note(opilio_document document, const char *name, opilio_text *value);
+void opilio_document_set_note(opilio_document document, const char *name, opilio_text value);
+void opilio_document_annotate(opilio_document document, opilio_text annotation);
+// What the plugin keeps with the URI, and with its site.
+bool opilio_document_attribute(opilio_document document, const char *name, uint32_t *version, opilio_text *value);
+void opilio_document_set_attribute(opilio_document document, const char *name, opilio_text value);
+bool opilio_document_site_value(opilio_document document, const char *name, uint32_t *version, opilio_text *value);
+void opilio_document_set_site_value(opilio_document document, const char *name, opilio_text value);
+
+// ---- candidates
+
+// A URI that may become part of the crawl. What is not asked for costs nothing.
+typedef struct opilio_candidate opilio_candidate;
+
+opilio_text opilio_candidate_uri(const opilio_candidate *candidate);
+opilio_text opilio_candidate_surt(const opilio_candidate *candidate);
+opilio_text opilio_candidate_hop_path(const opilio_candidate *candidate);
+opilio_text opilio_candidate_context(const opilio_candidate *candidate);
+// Empty where there is none, as are the next three.
+opilio_text opilio_candidate_via(const opilio_candidate *candidate);
+opilio_text opilio_candidate_via_surt(const opilio_candidate *candidate);
+opilio_text opilio_candidate_source(const opilio_candidate *candidate);
+opilio_text opilio_candidate_address(const opilio_candidate *candidate);
+bool opilio_candidate_seed(const opilio_candidate *candidate);
+bool opilio_candidate_attribute(const opilio_candidate *candidate, const char *name, opilio_text *value);
+
+// ---- visits and queues
+
+typedef opilio_plugin_documents_borrow_visit_t opilio_visit;
+typedef opilio_plugin_documents_borrow_queue_t opilio_queue;
+typedef opilio_plugin_types_past_visit_t opilio_past_visit;
+typedef opilio_plugin_types_neighbourhood_t opilio_neighbourhood;
+typedef opilio_plugin_types_signal_t opilio_signal;
+
+typedef enum { OPILIO_NEW, OPILIO_CHANGED, OPILIO_UNCHANGED, OPILIO_UNKNOWN } opilio_state;
+
+const opilio_candidate *opilio_visit_candidate(opilio_visit visit);
+// Milliseconds since 1970.
+uint64_t opilio_visit_now(opilio_visit visit);
+int32_t opilio_visit_status(opilio_visit visit);
+opilio_text opilio_visit_media_type(opilio_visit visit);
+opilio_state opilio_visit_state(opilio_visit visit);
+bool opilio_visit_size(opilio_visit visit, uint64_t *size);
+// Milliseconds, as all durations.
+bool opilio_visit_last_wait(opilio_visit visit, uint64_t *wait);
+uint64_t opilio_visit_overdue(opilio_visit visit);
+uint64_t opilio_visit_visits(opilio_visit visit);
+uint64_t opilio_visit_versions(opilio_visit visit);
+// How many; newest first.
+size_t opilio_visit_history(opilio_visit visit, const opilio_past_visit **history);
+bool opilio_visit_validator(opilio_visit visit, const char *name, opilio_text *value);
+uint64_t opilio_visit_outlinks(opilio_visit visit);
+uint64_t opilio_visit_inlinks(opilio_visit visit);
+size_t opilio_visit_signals(opilio_visit visit, const opilio_signal **signals);
+size_t opilio_visit_neighbourhood(opilio_visit visit, const opilio_neighbourhood **neighbourhood);
+bool opilio_visit_measure(opilio_visit visit, const char *name, double *value);
+bool opilio_visit_note(opilio_visit visit, const char *name, opilio_text *value);
+bool opilio_visit_attribute(opilio_visit visit, const char *name, uint32_t *version, opilio_text *value);
+void opilio_visit_set_attribute(opilio_visit visit, const char *name, opilio_text value);
+bool opilio_visit_site_value(opilio_visit visit, const char *name, uint32_t *version, opilio_text *value);
+void opilio_visit_set_site_value(opilio_visit visit, const char *name, opilio_text value);
+
+opilio_text opilio_queue_name(opilio_queue queue);
+uint64_t opilio_queue_queued(opilio_queue queue);
+uint64_t opilio_queue_succeeded(opilio_queue queue);
+uint64_t opilio_queue_failed(opilio_queue queue);
+uint64_t opilio_queue_bytes(opilio_queue queue);
+bool opilio_queue_best(opilio_queue queue, uint8_t *precedence);
+uint8_t opilio_queue_base(opilio_queue queue);
+uint64_t opilio_queue_now(opilio_queue queue);
+
+// ---- tables of the host
+
+typedef struct {
+  opilio_text key;
+  opilio_text value;
+} opilio_row;
+
+bool opilio_table_find(opilio_text table, opilio_text key, opilio_row *row);
+bool opilio_candidate_is_in_table(const opilio_candidate *candidate, opilio_text table);
+
+// ---- answers
+
+typedef enum {
+  OPILIO_LINK, OPILIO_EMBED, OPILIO_SPECULATIVE, OPILIO_REDIRECT, OPILIO_PREREQUISITE, OPILIO_INFERRED, OPILIO_MANIFEST,
+  OPILIO_SUBMIT
+} opilio_hop;
+
+typedef struct opilio_extraction opilio_extraction;
+typedef opilio_plugin_types_link_t opilio_link_record;
+typedef opilio_plugin_types_fragment_t opilio_fragment_record;
+
+// Adds a link. What few links have (base, details) is set on what is returned, until the next is added.
+opilio_link_record *opilio_link(opilio_extraction *out, opilio_text uri, opilio_hop hop, opilio_text context);
+// Adds a fragment: a span of the document's bytes, a span of its text, or a text of its own.
+opilio_fragment_record *opilio_fragment_bytes_at(opilio_extraction *out, const char *media_type, uint64_t offset, uint64_t length,
+                                                 opilio_text context);
+opilio_fragment_record *opilio_fragment_text_at(opilio_extraction *out, const char *media_type, uint64_t offset, uint64_t length,
+                                                opilio_text context);
+opilio_fragment_record *opilio_fragment_text(opilio_extraction *out, const char *media_type, opilio_text text, opilio_text context);
+void opilio_base(opilio_extraction *out, opilio_text base);
+void opilio_finished_with(opilio_extraction *out);
+void opilio_problem(opilio_extraction *out, opilio_text problem);
+
+typedef enum {
+  OPILIO_SCOPE, OPILIO_PRE_FETCH, OPILIO_MID_FETCH, OPILIO_POST_FETCH, OPILIO_EXTRACT, OPILIO_ARCHIVE, OPILIO_PLUGIN,
+  OPILIO_OTHER_STAGE
+} opilio_stage;
+
+typedef exports_opilio_plugin_filter_ruling_t opilio_ruling;
+
+// The reason is for people and may be empty.
+opilio_ruling opilio_accept(opilio_text reason);
+opilio_ruling opilio_reject(opilio_text reason);
+opilio_ruling opilio_pass(void);
+opilio_ruling opilio_unchanged(opilio_text reason);
+opilio_ruling opilio_retry(uint64_t after, opilio_text reason);
+
+typedef struct opilio_spans opilio_spans;
+
+void opilio_span(opilio_spans *out, uint64_t offset, uint64_t length);
+// Nothing can be said; the content state becomes unknown.
+void opilio_too_large(opilio_spans *out, uint64_t size);
+void opilio_strip_problem(opilio_spans *out, opilio_text problem);
+
+typedef enum { OPILIO_NO_ANSWER, OPILIO_DIFFERS, OPILIO_SAME } opilio_difference;
+
+typedef struct {
+  opilio_difference difference;
+  opilio_bytes fingerprint;
+  opilio_text reason;
+} opilio_comparison;
+
+typedef struct {
+  uint64_t next_visit;
+  // Nought: not before the next visit.
+  uint64_t ask_again;
+} opilio_wait;
+
+typedef exports_opilio_plugin_observer_finished_t opilio_finished;
+typedef struct opilio_observation opilio_observation;
+typedef struct opilio_reports opilio_reports;
+
+void opilio_remember(opilio_observation *out, opilio_bytes memory);
+void opilio_line(opilio_observation *out, const char *file, opilio_text text);
+void opilio_report(opilio_reports *out, const char *file, opilio_text content);
+
+// ---- the plugin
+
+typedef struct {
+  const char *name;
+  // OPILIO_WITH_URI or OPILIO_WITH_SITE.
+  enum { OPILIO_WITH_URI, OPILIO_WITH_SITE } keeper;
+  uint32_t version;
+} opilio_keep;
+
+// Who a plugin is, and what it does. It is of every kind whose function stands here.
+typedef struct {
+  const char *name;
+  const char *version;
+  const char *summary;
+  // JSON Schema of the settings; NULL where there are none.
+  const char *settings_schema;
+  // Lists that NULL ends; NULL for anything.
+  const char *const *media_types;
+  const char *const *uris;
+  const opilio_keep *keeps;
+  size_t keeps_length;
+
+  // Returns what every later call is handed as `plugin`; called once, and may be NULL.
+  void *(*configure)(const opilio_json *settings, opilio_faults *faults);
+
+  void (*extract)(const void *plugin, opilio_document document, opilio_extraction *out);
+  opilio_ruling (*judge_candidate)(const void *plugin, opilio_stage stage, const opilio_candidate *candidate);
+  // Where it is NULL, a document is judged as the candidate that it came from.
+  opilio_ruling (*judge_document)(const void *plugin, opilio_stage stage, opilio_document document, opilio_visit visit);
+  void (*strip)(const void *plugin, opilio_document document, opilio_spans *out);
+  // `last` is NULL at the first visit.
+  opilio_comparison (*compare)(const void *plugin, opilio_document document, opilio_visit visit, const opilio_bytes *last);
+  // False leaves the answer to the next evaluator.
+  bool (*evaluate)(const void *plugin, opilio_visit visit, opilio_wait *out);
+  // 1 comes first, 255 last, 0 leaves the answer to the next plugin. The document is NULL for seeds.
+  uint8_t (*rank_candidate)(const void *plugin, const opilio_candidate *candidate, const opilio_document *document);
+  uint8_t (*rank_queue)(const void *plugin, opilio_queue queue);
+  void (*observe)(const void *plugin, opilio_bytes memory, const opilio_finished *events, size_t length, opilio_observation *out);
+  void (*report)(const void *plugin, opilio_bytes memory, uint64_t now, opilio_reports *out);
+} opilio_plugin;
+
+// The plugins of the component, once in it: OPILIO_EXPORT(&one, &another).
+extern const opilio_plugin *const opilio_plugins[];
+extern const size_t opilio_plugins_length;
+#define OPILIO_EXPORT(...)                                       \
+  const opilio_plugin *const opilio_plugins[] = {__VA_ARGS__};   \
+  const size_t opilio_plugins_length = sizeof opilio_plugins / sizeof *opilio_plugins
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,12 @@
+// Package export_opilio_plugin_change_evaluator has what the generated bindings call; package opilio sets it.
+package export_opilio_plugin_change_evaluator
+
+import (
+	evaluator "opilio/plugin/bindings/imports/opilio_plugin_change_evaluator"
+	documents "opilio/plugin/bindings/imports/opilio_plugin_documents"
+	"opilio/plugin/internal/wit"
+)
+
+var (
+	Compare func(document *documents.Document, visit *documents.Visit, last wit.Option[[]uint8]) evaluator.Comparison
+)

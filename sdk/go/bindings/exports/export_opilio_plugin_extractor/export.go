@@ -1,0 +1,11 @@
+// Package export_opilio_plugin_extractor has what the generated bindings call; package opilio sets it.
+package export_opilio_plugin_extractor
+
+import (
+	documents "opilio/plugin/bindings/imports/opilio_plugin_documents"
+	extractor "opilio/plugin/bindings/imports/opilio_plugin_extractor"
+)
+
+var (
+	Extract func(documents []*documents.Document) []extractor.Extraction
+)

@@ -1,0 +1,12 @@
+// Package export_opilio_plugin_filter has what the generated bindings call; package opilio sets it.
+package export_opilio_plugin_filter
+
+import (
+	documents "opilio/plugin/bindings/imports/opilio_plugin_documents"
+	filter "opilio/plugin/bindings/imports/opilio_plugin_filter"
+)
+
+var (
+	JudgeCandidates func(filter.Stage, *documents.Candidates) []filter.Ruling
+	JudgeDocument   func(filter.Stage, *documents.Document, *documents.Visit) filter.Ruling
+)

@@ -1,0 +1,11 @@
+// Package export_opilio_plugin_observer has what the generated bindings call; package opilio sets it.
+package export_opilio_plugin_observer
+
+import (
+	observer "opilio/plugin/bindings/imports/opilio_plugin_observer"
+)
+
+var (
+	Observe func(memory []uint8, events []observer.Finished) observer.Observation
+	Report  func(memory []uint8, now uint64) []observer.ReportFile
+)

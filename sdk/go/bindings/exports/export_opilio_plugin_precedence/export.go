@@ -1,0 +1,12 @@
+// Package export_opilio_plugin_precedence has what the generated bindings call; package opilio sets it.
+package export_opilio_plugin_precedence
+
+import (
+	documents "opilio/plugin/bindings/imports/opilio_plugin_documents"
+	"opilio/plugin/internal/wit"
+)
+
+var (
+	RankCandidates func(*documents.Candidates, wit.Option[*documents.Document]) []wit.Option[uint8]
+	RankQueue      func(*documents.Queue) wit.Option[uint8]
+)

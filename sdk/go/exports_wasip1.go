@@ -1,0 +1,325 @@
+package opilio
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime/debug"
+	"time"
+
+	change "opilio/plugin/bindings/exports/export_opilio_plugin_change_evaluator"
+	strip "opilio/plugin/bindings/exports/export_opilio_plugin_digest_stripper"
+	extract "opilio/plugin/bindings/exports/export_opilio_plugin_extractor"
+	judge "opilio/plugin/bindings/exports/export_opilio_plugin_filter"
+	observe "opilio/plugin/bindings/exports/export_opilio_plugin_observer"
+	rank "opilio/plugin/bindings/exports/export_opilio_plugin_precedence"
+	start "opilio/plugin/bindings/exports/export_opilio_plugin_setup"
+	wait "opilio/plugin/bindings/exports/export_opilio_plugin_wait_evaluator"
+	_ "opilio/plugin/bindings/exports/wit_exports"
+	changes "opilio/plugin/bindings/imports/opilio_plugin_change_evaluator"
+	strippers "opilio/plugin/bindings/imports/opilio_plugin_digest_stripper"
+	documents "opilio/plugin/bindings/imports/opilio_plugin_documents"
+	extractors "opilio/plugin/bindings/imports/opilio_plugin_extractor"
+	filters "opilio/plugin/bindings/imports/opilio_plugin_filter"
+	observers "opilio/plugin/bindings/imports/opilio_plugin_observer"
+	setups "opilio/plugin/bindings/imports/opilio_plugin_setup"
+	types "opilio/plugin/bindings/imports/opilio_plugin_types"
+	waits "opilio/plugin/bindings/imports/opilio_plugin_wait_evaluator"
+	"opilio/plugin/internal/wit"
+)
+
+// What this component has become.
+var current any
+
+func init() {
+	start.Describe = describe
+	start.Configure = configure
+	extract.Extract = func(all []*documents.Document) []extractors.Extraction {
+		defer report()
+		plugin := as[Extractor]()
+		made := make([]extractors.Extraction, 0, len(all))
+		for _, one := range all {
+			made = append(made, extraction(plugin.Extract(hostDocument{one})))
+		}
+		return made
+	}
+	judge.JudgeCandidates = func(stage filters.Stage, of *documents.Candidates) []filters.Ruling {
+		defer report()
+		made := make([]filters.Ruling, 0, of.Length())
+		plugin, judges := current.(CandidateFilter)
+		for _, one := range candidates(of) {
+			answer := Pass()
+			if judges {
+				answer = plugin.JudgeCandidate(Stage(stage.Tag()), one)
+			}
+			made = append(made, ruling(answer))
+		}
+		return made
+	}
+	judge.JudgeDocument = func(stage filters.Stage, document *documents.Document, visit *documents.Visit) filters.Ruling {
+		defer report()
+		if plugin, judges := current.(DocumentFilter); judges {
+			return ruling(plugin.JudgeDocument(Stage(stage.Tag()), hostDocument{document}, hostVisit{visit}))
+		}
+		return ruling(as[CandidateFilter]().JudgeCandidate(Stage(stage.Tag()), hostVisit{visit}.Candidate()))
+	}
+	strip.Strip = func(document *documents.Document) wit.Result[[]types.Span, strippers.StripProblem] {
+		defer report()
+		spans, err := as[DigestStripper]().Strip(hostDocument{document})
+		var large TooLarge
+		if errors.As(err, &large) {
+			return wit.Err[[]types.Span](strippers.MakeStripProblemTooLarge(uint64(large)))
+		}
+		if err != nil {
+			return wit.Err[[]types.Span](strippers.MakeStripProblemOther(err.Error()))
+		}
+		made := make([]types.Span, 0, len(spans))
+		for _, one := range spans {
+			made = append(made, span(one))
+		}
+		return wit.Ok[[]types.Span, strippers.StripProblem](made)
+	}
+	change.Compare = func(document *documents.Document, visit *documents.Visit, last wit.Option[[]uint8]) changes.Comparison {
+		defer report()
+		before, _ := last.Get()
+		if last.Tag() == wit.OptionSome && before == nil {
+			before = []byte{}
+		}
+		said := as[ChangeEvaluator]().Compare(hostDocument{document}, hostVisit{visit}, before)
+		made := changes.Comparison{Reason: said.Reason}
+		if said.Difference != NoAnswer {
+			made.Difference = wit.Some(changes.Difference(said.Difference - Differs))
+		}
+		if said.Fingerprint != nil {
+			made.Fingerprint = wit.Some(said.Fingerprint)
+		}
+		return made
+	}
+	wait.Evaluate = func(visit *documents.Visit) wit.Option[waits.Wait] {
+		defer report()
+		said, answers := as[WaitEvaluator]().Evaluate(hostVisit{visit})
+		if !answers {
+			return wit.None[waits.Wait]()
+		}
+		made := waits.Wait{NextVisit: milliseconds(said.NextVisit)}
+		if said.AskAgain != 0 {
+			made.AskAgain = wit.Some(milliseconds(said.AskAgain))
+		}
+		return wit.Some(made)
+	}
+	rank.RankCandidates = func(of *documents.Candidates, page wit.Option[*documents.Document]) []wit.Option[uint8] {
+		defer report()
+		var document Document
+		if page, is := page.Get(); is {
+			document = hostDocument{page}
+		}
+		plugin, ranks := current.(CandidatePrecedence)
+		made := make([]wit.Option[uint8], 0, of.Length())
+		for _, one := range candidates(of) {
+			said := uint8(0)
+			if ranks {
+				said = plugin.RankCandidate(one, document)
+			}
+			made = append(made, some(said))
+		}
+		return made
+	}
+	rank.RankQueue = func(queue *documents.Queue) wit.Option[uint8] {
+		defer report()
+		if plugin, ranks := current.(QueuePrecedence); ranks {
+			return some(plugin.RankQueue(hostQueue{queue}))
+		}
+		return wit.None[uint8]()
+	}
+	observe.Observe = func(memory []uint8, events []observers.Finished) observers.Observation {
+		defer report()
+		seen := make([]Finished, 0, len(events))
+		for _, one := range events {
+			seen = append(seen, finished(one))
+		}
+		said := as[Observer]().Observe(memory, seen)
+		made := observers.Observation{Memory: said.Memory}
+		for _, line := range said.Lines {
+			made.Lines = append(made.Lines, observers.Line{File: line.File, Text: line.Text})
+		}
+		return made
+	}
+	observe.Report = func(memory []uint8, now uint64) []observers.ReportFile {
+		defer report()
+		plugin, writes := current.(Reporter)
+		if !writes {
+			return nil
+		}
+		var made []observers.ReportFile
+		for _, one := range plugin.Report(memory, instant(now)) {
+			made = append(made, observers.ReportFile{File: one.File, Content: one.Content})
+		}
+		return made
+	}
+}
+
+// A panic is told in one piece, with the stack, and ends the call as a fault. Go would write it word by word.
+func report() {
+	if panicked := recover(); panicked != nil {
+		Error("panic: %v\n%s", panicked, debug.Stack())
+		os.Exit(2)
+	}
+}
+
+func as[T any]() T {
+	plugin, is := current.(T)
+	if !is {
+		panic(fmt.Sprintf("called as what it is not (%T), or before it was configured", *new(T)))
+	}
+	return plugin
+}
+
+func describe() []setups.Description {
+	defer report()
+	made := make([]setups.Description, 0, len(exported))
+	for _, one := range exported {
+		kinds := make([]setups.Kind, 0, len(one.kinds))
+		for _, kind := range one.kinds {
+			kinds = append(kinds, setupKind(kind))
+		}
+		keeps := make([]setups.Keep, 0, len(one.about.Keeps))
+		for _, keep := range one.about.Keeps {
+			keeper := setups.MakeKeeperUri()
+			if keep.WithSite {
+				keeper = setups.MakeKeeperSite()
+			}
+			keeps = append(keeps, setups.Keep{Name: keep.Name, Keeper: keeper, Version: keep.Version})
+		}
+		made = append(made, setups.Description{
+			Name:           one.about.Name,
+			Version:        one.about.Version,
+			Summary:        one.about.Summary,
+			Kinds:          kinds,
+			Handles:        setups.Handles{MediaTypes: one.about.MediaTypes, Uris: one.about.URIs},
+			SettingsSchema: one.schema,
+			Keeps:          keeps,
+		})
+	}
+	return made
+}
+
+func setupKind(of kind) setups.Kind {
+	return [...]func() setups.Kind{
+		setups.MakeKindExtractor, setups.MakeKindFilter, setups.MakeKindDigestStripper, setups.MakeKindChangeEvaluator,
+		setups.MakeKindWaitEvaluator, setups.MakeKindPrecedence, setups.MakeKindObserver,
+	}[of]()
+}
+
+func configure(name, settings string) wit.Result[wit.Unit, []setups.SettingsFault] {
+	defer report()
+	faults := []Fault{{"", "there is no plugin of this name in the component"}}
+	for _, one := range exported {
+		if one.about.Name == name {
+			current, faults = one.configure(settings)
+		}
+	}
+	if len(faults) == 0 {
+		return wit.Ok[wit.Unit, []setups.SettingsFault](wit.Unit{})
+	}
+	var made []setups.SettingsFault
+	for _, fault := range faults {
+		made = append(made, setups.SettingsFault{Pointer: fault.Pointer, Problem: fault.Problem})
+	}
+	return wit.Err[wit.Unit](made)
+}
+
+func some(precedence uint8) wit.Option[uint8] {
+	if precedence == 0 {
+		return wit.None[uint8]()
+	}
+	return wit.Some(precedence)
+}
+
+func text(of string) wit.Option[string] {
+	if of == "" {
+		return wit.None[string]()
+	}
+	return wit.Some(of)
+}
+
+func span(of Span) types.Span { return types.Span{Offset: of.Offset, Length: of.Length} }
+
+func milliseconds(of time.Duration) uint64 { return uint64(max(of, 0) / time.Millisecond) }
+
+func moment(of time.Time) wit.Option[uint64] {
+	if of.IsZero() {
+		return wit.None[uint64]()
+	}
+	return wit.Some(uint64(of.UnixMilli()))
+}
+
+func ruling(of Ruling) filters.Ruling {
+	made := filters.Ruling{Reason: of.reason}
+	switch of.verdict {
+	case accept:
+		made.Verdict = filters.MakeVerdictAccept()
+	case reject:
+		made.Verdict = filters.MakeVerdictReject()
+	case pass:
+		made.Verdict = filters.MakeVerdictPass()
+	case unchanged:
+		made.Verdict = filters.MakeVerdictUnchanged()
+	case retry:
+		made.Verdict = filters.MakeVerdictRetry(milliseconds(of.after))
+	}
+	return made
+}
+
+func extraction(of Extraction) extractors.Extraction {
+	made := extractors.Extraction{Base: text(of.Base), Finished: of.Finished, Problem: text(of.Problem)}
+	made.Links = make([]types.Link, 0, len(of.Links))
+	for _, one := range of.Links {
+		made.Links = append(made.Links, link(one))
+	}
+	for _, one := range of.Fragments {
+		made.Fragments = append(made.Fragments, types.Fragment{
+			MediaType: one.MediaType,
+			Content:   content(one),
+			Context:   one.Context,
+			Base:      text(one.Base),
+		})
+	}
+	return made
+}
+
+func content(of Fragment) types.FragmentContent {
+	switch {
+	case of.Text != "":
+		return types.MakeFragmentContentText(of.Text)
+	case of.Bytes != nil:
+		return types.MakeFragmentContentBytes(of.Bytes)
+	case of.TextAt != nil:
+		return types.MakeFragmentContentTextAt(span(*of.TextAt))
+	case of.BytesAt != nil:
+		return types.MakeFragmentContentBytesAt(span(*of.BytesAt))
+	}
+	return types.MakeFragmentContentText("")
+}
+
+func link(of Link) types.Link {
+	hops := [...]func() types.Hop{
+		types.MakeHopLink, types.MakeHopEmbed, types.MakeHopSpeculative, types.MakeHopRedirect, types.MakeHopPrerequisite,
+		types.MakeHopInferred, types.MakeHopManifest, types.MakeHopSubmit,
+	}
+	made := types.Link{Uri: of.URI, Hop: hops[of.Hop](), Context: of.Context, Base: text(of.Base)}
+	if of.Submission == nil && of.Published.IsZero() && of.Modified.IsZero() && len(of.Attributes) == 0 {
+		return made
+	}
+	var details types.LinkDetails
+	if form := of.Submission; form != nil {
+		details.Submission = wit.Some(types.Submission{Method: form.Method, ContentType: form.ContentType, Body: form.Body})
+	}
+	if !of.Published.IsZero() || !of.Modified.IsZero() {
+		details.Dates = wit.Some(types.DateSignal{Published: moment(of.Published), Modified: moment(of.Modified)})
+	}
+	for _, one := range of.Attributes {
+		details.Attributes = append(details.Attributes, types.NamedValue{Name: one.Name, Value: one.Value})
+	}
+	made.Details = wit.Some(details)
+	return made
+}

@@ -1,0 +1,3 @@
+module opilio/plugin
+
+go 1.24

@@ -1,0 +1,258 @@
+package opilio
+
+import (
+	"strings"
+	"time"
+
+	"opilio/plugin/bindings/imports/opilio_plugin_counters"
+	documents "opilio/plugin/bindings/imports/opilio_plugin_documents"
+	"opilio/plugin/bindings/imports/opilio_plugin_log"
+	observers "opilio/plugin/bindings/imports/opilio_plugin_observer"
+	"opilio/plugin/bindings/imports/opilio_plugin_tables"
+	types "opilio/plugin/bindings/imports/opilio_plugin_types"
+	"opilio/plugin/internal/wit"
+)
+
+func writeLog(level uint8, line string) { opilio_plugin_log.Write(level, line) }
+
+func addToCounter(name string, n uint64) { opilio_plugin_counters.Count(name, n) }
+
+func find(table, key string) (Row, bool) {
+	row, is := opilio_plugin_tables.Find(table, key).Get()
+	return Row{Key: row.Key, Value: row.Value}, is
+}
+
+func instant(at uint64) time.Time { return time.UnixMilli(int64(at)).UTC() }
+
+func duration(of uint64) time.Duration {
+	// Longer than Go can say is as long as it can.
+	if of > uint64(1<<63-1)/uint64(time.Millisecond) {
+		return 1<<63 - 1
+	}
+	return time.Duration(of) * time.Millisecond
+}
+
+func size(of wit.Option[uint64]) int64 {
+	if size, is := of.Get(); is {
+		return int64(size)
+	}
+	return -1
+}
+
+func orEmpty(of wit.Option[string]) string {
+	text, _ := of.Get()
+	return text
+}
+
+func orZero(of wit.Option[uint64]) time.Time {
+	if at, is := of.Get(); is {
+		return instant(at)
+	}
+	return time.Time{}
+}
+
+func kept(of wit.Option[types.KeptValue]) (Kept, bool) {
+	value, is := of.Get()
+	return Kept{Version: value.Version, Value: value.Value}, is
+}
+
+func named(of []types.NamedValue) []NamedValue {
+	made := make([]NamedValue, 0, len(of))
+	for _, one := range of {
+		made = append(made, NamedValue{one.Name, one.Value})
+	}
+	return made
+}
+
+type hostDocument struct{ *documents.Document }
+
+func (d hostDocument) URI() string { return d.Uri() }
+
+func (d hostDocument) Status() int { return int(d.Document.Status()) }
+
+func (d hostDocument) Headers() []Header {
+	var made []Header
+	for _, one := range d.Document.Headers() {
+		made = append(made, Header{one.Name, one.Value})
+	}
+	return made
+}
+
+func (d hostDocument) Charset() string { return orEmpty(d.Document.Charset()) }
+
+func (d hostDocument) Fragment() (string, bool) { return d.Document.Fragment().Get() }
+
+func (d hostDocument) Note(name string) (string, bool) { return d.Document.Note(name).Get() }
+
+func (d hostDocument) Attribute(name string) (Kept, bool) { return kept(d.Document.Attribute(name)) }
+
+func (d hostDocument) SiteValue(name string) (Kept, bool) { return kept(d.Document.SiteValue(name)) }
+
+type hostQueue struct{ *documents.Queue }
+
+func (q hostQueue) Best() uint8 {
+	best, _ := q.Queue.Best().Get()
+	return best
+}
+
+func (q hostQueue) Now() time.Time { return instant(q.Queue.Now()) }
+
+type hostVisit struct{ *documents.Visit }
+
+func (v hostVisit) Candidate() Candidate { return wholeCandidate{v.Visit.Candidate()} }
+
+func (v hostVisit) Now() time.Time { return instant(v.Visit.Now()) }
+
+func (v hostVisit) Status() int { return int(v.Visit.Status()) }
+
+func (v hostVisit) State() State { return State(v.Visit.State()) }
+
+func (v hostVisit) Size() int64 { return size(v.Visit.Size()) }
+
+func (v hostVisit) LastWait() (time.Duration, bool) {
+	wait, is := v.Visit.LastWait().Get()
+	return duration(wait), is
+}
+
+func (v hostVisit) Overdue() time.Duration { return duration(v.Visit.Overdue()) }
+
+func (v hostVisit) History() []PastVisit {
+	var made []PastVisit
+	for _, one := range v.Visit.History() {
+		made = append(made, PastVisit{instant(one.At), int(one.Status), State(one.State), size(one.Size)})
+	}
+	return made
+}
+
+func (v hostVisit) Validator(name string) (string, bool) { return v.Visit.Validator(name).Get() }
+
+func (v hostVisit) Signals() []Signal {
+	var made []Signal
+	for _, one := range v.Visit.Signals() {
+		made = append(made, Signal{instant(one.At), one.Source, orZero(one.Modified)})
+	}
+	return made
+}
+
+func (v hostVisit) Neighbourhood() []Neighbourhood {
+	var made []Neighbourhood
+	for _, one := range v.Visit.Neighbourhood() {
+		made = append(made, Neighbourhood{one.Shares, one.Documents, one.Visits, one.Changes, duration(one.Observed)})
+	}
+	return made
+}
+
+func (v hostVisit) Measure(name string) (float64, bool) { return v.Visit.Measure(name).Get() }
+
+func (v hostVisit) Note(name string) (string, bool) { return v.Visit.Note(name).Get() }
+
+func (v hostVisit) Attribute(name string) (Kept, bool) { return kept(v.Visit.Attribute(name)) }
+
+func (v hostVisit) SiteValue(name string) (Kept, bool) { return kept(v.Visit.SiteValue(name)) }
+
+// A candidate of which all is known.
+type wholeCandidate struct{ of types.Candidate }
+
+func (c wholeCandidate) URI() string              { return c.of.Uri }
+func (c wholeCandidate) SURT() string             { return c.of.Surt }
+func (c wholeCandidate) HopPath() string          { return c.of.HopPath }
+func (c wholeCandidate) Context() string          { return c.of.Context }
+func (c wholeCandidate) Via() string              { return orEmpty(c.of.Via) }
+func (c wholeCandidate) ViaSURT() string          { return orEmpty(c.of.ViaSurt) }
+func (c wholeCandidate) Source() string           { return orEmpty(c.of.Source) }
+func (c wholeCandidate) Address() string          { return orEmpty(c.of.Address) }
+func (c wholeCandidate) Seed() bool               { return c.of.Seed }
+func (c wholeCandidate) Attributes() []NamedValue { return named(c.of.Attributes) }
+
+// By its URI or its SURT form, as the table's kind wants it.
+func (c wholeCandidate) IsInTable(table string) bool {
+	kind, is := opilio_plugin_tables.KindOf(table).Get()
+	if !is {
+		return false
+	}
+	key := c.URI()
+	if kind.Tag() == opilio_plugin_tables.Kind_SurtPrefixes {
+		key = c.SURT()
+	}
+	_, is = find(table, key)
+	return is
+}
+
+// Candidates that are asked about together. Columns come whole when a value of theirs is first looked at.
+type columns struct {
+	host   *documents.Candidates
+	texts  [8][]string
+	seeds  []bool
+	tables map[string][]bool
+}
+
+type columnCandidate struct {
+	of *columns
+	at int
+}
+
+func candidates(host *documents.Candidates) []columnCandidate {
+	of := &columns{host: host}
+	made := make([]columnCandidate, host.Length())
+	for n := range made {
+		made[n] = columnCandidate{of, n}
+	}
+	return made
+}
+
+func (c columnCandidate) text(column int, get func() string) string {
+	if c.of.texts[column] == nil {
+		c.of.texts[column] = strings.Split(get(), "\n")
+	}
+	return c.of.texts[column][c.at]
+}
+
+func (c columnCandidate) URI() string     { return c.text(0, c.of.host.Uris) }
+func (c columnCandidate) SURT() string    { return c.text(1, c.of.host.Surts) }
+func (c columnCandidate) HopPath() string { return c.text(2, c.of.host.HopPaths) }
+func (c columnCandidate) Context() string { return c.text(3, c.of.host.Contexts) }
+func (c columnCandidate) Via() string     { return c.text(4, c.of.host.Vias) }
+func (c columnCandidate) ViaSURT() string { return c.text(5, c.of.host.ViaSurts) }
+func (c columnCandidate) Source() string  { return c.text(6, c.of.host.Sources) }
+func (c columnCandidate) Address() string { return c.text(7, c.of.host.Addresses) }
+
+func (c columnCandidate) Seed() bool {
+	if c.of.seeds == nil {
+		c.of.seeds = c.of.host.Seeds()
+	}
+	return c.of.seeds[c.at]
+}
+
+func (c columnCandidate) Attributes() []NamedValue {
+	return named(c.of.host.Get(uint32(c.at)).Attributes)
+}
+
+func (c columnCandidate) IsInTable(table string) bool {
+	if c.of.tables == nil {
+		c.of.tables = map[string][]bool{}
+	}
+	if c.of.tables[table] == nil {
+		c.of.tables[table] = opilio_plugin_tables.FindCandidates(table, c.of.host)
+	}
+	return c.of.tables[table][c.at]
+}
+
+func finished(of observers.Finished) Finished {
+	took, _ := of.Took.Get()
+	return Finished{
+		At:          instant(of.At),
+		URI:         of.Uri,
+		Status:      int(of.Status),
+		MediaType:   of.MediaType,
+		Size:        size(of.Size),
+		Took:        duration(took),
+		State:       State(of.State),
+		HopPath:     of.HopPath,
+		Via:         orEmpty(of.Via),
+		Source:      orEmpty(of.Source),
+		Queue:       of.Queue,
+		Digest:      orEmpty(of.Digest),
+		Annotations: of.Annotations,
+		Attributes:  named(of.Attributes),
+	}
+}

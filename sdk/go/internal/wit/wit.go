@@ -1,0 +1,104 @@
+// Package wit is what the generated bindings stand on: options and results, handles, memory that the host may write to.
+package wit
+
+import (
+	"runtime"
+	"unsafe"
+)
+
+const (
+	OptionNone uint8 = iota
+	OptionSome
+)
+
+// Option is a value that may be missing.
+type Option[T any] struct {
+	tag   uint8
+	value T
+}
+
+func None[T any]() Option[T] { return Option[T]{} }
+
+func Some[T any](value T) Option[T] { return Option[T]{OptionSome, value} }
+
+func (o Option[T]) Tag() uint8 { return o.tag }
+
+// Some is the value; asking for one that is missing is a fault.
+func (o Option[T]) Some() T {
+	if o.tag != OptionSome {
+		panic("no value")
+	}
+	return o.value
+}
+
+// Get is the value, and whether there is one.
+func (o Option[T]) Get() (T, bool) { return o.value, o.tag == OptionSome }
+
+const (
+	ResultOk uint8 = iota
+	ResultErr
+)
+
+// Unit is no value.
+type Unit = struct{}
+
+// Result is a value or what is wrong.
+type Result[T, E any] struct {
+	tag uint8
+	ok  T
+	err E
+}
+
+func Ok[T, E any](value T) Result[T, E] { return Result[T, E]{tag: ResultOk, ok: value} }
+
+func Err[T, E any](problem E) Result[T, E] { return Result[T, E]{tag: ResultErr, err: problem} }
+
+func (r Result[T, E]) Tag() uint8 { return r.tag }
+
+func (r Result[T, E]) Ok() T { return r.ok }
+
+func (r Result[T, E]) Err() E { return r.err }
+
+// Handle is a resource of the host's.
+type Handle struct{ value int32 }
+
+func MakeHandle(value int32) *Handle { return &Handle{value} }
+
+// Use is the handle, which must not have been given away.
+func (h *Handle) Use() int32 {
+	if h.value == 0 {
+		panic("a document, visit or queue is used after it was given back")
+	}
+	return h.value
+}
+
+// Take gives the handle away.
+func (h *Handle) Take() int32 {
+	value := h.Use()
+	h.value = 0
+	return value
+}
+
+// TakeOrNil gives the handle away if it is still there.
+func (h *Handle) TakeOrNil() int32 {
+	value := h.value
+	h.value = 0
+	return value
+}
+
+func (h *Handle) Set(value int32) { h.value = value }
+
+// Allocate is memory that stays where it is until the pinner lets it go. The element's type makes the alignment.
+func Allocate(pinner *runtime.Pinner, size, align uintptr) unsafe.Pointer {
+	if size == 0 {
+		return nil
+	}
+	var pointer unsafe.Pointer
+	if align > 4 {
+		pointer = unsafe.Pointer(unsafe.SliceData(make([]uint64, (size+7)/8)))
+	} else {
+		pointer = unsafe.Pointer(unsafe.SliceData(make([]uint32, (size+3)/4)))
+	}
+	pinner.Pin(pointer)
+	return pointer
+}

@@ -1,0 +1,105 @@
+package opilio
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+)
+
+// The JSON Schema of settings, from the fields of their struct:
+//
+//	Word string `json:"word" doc:"The word that it looks for." opilio:"overridable"`
+//
+// `opilio` may hold overridable, expert, table (the name of a table) and level=info, level=warning or level=error, joined by
+// commas. What the defaults hold are the defaults.
+func schemaOf(defaults any) string {
+	text, err := json.Marshal(schema(reflect.ValueOf(defaults)))
+	if err != nil {
+		panic(fmt.Sprintf("the defaults of the settings are no JSON: %v", err))
+	}
+	return string(text)
+}
+
+type object = map[string]any
+
+func schema(value reflect.Value) object {
+	switch value.Kind() {
+	case reflect.Struct:
+		properties := object{}
+		for n := range value.NumField() {
+			field := value.Type().Field(n)
+			name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+			if !field.IsExported() || name == "-" {
+				continue
+			}
+			if name == "" {
+				name = field.Name
+			}
+			properties[name] = property(field, value.Field(n))
+		}
+		return object{"type": "object", "properties": properties, "additionalProperties": false}
+	case reflect.String:
+		return object{"type": "string"}
+	case reflect.Bool:
+		return object{"type": "boolean"}
+	case reflect.Float32, reflect.Float64:
+		return object{"type": "number"}
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		return object{"type": "integer"}
+	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		return object{"type": "integer", "minimum": 0}
+	case reflect.Slice:
+		return object{"type": "array", "items": schema(reflect.New(value.Type().Elem()).Elem())}
+	case reflect.Map:
+		return object{"type": "object", "additionalProperties": schema(reflect.New(value.Type().Elem()).Elem())}
+	default:
+		panic(fmt.Sprintf("settings hold a %s, for which there is no schema", value.Type()))
+	}
+}
+
+func property(field reflect.StructField, value reflect.Value) object {
+	made := schema(value)
+	if value.Kind() == reflect.Slice && value.IsNil() {
+		made["default"] = []any{}
+	} else if value.Kind() == reflect.Map && value.IsNil() {
+		made["default"] = object{}
+	} else {
+		made["default"] = value.Interface()
+	}
+	if doc := field.Tag.Get("doc"); doc != "" {
+		made["description"] = doc
+	}
+	for _, word := range strings.Split(field.Tag.Get("opilio"), ",") {
+		name, level, _ := strings.Cut(word, "=")
+		switch name {
+		case "":
+		case "level":
+			made["x-opilio-level"] = level
+		case "overridable", "expert", "table":
+			made["x-opilio-"+name] = true
+		default:
+			panic(fmt.Sprintf("the tag of %s holds %q; it may hold overridable, expert, table, level=…", field.Name, word))
+		}
+	}
+	return made
+}
+
+// Settings as they were written, over the defaults.
+func read[S any](text string, defaults S) (S, []Fault) {
+	settings := defaults
+	decoder := json.NewDecoder(bytes.NewReader([]byte(text)))
+	decoder.DisallowUnknownFields()
+	err := decoder.Decode(&settings)
+	if err == nil {
+		return settings, nil
+	}
+	var wrong *json.UnmarshalTypeError
+	if errors.As(err, &wrong) {
+		problem := fmt.Sprintf("is a %s; it must be a %s", wrong.Value, wrong.Type)
+		return settings, []Fault{{"/" + strings.ReplaceAll(wrong.Field, ".", "/"), problem}}
+	}
+	return settings, []Fault{{"", strings.TrimPrefix(err.Error(), "json: ")}}
+}
