@@ -107,7 +107,7 @@ impl Faults {
     }
 
     /// By place; what has none comes first. Files keep the order in which they first occur.
-    pub(crate) fn sort(&mut self) {
+    pub fn sort(&mut self) {
         let mut files: Vec<String> = Vec::new();
         for fault in &self.faults {
             if !files.contains(&fault.file) {

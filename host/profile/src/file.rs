@@ -6,6 +6,7 @@ use std::sync::OnceLock;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::actions::ActionsFile;
 use crate::alerts::AlertsFile;
 use crate::archive::ArchiveFile;
 use crate::canonicalization::CanonicalizationFile;
@@ -141,6 +142,9 @@ pub struct ProfileFile {
     /// When the crawl has had enough.
     pub limits: LimitsFile,
 
+    /// Files that operators drop into the job's folder `action`.
+    pub actions: ActionsFile,
+
     /// Settings for what they match, one `[[override]]` table after the other; the last that matches wins, key by key.
     /// Default `[]`: the same for every site.
     #[serde(rename = "override")]
@@ -192,6 +196,7 @@ impl Default for ProfileFile {
             logs: LogsFile::default(),
             alerts: AlertsFile::default(),
             limits: LimitsFile::default(),
+            actions: ActionsFile::default(),
             overrides: Vec::new(),
         }
     }

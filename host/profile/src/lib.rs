@@ -9,6 +9,7 @@
 mod profile;
 mod ready;
 
+mod actions;
 mod alerts;
 mod archive;
 mod canonicalization;
@@ -63,6 +64,7 @@ mod relations;
 mod shape;
 mod written;
 
+pub use actions::{Actions, ActionsFile};
 pub use alerts::{Alerts, AlertsFile};
 pub use archive::{
     Archive, ArchiveCompression, ArchiveDigest, ArchiveFile, ArchiveFormat, Duplicates,

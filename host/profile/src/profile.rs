@@ -10,6 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::actions::Actions;
 use crate::alerts::Alerts;
 use crate::archive::Archive;
 use crate::check::{Check, nearest, quote};
@@ -89,6 +90,8 @@ pub struct Profile {
     pub alerts: Alerts,
     /// When the crawl has had enough.
     pub limits: Limits,
+    /// Files that operators drop into the job's folder `action`.
+    pub actions: Actions,
     /// What was found but does not refuse the profile: notes, and warnings that [`Profile::check_job`] refuses.
     pub notices: Faults,
     pub(crate) settings: Arc<Settings>,
@@ -717,6 +720,7 @@ impl Profile {
             logs: written.logs.check(check.part("logs")),
             alerts: written.alerts.check(check.part("alerts")),
             limits: written.limits.check(check.part("limits")),
+            actions: written.actions.check(check.part("actions")),
             notices: Faults::default(),
             settings: Arc::new(settings),
             queue_settings: Arc::new(queue_settings),

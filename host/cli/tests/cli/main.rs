@@ -18,5 +18,7 @@ mod profile;
 mod replace;
 mod robots;
 mod selftest;
+#[cfg(unix)]
+mod settings;
 mod uri;
 mod warc;

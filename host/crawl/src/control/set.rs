@@ -163,6 +163,7 @@ impl Desk<'_> {
             Ok(_) => return Err(refused(faults, say)),
             Err(more) => {
                 faults.append(more);
+                faults.sort();
                 return Err(refused(faults, say));
             }
         };

@@ -1,0 +1,188 @@
+//! Settings and seeds of a job that change after it was made, by way of the command line.
+
+use opilio_stories::{captures, lines, until};
+use serde_json::Value;
+
+use crate::command::Home;
+use crate::job::{Gate, job_log};
+
+fn json(out: &str) -> Vec<Value> {
+    out.lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_operator_changes_a_running_crawl_and_a_restart_knows_it() {
+    let gate = Gate::serve(&[
+        ("/", "<a href='/a/b/c/d'>deep</a><a href='/near'>near</a>"),
+        ("/near", ""),
+        ("/a/b/c/d", ""),
+        ("/added", "<a href='/a/b/c/d'>deep</a>"),
+    ]);
+    let home = Home::new();
+    home.profile("name = 'gate'");
+    let seed = gate.url("/");
+    let crawl = ["crawl", "p.toml", "--job", "job", "--seed", &seed];
+    let mut running = home.start(&crawl);
+    until("the seed is asked for", || gate.was_asked("/") == 1).await;
+
+    // Every fault at once, and nothing is changed.
+    let refused = home
+        .run(&[
+            "job",
+            "set",
+            "job",
+            "politeness.min-delay=soon",
+            "politenes.max-delay=2s",
+            "frontier.queue-key=host",
+            "plugins.path-depth.component=builtin:path-depth",
+            "plugins.path-depth.settings.max=deep",
+        ])
+        .code(2);
+    for said in [
+        "min-delay = \"soon\"",
+        "did you mean \"politeness\"",
+        "frontier.queue-key was settled when the job was made",
+    ] {
+        assert!(refused.err.contains(said), "{said}: {refused:?}");
+    }
+    let kind = home
+        .run(&[
+            "job",
+            "set",
+            "job",
+            "plugins.path-depth.component=builtin:path-depth",
+            "plugins.path-depth.settings.max=deep",
+        ])
+        .code(2);
+    assert!(kind.err.contains("set:2:36"), "{kind:?}");
+    assert_eq!(home.run(&["job", "history", "job"]).code(0).out, "");
+    assert!(!home.job().join("changes").exists());
+
+    // What is only checked is not done.
+    let checked = home.run(&["job", "set", "job", "--check", "workers=3"]);
+    assert!(checked.code(0).out.contains("nothing was changed"));
+    assert!(!home.job().join("changes").exists());
+
+    let set = home
+        .run(&[
+            "job",
+            "set",
+            "job",
+            "plugins.path-depth.component=builtin:path-depth",
+            "plugins.path-depth.settings.max=2",
+            "retry.delay=30ms",
+            "workers=3",
+        ])
+        .code(0);
+    assert!(
+        set.out
+            .contains("retry.delay = \"30ms\" (was \"20ms\"), at once"),
+        "{set:?}"
+    );
+    assert!(
+        set.out
+            .contains("workers = 3 (was 25), when the job goes on the next time"),
+        "{set:?}"
+    );
+    // An override by domain counts for what matches it alone.
+    home.run(&[
+        "job",
+        "set",
+        "job",
+        "--domain",
+        "elsewhere.org",
+        "retry.delay=7s",
+        "retry.delay-max=8s",
+    ])
+    .code(0);
+    let added = gate.url("/added");
+    let seeds = home
+        .run(&["job", "seeds", "job", "--add", &added, "--add", &seed])
+        .code(0);
+    assert!(
+        seeds
+            .out
+            .starts_with("1 seeds added, 0 SURT prefixes more in the scope, 1 known"),
+        "{seeds:?}"
+    );
+    home.run(&["job", "seeds", "job", "--add", "no scheme ://"])
+        .code(2);
+    gate.open();
+    assert_eq!(running.wait(), 0);
+
+    // The page four levels down was found twice, and refused by the setting that came while it ran.
+    assert_eq!(gate.was_asked("/a/b/c/d"), 0);
+    assert_eq!(gate.was_asked("/near"), 1);
+    assert_eq!(gate.was_asked("/added"), 1);
+    let seeds_file = std::fs::read_to_string(home.job().join("seeds.txt")).unwrap();
+    assert_eq!(seeds_file, format!("{seed}\n"));
+    assert!(lines(&home.job()).len() > 2);
+    assert!(captures(&home.job()).iter().any(|one| one.uri == added));
+
+    let history = json(&home.run(&["job", "history", "job", "--json"]).code(0).out);
+    let kinds: Vec<(&Value, &Value)> = history
+        .iter()
+        .map(|one| (&one["number"], &one["change"]))
+        .collect();
+    assert_eq!(
+        kinds,
+        [
+            (&1.into(), &"set".into()),
+            (&2.into(), &"set".into()),
+            (&3.into(), &"add-seeds".into())
+        ],
+        "{history:?}"
+    );
+    assert!(history.iter().all(|one| one["by"] != "" && one["at"] != ""));
+    assert!(job_log(&home).contains("set \"plugins.path-depth"));
+
+    // At rest it goes by them, too, and a later change comes behind them.
+    let seeds = json(&home.run(&["job", "seeds", "job", "--json"]).code(0).out);
+    let seen: Vec<(&Value, &Value, &Value)> = seeds
+        .iter()
+        .map(|one| (&one["uri"], &one["origin"], &one["status"]))
+        .collect();
+    assert_eq!(
+        seen,
+        [
+            (&seed.as_str().into(), &"job".into(), &200.into()),
+            (&added.as_str().into(), &"added".into(), &200.into())
+        ]
+    );
+    assert_eq!(seeds[0]["pages"], 2, "{seeds:?}");
+    home.run(&["job", "set", "job", "retry.delay=40ms"]).code(0);
+    let settings = home.run(&["job", "settings", "job", "retry", "--json"]);
+    let settings = json(&settings.code(0).out);
+    let delay = settings[0]["settings"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|one| one["key"] == "retry.delay")
+        .unwrap();
+    assert_eq!(delay["value"], "40ms");
+    assert_eq!(delay["effect"], "at-once");
+    let file = delay["file"].as_str().unwrap();
+    assert!(file.ends_with("changes/000004.toml"), "{file}");
+
+    let explained = home.run(&[
+        "job",
+        "explain",
+        "job",
+        &gate.url("/a/b/c/d"),
+        "--via",
+        &seed,
+        "--hops",
+        "L",
+        "--json",
+    ]);
+    let explained = &json(&explained.code(0).out)[0];
+    assert_eq!(explained["in_scope"], false, "{explained}");
+    let answers = explained["scope"].as_array().unwrap();
+    let of = |name: &str| answers.iter().find(|one| one["filter"] == name).unwrap();
+    assert_eq!(of("path-depth")["answer"], "reject");
+    assert_eq!(of("path-depth")["decides"], true);
+    assert_eq!(of("surt-scope")["answer"], "accept");
+    assert_eq!(of("surt-scope")["decides"], false);
+}
