@@ -43,8 +43,8 @@ export const run = ({ code }) => import(`data:text/javascript;base64,${Buffer.fr
 export async function describe(project) {
   const contents = `
     import plugins from ${JSON.stringify(project.entry)};
-    import { describe } from ${source("plugin.js")};
-    export default [plugins].flat().map(describe);`;
+    import { describe, plugin } from ${source("plugin.js")};
+    export default [plugins].flat().map((one) => describe(plugin(one)));`;
   let described;
   try {
     described = (await run(await bundle(project, contents, "node"))).default;
@@ -76,7 +76,7 @@ export async function componentModule(project, interfaces, contract) {
   return `${anonymous(code)}\nconst OPILIO_PLACES = ${JSON.stringify(places(code, map, project.folder))};\n`;
 }
 
-/** Without the comments that say where files stood on this machine, so that the same files make the same component. */
+/** Without the comments that say where files stood on this machine, which nobody else needs to know. */
 const anonymous = (code) => code.replace(/^\/\/ \S+$/gm, "//");
 
 /** Runs of lines that follow each other in the bundle as in their file. */
@@ -84,7 +84,7 @@ function places(code, map, folder) {
   const sourceMap = new SourceMap(map);
   const files = map.sources.map((file) => {
     const path = join(folder, file);
-    return path.startsWith(SDK) || file === "component.js" ? null : relative(folder, path);
+    return path.startsWith(join(SDK, "src")) || file === "component.js" ? null : relative(folder, path);
   });
   const runs = [];
   code.split("\n").forEach((text, index) => {

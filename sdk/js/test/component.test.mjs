@@ -1,0 +1,118 @@
+// Components, in the sandbox: the program `opilio` puts cases to them and shows what becomes of faults. It is the checkout's
+// own, or the one that OPILIO names.
+
+import assert from "node:assert/strict";
+import { execFileSync, spawnSync } from "node:child_process";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { after, test } from "node:test";
+import { fileURLToPath } from "node:url";
+
+import { build } from "../build/build.mjs";
+import { MissingTool, ProjectFault, SDK } from "../build/project.mjs";
+import { test as testNatively } from "../build/test.mjs";
+
+const OPILIO = process.env.OPILIO ?? join(SDK, "../../target/debug/opilio");
+const PLUGINS = join(dirname(fileURLToPath(import.meta.url)), "plugins");
+const scratch = mkdtempSync(join(tmpdir(), "opilio-sdk-js-"));
+after(() => rmSync(scratch, { recursive: true }));
+
+const page = join(scratch, "page.html");
+writeFileSync(page, "<a href=b>");
+
+async function built(name) {
+  const file = join(scratch, `${name}.wasm`);
+  await build(join(PLUGINS, name), file);
+  return file;
+}
+
+function run(file, settings) {
+  const { stdout, stderr } = spawnSync(OPILIO, ["plugin", "run", file, page, "--settings", JSON.stringify(settings)], {
+    encoding: "utf8",
+  });
+  return { stdout, stderr };
+}
+
+test("the cases of the Rust SDK's kinds hold natively and in the sandbox", async () => {
+  assert.equal(await testNatively(join(PLUGINS, "headline")), 8);
+  const file = await built("headline");
+  const cases = join(PLUGINS, "headline/cases");
+  const said = execFileSync(OPILIO, ["plugin", "test", file, "--cases", cases], { encoding: "utf8" });
+  assert.match(said, /8 cases hold/);
+});
+
+test("nothing moves in a component, and nothing leads out of it", async () => {
+  const file = await built("inert");
+  const facts = () => {
+    const { stdout } = spawnSync(OPILIO, ["plugin", "run", file, page, "--json"], { encoding: "utf8" });
+    const { links } = JSON.parse(stdout).answers[0].found;
+    return Object.fromEntries(links.map(({ uri, context }) => [context, decodeURIComponent(uri.split("/").at(-1))]));
+  };
+  const first = facts();
+  assert.equal(first.outside, "none");
+  assert.equal(first.clock, "0");
+  assert.equal(first.date, "2000-01-01T00:00:00.000Z");
+  assert.deepEqual(facts(), first);
+});
+
+test("what goes wrong is said with plugin, version, URI, place and the author's own words", async () => {
+  const file = await built("faulty");
+  const check = (how, message) => {
+    const { stdout } = run(file, { how });
+    assert.match(stdout, /200 http:\/\/example\.com\/page\.html/);
+    assert.ok(stdout.includes(`faulty 1.2.3, extract: ${message}`), stdout);
+    return stdout;
+  };
+  const thrown = check("throw", "RangeError: nothing is good about http://example.com/page.html");
+  assert.match(thrown, /at deep \(src\/deep\.js:4\)\s+at extract \(src\/index\.js:15\)/);
+  check("throw a text", "thrown: just a text");
+  check("wrong type", "TypeError: links[0].uri must be a text, not number 3");
+  check("misspelt", "TypeError: links[0] has no url; it has uri, hop, context, base, details");
+  check("no list", "TypeError: the answer must be an object, not number 7");
+  check("hop", "TypeError: links[0].hop must be one of link, embed");
+  check("fragment", "TypeError: fragments[0].content.text-at.offset must be a whole number");
+  assert.match(run(file, {}).stdout, /faulty 1\.2\.3, rankCandidates: TypeError: rank 0 must be a whole number up to 255, not number 256/);
+});
+
+test("settings that do not fit are said before anything runs", async () => {
+  const file = await built("faulty");
+  assert.match(run(file, { how: 3 }).stderr, /settings of faulty: \/how: 3 is not of type "string"/);
+  assert.match(run(file, { why: 3 }).stderr, /faulty: .*why/);
+  const { stderr } = run(file, { refuse: true });
+  assert.match(stderr, /faulty 1\.2\.3, configure: TypeError: .*src\/index\.js:11/s);
+});
+
+test("a project that does not build says why", async () => {
+  const project = (files) => {
+    const folder = mkdtempSync(join(scratch, "project-"));
+    for (const [name, content] of Object.entries(files)) writeFileSync(join(folder, name), content);
+    return build(folder);
+  };
+  const facts = (more) => JSON.stringify({ name: "x", version: "0.1.0", type: "module", main: "index.js", ...more });
+  const refused = (files, message) => assert.rejects(project(files), (problem) => {
+    assert.ok(problem instanceof ProjectFault, problem.stack);
+    assert.match(problem.message, message);
+    return true;
+  });
+  await refused({}, /no plugin of JavaScript: it has no package\.json/);
+  await refused({ "package.json": "{" }, /package\.json: /);
+  await refused({ "package.json": facts() }, /main names .*index\.js, which is not there/);
+  await refused({ "package.json": facts({ opilio: { engine: "v8" } }), "index.js": "" }, /opilio\.engine is "v8"; it is quickjs or starlingmonkey/);
+  await refused({ "package.json": facts(), "index.js": "export default {};" }, /index\.js: a plugin needs a name/);
+  const wrong = "import { plugin } from '@opilio/plugin'; export default plugin({ name: 'x', summary: 'X.', extrct() {} });";
+  await refused({ "package.json": facts(), "index.js": wrong }, /a plugin has no extrct/);
+  const typed = `import { plugin } from "@opilio/plugin";
+export default plugin({ name: "x", summary: "X.", extract: (document) => [{ uri: document.status }] });`;
+  const config = '{ "compilerOptions": { "strict": true, "types": [], "module": "esnext", "moduleResolution": "bundler", "target": "es2023" } }';
+  await refused(
+    { "package.json": facts({ main: "index.ts" }), "index.ts": typed, "tsconfig.json": config },
+    /index\.ts\(2,\d+\): error TS2322: Type 'number' is not assignable to type 'string'/,
+  );
+});
+
+test("a tool that is missing is said with the command that gets it", async () => {
+  const folder = mkdtempSync(join(scratch, "project-"));
+  const { tool } = await import("../build/project.mjs");
+  await assert.rejects(tool("no-such-tool", { folder }), MissingTool);
+});

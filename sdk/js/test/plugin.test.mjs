@@ -1,0 +1,147 @@
+// The layer, natively: kinds, settings, what is said of mistakes.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { bytesAt, choice, decode, encode, flag, integer, list, map, plugin, SettingsFault, text } from "../src/index.js";
+import { component } from "../src/component.js";
+import { documentHandle, doubleHost } from "../src/double.js";
+import { describe } from "../src/plugin.js";
+import { filled } from "../src/settings.js";
+import { placed } from "../src/places.js";
+import { configured, document, host } from "../src/testing.js";
+
+const extractor = (extract) => plugin({ name: "x", summary: "X.", extract });
+const answer = (extract) => {
+  const made = component(extractor(extract), doubleHost());
+  made.setup.configure("x", "{}");
+  return made.extractor.extract([documentHandle({ text: "a" })])[0];
+};
+
+test("a plugin is described by the functions it has", () => {
+  const described = describe(plugin({ name: "x", summary: "X.", judgeDocument() {}, report() {} }));
+  assert.deepEqual(described.kinds, ["filter", "observer"]);
+});
+
+test("a definition that cannot work is refused when the module is loaded", () => {
+  assert.throws(() => plugin({ name: "x", summary: "X.", extrakt() {} }), /a plugin has no extrakt; it may have name,/);
+  assert.throws(() => plugin({ name: "x", summary: "X." }), /x does nothing: it has none of extract,/);
+  assert.throws(() => plugin({ name: "x", extract() {} }), /needs a summary/);
+});
+
+test("settings make a strict schema, and what is left out has its default", () => {
+  const settings = {
+    word: text("x", "A word.", { overridable: true, pattern: "^[a-z]+$" }),
+    most: integer(undefined, "How many.", { level: "warning", minimum: 1 }),
+    by: map(list(flag()), {}, "", { expert: true }),
+    how: choice(["fast", "well"], "well"),
+  };
+  const { settingsSchema } = describe(plugin({ name: "x", summary: "X.", settings, extract() {} }));
+  assert.deepEqual(JSON.parse(settingsSchema), {
+    $schema: "https://json-schema.org/draft/2020-12/schema",
+    type: "object",
+    additionalProperties: false,
+    required: ["most"],
+    properties: {
+      word: { type: "string", pattern: "^[a-z]+$", default: "x", description: "A word.", "x-opilio-overridable": true },
+      most: { type: "integer", minimum: 1, description: "How many.", "x-opilio-level": "warning" },
+      by: {
+        type: "object", additionalProperties: { type: "array", items: { type: "boolean" } }, default: {}, "x-opilio-expert": true,
+      },
+      how: { type: "string", enum: ["fast", "well"], default: "well" },
+    },
+  });
+  assert.deepEqual(filled(settings, { most: 3 }), { word: "x", most: 3, by: {}, how: "well" });
+  assert.throws(() => filled(settings, {}), { faults: [{ pointer: "/most", problem: "must be given" }] });
+  assert.throws(() => filled(settings, { mots: 3 }), { faults: [{ pointer: "/mots", problem: "no such setting; there are word, most, by, how" }] });
+});
+
+test("faults of settings are handed over, accidents are logged", () => {
+  const refusing = (configure) => {
+    const double = doubleHost();
+    const made = component(plugin({ name: "x", version: "2.0.0", summary: "X.", configure, extract() {} }), double);
+    return { double, configure: () => made.setup.configure("x", "{}") };
+  };
+  const faults = [new SettingsFault("/a", "is empty"), new SettingsFault("/b/0", "is too long")];
+  const two = refusing(() => { throw SettingsFault.all(faults); });
+  assert.throws(two.configure, (thrown) => {
+    assert.deepEqual(thrown, [{ pointer: "/a", problem: "is empty" }, { pointer: "/b/0", problem: "is too long" }]);
+    return true;
+  });
+  const accident = refusing((settings) => settings.nothing.here);
+  assert.throws(accident.configure, TypeError);
+  assert.match(accident.double.logged[0].message, /^x 2\.0\.0, configure: TypeError: /);
+});
+
+test("answers of wrong types are said with their place", () => {
+  const cases = [
+    [() => [{ uri: 3 }], "links[0].uri must be a text, not number 3"],
+    [() => [{ uri: "a" }, { url: "b" }], "links[1] has no url; it has uri, hop, context, base, details"],
+    [() => [{}], "links[0].uri must be a text, not nothing"],
+    [() => "a", "links must be a list, not string \"a\""],
+    [() => 7, "the answer must be an object, not number 7"],
+    [() => ({ links: "a" }), "links must be a list, not string \"a\""],
+    [() => [{ uri: "a", hop: 1 }], "links[0].hop must be one of link, embed, speculative, redirect, prerequisite, inferred, manifest, submit, other"],
+    [() => ({ finished: 1 }), "finished must be true or false, not number 1"],
+    [() => ({ fragments: [{ mediaType: "a", content: { "text-at": { offset: 0.5, length: 1 } } }] }),
+      "fragments[0].content.text-at.offset must be a whole number up to 9007199254740991, not number 0.5"],
+  ];
+  for (const [extract, message] of cases) assert.throws(() => answer(extract), { name: "TypeError", message });
+});
+
+test("hops of later contracts pass through, links may come from generators", () => {
+  const { links } = answer(function* () {
+    yield { uri: "a", hop: "teleport" };
+    yield { uri: "b", details: { attributes: [{ name: "rel", value: "nofollow" }] } };
+  });
+  assert.deepEqual(links.map(({ hop }) => hop), [{ tag: "other", val: "teleport" }, { tag: "link" }]);
+  assert.deepEqual(links[1].details.attributes, [{ name: "rel", value: "nofollow" }]);
+  assert.deepEqual(answer(() => undefined).links, []);
+});
+
+test("offsets count the bytes of UTF-8", () => {
+  const text = "aäß€😀z";
+  const at = bytesAt(text);
+  const offsets = [...text].map((character) => at(text.indexOf(character)));
+  assert.deepEqual(offsets, [0, 1, 3, 5, 8, 12]);
+  assert.equal(at(0), 0);
+  assert.deepEqual(encode(text), new TextEncoder().encode(text));
+  assert.deepEqual(encode("\ud800"), new TextEncoder().encode("\ud800"));
+  assert.equal(decode(encode(text)), text);
+  assert.equal(document({ bytes: [0x61, 0xff] }).latin1(), "a\xff");
+});
+
+test("documents larger than a read are read whole", () => {
+  const bytes = new Uint8Array(9 * 1024 * 1024).fill(7);
+  bytes[bytes.length - 1] = 8;
+  assert.deepEqual(document({ bytes }).content(), bytes);
+});
+
+test("what a plugin leaves can be looked at", () => {
+  const { logged, counted } = host();
+  const page = document({ text: "a", kept: { site: { seen: { version: 1, value: "2" } } } });
+  assert.deepEqual(page.siteValue("seen"), { version: 1, value: "2" });
+  page.setAttribute("last", 3);
+  page.setNote("why", "because");
+  page.annotate("odd");
+  assert.deepEqual(page.handle.kept.uri, { last: { version: 0, value: "3" } });
+  assert.equal(page.note("why"), "because");
+  assert.deepEqual(page.handle.annotations, ["odd"]);
+  page.setAttribute("last", "");
+  assert.equal(page.attribute("last"), undefined);
+  assert.deepEqual([logged, counted], [[], {}]);
+});
+
+test("what configure returns is what calls get", () => {
+  const made = plugin({
+    name: "x", summary: "X.", settings: { word: text("a") }, configure: ({ word }) => new RegExp(word), extract() {},
+  });
+  assert.deepEqual(configured(made, { word: "b" }), /b/);
+});
+
+test("stacks name the author's lines alone", () => {
+  const places = { files: [null, "src/a.js"], runs: [[1, 0, 1], [10, 1, 100], [20, 0, 50]] };
+  const stack = "    at f (bundle.js:12:3)\n    at sdk (bundle.js:25:1)\n    at map (native)\n    at g (bundle.js:10:1)";
+  assert.equal(placed(stack, places), "    at f (src/a.js:102)\n    at g (src/a.js:100)");
+  assert.equal(placed("f@bundle.js:11:3", places), "f@src/a.js:101");
+});

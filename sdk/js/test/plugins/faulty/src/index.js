@@ -1,0 +1,27 @@
+// Does what its setting says, all of it wrong.
+
+import { flag, plugin, text } from "@opilio/plugin";
+import { deep } from "./deep.js";
+
+export default plugin({
+  name: "faulty",
+  summary: "Goes wrong, for tests.",
+  settings: { how: text("", "What to do wrong."), refuse: flag(false, "Whether settings are refused by an accident.") },
+  configure(settings) {
+    if (settings.refuse) settings.nothing.here;
+    return settings;
+  },
+  extract(document, { how }) {
+    if (how === "throw") deep(document.uri);
+    if (how === "throw a text") throw "just a text";
+    const answers = {
+      "wrong type": [{ uri: 3 }],
+      misspelt: [{ url: "a" }],
+      "no list": 7,
+      hop: [{ uri: "a", hop: 1 }],
+      fragment: { fragments: [{ mediaType: "text/css", content: { "text-at": { offset: -1, length: 2 } } }] },
+    };
+    return answers[how];
+  },
+  rankCandidate: () => 256,
+});

@@ -1,0 +1,11 @@
+// The types, by the compiler that authors use.
+
+import { dirname, join } from "node:path";
+import { test } from "node:test";
+import { fileURLToPath } from "node:url";
+
+import { checkTypes } from "../build/types.mjs";
+
+test("types take what the contract takes, and refuse what it does not", async () => {
+  await checkTypes({ folder: join(dirname(fileURLToPath(import.meta.url)), "types") });
+});
