@@ -12,7 +12,7 @@ use serde_json::json;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-use crate::DisplayArgs;
+use crate::{DisplayArgs, terminal};
 
 /// Between two pictures on a terminal.
 const REFRESH: Duration = Duration::from_millis(250);
@@ -22,6 +22,8 @@ const LINE_INTERVAL: Duration = Duration::from_secs(20);
 const RECENT: usize = 12;
 /// Busiest queues shown.
 const QUEUES_SHOWN: usize = 4;
+/// Alerts shown, the worst first.
+const ALERTS_SHOWN: usize = 3;
 /// Width of a queue's name.
 const QUEUE_WIDTH: usize = 44;
 /// Width of the names before the totals; those of the summary's first lines.
@@ -77,6 +79,7 @@ async fn picture(view: View, title: String, mut ended: oneshot::Receiver<()>) {
     };
     let head = line("{spinner:.green} {msg}");
     let totals: Vec<ProgressBar> = (0..TOTALS).map(|_| line("{msg}")).collect();
+    let alerts: Vec<ProgressBar> = (0..ALERTS_SHOWN).map(|_| line("{msg:.yellow}")).collect();
     let queues: Vec<ProgressBar> = (0..=QUEUES_SHOWN).map(|_| line("  {msg:.dim}")).collect();
     let mut ticks = tokio::time::interval(REFRESH);
     let mut recent: VecDeque<(Duration, u64)> = VecDeque::with_capacity(RECENT + 1);
@@ -95,11 +98,27 @@ async fn picture(view: View, title: String, mut ended: oneshot::Receiver<()>) {
         for (bar, text) in totals.iter().zip(totals_of(&now, rate_of(&recent))) {
             bar.set_message(text);
         }
+        let shown = alerts_of(&now).map(|text| format!("{:>NAME_WIDTH$}  {text}", "alert"));
+        for (bar, text) in alerts
+            .iter()
+            .zip(shown.chain(std::iter::repeat(String::new())))
+        {
+            bar.set_message(text);
+        }
         for (bar, text) in queues.iter().zip(queues_of(&now)) {
             bar.set_message(text);
         }
     }
     let _ = screen.clear();
+}
+
+/// What the operator should know, a line each.
+fn alerts_of(now: &Progress) -> impl Iterator<Item = String> + '_ {
+    now.alerts.iter().map(|alert| {
+        let words = [alert.kind.name(), &alert.subject, &alert.message];
+        let words = words.into_iter().filter(|word| !word.is_empty());
+        terminal::line(&words.collect::<Vec<_>>().join(" "))
+    })
 }
 
 /// Lines of totals.
@@ -189,7 +208,7 @@ async fn lines(view: View, mut ended: oneshot::Receiver<()>, line: fn(&Progress)
 fn one_line(progress: &Progress) -> String {
     let statistics = &progress.statistics;
     format!(
-        "{} s: {} finished, {} queued, {} in process, {} discovered, {:.1} URIs/s, {}, {} failed, {} plugin faults",
+        "{} s: {} finished, {} queued, {} in process, {} discovered, {:.1} URIs/s, {}, {} failed, {} plugin faults{}",
         progress.elapsed.as_secs(),
         statistics.finished(),
         statistics.queued,
@@ -199,6 +218,13 @@ fn one_line(progress: &Progress) -> String {
         HumanBytes(progress.bytes),
         statistics.failed,
         progress.faults,
+        match progress.alerts.len() {
+            0 => String::new(),
+            count => format!(
+                ", {count} alerts: {}",
+                alerts_of(progress).collect::<Vec<_>>().join("; ")
+            ),
+        },
     )
 }
 
@@ -210,6 +236,7 @@ pub(crate) fn as_json(progress: &Progress) -> serde_json::Value {
         "bytes": progress.bytes,
         "faults": progress.faults,
         "out-of-scope": progress.out_of_scope,
+        "alerts": progress.alerts,
         "statistics": progress.statistics,
     })
 }

@@ -6,6 +6,7 @@ mod frontier;
 mod job;
 mod judge;
 mod live;
+mod manual;
 mod package;
 mod plugin;
 mod profile;
@@ -79,6 +80,10 @@ enum Command {
     Package(package::PackageArgs),
     /// Crawl a synthetic web in virtual time, to see what a profile's waits would come to.
     Simulate(simulate::SimulateArgs),
+    /// Print a script that completes opilio's commands, for a shell to read.
+    Completions(manual::CompletionsArgs),
+    /// Print the manual page of opilio, or write those of all its commands.
+    Man(manual::ManArgs),
     /// Write plugins: make, build, check, test and try them; see who they are and where they come from.
     Plugin(plugin::PluginArgs),
 }
@@ -141,6 +146,8 @@ fn main() -> ExitCode {
             Command::Profile(args) => profile::run(&args),
             Command::Warc(args) => warc::run(&args),
             Command::Package(args) => package::run(&args),
+            Command::Completions(args) => manual::completions::<Cli>(&args),
+            Command::Man(args) => manual::man::<Cli>(&args),
             Command::Plugin(args) => plugin::run(args).await,
             Command::Simulate(args) => simulate::run(&args),
         }

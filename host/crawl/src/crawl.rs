@@ -24,8 +24,10 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
+use crate::actions;
 use crate::alerts::{Board, Notifier};
 use crate::archive;
+use crate::budget::Budget;
 use crate::census::{self, LastCensus};
 use crate::chain::Chain;
 use crate::components::JobPlugins;
@@ -34,7 +36,6 @@ use crate::control::{self, Desk, Flight, JobLog, Live, Running, Server};
 use crate::cookies::Cookies;
 use crate::course::Course;
 use crate::credentials::{Credentials, Missing};
-use crate::budget::Budget;
 use crate::duplicates::Duplicates;
 use crate::fetchers::{FetcherError, Fetchers};
 use crate::handover::{self, Handover};
@@ -750,6 +751,7 @@ impl View {
             bytes: counters.bytes.load(Ordering::Relaxed),
             faults: counters.faults.load(Ordering::Relaxed),
             out_of_scope: counters.out_of_scope.load(Ordering::Relaxed),
+            alerts: self.context.board.active(),
             busiest,
         }
     }
@@ -946,6 +948,7 @@ impl Crawl {
         let tables = self.context.tables.clone();
         let looking = tokio::spawn(tables::keep(tables, self.log.clone(), ended.clone()));
         let replacing = tokio::spawn(replace::watch(self.context.clone(), ended.clone()));
+        let acting = tokio::spawn(actions::keep(self.running(), ended.clone()));
         let job = self.job.directory().to_owned();
         let finishing = tokio::spawn(handover::look_after(self.context.clone(), ended.clone()));
         let handing = tokio::spawn(handover::hand_over(self.context.clone(), ended.clone()));
@@ -969,7 +972,7 @@ impl Crawl {
             .chain([
                 keeping, noting, looking, replacing, reporting, finishing, handing,
             ])
-            .chain([beating, counting, ageing])
+            .chain([beating, counting, ageing, acting])
         {
             if let Err(panic) = task.await {
                 tracing::error!("{panic}");
@@ -991,7 +994,14 @@ impl Crawl {
 
     /// Takes operators' commands while the crawl runs. It runs without them where it must.
     fn take_commands(&self) -> Option<Server> {
-        let server = Server::start(Running {
+        Server::start(self.running())
+            .inspect_err(|problem| tracing::warn!("the crawl takes no commands: {problem}"))
+            .ok()
+    }
+
+    /// As commands see it.
+    fn running(&self) -> Running {
+        Running {
             context: self.context.clone(),
             live: self.live.clone(),
             stop: self.stop.clone(),
@@ -1000,10 +1010,7 @@ impl Crawl {
             job: std::path::absolute(self.job.directory())
                 .unwrap_or_else(|_| self.job.directory().to_owned()),
             log: self.log.clone(),
-        });
-        server
-            .inspect_err(|problem| tracing::warn!("the crawl takes no commands: {problem}"))
-            .ok()
+        }
     }
 
     /// Hands issued URIs to workers until the end, then waits for those at work.
@@ -1190,7 +1197,7 @@ impl Crawl {
             }
         };
         self.save_cookies();
-        pulse::finish(&self.context, self.job.directory(), self.began);
+        pulse::finish(&self.context, self.job.directory());
         let kept = keep_run_time(&self.context, self.began).and_then(|()| {
             let prices = self.context.budget().all_to_keep(Timestamp::now());
             let mut frontier = self.context.frontier();

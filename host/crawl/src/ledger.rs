@@ -484,3 +484,173 @@ fn clipped(name: &str) -> &str {
     }
     &name[..end]
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use std::fs;
+    use std::io::Write as _;
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use opilio_frontier::Config;
+
+    use super::*;
+    use crate::LogLine;
+    use crate::logs::Logs;
+
+    struct Job {
+        home: tempfile::TempDir,
+        frontier: Mutex<Frontier>,
+    }
+
+    /// What a process has open.
+    struct Process {
+        ledger: Arc<Ledger>,
+        logs: Logs,
+    }
+
+    impl Job {
+        fn new() -> Job {
+            let home = tempfile::tempdir().unwrap();
+            let frontier = Frontier::open(&home.path().join("state"), Config::default()).unwrap();
+            Job {
+                home,
+                frontier: Mutex::new(frontier),
+            }
+        }
+
+        fn folder(&self) -> std::path::PathBuf {
+            self.home.path().join("logs")
+        }
+
+        fn process(&self) -> Process {
+            let ledger = Arc::new(Ledger::open(&self.folder(), &self.frontier).unwrap());
+            let settings = opilio_profile::Logs::default();
+            let logs = Logs::open(&self.folder(), &settings, ledger.clone()).unwrap();
+            Process { ledger, logs }
+        }
+    }
+
+    fn line(uri: &str, status: i32, annotations: &[&str]) -> LogLine {
+        LogLine {
+            logged: jiff::Timestamp::UNIX_EPOCH,
+            status,
+            size: (status > 0).then_some(10),
+            uri: uri.to_owned(),
+            hop_path: "L".to_owned(),
+            via: None,
+            media_type: (status > 0).then(|| "text/html".to_owned()),
+            worker: 1,
+            fetch: Some((jiff::Timestamp::UNIX_EPOCH, Duration::from_millis(1))),
+            digest: None,
+            source: Some("http://a.org/".to_owned()),
+            annotations: annotations.iter().map(|it| (*it).to_owned()).collect(),
+        }
+    }
+
+    fn some(process: &Process) {
+        for line in [
+            line("http://a.org/", 200, &[]),
+            line("http://a.org/x", 200, &["unchanged", "duplicate:digest"]),
+            line("http://b.org/", 304, &["duplicate:server-not-modified"]),
+            line("http://b.org/y", -9998, &["robotExcluded"]),
+            line("http://c.org/", -2, &["err=refused"]),
+            line("http://a.org/wall", 403, &["botblock:someone"]),
+        ] {
+            process.logs.crawl(&line).unwrap();
+        }
+    }
+
+    /// What has been counted after so many rounds of [`some`].
+    #[track_caller]
+    fn check(job: &Job, ledger: &Ledger, rounds: u64) {
+        ledger.store(&job.frontier).unwrap();
+        let whole = ledger.whole();
+        assert_eq!(stored_whole(&job.frontier).unwrap(), whole);
+        let of = |uris: u64| Amount {
+            uris: uris * rounds,
+            bytes: 10 * uris * rounds,
+        };
+        let totals = Totals {
+            all: Amount {
+                uris: 6 * rounds,
+                bytes: 40 * rounds,
+            },
+            succeeded: of(4),
+            novel: of(2),
+            duplicate: of(1),
+            not_modified: of(1),
+            failed: rounds,
+            disregarded: rounds,
+            walls: rounds,
+            hosts: 3,
+        };
+        assert_eq!(whole.totals, totals);
+        assert_eq!(whole.statuses[&200], of(2));
+        assert_eq!(whole.media_types["text/html"], of(4));
+        let names: Vec<&str> = whole
+            .busiest
+            .iter()
+            .map(|(host, _)| host.as_str())
+            .collect();
+        assert_eq!(names, ["a.org", "b.org", "c.org"]);
+        let frontier = job.frontier.lock().unwrap();
+        let all = hosts(&frontier, None, 10).unwrap();
+        assert_eq!(all.len(), 3);
+        assert_eq!(all[0].1.succeeded, of(3));
+        assert_eq!(all[1].1.robots, rounds);
+        assert_eq!(hosts(&frontier, Some("a.org"), 1).unwrap(), all[1..2]);
+        let sources = sources(&frontier, None, 10).unwrap();
+        assert_eq!(sources[0].0, "http://a.org/");
+        assert_eq!(sources[0].1[&403], rounds);
+        let pairs = source_hosts(&frontier, None, 10).unwrap();
+        let expected = [("http://a.org/\0a.org", 3), ("http://a.org/\0b.org", 1)];
+        let expected = expected.map(|(names, urls)| (names.to_owned(), urls * rounds));
+        assert_eq!(pairs, expected);
+    }
+
+    #[test]
+    fn what_a_crash_takes_from_memory_is_counted_again_from_the_log_and_nothing_twice() {
+        let job = Job::new();
+        let process = job.process();
+        some(&process);
+        check(&job, &process.ledger, 1);
+        some(&process);
+        // It dies here: nothing of the second round is in the store, and a line is torn.
+        drop(process);
+        let mut log = fs::OpenOptions::new()
+            .append(true)
+            .open(job.folder().join(logs::CRAWL))
+            .unwrap();
+        write!(log, "1970-01-01T00:00:00.000Z   200").unwrap();
+        let process = job.process();
+        check(&job, &process.ledger, 2);
+        some(&process);
+        drop(process);
+        check(&job, &job.process().ledger, 3);
+        check(&job, &job.process().ledger, 3);
+    }
+
+    #[test]
+    fn rotation_loses_no_count_whenever_the_process_dies() {
+        let job = Job::new();
+        let process = job.process();
+        some(&process);
+        check(&job, &process.ledger, 1);
+        some(&process);
+        assert_eq!(process.logs.rotate().unwrap().len(), 1);
+        some(&process);
+        assert_eq!(process.logs.rotate().unwrap().len(), 1);
+        some(&process);
+        drop(process);
+        let process = job.process();
+        check(&job, &process.ledger, 4);
+        some(&process);
+        process.ledger.store(&job.frontier).unwrap();
+        assert_eq!(process.logs.rotate().unwrap().len(), 1);
+        drop(process);
+        check(&job, &job.process().ledger, 5);
+    }
+}

@@ -376,4 +376,22 @@ mod tests {
         );
         assert!(lines[4].contains(" bytes, more than 253 "), "{}", lines[4]);
     }
+
+    #[test]
+    fn a_log_that_would_grow_too_large_goes_on_in_a_new_file() {
+        let home = tempfile::tempdir().unwrap();
+        let logs = logs(home.path(), Some("100B"));
+        for number in 0..10 {
+            logs.alert(&format!("{number} {}", "x".repeat(38))).unwrap();
+        }
+        let mut files = rotated(home.path(), "alerts.log").unwrap();
+        assert_eq!(files.len(), 4, "{files:?}");
+        files.push("alerts.log".to_owned());
+        let text: String = files
+            .iter()
+            .map(|file| fs::read_to_string(home.path().join(file)).unwrap())
+            .collect();
+        let numbers: Vec<&str> = text.lines().map(|line| &line[..1]).collect();
+        assert_eq!(numbers, ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9"]);
+    }
 }

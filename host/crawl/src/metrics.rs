@@ -337,8 +337,10 @@ fn job(text: &mut Exposition, name: &str, figures: &Figures) {
     crate::plugin_report::expose(text, &[("job_name", name)], plugins);
 }
 
-/// As a histogram of which the sum is not known, and so is left out.
+/// A histogram whose sum is not known, and so is left out.
 fn overdue(text: &mut Exposition, name: &str, overdue: &Overdue) {
+    const NAME: &str = "opilio_overdue_seconds";
+    const HELP: &str = "How late revisits were against when they were due, in seconds.";
     let bounds = Overdue::BOUNDS
         .iter()
         .map(|bound| bound.as_secs().to_string());
@@ -346,12 +348,148 @@ fn overdue(text: &mut Exposition, name: &str, overdue: &Overdue) {
     for (bound, more) in bounds.chain(["+Inf".to_owned()]).zip(overdue.counts) {
         count += more;
         let labels = [("job_name", name.to_owned()), ("le", bound)];
-        text.sample(
-            "opilio_overdue_seconds_bucket",
-            Kind::Counter,
-            "Revisits that were no later than this, in seconds, against when they were due.",
+        text.part(
+            NAME,
+            "_bucket",
+            Kind::Histogram,
+            HELP,
             &labels,
             count as f64,
         );
+    }
+    let labels = [("job_name", name)];
+    text.part(NAME, "_count", Kind::Histogram, HELP, &labels, count as f64);
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use std::collections::BTreeSet;
+    use std::path::PathBuf;
+
+    use jiff::Timestamp;
+
+    use super::*;
+    use crate::alerts::Severity;
+    use crate::breakdown::{StatusAmount, TypeAmount};
+    use crate::census::{Census, PageCensus, QueueCensus, QueueStates};
+    use crate::control::Standing;
+    use crate::ledger::{Amount, Totals};
+
+    /// A job of which everything is known.
+    fn figures() -> Figures {
+        let at = Timestamp::UNIX_EPOCH;
+        let amount = Amount { uris: 3, bytes: 40 };
+        let status = Status {
+            job: PathBuf::from("jobs/a"),
+            state: Standing::Running,
+            pid: Some(7),
+            elapsed_s: Some(1.5),
+            uris: 3,
+            bytes: 40,
+            statistics: opilio_frontier::Statistics::default(),
+            in_flight: Vec::new(),
+            alerts: vec![Alert {
+                kind: AlertKind::DiskLow,
+                subject: "/".to_owned(),
+                severity: Severity::Warning,
+                message: String::new(),
+                since: at,
+                until: None,
+            }],
+            census: Census {
+                queues: Some(QueueCensus {
+                    at,
+                    states: QueueStates::default(),
+                    failing: 0,
+                    failing_named: Vec::new(),
+                    deepest: 0,
+                    deepest_queue: String::new(),
+                    uris: 0,
+                }),
+                pages: Some(PageCensus {
+                    at,
+                    visited: 2,
+                    unvisited: 2,
+                    coverage: 0.5,
+                    freshness: Some(0.25),
+                    estimated: 2,
+                    due: 1,
+                    due_by_lateness: Vec::new(),
+                    by_age: Vec::new(),
+                }),
+            },
+        };
+        Figures {
+            status,
+            breakdown: Breakdown {
+                totals: Totals {
+                    all: amount,
+                    ..Totals::default()
+                },
+                statuses: vec![StatusAmount {
+                    status: 200,
+                    amount,
+                }],
+                media_types: vec![TypeAmount {
+                    media_type: "text/html".to_owned(),
+                    amount,
+                }],
+                hosts: Vec::new(),
+            },
+            plugins: vec![crate::plugin_report::busy()],
+        }
+    }
+
+    /// Names under which samples stand, and the headings before them.
+    fn names(text: &str) -> (BTreeSet<String>, BTreeSet<String>) {
+        let headings = text.lines().filter_map(|line| line.strip_prefix("# TYPE "));
+        let headings = headings.map(|line| line.split(' ').next().unwrap().to_owned());
+        let samples = text.lines().filter(|line| !line.starts_with('#'));
+        let samples = samples.map(|line| line.split(['{', ' ']).next().unwrap().to_owned());
+        (headings.collect(), samples.collect())
+    }
+
+    #[test]
+    fn two_jobs_share_headings_and_have_names_of_their_own() {
+        let figures = figures();
+        let text = metrics([("a", &figures), ("b\"c", &figures)]);
+        let heading = "# TYPE opilio_turns_total counter\n";
+        assert_eq!(text.matches(heading).count(), 1, "{text}");
+        let samples =
+            "opilio_turns_total{job_name=\"a\"} 3\nopilio_turns_total{job_name=\"b\\\"c\"} 3\n";
+        assert!(text.contains(&format!("{heading}{samples}")), "{text}");
+        assert!(text.contains("opilio_alerts{job_name=\"a\",kind=\"disk-low\"} 1\n"));
+        assert!(text.contains("opilio_pages_freshness_ratio{job_name=\"a\"} 0.25\n"));
+        assert!(text.contains("opilio_plugin_calls_total{job_name=\"a\",plugin=\"html\""));
+    }
+
+    #[test]
+    fn the_documentation_has_every_metric_and_no_other() {
+        let (headings, _) = names(&metrics([("a", &figures())]));
+        let page = include_str!("../../../docs/METRICS.md");
+        let rows = page
+            .lines()
+            .filter_map(|line| line.strip_prefix("| `opilio_"));
+        let documented: BTreeSet<String> = rows
+            .map(|row| format!("opilio_{}", row.split('`').next().unwrap()))
+            .collect();
+        assert_eq!(headings, documented);
+    }
+
+    #[test]
+    fn the_dashboard_asks_for_metrics_that_there_are() {
+        let (_, samples) = names(&metrics([("a", &figures())]));
+        let dashboard = include_str!("../../../docs/grafana.json");
+        serde_json::from_str::<serde_json::Value>(dashboard).unwrap();
+        let word = regex::Regex::new("opilio_[a-z_]+").unwrap();
+        let asked: BTreeSet<&str> = word.find_iter(dashboard).map(|it| it.as_str()).collect();
+        assert!(asked.len() > 15, "{asked:?}");
+        let missing: Vec<_> = asked
+            .iter()
+            .filter(|name| !samples.contains(**name))
+            .collect();
+        assert!(missing.is_empty(), "{missing:?}");
     }
 }

@@ -230,6 +230,28 @@ pub(crate) fn read(job: &Path) -> Result<Option<Vec<PluginReport>>, (PathBuf, io
         .map_err(|problem| (file, problem.into()))
 }
 
+/// A plugin that has done a bit of everything.
+#[cfg(test)]
+pub(crate) fn busy() -> PluginReport {
+    PluginReport {
+        name: "html".to_owned(),
+        variant: None,
+        version: "1.0.0".to_owned(),
+        component: String::new(),
+        calls: 4,
+        faults: BTreeMap::from([(FaultKind::Trap, 3)]),
+        times: CallTimes::default(),
+        memory_max: 1,
+        outputs: BTreeMap::from([("links".to_owned(), 7)]),
+        counters: BTreeMap::from([("pages".to_owned(), 2)]),
+        log_bytes_dropped: 0,
+        kept_dropped: 0,
+        left_out_s: None,
+        trips: 1,
+        lost_events: 0,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

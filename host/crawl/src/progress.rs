@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use opilio_frontier::Statistics;
 
+use crate::alerts::Alert;
 use crate::plugin_report::PluginReport;
 
 /// A crawl at one moment.
@@ -22,6 +23,8 @@ pub struct Progress {
     pub faults: u64,
     /// Found links that the scope left out, in this process; a page found often counts often.
     pub out_of_scope: u64,
+    /// What the operator should know: alerts that hold, the worst first.
+    pub alerts: Vec<Alert>,
     /// The busiest queues of this process, the busiest first.
     pub busiest: Vec<(String, QueueTally)>,
 }

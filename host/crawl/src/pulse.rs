@@ -58,20 +58,14 @@ pub(crate) async fn keep(
         };
         // Which changes only by going away.
         if tokio::time::timeout(BEAT, ended.changed()).await.is_ok() {
+            pulse.end();
             return;
         }
     }
 }
 
-/// The last beat, when nothing is being fetched any more: counts and course are stored, and the last line is logged.
-pub(crate) fn finish(context: &Context, job: &Path, began: Instant) {
-    let sample = context.sample(Timestamp::now());
-    context.series.push(sample.clone());
-    let line = ProgressLog::new(began).line(&sample, context);
-    let logged = context.logs.progress(&progress_log::names(), &line);
-    if let Err(problem) = logged {
-        tracing::error!("progress-statistics.log cannot be written: {problem}");
-    }
+/// Stores counts and course when nothing is being fetched any more.
+pub(crate) fn finish(context: &Context, job: &Path) {
     if let Err(problem) = context.ledger.store(&context.frontier) {
         tracing::error!("{}", stacks::chain(&problem));
     }
@@ -121,6 +115,14 @@ impl Pulse {
                 tracing::error!("the course of the crawl cannot be written: {problem}");
             }
         }
+    }
+
+    /// The last line of the log.
+    fn end(&mut self) {
+        let sample = self.context.sample(Timestamp::now());
+        self.context.series.push(sample.clone());
+        self.logged = None;
+        self.log(&sample);
     }
 
     fn look(&mut self, sample: &Sample, now: Timestamp) {

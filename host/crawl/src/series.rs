@@ -245,3 +245,70 @@ pub(crate) fn thinned(
     }
     kept
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+
+    fn sample(second: u64) -> Sample {
+        let totals = Totals {
+            all: crate::ledger::Amount {
+                uris: second,
+                bytes: 0,
+            },
+            ..Totals::default()
+        };
+        let at = Timestamp::UNIX_EPOCH + Duration::from_secs(second);
+        Sample::new(&Statistics::default(), &totals, 0, None, at)
+    }
+
+    fn seconds(samples: &[Sample]) -> Vec<u64> {
+        samples.iter().map(|sample| sample.uris).collect()
+    }
+
+    #[test]
+    fn what_is_older_is_further_apart_and_bounded() {
+        let series = Series::default();
+        for second in 0..200_000 {
+            series.push(sample(second));
+        }
+        let all = series.since(None, Some(usize::MAX));
+        assert!(all.len() < 300 + 360 + 1440 + 4320, "{}", all.len());
+        let all = seconds(&all);
+        assert_eq!(all[0], 0);
+        assert_eq!(all.last(), Some(&199_999));
+        assert!(all.is_sorted());
+        let apart = |from: usize, to: usize| all[to] - all[from];
+        assert_eq!(apart(0, 1), 600);
+        assert_eq!(apart(all.len() - 2, all.len() - 1), 1);
+        let at = Timestamp::UNIX_EPOCH + Duration::from_secs(199_990);
+        assert_eq!(seconds(&series.since(Some(at), None)).len(), 10);
+        assert_eq!(series.before(at).unwrap().uris, 199_990);
+    }
+
+    #[test]
+    fn a_picture_has_so_many_points_evenly_with_both_ends() {
+        let series = Series::default();
+        for second in 0..1000 {
+            series.push(sample(second));
+        }
+        let few = seconds(&series.since(None, Some(11)));
+        assert!((8..=11).contains(&few.len()), "{few:?}");
+        assert_eq!((few[0], few[few.len() - 1]), (0, 999));
+    }
+
+    #[test]
+    fn the_next_process_goes_on_with_it() {
+        let home = tempfile::tempdir().unwrap();
+        let series = Series::default();
+        for second in 0..100 {
+            series.push(sample(second));
+        }
+        series.write(home.path()).unwrap();
+        let again = Series::open(home.path());
+        let expected = [0, 10, 20, 30, 40, 50, 60, 70, 80, 90];
+        assert_eq!(seconds(&again.since(None, None)), expected);
+    }
+}

@@ -7,18 +7,20 @@ pub(crate) fn room<'p>(folders: impl IntoIterator<Item = &'p Path>) -> Option<(P
     let rooms = folders.into_iter().filter_map(|folder| {
         // What is not there yet is made in the folder above.
         let there = folder.ancestors().find(|folder| folder.exists())?;
-        Some((folder.to_owned(), bytes(there)?))
+        Some((folder.to_owned(), free_space(there)?))
     });
     rooms.min_by_key(|(_, bytes)| *bytes)
 }
 
+/// Bytes free on the file system of a folder, for whoever is not root; none where no system says.
 #[cfg(unix)]
-fn bytes(folder: &Path) -> Option<u64> {
+pub fn free_space(folder: &Path) -> Option<u64> {
     let disk = rustix::fs::statvfs(folder).ok()?;
     Some(disk.f_bavail.saturating_mul(disk.f_frsize))
 }
 
+/// Nobody knows.
 #[cfg(not(unix))]
-fn bytes(_: &Path) -> Option<u64> {
+pub fn free_space(_: &Path) -> Option<u64> {
     None
 }

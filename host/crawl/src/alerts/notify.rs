@@ -63,7 +63,7 @@ impl Notifier {
             return None;
         }
         let webhook = settings.webhook.clone().and_then(|address| {
-            let client = client(settings.webhook_timeout);
+            let client = client(&address, settings.webhook_timeout);
             let client = client.inspect_err(|problem| {
                 tracing::error!("alerts are not sent to {address}: {problem}")
             });
@@ -214,7 +214,7 @@ async fn post(client: &reqwest::Client, address: &str, notice: &Notice) -> Resul
 }
 
 /// With the roots of this machine. Follows no redirect: alerts go where the profile says.
-fn client(timeout: Duration) -> Result<reqwest::Client, String> {
+fn client(address: &str, timeout: Duration) -> Result<reqwest::Client, String> {
     let mut roots = rustls::RootCertStore::empty();
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -223,7 +223,13 @@ fn client(timeout: Duration) -> Result<reqwest::Client, String> {
         .map_err(|problem| problem.to_string())?
         .with_root_certificates(roots)
         .with_no_client_auth();
-    reqwest::Client::builder()
+    let mut client = reqwest::Client::builder();
+    let host = opilio_uri::Uri::parse(address).ok();
+    let host = host.as_ref().and_then(|uri| uri.host()).unwrap_or_default();
+    if host.ends_with("localhost") || host.starts_with("127.") || host == "[::1]" {
+        client = client.no_proxy();
+    }
+    client
         .tls_backend_preconfigured(tls)
         .timeout(timeout)
         .redirect(reqwest::redirect::Policy::none())

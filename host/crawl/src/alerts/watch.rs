@@ -259,3 +259,202 @@ impl Watch {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+    use crate::census::QueueStates;
+    use crate::ledger::Totals;
+
+    fn settings(toml: &str) -> Alerts {
+        let text = format!("[alerts]\n{toml}");
+        let given = opilio_profile::Given {
+            builtins: opilio_builtin::all()
+                .map(|builtin| builtin.plugin.to_owned())
+                .collect(),
+            seeds: vec!["http://a.localhost/".to_owned()],
+            ..opilio_profile::Given::default()
+        };
+        let profile = opilio_profile::Profile::parse("p.toml", &text, &given);
+        profile.unwrap_or_else(|faults| panic!("{faults}")).alerts
+    }
+
+    fn sample() -> Sample {
+        let statistics = opilio_frontier::Statistics::default();
+        Sample::new(
+            &statistics,
+            &Totals::default(),
+            0,
+            None,
+            Timestamp::UNIX_EPOCH,
+        )
+    }
+
+    /// A watch, and a crawl that it looks at second by second.
+    struct Trial {
+        watch: Watch,
+        began: Instant,
+        second: u64,
+        clock: i64,
+        room: Option<u64>,
+        now: Sample,
+        queues: Option<QueueCensus>,
+        holds: bool,
+        waits_s: Option<u64>,
+    }
+
+    impl Trial {
+        fn new(toml: &str) -> Trial {
+            Trial {
+                watch: Watch::new(settings(toml)),
+                began: Instant::now(),
+                second: 0,
+                clock: 0,
+                room: None,
+                now: sample(),
+                queues: None,
+                holds: false,
+                waits_s: None,
+            }
+        }
+
+        /// What a look after so many seconds comes to, in a few words.
+        fn after(&mut self, seconds: u64) -> Vec<String> {
+            self.second += seconds;
+            let at = |second: u64| {
+                let milliseconds = (second as i64 + self.clock) * 1000;
+                Timestamp::from_millisecond(milliseconds).unwrap()
+            };
+            let then = sample();
+            let seen = Seen {
+                at: at(self.second),
+                instant: self.began + Duration::from_secs(self.second),
+                room: self.room.map(|room| ("/job".into(), room)),
+                now: &self.now,
+                then: &then,
+                queues: self.queues.as_ref(),
+                holds: self.holds,
+                waits_until: self.waits_s.map(at),
+            };
+            let acts = self.watch.look(&seen).into_iter();
+            let words = acts.map(|act| match act {
+                Act::Raise(kind, _, severity, _) => format!("{} {}", kind.name(), severity.name()),
+                Act::Clear(kind, _) => format!("{} over", kind.name()),
+                Act::Pause(_) => "pause".to_owned(),
+                Act::Resume => "resume".to_owned(),
+            });
+            words.collect()
+        }
+    }
+
+    const MIB: u64 = 1 << 20;
+
+    #[test]
+    fn a_disk_warns_pauses_and_is_well_again_further_up() {
+        let mut trial =
+            Trial::new("disk-warn = '100MiB'\ndisk-pause = '50MiB'\ndisk-resume = true");
+        for (room, expected) in [
+            (200, &[][..]),
+            (99, &["disk-low warning"]),
+            (105, &[]),
+            (49, &["pause", "disk-low critical"]),
+            (60, &["disk-low critical"]),
+            (105, &[]),
+            (120, &["disk-low over", "resume"]),
+            (200, &[]),
+        ] {
+            trial.room = Some(room * MIB);
+            assert_eq!(trial.after(1), expected, "{room}");
+        }
+    }
+
+    #[test]
+    fn whoever_resumes_a_crawl_by_hand_is_not_paused_again() {
+        let mut trial = Trial::new("disk-warn = '100MiB'\ndisk-pause = '50MiB'");
+        trial.room = Some(10 * MIB);
+        assert_eq!(trial.after(1), ["pause", "disk-low critical"]);
+        assert_eq!(trial.after(1), ["disk-low critical"]);
+        trial.room = Some(500 * MIB);
+        assert_eq!(trial.after(1), ["disk-low over"]);
+    }
+
+    #[test]
+    fn shares_are_of_enough_uris_and_cleared_further_down() {
+        let mut trial = Trial::new("window-uris = 100\nstalled-after = 'none'");
+        for (uris, failures, expected) in [
+            (99, 99, &[][..]),
+            (100, 49, &[]),
+            (100, 50, &["failure-rate warning"]),
+            (100, 41, &["failure-rate warning"]),
+            (100, 39, &["failure-rate over"]),
+            (100, 41, &[]),
+        ] {
+            (trial.now.uris, trial.now.failures) = (uris, failures);
+            assert_eq!(trial.after(1), expected, "{failures} of {uris}");
+        }
+        (trial.now.failures, trial.now.faults) = (0, 5);
+        assert_eq!(trial.after(1), ["fault-rate warning"]);
+        (trial.now.faults, trial.now.walls) = (0, 20);
+        assert_eq!(trial.after(1), ["fault-rate over", "bot-walls warning"]);
+    }
+
+    #[test]
+    fn many_hosts_that_fail_are_an_alert_and_one_of_two_is_none() {
+        let mut trial = Trial::new("");
+        let census = |failing, snoozed| QueueCensus {
+            at: Timestamp::UNIX_EPOCH,
+            states: QueueStates {
+                snoozed,
+                exhausted: 1000,
+                ..QueueStates::default()
+            },
+            failing,
+            failing_named: vec!["org,a,".to_owned()],
+            deepest: 0,
+            deepest_queue: String::new(),
+            uris: 0,
+        };
+        for (failing, all, expected) in [
+            (1, 2, &[][..]),
+            (5, 10, &["hosts-failing warning"]),
+            (3, 10, &["hosts-failing over"]),
+        ] {
+            trial.queues = Some(census(failing, all));
+            assert_eq!(trial.after(1), expected, "{failing} of {all}");
+        }
+    }
+
+    #[test]
+    fn a_crawl_stalls_when_uris_are_due_and_none_is_finished() {
+        let mut trial = Trial::new("stalled-after = '10m'");
+        assert_eq!(trial.after(1), [""; 0]);
+        assert_eq!(trial.after(599), [""; 0]);
+        assert_eq!(trial.after(1), ["stalled warning"]);
+        trial.now.uris += 1;
+        assert_eq!(trial.after(1), ["stalled over"]);
+        // Nothing is due for an hour, then something is.
+        trial.waits_s = Some(trial.second + 3600);
+        assert_eq!(trial.after(3599), [""; 0]);
+        assert_eq!(trial.after(599), [""; 0]);
+        assert_eq!(trial.after(2), ["stalled warning"]);
+        trial.holds = true;
+        assert_eq!(trial.after(1), ["stalled over"]);
+        assert_eq!(trial.after(10_000), [""; 0]);
+    }
+
+    #[test]
+    fn a_clock_that_is_put_is_an_alert_and_a_slow_look_is_none() {
+        let mut trial = Trial::new("clock-jump = '30s'\nstalled-after = 'none'");
+        assert_eq!(trial.after(1), [""; 0]);
+        assert_eq!(trial.after(300), [""; 0]);
+        trial.clock = 31;
+        assert_eq!(trial.after(1), ["clock-jump warning"]);
+        assert_eq!(trial.after(1), [""; 0]);
+        trial.clock = -31;
+        assert_eq!(trial.after(1), ["clock-jump warning"]);
+        trial.clock = -60;
+        assert_eq!(trial.after(1), [""; 0]);
+    }
+}

@@ -9,6 +9,8 @@ pub(crate) enum Kind {
     Counter,
     /// It goes up and down.
     Gauge,
+    /// Counts up to bounds, and a count of all.
+    Histogram,
     /// Quantiles, a sum and a count.
     Summary,
 }
@@ -108,6 +110,7 @@ impl Exposition {
             let kind = match kind {
                 Kind::Counter => "counter",
                 Kind::Gauge => "gauge",
+                Kind::Histogram => "histogram",
                 Kind::Summary => "summary",
             };
             let _ = write!(

@@ -1,0 +1,76 @@
+//! Manual pages and completions for shells, made from the description of the command line that `--help` prints.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result};
+use clap::{Args, CommandFactory};
+use clap_complete::Shell;
+use clap_mangen::Man;
+
+use crate::exit;
+
+/// Of `opilio completions`.
+#[derive(Debug, Args)]
+pub(crate) struct CompletionsArgs {
+    /// The shell that is to read it.
+    #[arg(value_name = "SHELL")]
+    shell: Shell,
+}
+
+/// Of `opilio man`.
+#[derive(Debug, Args)]
+pub(crate) struct ManArgs {
+    /// Write a page for each command into this directory, such as opilio-job-status.1 [default: print that of opilio].
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+}
+
+/// Prints the script.
+pub(crate) fn completions<C: CommandFactory>(args: &CompletionsArgs) -> Result<u8> {
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut C::command(), "opilio", &mut script);
+    print(&script)
+}
+
+/// Prints a page, or writes them all.
+pub(crate) fn man<C: CommandFactory>(args: &ManArgs) -> Result<u8> {
+    let mut command = C::command();
+    // Names of commands as they are typed, and what all of them take.
+    command.build();
+    let Some(dir) = &args.dir else {
+        let mut page = Vec::new();
+        Man::new(command).render(&mut page)?;
+        return print(&page);
+    };
+    std::fs::create_dir_all(dir).with_context(|| format!("cannot use {}", dir.display()))?;
+    write_pages(&command, "opilio", dir)?;
+    Ok(exit::OK)
+}
+
+/// That of a command, then those of the commands below it.
+fn write_pages(command: &clap::Command, name: &str, dir: &Path) -> Result<()> {
+    let mut page = Vec::new();
+    Man::new(command.clone())
+        .title(name.to_uppercase())
+        .render(&mut page)?;
+    let file = dir.join(format!("{name}.1"));
+    std::fs::write(&file, page).with_context(|| format!("cannot write {}", file.display()))?;
+    for below in command.get_subcommands() {
+        if below.get_name() != "help" && !below.is_hide_set() {
+            write_pages(below, &format!("{name}-{}", below.get_name()), dir)?;
+        }
+    }
+    Ok(())
+}
+
+fn print(text: &[u8]) -> Result<u8> {
+    let mut out = io::stdout().lock();
+    match out.write_all(text).and_then(|()| out.flush()) {
+        // Whoever read it has seen enough.
+        Err(problem) if problem.kind() != io::ErrorKind::BrokenPipe => {
+            Err(problem).context("cannot write standard output")
+        }
+        _ => Ok(exit::OK),
+    }
+}
