@@ -81,7 +81,7 @@ test("answers of wrong types are said with their place", () => {
     [() => "a", "links must be a list, not string \"a\""],
     [() => 7, "the answer must be an object, not number 7"],
     [() => ({ links: "a" }), "links must be a list, not string \"a\""],
-    [() => [{ uri: "a", hop: 1 }], "links[0].hop must be one of link, embed, speculative, redirect, prerequisite, inferred, manifest, submit, other"],
+    [() => [{ uri: "a", hop: 1 }], "links[0].hop must be one of link, embed, speculative, redirect, prerequisite, inferred, manifest, submit, other, not number 1"],
     [() => ({ finished: 1 }), "finished must be true or false, not number 1"],
     [() => ({ fragments: [{ mediaType: "a", content: { "text-at": { offset: 0.5, length: 1 } } }] }),
       "fragments[0].content.text-at.offset must be a whole number up to 9007199254740991, not number 0.5"],

@@ -1,0 +1,45 @@
+"""Does what its setting says, all of it wrong."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from deep import deep
+from opilio_plugin import DateSignal, Document, Extraction, Extractor, Fragment, Link, LinkDetails, Precedence, Span, TextAt, setting
+
+
+class Faulty(Extractor, Precedence):
+    name = "faulty"
+    summary = "Goes wrong, for tests."
+
+    @dataclass
+    class Settings:
+        how: str = setting("", "What to do wrong.")
+        refuse: bool = setting(False, "Whether settings are refused by an accident.")
+
+    def __init__(self, settings: Settings):
+        if settings.refuse:
+            settings.nothing.here
+        self.how = settings.how
+
+    def extract(self, document: Document):
+        match self.how:
+            case "raise":
+                deep(document.uri)
+            case "wrong type":
+                return [Link(3)]
+            case "text":
+                return ["a"]
+            case "no list":
+                return 7
+            case "hop":
+                return [Link("a", hop=1)]
+            case "fragment":
+                return Extraction(fragments=[Fragment("text/css", TextAt(Span(-1, 2)))])
+            case "date":
+                return [Link("a", details=LinkDetails(dates=DateSignal(modified=datetime(2026, 1, 1))))]
+
+    def rank_candidate(self, candidate, document):
+        return 256
+
+
+plugins = [Faulty]

@@ -1,0 +1,311 @@
+"""The layer, natively: kinds, settings, what is said of mistakes."""
+
+import json
+import unittest
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Literal
+
+from opilio_plugin import (
+    Candidate,
+    Document,
+    Extraction,
+    Extractor,
+    Filter,
+    Fragment,
+    Link,
+    Observer,
+    Ruling,
+    SettingsFault,
+    SettingsFaults,
+    Span,
+    StripProblem,
+    TextAt,
+    Wait,
+    WaitEvaluator,
+    setting,
+    table,
+)
+from opilio_plugin import DigestStripper, PastVisit
+from opilio_plugin import wire
+from opilio_plugin.component import Component, Refused
+from opilio_plugin.double import CandidatesHandle, DocumentHandle, Json, VisitHandle
+from opilio_plugin.settings import filled, schema_of
+from opilio_plugin.testing import candidates, configured, document, host, visit
+
+
+def extractor(work):
+    class X(Extractor):
+        name = "x"
+        summary = "X."
+
+        def extract(self, document: Document):
+            return work()
+
+    return X
+
+
+def ask(plugin, call, *arguments, settings="{}"):
+    """The answer to a call as JSON has it."""
+    host()
+    wire.connect(Json())
+    component = Component([plugin], "2.0.0")
+    component.configure(plugin.name, settings)
+    return getattr(component, call)(*arguments)
+
+
+class Describing(unittest.TestCase):
+    def test_a_plugin_is_described_by_the_classes_it_extends(self):
+        class X(Filter, Observer):
+            name = "x"
+            summary = "X."
+
+            def observe(self, memory, events):
+                """Nothing."""
+
+        described = X.describe("1.0.0")
+        self.assertEqual((described.kinds, described.version), (["filter", "observer"], "1.0.0"))
+
+    def test_a_class_that_cannot_work_is_refused(self):
+        class Unfinished(Extractor):
+            name = "x"
+            summary = "X."
+
+        class Nameless(Filter):
+            pass
+
+        for plugin, message in [(Unfinished, "Unfinished has no extract"), (Nameless, "Nameless needs a name")]:
+            with self.assertRaisesRegex(TypeError, message):
+                plugin.describe("1.0.0")
+
+
+class Settings(unittest.TestCase):
+    @dataclass
+    class Example:
+        @dataclass
+        class Inner:
+            deep_one: bool = False
+
+        most: int = setting(description="How many.", level="warning", minimum=1)
+        word: str = setting("x", "A word.", overridable=True, pattern="^[a-z]+$")
+        words: list[str] = setting(["a"])
+        by_name: dict[str, float] = setting({}, expert=True)
+        how: Literal["fast", "well"] = "well"
+        nothing: str | None = None
+        inner: Inner = setting(None)
+
+    def test_a_dataclass_makes_a_strict_schema(self):
+        self.assertEqual(
+            schema_of(self.Example),
+            {
+                "type": "object",
+                "additionalProperties": False,
+                "required": ["most"],
+                "properties": {
+                    "most": {"type": "integer", "minimum": 1, "description": "How many.", "x-opilio-level": "warning"},
+                    "word": {
+                        "type": "string",
+                        "pattern": "^[a-z]+$",
+                        "description": "A word.",
+                        "x-opilio-overridable": True,
+                        "default": "x",
+                    },
+                    "words": {"type": "array", "items": {"type": "string"}, "default": ["a"]},
+                    "by-name": {
+                        "type": "object",
+                        "additionalProperties": {"type": "number"},
+                        "x-opilio-expert": True,
+                        "default": {},
+                    },
+                    "how": {"enum": ["fast", "well"], "default": "well"},
+                    "nothing": {"type": "string"},
+                    "inner": {
+                        "type": "object",
+                        "additionalProperties": False,
+                        "properties": {"deep-one": {"type": "boolean", "default": False}},
+                    },
+                },
+            },
+        )
+
+    def test_what_is_left_out_has_its_default(self):
+        made = filled(self.Example, '{"most": 3, "by-name": {"a": 1}, "inner": {"deep-one": true}}')
+        self.assertEqual((made.most, made.word, made.words, made.by_name), (3, "x", ["a"], {"a": 1.0}))
+        self.assertTrue(made.inner.deep_one)
+
+    def test_what_does_not_fit_is_said_with_its_place(self):
+        cases = {
+            "{}": "/most: must be given",
+            '{"most": "3"}': "/most: not integer",
+            '{"most": true}': "/most: not integer",
+            '{"most": 1, "mots": 2}': "/mots: no such setting; there are most, word,",
+            '{"most": 1, "words": ["a", 2]}': "/words/1: not string",
+            '{"most": 1, "how": "badly"}': "/how: not one of fast, well",
+            '{"most": 1, "inner": {"deeper": 1}}': "/inner/deeper: no such setting; there are deep-one",
+        }
+        for given, message in cases.items():
+            with self.subTest(given), self.assertRaisesRegex(SettingsFault, message):
+                filled(self.Example, given)
+
+    def test_a_setting_of_a_type_without_a_schema_is_refused(self):
+        @dataclass
+        class Odd:
+            when: datetime = setting(None)
+
+        with self.assertRaisesRegex(TypeError, "Odd.when is .*a setting is str, int"):
+            schema_of(Odd)
+
+    def test_faults_are_handed_over_and_accidents_logged(self):
+        def refusing(problem):
+            class X(Extractor):
+                name = "x"
+                summary = "X."
+
+                def __init__(self, settings):
+                    raise problem
+
+                def extract(self, document):
+                    """Nothing."""
+
+            return X
+
+        faults = [SettingsFault("/a", "is empty"), SettingsFault("/b/0", "is too long")]
+        with self.assertRaises(Refused) as refused:
+            ask(refusing(SettingsFaults.of(faults)), "describe")
+        self.assertEqual(
+            refused.exception.value,
+            [{"pointer": "/a", "problem": "is empty"}, {"pointer": "/b/0", "problem": "is too long"}],
+        )
+        made = host()
+        with self.assertRaises(KeyError):
+            Component([refusing(KeyError("nothing"))], "2.0.0").configure("x", "{}")
+        self.assertRegex(made.logged[0][1], r"^x 2\.0\.0, configure: KeyError: 'nothing'\n    at __init__ \(test_plugin\.py:\d+\)")
+
+
+class Answers(unittest.TestCase):
+    def check(self, answer, message):
+        with self.subTest(message), self.assertRaises(wire.WrongType) as wrong:
+            ask(extractor(lambda: answer), "extract", [DocumentHandle({})])
+        self.assertEqual(str(wrong.exception), message)
+
+    def test_wrong_types_are_said_with_their_place(self):
+        self.check([Link(3)], "links[0].uri must be a str, not int 3")
+        self.check([Link("a"), "b"], "links[1] must be a Link, not str 'b'")
+        self.check([Link("a", base=b"b")], "links[0].base must be a str, not bytes b'b'")
+        self.check(Extraction(links="a"), "links must be a list, not str 'a'")
+        self.check(Extraction(finished=1), "finished must be True or False, not int 1")
+        self.check(
+            Extraction(fragments=[Fragment("text/css", TextAt(Span(-1, 2)))]),
+            "fragments[0].content.offset must be an int that is not negative, not int -1",
+        )
+        self.check(
+            [Link("a", hop=1)],
+            "links[0].hop must be one of link, embed, speculative, redirect, prerequisite, inferred, manifest, submit, not int 1",
+        )
+
+    def test_hops_of_later_contracts_pass_through(self):
+        [answer] = ask(extractor(lambda: (Link(hop, hop) for hop in ("embed", "teleport"))), "extract", [DocumentHandle({})])
+        self.assertEqual([link["hop"] for link in answer["links"]], ["embed", "teleport"])
+
+    def test_contents_of_fragments_are_told_apart_by_their_types(self):
+        fragments = [Fragment("a/b", content) for content in ("text", b"\x01", TextAt(Span.between(2, 5)))]
+        [answer] = ask(extractor(lambda: Extraction(fragments=fragments)), "extract", [DocumentHandle({})])
+        contents = [fragment["content"] for fragment in answer["fragments"]]
+        self.assertEqual(contents, [{"text": "text"}, {"bytes": b"\x01"}, {"text-at": {"offset": 2, "length": 3}}])
+
+    def test_filters_judge_documents_as_their_candidates_unless_they_look_at_them(self):
+        class X(Filter):
+            name = "x"
+            summary = "X."
+
+            def judge_candidate(self, candidate: Candidate, stage: str):
+                if stage == "post-fetch":
+                    return Ruling.retry(timedelta(seconds=2), candidate.uri)
+
+        visited = VisitHandle({"candidate": {"uri": "http://a/"}})
+        self.assertEqual(
+            ask(X, "judge_document", "post-fetch", DocumentHandle({}), visited),
+            {"verdict": {"retry": 2000}, "reason": "http://a/"},
+        )
+        self.assertEqual(
+            ask(X, "judge_candidates", "scope", CandidatesHandle([{"uri": "http://a/"}])),
+            [{"verdict": "pass", "reason": ""}],
+        )
+
+    def test_a_stripper_may_give_up(self):
+        class X(DigestStripper):
+            name = "x"
+            summary = "X."
+
+            def strip(self, document):
+                raise StripProblem(size=document.length)
+
+        with self.assertRaises(Refused) as refused:
+            ask(X, "strip", DocumentHandle({"text": "abc"}))
+        self.assertEqual(refused.exception.value, {"too-large": 3})
+
+    def test_waits_are_timedeltas(self):
+        def waiting(answer):
+            class X(WaitEvaluator):
+                name = "x"
+                summary = "X."
+
+                def evaluate(self, visit):
+                    return answer
+
+            return ask(X, "evaluate", VisitHandle({}))
+
+        self.assertEqual(waiting(timedelta(days=1)), {"next-visit": 86_400_000, "ask-again": None})
+        self.assertEqual(waiting(Wait(timedelta(1), timedelta(0, 1)))["ask-again"], 1000)
+        self.assertIsNone(waiting(None))
+        with self.assertRaisesRegex(wire.WrongType, "next_visit must be a timedelta that is not negative"):
+            waiting(timedelta(-1))
+
+
+class Views(unittest.TestCase):
+    def test_times_are_read_as_python_has_them(self):
+        made = visit(now=1000, last_wait=5000, history=[{"at": 0, "state": "changed"}], signals=[{"at": 2**60}])
+        self.assertEqual(made.now, datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC))
+        self.assertEqual(made.last_wait, timedelta(seconds=5))
+        self.assertEqual(made.history, [PastVisit(wire.EPOCH, 0, "changed")])
+        self.assertEqual(made.signals[0].at.year, 9999)
+
+    def test_candidates_read_the_same_one_by_one_and_whole(self):
+        facts = {"uri": "http://b/", "surt": "http://(b,)/", "hop_path": "L", "via": "http://a/", "address": "::1"}
+        host(first={"kind": "surt-prefixes", "rows": [{"key": "http://("}, {"key": "http://(b,", "value": "2"}]})
+        [view] = candidates(facts)
+        whole = Candidate(**facts)
+        for name in (*facts, "seed", "source", "attributes"):
+            self.assertEqual(getattr(view, name), getattr(whole, name), name)
+        self.assertTrue(view.is_in_table("first") and whole.is_in_table("first"))
+        self.assertFalse(view.is_in_table("nothing") or whole.is_in_table("nothing"))
+        self.assertEqual(table("first").find("http://(b,)/").value, "2")
+
+    def test_what_a_plugin_leaves_can_be_looked_at(self):
+        page = document("a", kept={"site": {"seen": {"version": 1, "value": "2"}}}, headers=[{"name": "ETag", "value": "x"}])
+        self.assertEqual((page.site_value("seen").value, page.header("etag")), ("2", ["x"]))
+        page.set_attribute("last", "3")
+        page.annotate("odd")
+        self.assertEqual(page.handle.kept["uri"], {"last": {"version": 0, "value": "3"}})
+        page.set_attribute("last", "")
+        self.assertIsNone(page.attribute("last"))
+        self.assertEqual(page.handle.annotations, ["odd"])
+
+    def test_documents_larger_than_a_read_are_read_whole(self):
+        content = bytes(9 * 1024 * 1024) + b"\x01"
+        self.assertEqual(document(bytes=content).content(), content)
+
+    def test_a_configured_plugin_can_be_called_directly(self):
+        class X(Filter):
+            name = "x"
+            summary = "X."
+
+            @dataclass
+            class Settings:
+                the_word: str = "a"
+
+        self.assertEqual(configured(X, the_word="b").settings.the_word, "b")
+
+
+if __name__ == "__main__":
+    unittest.main()
