@@ -13,6 +13,7 @@
 mod answer;
 mod command;
 mod desk;
+mod dropped;
 mod explain;
 mod job_log;
 mod live;
@@ -49,6 +50,7 @@ pub use set::{FaultFound, SettingChanged, SettingInForce};
 pub use snapshot::{Checkpoint, restore};
 
 pub(crate) use desk::{Desk, Running};
+pub(crate) use dropped::DroppedLine;
 pub(crate) use job_log::JobLog;
 pub(crate) use live::{Flight, Live};
 pub(crate) use report::write_all as write_reports;

@@ -8,6 +8,7 @@
 //! Plugins decide; this crate asks them, in the order the profile says, and keeps the promises that no plugin can break:
 //! politeness, robots.txt, what is recorded, and that every URI comes back to the frontier.
 
+mod actions;
 mod alerts;
 mod archive;
 mod around;

@@ -56,7 +56,7 @@ async fn an_operator_changes_a_running_crawl_and_a_restart_knows_it() {
             "plugins.path-depth.settings.max=deep",
         ])
         .code(2);
-    assert!(kind.err.contains("set:2:36"), "{kind:?}");
+    assert!(kind.err.contains("set:2:35"), "{kind:?}");
     assert_eq!(home.run(&["job", "history", "job"]).code(0).out, "");
     assert!(!home.job().join("changes").exists());
 
@@ -185,4 +185,97 @@ async fn an_operator_changes_a_running_crawl_and_a_restart_knows_it() {
     assert_eq!(of("path-depth")["decides"], true);
     assert_eq!(of("surt-scope")["answer"], "accept");
     assert_eq!(of("surt-scope")["decides"], false);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_dropped_into_the_action_directory_is_done_and_put_aside() {
+    let gate = Gate::serve(&[
+        ("/", "<a href='/private/x'>x</a><a href='/open'>open</a>"),
+        ("/open", ""),
+        ("/seeded", ""),
+        ("/forced", ""),
+        ("/private/x", ""),
+        ("/done", ""),
+    ]);
+    let home = Home::new();
+    home.profile("name = 'gate'\nactions.interval = '50ms'");
+    let seed = gate.url("/");
+    let crawl = ["crawl", "p.toml", "--job", "job", "--seed", &seed];
+    let mut running = home.start(&crawl);
+    until("the seed is asked for", || gate.was_asked("/") == 1).await;
+    let action = home.job().join("action");
+    until("the folder is there", || action.is_dir()).await;
+    let drop = |name: &str, text: &[u8]| {
+        // As careful operators do it.
+        let draft = action.join(format!("{name}.part"));
+        std::fs::write(&draft, text).unwrap();
+        std::fs::rename(&draft, action.join(name)).unwrap();
+    };
+    let url = |target: &str| gate.url(target);
+    drop(
+        "1.exclude",
+        format!("+{}\nregex (\n", gate.surt("/private/")).as_bytes(),
+    );
+    let seeds = format!("{}\nno such thing ://\n# nothing\n", url("/seeded"));
+    let mut gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    std::io::Write::write_all(&mut gz, seeds.as_bytes()).unwrap();
+    drop("2.seeds.gz", &gz.finish().unwrap());
+    let foreign = "http://foreign.invalid/";
+    drop(
+        "3.s.schedule",
+        format!("{} L {seed}\n{foreign} L {seed}\n", url("/forced")).as_bytes(),
+    );
+    drop("4.include", format!("{}\n", url("/done")).as_bytes());
+    drop("5.groovy", b"appCtx.shutdown()");
+    let done = home.job().join("actions-done");
+    let results = || -> Vec<(String, String)> {
+        let entries = std::fs::read_dir(&done).into_iter().flatten().flatten();
+        let mut results: Vec<_> = entries
+            .filter(|entry| entry.file_name().to_string_lossy().ends_with(".result"))
+            .map(|entry| {
+                let name = entry.file_name().into_string().unwrap();
+                let text = std::fs::read_to_string(entry.path()).unwrap();
+                (name[18..].to_owned(), text)
+            })
+            .collect();
+        results.sort();
+        results
+    };
+    until("all is done", || results().len() == 5).await;
+    gate.open();
+    assert_eq!(running.wait(), 0);
+
+    let results = results();
+    let of = |name: &str| {
+        let found = results
+            .iter()
+            .find(|(of, _)| of == &format!("{name}.result"));
+        &found.unwrap_or_else(|| panic!("{results:?}")).1
+    };
+    assert!(of("1.exclude").contains("1 lines taken"), "{results:?}");
+    assert!(of("1.exclude").contains("line 2: "), "{results:?}");
+    assert!(of("2.seeds.gz").contains("1 new seeds"), "{results:?}");
+    assert!(
+        of("2.seeds.gz").contains("line 2: not a seed"),
+        "{results:?}"
+    );
+    assert!(of("3.s.schedule").contains("1 lines taken"), "{results:?}");
+    assert!(
+        of("3.s.schedule").contains("line 2: http://foreign.invalid/ is out of the scope"),
+        "{results:?}"
+    );
+    assert!(of("5.groovy").contains("scripts are never executed"));
+    assert_eq!(std::fs::read_dir(&action).unwrap().count(), 0);
+
+    assert_eq!(gate.was_asked("/seeded"), 1);
+    assert_eq!(gate.was_asked("/forced"), 1);
+    assert_eq!(gate.was_asked("/private/x"), 0);
+    assert_eq!(gate.was_asked("/open"), 1);
+    let why = home.run(&["frontier", "why", "job", &url("/private/x")]);
+    assert!(why.code(0).out.contains("excluded-surts"));
+    let why = home.run(&["frontier", "why", "job", &url("/done"), "--json"]);
+    assert!(why.code(0).out.contains("\"known\":\"known\""));
+    let history = home.run(&["job", "history", "job"]).code(0).out;
+    assert!(history.contains("action:1.exclude"), "{history}");
+    assert!(history.contains("action:2.seeds.gz"), "{history}");
 }

@@ -34,7 +34,7 @@ pub(crate) struct Running {
 
 impl Running {
     /// What commands are performed on; the profile is that with all that was changed: [`Context::current`].
-    pub(super) fn desk<'d>(&'d self, profile: &'d Arc<Profile>) -> Desk<'d> {
+    pub(crate) fn desk<'d>(&'d self, profile: &'d Arc<Profile>) -> Desk<'d> {
         Desk {
             job: &self.job,
             profile,

@@ -5,6 +5,8 @@ use std::path::Path;
 
 use jiff::Timestamp;
 
+use opilio_uri::{HopPath, Uri};
+
 use super::perform::{BREATH, Say, done, listened};
 use super::{Answer, ControlError, Desk, DoneElsewhere, ExportFormat, Fault, Which};
 use crate::policy;
@@ -47,6 +49,17 @@ impl Desk<'_> {
         elsewhere: DoneElsewhere,
         say: Say<'_>,
     ) -> Result<String, ControlError> {
+        self.import_those(file, elsewhere, &|_, _| true, say)
+    }
+
+    /// Of what is found there those that are admitted.
+    pub(super) fn import_those(
+        &self,
+        file: &Path,
+        elsewhere: DoneElsewhere,
+        admits: &dyn Fn(&Uri, &HopPath) -> bool,
+        say: Say<'_>,
+    ) -> Result<String, ControlError> {
         let import = Import {
             sources: vec![(file.to_owned(), None)],
             folder: self.job.join("scratch"),
@@ -83,7 +96,10 @@ impl Desk<'_> {
                 part,
                 elsewhere,
                 &mut self.frontier(),
-                |uri, hops| Some(policy::candidate(self.profile, uri, hops, None, None)),
+                |uri, hops| {
+                    admits(&uri, &hops)
+                        .then(|| policy::candidate(self.profile, uri, hops, None, None))
+                },
                 Timestamp::now(),
                 |_| {},
             )

@@ -1,0 +1,393 @@
+//! The action directory: what an operator drops into `action/` of a running job is done, and the file moved to
+//! `actions-done/` with what came of it beside.
+//!
+//! ```text
+//! action/NAME.seeds      seeds, one a line
+//! action/NAME.schedule   URIs to be fetched unless they are known: URI, hop path, page it was found on
+//! action/NAME.force      URIs to be fetched whatever is known of them
+//! action/NAME.include    URIs that count as done
+//! action/NAME.recover    journal, crawl log or export of another crawl
+//! action/NAME.exclude    SURT prefixes, or `regex EXPRESSION`, that are refused from now on
+//! ```
+//! Each may be compressed (`.gz`), and `NAME.s.schedule` and the like take only what the scope lets in. Nothing is executed:
+//! scripts are put aside, and that is said.
+
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use flate2::read::MultiGzDecoder;
+use jiff::Timestamp;
+use tokio::runtime::Handle;
+use tokio::sync::watch;
+
+use crate::control::{By, Desk, DroppedLine, Running};
+use crate::job::write_text;
+use crate::lanes::beside;
+
+/// Where files are dropped.
+const FOLDER: &str = "action";
+/// Where they are kept when they are done.
+const DONE: &str = "actions-done";
+
+/// Lines taken at once.
+const LINES_AT_ONCE: usize = 500;
+
+/// Longest line, in bytes: a URI, its hops, and the page it was found on.
+const LINE_BYTES_MAX: u64 = 256 * 1024;
+
+/// Bad lines that a result names one by one.
+const BAD_LINES_SHOWN: usize = 1_000;
+
+/// Endings of files that somebody is still writing.
+const DRAFTS: [&str; 6] = ["tmp", "part", "draft", "filepart", "swp", "crdownload"];
+
+/// What is done with a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Its lines are seeds.
+    Seeds,
+    /// Its lines are URIs to be fetched unless they are known.
+    Schedule,
+    /// Its lines are URIs to be fetched.
+    Force,
+    /// Its lines are URIs that count as done.
+    Include,
+    /// It is the journal of another crawl.
+    Recover,
+    /// Its lines say what is refused from now on.
+    Exclude,
+}
+
+/// What the name of a file says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Named {
+    kind: Kind,
+    /// Only what the scope lets in is taken.
+    is_scoped: bool,
+    is_compressed: bool,
+}
+
+/// Files that were seen and not yet done, as they looked then.
+#[derive(Default)]
+struct Looked(HashMap<PathBuf, (SystemTime, u64)>);
+
+/// What came of a file.
+#[derive(Default)]
+pub(crate) struct Outcome {
+    /// A sentence each.
+    pub(crate) said: Vec<String>,
+    /// Lines that were none, by number, and why.
+    bad: Vec<(u64, String)>,
+    bad_lines: u64,
+}
+
+impl Outcome {
+    pub(crate) fn bad(&mut self, line: u64, why: String) {
+        self.bad_lines += 1;
+        if self.bad.len() < BAD_LINES_SHOWN {
+            self.bad.push((line, why));
+        }
+    }
+
+    fn text(&self, at: Timestamp) -> String {
+        let mut text = format!("{at:.0} {}\n", self.said.join("; "));
+        for (line, why) in &self.bad {
+            text.push_str(&format!("line {line}: {why}\n"));
+        }
+        let more = self.bad_lines - self.bad.len() as u64;
+        if more > 0 {
+            text.push_str(&format!("and {more} more lines\n"));
+        }
+        text
+    }
+
+    fn words(&self) -> String {
+        match self.bad_lines {
+            0 => self.said.join("; "),
+            bad => format!("{}; {bad} lines cannot be used", self.said.join("; ")),
+        }
+    }
+}
+
+/// Looks after the folder until the crawl ends.
+pub(crate) async fn keep(running: Running, mut ended: watch::Receiver<()>) {
+    let Some(interval) = running.context.profile.actions.interval else {
+        return;
+    };
+    let folder = running.job.join(FOLDER);
+    if let Err(problem) = fs::create_dir_all(&folder) {
+        tracing::error!("{} cannot be used: {problem}", folder.display());
+        return;
+    }
+    let mut looked = Looked::default();
+    loop {
+        let (running, folder) = (running.clone(), folder.clone());
+        let handle = Handle::current();
+        let looking = tokio::task::spawn_blocking(move || {
+            let settled = looked.settled(&folder, interval);
+            for path in settled {
+                // Filters are asked, which takes a stack of some size.
+                let done = beside("actions", || {
+                    let _runtime = handle.enter();
+                    act(&running, &path)
+                });
+                if let Err(problem) = done.unwrap_or_else(|panic| Err(io::Error::other(panic))) {
+                    let what = format!("action {}", path.display());
+                    running
+                        .log
+                        .crawl(&what, &format!("stays where it is: {problem}"));
+                }
+            }
+            looked
+        });
+        match looking.await {
+            Ok(after) => looked = after,
+            Err(panic) => {
+                tracing::error!("{panic}");
+                return;
+            }
+        }
+        if tokio::time::timeout(interval, ended.changed())
+            .await
+            .is_ok()
+        {
+            return;
+        }
+    }
+}
+
+impl Looked {
+    /// Files that have looked the same twice, or have not been written to for as long as the interval is.
+    fn settled(&mut self, folder: &Path, interval: Duration) -> Vec<PathBuf> {
+        let mut settled = Vec::new();
+        let mut seen = HashMap::new();
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            let path = entry.path();
+            // What leads elsewhere is not the operator's file.
+            let Ok(found) = fs::symlink_metadata(&path) else {
+                continue;
+            };
+            let Ok(modified) = found.modified() else {
+                continue;
+            };
+            if !found.is_file() || is_draft(&path) {
+                continue;
+            }
+            let stamp = (modified, found.len());
+            let is_old = modified.elapsed().is_ok_and(|age| age >= interval);
+            if self.0.get(&path) == Some(&stamp) || is_old && !self.0.contains_key(&path) {
+                settled.push(path.clone());
+            }
+            seen.insert(path, stamp);
+        }
+        self.0 = seen;
+        settled.sort();
+        settled
+    }
+}
+
+fn is_draft(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let ending = path.extension().unwrap_or_default().to_string_lossy();
+    name.starts_with('.') || name.ends_with('~') || DRAFTS.contains(&&*ending)
+}
+
+/// Does what a file says, moves it away, and writes what came of it.
+fn act(running: &Running, path: &Path) -> io::Result<()> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let by = By {
+        user: format!("action:{name}"),
+        pid: 0,
+    };
+    let mut outcome = Outcome::default();
+    match named(&name) {
+        Ok(named) => {
+            let profile = running.context.current();
+            let desk = running.desk(&profile);
+            take(&desk, named, path, &by, &mut outcome)?;
+        }
+        Err(why) => outcome.said.push(why.to_owned()),
+    }
+    let at = Timestamp::now();
+    let done = running.job.join(DONE);
+    fs::create_dir_all(&done)?;
+    let kept = done.join(format!("{}-{name}", at.strftime("%Y%m%d%H%M%S%3f")));
+    write_text(
+        &kept.with_file_name(format!(
+            "{}.result",
+            kept.file_name().unwrap_or_default().to_string_lossy()
+        )),
+        outcome.text(at),
+    )?;
+    fs::rename(path, &kept)?;
+    running
+        .log
+        .crawl(&format!("action {name}"), &outcome.words());
+    Ok(())
+}
+
+fn take(
+    desk: &Desk<'_>,
+    named: Named,
+    path: &Path,
+    by: &By,
+    outcome: &mut Outcome,
+) -> io::Result<()> {
+    if named.kind == Kind::Recover {
+        return desk
+            .take_recovery(path, named.is_scoped, by, outcome)
+            .map_err(io::Error::other);
+    }
+    let file = File::open(path)?;
+    let reader: Box<dyn Read> = match named.is_compressed {
+        true => Box::new(MultiGzDecoder::new(file)),
+        false => Box::new(file),
+    };
+    let mut reader = BufReader::new(reader);
+    let mut number = 0;
+    let mut taken = 0;
+    loop {
+        let part = lines(&mut reader, &mut number, outcome)?;
+        if part.is_empty() {
+            break;
+        }
+        taken += desk
+            .take_lines(named.kind, named.is_scoped, part, by, outcome)
+            .map_err(io::Error::other)?;
+    }
+    outcome.said.push(format!("{taken} lines taken"));
+    Ok(())
+}
+
+/// The next lines that say something; none at the end. What is no text is a bad line.
+fn lines(
+    reader: &mut impl BufRead,
+    number: &mut u64,
+    outcome: &mut Outcome,
+) -> io::Result<Vec<DroppedLine>> {
+    let mut part = Vec::new();
+    while part.len() < LINES_AT_ONCE {
+        let mut line = Vec::new();
+        if reader
+            .by_ref()
+            .take(LINE_BYTES_MAX)
+            .read_until(b'\n', &mut line)?
+            == 0
+        {
+            break;
+        }
+        *number += 1;
+        if line.len() as u64 == LINE_BYTES_MAX && !line.ends_with(b"\n") {
+            reader.skip_until(b'\n')?;
+            outcome.bad(*number, format!("longer than {LINE_BYTES_MAX} bytes"));
+            continue;
+        }
+        match std::str::from_utf8(&line) {
+            Ok(text) => {
+                let text = text.trim_start_matches('\u{feff}').trim();
+                if !text.is_empty() && !text.starts_with('#') {
+                    part.push(DroppedLine {
+                        number: *number,
+                        text: text.to_owned(),
+                    });
+                }
+            }
+            Err(_) => outcome.bad(*number, "not UTF-8".to_owned()),
+        }
+    }
+    Ok(part)
+}
+
+/// What a name says, or why nothing is done.
+fn named(name: &str) -> Result<Named, &'static str> {
+    let (name, is_compressed) = match name.strip_suffix(".gz") {
+        Some(name) => (name, true),
+        None => (name, false),
+    };
+    let (stem, ending) = name.rsplit_once('.').unwrap_or((name, ""));
+    let kind = match ending {
+        "seeds" => Kind::Seeds,
+        "schedule" => Kind::Schedule,
+        "force" => Kind::Force,
+        "include" => Kind::Include,
+        "recover" => Kind::Recover,
+        "exclude" => Kind::Exclude,
+        "bsh" | "beanshell" | "groovy" | "js" | "py" | "sh" => {
+            return Err("nothing was done: scripts are never executed");
+        }
+        _ => {
+            return Err(
+                "nothing was done: the name ends in none of .seeds, .schedule, .force, .include, .recover, .exclude",
+            );
+        }
+    };
+    Ok(Named {
+        kind,
+        is_scoped: stem.ends_with(".s") || stem == "s",
+        is_compressed,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+
+    #[test]
+    fn a_name_says_what_is_done() {
+        let check = |name: &str, kind, is_scoped, is_compressed| {
+            let expected = Named {
+                kind,
+                is_scoped,
+                is_compressed,
+            };
+            assert_eq!(named(name), Ok(expected), "{name}");
+        };
+        check("monday.seeds", Kind::Seeds, false, false);
+        check("a.s.schedule", Kind::Schedule, true, false);
+        check("a.force.gz", Kind::Force, false, true);
+        check("frontier.s.recover.gz", Kind::Recover, true, true);
+        check("ads.exclude", Kind::Exclude, false, false);
+        check("s.include", Kind::Include, true, false);
+        for name in ["fix.groovy", "fix.bsh", "notes.txt", "seeds"] {
+            assert!(named(name).is_err(), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_file_is_read_when_nobody_writes_to_it_any_more() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("a.seeds");
+        fs::write(&file, "one").unwrap();
+        fs::write(folder.path().join("b.seeds.part"), "half").unwrap();
+        fs::write(folder.path().join(".c.seeds"), "half").unwrap();
+        fs::create_dir(folder.path().join("d.seeds")).unwrap();
+        let mut looked = Looked::default();
+        let interval = Duration::from_secs(3600);
+        assert!(looked.settled(folder.path(), interval).is_empty());
+        fs::write(&file, "one and two").unwrap();
+        assert!(looked.settled(folder.path(), interval).is_empty());
+        assert_eq!(looked.settled(folder.path(), interval), [file.clone()]);
+        // What has lain there for long need not be looked at twice.
+        let mut looked = Looked::default();
+        assert_eq!(looked.settled(folder.path(), Duration::ZERO), [file]);
+    }
+
+    #[test]
+    fn bad_lines_are_told_by_number_and_cost_no_other() {
+        let text = b"\xef\xbb\xbfa\n\n# no\n\xff\nb\n".to_vec();
+        let mut outcome = Outcome::default();
+        let mut number = 0;
+        let taken = lines(&mut BufReader::new(&text[..]), &mut number, &mut outcome).unwrap();
+        let taken: Vec<(u64, &str)> = taken
+            .iter()
+            .map(|line| (line.number, line.text.as_str()))
+            .collect();
+        assert_eq!(taken, [(1, "a"), (5, "b")]);
+        assert_eq!(outcome.bad, [(4, "not UTF-8".to_owned())]);
+    }
+}

@@ -1,0 +1,337 @@
+//! Lines of files that an operator has dropped into the job's folder `action`, taken one part after the other. Bad ones are
+//! told by number; they cost no other.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use opilio_frontier::{Candidate, Directive, Known, Scheduled, Standing};
+use opilio_profile::{MatchFile, Seeds};
+use opilio_sandbox::{Candidates, Stage};
+use opilio_uri::{HopPath, Uri, surt_prefix_from_line};
+use serde_json::json;
+
+use super::{Answer, By, Command, ControlError, Desk, DoneElsewhere, Fault};
+use crate::actions::{Kind, Outcome};
+use crate::policy;
+use crate::scope;
+use crate::standing;
+
+/// The plugins that stand for what was excluded: of SURT prefixes and of regular expressions.
+const EXCLUDED: [(&str, &str, &str); 2] = [
+    ("excluded-surts", "surt-scope", "prefixes"),
+    ("excluded-regexes", "regex-list", "patterns"),
+];
+
+/// A line of a file.
+pub(crate) struct DroppedLine {
+    /// From 1.
+    pub(crate) number: u64,
+    /// Without blanks around it.
+    pub(crate) text: String,
+}
+
+impl Desk<'_> {
+    /// How many lines were taken.
+    pub(crate) fn take_lines(
+        &self,
+        kind: Kind,
+        is_scoped: bool,
+        lines: Vec<DroppedLine>,
+        by: &By,
+        outcome: &mut Outcome,
+    ) -> Result<usize, ControlError> {
+        match kind {
+            Kind::Seeds => self.take_seed_lines(&lines, by, outcome),
+            Kind::Exclude => self.exclude(&lines, by, outcome),
+            Kind::Schedule | Kind::Force | Kind::Include => {
+                self.take_uris(kind, is_scoped, &lines, outcome)
+            }
+            // Which is read as a whole.
+            Kind::Recover => Ok(0),
+        }
+    }
+
+    /// A journal, crawl log or export of another crawl.
+    pub(crate) fn take_recovery(
+        &self,
+        path: &Path,
+        is_scoped: bool,
+        by: &By,
+        outcome: &mut Outcome,
+    ) -> Result<(), ControlError> {
+        if is_scoped {
+            outcome
+                .said
+                .push("only what is in the scope is taken".to_owned());
+        }
+        let mut said = Vec::new();
+        let mut hear = |answer: Answer| {
+            if let Answer::Source { problems, .. } = &answer {
+                said.extend(problems.iter().cloned());
+            }
+            true
+        };
+        let done = DoneElsewhere::Known;
+        let admits = |uri: &Uri, hops: &HopPath| {
+            !is_scoped || self.is_in_scope(uri, hops, None).unwrap_or(false)
+        };
+        let words = self.import_those(path, done, &admits, &mut hear);
+        let command = Command::Import {
+            file: path.to_owned(),
+            done,
+        };
+        let words = match words {
+            Ok(words) => words,
+            // A file that is none of these is put aside like any other.
+            Err(problem) if problem.fault == Fault::Request => {
+                outcome.said.push(format!("nothing was done: {problem}"));
+                return Ok(());
+            }
+            Err(problem) => return Err(problem),
+        };
+        self.log_done(by, &command, &words)?;
+        outcome.said.push(words);
+        outcome.said.extend(said);
+        Ok(())
+    }
+
+    fn take_seed_lines(
+        &self,
+        lines: &[DroppedLine],
+        by: &By,
+        outcome: &mut Outcome,
+    ) -> Result<usize, ControlError> {
+        let mut good = String::new();
+        let mut taken = 0;
+        for line in lines {
+            let (_, faults) = Seeds::parse("seeds", &line.text);
+            match faults.iter().next() {
+                Some(fault) => outcome.bad(line.number, fault.problem.clone()),
+                None => {
+                    good.push_str(&line.text);
+                    good.push('\n');
+                    taken += 1;
+                }
+            }
+        }
+        let (seeds, _) = Seeds::parse("seeds", &good);
+        // Of what was current before this part: the parts before it have changed that.
+        let profile = self.running.map(|running| running.context.current());
+        let desk = match (&profile, self.running) {
+            (Some(profile), Some(running)) => &running.desk(profile),
+            _ => self,
+        };
+        let added = desk.take_seeds(&seeds, by)?;
+        outcome.said.push(format!(
+            "{} new seeds, {} known, {} SURT prefixes more in the scope",
+            added.seeds, added.known, added.prefixes
+        ));
+        Ok(taken)
+    }
+
+    /// URI, hop path, page it was found on: as the predecessor's files have them.
+    fn take_uris(
+        &self,
+        kind: Kind,
+        is_scoped: bool,
+        lines: &[DroppedLine],
+        outcome: &mut Outcome,
+    ) -> Result<usize, ControlError> {
+        let mut candidates = Vec::new();
+        let mut numbers = Vec::new();
+        for line in lines {
+            match self.read(&line.text, kind) {
+                Err(why) => outcome.bad(line.number, why),
+                Ok((uri, hops, via)) => {
+                    if is_scoped && !self.is_in_scope(&uri, &hops, via.as_deref())? {
+                        outcome.bad(line.number, format!("{uri} is out of the scope"));
+                        continue;
+                    }
+                    let candidate =
+                        policy::candidate(self.profile, uri, hops, via.as_deref(), None);
+                    candidates.push(match kind {
+                        Kind::Force => Candidate {
+                            directive: Directive::High,
+                            force: true,
+                            ..candidate
+                        },
+                        _ => candidate,
+                    });
+                    numbers.push(line.number);
+                }
+            }
+        }
+        let now = Timestamp::now();
+        let answers = match kind {
+            Kind::Include => {
+                let known = candidates.into_iter().map(|candidate| Known {
+                    candidate,
+                    standing: Standing::Succeeded,
+                    status: 0,
+                    at: now,
+                    media_type: String::new(),
+                    payload_digest: None,
+                    size: None,
+                });
+                let known = known.collect();
+                self.frontier().include(known, now)?
+            }
+            _ => self.frontier().schedule(candidates, now)?,
+        };
+        let mut taken = 0;
+        for (number, answer) in numbers.into_iter().zip(answers) {
+            match answer {
+                Scheduled::Refused(refusal) => {
+                    outcome.bad(number, format!("it cannot be held: {refusal}"));
+                }
+                _ => taken += 1,
+            }
+        }
+        self.nudge();
+        Ok(taken)
+    }
+
+    fn read(&self, line: &str, kind: Kind) -> Result<(Uri, HopPath, Option<String>), String> {
+        let mut words = line.split_whitespace();
+        let word = words.next().unwrap_or_default();
+        // As lines of a journal have it.
+        let word = match word {
+            "F+" | "Fi" | "Fr" | "Fs" | "Ff" => words.next().unwrap_or_default(),
+            word => word,
+        };
+        let uri = Uri::parse_seed(word).map_err(|problem| format!("{word:?}: {problem}"))?;
+        let hops = words.next().unwrap_or_default();
+        let path =
+            HopPath::parse(hops).map_err(|problem| format!("hop path {hops:?}: {problem}"))?;
+        let via = words
+            .next()
+            .map(|via| Uri::parse(via).map_err(|problem| format!("{via:?}: {problem}")))
+            .transpose()?;
+        let mut hops = path;
+        if kind == Kind::Force
+            && hops.as_str().is_empty()
+            && let Some(record) = self
+                .frontier()
+                .record(&uri)
+                .map_err(|problem| problem.to_string())?
+        {
+            hops = record.hop_path;
+        }
+        Ok((uri, hops, via.map(|via| via.as_str().to_owned())))
+    }
+
+    /// What the filters of the scope say of a URI. For threads that plugins may be called on.
+    fn is_in_scope(
+        &self,
+        uri: &Uri,
+        hops: &HopPath,
+        via: Option<&str>,
+    ) -> Result<bool, ControlError> {
+        let running = self.running("its scope is asked when it goes on")?;
+        let stacks = running.context.stacks();
+        let settings = self.profile.effective(uri);
+        let stacks = stacks.selected(&settings, self.profile.settings());
+        let mut candidate = standing::seed(&Candidate {
+            via: via.map(str::to_owned),
+            ..policy::candidate(self.profile, uri.clone(), hops.clone(), via, None)
+        });
+        candidate.seed = false;
+        hops.as_str().clone_into(&mut candidate.hop_path);
+        candidate.via = via.map(str::to_owned);
+        candidate.via_surt = via
+            .and_then(|via| Uri::parse(via).ok())
+            .map(|via| via.surt());
+        let candidates = Candidates::new(vec![candidate]);
+        let judged = scope::judge(&stacks.scope, &Stage::Scope, &candidates, false);
+        Ok(judged.decisions.iter().all(|decision| decision.accepted))
+    }
+
+    /// Refused from now on: as settings, so that it is checked, told and kept like any other change.
+    fn exclude(
+        &self,
+        lines: &[DroppedLine],
+        by: &By,
+        outcome: &mut Outcome,
+    ) -> Result<usize, ControlError> {
+        let running = self.running("what it refuses is set with opilio job set")?;
+        let profile: Arc<_> = running.context.current();
+        let mut found: [Vec<String>; 2] = Default::default();
+        let mut taken = 0;
+        for line in lines {
+            let read = match line.text.strip_prefix("regex ") {
+                Some(pattern) => regex::Regex::new(pattern.trim())
+                    .map(|_| (1, pattern.trim().to_owned()))
+                    .map_err(|problem| {
+                        let text = problem.to_string();
+                        let last = text.lines().last().unwrap_or_default();
+                        last.trim_start_matches("error: ").to_owned()
+                    }),
+                None => match surt_prefix_from_line(&line.text) {
+                    Ok(Some(prefix)) => Ok((0, prefix)),
+                    Ok(None) => Err("it says nothing".to_owned()),
+                    Err(problem) => Err(format!("no SURT prefix: {problem}")),
+                },
+            };
+            match read {
+                Err(why) => outcome.bad(line.number, why),
+                Ok((place, text)) => {
+                    found[place].push(text);
+                    taken += 1;
+                }
+            }
+        }
+        let mut set = Vec::new();
+        let mut names = Vec::new();
+        for ((name, component, key), new) in EXCLUDED.into_iter().zip(found) {
+            if new.is_empty() {
+                continue;
+            }
+            let known = profile.plugins.get(name);
+            let mut list: Vec<String> = known
+                .and_then(|instance| instance.settings.get(key)?.as_array().cloned())
+                .into_iter()
+                .flatten()
+                .filter_map(|text| Some(text.as_str()?.to_owned()))
+                .collect();
+            list.extend(new);
+            list.sort();
+            list.dedup();
+            set.push(format!("plugins.{name}.settings.{key} = {}", json!(list)));
+            if known.is_none() {
+                set.push(format!(
+                    "plugins.{name}.component = \"builtin:{component}\""
+                ));
+                set.push(format!("plugins.{name}.settings.then = \"reject\""));
+                if component == "surt-scope" {
+                    set.push(format!("plugins.{name}.settings.from-seeds = false"));
+                }
+                names.push(name);
+            }
+        }
+        if !names.is_empty() {
+            for stage in ["scope", "pre-fetch"] {
+                set.push(format!("stacks.{stage}.after = {}", json!(names)));
+            }
+        }
+        if set.is_empty() {
+            return Ok(0);
+        }
+        let none: Option<&MatchFile> = None;
+        let desk = running.desk(&profile);
+        let words = desk.set((&set, none), false, by, &mut |_| true)?;
+        let command = Command::Set {
+            set,
+            matching: None,
+            only_check: false,
+        };
+        self.log_done(by, &command, &words)?;
+        Ok(taken)
+    }
+
+    fn log_done(&self, by: &By, command: &Command, words: &str) -> Result<(), ControlError> {
+        let mut log = self.log.hold();
+        log.action(by, command, words)
+            .map_err(|problem| ControlError::file(self.job, &problem))
+    }
+}
