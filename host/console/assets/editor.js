@@ -65,7 +65,10 @@ export class Editor {
     try {
       faults = await this.check(text);
     } catch (problem) {
-      put(this.verdict, `It cannot be checked now: ${problem.message}`);
+      // What nobody may write here at all is said in one sentence.
+      const faults = problem.isUnreachable ? [] : [{ problem: problem.message }];
+      this.show(faults);
+      if (problem.isUnreachable) put(this.verdict, "It cannot be checked now, as the daemon is away.");
       return false;
     }
     if (text !== this.area.value) return false;

@@ -79,11 +79,11 @@ function begin() {
   window.addEventListener("hashchange", () => show());
   window.addEventListener("stream", (event) => tellStream(event.detail));
   window.addEventListener("signed-out", () => askToSignIn(() => current?.isOpen || show(true)));
+  window.addEventListener("stream-lost", () => session.read());
   window.addEventListener("signed-in", () => (signOut.hidden = !session.canLeave));
   listen({ theme: turnTheme });
   setInterval(() => document.hidden || refreshTimes(), 5000);
-  session.read();
-  show();
+  session.read().then((isIn) => isIn && show());
 }
 
 /** Opens the page that the address means; `isAgain`: although it is the same. */
@@ -144,7 +144,7 @@ function frame(found) {
   put(
     topNav,
     TOP.map(([, title, href, module]) =>
-      h("a", { href, "aria-current": module === found.module ? "page" : found.job && module === jobs ? "true" : undefined }, title),
+      h("a", { href, "data-needs": module === newJob ? "operator" : undefined, "aria-current": module === found.module ? "page" : found.job && module === jobs ? "true" : undefined }, title),
     ),
   );
   tabs.hidden = !found.job;

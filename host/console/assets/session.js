@@ -10,20 +10,23 @@ export const session = {
   role: null,
   canLeave: false,
 
-  /** Asks the daemon. */
+  /** Asks the daemon; false where a token is needed first. */
   async read() {
+    let answer;
     try {
-      const answer = await get("session");
-      this.who = answer.user ?? answer.name ?? null;
-      this.role = answer.role ?? null;
-      // What the role does not allow is not offered; the daemon refuses it in any case.
-      if (this.role) document.documentElement.dataset.role = this.role;
-      this.canLeave = Boolean(answer.authenticated ?? answer.user) && answer.required !== false;
+      answer = await get("session");
     } catch {
-      // A daemon that has no sessions, or asks for a token; the page that is opened says so.
-      return;
+      // It is away; the page that is opened says so.
+      return true;
     }
-    window.dispatchEvent(new Event("signed-in"));
+    this.who = answer.user;
+    this.role = answer.role;
+    this.canLeave = answer.required && answer.authenticated;
+    // What the role does not allow is not offered; the daemon refuses it in any case.
+    if (answer.role) document.documentElement.dataset.role = answer.role;
+    const isIn = answer.authenticated || !answer.required;
+    window.dispatchEvent(new Event(isIn ? "signed-in" : "signed-out"));
+    return isIn;
   },
 
   /** Ends it. */

@@ -1,7 +1,7 @@
 // Server-sent events. The browser's own way of coming back gives up at the first error that has a status, as when a proxy
 // stands before a daemon that starts again; so each stream is opened anew here, after a pause that grows.
 
-import { address, get } from "./api.js";
+import { address } from "./api.js";
 
 const FIRST_PAUSE = 1000;
 const LONGEST_PAUSE = 30000;
@@ -30,8 +30,8 @@ export function follow(path, handlers, signal) {
       pause = Math.min(pause * 2, LONGEST_PAUSE);
       tell(key, { state: "waiting", until: Date.now() + wait, now: again });
       timer = setTimeout(open, wait);
-      // A stream does not say why it ends; where it is for want of a session, this asks for one.
-      get("session").catch(() => undefined);
+      // A stream does not say why it ends; it may be for want of a session.
+      window.dispatchEvent(new Event("stream-lost"));
     });
     for (const [name, handler] of Object.entries(handlers)) {
       if (name === "back") continue;

@@ -11,8 +11,8 @@ from daemon import JOB
 def run(browser, served, seed, screenshots, **_):
     faults = []
     # Requests that are to fail are named by the browser; what the console says of them is looked at below.
-    with daemon.opened(browser, faults, expects=[r"status of (400|404|409|422)"], viewport={"width": 1280, "height": 900}) as page:
-        page.goto(served.address)
+    with daemon.opened(browser, faults, expects=[r"status of (400|401|404|409|422)"], viewport={"width": 1280, "height": 900}) as page:
+        sign_in(page, served, screenshots)
         make(page, seed, screenshots)
         overview(page, served, screenshots)
         frontier(page, served)
@@ -51,6 +51,20 @@ def rows(page, caption):
     return page.get_by_role("region", name=caption).locator("tbody tr")
 
 
+def sign_in(page, served, screenshots):
+    page.goto(served.address)
+    dialog = page.get_by_role("dialog", name="Sign in to Opilio")
+    expect(dialog.get_by_label("Token")).to_be_focused()
+    page.screenshot(path=f"{screenshots}/sign-in.png")
+    dialog.get_by_label("Token").fill("opilio_00000000_wrong")
+    dialog.get_by_role("button", name="Sign in").click()
+    expect(dialog.locator(".form-error")).to_contain_text(re.compile(r"\w"))
+    dialog.get_by_label("Token").fill(served.token)
+    dialog.get_by_role("button", name="Sign in").click()
+    expect(dialog).to_have_count(0)
+    expect(page.get_by_role("heading", name="Jobs", level=1)).to_be_visible()
+
+
 def make(page, seed, screenshots):
     page.get_by_role("link", name="New job").first.click()
     page.get_by_label("Name", exact=True).fill(JOB)
@@ -72,12 +86,18 @@ def make(page, seed, screenshots):
     expect(proposals).to_be_hidden()
     editor.fill(daemon.PROFILE)
     expect(page.get_by_text("It is sound.")).to_be_visible()
+    # What would reach out of the crawl is refused, and said while it is written.
+    editor.fill(daemon.PROFILE + daemon.LOOPBACK)
+    expect(page.locator(".faults li")).to_contain_text("fetch.allow-addresses")
+    editor.fill(daemon.PROFILE)
     page.get_by_label("Seeds", exact=True).fill(seed)
     # A draft outlives a reload.
     page.reload()
     expect(page.get_by_label("Name", exact=True)).to_have_value(JOB)
     expect(page.get_by_label("Seeds", exact=True)).to_have_value(seed)
     expect(editor).to_have_value(daemon.PROFILE)
+    page.get_by_label("Profile", exact=True).select_option("loopback")
+    expect(editor).to_be_hidden()
     page.get_by_role("button", name="Make the job").click()
     expect(page.get_by_role("heading", name=JOB, level=1)).to_be_visible()
     # The same name again is refused, and said where it is.
@@ -285,7 +305,7 @@ def profile(page, served):
     page.get_by_role("button", name="New job from this text").click()
     expect(page.get_by_role("heading", name="New job", level=1)).to_be_visible()
     expect(editor).to_have_value(re.compile('name = "news"'))
-    page.get_by_label("Profile", exact=True).select_option(label="built in: snapshot")
+    page.get_by_label("Profile", exact=True).select_option("snapshot")
     page.get_by_role("button", name="Edit a copy of it").click()
     expect(editor).to_have_value(re.compile("snapshot"))
 

@@ -20,12 +20,6 @@ delay-factor = 0.0
 min-delay = "200ms"
 max-delay = "1s"
 
-[dns]
-hosts = { "*.localhost" = "127.0.0.1" }
-
-[fetch]
-allow-addresses = ["loopback"]
-
 [revisit]
 default-wait = "5s"
 min-wait = "2s"
@@ -36,11 +30,28 @@ contact-url = "https://example.org/crawler"
 """
 
 
+LOOPBACK = """
+[dns]
+hosts = { "*.localhost" = "127.0.0.1" }
+
+[fetch]
+allow-addresses = ["loopback"]
+"""
+
+
 class Daemon:
     def __init__(self, opilio, home):
         self.opilio = opilio
         self.jobs = os.path.join(home, "jobs")
         self.log = os.path.join(home, "daemon.log")
+        self.config = os.path.join(home, "opilio.toml")
+        profiles = os.path.join(home, "profiles")
+        os.makedirs(profiles, exist_ok=True)
+        # What may connect to loopback comes from the daemon's own folder, not over the API.
+        with open(os.path.join(profiles, "loopback.toml"), "w") as file:
+            file.write(PROFILE + LOOPBACK)
+        with open(self.config, "w") as file:
+            file.write(f'profiles = {json.dumps(profiles)}\n')
         os.makedirs(self.jobs, exist_ok=True)
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
@@ -50,7 +61,7 @@ class Daemon:
         self.process = None
 
     def start(self):
-        command = [self.opilio, "serve", "--jobs", self.jobs, "--listen", f"127.0.0.1:{self.port}"]
+        command = [self.opilio, "serve", "--config", self.config, "--jobs", self.jobs, "--listen", f"127.0.0.1:{self.port}"]
         with open(self.log, "a") as log:
             self.process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
         while True:

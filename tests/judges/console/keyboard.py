@@ -8,9 +8,12 @@ from daemon import JOB
 
 def run(browser, served, **_):
     faults = []
-    with daemon.opened(browser, faults, viewport={"width": 1280, "height": 900}) as page:
+    with daemon.opened(browser, faults, expects=["status of 401"], viewport={"width": 1280, "height": 900}) as page:
         page.goto(served.address)
         keys = page.keyboard
+        expect(page.get_by_label("Token")).to_be_focused()
+        keys.type(served.token)
+        keys.press("Enter")
         expect(page.get_by_role("heading", name="Jobs", level=1)).to_be_visible()
         # From the top: the link that skips the bar comes first.
         page.evaluate("document.activeElement.blur()")

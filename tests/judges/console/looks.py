@@ -36,7 +36,11 @@ def run(browser, served, seed, axe, screenshots, **_):
     with open(axe, encoding="utf-8") as file:
         axe = file.read()
     for screen, options in SCREENS.items():
-        with daemon.opened(browser, faults, reduced_motion="reduce", **options) as page:
+        with daemon.opened(browser, faults, expects=["status of 401"], reduced_motion="reduce", **options) as page:
+            page.goto(served.address)
+            expect(page.get_by_role("dialog")).to_be_visible()
+            faults += [f"sign-in, {screen}: {fault}" for fault in accessible(page, axe)]
+            served.sign_in(page)
             queue = None
             for name, (title, path) in PAGES.items():
                 address = served.address + path if path.startswith("#") else served.of_job(path.format(queue=queue, seed=seed))

@@ -13,7 +13,7 @@ def run(browser, served, screenshots, **_):
     before = served.ask("GET", "jobs?limit=1")["total"]
     for number in range(JOBS - before):
         served.ask("POST", f"jobs/{daemon.JOB}/clone", {"name": f"harvest-{number:04}"})
-    with daemon.opened(browser, faults, viewport={"width": 1280, "height": 900}) as page:
+    with daemon.opened(browser, faults, expects=["status of 401"], viewport={"width": 1280, "height": 900}) as page:
         served.sign_in(page)
         expect(page.get_by_text(f"{JOBS:,} jobs")).to_be_visible()
         listed = page.locator("tbody tr")

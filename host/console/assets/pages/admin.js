@@ -1,11 +1,13 @@
-// The daemon itself: who may do what, what was done, what is planned.
+// The daemon itself: what it is and may do, what its calendar will begin, what was done through it.
 
 import { get } from "../api.js";
 import { h, put } from "../dom.js";
-import { region } from "../job.js";
-import { duration, when, words } from "../format.js";
+import { bytes, count, when } from "../format.js";
+import { badge, region } from "../job.js";
 import { Table, facts } from "../table.js";
 import { session } from "../session.js";
+
+const ENTRIES = 200;
 
 /** Opens the page. */
 export async function open(page) {
@@ -17,35 +19,50 @@ export async function open(page) {
       "section.card",
       {},
       facts([
-        ["You are", session.who && `${session.who} (${session.role})`],
-        ...Object.entries(about)
-          .filter(([, value]) => value !== null && typeof value !== "object")
-          .map(([name, value]) => [words(name.replace(/_s$/, "")), shown(name, value)]),
+        ["Version", about.version],
+        ["Began", when(about.began)],
+        ["Process", String(about.pid)],
+        ["Folder of jobs", h("span.mono", {}, about.jobs)],
+        ["Jobs", count(about.job_count)],
+        ["Jobs at once", count(about.jobs_at_once)],
+        ["Bandwidth of all", about.bandwidth === null ? "as much as there is" : `${bytes(about.bandwidth)}/s`],
+        ["Fetches of all", about.fetches === null ? "as their profiles say" : count(about.fetches)],
+        ["Free on the disk", about.disk_free !== null && bytes(about.disk_free)],
+        ["You are", session.who ? [session.who, " ", badge(session.role)] : about.authentication || "anybody: no token is needed here"],
       ]),
     ),
-    region("What was done", () => audit(page)).element,
+    about.calendar.length > 0 && calendar(about.calendar),
+    session.role === "admin" && region("What was done", () => audit(page)).element,
   );
 }
 
-function shown(name, value) {
-  if (name.endsWith("_s")) return duration(value);
-  if (/^\d{4}-\d\d-\d\dT/.test(value)) return when(value);
-  return String(value);
+function calendar(entries) {
+  const table = new Table({
+    caption: "Calendar",
+    key: (entry) => entry.name,
+    columns: [
+      { title: "Entry", isHead: true, cell: (entry) => entry.name },
+      { title: "Profile", cell: (entry) => entry.profile },
+      { title: "Next job", cell: (entry) => (entry.next ? when(entry.next) : "never again") },
+    ],
+  });
+  table.show(entries);
+  return h("section", {}, h("h2", {}, "Calendar"), table.element);
 }
 
 async function audit(page) {
-  const { entries } = await get("audit", { tail: 200 }, page.signal);
+  const { entries } = await get("audit", { limit: ENTRIES }, page.signal);
   const table = new Table({
-    caption: "What was done through the daemon, the last first",
+    caption: "What was done through the daemon, the latest first",
     empty: "Nothing has been done yet.",
     key: (entry) => JSON.stringify(entry),
     columns: [
       { title: "When", isHead: true, cell: (entry) => when(entry.at) },
-      { title: "Who", cell: (entry) => entry.user ?? entry.who ?? "–" },
-      { title: "What", isWide: true, cell: (entry) => h("code", {}, entry.what ?? `${entry.method} ${entry.path}`) },
-      { title: "Result", cell: (entry) => String(entry.result ?? entry.status ?? "–") },
+      { title: "Who", cell: (entry) => entry.user ?? "–" },
+      { title: "What", isWide: true, cell: (entry) => h("code", {}, `${entry.method} ${entry.path}`) },
+      { title: "Result", cell: (entry) => `${entry.status}${entry.problem ? `: ${entry.problem}` : ""}` },
     ],
   });
-  table.show([...entries].reverse());
+  table.show(entries);
   return table.element;
 }

@@ -23,7 +23,7 @@ export async function open(page) {
       { title: "Job", sort: "name", isHead: true, isWide: true, cell: (job) => link(job.name, "", {}, job.name) },
       { title: "State", sort: "state", cell: state },
       { title: "Profile", cell: (job) => job.profile ?? "–" },
-      { title: "URIs/s", isNumber: true, cell: (job) => rate(job.uris_per_second ?? NaN) },
+      { title: "URIs/s", isNumber: true, cell: (job) => (job.state === "running" ? rate(job.uris_per_second) : "–") },
       { title: "URIs", sort: "uris", isDescendingFirst: true, isNumber: true, cell: (job) => count(job.uris) },
       { title: "Queued", sort: "queued", isDescendingFirst: true, isNumber: true, cell: (job) => count(job.queued) },
       { title: "Content", sort: "bytes", isDescendingFirst: true, isNumber: true, cell: (job) => bytes(job.bytes) },
@@ -37,8 +37,8 @@ export async function open(page) {
     show: (rows) => table.show(rows),
     load: async (after) => {
       const answer = await get("jobs", { search: query.search, state: query.state, sort: query.sort, after, limit: SIZE }, page.signal);
-      say(summary, answer.total === undefined ? "" : `${count(answer.total)} ${answer.total === 1 ? "job" : "jobs"}`);
-      return { rows: answer.jobs, next: answer.next };
+      say(summary, `${count(answer.total)} ${answer.total === 1 ? "job" : "jobs"}`);
+      return { rows: answer.jobs, next: answer.after };
     },
   });
   const change = (changed) => {
@@ -73,7 +73,7 @@ export async function open(page) {
 }
 
 function state(job) {
-  const why = job.ended_why ?? job.schedule;
+  const why = [job.ended_why, job.schedule && `crawls ${job.schedule}`].filter(Boolean).join("; ");
   return [badge(job.state), why && h("div.hint", {}, why)];
 }
 

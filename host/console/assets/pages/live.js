@@ -1,6 +1,7 @@
 // A job as it is now: figures, charts that move, what is on its way. A crawl that never ends is shown by how fresh, how late and
 // how complete it is; a bar would say nothing.
 
+import { get, job as path } from "../api.js";
 import { h, put, say } from "../dom.js";
 import { Bars, Histogram, TimeChart } from "../charts.js";
 import { bytes, count, duration, percent, rate, short, when } from "../format.js";
@@ -9,6 +10,7 @@ import { follow } from "../stream.js";
 import { Table } from "../table.js";
 
 const EVERY = 3000;
+const SHOWN = 10;
 const SPANS = [
   [300, "5 minutes"],
   [3600, "an hour"],
@@ -26,6 +28,7 @@ export async function open(page) {
   const state = h("span", { role: "status" });
   const buttons = h("div.actions");
   const alerts = h("div");
+  const why = h("p.muted", { hidden: true });
   const tiles = new Tiles();
   const charts = new Charts();
   const flight = new Table({
@@ -40,32 +43,35 @@ export async function open(page) {
   let lastState = "";
 
   const showStatus = (status) => {
-    if (status.state !== lastState) {
-      lastState = status.state;
-      put(state, badge(status.state));
-      put(buttons, jobActions(page.job, status.state, readStatus));
+    const { overview } = status;
+    if (overview.state !== lastState) {
+      lastState = overview.state;
+      put(state, badge(overview.state));
+      put(buttons, jobActions(page.job, overview.state, readStatus));
     }
+    say(why, overview.ended_why ?? "");
+    why.hidden = !overview.ended_why;
     tiles.status(status);
     flight.show((status.in_flight ?? []).slice(0, 20));
-    const standing = status.alerts?.length ?? status.alerts ?? 0;
+    const standing = overview.alerts;
     put(alerts, standing > 0 && h("p.badge.bad", {}, link(page.job, "alerts", {}, `${count(standing)} ${standing === 1 ? "alert" : "alerts"}`)));
   };
   const readStatus = () =>
-    read(page, "status")
+    get(path(page.job), {}, page.signal)
       .then(showStatus)
       .catch(() => undefined);
   const since = () => (span === 0 ? undefined : new Date(Date.now() - span * 1000).toISOString());
   const readCharts = () =>
     Promise.allSettled([
-      read(page, "series", { since: since(), points: 240 }).then(({ samples, census }) => {
+      read(page, "series", { since: since(), points: 240 }).then(({ samples }) => {
         charts.series(samples);
-        tiles.course(samples, census);
+        tiles.course(samples);
       }),
       read(page, "breakdown").then((breakdown) => charts.breakdown(breakdown)),
       readPlugins(page).then((plugins) => charts.plugins(plugins)),
     ]);
 
-  showStatus(await read(page, "status"));
+  showStatus(await get(path(page.job), {}, page.signal));
   const spans = h(
     "fieldset.spans",
     {},
@@ -89,7 +95,7 @@ export async function open(page) {
   );
   const [crumbs, head] = heading(page, page.job, buttons);
   head.firstElementChild.after(state, alerts);
-  put(page.main, crumbs, head, tiles.element, spans, charts.element, h("section", {}, flight.element));
+  put(page.main, crumbs, head, why, tiles.element, spans, charts.element, h("section", {}, flight.element));
   await readCharts();
 
   follow(`jobs/${encodeURIComponent(page.job)}/events`, { status: showStatus, back: () => (readStatus(), readCharts()) }, page.signal);
@@ -126,24 +132,24 @@ class Tiles {
     this.set("Content", bytes(content.novel + content.unchanged + content.unknown), `${bytes(content.novel)} of it new`);
     const again = statistics.revisits;
     const revisits = again.changed + again.unchanged + again.not_modified + again.unknown;
+    const pages = status.census?.pages;
+    if (pages) {
+      this.set("Freshness", pages.freshness === null || pages.freshness === undefined ? "–" : percent(pages.freshness), `estimated from ${count(pages.estimated)} pages`);
+      this.set("Overdue", count(pages.due), `of ${count(pages.visited + pages.unvisited)} pages`);
+      this.set("Coverage", percent(pages.coverage), `${count(pages.unvisited)} wait for a first visit`);
+    }
     if (revisits > 0) this.set("Revisits", count(revisits), `${percent(again.changed / revisits)} found a change`);
     const run = statistics.run_time.secs ?? statistics.run_time;
     this.set("Time crawled", duration(Math.round(run)), status.elapsed_s ? `this process ${duration(Math.round(status.elapsed_s))}` : "");
   }
 
-  course(samples, census) {
+  course(samples) {
     const last = samples.at(-1);
     const before = samples.findLast((sample) => last && new Date(last.at) - new Date(sample.at) >= 9500) ?? samples[0];
     const seconds = last ? (new Date(last.at) - new Date(before.at)) / 1000 : 0;
     const isNow = last && Date.now() - new Date(last.at) < 60000;
     this.set("URIs/s", isNow && seconds > 0 ? rate((last.uris - before.uris) / seconds) : "–", "over ten seconds");
     this.set("Content/s", isNow && seconds > 0 ? bytes((last.bytes - before.bytes) / seconds) : "–", "over ten seconds");
-    const pages = census?.pages;
-    if (pages) {
-      this.set("Freshness", pages.freshness === null ? "–" : percent(pages.freshness), `estimated from ${count(pages.estimated)} pages`);
-      this.set("Overdue", count(pages.due), `of ${count(pages.visited + pages.unvisited)} pages`);
-      this.set("Coverage", percent(pages.coverage), `${count(pages.unvisited)} wait for a first visit`);
-    }
   }
 }
 
@@ -212,18 +218,18 @@ class Charts {
   }
 
   breakdown({ statuses = [], media_types: types = [], hosts = [] }) {
-    const most = (list) => [...list].sort((a, b) => b.uris - a.uris).slice(0, 10);
+    const most = (list) => [...list].sort((a, b) => b.uris - a.uris).slice(0, SHOWN);
     this.statuses.update(
       most(statuses).map((row) => ({ name: String(row.status), value: row.uris, detail: bytes(row.bytes), kind: row.status < 0 || row.status >= 400 ? "bad" : "c1" })),
     );
-    this.types.update(most(types).map((row) => ({ name: row.media_type ?? row.name, value: row.uris, detail: bytes(row.bytes) })));
-    this.hosts.update(most(hosts).map((row) => ({ name: row.host ?? row.name, value: row.uris, detail: bytes(row.bytes) })));
+    this.types.update(most(types).map((row) => ({ name: row.media_type, value: row.uris, detail: bytes(row.bytes) })));
+    this.hosts.update(hosts.slice(0, SHOWN).map((row) => ({ name: row.host, value: row.succeeded.uris, detail: bytes(row.succeeded.bytes) })));
   }
 
   plugins(plugins) {
     const called = plugins.filter((plugin) => plugin.calls > 0).sort((a, b) => b.times.total_s - a.times.total_s);
     this.pluginTime.update(
-      called.slice(0, 10).map((plugin) => {
+      called.slice(0, SHOWN).map((plugin) => {
         const faults = Object.values(plugin.faults).reduce((sum, number) => sum + number, 0);
         return {
           name: plugin.variant ? `${plugin.name} (${plugin.variant})` : plugin.name,

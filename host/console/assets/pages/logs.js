@@ -17,7 +17,7 @@ export async function open(page) {
     put(page.main, heading(page, "Logs"), h("p.nothing", {}, "Nothing has been logged yet."));
     return;
   }
-  const names = logs.map((log) => log.file ?? log.name);
+  const names = logs.map((log) => log.name);
   let file = names.includes(query.file) ? query.file : names.includes("crawl.log") ? "crawl.log" : names[0];
   const shown = h("pre.lines", { tabindex: "0", role: "log", "aria-live": "off", "aria-label": "Lines of the log" });
   const note = h("p.muted", { role: "status" });
@@ -27,22 +27,35 @@ export async function open(page) {
   const isWrapped = h("input", { type: "checkbox", id: id("wrap"), onchange: () => shown.classList.toggle("is-wrapped", isWrapped.checked) });
   const isExpression = h("input", { type: "checkbox", checked: query.regex === "yes", id: id("regex") });
   let last = "";
+  // Where what is shown begins in the file, and, of earlier pages, where it ends.
+  let start = 0;
+  let before;
 
   const load = async () => {
     const text = grep.value;
     const pattern = text === "" ? undefined : isExpression.checked ? text : text.replaceAll(/[.*+?^${}()|[\]\\]/g, "\\$&");
-    const asked = `${file} ${pattern} ${tail.value}`;
-    const answer = await get(path(page.job, "logs", file), { tail: Math.min(Number(tail.value) || 200, LINES_MAX), grep: pattern }, page.signal);
-    const lines = answer.lines.map((line) => (typeof line === "string" ? line : line.text));
+    const asked = `${file} ${pattern} ${tail.value} ${before}`;
+    const answer = await get(path(page.job, "logs", file), { tail: Math.min(Number(tail.value) || 200, LINES_MAX), grep: pattern, before }, page.signal);
+    const lines = answer.lines.map((line) => line.text);
+    start = answer.start;
     const now = `${asked}\n${lines.join("\n")}`;
     if (now === last) return;
     last = now;
     const isAtEnd = shown.scrollTop + shown.clientHeight >= shown.scrollHeight - 30;
     put(shown, lines.flatMap((line) => [marked(line, pattern), "\n"]));
+    earlier.disabled = start === 0;
+    latest.hidden = before === undefined;
     if (isFollowed.checked || isAtEnd) shown.scrollTop = shown.scrollHeight;
-    say(note, lines.length === 0 ? (pattern ? "No line is like that." : "It is empty.") : `${count(lines.length)} lines${pattern ? " that match" : ", the last ones"}`);
+    say(note, lines.length === 0 ? (pattern ? "No line is like that." : "It is empty.") : `${count(lines.length)} lines${pattern ? " that match" : ""}${before === undefined ? ", the last ones" : ""}`);
   };
+  const turn = (to) => {
+    before = to;
+    load().catch(failed);
+  };
+  const earlier = h("button.button", { type: "button", onclick: () => turn(start) }, "Earlier");
+  const latest = h("button.button", { type: "button", hidden: true, onclick: () => turn(undefined) }, "Latest");
   const change = () => {
+    before = undefined;
     page.remember({
       file,
       grep: grep.value,
@@ -68,7 +81,7 @@ export async function open(page) {
     h(
       "div.toolbar",
       {},
-      chooser("Log", logs.map((log) => [log.file ?? log.name, `${log.file ?? log.name}${log.bytes === undefined ? "" : ` (${bytes(log.bytes)})`}`]), file, (value) => {
+      chooser("Log", logs.map((log) => [log.name, `${log.name} (${bytes(log.size)})`]), file, (value) => {
         file = value;
         change();
       }),
@@ -79,10 +92,10 @@ export async function open(page) {
       h("div.check", {}, isWrapped, h("label", { for: isWrapped.id }, "Wrap")),
     ),
     shown,
-    note,
+    h("div.actions", {}, earlier, latest, note),
   );
   shown.scrollTop = shown.scrollHeight;
-  const follower = setInterval(() => isFollowed.checked && !document.hidden && load().catch(() => undefined), EVERY);
+  const follower = setInterval(() => isFollowed.checked && before === undefined && !document.hidden && load().catch(() => undefined), EVERY);
   page.signal.addEventListener("abort", () => clearInterval(follower));
 }
 

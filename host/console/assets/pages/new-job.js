@@ -20,9 +20,9 @@ contact-url = "https://example.org/crawler"
 export async function open(page) {
   const draft = read();
   const { profiles } = await get("profiles", {}, page.signal);
-  const names = profiles.map((profile) => profile.name ?? profile);
+  const offered = profiles.map((profile) => [profile.name, profile.ships ? `${profile.name} (built in)` : profile.name]);
   const name = h("input", { required: true, value: draft.name ?? "", pattern: "[A-Za-z0-9][A-Za-z0-9._\\-]*", autocomplete: "off", spellcheck: "false", autocapitalize: "off" });
-  const from = choice({}, [...names.map((one) => [one, `built in: ${one}`]), ["", "a text of your own"]], draft.profile !== undefined ? "" : (draft.from ?? names[0]));
+  const from = choice({}, [...offered, ["", "a text of your own"]], draft.profile !== undefined ? "" : (draft.from ?? offered[0][0]));
   const contact = h("input", { type: "url", value: draft.contact ?? "", autocomplete: "url", placeholder: "https://example.org/crawler" });
   const seeds = h("textarea", { rows: 7, value: draft.seeds ?? "", spellcheck: "false", placeholder: "https://example.org/" });
   const begin = h("input", { type: "checkbox", checked: draft.begin ?? true, id: id("begin") });
@@ -44,7 +44,7 @@ export async function open(page) {
   };
   copy.addEventListener("click", async () => {
     const answer = await get(`profiles/${encodeURIComponent(from.value)}`, {}, page.signal);
-    editor.value = answer.toml ?? answer.profile ?? answer;
+    editor.value = answer.toml;
     from.value = "";
     turn();
     editor.area.focus();

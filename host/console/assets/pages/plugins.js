@@ -115,8 +115,8 @@ async function readTables(page, element) {
       "data-needs": "operator",
       onclick: async () => {
         try {
-          const answer = await send("POST", path(page.job, "tables", "reload"));
-          done(answer?.result ?? "the tables were read again");
+          await send("POST", path(page.job, "tables", "reload"));
+          done("the files were read again");
           await readTables(page, element);
         } catch (problem) {
           failed(problem);

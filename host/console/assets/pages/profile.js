@@ -25,7 +25,7 @@ export async function open(page) {
 
 /** Faults of a profile. */
 export async function checkProfile(toml) {
-  const answer = await send("POST", "profiles/check", { profile: toml, toml });
+  const answer = await send("POST", "profiles/check", { toml });
   return answer.faults;
 }
 

@@ -1,9 +1,9 @@
 // One queue: what it is doing and why, what stands in it and when that is due, and the operator's hand on it.
 
-import { job as path, send } from "../api.js";
+import { get, job as path, send } from "../api.js";
 import { h, put } from "../dom.js";
 import { bytes, count, duration, when, words } from "../format.js";
-import { badge, heading, link, read, uriLink } from "../job.js";
+import { badge, heading, link, uriLink } from "../job.js";
 import { ask, failed, field } from "../notice.js";
 import { Pages, Table, facts } from "../table.js";
 import { act, nextDue } from "./frontier.js";
@@ -36,7 +36,7 @@ export async function open(page) {
     size: SIZE,
     show: (rows) => table.show(rows),
     load: async (after) => {
-      const answer = await read(page, `queues/${name}/uris`, { after, limit: SIZE });
+      const answer = await get(path(page.job, "queues", name, "uris"), { after, limit: SIZE }, page.signal);
       return { rows: answer.uris, next: answer.after };
     },
   });
@@ -50,7 +50,7 @@ export async function open(page) {
       failed(problem);
     }
   };
-  const load = () => read(page, `queues/${name}`).then((answer) => answer.queue_report ?? answer);
+  const load = () => get(path(page.job, "queues", name), {}, page.signal);
 
   const queue = await load();
   put(state, queueFacts(queue));

@@ -8,12 +8,11 @@ import { failed } from "../notice.js";
 /** Opens the page. */
 export async function open(page) {
   const { reports } = await read(page, "reports");
-  const names = reports.map((report) => report.kind ?? report.name ?? report);
-  let kind = names.includes(page.query.kind) ? page.query.kind : names[0];
+  let kind = reports.includes(page.query.kind) ? page.query.kind : reports[0];
   const shown = h("pre.lines", { tabindex: "0", "aria-label": "The report" });
   const links = h("div.actions");
   const load = async () => {
-    const content = await text(path(page.job, "reports", kind), {}, page.signal);
+    const content = await text(path(page.job, "reports", kind), { format: "text" }, page.signal);
     put(shown, content || "Nothing to report yet.");
     put(
       links,
@@ -30,7 +29,7 @@ export async function open(page) {
   put(
     page.main,
     heading(page, "Reports", h("button.button", { type: "button", onclick: () => load().catch(failed) }, "As of now")),
-    h("div.toolbar", {}, chooser("Report", names, kind, change), links),
+    h("div.toolbar", {}, chooser("Report", reports, kind, change), links),
     shown,
   );
 }

@@ -70,7 +70,7 @@ function askToAdd(page, after) {
     act: async () => {
       const answer = await send("POST", path(page.job, "seeds"), { seeds: lines.value.split("\n") });
       after();
-      return answer?.result ?? `${count(answer.added)} added, ${count(answer.known)} known before; ${count(answer.prefixes)} prefixes joined the scope`;
+      return `${count(answer.added)} added, ${count(answer.known)} known before; ${count(answer.prefixes)} prefixes joined the scope`;
     },
   });
 }

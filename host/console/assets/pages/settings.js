@@ -13,7 +13,9 @@ const MATCHES = [
   ["surt", "a SURT prefix"],
   ["host", "a host"],
   ["domain", "a domain"],
-  ["uri-regex", "a URI that matches an expression"],
+  ["queue", "a queue"],
+  ["source", "what a seed brought in"],
+  ["regex", "URIs that match an expression"],
 ];
 
 /** Opens the page. */
@@ -88,7 +90,7 @@ function changeForm(page, after) {
   });
   const change = async (onlyCheck) => {
     const body = { set: lines.value.split("\n").map((line) => line.trim()).filter(Boolean), only_check: onlyCheck };
-    if (matching.value) body.matching = { [matching.value]: match.value.trim() };
+    if (matching.value) body.matching = { [matching.value]: matching.value === "regex" ? match.value.trim() : match.value.trim().split(/\s+/) };
     put(answer);
     try {
       const result = await send("PATCH", path(page.job, "settings"), body);

@@ -37,7 +37,7 @@ export async function open(page) {
     page.remember({ surt: which().surt, regex: which().regex });
     const answer = await read(page, "uris", { ...which(), limit: SIZE });
     table.show(answer.uris);
-    say(meant, answer.uris.length < SIZE ? `${count(answer.uris.length)} URIs` : `The first ${count(SIZE)}; count to know how many there are.`);
+    say(meant, !answer.more ? `${count(answer.uris.length)} URIs` : `The first ${count(SIZE)}; count to know how many there are.`);
   };
   const tally = async () => {
     say(meant, "Counting …");
@@ -61,7 +61,7 @@ export async function open(page) {
         act: async () => {
           const answer = await send("POST", path(page.job, "uris", method), chosen);
           await show();
-          return answer?.result ?? `${count(answer?.meant ?? number)} URIs`;
+          return `${title}: ${count(answer.meant)} URIs${answer.in_process > 0 ? `; ${count(answer.in_process)} are being fetched and stay` : ""}`;
         },
       });
     } catch (problem) {
