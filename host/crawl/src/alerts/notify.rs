@@ -26,7 +26,7 @@ const PAUSES: [Duration; 3] = [
 ];
 
 /// How long notices may take once the crawl has ended.
-const GRACE: Duration = Duration::from_secs(15);
+const GRACE: Duration = Duration::from_secs(5);
 
 /// What is sent: a change of one alert.
 #[derive(Clone, Debug, Serialize)]

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+mod alerts;
 mod archiving;
 mod changes;
 mod content;
@@ -30,6 +31,7 @@ mod ranks;
 mod record;
 mod redirects;
 mod replace;
+mod reports;
 mod resume;
 mod review;
 mod revisits;

@@ -1,0 +1,124 @@
+//! What goes wrong with a crawl reaches whoever is to know it.
+
+use std::time::Duration;
+
+use opilio_crawl::control::{Answer, Command};
+use opilio_crawl::{Alert, AlertKind, Severity};
+
+use opilio_stories::{Misdeed, Story, crawl, html, html_extractor, site, until};
+use opilio_test_web::{Reply, Web};
+use serde_json::Value;
+
+const WWW: &str = "www.story.localhost";
+const HOOK: &str = "127.0.0.1";
+
+async fn alerts(story: &Story) -> Vec<Alert> {
+    match story.order(Command::Alerts).await.unwrap().remove(0) {
+        Answer::Alerts { alerts } => alerts,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// What the hook was sent so far.
+fn sent(web: &Web) -> Vec<Value> {
+    let requests = web.requests();
+    let posts = requests.iter().filter(|seen| seen.target == "/hook");
+    posts
+        .map(|seen| serde_json::from_slice(&seen.body).unwrap())
+        .collect()
+}
+
+#[tokio::test]
+async fn a_full_disk_pauses_the_crawl_tells_who_is_to_know_and_goes_on_when_told_to() {
+    let web = site(WWW)
+        .page("/", html("<a href='/a'>a</a>"))
+        .page("/a", html("a"));
+    // The hook is away at first.
+    let web = web.and(HOOK).answer("/hook", |seen| match seen.visit {
+        1 => Reply::status(503),
+        _ => Reply::status(204),
+    });
+    let web = web.serve().await;
+    let story = crawl().seed(web.url(WWW, "/"));
+    let told = story.job().join("told");
+    let story = story.profile(&format!(
+        r#"[alerts]
+        disk-warn = "2000000GiB"
+        disk-pause = "1000000GiB"
+        webhook = "{}"
+        command = ["sh", "-c", "cat > \"$0\"", "{}"]"#,
+        web.url(HOOK, "/hook"),
+        told.display(),
+    ));
+    let operator = async {
+        until("the hook has taken it", || sent(&web).len() == 2).await;
+        until("the command has read it", || {
+            std::fs::read(&told).is_ok_and(|text| serde_json::from_slice::<Value>(&text).is_ok())
+        })
+        .await;
+        let alerts = alerts(&story).await;
+        story.order(Command::Resume).await.unwrap();
+        alerts
+    };
+    let (ended, alerts) = story.run_with(operator).await;
+    // It went on, and was not paused again by the same disk.
+    assert_eq!(ended.finished().statuses().len(), 4);
+
+    assert_eq!(alerts.len(), 1, "{alerts:?}");
+    let alert = &alerts[0];
+    assert_eq!(
+        (alert.kind, alert.severity),
+        (AlertKind::DiskLow, Severity::Critical)
+    );
+    assert!(
+        alert.message.contains("opilio job resume"),
+        "{}",
+        alert.message
+    );
+    let sent = sent(&web);
+    assert_eq!(sent[0], sent[1]);
+    assert_eq!(sent[1]["event"], "raised");
+    assert_eq!(sent[1]["alert"]["kind"], "disk-low");
+    assert_eq!(sent[1]["name"], "story");
+    let read: Value = serde_json::from_slice(&std::fs::read(&told).unwrap()).unwrap();
+    assert_eq!(read, sent[1]);
+}
+
+#[tokio::test]
+async fn a_hook_that_never_answers_holds_nothing_up() {
+    let web = site(WWW)
+        .page("/", html("<a href='/a'>a</a>"))
+        .page("/a", html("a"));
+    let web = web
+        .and(HOOK)
+        .page("/hook", Reply::status(204).taking(Duration::from_secs(600)));
+    let web = web.serve().await;
+    let story = crawl().seed(web.url(WWW, "/")).profile(&format!(
+        "[alerts]\ndisk-warn = '2000000GiB'\nwebhook = '{}'\nwebhook-timeout = '100ms'",
+        web.url(HOOK, "/hook"),
+    ));
+    let told = story.run().await.finished();
+    assert_eq!(told.statuses().len(), 4);
+    let log = told.log_file("alerts.log");
+    assert_eq!(log.lines().count(), 1, "{log}");
+    assert!(log.contains(" raised warning disk-low "), "{log}");
+}
+
+#[tokio::test]
+async fn a_plugin_that_fails_too_often_is_an_alert() {
+    let web = site(WWW)
+        .page("/", html("<a href='/a'>a</a>"))
+        .rest(|_| html("page"));
+    let web = web.serve().await;
+    let story = crawl()
+        .plugin("bad", &html_extractor(Misdeed::Traps))
+        .profile("[stacks]\nextract = ['html', 'bad']\n[plugins.bad.breaker]\nfaults = 1\ncalls = 5")
+        .seed(web.url(WWW, "/"));
+    let told = story.run().await.finished();
+    let log = told.log_file("alerts.log");
+    assert!(
+        log.contains(" raised warning plugin bad it failed too often"),
+        "{log}"
+    );
+    assert!(told.log_file("job.log").contains("alert plugin bad"));
+}
