@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::anatomy::Anatomy;
 use super::settings_table::{open_objects, settings};
-use super::workbench::{Subject, Workbench, complete};
+use super::workbench::{Subject, Workbench, as_in_a_crawl, complete};
 use super::{count, say, table};
 use crate::exit;
 
@@ -221,6 +221,7 @@ fn check_answers(subject: &Subject, cases: Option<PathBuf>, findings: &mut Findi
                 continue;
             }
             asked += 1;
+            let case = &as_in_a_crawl(&subject.component, case);
             match (examiner.ask(case), examiner.ask(case)) {
                 (Ok(first), Ok(second)) if first == second => {}
                 (Ok(_), Ok(_)) => {

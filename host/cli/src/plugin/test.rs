@@ -8,7 +8,7 @@ use clap::Args;
 use opilio_sandbox::{Answer, AnswerDifference, Case, CaseFile, CaseProblem, Examiner};
 use serde_json::{Value, json};
 
-use super::workbench::{Subject, Workbench, is_stale};
+use super::workbench::{Subject, Workbench, as_in_a_crawl, is_stale};
 use super::{count, note, say};
 use crate::exit;
 
@@ -78,7 +78,7 @@ pub(super) fn run(args: &TestArgs) -> Result<u8> {
     let mut tally = Tally::default();
     let mut examiner = Examiner::new(&subject.component);
     for file in &files {
-        put_file(args, &mut examiner, file, &mut tally)?;
+        put_file(args, &subject, &mut examiner, file, &mut tally)?;
     }
     conclude(args, &subject, &tally)?;
     Ok(match tally.failed {
@@ -99,6 +99,7 @@ struct Tally {
 
 fn put_file(
     args: &TestArgs,
+    subject: &Subject,
     examiner: &mut Examiner,
     file: &CaseFile,
     tally: &mut Tally,
@@ -109,7 +110,7 @@ fn put_file(
             continue;
         }
         *tally.plugins.entry(case.plugin.clone()).or_default() += 1;
-        let verdict = match examiner.ask(case) {
+        let verdict = match examiner.ask(&as_in_a_crawl(&subject.component, case)) {
             Err(problem) => Verdict::Failed(told(&problem)),
             Ok(answer) => match case.compare(&answer) {
                 Ok(()) => Verdict::Holds,

@@ -8,7 +8,7 @@ use anyhow::{Context, Result, anyhow, bail, ensure};
 use opilio_build::Language;
 use opilio_profile::{Component as Reference, StacksFile, complete_settings};
 use opilio_sandbox::{
-    COMPONENT_BYTES_MAX, Component, Description, Engine, EngineConfig, Limits, Plugin,
+    COMPONENT_BYTES_MAX, Case, Component, Description, Engine, EngineConfig, Limits, Plugin,
     PluginConfig, Tables,
 };
 use opilio_source::{Found, Sources, SourcesConfig, Terms};
@@ -210,6 +210,19 @@ pub(super) fn complete(description: &Description, settings: &Value) -> Result<Va
         let problems = problems.join("; ");
         anyhow!("settings of {}: {problems}", description.name)
     })
+}
+
+/// The case with settings as a crawl would hand them over, defaults filled in. Those that do not fit the schema stay as
+/// they are: such a case is about what the plugin says of them.
+pub(super) fn as_in_a_crawl(component: &Component, case: &Case) -> Case {
+    let mut case = case.clone();
+    let mut plugins = component.plugins().iter();
+    if let Some(description) = plugins.find(|plugin| plugin.name == case.plugin)
+        && let Ok(settings) = complete(description, &case.settings)
+    {
+        case.settings = settings;
+    }
+    case
 }
 
 /// Those of a profile that says nothing of limits, links aside: a crawl counts them after it has left out repeats.

@@ -1,0 +1,19 @@
+package main
+
+import (
+	"testing"
+	"time"
+
+	"opilio/plugin/opiliotest"
+)
+
+func TestAPageWaitsNoLongerThanUntilTheOfficeOpens(t *testing.T) {
+	plugin, faults := become(defaults)
+	if len(faults) > 0 {
+		t.Fatal(faults)
+	}
+	visit := &opiliotest.Visit{At: time.Date(2026, 11, 18, 5, 30, 0, 0, time.UTC)}
+	if wait, answers := plugin.Evaluate(visit); !answers || wait.NextVisit != 30*time.Minute {
+		t.Fatal(wait, answers)
+	}
+}

@@ -1,0 +1,104 @@
+// Tests of the SDK, with any C compiler: settings, answers, and a plugin from describe to its answer.
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "opilio_test.h"
+
+typedef struct {
+  opilio_text word;
+} finder;
+
+static void *configure(const opilio_json *settings, opilio_faults *faults) {
+  finder *self = opilio_memory(sizeof *self);
+  self->word = opilio_json_text(opilio_json_member(settings, "word"), OPILIO_TEXT("x"));
+  if (self->word.len == 0) opilio_fault(faults, OPILIO_TEXT("/word"), OPILIO_TEXT("is empty"));
+  return self;
+}
+
+static void extract(const void *plugin, opilio_document document, opilio_extraction *out) {
+  const finder *self = plugin;
+  if (!opilio_contains(opilio_document_text(document), self->word)) return;
+  for (int n = 0; n < 100; n++) opilio_link(out, opilio_format("%d", n), OPILIO_EMBED, self->word);
+  opilio_base(out, opilio_document_uri(document));
+  opilio_fragment_text_at(out, "text/css", 1, 2, OPILIO_TEXT("style"));
+}
+
+static const opilio_plugin plugin = {
+    .name = "finder",
+    .version = "1.0.0",
+    .summary = "Finds.",
+    .media_types = (const char *const[]){"text/html", NULL},
+    .configure = configure,
+    .extract = extract,
+};
+
+OPILIO_EXPORT(&plugin);
+
+static bool is(plugin_string_t text, const char *wanted) {
+  return text.len == strlen(wanted) && memcmp(text.ptr, wanted, text.len) == 0;
+}
+
+static plugin_string_t text(const char *of) { return (plugin_string_t){(uint8_t *)of, strlen(of)}; }
+
+static size_t faults_of(const char *settings, exports_opilio_plugin_setup_list_settings_fault_t *faults) {
+  plugin_string_t name = text("finder"), written = text(settings);
+  *faults = (exports_opilio_plugin_setup_list_settings_fault_t){0};
+  return exports_opilio_plugin_setup_configure(&name, &written, faults) ? 0 : faults->len;
+}
+
+static void settings_are_read(void) {
+  const opilio_json *json = opilio_json_read(
+      OPILIO_TEXT("{\"a\": [1, -2.5e1, true, null], \"b\": {\"c\": \"\\u00e4\\ud83d\\ude00\\n\\\"\"}, \"d\": []}"));
+  const opilio_json *list = opilio_json_member(json, "a");
+  assert(opilio_json_length(list) == 4);
+  assert(opilio_json_number(opilio_json_item(list, 1), 0) == -25);
+  assert(opilio_json_boolean(opilio_json_item(list, 2), false));
+  // What is not there, or is of another type, is what one says.
+  assert(opilio_json_number(opilio_json_item(list, 3), 7) == 7);
+  assert(opilio_json_number(opilio_json_item(list, 4), 7) == 7);
+  assert(opilio_json_length(opilio_json_member(json, "d")) == 0);
+  opilio_text inner = opilio_json_text(opilio_json_member(opilio_json_member(json, "b"), "c"), OPILIO_TEXT(""));
+  assert(opilio_is(inner, "\xc3\xa4\xf0\x9f\x98\x80\n\""));
+}
+
+static void what_is_no_json_is_none(void) {
+  static const char *const broken[] = {"", "{", "{\"a\"}", "[1,]", "\"a", "\"\\x\"", "\"\\u12\"", "nul", "1 2", "-"};
+  for (size_t n = 0; n < sizeof broken / sizeof *broken; n++) assert(!opilio_json_read(opilio_text_of(broken[n])));
+  char deep[200];
+  memset(deep, '[', sizeof deep);
+  assert(!opilio_json_read((opilio_text){deep, sizeof deep}));
+}
+
+static void a_plugin_is_described_configured_and_asked(void) {
+  exports_opilio_plugin_setup_list_description_t described;
+  exports_opilio_plugin_setup_describe(&described);
+  assert(described.len == 1 && is(described.ptr[0].name, "finder"));
+  assert(described.ptr[0].kinds.len == 1 && described.ptr[0].kinds.ptr[0].tag == EXPORTS_OPILIO_PLUGIN_SETUP_KIND_EXTRACTOR);
+  assert(described.ptr[0].handles.media_types.len == 1 && described.ptr[0].handles.uris.len == 0);
+
+  exports_opilio_plugin_setup_list_settings_fault_t faults;
+  assert(faults_of("{\"word\": \"\"}", &faults) == 1 && is(faults.ptr[0].pointer, "/word"));
+  assert(faults_of("{", &faults) == 1);
+  assert(faults_of("{\"word\": \"needle\"}", &faults) == 0);
+
+  opilio_document with = opilio_test_open((opilio_test_document){"http://example.org/", "text/html", 200, OPILIO_TEXT("a needle")});
+  opilio_document without = opilio_test_open((opilio_test_document){"http://example.org/", "text/html", 200, OPILIO_TEXT("hay")});
+  opilio_plugin_documents_own_document_t both[] = {{with.__handle}, {without.__handle}};
+  exports_opilio_plugin_extractor_list_own_document_t documents = {both, 2};
+  exports_opilio_plugin_extractor_list_extraction_t answer;
+  exports_opilio_plugin_extractor_extract(&documents, &answer);
+  assert(answer.len == 2 && answer.ptr[0].links.len == 100 && answer.ptr[1].links.len == 0);
+  assert(is(answer.ptr[0].links.ptr[42].uri, "42") && is(answer.ptr[0].links.ptr[42].context, "needle"));
+  assert(answer.ptr[0].base.is_some && !answer.ptr[1].base.is_some);
+  assert(answer.ptr[0].fragments.len == 1 && answer.ptr[0].fragments.ptr[0].content.val.text_at.length == 2);
+}
+
+int main(void) {
+  settings_are_read();
+  what_is_no_json_is_none();
+  a_plugin_is_described_configured_and_asked();
+  puts("3 tests passed");
+  return 0;
+}

@@ -1,0 +1,82 @@
+package opilio
+
+import (
+	"encoding/json"
+	"reflect"
+	"testing"
+)
+
+type testSettings struct {
+	Names []string       `json:"names" doc:"Names to look for." opilio:"overridable,level=warning"`
+	Max   uint32         `json:"max"`
+	Share float64        `json:"share" opilio:"expert"`
+	Sites map[string]int `json:"sites"`
+	Inner struct {
+		Deep bool `json:"deep"`
+	} `json:"inner"`
+	hidden string
+}
+
+type testPlugin struct{}
+
+func (*testPlugin) Extract(Document) Extraction { return Extraction{} }
+
+func (*testPlugin) JudgeDocument(Stage, Document, Visit) Ruling { return Pass() }
+
+func entryOfTest() entry {
+	return newEntry(About{Name: "test"}, testSettings{Names: []string{"a"}, Max: 3, Share: 0.5}, func(s testSettings) (*testPlugin, []Fault) {
+		if s.Max == 0 {
+			return nil, []Fault{{"/max", "is nought"}}
+		}
+		return &testPlugin{}, nil
+	})
+}
+
+func TestAPluginIsOfTheKindsWhoseMethodsItHas(t *testing.T) {
+	if got := entryOfTest().kinds; !reflect.DeepEqual(got, []kind{extractor, filter}) {
+		t.Fatal(got)
+	}
+}
+
+func TestTheSchemaSaysTypesDefaultsAndDocs(t *testing.T) {
+	var got map[string]any
+	if err := json.Unmarshal([]byte(entryOfTest().schema), &got); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]any{
+		"type":                 "object",
+		"additionalProperties": false,
+		"properties": map[string]any{
+			"names": map[string]any{
+				"type": "array", "items": map[string]any{"type": "string"}, "default": []any{"a"},
+				"description": "Names to look for.", "x-opilio-overridable": true, "x-opilio-level": "warning",
+			},
+			"max":   map[string]any{"type": "integer", "minimum": 0.0, "default": 3.0},
+			"share": map[string]any{"type": "number", "default": 0.5, "x-opilio-expert": true},
+			"sites": map[string]any{"type": "object", "additionalProperties": map[string]any{"type": "integer"}, "default": map[string]any{}},
+			"inner": map[string]any{
+				"type": "object", "additionalProperties": false,
+				"properties": map[string]any{"deep": map[string]any{"type": "boolean", "default": false}},
+				"default":    map[string]any{"deep": false},
+			},
+		},
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Fatalf("got %v\nwant %v", got, want)
+	}
+}
+
+func TestSettingsThatDoNotFitAreFaultsWithTheirPlace(t *testing.T) {
+	check := func(settings string, want ...Fault) {
+		t.Helper()
+		if _, got := entryOfTest().configure(settings); !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: got %v, want %v", settings, got, want)
+		}
+	}
+	check(`{}`)
+	check(`{"max": 1, "names": []}`)
+	check(`{"max": 0}`, Fault{"/max", "is nought"})
+	check(`{"max": "many"}`, Fault{"/max", "is a string; it must be a uint32"})
+	check(`{"inner": {"deep": 1}}`, Fault{"/inner/deep", "is a number; it must be a bool"})
+	check(`{"maximum": 1}`, Fault{"", `unknown field "maximum"`})
+}
