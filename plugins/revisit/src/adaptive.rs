@@ -32,6 +32,10 @@ pub struct Settings {
     /// A changed document's wait is divided by this; 1 or more.
     #[schemars(range(min = 1), extend("x-opilio-overridable" = true))]
     pub changed_factor: f64,
+    /// How a changed document's wait becomes shorter: `divide`, by `changed-factor`; or `halfway`, to the middle between it and
+    /// the shortest.
+    #[schemars(extend("x-opilio-overridable" = true))]
+    pub changed_rule: ChangedRule,
     /// Wait where nobody can say whether the document changed.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub default_wait: Period,
@@ -44,6 +48,16 @@ pub struct Settings {
     pub media_types: Vec<String>,
 }
 
+/// How waits become shorter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ChangedRule {
+    /// By a factor.
+    Divide,
+    /// To the middle between the wait and the shortest one.
+    Halfway,
+}
+
 impl Default for Settings {
     /// The predecessor's figures.
     fn default() -> Self {
@@ -53,6 +67,7 @@ impl Default for Settings {
             max_wait: Period::seconds(4 * 7 * 24 * 60 * 60),
             unchanged_factor: 1.5,
             changed_factor: 1.5,
+            changed_rule: ChangedRule::Divide,
             default_wait: Period::seconds(3 * 24 * 60 * 60),
             use_overdue_time: false,
             media_types: Vec::new(),
@@ -106,7 +121,14 @@ impl WaitEvaluator for Adaptive {
                 times(self.base(wait, visit), settings.unchanged_factor)
             }
             (ContentState::Changed, Some(wait)) => {
-                times(self.base(wait, visit), 1.0 / settings.changed_factor)
+                let base = self.base(wait, visit);
+                match settings.changed_rule {
+                    ChangedRule::Divide => times(base, 1.0 / settings.changed_factor),
+                    ChangedRule::Halfway => {
+                        let min = settings.min_wait.milliseconds();
+                        min.saturating_add(base.saturating_sub(min) / 2)
+                    }
+                }
             }
         };
         let (min, max) = (

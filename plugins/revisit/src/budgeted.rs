@@ -1,0 +1,213 @@
+//! `budgeted`: shares out the visits that there are. A document is visited when what a visit is worth reaches what a visit
+//! costs: the price of the crawl and that of the document's host, which the host of this plugin keeps such that they are
+//! met. What a visit is worth is said by an index (`index.rs`) that has a goal in it, θ: copies as fresh as can be, or as
+//! many versions as can be.
+
+use std::time::Duration;
+
+use opilio_plugin::prelude::*;
+
+use crate::experience::{self, DAY, EVIDENCE, EVIDENCE_VERSION};
+use crate::media_types;
+use crate::poisson::{check_limits, check_range, days, holidays, until};
+use crate::rhythm::{RHYTHM, RHYTHM_VERSION, Rhythm};
+use crate::told::{TOLD, TOLD_VERSION, Told};
+
+/// Waits until a visit is worth its price.
+pub struct Budgeted {
+    settings: Settings,
+    holidays: Vec<u64>,
+}
+
+/// Settings of `budgeted`.
+#[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct Settings {
+    /// The goal: 0 for as many versions captured as can be, 1 for copies that are fresh for as much of the time as can be,
+    /// anything between for something of both.
+    #[schemars(range(min = 0, max = 1), extend("x-opilio-overridable" = true))]
+    pub theta: f64,
+    /// What a visit costs where the host says nothing of prices: a hundredth of a document's worth is little.
+    #[schemars(range(min = 0.000001, max = 1000), extend("x-opilio-overridable" = true), extend("x-opilio-expert" = true))]
+    pub price: f64,
+    /// What a document is worth beside one of the next better precedence.
+    #[schemars(range(min = 0.01, max = 1), extend("x-opilio-overridable" = true))]
+    pub precedence_factor: f64,
+    /// How much more a document of many links is worth: this, times the logarithm of their number. Links lead to what is new.
+    #[schemars(range(min = 0, max = 10), extend("x-opilio-overridable" = true))]
+    pub link_weight: f64,
+    /// The size in bytes with which a visit costs twice what one of nothing does; 0: size costs nothing.
+    #[schemars(extend("x-opilio-overridable" = true))]
+    pub costly_size: u64,
+    /// Shortest wait.
+    #[schemars(extend("x-opilio-overridable" = true))]
+    pub min_wait: Period,
+    /// Longest wait, so that everything is visited again one day.
+    #[schemars(extend("x-opilio-overridable" = true))]
+    pub max_wait: Period,
+    /// A longer wait than this is reconsidered every so often, without a visit: prices change, and so does what is usual.
+    #[schemars(extend("x-opilio-overridable" = true))]
+    pub reconsider: Period,
+    /// As how many changes of the document itself counts what is usual around it.
+    #[schemars(range(min = 0.01, max = 100), extend("x-opilio-overridable" = true))]
+    pub prior_weight: f64,
+    /// Visits after which one counts for a third: a document may change its ways.
+    #[schemars(range(min = 2, max = 10_000), extend("x-opilio-overridable" = true))]
+    pub memory: f64,
+    /// Whether the hours and days are learned in which a site's documents change.
+    #[schemars(extend("x-opilio-overridable" = true))]
+    pub rhythm: bool,
+    /// Days that are like Sundays, such as `2026-12-25`.
+    pub holidays: Vec<String>,
+    /// Whether it is learned how far feeds and sitemaps can be relied upon: what they tell need not be looked for.
+    #[schemars(extend("x-opilio-overridable" = true))]
+    pub signals: bool,
+    /// Media types that this evaluator answers for, such as `text/*`; the next one in the stack gets the others.
+    /// Empty: all.
+    pub media_types: Vec<String>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            theta: 0.0,
+            price: 0.1,
+            precedence_factor: 0.9,
+            link_weight: 0.0,
+            costly_size: 0,
+            min_wait: Period::seconds(60 * 60),
+            max_wait: Period::seconds(26 * 7 * 24 * 60 * 60),
+            reconsider: Period::seconds(7 * 24 * 60 * 60),
+            prior_weight: 0.5,
+            memory: 50.0,
+            rhythm: true,
+            holidays: Vec::new(),
+            signals: true,
+            media_types: Vec::new(),
+        }
+    }
+}
+
+impl Plugin for Budgeted {
+    const NAME: &'static str = "budgeted";
+    const SUMMARY: &'static str =
+        "Shares out the visits that there are, for freshness, for versions, or for both.";
+    type Settings = Settings;
+
+    fn new(settings: Settings) -> Result<Self, Vec<SettingsFault>> {
+        let mut faults = Vec::new();
+        check_range(&mut faults, "/theta", settings.theta, 0.0..=1.0);
+        check_range(&mut faults, "/price", settings.price, 0.000_001..=1000.0);
+        check_range(
+            &mut faults,
+            "/precedence-factor",
+            settings.precedence_factor,
+            0.01..=1.0,
+        );
+        check_range(
+            &mut faults,
+            "/link-weight",
+            settings.link_weight,
+            0.0..=10.0,
+        );
+        check_range(
+            &mut faults,
+            "/prior-weight",
+            settings.prior_weight,
+            0.01..=100.0,
+        );
+        check_range(&mut faults, "/memory", settings.memory, 2.0..=10_000.0);
+        check_limits(&mut faults, settings.min_wait, settings.max_wait);
+        let holidays = holidays(&mut faults, &settings.holidays);
+        faults.extend(media_types::faults("/media-types", &settings.media_types));
+        none_or(faults, Self { settings, holidays })
+    }
+
+    fn keeps() -> Vec<Keep> {
+        vec![
+            Keep::with_uri(EVIDENCE, EVIDENCE_VERSION),
+            Keep::with_site(RHYTHM, RHYTHM_VERSION),
+            Keep::with_site(TOLD, TOLD_VERSION),
+        ]
+    }
+}
+
+impl WaitEvaluator for Budgeted {
+    fn evaluate(&self, visit: &Visit) -> Option<Wait> {
+        let settings = &self.settings;
+        if !media_types::is_among(&settings.media_types, &visit.media_type()) {
+            return None;
+        }
+        let mut evidence = experience::evidence(visit, settings.memory);
+        let usual = experience::usual(visit, settings.prior_weight);
+        let mut rhythm = settings.rhythm.then(|| Rhythm::of(visit, &self.holidays));
+        let mut told = settings.signals.then(|| Told::of(visit));
+        let interval = experience::interval(visit).filter(|_| experience::is_visit(visit));
+        if let Some(interval) = interval {
+            let rate = evidence.belief(usual, 0.0).mean();
+            let days = days(rhythm.as_ref(), interval.from, interval.to);
+            let was_named = !visit.signals().is_empty();
+            if was_named && interval.has_changed {
+                evidence.add_told(days, settings.memory);
+            } else {
+                evidence.add(days, interval.has_changed, settings.memory);
+            }
+            visit.set_attribute(EVIDENCE, &evidence.written());
+            if let Some(rhythm) = &mut rhythm
+                && rhythm.learn(interval.from, interval.to, interval.has_changed, rate)
+            {
+                visit.set_site_value(RHYTHM, &rhythm.written());
+            }
+            if let Some(told) = &mut told
+                && told.learn(was_named, interval.has_changed)
+            {
+                visit.set_site_value(TOLD, &told.written());
+            }
+        }
+        // Changes that will be told of need not be looked for: to the rest of them, time passes more slowly.
+        let untold = told.map_or(1.0, |told| told.untold());
+        let belief = evidence.belief(usual, 0.0);
+        let (min, max) = (
+            settings.min_wait.milliseconds(),
+            settings.max_wait.milliseconds(),
+        );
+        let limits = (min as f64 / DAY, max as f64 / DAY);
+        let price = self.price(visit) / self.worth(visit);
+        let days = belief.days_until(price, settings.theta, limits) / untold;
+        let last = experience::last_visit(visit);
+        let due = last + until(rhythm.as_ref(), last, days).clamp(min, max);
+        let wait = due.saturating_sub(visit.now());
+        let reconsider = settings.reconsider.milliseconds();
+        Some(Wait {
+            ask_again: (reconsider > 0 && wait > reconsider).then_some(reconsider),
+            ..Wait::after(Duration::from_millis(wait))
+        })
+    }
+}
+
+impl Budgeted {
+    /// What a visit costs, by the crawl's budget and by the host's politeness.
+    fn price(&self, visit: &Visit) -> f64 {
+        let price = match visit.measure("budget-price") {
+            Some(price) => price + visit.measure("host-budget-price").unwrap_or(0.0),
+            None => self.settings.price,
+        };
+        let costly = self.settings.costly_size;
+        let size = match visit.size() {
+            Some(size) if costly > 0 => size as f64 / costly as f64,
+            _ => 0.0,
+        };
+        (price * (1.0 + size)).clamp(1e-12, 1e12)
+    }
+
+    fn worth(&self, visit: &Visit) -> f64 {
+        let settings = &self.settings;
+        let precedence = visit.measure("precedence").unwrap_or(1.0).clamp(0.0, 255.0);
+        let mut worth = 1.0;
+        for _ in 1..precedence as u32 {
+            worth *= settings.precedence_factor;
+        }
+        let links = visit.outlinks().saturating_add(visit.inlinks());
+        (worth * (1.0 + settings.link_weight * (1.0 + links as f64).ln())).max(1e-9)
+    }
+}

@@ -1,0 +1,125 @@
+//! What evaluators that estimate rates know of a document at a visit: what its visits have shown, kept with the URI, and what
+//! is usual around it, from the sums that the host keeps of its site, its folder and its type.
+
+use opilio_plugin::PastVisit;
+use opilio_plugin::prelude::*;
+
+use crate::rate::{Evidence, Usual};
+
+/// Under this name evidence is kept with the URI.
+pub(crate) const EVIDENCE: &str = "evidence";
+
+/// Of its form.
+pub(crate) const EVIDENCE_VERSION: u32 = 1;
+
+/// Milliseconds.
+pub(crate) const DAY: f64 = 86_400_000.0;
+
+/// A document of which nothing is known, nor of any around it: a change a month, as if seen for ten days.
+const NOBODY_KNOWS: Usual = Usual {
+    changes: 1.0 / 3.0,
+    days: 10.0,
+};
+
+/// Changes that a wider circle counts for beside a narrower one.
+const CIRCLE: f64 = 3.0;
+
+/// Changes missed because several fell between two visits are made up for, up to this factor.
+const MISSED_MAX: f64 = 3.0;
+
+/// The visit that is being judged, as far as it can be compared.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Interval {
+    /// When the document was visited before: milliseconds since 1970.
+    pub(crate) from: u64,
+    pub(crate) to: u64,
+    pub(crate) has_changed: bool,
+}
+
+/// Whether this is a visit, and not the question what to make of a wait without one.
+pub(crate) fn is_visit(visit: &Visit) -> bool {
+    visit.status() != 0
+}
+
+/// When the document was last visited, this visit included.
+pub(crate) fn last_visit(visit: &Visit) -> u64 {
+    if is_visit(visit) {
+        return visit.now();
+    }
+    let last = visit.history().into_iter().find(|past| past.status > 0);
+    last.map_or(visit.now(), |past| past.at)
+}
+
+/// What this visit can be compared with; none at the first, or where nothing can be said.
+pub(crate) fn interval(visit: &Visit) -> Option<Interval> {
+    let has_changed = match visit.state() {
+        ContentState::Changed => true,
+        ContentState::Unchanged => false,
+        ContentState::New | ContentState::Unknown => return None,
+    };
+    let before = visit.history().into_iter().find(is_compared)?;
+    Some(Interval {
+        from: before.at,
+        to: visit.now(),
+        has_changed,
+    })
+}
+
+/// What earlier visits have shown: as it was kept, or else what the host still knows of them.
+pub(crate) fn evidence(visit: &Visit, memory: f64) -> Evidence {
+    let kept = visit.attribute(EVIDENCE);
+    let kept = kept.filter(|kept| kept.version == EVIDENCE_VERSION);
+    if let Some(evidence) = kept.and_then(|kept| Evidence::read(&kept.value)) {
+        return evidence;
+    }
+    let mut evidence = Evidence::default();
+    let compared: Vec<_> = visit.history().into_iter().filter(is_compared).collect();
+    for pair in compared.windows(2).rev() {
+        let has_changed = pair[0].state == ContentState::Changed;
+        evidence.add(days(pair[1].at, pair[0].at), has_changed, memory);
+    }
+    evidence
+}
+
+/// From one time to another.
+pub(crate) fn days(from: u64, to: u64) -> f64 {
+    to.saturating_sub(from) as f64 / DAY
+}
+
+/// What is usual around the document, as if it had been seen for so many changes of it.
+pub(crate) fn usual(visit: &Visit, weight: f64) -> Usual {
+    let around = visit.neighbourhood();
+    let sums = |shares: &str| {
+        let one = around.iter().find(|one| one.shares == shares);
+        one.map_or((0.0, 0.0), |one| {
+            seen(one.visits, one.changes, one.observed)
+        })
+    };
+    let (changes, days) = sums("host");
+    let host = (changes + NOBODY_KNOWS.changes) / (days + NOBODY_KNOWS.days);
+    let within = |shares: &str| {
+        let (changes, days) = sums(shares);
+        (changes + CIRCLE) / (days + CIRCLE / host)
+    };
+    let rate = within("path-prefix") * within("media-type") / host;
+    Usual {
+        changes: weight,
+        days: weight / rate.clamp(1e-6, 1e4),
+    }
+}
+
+/// Changes and days of a group of documents; changes that were missed because several fell into one interval are made up
+/// for.
+fn seen(visits: u64, changes: u64, observed: u64) -> (f64, f64) {
+    if visits == 0 || changes == 0 {
+        return (0.0, observed as f64 / DAY);
+    }
+    let (visits, changes) = (visits as f64, changes.min(visits) as f64);
+    let corrected = -((visits - changes + 0.5) / (visits + 0.5)).ln() * visits;
+    let corrected = corrected.clamp(changes, changes * MISSED_MAX);
+    (corrected, observed as f64 / DAY)
+}
+
+fn is_compared(past: &PastVisit) -> bool {
+    past.status > 0 && past.state != ContentState::Unknown
+}

@@ -1,0 +1,178 @@
+//! How often a document changes: what its visits have shown, in a few numbers, and what follows from them together with what
+//! is usual around it. Plain mathematics; times are days, rates are changes a day.
+//!
+//! Visits that find a change say only that there was at least one since the last visit. For visits at irregular times the most
+//! likely rate solves Σ τ/(e^(Δτ) − 1) over those = Σ τ over the others. A document that had changed at every visit
+//! would get an endless rate; half an unchanged visit more keeps it finite, and makes of the equation, where visits are
+//! regular, the corrected estimate −ln((n − X + ½)/(n + ½))/τ (Cho and Garcia-Molina 2003). What is usual around the document
+//! enters as if it had been seen: so many changes in so much time.
+
+use crate::index::Belief;
+
+/// Intervals with a change are put together by length, each class twice as long as the one before; the shortest is of up to a
+/// minute.
+const CLASSES: usize = 24;
+
+const DAYS_MIN: f64 = 1.0 / 1440.0;
+
+/// What visits have shown. Older ones count less and less.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(crate) struct Evidence {
+    /// Visits, as far as they count.
+    pub(crate) visits: f64,
+    /// Their intervals without a change, added up.
+    pub(crate) quiet: f64,
+    /// Intervals with a change: how many, and their sum.
+    changed: [(f64, f64); CLASSES],
+}
+
+/// As a plugin keeps it: whole numbers, thousandths of visits and seconds.
+impl Evidence {
+    pub(crate) fn written(&self) -> String {
+        let mut text = format!("{} {}", thousandths(self.visits), seconds(self.quiet));
+        for (class, (count, sum)) in self.changed.iter().enumerate() {
+            if *count > 1e-3 {
+                text += &format!(" {class} {} {}", thousandths(*count), seconds(*sum));
+            }
+        }
+        text
+    }
+
+    /// Nothing where it is none.
+    pub(crate) fn read(text: &str) -> Option<Self> {
+        let mut numbers = text.split(' ').map(|number| number.parse::<u64>().ok());
+        let mut evidence = Evidence {
+            visits: numbers.next()?? as f64 / 1000.0,
+            quiet: numbers.next()?? as f64 / 86_400.0,
+            ..Evidence::default()
+        };
+        while let Some(class) = numbers.next() {
+            let class = usize::try_from(class?).ok()?;
+            let count = numbers.next()?? as f64 / 1000.0;
+            let sum = numbers.next()?? as f64 / 86_400.0;
+            *evidence.changed.get_mut(class)? = (count, sum);
+        }
+        Some(evidence)
+    }
+}
+
+fn thousandths(number: f64) -> u64 {
+    (number * 1000.0).round() as u64
+}
+
+fn seconds(days: f64) -> u64 {
+    (days * 86_400.0).round() as u64
+}
+
+/// What is usual around a document: its changes in so many days of a document.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Usual {
+    pub(crate) changes: f64,
+    pub(crate) days: f64,
+}
+
+impl Evidence {
+    /// One more visit, after this interval. `memory` is the number of visits after which one counts for a third.
+    pub(crate) fn add(&mut self, days: f64, has_changed: bool, memory: f64) {
+        let kept = 1.0 - 1.0 / memory.max(1.0);
+        self.visits = self.visits * kept + 1.0;
+        self.quiet *= kept;
+        for (count, sum) in &mut self.changed {
+            *count *= kept;
+            *sum *= kept;
+        }
+        let days = days.max(DAYS_MIN);
+        if has_changed {
+            let class = (days / DAYS_MIN).log2() as usize;
+            let (count, sum) = &mut self.changed[class.min(CLASSES - 1)];
+            *count += 1.0;
+            *sum += days;
+        } else {
+            self.quiet += days;
+        }
+    }
+
+    /// One more visit, right after a change that somebody told of: the change was at the end of the interval.
+    pub(crate) fn add_told(&mut self, days: f64, memory: f64) {
+        self.add(DAYS_MIN, true, memory);
+        self.quiet += days.max(0.0);
+    }
+
+    /// Visits that found a change.
+    #[cfg(test)]
+    pub(crate) fn changes(&self) -> f64 {
+        self.changed.iter().map(|(count, _)| count).sum()
+    }
+
+    /// All intervals.
+    pub(crate) fn days(&self) -> f64 {
+        self.quiet + self.changed.iter().map(|(_, sum)| sum).sum::<f64>()
+    }
+
+    /// What is to be believed of the rate: the gamma distribution that fits the likelihood best around its highest point, on
+    /// the scale of logarithms. `half` is that part of an unchanged visit which corrects the estimate where nothing else does:
+    /// a half, or nought where what is usual weighs enough.
+    pub(crate) fn belief(&self, usual: Usual, half: f64) -> Belief {
+        let half = match self.visits > 0.0 {
+            true => half * self.days() / self.visits,
+            false => 0.0,
+        };
+        let quiet = self.quiet + half + usual.days;
+        // The slope falls as the rate grows; where it is nought is the rate.
+        let (mut low, mut high) = (1e-9_f64, 1e6_f64);
+        for _ in 0..50 {
+            let rate = (low * high).sqrt();
+            if self.slope(rate, quiet, usual) > 0.0 {
+                low = rate;
+            } else {
+                high = rate;
+            }
+        }
+        let rate = (low * high).sqrt();
+        let bend: f64 = self
+            .classes()
+            .map(|(count, days)| count * bend(rate * days))
+            .sum();
+        let shape = (rate * quiet + bend).max(1e-3);
+        Belief {
+            shape,
+            days: shape / rate,
+        }
+    }
+
+    /// Of the logarithm of the likelihood, by the logarithm of the rate.
+    fn slope(&self, rate: f64, quiet: f64, usual: Usual) -> f64 {
+        let changed: f64 = self
+            .classes()
+            .map(|(count, days)| count * one_or_more(rate * days))
+            .sum();
+        usual.changes + changed - rate * quiet
+    }
+
+    /// How many intervals with a change, and how long they are.
+    fn classes(&self) -> impl Iterator<Item = (f64, f64)> {
+        let some = self.changed.iter().filter(|(count, _)| *count > 1e-3);
+        some.map(|&(count, sum)| (count, sum / count))
+    }
+}
+
+/// x/(e^x − 1).
+fn one_or_more(x: f64) -> f64 {
+    if x < 1e-6 {
+        1.0 - x / 2.0
+    } else {
+        x / x.exp_m1()
+    }
+}
+
+/// −x times its derivative.
+fn bend(x: f64) -> f64 {
+    if x < 1e-3 {
+        return x / 2.0;
+    }
+    if x > 500.0 {
+        return 0.0;
+    }
+    let grown = x.exp_m1();
+    x * (x * (grown + 1.0) - grown) / (grown * grown)
+}

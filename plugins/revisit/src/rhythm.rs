@@ -1,0 +1,197 @@
+//! When the documents of a site change: by hour of the day and day of the week, in UTC. Kept with the site, since one document
+//! changes too seldom to show it. Time is then counted by what is usual to happen in it: an hour of the night in which
+//! nothing changes is hardly any time.
+
+use opilio_plugin::prelude::*;
+
+/// Under this name it is kept with the site.
+pub(crate) const RHYTHM: &str = "rhythm";
+
+/// Of its form.
+pub(crate) const RHYTHM_VERSION: u32 = 1;
+
+const HOUR: u64 = 3_600_000;
+
+/// An interval longer than this says nothing of hours.
+const TELLS_HOURS: u64 = 12 * HOUR;
+
+/// Nor one longer than this of days.
+const TELLS_DAYS: u64 = 72 * HOUR;
+
+/// Changes that evenness counts for in each class: until as many are seen, hours and days hardly differ.
+const EVEN: f64 = 6.0;
+
+/// What was expected is kept up to this much; more, and all is halved, so that a site may change its ways.
+const SEEN_MAX: f64 = 400.0;
+
+/// Beyond this a time is long enough for hours to even out.
+const LOOKED_AHEAD: u64 = 14 * 24;
+
+/// Changes seen, and changes that were to be expected were all times alike: by hour, then by day, Monday first.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Rhythm {
+    classes: [(f64, f64); 31],
+    /// Days since 1970 that count as Sundays.
+    holidays: Vec<u64>,
+}
+
+impl Rhythm {
+    /// What is kept for the site of a visit.
+    pub(crate) fn of(visit: &Visit, holidays: &[u64]) -> Self {
+        let mut rhythm = Self {
+            classes: [(0.0, 0.0); 31],
+            holidays: holidays.to_vec(),
+        };
+        let kept = visit.site_value(RHYTHM);
+        if let Some(kept) = kept.filter(|kept| kept.version == RHYTHM_VERSION) {
+            let mut numbers = kept.value.split(' ').map(|number| number.parse::<u32>());
+            let mut next = || numbers.next().and_then(Result::ok).unwrap_or(0);
+            for (seen, expected) in &mut rhythm.classes {
+                *seen = f64::from(next()) / 100.0;
+                *expected = f64::from(next()) / 100.0;
+            }
+        }
+        rhythm
+    }
+
+    pub(crate) fn written(&self) -> String {
+        let mut text = String::new();
+        for (seen, expected) in self.classes {
+            for number in [seen, expected] {
+                if !text.is_empty() {
+                    text.push(' ');
+                }
+                text += &((number * 100.0).round() as u32).to_string();
+            }
+        }
+        text
+    }
+
+    /// Takes note of a visit to a document that changes so often a day; whether there was anything to be learned.
+    pub(crate) fn learn(&mut self, from: u64, to: u64, has_changed: bool, rate: f64) -> bool {
+        let long = to.saturating_sub(from);
+        if long == 0 || long > TELLS_DAYS {
+            return false;
+        }
+        // At most one change of an interval is seen.
+        let expected = 1.0 - (-rate * long as f64 / (24.0 * HOUR as f64)).exp();
+        let seen = f64::from(u8::from(has_changed));
+        let mut at = from;
+        while at < to {
+            let end = (at / HOUR * HOUR + HOUR).min(to);
+            let share = (end - at) as f64 / long as f64;
+            let (hour, day) = self.classes_of(at);
+            let tells_hours = long <= TELLS_HOURS;
+            for class in [hour, day].into_iter().skip(usize::from(!tells_hours)) {
+                let (was_seen, was_expected) = &mut self.classes[class];
+                *was_seen += share * seen;
+                *was_expected += share * expected;
+                if *was_expected > SEEN_MAX {
+                    *was_seen /= 2.0;
+                    *was_expected /= 2.0;
+                }
+            }
+            at = end;
+        }
+        true
+    }
+
+    /// Days by what usually happens in them.
+    pub(crate) fn days(&self, from: u64, to: u64) -> f64 {
+        if to.saturating_sub(from) > LOOKED_AHEAD * HOUR {
+            return (to - from) as f64 / (24.0 * HOUR as f64);
+        }
+        let weights = self.weights();
+        let mut days = 0.0;
+        let mut at = from;
+        while at < to {
+            let end = (at / HOUR * HOUR + HOUR).min(to);
+            days += self.weight(&weights, at) * (end - at) as f64;
+            at = end;
+        }
+        days / (24.0 * HOUR as f64)
+    }
+
+    /// When so many days have passed, counted so: milliseconds after `from`.
+    pub(crate) fn until(&self, from: u64, days: f64) -> u64 {
+        let mut left = days * 24.0 * HOUR as f64;
+        if left > (LOOKED_AHEAD * HOUR) as f64 {
+            return left as u64;
+        }
+        let weights = self.weights();
+        let mut at = from;
+        let end = from + 2 * LOOKED_AHEAD * HOUR;
+        while at < end {
+            let next = at / HOUR * HOUR + HOUR;
+            let weight = self.weight(&weights, at).max(1e-3);
+            let here = weight * (next - at) as f64;
+            if here >= left {
+                return at + (left / weight) as u64 - from;
+            }
+            left -= here;
+            at = next;
+        }
+        at - from
+    }
+
+    /// How much more than usual happens in each class; each kind averages 1.
+    fn weights(&self) -> [f64; 31] {
+        let mut weights = self
+            .classes
+            .map(|(seen, expected)| (seen + EVEN) / (expected + EVEN));
+        for kind in [0..24, 24..31] {
+            let mean = weights[kind.clone()].iter().sum::<f64>() / kind.len() as f64;
+            weights[kind].iter_mut().for_each(|weight| *weight /= mean);
+        }
+        weights
+    }
+
+    fn weight(&self, weights: &[f64; 31], at: u64) -> f64 {
+        let (hour, day) = self.classes_of(at);
+        weights[hour] * weights[day]
+    }
+
+    fn classes_of(&self, at: u64) -> (usize, usize) {
+        let hours = at / HOUR;
+        let day = hours / 24;
+        // 1970 began on a Thursday.
+        let weekday = match self.holidays.contains(&day) {
+            true => 6,
+            false => (day + 3) % 7,
+        };
+        ((hours % 24) as usize, 24 + weekday as usize)
+    }
+}
+
+/// Days since 1970 of a date such as `2026-12-25`.
+pub(crate) fn day_of(date: &str) -> Option<u64> {
+    let mut parts = date.split('-');
+    let mut number = |digits: usize| {
+        let part = parts.next().filter(|part| part.len() == digits)?;
+        part.parse::<u64>().ok()
+    };
+    let (year, month, day) = (number(4)?, number(2)?, number(2)?);
+    let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    let lengths = [
+        31,
+        28 + u64::from(is_leap),
+        31,
+        30,
+        31,
+        30,
+        31,
+        31,
+        30,
+        31,
+        30,
+        31,
+    ];
+    let month = usize::try_from(month.checked_sub(1)?).ok()?;
+    let is_date = year >= 1970 && (1..=*lengths.get(month)?).contains(&day);
+    if !is_date || parts.next().is_some() {
+        return None;
+    }
+    let before = year - 1;
+    let leap_days = before / 4 - before / 100 + before / 400 - 477;
+    Some((year - 1970) * 365 + leap_days + lengths[..month].iter().sum::<u64>() + day - 1)
+}
