@@ -17,7 +17,7 @@ try {
   const [command, folder = "."] = positionals;
   if (command === "build") {
     const built = await build(resolve(folder), values.out && resolve(values.out));
-    console.error(`${basename(built.file)}: ${Math.ceil(built.bytes / 1024)} KB, ${built.engine}`);
+    if (!values.out) console.error(`${basename(built.file)}: ${Math.ceil(built.bytes / 1024)} KB, ${built.engine}`);
     console.log(built.plugins.join("\n"));
   } else if (command === "test") {
     console.log(`${await test(resolve(folder))} cases hold`);

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Callable, Union, get_args, get_origin, get_ty
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 #: Later than any clock; what lies behind it is read as this.
-LAST_MS = int((datetime.max.replace(tzinfo=UTC) - EPOCH) / timedelta(milliseconds=1))
+LAST_MS = (datetime.max.replace(tzinfo=UTC) - EPOCH) // timedelta(milliseconds=1)
 
 
 @dataclass(frozen=True)

@@ -45,7 +45,7 @@ class Inert(Extractor):
             "web": refused(lambda: urllib.request.urlopen("http://127.0.0.1/")),
             "program": refused(lambda: subprocess.run(["true"])),
         }
-        return [Link(str(value), context=name) for name, value in facts.items()]
+        return [Link(name, context=str(value)) for name, value in facts.items()]
 
 
 plugins = [Inert]

@@ -1,4 +1,4 @@
-"""Does what its setting says, all of it wrong."""
+"""Does what the page says, all of it wrong."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -13,16 +13,15 @@ class Faulty(Extractor, Precedence):
 
     @dataclass
     class Settings:
-        how: str = setting("", "What to do wrong.")
         refuse: bool = setting(False, "Whether settings are refused by an accident.")
 
     def __init__(self, settings: Settings):
         if settings.refuse:
             settings.nothing.here
-        self.how = settings.how
+        super().__init__(settings)
 
     def extract(self, document: Document):
-        match self.how:
+        match document.text():
             case "raise":
                 deep(document.uri)
             case "wrong type":

@@ -1,0 +1,118 @@
+"""A component, in the sandbox: the program `opilio` puts cases to it and shows what becomes of faults. It is the
+checkout's own, or the one that OPILIO names."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+from opilio_plugin.build import CHECKOUT, MissingTool, Project, build, componentize_py
+from opilio_plugin.testing import check_cases
+
+OPILIO = os.environ.get("OPILIO", str(CHECKOUT / "target/debug/opilio"))
+GUESTS = Path(__file__).parent / "guests"
+
+
+class Components(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.component = Path(cls.folder.name) / "guests.wasm"
+        cls.built = build(GUESTS, cls.component)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    def run_plugin(self, name, pages, *more):
+        """Once for all pages, since the component has to be compiled for it."""
+        with tempfile.TemporaryDirectory() as folder:
+            for page, text in pages.items():
+                (Path(folder) / f"{page}.html").write_text(text)
+            command = [OPILIO, "plugin", "run", f"{self.component}#{name}", folder, *more]
+            return subprocess.run(command, capture_output=True, text=True)
+
+    def test_its_plugins_are_named(self):
+        self.assertEqual(self.built, ["headline", "inert", "faulty"])
+
+    def test_the_cases_of_the_rust_sdk_hold_natively_and_in_the_sandbox(self):
+        headline = Project.read(GUESTS).plugins()[:1]
+        self.assertEqual(check_cases(headline, GUESTS / "cases"), 8)
+        command = [OPILIO, "plugin", "test", self.component, "--cases", GUESTS / "cases"]
+        run = subprocess.run(command, capture_output=True, text=True)
+        self.assertIn("8 cases hold", run.stdout, run.stderr)
+
+    def test_nothing_moves_in_it_and_nothing_leads_out(self):
+        said = self.run_plugin("inert", {"a": "<p>", "b": "<p>"}, "--json").stdout
+
+        def facts(line):
+            [answer] = json.loads(line)["answers"]
+            return {link["uri"].rpartition("/")[2]: link["context"] for link in answer["found"]["links"]}
+
+        first, second = map(facts, said.splitlines())
+        closed = {"file", "own-file", "socket", "name", "web", "program"}
+        self.assertEqual({first[name] for name in closed}, {"refused"}, first)
+        self.assertIn(first["folder"], ("refused", "got []"))
+        self.assertTrue(first["date"].startswith("2000-01-01T00:00:00"), first)
+        self.assertEqual((first["clock"], first["arguments"], first["input"]), ("0.0", "0", "''"), first)
+        self.assertEqual(first["environment"], "[]")
+        self.assertEqual(second, first)
+
+    def test_what_goes_wrong_is_said_with_plugin_version_uri_place_and_words(self):
+        faults = {
+            "raise": "ValueError: nothing is good about http",
+            "wrong type": "WrongType: links[0].uri must be a str, not int 3",
+            "text": "WrongType: links[0] must be a Link, not str 'a'",
+            "no list": "TypeError: 'int' object is not iterable",
+            "hop": "WrongType: links[0].hop must be one of link, embed",
+            "fragment": "WrongType: fragments[0].content.offset must be an int that is not negative, not int -1",
+            "date": "WrongType: links[0].details.dates.modified must be a datetime with a time zone",
+            "<a href=b>": "",
+        }
+        said = self.run_plugin("faulty", {str(at): how for at, how in enumerate(faults)}).stdout
+        for message in filter(None, faults.values()):
+            self.assertIn(f"faulty 1.2.3, extract: {message}", said)
+        self.assertRegex(said, r"/0\.html.*\n.*ValueError: .*/0\.html\s+at deep \(deep\.py:5\)\s+at extract \(faulty\.py:26\)")
+        self.assertIn("faulty 1.2.3, rank_candidates: WrongType: the answer must be a precedence from 1 to 255", said)
+
+    def test_an_accident_with_settings_is_said_before_anything_runs(self):
+        accident = self.run_plugin("faulty", {"a": "<p>"}, "--settings", '{"refuse": true}').stderr
+        self.assertRegex(accident, r"cannot be configured: .*faulty 1\.2\.3, configure: AttributeError: .*\(faulty\.py:20\)")
+
+
+class Projects(unittest.TestCase):
+    def check(self, files, message):
+        """In a process of its own, since each project has a module of the same name."""
+        with tempfile.TemporaryDirectory() as folder:
+            for name, content in files.items():
+                (Path(folder) / name).write_text(content)
+            command = [sys.executable, Path(__file__).parent.parent / "opilio-plugin.py", "build", folder]
+            run = subprocess.run(command, capture_output=True, text=True)
+        self.assertEqual(run.returncode, 1, run.stderr)
+        self.assertRegex(run.stderr, message)
+        self.assertNotIn("Traceback", run.stderr)
+
+    def test_a_project_that_does_not_build_says_why(self):
+        facts = {"pyproject.toml": '[project]\nname = "x"\n'}
+        self.check({}, "is no plugin of Python: it has no pyproject.toml")
+        self.check({"pyproject.toml": "["}, "pyproject.toml: ")
+        self.check({"pyproject.toml": "[project]\n"}, r"\[project\] has no name")
+        self.check(facts, "has no plugin.py")
+        self.check({**facts, "plugin.py": "plugin = []"}, r"names no plugins: it needs a line such as plugins = \[MyPlugin\]")
+        self.check({**facts, "plugin.py": "\n1 / 0"}, r"cannot be loaded: ZeroDivisionError: .* \(plugin\.py:2\)")
+        unfinished = "from opilio_plugin import Extractor\nclass X(Extractor):\n    name = summary = 'x'\nplugins = [X]\n"
+        self.check({**facts, "plugin.py": unfinished}, "TypeError: X has no extract")
+
+    def test_a_tool_that_is_missing_is_said_with_the_command_that_gets_it(self):
+        from unittest import mock
+
+        with mock.patch("pathlib.Path.is_file", return_value=False), mock.patch("shutil.which", return_value=None):
+            with self.assertRaisesRegex(MissingTool, "componentize-py==0.25.1 is not installed: python3 -m venv"):
+                componentize_py(Path("."))
+
+
+if __name__ == "__main__":
+    unittest.main()
