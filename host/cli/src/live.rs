@@ -79,8 +79,9 @@ async fn picture(view: View, title: String, mut ended: oneshot::Receiver<()>) {
     };
     let head = line("{spinner:.green} {msg}");
     let totals: Vec<ProgressBar> = (0..TOTALS).map(|_| line("{msg}")).collect();
-    let alerts: Vec<ProgressBar> = (0..ALERTS_SHOWN).map(|_| line("{msg:.yellow}")).collect();
     let queues: Vec<ProgressBar> = (0..=QUEUES_SHOWN).map(|_| line("  {msg:.dim}")).collect();
+    // Last, so that there is no gap where there is none.
+    let alerts: Vec<ProgressBar> = (0..ALERTS_SHOWN).map(|_| line("{msg:.yellow}")).collect();
     let mut ticks = tokio::time::interval(REFRESH);
     let mut recent: VecDeque<(Duration, u64)> = VecDeque::with_capacity(RECENT + 1);
     loop {

@@ -244,6 +244,7 @@ impl Context {
                     let rest = rest.as_secs_f64();
                     self.alert(
                         &fault.plugin,
+                        Severity::Warning,
                         &format!("{why}; it is left out for {rest} s"),
                     );
                 }
@@ -255,6 +256,7 @@ impl Context {
                 Some(Consequence::Halt) => {
                     self.alert(
                         &fault.plugin,
+                        Severity::Critical,
                         &format!("{why}; the profile has the crawl end then"),
                     );
                     halt.get_or_insert(Halt::Plugin {
@@ -277,17 +279,14 @@ impl Context {
         if known.insert(plugin.clone()) {
             self.alert(
                 plugin,
+                Severity::Warning,
                 "it could not be asked about links; their pages have scope-fault in crawl.log, and are extracted again at their next visit, if the strategy makes one",
             );
         }
     }
 
     /// Something about a plugin that the operator should know.
-    pub(crate) fn alert(&self, plugin: &str, what: &str) {
-        let severity = match what.contains("the crawl") {
-            true => Severity::Critical,
-            false => Severity::Warning,
-        };
+    pub(crate) fn alert(&self, plugin: &str, severity: Severity, what: &str) {
         self.raise(AlertKind::Plugin, plugin, severity, what);
     }
 
@@ -342,6 +341,7 @@ impl Context {
         if self.live.pause(true) {
             self.alert(
                 plugin,
+                Severity::Critical,
                 &format!("{why}; the crawl pauses until it is resumed"),
             );
         }

@@ -25,7 +25,8 @@ use crate::logs;
 
 use self::line::{CountedLine, Kind, Novelty};
 
-/// Everything that is no row; names in the frontier's store that belong to the ledger begin with `counts:`.
+/// Everything that is no row; names in the frontier's store that belong to the ledger begin with `counts:`. Values have no
+/// version: whoever changes their types changes these names as well, and the whole log is counted anew.
 const WHOLE: &str = "counts:whole";
 /// Before the name of a host.
 const HOST: &str = "counts:host:";
@@ -437,6 +438,14 @@ pub(crate) fn sources(
     max: usize,
 ) -> Result<Vec<(String, SourceCounts)>, opilio_frontier::Error> {
     rows(frontier, SOURCE, after, max)
+}
+
+/// What was found from one seed, by status.
+pub(crate) fn source(
+    frontier: &Frontier,
+    seed: &str,
+) -> Result<Option<SourceCounts>, opilio_frontier::Error> {
+    row(frontier, &format!("{SOURCE}{seed}"))
 }
 
 /// Up to `max` pairs of seed and host, NUL between them, in their order, from the first behind `after` on.

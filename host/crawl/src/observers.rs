@@ -24,6 +24,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout_at};
 
+use crate::alerts::Severity;
 use crate::breaker::Failure;
 use crate::context::Context;
 use crate::crawl::Stop;
@@ -257,7 +258,7 @@ impl Watcher {
         if let Some(problem) = told.problem {
             let folder = self.files.lines.display();
             let alert = format!("cannot write below {folder}: {problem}");
-            self.context.alert(&self.name, &alert);
+            self.context.alert(&self.name, Severity::Warning, &alert);
         }
         self.say(told.failures);
     }

@@ -1,0 +1,124 @@
+//! What an operator sees of a job: logs, reports, figures, alerts; and what the command line says of itself.
+
+use opilio_stories::{asked, until};
+use serde_json::Value;
+
+use crate::command::{Home, WWW, tree};
+
+const PAGES: usize = 40;
+
+/// A job that has crawled a tree of pages.
+async fn crawled(home: &Home) {
+    let web = tree(PAGES, 0).await;
+    home.profile("name = 'tree'\nworkers = 2");
+    let seed = web.url(WWW, "/");
+    home.run(&[
+        "crawl", "p.toml", "--seed", &seed, "--job", "job", "--quiet",
+    ])
+    .code(0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn logs_are_shown_by_tail_by_time_and_by_what_is_in_them() {
+    let home = Home::new();
+    crawled(&home).await;
+    let list = home.run(&["job", "logs", "job"]).code(0).out;
+    assert!(
+        list.lines().any(|line| line.ends_with(" crawl.log")),
+        "{list}"
+    );
+    let all = std::fs::read_to_string(home.job().join("logs/crawl.log")).unwrap();
+    let lines: Vec<&str> = all.lines().collect();
+
+    let of = |arguments: &[&str]| {
+        let arguments = [&["job", "logs", "job", "crawl"], arguments].concat();
+        let out = home.run(&arguments).code(0).out;
+        out.lines().map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(of(&[]), lines[lines.len() - 20..]);
+    assert_eq!(of(&["--tail", "3"]), lines[lines.len() - 3..]);
+    assert_eq!(of(&["--since", "1h"]), lines);
+    let time = lines[10].split(' ').next().unwrap();
+    let from = lines
+        .iter()
+        .position(|line| line.starts_with(time))
+        .unwrap();
+    assert_eq!(of(&["--since", time]), lines[from..]);
+    let found = of(&["--grep", "/1[0-9]\\.html L", "--tail", "100"]);
+    assert_eq!(found.len(), 10, "{found:?}");
+
+    let wrong = home.run(&["job", "logs", "job", "nonsense"]).code(2).err;
+    assert!(wrong.contains("there is no log \"nonsense\""), "{wrong}");
+    let wrong = home
+        .run(&["job", "logs", "job", "crawl", "--grep", "("])
+        .code(2)
+        .err;
+    assert!(wrong.contains("--grep"), "{wrong}");
+    let wrong = home
+        .run(&["job", "logs", "job", "crawl", "--since", "noon"])
+        .code(2)
+        .err;
+    assert!(wrong.contains("\"noon\" is no time"), "{wrong}");
+    let wrong = home.run(&["job", "logs", "job", "../job.json"]).code(2).err;
+    assert!(wrong.contains("there is no log"), "{wrong}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn reports_and_figures_are_there_while_it_runs_and_afterwards() {
+    let (home, web) = (Home::new(), tree(300, 0).await);
+    home.profile("name = 'tree'\nworkers = 2");
+    let seed = web.url(WWW, "/");
+    let mut running = home.start(&["crawl", "p.toml", "--seed", &seed, "--job", "job"]);
+    until("twenty pages are asked for", || asked(&web).len() >= 20).await;
+    home.run(&["job", "pause", "job"]).code(0);
+    let report = home.run(&["job", "report", "job"]).code(0).out;
+    assert!(report.contains("crawl name: tree\n"), "{report}");
+    let figures = home.run(&["job", "metrics", "job"]).code(0).out;
+    assert!(
+        figures.contains("opilio_job_up{job_name=\"job\"} 1\n"),
+        "{figures}"
+    );
+    home.run(&["job", "logs", "job", "--rotate"]).code(0);
+    home.run(&["job", "resume", "job"]).code(0);
+    assert_eq!(running.wait(), 0);
+
+    let rows = home
+        .run(&["job", "report", "job", "responsecode", "--json"])
+        .code(0)
+        .out;
+    let rows: Vec<Value> = rows
+        .lines()
+        .map(|row| serde_json::from_str(row).unwrap())
+        .collect();
+    let fetched = rows.iter().find(|row| row["status"] == 200).unwrap();
+    assert_eq!(fetched["urls"], 299, "{rows:?}");
+    let figures = home.run(&["job", "metrics", "job"]).code(0).out;
+    let counted = "opilio_turns_by_status_total{job_name=\"job\",status=\"200\"} 299\n";
+    assert!(figures.contains(counted), "{figures}");
+    assert!(
+        figures.contains("opilio_job_up{job_name=\"job\"} 0\n"),
+        "{figures}"
+    );
+    let alerts = home.run(&["job", "alerts", "job"]).code(0).out;
+    assert!(alerts.contains("no alert"), "{alerts}");
+    let refused = home.run(&["job", "logs", "job", "--rotate"]).code(1).err;
+    assert!(refused.contains("no process runs job"), "{refused}");
+}
+
+#[test]
+fn the_command_line_describes_itself_to_shells_and_as_manual() {
+    let home = Home::new();
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let script = home.run(&["completions", shell]).code(0).out;
+        assert!(
+            script.contains("opilio") && script.contains("checkpoint"),
+            "{shell}"
+        );
+    }
+    home.run(&["completions", "tcsh"]).code(2);
+    let page = home.run(&["man"]).code(0).out;
+    assert!(page.contains(".TH opilio 1"), "{page}");
+    home.run(&["man", "--dir", "man"]).code(0);
+    let page = std::fs::read_to_string(home.path().join("man/opilio-job-logs.1")).unwrap();
+    assert!(page.contains("\\-\\-follow"), "{page}");
+}
