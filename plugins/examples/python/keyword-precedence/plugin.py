@@ -30,10 +30,17 @@ class KeywordPrecedence(Precedence):
             minItems=1,
         )
         in_address: int = setting(
-            2, "Precedence of links whose own address has a keyword.", overridable=True, minimum=1, maximum=255
+            1, "Precedence of links whose own address has a keyword.", overridable=True, minimum=1, maximum=255
         )
         on_page: int = setting(
-            3, "Precedence of links found on a page that has enough keywords.", overridable=True, minimum=1, maximum=255
+            2, "Precedence of links found on a page that has enough keywords.", overridable=True, minimum=1, maximum=255
+        )
+        otherwise: int = setting(
+            5,
+            "Precedence of links that neither says anything about; 0 leaves them to the next policy.",
+            overridable=True,
+            minimum=0,
+            maximum=255,
         )
         enough: int = setting(
             1, "How many times keywords must stand on a page for it to be about the subject.", overridable=True, minimum=1
@@ -58,8 +65,13 @@ class KeywordPrecedence(Precedence):
         self.settings = settings
 
     def rank_candidates(self, candidates: Candidates, document: Document | None) -> list[int | None]:
-        on_page = self.settings.on_page if document is not None and self.is_about(document) else None
-        # What neither says anything about is left to the next policy.
+        if document is None:
+            # Seeds were chosen by somebody: all but those that are about the subject by name are ranked elsewhere.
+            on_page = None
+        elif self.is_about(document):
+            on_page = self.settings.on_page
+        else:
+            on_page = self.settings.otherwise or None
         return [self.of_address(candidate, on_page) for candidate in candidates]
 
     def of_address(self, candidate: Candidate, on_page: int | None) -> int | None:
