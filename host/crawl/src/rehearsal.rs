@@ -7,6 +7,7 @@
 //! costs a server nothing, and cookies, logins and records, which nobody judges by.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -17,8 +18,8 @@ use jiff::Timestamp;
 use opilio_fetch::robots::{ROBOTS_BYTES_MAX, Robots, Verdict as RobotsVerdict};
 use opilio_fetch::{Exchange, PayloadDigest, ResponseHead, Spool, SpoolWriter};
 use opilio_frontier::{
-    Candidate, ContentState, Digests, Directive, Frontier, Issue, Next, Outcome, Refused, Success,
-    Transfer, Validators, Visit, WarcLocation,
+    Candidate, ContentState, Digests, Directive, Frontier, Issue, KeptValues, Next, Outcome,
+    Refused, Success, Transfer, Validators, Visit, WarcLocation,
 };
 use opilio_profile::{Profile, RobotsPolicy, Settings, Strategy, StrippedEqual};
 use opilio_sandbox::{Candidates, Engine, EngineConfig, Stage, Verdict};
@@ -59,6 +60,9 @@ pub struct Rehearsal {
     budget: Budget,
     stacks: Arc<Stacks>,
     robots: HashMap<String, (Arc<Robots>, Timestamp)>,
+    /// What is kept for sites, by authority. Many visits to few sites in no time leave so many versions of these values in the
+    /// store's memory that reading them there would take longest of all.
+    sites: HashMap<String, KeptValues>,
     clock: Arc<AtomicI64>,
     faults: u64,
     first_fault: Option<String>,
@@ -166,6 +170,7 @@ impl Rehearsal {
             frontier,
             stacks: plugins.stacks,
             robots: HashMap::new(),
+            sites: HashMap::new(),
             clock,
             faults: 0,
             first_fault: None,
@@ -437,8 +442,7 @@ impl Rehearsal {
         ended: Timestamp,
     ) -> Result<Came, opilio_frontier::Error> {
         let record = &issue.record;
-        let site = self.frontier.site_values(&issue.uri)?;
-        let memory = Memory::new(&record.kept, &site);
+        let memory = self.memory(issue)?;
         let head = &response.head;
         let unchanged = match self.mid_fetch(issue, head, started, &memory) {
             Some(Verdict::Reject) => {
@@ -544,6 +548,10 @@ impl Rehearsal {
         if !is_prerequisite && settings.strategy != Strategy::Snapshot {
             kept_for_site.extend(around);
         }
+        let known = self.sites.entry(issue.uri.surt_authority()).or_default();
+        for change in &kept_for_site {
+            known.apply(change.clone());
+        }
         let success = Success {
             visit,
             wait,
@@ -572,12 +580,20 @@ impl Rehearsal {
         })
     }
 
+    /// What plugins have kept with a URI and its site.
+    fn memory(&mut self, issue: &Issue) -> Result<Memory, opilio_frontier::Error> {
+        let site = match self.sites.entry(issue.uri.surt_authority()) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(unknown) => unknown.insert(self.frontier.site_values(&issue.uri)?),
+        };
+        Ok(Memory::new(&issue.record.kept, site))
+    }
+
     /// A URI whose wait evaluator wanted to be asked again.
     fn consider(&mut self, issue: &Issue, now: Timestamp) -> Result<(), opilio_frontier::Error> {
         let media_type = issue.record.media_type.clone();
         let (settings, stacks) = self.stacks_for(issue, Some(&media_type), now);
-        let site = self.frontier.site_values(&issue.uri)?;
-        let memory = Memory::new(&issue.record.kept, &site);
+        let memory = self.memory(issue)?;
         let measures = self.budget.measures(&self.frontier, issue, now)?;
         let answer = Consideration::of(issue, now, measures, &memory).evaluate(&stacks.wait);
         let judged = Consideration::judge(issue, now, &answer, &settings.revisit);
