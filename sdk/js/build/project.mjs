@@ -13,7 +13,8 @@ const PINNED = {
   esbuild: "0.25.12",
   typescript: "5.9.3",
   "componentize-qjs": "0.4.5",
-  "@bytecodealliance/componentize-js": "0.22.0",
+  // With a jco of its own choosing it lacks a package.
+  "@bytecodealliance/componentize-js": "0.22.0 @bytecodealliance/jco@1.34.0",
 };
 
 /** The project does not build; the message says why. */
@@ -60,4 +61,4 @@ export async function tool(name, { folder }) {
 
 /** What to do about a tool that is not there. */
 export const missing = (name, folder) =>
-  `${name} ${PINNED[name]} is not installed: npm install --prefix ${folder} --save-dev --save-exact ${name}@${PINNED[name]}`;
+  `${name} ${PINNED[name]?.split(" ")[0]} is not installed: npm install --prefix ${folder} --save-dev --save-exact ${name}@${PINNED[name]}`;

@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { execFileSync, spawnSync } from "node:child_process";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { after, test } from "node:test";
@@ -39,6 +39,25 @@ test("the cases of the Rust SDK's kinds hold natively and in the sandbox", async
   const file = await built("headline");
   const cases = join(PLUGINS, "headline/cases");
   const said = execFileSync(OPILIO, ["plugin", "test", file, "--cases", cases], { encoding: "utf8" });
+  assert.match(said, /8 cases hold/);
+});
+
+test("StarlingMonkey answers as QuickJS does", async (context) => {
+  const folder = join(scratch, "starling");
+  cpSync(join(PLUGINS, "headline"), folder, { recursive: true, dereference: true });
+  writeFileSync(
+    join(folder, "package.json"),
+    JSON.stringify({ name: "headline", type: "module", main: "src/index.js", opilio: { engine: "starlingmonkey" } }),
+  );
+  const file = join(scratch, "starling.wasm");
+  try {
+    await build(folder, file);
+  } catch (problem) {
+    // It is the engine of few, and takes hundreds of megabytes of packages.
+    if (problem instanceof MissingTool) return context.skip(problem.message);
+    throw problem;
+  }
+  const said = execFileSync(OPILIO, ["plugin", "test", file, "--cases", join(folder, "cases")], { encoding: "utf8" });
   assert.match(said, /8 cases hold/);
 });
 
