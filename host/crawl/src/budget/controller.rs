@@ -25,12 +25,18 @@ const WINDOW_OF_WAIT: f64 = 0.5;
 /// Windows in which what came replaces what was promised.
 const MEMORY_WINDOWS: f64 = 20.0;
 
+/// Days in which documents that disappear are forgotten: some are visited twice a year.
+const DOCUMENTS_MEMORY: f64 = 365.0;
+
 /// What a backlog as long as the waits themselves counts for, beside ln(asked for/there are).
 const BACKLOG_WEIGHT: f64 = 0.3;
 
-/// The backlog that is aimed at where nobody has said how many visits there are, in parts of a wait: all are used then, and
-/// what is due comes not much too late.
-const BACKLOG_WANTED: f64 = 0.05;
+/// Where nobody has said how many visits there are, all those that come are, once the backlog is larger than this part of a
+/// wait.
+const BACKLOG_WANTED: f64 = 0.02;
+
+/// Until then there are so many times as many as are asked for or come.
+const GROWTH: f64 = 1.2;
 
 /// How much more may be asked for than there is, logarithmically, where documents are late because there is no more: due
 /// times fall at random, so what is not asked for too much is not used up.
@@ -106,7 +112,7 @@ impl Controller {
     }
 
     /// Takes note of a promise, and moves the price. `known` documents there are, and `available` visits a day; none: as many
-    /// as can be made, which is what the backlog tells.
+    /// as can be made, which shows once documents are late.
     pub(crate) fn step(&mut self, promise: Promise, known: f64, available: Option<f64>) {
         let Promise {
             now,
@@ -129,15 +135,21 @@ impl Controller {
         if let Some(delay) = delay {
             self.count(now, before, wait, delay, window);
         }
-        let backlog = self.delays / self.waits.max(1e-9);
-        let excess = match available {
-            Some(available) => {
-                let allowance = (ALLOWANCE_OF_BACKLOG * backlog).min(ALLOWANCE_MAX);
-                let excess = (self.asked_for(known) / available).max(1e-9).ln();
-                excess - allowance + BACKLOG_WEIGHT * backlog
+        // Where no visit comes, what was late is forgotten.
+        let fade = (-(now - self.last_visit.unwrap_or(now)).max(0.0) / window).exp();
+        let backlog = fade * self.delays / self.waits.max(1e-9);
+        let asked = self.asked_for(known);
+        let available = available.unwrap_or_else(|| {
+            let came = fade * self.visits / window;
+            if backlog > BACKLOG_WANTED {
+                came
+            } else {
+                GROWTH * asked.max(came)
             }
-            None => (backlog / BACKLOG_WANTED).max(1e-9).ln(),
-        };
+        });
+        let allowance = (ALLOWANCE_OF_BACKLOG * backlog).min(ALLOWANCE_MAX);
+        let excess = (asked.max(1e-9) / available.max(1e-9)).ln();
+        let excess = excess - allowance + BACKLOG_WEIGHT * backlog;
         self.excess = excess.clamp(-EXCESS_MAX, EXCESS_MAX);
         let level = self.level + self.excess * (passed / window).min(1.0);
         self.level = level.clamp(-LOG_PRICE_MAX, LOG_PRICE_MAX);
@@ -160,7 +172,7 @@ impl Controller {
             // A visit after so long stands for the rate that was promised, were it not for the delay.
             let share = (1.0 + delay / before - self.promised * since) / long;
             self.promised = (self.promised + share).max(0.0);
-            let share = (before + delay - self.documents * since) / long;
+            let share = (before + delay - self.documents * since) / DOCUMENTS_MEMORY;
             self.documents = (self.documents + share).max(1.0);
         }
     }
