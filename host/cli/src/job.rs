@@ -1,6 +1,7 @@
 //! `opilio job`: what a job is doing, and the course of it.
 
 pub(crate) mod ask;
+mod life;
 mod logs;
 pub(crate) mod report;
 mod set;
@@ -25,6 +26,18 @@ pub(crate) struct JobArgs {
 
 #[derive(Debug, Subcommand)]
 enum JobCommand {
+    /// List the jobs of a folder, and what each is doing.
+    List(life::ListArgs),
+    /// Make a job of a profile. It begins when it is started.
+    New(life::NewArgs),
+    /// Begin a job, or go on with it, in the background.
+    ///
+    /// Where a daemon (opilio serve) sees to the folder, it begins the job as soon as there is a place, and again when it dies.
+    Start(life::StartArgs),
+    /// Make a job with the profile, seeds and plugins of another one, and nothing of what that found.
+    Clone(life::CloneArgs),
+    /// Delete a job that is not running. Its archive, logs and reports stay, unless they are to go, too.
+    Delete(life::DeleteArgs),
     /// Show what the job is doing.
     Status(Asked),
     /// Begin nothing new; what is in flight finishes.
@@ -131,8 +144,13 @@ struct LogArgs {
 }
 
 /// Runs the command.
-pub(crate) fn run(args: JobArgs) -> Result<u8> {
+pub(crate) async fn run(args: JobArgs) -> Result<u8> {
     match args.command {
+        JobCommand::List(args) => life::list(&args).await,
+        JobCommand::New(args) => life::new(args),
+        JobCommand::Start(args) => life::start(&args),
+        JobCommand::Clone(args) => life::copy(&args),
+        JobCommand::Delete(args) => life::delete(&args),
         JobCommand::Status(asked) => ask(&asked, Command::Status),
         JobCommand::Pause(asked) => ask(&asked, Command::Pause),
         JobCommand::Resume(asked) => ask(&asked, Command::Resume),

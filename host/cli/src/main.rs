@@ -11,9 +11,11 @@ mod package;
 mod plugin;
 mod profile;
 mod robots;
+mod serve;
 mod simulate;
 mod summary;
 mod terminal;
+mod token;
 mod uri;
 mod warc;
 
@@ -66,7 +68,7 @@ enum Command {
     Selftest(DemoArgs),
     /// Show what Opilio makes of URIs: how they are normalised or why refused, what they count as, where they queue.
     Uri(uri::UriArgs),
-    /// Look after a job: status, pause, resume, stop, checkpoint, restore, log.
+    /// Look after jobs: list, new, start, status, pause, resume, stop, checkpoint, restore, log.
     Job(job::JobArgs),
     /// Look into a job's frontier, and change what is in it; while it runs, too.
     Frontier(frontier::FrontierArgs),
@@ -84,6 +86,10 @@ enum Command {
     Completions(manual::CompletionsArgs),
     /// Print the manual page of opilio, or write those of all its commands.
     Man(manual::ManArgs),
+    /// Run the daemon: many jobs, their API and the web console.
+    Serve(serve::ServeArgs),
+    /// Make, list and revoke tokens: who may use the daemon.
+    Token(token::TokenArgs),
     /// Write plugins: make, build, check, test and try them; see who they are and where they come from.
     Plugin(plugin::PluginArgs),
 }
@@ -139,7 +145,9 @@ fn main() -> ExitCode {
             Command::Crawl(args) => crawl::run(args).await,
             Command::Demo(args) => demo::run(args).await,
             Command::Selftest(args) => demo::selftest(args).await,
-            Command::Job(args) => job::run(args),
+            Command::Job(args) => job::run(args).await,
+            Command::Serve(args) => serve::run(args).await,
+            Command::Token(args) => token::run(args),
             Command::Frontier(args) => frontier::run(args),
             Command::Uri(args) => uri::run(&args),
             Command::Robots(args) => robots::run(&args),

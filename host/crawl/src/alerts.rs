@@ -19,6 +19,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+pub use disk::free_space;
 pub(crate) use disk::room;
 pub(crate) use notify::{Notice, Notifier};
 pub(crate) use watch::{Act, Seen, Watch};

@@ -250,6 +250,13 @@ pub fn plan(order: &Order) -> Result<Plan, CrawlError> {
     })
 }
 
+/// The plugins that ship, by the names that profiles have for them.
+pub fn builtin_plugins() -> Vec<String> {
+    opilio_builtin::all()
+        .map(|builtin| builtin.plugin.to_owned())
+        .collect()
+}
+
 /// Loads the components of a profile and checks their settings. Creates nothing but entries of the component cache.
 ///
 /// # Errors
@@ -263,6 +270,22 @@ pub fn check_plugins(
         ..EngineConfig::default()
     })?;
     load(&engine, profile, &[], &sources(Path::new("")), None).map(drop)
+}
+
+/// The schema of each plugin's settings, by the instance's name in the profile.
+///
+/// # Errors
+/// As [`check_plugins`].
+pub fn settings_schemas(
+    profile: &Profile,
+    component_cache: Option<PathBuf>,
+) -> Result<Vec<(String, serde_json::Value)>, CrawlError> {
+    let engine = Engine::new(EngineConfig {
+        cache_dir: component_cache,
+        ..EngineConfig::default()
+    })?;
+    let (_, loaded) = load(&engine, profile, &[], &sources(Path::new("")), None)?;
+    Ok(loaded.stacks.pool().schemas())
 }
 
 /// Tables and plugins; faults of both at once.

@@ -71,7 +71,10 @@ pub use breakdown::{Breakdown, HostAmount, StatusAmount, TypeAmount};
 pub use census::{Census, PageCensus, QueueCensus, QueueStates};
 pub use context::Halt;
 pub use course::{Course, EndWord, Ended};
-pub use crawl::{Crawl, CrawlError, Order, Plan, ProfileSource, Stop, View, check_plugins, plan};
+pub use crawl::{
+    Crawl, CrawlError, Order, Plan, ProfileSource, Stop, View, builtin_plugins, check_plugins,
+    plan, settings_schemas,
+};
 pub use crawl_log::{LogLine, revisit_annotations};
 pub use explain::{Asked, explain};
 pub use fetchers::FetcherError;

@@ -91,12 +91,8 @@ struct Asking<'a> {
 
 impl<'a> Asking<'a> {
     fn new(asked: &'a Asked, command: Command) -> Asking<'a> {
-        let user = ["USER", "LOGNAME", "USERNAME"]
-            .into_iter()
-            .find_map(|name| std::env::var(name).ok().filter(|name| !name.is_empty()))
-            .or_else(by_number);
         let by = By {
-            user: user.unwrap_or_default(),
+            user: user(),
             pid: std::process::id(),
         };
         Asking {
@@ -153,6 +149,15 @@ impl<'a> Asking<'a> {
             None => Ok(()),
         }
     }
+}
+
+/// Who this process runs as; empty where nobody says.
+pub(crate) fn user() -> String {
+    ["USER", "LOGNAME", "USERNAME"]
+        .into_iter()
+        .find_map(|name| std::env::var(name).ok().filter(|name| !name.is_empty()))
+        .or_else(by_number)
+        .unwrap_or_default()
 }
 
 /// Who this process runs as, in the words that a running crawl has for whoever gives no name.

@@ -1,0 +1,203 @@
+//! `opilio job list|new|start|clone|delete`: jobs side by side in a folder. They work whether a daemon sees to the folder or
+//! not; where one does, it begins what is to begin.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result, bail};
+use clap::Args;
+use opilio_console::{Folder, FolderError, JobOverview, NewJob, Orders, begin, glance, is_seen_to};
+use opilio_crawl::CrawlError;
+
+use crate::crawl::{component_cache, profile_source};
+use crate::exit;
+
+/// The command line of `list`.
+#[derive(Debug, Args)]
+pub(crate) struct ListArgs {
+    /// The folder of jobs.
+    #[arg(value_name = "DIR", default_value = "jobs")]
+    jobs: PathBuf,
+    /// Print JSON, one object a line.
+    #[arg(long)]
+    json: bool,
+}
+
+/// The command line of `new`.
+#[derive(Debug, Args)]
+pub(crate) struct NewArgs {
+    /// The job's directory; its name is the job's.
+    #[arg(value_name = "JOB")]
+    job: PathBuf,
+    /// A profile (TOML file, or the name of one that ships).
+    #[arg(long, value_name = "PROFILE")]
+    profile: String,
+    /// A seed beside those of the profile; may be given often.
+    #[arg(long, value_name = "URL")]
+    seed: Vec<String>,
+    /// A page that says who crawls and why, in place of the profile's.
+    #[arg(long, value_name = "URL")]
+    contact_url: Option<String>,
+    /// It begins at once.
+    #[arg(long)]
+    start: bool,
+}
+
+/// The command line of `start`.
+#[derive(Debug, Args)]
+pub(crate) struct StartArgs {
+    /// The job's directory.
+    #[arg(value_name = "JOB")]
+    job: PathBuf,
+}
+
+/// The command line of `clone`.
+#[derive(Debug, Args)]
+pub(crate) struct CloneArgs {
+    /// The job's directory.
+    #[arg(value_name = "JOB")]
+    job: PathBuf,
+    /// The name of the new job, beside it.
+    #[arg(value_name = "NAME")]
+    name: String,
+}
+
+/// The command line of `delete`.
+#[derive(Debug, Args)]
+pub(crate) struct DeleteArgs {
+    /// The job's directory.
+    #[arg(value_name = "JOB")]
+    job: PathBuf,
+    /// Its archive, logs and reports, too.
+    #[arg(long)]
+    archive: bool,
+    /// Do not ask.
+    #[arg(long)]
+    yes: bool,
+}
+
+/// Lists the jobs of a folder.
+#[expect(clippy::print_stdout, reason = "the result of the command")]
+pub(crate) async fn list(args: &ListArgs) -> Result<u8> {
+    if !args.jobs.is_dir() {
+        bail!("there is no folder {}", args.jobs.display());
+    }
+    let folder = Folder::open(&args.jobs, None)?;
+    let jobs = glance(&folder).await;
+    let width = jobs.iter().map(|job| job.name.len()).max().unwrap_or(0);
+    for job in &jobs {
+        match args.json {
+            true => println!("{}", serde_json::to_string(job)?),
+            false => println!("{}", line(job, width)?),
+        }
+    }
+    Ok(exit::OK)
+}
+
+fn line(job: &JobOverview, width: usize) -> Result<String> {
+    let state = serde_json::to_value(job.state)?;
+    let state = state.as_str().unwrap_or_default();
+    let why = job.ended_why.as_deref().unwrap_or_default();
+    let line = format!(
+        "{:width$}  {state:<8}  {:>10} URIs  {:>10} queued  {why}",
+        job.name, job.uris, job.queued
+    );
+    Ok(line.trim_end().to_owned())
+}
+
+/// Makes a job.
+#[expect(
+    clippy::print_stderr,
+    reason = "faults are for the person at the terminal"
+)]
+pub(crate) fn new(args: NewArgs) -> Result<u8> {
+    let (folder, name) = split(&args.job)?;
+    let made = folder.make(NewJob {
+        name: name.clone(),
+        profile: profile_source(&args.profile),
+        seeds: args.seed,
+        contact_url: args.contact_url,
+    });
+    match made {
+        Ok(_) => {}
+        Err(FolderError::Crawl(CrawlError::Profile(faults))) => {
+            eprintln!("{faults}");
+            return Ok(exit::USAGE);
+        }
+        Err(problem @ FolderError::Name(_)) => {
+            eprintln!("opilio: {problem}");
+            return Ok(exit::USAGE);
+        }
+        Err(other) => return Err(other.into()),
+    }
+    match args.start {
+        true => start_named(&folder, &name),
+        false => Ok(exit::OK),
+    }
+}
+
+/// Begins a job.
+pub(crate) fn start(args: &StartArgs) -> Result<u8> {
+    let (folder, name) = split(&args.job)?;
+    start_named(&folder, &name)
+}
+
+#[expect(clippy::print_stdout, reason = "the result of the command")]
+fn start_named(folder: &Folder, name: &str) -> Result<u8> {
+    let job = folder.job(name)?;
+    if opilio_crawl::is_held(&job)? {
+        bail!("job {} is running already", job.display());
+    }
+    let user = super::ask::user();
+    if is_seen_to(folder.path()) {
+        Orders::new(true, &user).write(&job)?;
+        println!("the daemon begins it as soon as there is a place");
+        return Ok(exit::OK);
+    }
+    let program = std::env::current_exe().context("the path of this program is not known")?;
+    let process = begin(&program, &job).context("its process cannot be begun")?;
+    println!(
+        "begun as process {}; opilio job status {} tells how it gets on",
+        process.id(),
+        job.display()
+    );
+    Ok(exit::OK)
+}
+
+/// Makes a job like another.
+pub(crate) fn copy(args: &CloneArgs) -> Result<u8> {
+    let (folder, name) = split(&args.job)?;
+    folder.copy(&name, &args.name)?;
+    Ok(exit::OK)
+}
+
+/// Deletes a job.
+pub(crate) fn delete(args: &DeleteArgs) -> Result<u8> {
+    let (folder, name) = split(&args.job)?;
+    folder.job(&name)?;
+    if !args.yes {
+        let what = match args.archive {
+            true => "what it knows, its archive, logs and reports",
+            false => "what it knows; its archive, logs and reports stay",
+        };
+        let sure = dialoguer::Confirm::new()
+            .with_prompt(format!("Delete job {name}: {what}?"))
+            .default(false)
+            .interact()
+            .context("there is nobody to ask; give --yes")?;
+        if !sure {
+            return Ok(exit::FAILED);
+        }
+    }
+    folder.delete(&name, args.archive)?;
+    Ok(exit::OK)
+}
+
+/// The folder of a job, and its name there.
+fn split(job: &Path) -> Result<(Folder, String)> {
+    let job = std::path::absolute(job)?;
+    let name = job.file_name().and_then(|name| name.to_str());
+    let (Some(name), Some(folder)) = (name, job.parent()) else {
+        bail!("{} is no directory of a job", job.display());
+    };
+    Ok((Folder::open(folder, component_cache())?, name.to_owned()))
+}

@@ -1,0 +1,109 @@
+//! `opilio serve`: the daemon.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result};
+use clap::Args;
+use opilio_console::{Config, Console, ConsoleError};
+
+use crate::crawl::component_cache;
+use crate::exit;
+
+/// The file that is read where none is named and it is there.
+const FILE: &str = "opilio.toml";
+
+/// The command line. What it says goes before what the file says.
+#[derive(Debug, Args)]
+pub(crate) struct ServeArgs {
+    /// A file that says what the daemon does [default: opilio.toml, where there is one].
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// The folder of jobs [default: jobs].
+    #[arg(long, value_name = "DIR")]
+    jobs: Option<PathBuf>,
+    /// Where to listen [default: 127.0.0.1:8470].
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    listen: Option<SocketAddr>,
+    /// Ask nobody for a token. On loopback alone, and then whoever has an account on this machine may do everything.
+    #[arg(long)]
+    no_auth: bool,
+    /// Print the description of the API (OpenAPI 3.1) and end.
+    #[arg(long)]
+    openapi: bool,
+}
+
+/// Runs the command.
+#[expect(
+    clippy::print_stdout,
+    reason = "where it listens is the result of the command"
+)]
+#[expect(
+    clippy::print_stderr,
+    reason = "faults are for the person at the terminal"
+)]
+pub(crate) async fn run(args: ServeArgs) -> Result<u8> {
+    if args.openapi {
+        print!("{}", opilio_console::document());
+        return Ok(exit::OK);
+    }
+    let config = match config(args.config.as_deref()) {
+        Ok(config) => Config {
+            jobs: args.jobs.unwrap_or(config.jobs),
+            listen: args.listen.unwrap_or(config.listen),
+            authentication: config.authentication && !args.no_auth,
+            ..config
+        },
+        Err(problem) => {
+            eprintln!("opilio: {:#}", anyhow::Error::new(problem));
+            return Ok(exit::USAGE);
+        }
+    };
+    let program = std::env::current_exe().context("the path of this program is not known")?;
+    let scheme = match config.tls {
+        Some(_) => "https",
+        None => "http",
+    };
+    let console = match Console::open(config, program, component_cache()).await {
+        Ok(console) => console,
+        Err(problem @ (ConsoleError::Config(_) | ConsoleError::NoTokens)) => {
+            eprintln!("opilio: {problem}");
+            return Ok(exit::USAGE);
+        }
+        Err(problem) => return Err(problem.into()),
+    };
+    println!("{scheme}://{}/", console.address()?);
+    console
+        .run(ended())
+        .await
+        .context("the daemon has failed")?;
+    Ok(exit::OK)
+}
+
+/// The file's config, or what holds without one.
+pub(crate) fn config(file: Option<&Path>) -> Result<Config, opilio_console::ConfigError> {
+    match file {
+        Some(file) => Config::load(file),
+        None if Path::new(FILE).exists() => Config::load(Path::new(FILE)),
+        None => Ok(Config::default()),
+    }
+}
+
+/// Somebody wants the daemon to end. Crawls go on.
+async fn ended() {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        match signal(SignalKind::terminate()) {
+            Ok(mut terminate) => {
+                tokio::select! {
+                    _ = tokio::signal::ctrl_c() => {}
+                    _ = terminate.recv() => {}
+                }
+                return;
+            }
+            Err(problem) => tracing::warn!("termination is not heeded: {problem}"),
+        }
+    }
+    let _ = tokio::signal::ctrl_c().await;
+}

@@ -1,0 +1,386 @@
+//! Who may do what: tokens with roles, sessions of browsers, and how often somebody may guess.
+//!
+//! A token is random, so its hash needs no salt and no slow function. The file of tokens is read again when it has changed:
+//! what `opilio token` does counts at once.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs;
+use std::io;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq as _;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+/// A session ends after so long without a request.
+const SESSION_IDLE: Duration = Duration::from_secs(12 * 3600);
+/// Sessions kept; past it the one idle for longest ends.
+const SESSIONS_MAX: usize = 1_000;
+/// Wrong tokens from one address within [`GUESS_SPAN`].
+const GUESSES_MAX: u32 = 10;
+/// Wrong tokens from all addresses within [`GUESS_SPAN`].
+const GUESSES_OF_ALL_MAX: u32 = 200;
+const GUESS_SPAN: Duration = Duration::from_secs(60);
+/// Addresses whose guesses are counted.
+const ADDRESSES_MAX: usize = 10_000;
+/// The beginning of each token, by which scanners for secrets find what was published by mistake.
+const PREFIX: &str = "opilio";
+
+/// What somebody may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Role {
+    /// Look.
+    Viewer,
+    /// Make, run and change jobs.
+    Operator,
+    /// Delete jobs, put other code in the place of plugins, read the audit log.
+    Admin,
+}
+
+/// A token as it is kept.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TokenRecord {
+    /// Whose it is; by this name whoever uses it stands in the logs.
+    pub user: String,
+    /// What it allows.
+    pub role: Role,
+    /// SHA-256 of the token, in hexadecimal.
+    pub sha256: String,
+    /// When it was made.
+    pub made: Timestamp,
+    /// Not good any more from then on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<Timestamp>,
+}
+
+/// All tokens, by their public part.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tokens(BTreeMap<String, TokenRecord>);
+
+impl Tokens {
+    /// Reads the file; none is no token.
+    ///
+    /// # Errors
+    /// It cannot be read, or is none.
+    pub fn read(file: &Path) -> io::Result<Tokens> {
+        match fs::read(file) {
+            Ok(text) => Ok(serde_json::from_slice(&text)?),
+            Err(problem) if problem.kind() == io::ErrorKind::NotFound => Ok(Tokens::default()),
+            Err(problem) => Err(problem),
+        }
+    }
+
+    /// Writes the file.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn write(&self, file: &Path) -> io::Result<()> {
+        if let Some(folder) = file.parent() {
+            fs::create_dir_all(folder)?;
+        }
+        crate::written::write(file, &serde_json::to_vec_pretty(self)?)
+    }
+
+    /// Makes a token and keeps its hash. What is given back is shown once and nowhere kept.
+    pub fn make(&mut self, user: &str, role: Role, until: Option<Timestamp>) -> String {
+        let id = Uuid::new_v4().simple().to_string()[..8].to_owned();
+        let secret = format!("{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple());
+        let token = format!("{PREFIX}_{id}_{secret}");
+        let record = TokenRecord {
+            user: user.to_owned(),
+            role,
+            sha256: hash(&token),
+            made: Timestamp::now(),
+            until,
+        };
+        self.0.insert(id, record);
+        token
+    }
+
+    /// Whether there was one of this public part.
+    pub fn revoke(&mut self, id: &str) -> bool {
+        self.0.remove(id).is_some()
+    }
+
+    /// All, by their public part.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &TokenRecord)> {
+        self.0.iter().map(|(id, record)| (id.as_str(), record))
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    fn find(&self, token: &str, now: Timestamp) -> Option<(&str, &TokenRecord)> {
+        let id = token
+            .strip_prefix(PREFIX)?
+            .strip_prefix('_')?
+            .split('_')
+            .next()?;
+        let (id, record) = self.0.get_key_value(id)?;
+        let is_right: bool = hash(token)
+            .as_bytes()
+            .ct_eq(record.sha256.as_bytes())
+            .into();
+        let is_good = record.until.is_none_or(|until| now < until);
+        (is_right && is_good).then_some((id, record))
+    }
+}
+
+fn hash(text: &str) -> String {
+    let digest = Sha256::digest(text.as_bytes());
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Who asks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Caller {
+    pub user: String,
+    pub role: Role,
+}
+
+/// Lets in, or not.
+pub(crate) struct Access {
+    file: PathBuf,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    tokens: Tokens,
+    stamp: Option<SystemTime>,
+    /// By the hash of what the cookie holds.
+    sessions: HashMap<String, Session>,
+    guesses: HashMap<IpAddr, (u32, Instant)>,
+    guesses_of_all: Option<(u32, Instant)>,
+}
+
+struct Session {
+    token: String,
+    last: Instant,
+}
+
+/// Why somebody is not let in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    /// There is no such token.
+    Wrong,
+    /// Too many were wrong; after so many seconds there is another try.
+    TooMany(u64),
+}
+
+impl Access {
+    pub(crate) fn new(file: PathBuf) -> io::Result<Access> {
+        let access = Access {
+            file,
+            state: Mutex::default(),
+        };
+        // A file that is none must not be found at the first request.
+        Tokens::read(&access.file)?;
+        Ok(access)
+    }
+
+    /// Whose token it is.
+    pub(crate) fn by_token(&self, token: &str, from: IpAddr) -> Result<Caller, Refusal> {
+        let mut state = self.state();
+        state.may_guess(from)?;
+        match state.tokens.find(token, Timestamp::now()) {
+            Some((_, record)) => Ok(record.caller()),
+            None => {
+                state.guessed(from);
+                Err(Refusal::Wrong)
+            }
+        }
+    }
+
+    /// Begins a session; what its cookie holds.
+    pub(crate) fn sign_in(&self, token: &str, from: IpAddr) -> Result<(String, Caller), Refusal> {
+        let mut state = self.state();
+        state.may_guess(from)?;
+        let Some((id, record)) = state.tokens.find(token, Timestamp::now()) else {
+            state.guessed(from);
+            return Err(Refusal::Wrong);
+        };
+        let (id, caller) = (id.to_owned(), record.caller());
+        if state.sessions.len() >= SESSIONS_MAX
+            && let Some(oldest) = state
+                .sessions
+                .iter()
+                .min_by_key(|(_, session)| session.last)
+                .map(|(key, _)| key.clone())
+        {
+            state.sessions.remove(&oldest);
+        }
+        let cookie = format!("{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple());
+        let session = Session {
+            token: id,
+            last: Instant::now(),
+        };
+        state.sessions.insert(hash(&cookie), session);
+        Ok((cookie, caller))
+    }
+
+    /// Whose session it is. A token that was revoked ends its sessions.
+    pub(crate) fn by_session(&self, cookie: &str) -> Option<Caller> {
+        let mut state = self.state();
+        state
+            .sessions
+            .retain(|_, session| session.last.elapsed() < SESSION_IDLE);
+        let session = state.sessions.get_mut(&hash(cookie))?;
+        session.last = Instant::now();
+        let token = session.token.clone();
+        let record = state.tokens.0.get(&token)?;
+        let is_good = record.until.is_none_or(|until| Timestamp::now() < until);
+        is_good.then(|| record.caller())
+    }
+
+    /// Ends a session.
+    pub(crate) fn sign_out(&self, cookie: &str) {
+        self.state().sessions.remove(&hash(cookie));
+    }
+
+    /// Whether there is any token at all.
+    pub(crate) fn has_tokens(&self) -> bool {
+        !self.state().tokens.is_empty()
+    }
+
+    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let stamp = fs::metadata(&self.file)
+            .and_then(|metadata| metadata.modified())
+            .ok();
+        if stamp != state.stamp {
+            match Tokens::read(&self.file) {
+                Ok(tokens) => state.tokens = tokens,
+                // Those known so far would let in whom the operator may just have locked out.
+                Err(problem) => {
+                    tracing::error!("{}: {problem}", self.file.display());
+                    state.tokens = Tokens::default();
+                }
+            }
+            state.stamp = stamp;
+        }
+        state
+    }
+}
+
+impl TokenRecord {
+    fn caller(&self) -> Caller {
+        Caller {
+            user: self.user.clone(),
+            role: self.role,
+        }
+    }
+}
+
+impl State {
+    fn may_guess(&mut self, from: IpAddr) -> Result<(), Refusal> {
+        let left = |(count, since): &(u32, Instant), max: u32| {
+            let rest = GUESS_SPAN.saturating_sub(since.elapsed());
+            (*count >= max && !rest.is_zero()).then(|| rest.as_secs() + 1)
+        };
+        let of_one = self.guesses.get(&from).and_then(|it| left(it, GUESSES_MAX));
+        let of_all = self
+            .guesses_of_all
+            .as_ref()
+            .and_then(|it| left(it, GUESSES_OF_ALL_MAX));
+        match of_one.or(of_all) {
+            Some(seconds) => Err(Refusal::TooMany(seconds)),
+            None => Ok(()),
+        }
+    }
+
+    fn guessed(&mut self, from: IpAddr) {
+        if self.guesses.len() >= ADDRESSES_MAX {
+            self.guesses
+                .retain(|_, (_, since)| since.elapsed() < GUESS_SPAN);
+        }
+        let count = |it: &mut (u32, Instant)| match it.1.elapsed() < GUESS_SPAN {
+            true => it.0 += 1,
+            false => *it = (1, Instant::now()),
+        };
+        count(self.guesses.entry(from).or_insert((0, Instant::now())));
+        count(self.guesses_of_all.get_or_insert((0, Instant::now())));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+
+    const HERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
+
+    fn access(home: &Path) -> (Access, String) {
+        let file = home.join("tokens.json");
+        let mut tokens = Tokens::default();
+        let token = tokens.make("lena", Role::Operator, None);
+        tokens.write(&file).unwrap();
+        (Access::new(file).unwrap(), token)
+    }
+
+    #[test]
+    fn a_token_is_kept_as_a_hash_and_lets_in_whole_only() {
+        let home = tempfile::tempdir().unwrap();
+        let (access, token) = access(home.path());
+        let kept = fs::read_to_string(home.path().join("tokens.json")).unwrap();
+        assert!(!kept.contains(token.rsplit('_').next().unwrap()), "{kept}");
+        let caller = access.by_token(&token, HERE).unwrap();
+        assert_eq!(
+            (caller.user.as_str(), caller.role),
+            ("lena", Role::Operator)
+        );
+        for wrong in [
+            "",
+            "opilio",
+            "opilio__",
+            &token[..token.len() - 1],
+            &format!("{token}0"),
+        ] {
+            assert_eq!(access.by_token(wrong, HERE), Err(Refusal::Wrong), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_revoked_or_old_token_ends_its_sessions() {
+        let home = tempfile::tempdir().unwrap();
+        let (access, token) = access(home.path());
+        let (cookie, _) = access.sign_in(&token, HERE).unwrap();
+        assert_eq!(access.by_session(&cookie).unwrap().user, "lena");
+        assert_eq!(access.by_session("made-up"), None);
+        let file = home.path().join("tokens.json");
+        let mut tokens = Tokens::read(&file).unwrap();
+        let id = tokens.iter().next().unwrap().0.to_owned();
+        tokens.0.get_mut(&id).unwrap().until = Some(Timestamp::now());
+        tokens.write(&file).unwrap();
+        assert_eq!(access.by_session(&cookie), None);
+        assert!(access.by_token(&token, HERE).is_err());
+        assert!(tokens.revoke(&id));
+        assert!(!tokens.revoke(&id));
+    }
+
+    #[test]
+    fn who_guesses_too_often_waits_even_with_the_right_one() {
+        let home = tempfile::tempdir().unwrap();
+        let (access, token) = access(home.path());
+        for _ in 0..GUESSES_MAX {
+            assert_eq!(access.sign_in("opilio_x_y", HERE), Err(Refusal::Wrong));
+        }
+        assert!(matches!(
+            access.by_token(&token, HERE),
+            Err(Refusal::TooMany(_))
+        ));
+        let elsewhere = "192.0.2.1".parse().unwrap();
+        assert!(access.by_token(&token, elsewhere).is_ok());
+    }
+}

@@ -1,0 +1,290 @@
+//! The REST API under `/api/v1`: one file for each thing that may be asked about. What jobs answer comes from `opilio_crawl::control`
+//! and stays as it is; here it only gets paths, statuses and a description that is made from this code.
+
+#![allow(
+    unused_qualifications,
+    reason = "what the macros of utoipa write has them"
+)]
+
+pub(crate) mod audit;
+pub(crate) mod capture;
+pub(crate) mod daemon;
+pub(crate) mod events;
+pub(crate) mod jobs;
+pub(crate) mod logs;
+pub(crate) mod plugins;
+pub(crate) mod profiles;
+pub(crate) mod queues;
+pub(crate) mod session;
+pub(crate) mod settings;
+pub(crate) mod statistics;
+pub(crate) mod uris;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use opilio_crawl::control::{Answer, Command};
+use serde::{Deserialize, Serialize};
+use utoipa::openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityScheme};
+use utoipa::openapi::{ContentBuilder, OpenApi, Ref, RefOr, ResponseBuilder, SecurityRequirement};
+use utoipa::{IntoParams, OpenApi as _, ToSchema};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::access::Caller;
+use crate::daemon::Daemon;
+use crate::folder::FolderError;
+use crate::guard::COOKIE;
+use crate::problem::Problem;
+
+/// Where all of it is.
+pub(crate) const BASE: &str = "/api/v1";
+
+/// Most entries of a page.
+const PAGE_MAX: u64 = 1_000;
+
+/// Entries of a page where nobody says how many.
+const PAGE: u64 = 100;
+
+type Shared = axum::extract::State<Arc<Daemon>>;
+
+#[derive(utoipa::OpenApi)]
+#[openapi(
+    info(
+        title = "Opilio",
+        description = "Jobs of a web-archive crawler: make, run, watch and change them. Names of fields are snake_case, words kebab-case, times RFC 3339 in UTC, sizes bytes. A problem is a document of RFC 9457; where there is one, nothing was changed."
+    ),
+    components(schemas(Problem)),
+    tags(
+        (name = "jobs", description = "Jobs as a whole"),
+        (name = "watch", description = "How a job gets on"),
+        (name = "frontier", description = "Queues and URIs"),
+        (name = "change", description = "Settings, seeds and plugins of a job"),
+        (name = "profiles", description = "What jobs are made of"),
+        (name = "daemon", description = "The daemon itself"),
+    )
+)]
+struct Document;
+
+/// Every path, with its description.
+pub(crate) fn router() -> (axum::Router<Arc<Daemon>>, OpenApi) {
+    let inner = OpenApiRouter::with_openapi(OpenApi::default())
+        .routes(routes!(daemon::about))
+        .routes(routes!(audit::list))
+        .routes(routes!(session::show, session::sign_in, session::sign_out))
+        .routes(routes!(events::all))
+        .routes(routes!(jobs::list, jobs::make))
+        .routes(routes!(jobs::show, jobs::delete))
+        .routes(routes!(jobs::copy))
+        .routes(routes!(jobs::start))
+        .routes(routes!(jobs::stop))
+        .routes(routes!(jobs::pause))
+        .routes(routes!(jobs::resume))
+        .routes(routes!(jobs::checkpoint))
+        .routes(routes!(events::of_job))
+        .routes(routes!(statistics::status))
+        .routes(routes!(statistics::statistics))
+        .routes(routes!(statistics::series))
+        .routes(routes!(statistics::breakdown))
+        .routes(routes!(statistics::alerts))
+        .routes(routes!(statistics::reports))
+        .routes(routes!(statistics::report))
+        .routes(routes!(logs::list))
+        .routes(routes!(logs::page))
+        .routes(routes!(logs::rotate))
+        .routes(routes!(plugins::list))
+        .routes(routes!(plugins::replace))
+        .routes(routes!(plugins::tables))
+        .routes(routes!(plugins::reload_tables))
+        .routes(routes!(plugins::observers))
+        .routes(routes!(queues::list))
+        .routes(routes!(queues::show))
+        .routes(routes!(queues::uris))
+        .routes(routes!(queues::act))
+        .routes(routes!(queues::precedence))
+        .routes(routes!(queues::floor))
+        .routes(routes!(uris::list))
+        .routes(routes!(uris::count))
+        .routes(routes!(uris::sweep))
+        .routes(routes!(uris::why))
+        .routes(routes!(uris::explain))
+        .routes(routes!(uris::act))
+        .routes(routes!(uris::precedence))
+        .routes(routes!(capture::capture))
+        .routes(routes!(settings::list, settings::change))
+        .routes(routes!(settings::history))
+        .routes(routes!(settings::seeds, settings::add_seeds))
+        .routes(routes!(settings::remove_seed))
+        .routes(routes!(settings::profile))
+        .routes(routes!(profiles::list))
+        .routes(routes!(profiles::show))
+        .routes(routes!(profiles::check))
+        .routes(routes!(profiles::schema));
+    let (router, mut document) = OpenApiRouter::with_openapi(Document::openapi())
+        .nest(BASE, inner)
+        .split_for_parts();
+    complete(&mut document);
+    (router, document)
+}
+
+/// The description of the whole API, as JSON.
+pub fn document() -> String {
+    let (_, document) = router();
+    document.to_pretty_json().unwrap_or_default() + "\n"
+}
+
+/// What holds for every operation and is not said at each: problems, and who is let in.
+fn complete(document: &mut OpenApi) {
+    let problem = RefOr::Ref(Ref::from_schema_name("Problem"));
+    let content = ContentBuilder::new().schema(Some(problem)).build();
+    let response = |description: &str| {
+        ResponseBuilder::new()
+            .description(description)
+            .content("application/problem+json", content.clone())
+            .build()
+    };
+    let refused = response("It is not done as asked, and nothing was changed");
+    let failed = response("Opilio or the machine failed");
+    let components = document.components.get_or_insert_default();
+    let bearer = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build();
+    components.add_security_scheme("token", SecurityScheme::Http(bearer));
+    let cookie = ApiKey::Cookie(ApiKeyValue::new(COOKIE));
+    components.add_security_scheme("session", SecurityScheme::ApiKey(cookie));
+    document.security = Some(vec![
+        SecurityRequirement::new("token", Vec::<String>::new()),
+        SecurityRequirement::new("session", Vec::<String>::new()),
+    ]);
+    for item in document.paths.paths.values_mut() {
+        let operations = [
+            &mut item.get,
+            &mut item.post,
+            &mut item.patch,
+            &mut item.delete,
+        ];
+        for operation in operations.into_iter().flatten() {
+            let responses = &mut operation.responses.responses;
+            responses.insert("4XX".to_owned(), refused.clone().into());
+            responses.insert("5XX".to_owned(), failed.clone().into());
+        }
+    }
+}
+
+/// What was done.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Done {
+    /// In a sentence.
+    result: String,
+}
+
+/// A page of a list.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Page {
+    /// Behind this one, which the page before ended with.
+    after: Option<String>,
+    /// So many at most.
+    #[serde(default = "page")]
+    #[param(minimum = 1, maximum = 1000, default = 100)]
+    limit: u64,
+}
+
+/// How many entries a page has.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Limit {
+    /// So many at most.
+    #[serde(default = "page")]
+    #[param(minimum = 1, maximum = 1000, default = 100)]
+    limit: u64,
+}
+
+fn page() -> u64 {
+    PAGE
+}
+
+fn checked_limit(limit: u64) -> Result<u64, Problem> {
+    match limit {
+        1..=PAGE_MAX => Ok(limit),
+        _ => Err(Problem::unusable(format!(
+            "limit is {limit}; it may be 1 to {PAGE_MAX}"
+        ))),
+    }
+}
+
+impl Daemon {
+    pub(crate) fn directory(&self, job: &str) -> Result<PathBuf, Problem> {
+        self.folder.job(job).map_err(Problem::from)
+    }
+
+    async fn ask(
+        &self,
+        job: &str,
+        caller: &Caller,
+        command: Command,
+    ) -> Result<Vec<Answer>, Problem> {
+        let directory = self.directory(job)?;
+        self.desk.ask(directory, &caller.user, command).await
+    }
+
+    /// Asks for what has one answer.
+    async fn one<T>(
+        &self,
+        job: &str,
+        caller: &Caller,
+        command: Command,
+        pick: impl Fn(Answer) -> Option<T>,
+    ) -> Result<T, Problem> {
+        let answers = self.ask(job, caller, command).await?;
+        answers
+            .into_iter()
+            .find_map(pick)
+            .ok_or_else(|| Problem::failure("the job gave no answer"))
+    }
+
+    /// Has something done, which is told in a sentence.
+    async fn have_done(
+        &self,
+        job: &str,
+        caller: &Caller,
+        command: Command,
+    ) -> Result<axum::Json<Done>, Problem> {
+        let result = self.one(job, caller, command, |answer| match answer {
+            Answer::Done { result } => Some(result),
+            _ => None,
+        });
+        let result = result.await?;
+        Ok(axum::Json(Done { result }))
+    }
+}
+
+impl From<FolderError> for Problem {
+    fn from(problem: FolderError) -> Problem {
+        use opilio_crawl::{CrawlError, JobError};
+        let said = problem.to_string();
+        match problem {
+            FolderError::Name(_) => Problem::unusable(said),
+            FolderError::Unknown(_) => Problem::not_found(said),
+            FolderError::Taken(_) | FolderError::Running(_) => Problem::conflict(said),
+            FolderError::Control(problem) => problem.into(),
+            FolderError::Crawl(CrawlError::Profile(faults)) => profiles::faulty(&faults),
+            FolderError::Crawl(CrawlError::Job(
+                JobError::InUse { .. } | JobError::NotAJob { .. },
+            )) => Problem::conflict(said),
+            FolderError::Crawl(_) | FolderError::Io { .. } => Problem::failure(said),
+        }
+    }
+}
+
+/// Where the next page begins, taken off the end of the answers.
+fn more(answers: &mut Vec<Answer>) -> Option<String> {
+    match answers.pop() {
+        Some(Answer::More { after }) => Some(after).filter(|after| !after.is_empty()),
+        Some(other) => {
+            answers.push(other);
+            None
+        }
+        None => None,
+    }
+}

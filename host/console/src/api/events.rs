@@ -1,0 +1,134 @@
+//! What happens, as it happens: server-sent events. However many listen, jobs are looked at once.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::State;
+use axum::response::sse::{Event, KeepAlive, KeepAliveStream, Sse};
+use futures_core::Stream;
+use opilio_crawl::control::Status;
+use serde::Serialize;
+use tokio::sync::mpsc;
+use utoipa::ToSchema;
+
+use super::Shared;
+use super::statistics::status_of;
+use crate::daemon::Daemon;
+use crate::input::Place;
+use crate::overview::{JobOverview, Jobs};
+use crate::problem::Problem;
+
+/// Proxies break off what is silent for long.
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
+
+/// How a job gets on.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct JobStatus {
+    /// At a glance.
+    pub overview: JobOverview,
+    /// Its process, its fetches, its statistics.
+    #[serde(flatten)]
+    pub status: Status,
+}
+
+/// Jobs that have changed since the last event.
+#[derive(Serialize)]
+struct Changed<'j> {
+    jobs: Vec<&'j JobOverview>,
+    /// Names of jobs that are gone.
+    gone: Vec<&'j String>,
+}
+
+/// All jobs: an event `jobs` with those that have changed, at first all, about each second in which something has.
+#[utoipa::path(get, path = "/events", tag = "jobs", responses((status = 200, content_type = "text/event-stream", body = String)))]
+pub(crate) async fn all(State(daemon): Shared) -> Sse<KeepAliveStream<Received>> {
+    let mut before = Arc::<Jobs>::default();
+    let mut is_first = true;
+    follow(&daemon, move |jobs| {
+        let known = |name: &String| before.get(name).map(|known| &known.overview);
+        let changed = Changed {
+            jobs: jobs
+                .iter()
+                .filter(|(name, job)| known(name) != Some(&job.overview))
+                .map(|(_, job)| &job.overview)
+                .collect(),
+            gone: before
+                .keys()
+                .filter(|name| !jobs.contains_key(*name))
+                .collect(),
+        };
+        let is_event = is_first || !changed.jobs.is_empty() || !changed.gone.is_empty();
+        let event = is_event.then(|| Event::default().event("jobs").json_data(&changed).ok());
+        is_first = false;
+        before = jobs.clone();
+        Some(event.flatten())
+    })
+}
+
+/// A job: an event `status` about each second while it crawls, and when it changes.
+#[utoipa::path(get, path = "/jobs/{job}/events", tag = "watch", params(("job" = String, Path, description = "Its name")), responses((status = 200, content_type = "text/event-stream", body = String)))]
+pub(crate) async fn of_job(
+    State(daemon): Shared,
+    Place(job): Place<String>,
+) -> Result<Sse<KeepAliveStream<Received>>, Problem> {
+    daemon.directory(&job)?;
+    let mut before = None;
+    Ok(follow(&daemon, move |jobs| {
+        // One that was just made is seen with the next look; one that is gone ends the stream.
+        let Some(known) = jobs.get(&job) else {
+            return before.is_none().then_some(None);
+        };
+        let overview = known.overview.clone();
+        let is_event = known.status.is_some() || before.as_ref() != Some(&overview);
+        before = Some(overview);
+        let event = is_event.then(|| {
+            let status = status_of(known);
+            Event::default().event("status").json_data(&status).ok()
+        });
+        Some(event.flatten())
+    }))
+}
+
+/// A stream of what `say` makes of each look at all jobs; none ends it.
+fn follow(
+    daemon: &Daemon,
+    mut say: impl FnMut(&Arc<Jobs>) -> Option<Option<Event>> + Send + 'static,
+) -> Sse<KeepAliveStream<Received>> {
+    let (sender, receiver) = mpsc::channel(4);
+    let (mut jobs, mut closing) = (daemon.jobs.subscribe(), daemon.closing.subscribe());
+    tokio::spawn(async move {
+        loop {
+            let seen = jobs.borrow_and_update().clone();
+            match say(&seen) {
+                None => return,
+                Some(None) => {}
+                Some(Some(event)) => {
+                    if sender.send(Ok(event)).await.is_err() {
+                        return;
+                    }
+                }
+            }
+            tokio::select! {
+                changed = jobs.changed() => if changed.is_err() { return },
+                () = sender.closed() => return,
+                _ = closing.wait_for(|closing| *closing) => return,
+            }
+        }
+    });
+    Sse::new(Received(receiver)).keep_alive(KeepAlive::new().interval(KEEP_ALIVE))
+}
+
+/// What comes out of a channel, as a stream.
+pub(crate) struct Received(mpsc::Receiver<Result<Event, Infallible>>);
+
+impl Stream for Received {
+    type Item = Result<Event, Infallible>;
+
+    fn poll_next(
+        mut self: std::pin::Pin<&mut Self>,
+        context: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<Option<Self::Item>> {
+        self.0.poll_recv(context)
+    }
+}

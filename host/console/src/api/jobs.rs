@@ -1,0 +1,417 @@
+//! Jobs as a whole.
+
+use std::cmp::Ordering;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::{StatusCode, header};
+use axum::response::IntoResponse;
+use opilio_crawl::ProfileSource;
+use opilio_crawl::control::{Answer, Checkpoint, Command};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use super::events::JobStatus;
+use super::statistics::status_of;
+use super::{BASE, Done, Shared, checked_limit, page, profiles};
+use crate::access::{Caller, Role};
+use crate::daemon::Daemon;
+use crate::folder::NewJob;
+use crate::input::{Body, Params, Place};
+use crate::orders::Orders;
+use crate::overview::{JobOverview, JobState};
+use crate::problem::Problem;
+
+/// Which jobs, and in which order.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Wanted {
+    /// Found in the name or in that of the profile, in capitals or not.
+    search: Option<String>,
+    /// In this state.
+    #[param(inline)]
+    state: Option<JobState>,
+    /// By this; with `-` before it the other way round.
+    #[serde(default)]
+    #[param(inline)]
+    sort: JobSort,
+    /// Behind so many, as the page before ended with.
+    after: Option<usize>,
+    /// So many at most.
+    #[serde(default = "page")]
+    #[param(minimum = 1, maximum = 1000, default = 100)]
+    limit: u64,
+}
+
+/// The order of jobs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+enum JobSort {
+    #[default]
+    Name,
+    #[serde(rename = "-name")]
+    NameDown,
+    State,
+    #[serde(rename = "-state")]
+    StateDown,
+    Uris,
+    #[serde(rename = "-uris")]
+    UrisDown,
+    Queued,
+    #[serde(rename = "-queued")]
+    QueuedDown,
+    Bytes,
+    #[serde(rename = "-bytes")]
+    BytesDown,
+    Started,
+    #[serde(rename = "-started")]
+    StartedDown,
+}
+
+/// Jobs.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct JobList {
+    /// A page of them.
+    jobs: Vec<JobOverview>,
+    /// How many there are on all pages.
+    total: usize,
+    /// Where the next page begins; none: this is the last.
+    after: Option<usize>,
+}
+
+/// A job to be made.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Making {
+    /// Its name: letters, digits, `.`, `-` and `_`.
+    name: String,
+    /// The name of a profile; or `profile_toml`.
+    profile: Option<String>,
+    /// A profile; or `profile`.
+    profile_toml: Option<String>,
+    /// Seeds beside those of the profile.
+    #[serde(default)]
+    seeds: Vec<String>,
+    /// A page that says who crawls and why, in place of the profile's.
+    contact_url: Option<String>,
+    /// It begins at once.
+    #[serde(default)]
+    start: bool,
+}
+
+/// A job that was made.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct MadeJob {
+    /// Its name.
+    name: String,
+}
+
+/// The name of a new job.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NewName {
+    /// Letters, digits, `.`, `-` and `_`.
+    name: String,
+}
+
+/// What is deleted with a job.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Deleting {
+    /// Its archive, logs and reports, too.
+    #[serde(default)]
+    archive: bool,
+}
+
+/// All jobs, a page at a time.
+#[utoipa::path(get, path = "/jobs", tag = "jobs", params(Wanted), responses((status = 200, body = JobList)))]
+pub(crate) async fn list(
+    State(daemon): Shared,
+    Params(wanted): Params<Wanted>,
+) -> Result<Json<JobList>, Problem> {
+    let limit = usize::try_from(checked_limit(wanted.limit)?).unwrap_or(usize::MAX);
+    let jobs = daemon.jobs.borrow().clone();
+    let search = wanted.search.unwrap_or_default().to_lowercase();
+    let is_meant = |job: &JobOverview| {
+        let found = |text: &str| text.to_lowercase().contains(&search);
+        wanted.state.is_none_or(|state| state == job.state)
+            && (found(&job.name) || job.profile.as_deref().is_some_and(found))
+    };
+    let mut meant: Vec<&JobOverview> = jobs
+        .values()
+        .map(|known| &known.overview)
+        .filter(|job| is_meant(job))
+        .collect();
+    meant.sort_by(|one, other| wanted.sort.compare(one, other));
+    let (total, after) = (meant.len(), wanted.after.unwrap_or(0));
+    let page: Vec<JobOverview> = meant.into_iter().skip(after).take(limit).cloned().collect();
+    let end = after.saturating_add(page.len());
+    Ok(Json(JobList {
+        jobs: page,
+        total,
+        after: (end < total).then_some(end),
+    }))
+}
+
+impl JobSort {
+    fn compare(self, one: &JobOverview, other: &JobOverview) -> Ordering {
+        use JobSort::{
+            Bytes, BytesDown, Name, NameDown, Queued, QueuedDown, Started, StartedDown, State,
+            StateDown, Uris, UrisDown,
+        };
+        let order = match self {
+            Name | NameDown => one.name.cmp(&other.name),
+            State | StateDown => one.state.cmp(&other.state),
+            Uris | UrisDown => one.uris.cmp(&other.uris),
+            Queued | QueuedDown => one.queued.cmp(&other.queued),
+            Bytes | BytesDown => one.bytes.cmp(&other.bytes),
+            Started | StartedDown => one.started.cmp(&other.started),
+        };
+        let is_down = matches!(
+            self,
+            NameDown | StateDown | UrisDown | QueuedDown | BytesDown | StartedDown
+        );
+        let order = match is_down {
+            true => order.reverse(),
+            false => order,
+        };
+        order.then_with(|| one.name.cmp(&other.name))
+    }
+}
+
+/// Makes a job: its profile is checked, copied and frozen. What is wrong with it is told with line and column, and nothing is
+/// made. A profile that comes along may not name programs to be run or files of this machine.
+#[utoipa::path(post, path = "/jobs", tag = "jobs", request_body = Making, responses((status = 201, body = MadeJob, headers(("location" = String, description = "The job")))))]
+pub(crate) async fn make(
+    State(daemon): Shared,
+    caller: Caller,
+    Body(making): Body<Making>,
+) -> Result<impl IntoResponse, Problem> {
+    let profile = match (&making.profile, making.profile_toml) {
+        (Some(name), None) => daemon
+            .profile(name)
+            .ok_or_else(|| Problem::unusable(format!("there is no profile {name:?}")))?,
+        (None, Some(text)) => {
+            profiles::keeps_to_itself(&text)?;
+            ProfileSource::Text {
+                file: "profile.toml".to_owned(),
+                text,
+            }
+        }
+        _ => {
+            return Err(Problem::unusable(
+                "give either profile, the name of one, or profile_toml, its text",
+            ));
+        }
+    };
+    let new = NewJob {
+        name: making.name.clone(),
+        profile,
+        seeds: making.seeds,
+        contact_url: making.contact_url,
+    };
+    let folder = daemon.folder.clone();
+    blocking(move || folder.make(new).map_err(Problem::from)).await?;
+    if making.start {
+        daemon.order(&making.name, |orders| {
+            *orders = Orders::new(true, &caller.user);
+        });
+    }
+    Ok(created(making.name))
+}
+
+fn created(name: String) -> impl IntoResponse {
+    let location = format!("{BASE}/jobs/{name}");
+    (
+        StatusCode::CREATED,
+        [(header::LOCATION, location)],
+        Json(MadeJob { name }),
+    )
+}
+
+/// A job: at a glance, and what it is doing.
+#[utoipa::path(get, path = "/jobs/{job}", tag = "jobs", params(("job" = String, Path, description = "Its name")), responses((status = 200, body = JobStatus)))]
+pub(crate) async fn show(
+    State(daemon): Shared,
+    Place(job): Place<String>,
+) -> Result<Json<JobStatus>, Problem> {
+    Ok(Json(status_of(&daemon.known(&job).await?)))
+}
+
+/// Deletes a job that is not running: what it knows. Its archive, logs, reports, profile and seeds stay unless `archive` says
+/// otherwise. For admins.
+#[utoipa::path(delete, path = "/jobs/{job}", tag = "jobs", params(("job" = String, Path, description = "Its name"), Deleting), responses((status = 204, description = "It is gone")))]
+pub(crate) async fn delete(
+    State(daemon): Shared,
+    caller: Caller,
+    Place(job): Place<String>,
+    Params(Deleting { archive }): Params<Deleting>,
+) -> Result<StatusCode, Problem> {
+    caller.needs(Role::Admin)?;
+    let directory = daemon.directory(&job)?;
+    let turn = daemon.desk.turn(&directory).await?;
+    let folder = daemon.folder.clone();
+    blocking(move || {
+        let _held = turn;
+        folder.delete(&job, archive).map_err(Problem::from)
+    })
+    .await?;
+    daemon.nudge.notify_one();
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Makes a job with the profile, changes included, the seeds and the plugins of another one, and nothing of what that found.
+#[utoipa::path(post, path = "/jobs/{job}/clone", tag = "jobs", params(("job" = String, Path, description = "Its name")), request_body = NewName, responses((status = 201, body = MadeJob, headers(("location" = String, description = "The job")))))]
+pub(crate) async fn copy(
+    State(daemon): Shared,
+    Place(job): Place<String>,
+    Body(NewName { name }): Body<NewName>,
+) -> Result<impl IntoResponse, Problem> {
+    let (folder, wanted) = (daemon.folder.clone(), name.clone());
+    blocking(move || folder.copy(&job, &wanted).map_err(Problem::from)).await?;
+    daemon.nudge.notify_one();
+    Ok(created(name))
+}
+
+/// Begins a job, or goes on with it, as soon as there is a place; from then on it is begun again when it dies.
+#[utoipa::path(post, path = "/jobs/{job}/start", tag = "jobs", params(("job" = String, Path, description = "Its name")), responses((status = 202, body = Done)))]
+pub(crate) async fn start(
+    State(daemon): Shared,
+    caller: Caller,
+    Place(job): Place<String>,
+) -> Result<(StatusCode, Json<Done>), Problem> {
+    let state = daemon.known(&job).await?.overview.state;
+    match state {
+        JobState::New
+        | JobState::Stopped
+        | JobState::Finished
+        | JobState::Failed
+        | JobState::Crashed => {}
+        JobState::Damaged => return Err(Problem::conflict("the job's directory is damaged")),
+        _ => return Err(Problem::conflict(format!("it is {} already", word(state)))),
+    }
+    // What is known of it may be a second old.
+    let is_wanted = daemon.order(&job, |orders| {
+        let was = orders.crawl;
+        if !was {
+            *orders = Orders::new(true, &caller.user);
+        }
+        was
+    });
+    if is_wanted {
+        return Err(Problem::conflict("it is to begin already"));
+    }
+    let result = "it begins as soon as there is a place".to_owned();
+    Ok((StatusCode::ACCEPTED, Json(Done { result })))
+}
+
+/// Ends a job politely: what is in flight finishes. One that waits to begin does not.
+#[utoipa::path(post, path = "/jobs/{job}/stop", tag = "jobs", params(("job" = String, Path, description = "Its name")), responses((status = 200, body = Done)))]
+pub(crate) async fn stop(
+    State(daemon): Shared,
+    caller: Caller,
+    Place(job): Place<String>,
+) -> Result<Json<Done>, Problem> {
+    let known = daemon.known(&job).await?;
+    let was = known.orders.is_some_and(|orders| orders.crawl);
+    // First, so that it is not begun again if it dies on its way.
+    if was {
+        daemon.order(&job, |orders| orders.crawl = false);
+    }
+    if known.overview.state == JobState::Waiting {
+        let result = "it does not begin".to_owned();
+        return Ok(Json(Done { result }));
+    }
+    let stopped = daemon.have_done(&job, &caller, Command::Stop).await;
+    if stopped.is_err() && was {
+        daemon.order(&job, |orders| orders.crawl = true);
+    }
+    stopped
+}
+
+/// Begins nothing new; what is in flight finishes.
+#[utoipa::path(post, path = "/jobs/{job}/pause", tag = "jobs", params(("job" = String, Path, description = "Its name")), responses((status = 200, body = Done)))]
+pub(crate) async fn pause(
+    State(daemon): Shared,
+    caller: Caller,
+    Place(job): Place<String>,
+) -> Result<Json<Done>, Problem> {
+    let paused = daemon.have_done(&job, &caller, Command::Pause).await?;
+    // Somebody wants it, so that the window does not end it.
+    let closed = daemon
+        .known(&job)
+        .await?
+        .orders
+        .is_some_and(|it| it.window_closed);
+    if closed {
+        daemon.order(&job, |orders| orders.window_closed = false);
+    }
+    Ok(paused)
+}
+
+/// Goes on after a pause.
+#[utoipa::path(post, path = "/jobs/{job}/resume", tag = "jobs", params(("job" = String, Path, description = "Its name")), responses((status = 200, body = Done)))]
+pub(crate) async fn resume(
+    State(daemon): Shared,
+    caller: Caller,
+    Place(job): Place<String>,
+) -> Result<Json<Done>, Problem> {
+    daemon.directory(&job)?;
+    let now = jiff::Timestamp::now();
+    if !crate::window::is_open(&daemon.config.window, &job, now) {
+        return Err(Problem::conflict(
+            "its crawl window is closed; it goes on when that opens",
+        ));
+    }
+    daemon.have_done(&job, &caller, Command::Resume).await
+}
+
+/// Keeps a copy of the job's state in its folder `checkpoints`. The crawl goes on meanwhile.
+#[utoipa::path(post, path = "/jobs/{job}/checkpoint", tag = "jobs", params(("job" = String, Path, description = "Its name")), responses((status = 200, body = Checkpoint)))]
+pub(crate) async fn checkpoint(
+    State(daemon): Shared,
+    caller: Caller,
+    Place(job): Place<String>,
+) -> Result<Json<Checkpoint>, Problem> {
+    let command = Command::Checkpoint { to: None };
+    let made = daemon.one(&job, &caller, command, |answer| match answer {
+        Answer::Checkpoint(checkpoint) => Some(checkpoint),
+        _ => None,
+    });
+    Ok(Json(made.await?))
+}
+
+fn word(state: JobState) -> String {
+    serde_json::to_value(state)
+        .ok()
+        .and_then(|word| word.as_str().map(str::to_owned))
+        .unwrap_or_default()
+}
+
+/// Has something done that may take its time.
+pub(super) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Problem> + Send + 'static,
+) -> Result<T, Problem> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.unwrap_or_else(|panic| Err(Problem::failure(format!("it panicked: {panic}"))))
+}
+
+impl Daemon {
+    /// What is known of a job. One that was just made is waited for.
+    pub(crate) async fn known(&self, job: &str) -> Result<crate::overview::Known, Problem> {
+        self.directory(job)?;
+        let mut jobs = self.jobs.subscribe();
+        loop {
+            if let Some(known) = jobs.borrow_and_update().get(job) {
+                return Ok(known.clone());
+            }
+            self.nudge.notify_one();
+            if jobs.changed().await.is_err() {
+                return Err(Problem::failure("the daemon is ending"));
+            }
+            self.directory(job)?;
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! Logs of a job.
+
+use std::path::PathBuf;
+
+use axum::Json;
+use axum::extract::State;
+use jiff::Timestamp;
+use opilio_crawl::Places;
+use opilio_crawl::control::Command;
+use opilio_crawl::logs::read::{self, LogFile, LogPage, Wanted};
+use regex::RegexBuilder;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use super::jobs::blocking;
+use super::{Done, Shared};
+use crate::access::Caller;
+use crate::input::{Params, Place};
+use crate::problem::Problem;
+
+/// Lines of a page.
+const LINES_MAX: usize = 10_000;
+
+/// What an expression may take when compiled.
+const REGEX_BYTES_MAX: usize = 1 << 20;
+
+/// Logs.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Logs {
+    /// By name, those that were rotated included.
+    logs: Vec<LogFile>,
+}
+
+/// Which lines of a log are wanted.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Lines {
+    /// The last so many.
+    #[param(minimum = 1, maximum = 10000)]
+    tail: Option<usize>,
+    /// So many, from the first that is meant.
+    #[param(minimum = 1, maximum = 10000)]
+    limit: Option<usize>,
+    /// In which this regular expression is found.
+    grep: Option<String>,
+    /// From this place on: `end` of an earlier page.
+    after: Option<u64>,
+    /// Before this place: `start` of an earlier page.
+    before: Option<u64>,
+    /// Of this time and later.
+    #[param(value_type = Option<String>, format = DateTime)]
+    since: Option<Timestamp>,
+}
+
+async fn folder(daemon: &crate::daemon::Daemon, job: &str) -> Result<PathBuf, Problem> {
+    let directory = daemon.directory(job)?;
+    blocking(move || match Places::of(&directory) {
+        Ok(places) => Ok(places.logs),
+        Err(problem) => Err(Problem::conflict(format!(
+            "the job's profile cannot be read: {problem}"
+        ))),
+    })
+    .await
+}
+
+fn unreadable(problem: &std::io::Error) -> Problem {
+    Problem::failure(format!("the log cannot be read: {problem}"))
+}
+
+/// The logs of a job.
+#[utoipa::path(get, path = "/jobs/{job}/logs", tag = "watch", params(("job" = String, Path, description = "Its name")), responses((status = 200, body = Logs)))]
+pub(crate) async fn list(
+    State(daemon): Shared,
+    Place(job): Place<String>,
+) -> Result<Json<Logs>, Problem> {
+    let folder = folder(&daemon, &job).await?;
+    let logs = blocking(move || read::files(&folder).map_err(|problem| unreadable(&problem)));
+    let logs = logs.await?;
+    Ok(Json(Logs { logs }))
+}
+
+/// Lines of a log. However large it is, only what is asked for is read.
+#[utoipa::path(get, path = "/jobs/{job}/logs/{file}", tag = "watch", params(("job" = String, Path, description = "Its name"), ("file" = String, Path, description = "The name of the log"), Lines), responses((status = 200, body = LogPage)))]
+pub(crate) async fn page(
+    State(daemon): Shared,
+    Place((job, file)): Place<(String, String)>,
+    Params(lines): Params<Lines>,
+) -> Result<Json<LogPage>, Problem> {
+    let folder = folder(&daemon, &job).await?;
+    let wanted = lines.wanted()?;
+    let page = blocking(move || {
+        let files = read::files(&folder).map_err(|problem| unreadable(&problem))?;
+        // Looked up in the list: no name leads anywhere else.
+        if !files.iter().any(|known| known.name == file) {
+            return Err(Problem::not_found(format!("there is no log {file:?}")));
+        }
+        read::page(&folder.join(file), &wanted).map_err(|problem| unreadable(&problem))
+    });
+    Ok(Json(page.await?))
+}
+
+impl Lines {
+    fn wanted(self) -> Result<Wanted, Problem> {
+        let count = match (self.tail, self.limit) {
+            (Some(_), Some(_)) => return Err(Problem::unusable("give either tail or limit")),
+            (tail, limit) => tail.or(limit),
+        };
+        if count.is_some_and(|count| !(1..=LINES_MAX).contains(&count)) {
+            let problem = format!("tail and limit may be 1 to {LINES_MAX}");
+            return Err(Problem::unusable(problem));
+        }
+        let compiled = self.grep.map(|expression| {
+            RegexBuilder::new(&expression)
+                .size_limit(REGEX_BYTES_MAX)
+                .build()
+                .map_err(|problem| Problem::unusable(format!("grep cannot be used: {problem}")))
+        });
+        Ok(Wanted {
+            tail: self.tail.is_some(),
+            after: self.after,
+            before: self.before,
+            since: self.since,
+            grep: compiled.transpose()?,
+            lines: count,
+        })
+    }
+}
+
+/// Has every log go on in a new file.
+#[utoipa::path(post, path = "/jobs/{job}/logs/rotate", tag = "watch", params(("job" = String, Path, description = "Its name")), responses((status = 200, body = Done)))]
+pub(crate) async fn rotate(
+    State(daemon): Shared,
+    caller: Caller,
+    Place(job): Place<String>,
+) -> Result<Json<Done>, Problem> {
+    daemon.have_done(&job, &caller, Command::RotateLogs).await
+}

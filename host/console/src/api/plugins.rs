@@ -1,0 +1,156 @@
+//! Plugins of a job, and the lists that they look things up in.
+
+use axum::Json;
+use axum::extract::State;
+use opilio_crawl::control::{Answer, Command};
+use opilio_crawl::{PluginReport, TableReport};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::{Done, Shared};
+use crate::access::{Caller, Role};
+use crate::input::{Body, Place};
+use crate::problem::Problem;
+
+/// Plugins.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Plugins {
+    /// In the order of a URI's way.
+    plugins: Vec<PluginReport>,
+}
+
+/// Tables.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Tables {
+    /// By name.
+    tables: Vec<TableReport>,
+}
+
+/// Reports of observers.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Observed {
+    /// One after the other.
+    reports: Vec<ObserverReport>,
+}
+
+/// A report of an observer.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ObserverReport {
+    /// Its name in the profile.
+    observer: String,
+    /// The report's name.
+    file: String,
+    /// What it says.
+    content: String,
+}
+
+/// What takes a plugin's place.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Replacing {
+    /// The component, as profiles name it; a path is absolute.
+    component: String,
+    /// What the digest of its file must be, in hexadecimal.
+    sha256: Option<String>,
+    /// Settings in place of those in force.
+    settings: Option<serde_json::Value>,
+}
+
+/// What was seen of each plugin: calls, faults, times.
+#[utoipa::path(get, path = "/jobs/{job}/plugins", tag = "watch", params(("job" = String, Path, description = "Its name")), responses((status = 200, body = Plugins)))]
+pub(crate) async fn list(
+    State(daemon): Shared,
+    caller: Caller,
+    Place(job): Place<String>,
+) -> Result<Json<Plugins>, Problem> {
+    let found = daemon.one(&job, &caller, Command::Plugins, |answer| match answer {
+        Answer::Plugins { plugins } => Some(plugins),
+        _ => None,
+    });
+    let plugins = found.await?;
+    Ok(Json(Plugins { plugins }))
+}
+
+/// Puts a component in the place of a plugin, between two documents. One that does not check changes nothing. For admins, since
+/// other code decides from then on, and a path may lead to any file of this machine.
+#[utoipa::path(post, path = "/jobs/{job}/plugins/{plugin}/replace", tag = "change", params(("job" = String, Path, description = "Its name"), ("plugin" = String, Path, description = "The plugin's name in the profile")), request_body = Replacing, responses((status = 200, body = Done)))]
+pub(crate) async fn replace(
+    State(daemon): Shared,
+    caller: Caller,
+    Place((job, plugin)): Place<(String, String)>,
+    Body(replacing): Body<Replacing>,
+) -> Result<Json<Done>, Problem> {
+    caller.needs(Role::Admin)?;
+    let command = Command::ReplacePlugin {
+        plugin,
+        component: replacing.component,
+        sha256: replacing.sha256,
+        settings: replacing.settings,
+    };
+    daemon.have_done(&job, &caller, command).await
+}
+
+/// The lists that plugins look things up in.
+#[utoipa::path(get, path = "/jobs/{job}/tables", tag = "watch", params(("job" = String, Path, description = "Its name")), responses((status = 200, body = Tables)))]
+pub(crate) async fn tables(
+    State(daemon): Shared,
+    caller: Caller,
+    Place(job): Place<String>,
+) -> Result<Json<Tables>, Problem> {
+    tables_of(&daemon, &caller, &job, false).await
+}
+
+/// Reads the files of these lists again.
+#[utoipa::path(post, path = "/jobs/{job}/tables/reload", tag = "change", params(("job" = String, Path, description = "Its name")), responses((status = 200, body = Tables)))]
+pub(crate) async fn reload_tables(
+    State(daemon): Shared,
+    caller: Caller,
+    Place(job): Place<String>,
+) -> Result<Json<Tables>, Problem> {
+    tables_of(&daemon, &caller, &job, true).await
+}
+
+async fn tables_of(
+    daemon: &crate::daemon::Daemon,
+    caller: &Caller,
+    job: &str,
+    reload: bool,
+) -> Result<Json<Tables>, Problem> {
+    let found = daemon.one(
+        job,
+        caller,
+        Command::Tables { reload },
+        |answer| match answer {
+            Answer::Tables { tables } => Some(tables),
+            _ => None,
+        },
+    );
+    let tables = found.await?;
+    Ok(Json(Tables { tables }))
+}
+
+/// What observers report on what has been crawled so far.
+#[utoipa::path(get, path = "/jobs/{job}/observers", tag = "watch", params(("job" = String, Path, description = "Its name")), responses((status = 200, body = Observed)))]
+pub(crate) async fn observers(
+    State(daemon): Shared,
+    caller: Caller,
+    Place(job): Place<String>,
+) -> Result<Json<Observed>, Problem> {
+    let command = Command::Observe { observer: None };
+    let answers = daemon.ask(&job, &caller, command).await?;
+    let reports = answers.into_iter().filter_map(|answer| match answer {
+        Answer::Report {
+            observer,
+            file,
+            content,
+        } => Some(ObserverReport {
+            observer,
+            file,
+            content,
+        }),
+        _ => None,
+    });
+    Ok(Json(Observed {
+        reports: reports.collect(),
+    }))
+}

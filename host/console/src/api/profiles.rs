@@ -1,0 +1,258 @@
+//! What jobs are made of: profiles of the operator's own, those that ship, and texts that come over the API.
+//!
+//! The folder of the operator's own is filled by whoever administers the machine. What comes over the API is checked for
+//! settings that reach out of the crawl, since a token for crawling is none for running programs or reading files.
+
+use axum::Json;
+use axum::extract::State;
+use opilio_crawl::control::FaultFound;
+use opilio_crawl::{CrawlError, Faults, ProfileSource};
+use opilio_profile::{Given, Profile};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use utoipa::ToSchema;
+
+use super::Shared;
+use super::jobs::blocking;
+use crate::input::{Body, Place};
+use crate::problem::Problem;
+
+/// Settings that name programs, files or secrets of this machine, or networks within. `*` is any name.
+const OUTSIDE: [&[&str]; 18] = [
+    &["seeds-file"],
+    &["archive", "directory"],
+    &["archive", "more-directories"],
+    &["archive", "dictionary"],
+    &["archive", "on-close"],
+    &["archive", "duplicates", "index"],
+    &["archive", "duplicates", "history"],
+    &["logs", "directory"],
+    &["alerts", "command"],
+    &["cookies", "load"],
+    &["cookies", "save"],
+    &["fetch", "proxy-password"],
+    &["fetch", "allow-addresses"],
+    &["uri", "precedence-file"],
+    &["tables", "*", "file"],
+    &["credentials"],
+    &["logins"],
+    &["actions", "directory"],
+];
+
+/// Profiles.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Profiles {
+    /// The operator's own first, then those that ship.
+    profiles: Vec<ProfileName>,
+}
+
+/// A profile.
+#[derive(Debug, Serialize, ToSchema)]
+struct ProfileName {
+    /// Its name.
+    name: String,
+    /// It comes with Opilio.
+    ships: bool,
+}
+
+/// A profile's text.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ProfileText {
+    /// Its name.
+    name: String,
+    /// As it was written.
+    toml: String,
+}
+
+/// A profile to be checked.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Checking {
+    /// Its text.
+    toml: String,
+}
+
+/// What is wrong with a profile.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Checked {
+    /// All of it, at its places; nothing: it may be used.
+    faults: Vec<FaultFound>,
+}
+
+/// The profiles that jobs can be made of by name.
+#[utoipa::path(get, path = "/profiles", tag = "profiles", responses((status = 200, body = Profiles)))]
+pub(crate) async fn list(State(daemon): Shared) -> Json<Profiles> {
+    let own = daemon.own_profiles();
+    let shipped: Vec<ProfileName> = Profile::builtin_names()
+        .filter(|name| !own.iter().any(|own| own == name))
+        .map(|name| ProfileName {
+            name: name.to_owned(),
+            ships: true,
+        })
+        .collect();
+    let own = own
+        .into_iter()
+        .map(|name| ProfileName { name, ships: false });
+    Json(Profiles {
+        profiles: own.chain(shipped).collect(),
+    })
+}
+
+/// The text of a profile.
+#[utoipa::path(get, path = "/profiles/{profile}", tag = "profiles", params(("profile" = String, Path, description = "Its name")), responses((status = 200, body = ProfileText)))]
+pub(crate) async fn show(
+    State(daemon): Shared,
+    Place(name): Place<String>,
+) -> Result<Json<ProfileText>, Problem> {
+    let unknown = || Problem::not_found(format!("there is no profile {name:?}"));
+    let toml = match daemon.profile(&name).ok_or_else(unknown)? {
+        ProfileSource::Builtin(name) => Profile::builtin_text(&name).map(str::to_owned),
+        ProfileSource::File(file) => Some(std::fs::read_to_string(&file).map_err(|problem| {
+            Problem::failure(format!("{} cannot be read: {problem}", file.display()))
+        })?),
+        ProfileSource::Text { text, .. } => Some(text),
+    };
+    let toml = toml.ok_or_else(unknown)?;
+    Ok(Json(ProfileText { name, toml }))
+}
+
+/// Checks a profile, the settings of its plugins included. Makes nothing.
+#[utoipa::path(post, path = "/profiles/check", tag = "profiles", request_body = Checking, responses((status = 200, body = Checked)))]
+pub(crate) async fn check(
+    Body(Checking { toml }): Body<Checking>,
+) -> Result<Json<Checked>, Problem> {
+    keeps_to_itself(&toml)?;
+    let faults = blocking(move || {
+        let given = Given {
+            builtins: opilio_crawl::builtin_plugins(),
+            seeds_elsewhere: true,
+            ..Given::default()
+        };
+        let profile = match Profile::parse("profile.toml", &toml, &given) {
+            Ok(profile) => profile,
+            Err(faults) => return Ok(found(&faults)),
+        };
+        match opilio_crawl::check_plugins(&profile, None) {
+            Ok(()) => Ok(found(&profile.notices)),
+            Err(CrawlError::Profile(faults)) => Ok(found(&faults)),
+            Err(other) => Err(Problem::failure(other.to_string())),
+        }
+    });
+    let faults = faults.await?;
+    Ok(Json(Checked { faults }))
+}
+
+/// The JSON Schema of profiles.
+#[utoipa::path(get, path = "/profile-schema", tag = "profiles", responses((status = 200, body = Object)))]
+pub(crate) async fn schema() -> Json<Value> {
+    Json(Profile::schema())
+}
+
+/// That a profile has faults, all of them.
+pub(crate) fn faulty(faults: &Faults) -> Problem {
+    let count = faults.len();
+    let detail = match count {
+        1 => "the profile has a fault".to_owned(),
+        _ => format!("the profile has {count} faults"),
+    };
+    Problem::unusable(detail).with_faults(found(faults))
+}
+
+fn found(faults: &Faults) -> Vec<FaultFound> {
+    faults.iter().map(FaultFound::from).collect()
+}
+
+/// Refuses settings that reach out of the crawl.
+pub(crate) fn keeps_to_itself(text: &str) -> Result<(), Problem> {
+    // What is no TOML is told by whoever reads it next.
+    let Ok(profile) = text.parse::<toml::Table>() else {
+        return Ok(());
+    };
+    let overrides = profile.get("override").and_then(toml::Value::as_array);
+    let layers = overrides.into_iter().flatten();
+    let tables: Vec<&toml::Table> = std::iter::once(&profile)
+        .chain(layers.filter_map(toml::Value::as_table))
+        .collect();
+    let mut named: Vec<String> = tables
+        .iter()
+        .flat_map(|table| OUTSIDE.iter().filter(|path| has(table, path)))
+        .map(|path| path.join("."))
+        .collect();
+    let plugins = profile.get("plugins").and_then(toml::Value::as_table);
+    for (name, plugin) in plugins.into_iter().flatten() {
+        let component = plugin.get("component").and_then(toml::Value::as_str);
+        if component.is_some_and(|it| !it.starts_with("builtin:") && !it.starts_with("oci://")) {
+            named.push(format!("plugins.{name}.component"));
+        }
+    }
+    let extended = match profile.get("extends") {
+        Some(toml::Value::String(one)) => vec![one.as_str()],
+        Some(toml::Value::Array(several)) => {
+            several.iter().filter_map(toml::Value::as_str).collect()
+        }
+        _ => Vec::new(),
+    };
+    let ships = |name: &str| Profile::builtin_names().any(|ships| ships == name);
+    if extended.iter().any(|name| !ships(name)) {
+        named.push("extends".to_owned());
+    }
+    if named.is_empty() {
+        return Ok(());
+    }
+    named.sort();
+    named.dedup();
+    Err(Problem::forbidden(format!(
+        "these settings name programs, files, secrets or networks of this machine, which nobody may over the API: {}; put such a profile into the daemon's folder of profiles, and make jobs of it by its name",
+        named.join(", ")
+    )))
+}
+
+fn has(table: &toml::Table, path: &[&str]) -> bool {
+    let Some((first, rest)) = path.split_first() else {
+        return true;
+    };
+    let within = |value: &toml::Value| match rest.is_empty() {
+        true => true,
+        false => value.as_table().is_some_and(|table| has(table, rest)),
+    };
+    match *first {
+        "*" => table.values().any(within),
+        name => table.get(name).is_some_and(within),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+
+    #[track_caller]
+    fn refused(text: &str, named: &str) {
+        let problem = keeps_to_itself(text).unwrap_err();
+        assert!(problem.detail().contains(named), "{}", problem.detail());
+    }
+
+    #[test]
+    fn a_token_for_crawling_runs_no_program_and_reads_no_file() {
+        refused(
+            "[archive]\non-close = [\"sh\", \"-c\", \"id\"]\n",
+            "archive.on-close",
+        );
+        refused("archive.on-close = [\"id\"]", "archive.on-close");
+        refused("alerts = { command = [\"id\"] }", "alerts.command");
+        refused("seeds-file = \"/etc/passwd\"", "seeds-file");
+        refused("extends = \"/etc/passwd\"", "extends");
+        refused("extends = [\"default\", \"../a.toml\"]", "extends");
+        refused(
+            "[plugins.x]\ncomponent = \"/tmp/x.wasm\"",
+            "plugins.x.component",
+        );
+        refused("[tables.x]\nfile = \"/etc/passwd\"", "tables.*.file");
+        refused(
+            "[[override]]\nmatch.host = [\"a.org\"]\nfetch.allow-addresses = [\"metadata\"]",
+            "fetch.allow-addresses",
+        );
+        keeps_to_itself("extends = \"default\"\n[plugins.x]\ncomponent = \"builtin:html\"\n[plugins.x.settings]\nfile = \"a\"\n").unwrap();
+    }
+}

@@ -1,0 +1,85 @@
+//! Sessions of browsers: a token is exchanged for a cookie that no script can read.
+
+use axum::Json;
+use axum::extract::{Extension, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::IntoResponse;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::Shared;
+use crate::access::{Caller, Role};
+use crate::guard::{COOKIE, PeerAddress, cookie, refused};
+use crate::input::Body;
+use crate::problem::Problem;
+
+/// Who one is to the daemon.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Session {
+    /// One is let in.
+    authenticated: bool,
+    /// Only whoever has a token is let in.
+    required: bool,
+    /// Whose token it is.
+    user: Option<String>,
+    /// What it allows.
+    role: Option<Role>,
+}
+
+/// A token.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct SignIn {
+    /// As `opilio token new` has shown it.
+    token: String,
+}
+
+/// Who one is.
+#[utoipa::path(get, path = "/session", tag = "daemon", security(()), responses((status = 200, body = Session)))]
+pub(crate) async fn show(
+    State(daemon): Shared,
+    caller: Option<Extension<Caller>>,
+) -> Json<Session> {
+    let caller = caller.map(|Extension(caller)| caller);
+    Json(Session {
+        authenticated: caller.is_some(),
+        required: daemon.config.authentication,
+        role: caller.as_ref().map(|caller| caller.role),
+        user: caller.map(|caller| caller.user),
+    })
+}
+
+/// Begins a session: the answer sets a cookie.
+#[utoipa::path(post, path = "/session", tag = "daemon", security(()), request_body = SignIn, responses((status = 200, body = Session)))]
+pub(crate) async fn sign_in(
+    State(daemon): Shared,
+    Extension(from): Extension<PeerAddress>,
+    Body(SignIn { token }): Body<SignIn>,
+) -> Result<impl IntoResponse, Problem> {
+    if !daemon.config.authentication {
+        return Err(Problem::conflict("nobody needs to sign in here"));
+    }
+    let (cookie, caller) = daemon.access.sign_in(&token, from.0).map_err(refused)?;
+    let session = Session {
+        authenticated: true,
+        required: true,
+        user: Some(caller.user),
+        role: Some(caller.role),
+    };
+    let secure = match daemon.config.tls {
+        Some(_) => "; Secure",
+        None => "",
+    };
+    let set = format!("{COOKIE}={cookie}; HttpOnly; SameSite=Strict; Path=/{secure}");
+    Ok(([(header::SET_COOKIE, set)], Json(session)))
+}
+
+/// Ends the session.
+#[utoipa::path(delete, path = "/session", tag = "daemon", responses((status = 204, description = "It is over")))]
+pub(crate) async fn sign_out(State(daemon): Shared, headers: HeaderMap) -> impl IntoResponse {
+    if let Some(cookie) = cookie(&headers) {
+        daemon.access.sign_out(cookie);
+    }
+    let set = format!("{COOKIE}=; HttpOnly; SameSite=Strict; Path=/; Max-Age=0");
+    (StatusCode::NO_CONTENT, [(header::SET_COOKIE, set)])
+}

@@ -1,0 +1,271 @@
+//! How a job gets on: its status, its course, what it has brought in, alerts, reports, metrics.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+use jiff::Timestamp;
+use opilio_crawl::control::{Answer, Command, ReportKind, Standing, Status};
+
+use opilio_crawl::{Alert, Breakdown, Figures, Sample, metrics};
+use opilio_frontier::Statistics;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use utoipa::{IntoParams, ToSchema};
+
+use super::Shared;
+use super::events::JobStatus;
+use crate::access::Caller;
+use crate::input::{Params, Place};
+use crate::overview::Known;
+use crate::problem::Problem;
+
+/// From when on the course of a job is wanted.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Since {
+    /// From then on; none: from the beginning, as far as it is kept.
+    #[param(value_type = Option<String>, format = DateTime)]
+    since: Option<Timestamp>,
+    /// So many moments at most.
+    #[param(minimum = 2, maximum = 5000)]
+    points: Option<u64>,
+}
+
+/// The course of a job.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Course {
+    /// The oldest first. Counters: what happened between two moments is their difference.
+    samples: Vec<Sample>,
+}
+
+/// Alerts of a job.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Alerts {
+    /// Those that hold, the worst first, then those that are over, the latest first.
+    alerts: Vec<Alert>,
+}
+
+/// The reports that there are.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Reports {
+    /// Their kinds.
+    reports: Vec<&'static str>,
+}
+
+/// A report.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Report {
+    /// Single figures, by their names.
+    facts: Value,
+    /// Rows, by the names of their columns.
+    rows: Vec<Value>,
+}
+
+/// How a report is wanted.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct AsReport {
+    /// `json`, or `text` as it stands in the job's folder `reports`.
+    #[serde(default)]
+    #[param(inline)]
+    format: ReportForm,
+}
+
+/// The form of a report.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+enum ReportForm {
+    #[default]
+    Json,
+    Text,
+}
+
+/// What is known of a job without asking it.
+pub(crate) fn status_of(known: &Known) -> JobStatus {
+    let resting = || Status {
+        job: known.directory.clone(),
+        state: Standing::Idle,
+        pid: None,
+        elapsed_s: None,
+        uris: 0,
+        bytes: 0,
+        statistics: known
+            .course
+            .as_ref()
+            .map(|course| course.statistics)
+            .unwrap_or_default(),
+        in_flight: Vec::new(),
+        alerts: Vec::new(),
+        census: Default::default(),
+    };
+    let status = known.status.as_ref();
+    JobStatus {
+        overview: known.overview.clone(),
+        status: status.map_or_else(resting, |status| Status::clone(status)),
+    }
+}
+
+/// What a job is doing, as last looked at. Those at rest are not opened for it.
+#[utoipa::path(get, path = "/jobs/{job}/status", tag = "watch", params(("job" = String, Path, description = "Its name")), responses((status = 200, body = JobStatus)))]
+pub(crate) async fn status(
+    State(daemon): Shared,
+    Place(job): Place<String>,
+) -> Result<Json<JobStatus>, Problem> {
+    Ok(Json(status_of(&daemon.known(&job).await?)))
+}
+
+/// The crawl in numbers.
+#[utoipa::path(get, path = "/jobs/{job}/statistics", tag = "watch", params(("job" = String, Path, description = "Its name")), responses((status = 200, body = Statistics)))]
+pub(crate) async fn statistics(
+    State(daemon): Shared,
+    caller: Caller,
+    Place(job): Place<String>,
+) -> Result<Json<Statistics>, Problem> {
+    let found = daemon.one(&job, &caller, Command::Statistics, |answer| match answer {
+        Answer::Statistics { statistics } => Some(*statistics),
+        _ => None,
+    });
+    Ok(Json(found.await?))
+}
+
+/// The course of a job, for charts.
+#[utoipa::path(get, path = "/jobs/{job}/series", tag = "watch", params(("job" = String, Path, description = "Its name"), Since), responses((status = 200, body = Course)))]
+pub(crate) async fn series(
+    State(daemon): Shared,
+    caller: Caller,
+    Place(job): Place<String>,
+    Params(Since { since, points }): Params<Since>,
+) -> Result<Json<Course>, Problem> {
+    if points.is_some_and(|points| !(2..=5_000).contains(&points)) {
+        return Err(Problem::unusable("points may be 2 to 5000"));
+    }
+    let command = Command::Series { since, points };
+    let samples = daemon.one(&job, &caller, command, |answer| match answer {
+        Answer::Series { samples } => Some(samples),
+        _ => None,
+    });
+    let samples = samples.await?;
+    Ok(Json(Course { samples }))
+}
+
+/// What a job has brought in, by status, media type and host.
+#[utoipa::path(get, path = "/jobs/{job}/breakdown", tag = "watch", params(("job" = String, Path, description = "Its name")), responses((status = 200, body = Breakdown)))]
+pub(crate) async fn breakdown(
+    State(daemon): Shared,
+    caller: Caller,
+    Place(job): Place<String>,
+) -> Result<Json<Breakdown>, Problem> {
+    let found = daemon.one(&job, &caller, Command::Breakdown, |answer| match answer {
+        Answer::Breakdown(breakdown) => Some(*breakdown),
+        _ => None,
+    });
+    Ok(Json(found.await?))
+}
+
+/// What the operator should know, and lately should have known.
+#[utoipa::path(get, path = "/jobs/{job}/alerts", tag = "watch", params(("job" = String, Path, description = "Its name")), responses((status = 200, body = Alerts)))]
+pub(crate) async fn alerts(
+    State(daemon): Shared,
+    caller: Caller,
+    Place(job): Place<String>,
+) -> Result<Json<Alerts>, Problem> {
+    let found = daemon.one(&job, &caller, Command::Alerts, |answer| match answer {
+        Answer::Alerts { alerts } => Some(alerts),
+        _ => None,
+    });
+    let alerts = found.await?;
+    Ok(Json(Alerts { alerts }))
+}
+
+/// The reports that there are.
+#[utoipa::path(get, path = "/jobs/{job}/reports", tag = "watch", params(("job" = String, Path, description = "Its name")), responses((status = 200, body = Reports)))]
+pub(crate) async fn reports(
+    State(daemon): Shared,
+    Place(job): Place<String>,
+) -> Result<Json<Reports>, Problem> {
+    daemon.directory(&job)?;
+    let reports = ReportKind::ALL.iter().map(|kind| kind.name()).collect();
+    Ok(Json(Reports { reports }))
+}
+
+/// A report, as of now.
+#[utoipa::path(get, path = "/jobs/{job}/reports/{kind}", tag = "watch", params(("job" = String, Path, description = "Its name"), ("kind" = String, Path, description = "One of those that there are"), AsReport), responses((status = 200, description = "The report", content((Report = "application/json"), (String = "text/plain")))))]
+pub(crate) async fn report(
+    State(daemon): Shared,
+    caller: Caller,
+    Place((job, kind)): Place<(String, String)>,
+    Params(AsReport { format }): Params<AsReport>,
+) -> Result<Response, Problem> {
+    daemon.directory(&job)?;
+    let unknown = || {
+        let all: Vec<&str> = ReportKind::ALL.iter().map(|kind| kind.name()).collect();
+        Problem::not_found(format!(
+            "there is no report {kind:?}; there are {}",
+            all.join(", ")
+        ))
+    };
+    let report = ReportKind::named(&kind).ok_or_else(unknown)?;
+    let is_text = format == ReportForm::Text;
+    let command = Command::Report {
+        report,
+        text: is_text,
+    };
+    let answers = daemon.ask(&job, &caller, command).await?;
+    let mut whole = Report {
+        facts: Value::Object(Default::default()),
+        rows: Vec::new(),
+    };
+    let mut said = String::new();
+    for answer in answers {
+        match answer {
+            Answer::Facts { facts } => whole.facts = facts,
+            Answer::Row { row } => whole.rows.push(row),
+            Answer::Text { text } => said.push_str(&text),
+            _ => {}
+        }
+    }
+    Ok(match is_text {
+        true => plain(said),
+        false => Json(whole).into_response(),
+    })
+}
+
+pub(super) fn plain(text: String) -> Response {
+    let kind = [(header::CONTENT_TYPE, "text/plain; charset=utf-8")];
+    (kind, text).into_response()
+}
+
+/// The figures of all jobs that crawl, for Prometheus. Those at rest do not change.
+pub(crate) async fn all_metrics(
+    State(daemon): Shared,
+    caller: Caller,
+) -> Result<Response, Problem> {
+    let jobs = daemon.jobs.borrow().clone();
+    let running: Vec<_> = jobs
+        .iter()
+        .filter(|(_, known)| known.status.is_some())
+        .map(|(name, known)| (name.clone(), known.directory.clone()))
+        .collect();
+    let text = super::jobs::blocking(move || {
+        let by = opilio_crawl::control::By {
+            user: caller.user,
+            pid: std::process::id(),
+        };
+        let mut figures: Vec<(String, Figures)> = Vec::new();
+        for (name, directory) in running {
+            match Figures::ask(&directory, &by) {
+                Ok(found) => figures.push((name, found)),
+                // It has just ended, most likely.
+                Err(problem) => tracing::warn!(job = name, "no metrics: {problem}"),
+            }
+        }
+        Ok(metrics(
+            figures.iter().map(|(name, it)| (name.as_str(), it)),
+        ))
+    });
+    let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    Ok(([(header::CONTENT_TYPE, kind)], text.await?).into_response())
+}

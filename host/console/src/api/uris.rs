@@ -1,0 +1,303 @@
+//! URIs of a job: those of a pattern, and single ones.
+
+use axum::Json;
+use axum::extract::State;
+use opilio_crawl::control::{Answer, Command, ExplainedUri, Which, WhyAnswer};
+use opilio_uri::Uri;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use utoipa::{IntoParams, ToSchema};
+
+use super::{Done, Shared, checked_limit, page};
+use crate::access::Caller;
+use crate::input::{Body, Params, Place};
+use crate::problem::Problem;
+
+/// Which URIs: those of which both hold. Neither means all.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Wanted {
+    /// They begin with this SURT prefix, such as `http://(org,example,`.
+    surt: Option<String>,
+    /// This is found in them.
+    regex: Option<String>,
+    /// So many at most.
+    #[serde(default = "page")]
+    #[param(minimum = 1, maximum = 1000, default = 100)]
+    limit: u64,
+}
+
+/// Which URIs are counted: those of which both hold. Neither means all.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Counted {
+    /// They begin with this SURT prefix, such as `http://(org,example,`.
+    surt: Option<String>,
+    /// This is found in them.
+    regex: Option<String>,
+}
+
+/// URIs.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Uris {
+    /// The first ones, in the order of their SURTs.
+    #[schema(value_type = Vec<Object>)]
+    uris: Vec<Value>,
+    /// There are more.
+    more: bool,
+}
+
+/// What a sweep over URIs came to.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Swept {
+    /// URIs looked at.
+    examined: u64,
+    /// URIs that were meant, those in process left out.
+    meant: u64,
+    /// URIs that were meant and are in process: they stay.
+    in_process: u64,
+}
+
+/// What is done with many URIs.
+#[derive(Clone, Copy, Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Sweep {
+    /// They leave their queues and stay known.
+    Delete,
+    /// They are removed, so that they may be found again.
+    Forget,
+}
+
+/// What is done with a URI.
+#[derive(Clone, Copy, Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum UriAction {
+    /// It is fetched now, whatever is known of it.
+    Force,
+    /// Its fetch is broken off.
+    Cancel,
+    /// It leaves its queue and stays known.
+    Delete,
+    /// It is removed, so that it may be found again.
+    Forget,
+}
+
+/// A URI.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct OneUri {
+    /// The URI.
+    uri: String,
+}
+
+/// A URI and its precedence.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct UriPrecedence {
+    /// The URI.
+    uri: String,
+    /// From now on, 0 first.
+    precedence: u8,
+}
+
+/// The URI that is asked about.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Asked {
+    /// The URI.
+    uri: String,
+}
+
+/// The URI that is asked about, and how it would be found.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct AskedWith {
+    /// The URI.
+    uri: String,
+    /// The page it is found on.
+    via: Option<String>,
+    /// The hops from the seed, such as `LLE`.
+    hops: Option<String>,
+    /// The seed it descends from.
+    source: Option<String>,
+    /// The media type of its response.
+    media_type: Option<String>,
+}
+
+/// URIs, with the names of `docs/TRANSFER.md`.
+#[utoipa::path(get, path = "/jobs/{job}/uris", tag = "frontier", params(("job" = String, Path, description = "Its name"), Wanted), responses((status = 200, body = Uris)))]
+pub(crate) async fn list(
+    State(daemon): Shared,
+    caller: Caller,
+    Place(job): Place<String>,
+    Params(Wanted { surt, regex, limit }): Params<Wanted>,
+) -> Result<Json<Uris>, Problem> {
+    let command = Command::List {
+        which: Which { surt, regex },
+        limit: checked_limit(limit)?,
+    };
+    let answers = daemon.ask(&job, &caller, command).await?;
+    let more = matches!(answers.last(), Some(Answer::More { .. }));
+    let uris = answers.into_iter().filter_map(|answer| match answer {
+        Answer::Uri { uri, .. } => Some(uri),
+        _ => None,
+    });
+    Ok(Json(Uris {
+        uris: uris.collect(),
+        more,
+    }))
+}
+
+/// How many URIs these are.
+#[utoipa::path(get, path = "/jobs/{job}/uris/count", tag = "frontier", params(("job" = String, Path, description = "Its name"), Counted), responses((status = 200, body = Swept)))]
+pub(crate) async fn count(
+    State(daemon): Shared,
+    caller: Caller,
+    Place(job): Place<String>,
+    Params(Counted { surt, regex }): Params<Counted>,
+) -> Result<Json<Swept>, Problem> {
+    let which = Which { surt, regex };
+    let command = Command::Count { which };
+    Ok(Json(daemon.one(&job, &caller, command, as_swept).await?))
+}
+
+fn as_swept(answer: Answer) -> Option<Swept> {
+    match answer {
+        Answer::Swept {
+            examined,
+            meant,
+            in_process,
+            ..
+        } => Some(Swept {
+            examined,
+            meant,
+            in_process,
+        }),
+        _ => None,
+    }
+}
+
+/// Does something with all URIs of a pattern.
+#[utoipa::path(post, path = "/jobs/{job}/uris/{action}", tag = "frontier", params(("job" = String, Path, description = "Its name"), ("action" = inline(Sweep), Path, description = "What is done")), request_body = Which, responses((status = 200, body = Swept)))]
+pub(crate) async fn sweep(
+    State(daemon): Shared,
+    caller: Caller,
+    Place((job, action)): Place<(String, Sweep)>,
+    Body(which): Body<Which>,
+) -> Result<Json<Swept>, Problem> {
+    if which.surt.is_none() && which.regex.is_none() {
+        return Err(Problem::unusable(
+            "that would mean all URIs; give surt or regex",
+        ));
+    }
+    let command = match action {
+        Sweep::Delete => Command::Delete { which },
+        Sweep::Forget => Command::Forget { which },
+    };
+    Ok(Json(daemon.one(&job, &caller, command, as_swept).await?))
+}
+
+/// Why a URI was, or was not, fetched, and all that is known of it: visits, digests, waits, versions.
+#[utoipa::path(get, path = "/jobs/{job}/why", tag = "frontier", params(("job" = String, Path, description = "Its name"), Asked), responses((status = 200, body = WhyAnswer)))]
+pub(crate) async fn why(
+    State(daemon): Shared,
+    caller: Caller,
+    Place(job): Place<String>,
+    Params(Asked { uri }): Params<Asked>,
+) -> Result<Json<WhyAnswer>, Problem> {
+    let found = daemon.one(&job, &caller, Command::Why { uri }, |answer| match answer {
+        Answer::Why(why) => Some(*why),
+        _ => None,
+    });
+    Ok(Json(found.await?))
+}
+
+/// What the job makes of a URI: every setting that holds for it, and the answer of each filter.
+#[utoipa::path(get, path = "/jobs/{job}/explain", tag = "frontier", params(("job" = String, Path, description = "Its name"), AskedWith), responses((status = 200, body = ExplainedUri)))]
+pub(crate) async fn explain(
+    State(daemon): Shared,
+    caller: Caller,
+    Place(job): Place<String>,
+    Params(asked): Params<AskedWith>,
+) -> Result<Json<ExplainedUri>, Problem> {
+    let command = Command::Explain {
+        uri: asked.uri,
+        via: asked.via,
+        hops: asked.hops,
+        source: asked.source,
+        media_type: asked.media_type,
+    };
+    let found = daemon.one(&job, &caller, command, |answer| match answer {
+        Answer::Explained(explained) => Some(*explained),
+        _ => None,
+    });
+    Ok(Json(found.await?))
+}
+
+/// Does something with a URI.
+#[utoipa::path(post, path = "/jobs/{job}/uri/{action}", tag = "frontier", params(("job" = String, Path, description = "Its name"), ("action" = inline(UriAction), Path, description = "What is done")), request_body = OneUri, responses((status = 200, body = Done)))]
+pub(crate) async fn act(
+    State(daemon): Shared,
+    caller: Caller,
+    Place((job, action)): Place<(String, UriAction)>,
+    Body(OneUri { uri }): Body<OneUri>,
+) -> Result<Json<Done>, Problem> {
+    let (command, what) = match action {
+        UriAction::Force => {
+            let command = Command::Force { uri };
+            return daemon.have_done(&job, &caller, command).await;
+        }
+        UriAction::Cancel => {
+            let command = Command::Cancel { uri };
+            return daemon.have_done(&job, &caller, command).await;
+        }
+        UriAction::Delete => {
+            let which = exactly(&uri)?;
+            (
+                Command::Delete { which },
+                "it has left its queue and stays known",
+            )
+        }
+        UriAction::Forget => {
+            let which = exactly(&uri)?;
+            (
+                Command::Forget { which },
+                "it is removed and may be found again",
+            )
+        }
+    };
+    let swept = daemon.one(&job, &caller, command, as_swept).await?;
+    match (swept.meant, swept.in_process) {
+        (0, 0) => Err(Problem::not_found("the job does not know it")),
+        (0, _) => Err(Problem::conflict("it is being fetched; cancel that first")),
+        _ => Ok(Json(Done {
+            result: what.to_owned(),
+        })),
+    }
+}
+
+/// A pattern that one URI fits.
+fn exactly(uri: &str) -> Result<Which, Problem> {
+    let uri = Uri::parse_seed(uri)
+        .map_err(|problem| Problem::unusable(format!("{uri:?} is no URI: {problem}")))?;
+    Ok(Which {
+        surt: Some(uri.surt()),
+        regex: Some(format!("^{}$", regex::escape(uri.as_str()))),
+    })
+}
+
+/// Changes the precedence of a URI.
+#[utoipa::path(post, path = "/jobs/{job}/uri/precedence", tag = "frontier", params(("job" = String, Path, description = "Its name")), request_body = UriPrecedence, responses((status = 200, body = Done)))]
+pub(crate) async fn precedence(
+    State(daemon): Shared,
+    caller: Caller,
+    Place(job): Place<String>,
+    Body(UriPrecedence { uri, precedence }): Body<UriPrecedence>,
+) -> Result<Json<Done>, Problem> {
+    let command = Command::UriPrecedence { uri, precedence };
+    daemon.have_done(&job, &caller, command).await
+}

@@ -1,0 +1,108 @@
+//! Questions and commands on their way to a job.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use opilio_crawl::control::{Answer, By, Command, ControlError, Request, carry_out, is_reachable};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::problem::Problem;
+
+/// Commands under way at once; each has a thread.
+const COMMANDS_MAX: usize = 64;
+
+/// The way to all jobs.
+pub(crate) struct Desk {
+    commands: Arc<Semaphore>,
+    /// A job that nobody runs is opened for each command, by one at a time.
+    turns: Mutex<HashMap<PathBuf, Arc<Semaphore>>>,
+}
+
+/// Takes back what was asked for when whoever asked has gone.
+struct Gone(Arc<AtomicBool>);
+
+impl Drop for Gone {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Desk {
+    pub(crate) fn new() -> Desk {
+        Desk {
+            commands: Arc::new(Semaphore::new(COMMANDS_MAX)),
+            turns: Mutex::default(),
+        }
+    }
+
+    /// Carries a command out and gives its answers, the last one left out.
+    pub(crate) async fn ask(
+        &self,
+        job: PathBuf,
+        user: &str,
+        command: Command,
+    ) -> Result<Vec<Answer>, Problem> {
+        let closed = |_| Problem::failure("the daemon is ending");
+        let permit = self
+            .commands
+            .clone()
+            .acquire_owned()
+            .await
+            .map_err(closed)?;
+        let turn = match is_reachable(&job) {
+            true => None,
+            false => Some(self.turn(&job).await?),
+        };
+        let request = Request {
+            by: By {
+                user: user.to_owned(),
+                pid: std::process::id(),
+            },
+            command,
+        };
+        let gone = Arc::new(AtomicBool::new(false));
+        let _gone = Gone(gone.clone());
+        let asked = tokio::task::spawn_blocking(move || {
+            let _held = (permit, turn);
+            let mut answers = Vec::new();
+            let reached = carry_out(&job, &request, &mut |answer| {
+                answers.push(answer);
+                !gone.load(Ordering::Relaxed)
+            });
+            (reached, answers)
+        });
+        let (reached, mut answers) = asked
+            .await
+            .map_err(|panic| Problem::failure(format!("a command panicked: {panic}")))?;
+        reached.map_err(Problem::from)?;
+        match answers.pop() {
+            Some(Answer::Refused { fault, message }) => {
+                let faults = answers.into_iter().find_map(|answer| match answer {
+                    Answer::Faults { faults } => Some(faults),
+                    _ => None,
+                });
+                let problem = Problem::from(ControlError { fault, message });
+                Err(problem.with_faults(faults.unwrap_or_default()))
+            }
+            _ => Ok(answers),
+        }
+    }
+
+    /// Nobody else opens the job until this is dropped, as far as the daemon goes.
+    pub(crate) async fn turn(&self, job: &PathBuf) -> Result<OwnedSemaphorePermit, Problem> {
+        let turn = {
+            let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
+            // Those of jobs that nobody asks are made anew when they are.
+            turns.retain(|_, turn| Arc::strong_count(turn) > 1 || turn.available_permits() == 0);
+            turns
+                .entry(job.clone())
+                .or_insert_with(|| Arc::new(Semaphore::new(1)))
+                .clone()
+        };
+        turn.acquire_owned()
+            .await
+            .map_err(|_| Problem::failure("the daemon is ending"))
+    }
+}

@@ -1,0 +1,203 @@
+//! The calendar: jobs that are made and begun at certain times, such as a snapshot of a whole country four times a year.
+//!
+//! Each occurrence makes a job of its own, with the date in its name. The last occurrence that was seen to is kept in a file,
+//! so that none comes twice; of those that were missed while no daemon ran, the last one is made up for within a day.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::str::FromStr as _;
+
+use croner::Cron;
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp, Zoned};
+use serde::{Deserialize, Deserializer, Serialize, de};
+
+/// An occurrence that is missed by more is left out: a snapshot of spring in summer is none.
+const LATE_MAX: SignedDuration = SignedDuration::from_hours(24);
+
+/// Occurrences that were missed and are looked at; where there were more, the last ones of those count.
+const MISSED_MAX: usize = 10_000;
+
+/// A job that is made and begun at certain times.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct CalendarEntry {
+    /// What the entry is called.
+    pub name: String,
+    /// When: minute, hour, day of the month, month, day of the week.
+    #[serde(deserialize_with = "cron")]
+    pub cron: Cron,
+    /// The time zone in which that is meant. Default `"UTC"`.
+    #[serde(default = "utc", deserialize_with = "zone")]
+    pub zone: TimeZone,
+    /// The profile, by its name.
+    pub profile: String,
+    /// Seeds beside those of the profile.
+    #[serde(default)]
+    pub seeds: Vec<String>,
+    /// What the jobs are called, with `%Y`, `%m`, `%d`, `%H` and `%M` for their time.
+    pub job: String,
+}
+
+/// What the calendar wants now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Due {
+    /// The occurrence.
+    pub at: Timestamp,
+    /// The name of its job.
+    pub job: String,
+}
+
+/// The last occurrence of each entry that was seen to.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct SeenTo(BTreeMap<String, Timestamp>);
+
+impl CalendarEntry {
+    /// The next occurrence after a moment.
+    pub(crate) fn next(&self, after: Timestamp) -> Option<Timestamp> {
+        let after = after.to_zoned(self.zone.clone());
+        let next: Zoned = self.cron.find_next_occurrence(&after, false).ok()?;
+        Some(next.timestamp())
+    }
+
+    /// The last occurrence after `since` and not after `now`, unless it is too late for it.
+    pub(crate) fn due(&self, since: Timestamp, now: Timestamp) -> Option<Due> {
+        let earliest = now.checked_sub(LATE_MAX).ok()?;
+        let mut last = None;
+        let mut after = since.max(earliest);
+        for _ in 0..MISSED_MAX {
+            match self.next(after) {
+                Some(next) if next <= now => {
+                    last = Some(next);
+                    after = next;
+                }
+                _ => break,
+            }
+        }
+        let at = last?;
+        let time = at.to_zoned(self.zone.clone());
+        let job = time.strftime(&self.job).to_string();
+        Some(Due { at, job })
+    }
+}
+
+impl SeenTo {
+    pub(crate) fn read(file: &Path) -> io::Result<SeenTo> {
+        match fs::read(file) {
+            Ok(text) => Ok(serde_json::from_slice(&text)?),
+            Err(problem) if problem.kind() == io::ErrorKind::NotFound => Ok(SeenTo::default()),
+            Err(problem) => Err(problem),
+        }
+    }
+
+    pub(crate) fn write(&self, file: &Path) -> io::Result<()> {
+        crate::written::write(file, &serde_json::to_vec_pretty(self)?)
+    }
+
+    /// Since when occurrences of an entry count: one that is new has missed none.
+    pub(crate) fn since(&mut self, entry: &str, now: Timestamp) -> Timestamp {
+        *self.0.entry(entry.to_owned()).or_insert(now)
+    }
+
+    pub(crate) fn done(&mut self, entry: &str, at: Timestamp) {
+        self.0.insert(entry.to_owned(), at);
+    }
+}
+
+fn utc() -> TimeZone {
+    TimeZone::UTC
+}
+
+fn zone<'d, D: Deserializer<'d>>(from: D) -> Result<TimeZone, D::Error> {
+    let text = String::deserialize(from)?;
+    TimeZone::get(&text)
+        .map_err(|_| de::Error::custom(format!("time zone not known here: {text:?}")))
+}
+
+fn cron<'d, D: Deserializer<'d>>(from: D) -> Result<Cron, D::Error> {
+    let text = String::deserialize(from)?;
+    Cron::from_str(&text).map_err(|problem| {
+        de::Error::custom(format!(
+            "{text:?} is no time of a calendar: {problem}; such as \"0 3 1 1,4,7,10 *\" for three o'clock on the first day of each quarter"
+        ))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+
+    fn entry(cron: &str, zone: &str) -> CalendarEntry {
+        let text = format!(
+            "name = \"n\"\ncron = \"{cron}\"\nzone = \"{zone}\"\nprofile = \"p\"\njob = \"dk-%Y-%m-%d\"\n"
+        );
+        toml::from_str(&text).unwrap()
+    }
+
+    fn at(text: &str) -> Timestamp {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn four_times_a_year_in_the_time_of_the_country() {
+        let entry = entry("0 3 1 1,4,7,10 *", "Europe/Copenhagen");
+        let mut times = Vec::new();
+        let mut after = at("2026-01-15T00:00:00Z");
+        for _ in 0..4 {
+            after = entry.next(after).unwrap();
+            times.push(after.to_string());
+        }
+        assert_eq!(
+            times,
+            [
+                "2026-04-01T01:00:00Z",
+                "2026-07-01T01:00:00Z",
+                "2026-10-01T01:00:00Z",
+                "2027-01-01T02:00:00Z",
+            ]
+        );
+        let due = entry.due(at("2026-06-01T00:00:00Z"), at("2026-07-01T01:00:00Z"));
+        assert_eq!(due.unwrap().job, "dk-2026-07-01");
+        assert_eq!(
+            entry.due(at("2026-06-01T00:00:00Z"), at("2026-07-01T00:59:59Z")),
+            None
+        );
+    }
+
+    #[test]
+    fn what_was_missed_is_made_up_for_once_and_within_a_day() {
+        let entry = entry("0 * * * *", "UTC");
+        let due = entry.due(at("2026-06-01T00:30:00Z"), at("2026-06-01T05:10:00Z"));
+        assert_eq!(due.unwrap().at, at("2026-06-01T05:00:00Z"));
+        let yearly = self::entry("0 0 1 6 *", "UTC");
+        assert_eq!(
+            yearly.due(at("2026-05-01T00:00:00Z"), at("2026-06-02T00:00:01Z")),
+            None
+        );
+        assert!(
+            yearly
+                .due(at("2026-05-01T00:00:00Z"), at("2026-06-01T20:00:00Z"))
+                .is_some()
+        );
+    }
+
+    #[test]
+    fn an_entry_that_is_new_has_missed_nothing() {
+        let home = tempfile::tempdir().unwrap();
+        let file = home.path().join("calendar.json");
+        let mut seen = SeenTo::read(&file).unwrap();
+        let now = at("2026-06-01T00:30:00Z");
+        assert_eq!(seen.since("a", now), now);
+        seen.done("a", at("2026-06-01T01:00:00Z"));
+        seen.write(&file).unwrap();
+        let mut again = SeenTo::read(&file).unwrap();
+        assert_eq!(
+            again.since("a", at("2027-01-01T00:00:00Z")),
+            at("2026-06-01T01:00:00Z")
+        );
+    }
+}

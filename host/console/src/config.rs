@@ -1,0 +1,322 @@
+//! `opilio.toml`: what the daemon is told. Everything has a default, so that there need not be such a file.
+//!
+//! As with profiles, what is not known is a fault at its line: a misspelt limit would be none.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::str::FromStr as _;
+use std::time::Duration;
+
+use opilio_profile::{ByteSize, parse_duration};
+use serde::{Deserialize, Deserializer, de};
+
+use crate::calendar::CalendarEntry;
+use crate::window::Window;
+
+/// What the daemon is told.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub struct Config {
+    /// The folder of jobs.
+    pub jobs: PathBuf,
+    /// Profiles of the operator's own, which the API offers by name beside those that ship. Unlike profiles that come over
+    /// the API they may name programs to be run and files to be read.
+    pub profiles: Option<PathBuf>,
+    /// Where to listen. Default: loopback alone, so that nobody else reaches it unless somebody wants that.
+    pub listen: SocketAddr,
+    /// Names under which browsers and clients reach it, beside the address itself and those of loopback. A request under
+    /// any other is refused: so a page elsewhere cannot let its own name lead here.
+    pub hosts: Vec<String>,
+    /// Whether a token is needed. Only on loopback can it be `false`, and then whoever has an account on this machine may do
+    /// everything.
+    pub authentication: bool,
+    /// Tokens, hashed. Default: `.opilio/tokens.json` in the folder of jobs.
+    pub tokens: Option<PathBuf>,
+    /// Certificate and key.
+    pub tls: Option<TlsFiles>,
+    /// What all jobs have together.
+    pub limits: Limits,
+    /// Crawls that died.
+    pub restart: Restart,
+    /// Jobs that are made and begun at certain times.
+    pub calendar: Vec<CalendarEntry>,
+    /// Times at which jobs may crawl.
+    pub window: Vec<Window>,
+}
+
+/// Certificate and key, in PEM. They are read anew when one of them changes.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct TlsFiles {
+    /// The certificate, and those between it and the root.
+    pub certificate: PathBuf,
+    /// Its key.
+    pub key: PathBuf,
+}
+
+/// What all jobs have together.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub struct Limits {
+    /// Jobs that crawl at once; others wait for a place. Default 4: each compiles plugins and keeps a store in memory.
+    pub jobs: usize,
+    /// Bytes a second that all receive together. Default: any.
+    #[serde(deserialize_with = "size")]
+    pub bandwidth: Option<u64>,
+    /// URIs that all fetch at once together. Default: as many as their profiles say.
+    pub fetches: Option<u32>,
+    /// Free space below which no job is begun. Default `"1GiB"`: about one WARC file.
+    #[serde(deserialize_with = "size")]
+    pub disk_free: Option<u64>,
+}
+
+/// What is done about crawls that died: killed, or crashed.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub struct Restart {
+    /// Attempts one after the other; a crawl that holds for ten minutes has begun anew. Default 5.
+    pub attempts: u32,
+    /// Before the first attempt; each further pause is twice as long. Default `"5s"`.
+    #[serde(deserialize_with = "duration")]
+    pub pause: Duration,
+    /// The longest pause. Default `"10m"`.
+    #[serde(deserialize_with = "duration")]
+    pub pause_max: Duration,
+}
+
+/// Why the daemon does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// The file cannot be read.
+    #[error("cannot read {}", file.display())]
+    Read {
+        /// The file.
+        file: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The file has a fault.
+    #[error("{}:{line}:{column}: {problem}", file.display())]
+    Fault {
+        /// The file.
+        file: PathBuf,
+        /// Counted from 1.
+        line: usize,
+        /// Counted from 1, in characters.
+        column: usize,
+        /// What is wrong.
+        problem: String,
+    },
+    /// What is said does not go together.
+    #[error("{0}")]
+    Relation(String),
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            jobs: "jobs".into(),
+            profiles: None,
+            listen: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8470),
+            hosts: Vec::new(),
+            authentication: true,
+            tokens: None,
+            tls: None,
+            limits: Limits::default(),
+            restart: Restart::default(),
+            calendar: Vec::new(),
+            window: Vec::new(),
+        }
+    }
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            jobs: 4,
+            bandwidth: None,
+            fetches: None,
+            disk_free: Some(1 << 30),
+        }
+    }
+}
+
+impl Default for Restart {
+    fn default() -> Restart {
+        Restart {
+            attempts: 5,
+            pause: Duration::from_secs(5),
+            pause_max: Duration::from_secs(600),
+        }
+    }
+}
+
+impl Config {
+    /// Reads a file. Relative paths in it start from its folder.
+    ///
+    /// # Errors
+    /// It cannot be read, or has a fault.
+    pub fn load(file: &Path) -> Result<Config, ConfigError> {
+        let text = std::fs::read_to_string(file).map_err(|source| ConfigError::Read {
+            file: file.to_owned(),
+            source,
+        })?;
+        let mut config = Config::parse(file, &text)?;
+        let folder = file.parent().unwrap_or(Path::new(""));
+        let mut paths: Vec<&mut PathBuf> = vec![&mut config.jobs];
+        paths.extend(&mut config.profiles);
+        paths.extend(&mut config.tokens);
+        if let Some(tls) = &mut config.tls {
+            paths.extend([&mut tls.certificate, &mut tls.key]);
+        }
+        for path in paths {
+            *path = folder.join(&path);
+        }
+        Ok(config)
+    }
+
+    fn parse(file: &Path, text: &str) -> Result<Config, ConfigError> {
+        toml::from_str(text).map_err(|problem| {
+            let before = &text[..problem.span().map_or(0, |span| span.start.min(text.len()))];
+            let line_start = before.rfind('\n').map_or(0, |end| end + 1);
+            ConfigError::Fault {
+                file: file.to_owned(),
+                line: before.matches('\n').count() + 1,
+                column: before[line_start..].chars().count() + 1,
+                problem: problem.message().to_owned(),
+            }
+        })
+    }
+
+    /// Relations between what is said.
+    ///
+    /// # Errors
+    /// One of them does not hold.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        let relation = |problem: String| Err(ConfigError::Relation(problem));
+        let listen = self.listen;
+        if !listen.ip().is_loopback() {
+            if self.tls.is_none() {
+                return relation(format!(
+                    "{listen} can be reached from elsewhere, and without TLS tokens would be read on the way: give [tls] a certificate and a key, or listen on 127.0.0.1 behind a proxy that has them"
+                ));
+            }
+            if !self.authentication {
+                return relation(format!(
+                    "{listen} can be reached from elsewhere, and there authentication is needed: make tokens with `opilio token new`, or listen on 127.0.0.1"
+                ));
+            }
+        }
+        if self.limits.jobs == 0 {
+            return relation("limits.jobs is 0, so that no job would ever begin".to_owned());
+        }
+        if self.limits.fetches == Some(0) {
+            return relation(
+                "limits.fetches is 0, so that nothing would ever be fetched".to_owned(),
+            );
+        }
+        if self.restart.pause > self.restart.pause_max {
+            return relation("restart.pause is longer than restart.pause-max".to_owned());
+        }
+        let mut names = BTreeSet::new();
+        for entry in &self.calendar {
+            if !names.insert(&entry.name) {
+                return relation(format!("there are two calendar entries {:?}", entry.name));
+            }
+        }
+        Ok(())
+    }
+
+    /// The daemon's own folder.
+    pub fn own(&self) -> PathBuf {
+        self.jobs.join(".opilio")
+    }
+
+    /// Where tokens are kept.
+    pub fn token_file(&self) -> PathBuf {
+        let default = || self.own().join("tokens.json");
+        self.tokens.clone().unwrap_or_else(default)
+    }
+}
+
+/// `"none"` is no limit.
+fn size<'d, D: Deserializer<'d>>(from: D) -> Result<Option<u64>, D::Error> {
+    let text = String::deserialize(from)?;
+    if text == "none" {
+        return Ok(None);
+    }
+    match ByteSize::from_str(&text) {
+        Ok(size) => Ok(Some(size.bytes())),
+        Err(_) => Err(unit(&text, "a size such as \"10MiB\", or \"none\"")),
+    }
+}
+
+fn duration<'d, D: Deserializer<'d>>(from: D) -> Result<Duration, D::Error> {
+    let text = String::deserialize(from)?;
+    parse_duration(&text).map_err(|_| unit(&text, "a duration such as \"10s\""))
+}
+
+fn unit<E: de::Error>(text: &str, wanted: impl fmt::Display) -> E {
+    E::custom(format!("{text:?} is not {wanted}"))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+
+    #[track_caller]
+    fn refused(text: &str) -> String {
+        let config = Config::parse(Path::new("opilio.toml"), text);
+        config
+            .and_then(|config| config.check())
+            .unwrap_err()
+            .to_string()
+    }
+
+    #[test]
+    fn faults_have_their_places() {
+        for (text, said) in [
+            (
+                "listen = \"127.0.0.1:1\"\nlisten-adress = 1\n",
+                "opilio.toml:2:1: unknown field `listen-adress`",
+            ),
+            (
+                "[limits]\nbandwidth = \"10 apples\"\n",
+                "opilio.toml:2:13: \"10 apples\" is not a size",
+            ),
+            (
+                "[restart]\npause = \"soon\"\n",
+                "opilio.toml:2:9: \"soon\" is not a duration",
+            ),
+            (
+                "[[window]]\njobs = [\"a\"]\ntimes = [\"25:00-26:00\"]\n",
+                "opilio.toml:3:",
+            ),
+            (
+                "[[calendar]]\nname = \"a\"\ncron = \"every day\"\nprofile = \"snapshot\"\njob = \"a\"\n",
+                "opilio.toml:3:",
+            ),
+        ] {
+            let problem = refused(text);
+            assert!(problem.starts_with(said), "{problem}");
+        }
+    }
+
+    #[test]
+    fn what_can_be_reached_from_elsewhere_has_tls_and_tokens() {
+        assert!(
+            refused("listen = \"0.0.0.0:8470\"").contains("give [tls] a certificate and a key")
+        );
+        let tls = "[tls]\ncertificate = \"a\"\nkey = \"b\"\n";
+        let open = format!("listen = \"[::]:8470\"\nauthentication = false\n{tls}");
+        assert!(refused(&open).contains("opilio token new"));
+        let config = Config::parse(Path::new("x"), &format!("listen = \"[::]:8470\"\n{tls}"));
+        config.unwrap().check().unwrap();
+        Config::default().check().unwrap();
+    }
+}

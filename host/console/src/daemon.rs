@@ -1,0 +1,109 @@
+//! The daemon as all its parts see it.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use jiff::Timestamp;
+use opilio_crawl::ProfileSource;
+use opilio_profile::Profile;
+use tokio::sync::{Notify, watch};
+
+use crate::access::Access;
+use crate::asking::Desk;
+use crate::audit::Audit;
+use crate::config::Config;
+use crate::folder::Folder;
+use crate::orders::Orders;
+use crate::overview::Jobs;
+
+/// What all parts share.
+pub(crate) struct Daemon {
+    pub config: Config,
+    pub folder: Folder,
+    pub desk: Desk,
+    pub access: Access,
+    pub audit: Audit,
+    /// As last looked at.
+    pub jobs: watch::Sender<Arc<Jobs>>,
+    /// There is something to see to at once.
+    pub nudge: Notify,
+    /// It is to end.
+    pub closing: watch::Sender<bool>,
+    /// The binary that crawls.
+    pub program: PathBuf,
+    pub began: Timestamp,
+    orders: Mutex<()>,
+}
+
+impl Daemon {
+    pub(crate) fn new(config: Config, folder: Folder, program: PathBuf) -> io::Result<Daemon> {
+        Ok(Daemon {
+            access: Access::new(config.token_file())?,
+            audit: Audit::open(&config.own())?,
+            config,
+            folder,
+            desk: Desk::new(),
+            jobs: watch::Sender::new(Arc::default()),
+            nudge: Notify::new(),
+            closing: watch::Sender::new(false),
+            program,
+            began: Timestamp::now(),
+            orders: Mutex::new(()),
+        })
+    }
+
+    /// Changes what is wanted of a job.
+    pub(crate) fn order<T>(&self, name: &str, change: impl FnOnce(&mut Orders) -> T) -> T {
+        let _held = self.orders.lock().unwrap_or_else(PoisonError::into_inner);
+        let job = self.folder.path().join(name);
+        let mut orders = match Orders::read(&job) {
+            Ok(orders) => orders.unwrap_or_else(|| Orders::new(false, "")),
+            Err(problem) => {
+                tracing::error!(
+                    job = name,
+                    "orders.json is damaged, and begun anew: {problem}"
+                );
+                Orders::new(false, "")
+            }
+        };
+        let changed = change(&mut orders);
+        if let Err(problem) = orders.write(&job) {
+            tracing::error!(job = name, "orders.json cannot be written: {problem}");
+        }
+        self.nudge.notify_one();
+        changed
+    }
+
+    /// A profile by its name: one of the operator's own, or one that ships.
+    pub(crate) fn profile(&self, name: &str) -> Option<ProfileSource> {
+        if let Some(file) = self.own_profile(name) {
+            return Some(ProfileSource::File(file));
+        }
+        let ships = Profile::builtin_names().any(|ships| ships == name);
+        ships.then(|| ProfileSource::Builtin(name.to_owned()))
+    }
+
+    /// The names of the operator's own profiles, sorted.
+    pub(crate) fn own_profiles(&self) -> Vec<String> {
+        let entries = self.config.profiles.as_deref().map(Path::read_dir);
+        let Some(Ok(entries)) = entries else {
+            return Vec::new();
+        };
+        let mut names: Vec<String> = entries
+            .filter_map(|entry| {
+                let name = entry.ok()?.file_name().into_string().ok()?;
+                name.strip_suffix(".toml").map(str::to_owned)
+            })
+            .collect();
+        names.sort();
+        names
+    }
+
+    fn own_profile(&self, name: &str) -> Option<PathBuf> {
+        // Looked up in the list: no name leads anywhere else.
+        let is_own = self.own_profiles().iter().any(|own| own == name);
+        let folder = self.config.profiles.as_ref().filter(|_| is_own)?;
+        Some(folder.join(format!("{name}.toml")))
+    }
+}

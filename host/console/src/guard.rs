@@ -1,0 +1,325 @@
+//! What stands before every request: whether it is meant for this daemon, who asks, whether they may, and what the browser
+//! is told to be careful with.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use axum::extract::{ConnectInfo, FromRequestParts, Request, State};
+use axum::http::request::Parts;
+use axum::http::uri::Authority;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse as _, Response};
+use jiff::Timestamp;
+
+use crate::access::{Caller, Refusal, Role};
+use crate::audit::AuditEntry;
+use crate::config::Config;
+use crate::daemon::Daemon;
+use crate::problem::{Problem, Said};
+use crate::tls::Peer;
+
+/// The cookie of a session.
+pub(crate) const COOKIE: &str = "opilio-session";
+
+/// Nothing from elsewhere, nothing inline, in no frame: what a hostile page has put into a job is text here and stays so.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; font-src 'self'; frame-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+
+/// What needs no token: the console's own files, which are no secret, the way to sign in, and whether the daemon is well.
+fn is_open(method: &Method, path: &str) -> bool {
+    match path {
+        "/healthz" | "/readyz" | "/api/v1/session" => true,
+        _ => {
+            let is_asset = path == "/" || path.starts_with("/assets/");
+            is_asset && (method == Method::GET || method == Method::HEAD)
+        }
+    }
+}
+
+/// The middleware.
+pub(crate) async fn guard(
+    State(daemon): State<Arc<Daemon>>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+    let from = request
+        .extensions()
+        .get::<ConnectInfo<Peer>>()
+        .map_or(IpAddr::from([0, 0, 0, 0]), |peer| peer.0.0.ip());
+    let looks = method == Method::GET || method == Method::HEAD;
+    let admitted = admit(&daemon, &request, from, looks);
+    let user = admitted.as_ref().ok().and_then(Clone::clone);
+    let mut response = match admitted {
+        Ok(caller) => {
+            request.extensions_mut().insert(PeerAddress(from));
+            if let Some(caller) = caller {
+                request.extensions_mut().insert(caller);
+            }
+            next.run(request).await
+        }
+        Err(problem) => problem.into_response(),
+    };
+    if !looks {
+        let said = response.extensions().get::<Said>();
+        daemon.audit.write(&AuditEntry {
+            at: Timestamp::now(),
+            user: user.map(|caller| caller.user),
+            from: from.to_string(),
+            method: method.to_string(),
+            path: path.clone(),
+            status: response.status().as_u16(),
+            problem: said.map(|said| said.0.clone()),
+        });
+    }
+    careful(response.headers_mut(), &path, daemon.config.tls.is_some());
+    response
+}
+
+/// Who asks, where that has to be known.
+fn admit(
+    daemon: &Daemon,
+    request: &Request,
+    from: IpAddr,
+    looks: bool,
+) -> Result<Option<Caller>, Problem> {
+    let (headers, path) = (request.headers(), request.uri().path());
+    let host = host(request)?;
+    if !is_ours(&daemon.config, &host) {
+        return Err(Problem::new(
+            StatusCode::MISDIRECTED_REQUEST,
+            format!(
+                "this daemon is not called {:?}; name it in hosts in opilio.toml if it is",
+                host.as_str()
+            ),
+        ));
+    }
+    if !looks && !is_same_origin(headers, &host) {
+        return Err(Problem::forbidden(
+            "the request comes from a page that is not this daemon's",
+        ));
+    }
+    if !daemon.config.authentication {
+        return Ok(Some(Caller {
+            user: "anybody".to_owned(),
+            role: Role::Admin,
+        }));
+    }
+    let caller = match (bearer(headers), cookie(headers)) {
+        (Some(token), _) => match daemon.access.by_token(token, from) {
+            Ok(caller) => Some(caller),
+            Err(_) if is_open(request.method(), path) => None,
+            Err(refusal) => return Err(refused(refusal)),
+        },
+        (None, Some(cookie)) => daemon.access.by_session(cookie),
+        (None, None) => None,
+    };
+    if is_open(request.method(), path) {
+        return Ok(caller);
+    }
+    let Some(caller) = caller else {
+        return Err(Problem::new(
+            StatusCode::UNAUTHORIZED,
+            "sign in, or send a token: Authorization: Bearer TOKEN; `opilio token new` makes one",
+        ));
+    };
+    if !looks && caller.role < Role::Operator {
+        return Err(lacks(Role::Operator));
+    }
+    Ok(Some(caller))
+}
+
+/// The name by which the daemon was asked.
+fn host(request: &Request) -> Result<Authority, Problem> {
+    let bad = || Problem::new(StatusCode::BAD_REQUEST, "there is no usable Host header");
+    let mut named = request.headers().get_all(header::HOST).iter();
+    let authority = match (request.uri().authority(), named.next(), named.next()) {
+        (Some(authority), _, None) => authority.clone(),
+        (None, Some(host), None) => Authority::try_from(host.as_bytes()).map_err(|_| bad())?,
+        _ => return Err(bad()),
+    };
+    match authority.host().is_empty() || authority.as_str().contains('@') {
+        true => Err(bad()),
+        false => Ok(authority),
+    }
+}
+
+/// Whether the daemon is called so. A page elsewhere may have its own name lead to this machine, and would then count as
+/// coming from here.
+fn is_ours(config: &Config, host: &Authority) -> bool {
+    let name = host.host();
+    if name.eq_ignore_ascii_case("localhost") {
+        return config.listen.ip().is_loopback();
+    }
+    let bare = name.trim_start_matches('[').trim_end_matches(']');
+    if let Ok(address) = bare.parse::<IpAddr>() {
+        // No name leads to an address by somebody's will.
+        return config.listen.ip().is_unspecified()
+            || address == config.listen.ip()
+            || (address.is_loopback() && config.listen.ip().is_loopback());
+    }
+    let named =
+        |ours: &String| name.eq_ignore_ascii_case(ours) || host.as_str().eq_ignore_ascii_case(ours);
+    config.hosts.iter().any(named)
+}
+
+/// Browsers say from which page a change comes; what says nothing is no browser.
+fn is_same_origin(headers: &HeaderMap, host: &Authority) -> bool {
+    if let Some(site) = headers.get("sec-fetch-site")
+        && !matches!(site.as_bytes(), b"same-origin" | b"none")
+    {
+        return false;
+    }
+    let Some(origin) = headers.get(header::ORIGIN) else {
+        return true;
+    };
+    let origin = origin.to_str().unwrap_or_default();
+    let authority = origin
+        .strip_prefix("https://")
+        .or_else(|| origin.strip_prefix("http://"));
+    authority.is_some_and(|origin| origin.eq_ignore_ascii_case(host.as_str()))
+}
+
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let value = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
+    let (scheme, token) = value.split_once(' ')?;
+    scheme
+        .eq_ignore_ascii_case("bearer")
+        .then_some(token.trim())
+}
+
+/// What the session's cookie holds.
+pub(crate) fn cookie(headers: &HeaderMap) -> Option<&str> {
+    headers
+        .get_all(header::COOKIE)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(';'))
+        .find_map(|pair| {
+            let (name, value) = pair.trim().split_once('=')?;
+            (name == COOKIE).then_some(value)
+        })
+}
+
+pub(crate) fn refused(refusal: Refusal) -> Problem {
+    match refusal {
+        Refusal::Wrong => Problem::new(
+            StatusCode::UNAUTHORIZED,
+            "the token is not known, or not good any more",
+        ),
+        Refusal::TooMany(seconds) => Problem::new(
+            StatusCode::TOO_MANY_REQUESTS,
+            "too many tokens were wrong; wait a while",
+        )
+        .retry_after(seconds),
+    }
+}
+
+fn lacks(role: Role) -> Problem {
+    let role = match role {
+        Role::Viewer => "viewer",
+        Role::Operator => "operator",
+        Role::Admin => "admin",
+    };
+    Problem::forbidden(format!("that needs the role {role}"))
+}
+
+fn careful(headers: &mut HeaderMap, path: &str, tls: bool) {
+    let mut set = |name: HeaderName, value: &'static str| {
+        headers
+            .entry(name)
+            .or_insert(HeaderValue::from_static(value));
+    };
+    set(header::CONTENT_SECURITY_POLICY, POLICY);
+    set(header::X_CONTENT_TYPE_OPTIONS, "nosniff");
+    set(header::X_FRAME_OPTIONS, "SAMEORIGIN");
+    set(header::REFERRER_POLICY, "no-referrer");
+    set(
+        HeaderName::from_static("cross-origin-opener-policy"),
+        "same-origin",
+    );
+    set(
+        HeaderName::from_static("cross-origin-resource-policy"),
+        "same-origin",
+    );
+    if tls {
+        set(header::STRICT_TRANSPORT_SECURITY, "max-age=31536000");
+    }
+    if path.starts_with("/api/") {
+        set(header::CACHE_CONTROL, "no-store");
+    }
+}
+
+/// The address that a request comes from.
+#[derive(Clone, Copy)]
+pub(crate) struct PeerAddress(pub(crate) IpAddr);
+
+impl Caller {
+    /// Refuses whoever has a lesser role.
+    pub(crate) fn needs(&self, role: Role) -> Result<(), Problem> {
+        match self.role >= role {
+            true => Ok(()),
+            false => Err(lacks(role)),
+        }
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Caller {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Caller, Problem> {
+        let caller = parts.extensions.get::<Caller>().cloned();
+        caller.ok_or_else(|| Problem::new(StatusCode::UNAUTHORIZED, "sign in first"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+
+    #[test]
+    fn it_answers_to_its_own_names_alone() {
+        let config = |listen: &str| Config {
+            listen: listen.parse().unwrap(),
+            hosts: vec!["crawler.example.org".to_owned()],
+            ..Config::default()
+        };
+        for (listen, host, expected) in [
+            ("127.0.0.1:8470", "127.0.0.1:8470", true),
+            ("127.0.0.1:8470", "localhost:8470", true),
+            ("127.0.0.1:8470", "[::1]:8470", true),
+            ("127.0.0.1:8470", "evil.example:8470", false),
+            ("127.0.0.1:8470", "192.0.2.1", false),
+            ("127.0.0.1:8470", "Crawler.Example.org", true),
+            ("192.0.2.1:443", "localhost", false),
+            ("192.0.2.1:443", "192.0.2.1", true),
+            ("0.0.0.0:443", "192.0.2.1", true),
+            ("0.0.0.0:443", "evil.example", false),
+        ] {
+            let host = host.parse().unwrap();
+            assert_eq!(is_ours(&config(listen), &host), expected, "{listen} {host}");
+        }
+    }
+
+    #[test]
+    fn a_page_from_elsewhere_changes_nothing() {
+        let host: Authority = "localhost:8470".parse().unwrap();
+        for (name, value, expected) in [
+            ("origin", "http://localhost:8470", true),
+            ("origin", "https://localhost:8470", true),
+            ("origin", "http://localhost:8471", false),
+            ("origin", "https://evil.example", false),
+            ("origin", "null", false),
+            ("sec-fetch-site", "same-origin", true),
+            ("sec-fetch-site", "cross-site", false),
+            ("sec-fetch-site", "same-site", false),
+            ("accept", "*/*", true),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert(name, value.parse().unwrap());
+            assert_eq!(is_same_origin(&headers, &host), expected, "{name}: {value}");
+        }
+    }
+}

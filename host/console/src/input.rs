@@ -1,0 +1,73 @@
+//! What comes with a request, or the problem with it: axum's own extractors refuse in plain text.
+
+use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
+use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
+use axum::http::StatusCode;
+use axum::http::request::Parts;
+use serde::de::DeserializeOwned;
+
+use crate::problem::Problem;
+
+/// A body in JSON.
+pub(crate) struct Body<T>(pub(crate) T);
+
+/// A query.
+pub(crate) struct Params<T>(pub(crate) T);
+
+/// Parts of the path.
+pub(crate) struct Place<T>(pub(crate) T);
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+        match axum::Json::<T>::from_request(request, state).await {
+            Ok(axum::Json(body)) => Ok(Body(body)),
+            Err(refused) => Err(Problem::new(
+                status_of(&refused),
+                causes(&refused.body_text()),
+            )),
+        }
+    }
+}
+
+fn status_of(refused: &JsonRejection) -> StatusCode {
+    refused.status()
+}
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Params<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        match Query::<T>::from_request_parts(parts, state).await {
+            Ok(Query(params)) => Ok(Params(params)),
+            Err(refused) => Err(refused_query(&refused)),
+        }
+    }
+}
+
+fn refused_query(refused: &QueryRejection) -> Problem {
+    Problem::new(StatusCode::BAD_REQUEST, causes(&refused.body_text()))
+}
+
+impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Place<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        match Path::<T>::from_request_parts(parts, state).await {
+            Ok(Path(place)) => Ok(Place(place)),
+            Err(refused) => Err(refused_path(&refused)),
+        }
+    }
+}
+
+fn refused_path(refused: &PathRejection) -> Problem {
+    Problem::new(StatusCode::BAD_REQUEST, causes(&refused.body_text()))
+}
+
+/// In our own manner: a fragment that begins small.
+fn causes(text: &str) -> String {
+    let mut characters = text.chars();
+    let first = characters.next().map(|first| first.to_ascii_lowercase());
+    first.into_iter().chain(characters).collect()
+}

@@ -1,0 +1,380 @@
+//! All jobs at a glance, looked at once a second for everybody who wants to know.
+//!
+//! Jobs at rest are known from their `course.json` alone, read again when it has changed; only those that crawl are asked.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
+
+use jiff::Timestamp;
+use opilio_crawl::control::{Answer, By, Command, Request, Standing, Status, carry_out};
+use opilio_crawl::{Course, EndWord, Made, made};
+use serde::{Deserialize, Serialize};
+use tokio::task::JoinSet;
+use utoipa::ToSchema;
+
+use crate::folder::Folder;
+use crate::orders::Orders;
+use crate::process::{Alive, is_alive};
+use crate::window::{self, Window};
+
+/// Longest wait for the status of a job; one that is busier shows its last one.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// Rates are over so long at least, so that they do not jump.
+const RATE_SPAN: Duration = Duration::from_secs(4);
+
+/// A job at a glance.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+pub struct JobOverview {
+    /// Its name.
+    pub name: String,
+    /// What it is doing.
+    pub state: JobState,
+    /// What its profile is called.
+    pub profile: Option<String>,
+    /// When it was made.
+    pub created: Option<Timestamp>,
+    /// When it last began.
+    pub started: Option<Timestamp>,
+    /// When it last ended; none while it crawls.
+    pub ended: Option<Timestamp>,
+    /// Why it ended, or why it waits.
+    pub ended_why: Option<String>,
+    /// URIs that have finished a turn.
+    pub uris: u64,
+    /// URIs that stand in queues.
+    pub queued: u64,
+    /// URIs known.
+    pub discovered: u64,
+    /// Content received by visits that succeeded, in bytes.
+    pub bytes: u64,
+    /// URIs finished a second, over the last seconds.
+    pub uris_per_second: f64,
+    /// Bytes received a second, over the last seconds.
+    pub bytes_per_second: f64,
+    /// Alerts that stand.
+    pub alerts: u64,
+    /// Times at which it may crawl; none: always.
+    pub schedule: Option<String>,
+    /// Times in a row that it died.
+    pub deaths: u32,
+}
+
+/// What a job is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum JobState {
+    /// Made, and never begun.
+    New,
+    /// It is to crawl, and waits: for a place, for its window, or for its next attempt.
+    Waiting,
+    /// Its process begins, or is just ending.
+    Starting,
+    /// It crawls.
+    Running,
+    /// It begins nothing new, and waits for what is in flight.
+    Pausing,
+    /// Nothing is in flight, and nothing begins.
+    Paused,
+    /// It was asked to stop, and waits for what is in flight.
+    Ending,
+    /// Somebody stopped it.
+    Stopped,
+    /// Nothing was left, or a limit of its profile was reached.
+    Finished,
+    /// It could not go on.
+    Failed,
+    /// Its process died.
+    Crashed,
+    /// Its directory cannot be understood.
+    Damaged,
+}
+
+/// What is known of a job.
+#[derive(Clone, Debug)]
+pub(crate) struct Known {
+    pub directory: PathBuf,
+    pub overview: JobOverview,
+    pub alive: Alive,
+    pub course: Option<Course>,
+    pub orders: Option<Orders>,
+    /// Of one that crawls.
+    pub status: Option<Arc<Status>>,
+}
+
+/// All jobs, by name.
+pub(crate) type Jobs = BTreeMap<String, Known>;
+
+/// Looks at the jobs of a folder again and again.
+pub(crate) struct Watcher {
+    folder: Folder,
+    windows: Arc<Vec<Window>>,
+    read: BTreeMap<String, Read>,
+}
+
+/// What was read of a job, and when its files were written.
+#[derive(Clone, Default)]
+struct Read {
+    stamps: [Option<SystemTime>; 3],
+    made: Option<Made>,
+    problem: Option<String>,
+    course: Option<Course>,
+    orders: Option<Orders>,
+    status: Option<Arc<Status>>,
+    /// Process, moment, URIs and bytes, from which rates are taken.
+    before: Option<(u32, Instant, u64, u64)>,
+    rates: (f64, f64),
+}
+
+impl Watcher {
+    pub(crate) fn new(folder: Folder, windows: Arc<Vec<Window>>) -> Watcher {
+        Watcher {
+            folder,
+            windows,
+            read: BTreeMap::new(),
+        }
+    }
+
+    /// Looks at all jobs.
+    pub(crate) async fn look(&mut self) -> Jobs {
+        let (folder, mut before) = (self.folder.clone(), std::mem::take(&mut self.read));
+        let looked = tokio::task::spawn_blocking(move || {
+            let names = folder.names().unwrap_or_else(|problem| {
+                tracing::error!("{problem}");
+                Vec::new()
+            });
+            let read = names.into_iter().map(|name| {
+                let directory = folder.path().join(&name);
+                let mut read = before.remove(&name).unwrap_or_default();
+                read.again(&directory);
+                let alive = is_alive(&directory, read.course.as_ref()).unwrap_or(Alive::No);
+                (name, (directory, read, alive))
+            });
+            read.collect::<BTreeMap<_, _>>()
+        });
+        let mut looked = looked.await.unwrap_or_default();
+        let mut asking = JoinSet::new();
+        for (name, (directory, _, alive)) in &looked {
+            if *alive == Alive::Yes {
+                let (name, directory) = (name.clone(), directory.clone());
+                asking.spawn(async move {
+                    let asked = tokio::task::spawn_blocking(move || status_of(&directory));
+                    let status = tokio::time::timeout(PATIENCE, asked).await;
+                    (name, status.ok().and_then(Result::ok).flatten())
+                });
+            }
+        }
+        let mut statuses = BTreeMap::new();
+        while let Some(Ok((name, status))) = asking.join_next().await {
+            statuses.insert(name, status);
+        }
+        let now = Timestamp::now();
+        let mut jobs = Jobs::new();
+        for (name, (directory, read, alive)) in &mut looked {
+            match (*alive, statuses.remove(name).flatten()) {
+                (Alive::Yes, Some(status)) => read.seen(status),
+                (Alive::Yes, None) => {}
+                _ => (read.status, read.before, read.rates) = (None, None, (0.0, 0.0)),
+            }
+            let overview = read.overview(name, *alive, &self.windows, now);
+            let known = Known {
+                directory: directory.clone(),
+                overview,
+                alive: *alive,
+                course: read.course.clone(),
+                orders: read.orders.clone(),
+                status: read.status.clone(),
+            };
+            jobs.insert(name.clone(), known);
+        }
+        self.read = looked
+            .into_iter()
+            .map(|(name, (_, read, _))| (name, read))
+            .collect();
+        jobs
+    }
+}
+
+impl Read {
+    /// Reads those files again that were written since.
+    fn again(&mut self, directory: &Path) {
+        let stamp = |file: &str| {
+            let metadata = fs::metadata(directory.join(file)).ok()?;
+            metadata.modified().ok()
+        };
+        let stamps = [
+            stamp("job.json"),
+            stamp("course.json"),
+            stamp("orders.json"),
+        ];
+        let is_old = |at: usize| stamps[at] != self.stamps[at];
+        let mut problem = None;
+        if is_old(0) {
+            self.made = made(directory)
+                .map_err(|source| problem = Some(source.to_string()))
+                .ok();
+        }
+        if is_old(1) {
+            self.course = Course::read(directory).unwrap_or_else(|source| {
+                problem = Some(format!("course.json is damaged: {source}"));
+                None
+            });
+        }
+        if is_old(2) {
+            self.orders = Orders::read(directory).unwrap_or_else(|source| {
+                problem = Some(format!("orders.json is damaged: {source}"));
+                None
+            });
+        }
+        if stamps != self.stamps {
+            self.problem = problem;
+            self.stamps = stamps;
+        }
+    }
+
+    fn seen(&mut self, status: Status) {
+        let (pid, now) = (status.pid.unwrap_or_default(), Instant::now());
+        match self.before {
+            Some((before, at, uris, bytes)) if before == pid => {
+                let span = now - at;
+                if span >= RATE_SPAN {
+                    let span = span.as_secs_f64();
+                    let rate = |now: u64, then: u64| now.saturating_sub(then) as f64 / span;
+                    self.rates = (rate(status.uris, uris), rate(status.bytes, bytes));
+                    self.before = Some((pid, now, status.uris, status.bytes));
+                }
+            }
+            _ => {
+                self.before = Some((pid, now, status.uris, status.bytes));
+                self.rates = (0.0, 0.0);
+            }
+        }
+        self.status = Some(Arc::new(status));
+    }
+
+    fn overview(
+        &self,
+        name: &str,
+        alive: Alive,
+        windows: &[Window],
+        now: Timestamp,
+    ) -> JobOverview {
+        let course = self.course.as_ref();
+        let statistics = match &self.status {
+            Some(status) => status.statistics,
+            None => course.map(|course| course.statistics).unwrap_or_default(),
+        };
+        let ended = course.and_then(|course| course.ended.as_ref());
+        let schedule = window::words(windows, name);
+        let (state, why) = self.state(alive, window::is_open(windows, name, now));
+        let is_over = alive == Alive::No;
+        JobOverview {
+            name: name.to_owned(),
+            state,
+            profile: self.made.as_ref().map(|made| made.profile.clone()),
+            created: self.made.as_ref().map(|made| made.at),
+            started: course.map(|course| course.began),
+            ended: ended.filter(|_| is_over).map(|ended| ended.at),
+            ended_why: why,
+            uris: statistics.finished(),
+            queued: statistics.queued,
+            discovered: statistics.discovered,
+            bytes: statistics.bytes.novel + statistics.bytes.unchanged + statistics.bytes.unknown,
+            uris_per_second: self.rates.0,
+            bytes_per_second: self.rates.1,
+            alerts: self
+                .status
+                .as_ref()
+                .map_or(0, |status| status.alerts.len() as u64),
+            schedule,
+            deaths: self.orders.as_ref().map_or(0, |orders| orders.deaths),
+        }
+    }
+
+    fn state(&self, alive: Alive, is_open: bool) -> (JobState, Option<String>) {
+        if let Some(problem) = &self.problem {
+            return (JobState::Damaged, Some(problem.clone()));
+        }
+        match (alive, &self.status) {
+            (Alive::Yes, Some(status)) => {
+                let state = match status.state {
+                    Standing::Pausing => JobState::Pausing,
+                    Standing::Paused => JobState::Paused,
+                    Standing::Ending => JobState::Ending,
+                    Standing::Running | Standing::Idle => JobState::Running,
+                };
+                let closed = self.orders.as_ref().is_some_and(|it| it.window_closed);
+                let why = closed.then(|| "its crawl window is closed".to_owned());
+                return (state, why);
+            }
+            (Alive::Yes | Alive::Silent, _) => return (JobState::Starting, None),
+            (Alive::No, _) => {}
+        }
+        let ended = self
+            .course
+            .as_ref()
+            .and_then(|course| course.ended.as_ref());
+        if let Some(orders) = &self.orders {
+            if let Some(why) = &orders.gave_up {
+                return (JobState::Failed, Some(why.clone()));
+            }
+            if orders.crawl {
+                let why = match (orders.not_before, is_open) {
+                    (Some(at), _) if at > Timestamp::now() => {
+                        format!(
+                            "it died {} times and is begun again at {at:.0}",
+                            orders.deaths
+                        )
+                    }
+                    (_, false) => "its crawl window is closed".to_owned(),
+                    _ => "it waits for a place".to_owned(),
+                };
+                return (JobState::Waiting, Some(why));
+            }
+        }
+        match (ended, &self.course) {
+            (Some(ended), _) => {
+                let state = match ended.how {
+                    EndWord::Finished => JobState::Finished,
+                    EndWord::Stopped => JobState::Stopped,
+                    EndWord::Halted => JobState::Failed,
+                };
+                (state, Some(ended.why.clone()))
+            }
+            (None, Some(_)) => (
+                JobState::Crashed,
+                Some("its process died; it goes on where it was when it is started".to_owned()),
+            ),
+            (None, None) => (JobState::New, None),
+        }
+    }
+}
+
+/// Asks a job that crawls.
+fn status_of(directory: &Path) -> Option<Status> {
+    let request = Request {
+        by: By {
+            user: "daemon".to_owned(),
+            pid: std::process::id(),
+        },
+        command: Command::Status,
+    };
+    let mut found = None;
+    let asked = carry_out(directory, &request, &mut |answer| {
+        if let Answer::Status(status) = answer {
+            found = Some(*status);
+        }
+        true
+    });
+    asked.ok()?;
+    found.filter(|status| status.pid.is_some())
+}
+
+/// All jobs of a folder as they are now, for whoever looks once.
+pub async fn glance(folder: &Folder) -> Vec<JobOverview> {
+    let jobs = Watcher::new(folder.clone(), Arc::default()).look().await;
+    jobs.into_values().map(|known| known.overview).collect()
+}

@@ -1,0 +1,118 @@
+//! What went wrong, as RFC 9457 has it: the one form in which this daemon says no.
+
+use axum::Json;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use opilio_crawl::control::{ControlError, Fault, FaultFound};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+/// A problem document. Where there is one, nothing was changed, unless its detail says otherwise.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub(crate) struct Problem {
+    /// Always `about:blank`: the status says what kind of problem it is.
+    #[serde(rename = "type")]
+    kind: &'static str,
+    /// The status in words.
+    title: &'static str,
+    /// The status of the response.
+    status: u16,
+    /// What is wrong, and what would help.
+    detail: String,
+    /// What is wrong in a text that was sent, at its places.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    faults: Vec<FaultFound>,
+    /// Seconds after which it may be tried again.
+    #[serde(skip)]
+    retry_after: Option<u64>,
+}
+
+impl Problem {
+    pub(crate) fn new(status: StatusCode, detail: impl Into<String>) -> Problem {
+        Problem {
+            kind: "about:blank",
+            title: status.canonical_reason().unwrap_or("Problem"),
+            status: status.as_u16(),
+            detail: detail.into(),
+            faults: Vec::new(),
+            retry_after: None,
+        }
+    }
+
+    pub(crate) fn with_faults(self, faults: Vec<FaultFound>) -> Problem {
+        Problem { faults, ..self }
+    }
+
+    pub(crate) fn retry_after(self, seconds: u64) -> Problem {
+        Problem {
+            retry_after: Some(seconds),
+            ..self
+        }
+    }
+
+    /// It cannot be as it was asked for, whenever it is asked.
+    pub(crate) fn unusable(detail: impl Into<String>) -> Problem {
+        Problem::new(StatusCode::UNPROCESSABLE_ENTITY, detail)
+    }
+
+    pub(crate) fn not_found(detail: impl Into<String>) -> Problem {
+        Problem::new(StatusCode::NOT_FOUND, detail)
+    }
+
+    /// It does not fit what is so now.
+    pub(crate) fn conflict(detail: impl Into<String>) -> Problem {
+        Problem::new(StatusCode::CONFLICT, detail)
+    }
+
+    pub(crate) fn forbidden(detail: impl Into<String>) -> Problem {
+        Problem::new(StatusCode::FORBIDDEN, detail)
+    }
+
+    /// Ours or the machine's fault; the log has it, too.
+    pub(crate) fn failure(detail: impl Into<String>) -> Problem {
+        let detail = detail.into();
+        tracing::error!("{detail}");
+        Problem::new(StatusCode::INTERNAL_SERVER_ERROR, detail)
+    }
+
+    pub(crate) fn detail(&self) -> &str {
+        &self.detail
+    }
+}
+
+impl From<ControlError> for Problem {
+    fn from(ControlError { fault, message }: ControlError) -> Problem {
+        match fault {
+            Fault::Request => Problem::unusable(message),
+            Fault::Unknown => Problem::not_found(message),
+            Fault::State => Problem::conflict(message),
+            Fault::Failure => Problem::failure(message),
+        }
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let retry_after = self.retry_after;
+        let kind = HeaderValue::from_static("application/problem+json");
+        // For the audit log, which sees responses alone.
+        let said = Said(self.detail.clone());
+        let mut response = (status, Json(self)).into_response();
+        response.headers_mut().insert(header::CONTENT_TYPE, kind);
+        if let Some(seconds) = retry_after {
+            let seconds = HeaderValue::from(seconds);
+            response.headers_mut().insert(header::RETRY_AFTER, seconds);
+        }
+        if status == StatusCode::UNAUTHORIZED {
+            let how = HeaderValue::from_static("Bearer");
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, how);
+        }
+        response.extensions_mut().insert(said);
+        response
+    }
+}
+
+/// The detail of a problem, beside its response.
+#[derive(Clone, Debug)]
+pub(crate) struct Said(pub(crate) String);

@@ -1,0 +1,87 @@
+//! The process of a job. It is nobody's child in spirit: it goes on when whoever began it ends, and what becomes of it is
+//! known from the job's directory.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use opilio_crawl::Course;
+
+/// What a process says, in the job's directory.
+const OUTPUT: &str = "process.log";
+
+/// Past this it is begun anew.
+const OUTPUT_BYTES_MAX: u64 = 4 << 20;
+
+/// Of what a process said last, as much is shown.
+const TAIL_BYTES: u64 = 2_000;
+
+/// What is known of a job's process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Alive {
+    /// It takes commands.
+    Yes,
+    /// One holds the job and takes no commands: it begins or ends.
+    Silent,
+    /// There is none.
+    No,
+}
+
+/// Begins to crawl, in a process of its own that outlives this one.
+///
+/// # Errors
+/// The process cannot be begun.
+pub fn begin(program: &Path, job: &Path) -> io::Result<Child> {
+    let output = output(job)?;
+    let mut command = Command::new(program);
+    command
+        .args(["crawl", "--quiet", "--job"])
+        .arg(job)
+        .arg(job.join("profile.toml"))
+        .stdin(Stdio::null())
+        .stdout(output.try_clone()?)
+        .stderr(output);
+    // What is sent to whoever began it, as by Ctrl-C in a terminal, is not meant for the crawl.
+    #[cfg(unix)]
+    std::os::unix::process::CommandExt::process_group(&mut command, 0);
+    command.spawn()
+}
+
+fn output(job: &Path) -> io::Result<File> {
+    let file = output_file(job);
+    if fs::metadata(&file).is_ok_and(|now| now.len() > OUTPUT_BYTES_MAX) {
+        fs::rename(&file, job.join("process.log.1"))?;
+    }
+    OpenOptions::new().create(true).append(true).open(file)
+}
+
+fn output_file(job: &Path) -> PathBuf {
+    job.join(OUTPUT)
+}
+
+/// What the last process said at the end.
+pub(crate) fn last_words(job: &Path) -> String {
+    let read = || -> io::Result<String> {
+        let mut file = File::open(output_file(job))?;
+        let length = file.metadata()?.len();
+        file.seek(SeekFrom::Start(length.saturating_sub(TAIL_BYTES)))?;
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes)?;
+        Ok(String::from_utf8_lossy(&bytes).trim().to_owned())
+    };
+    read().unwrap_or_default()
+}
+
+/// Whether a process runs a job, as far as its directory tells.
+pub(crate) fn is_alive(job: &Path, course: Option<&Course>) -> io::Result<Alive> {
+    if opilio_crawl::control::is_reachable(job) {
+        return Ok(Alive::Yes);
+    }
+    // Looking at the lock of a job that rests would be in the way of whoever begins it.
+    let has_ended = course.is_none_or(|course| course.ended.is_some());
+    match !has_ended && opilio_crawl::is_held(job)? {
+        true => Ok(Alive::Silent),
+        false => Ok(Alive::No),
+    }
+}

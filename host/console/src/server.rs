@@ -1,0 +1,129 @@
+//! The HTTP server: the parts of the daemon put together, and the sockets under them.
+//!
+//! ```text
+//! socket ─► TLS ─► guard ─► /api/v1 (api.rs) | / (assets.rs) | /healthz, /readyz, /metrics
+//! ```
+//! What speaks another dialect is merged in [`routes`], behind the same guard.
+
+use std::any::Any;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::{DefaultBodyLimit, Path, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::middleware;
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use tokio::net::TcpListener;
+use tower_http::catch_panic::CatchPanicLayer;
+use tower_http::compression::CompressionLayer;
+use tower_http::compression::predicate::{DefaultPredicate, NotForContentType, Predicate as _};
+
+use crate::api;
+use crate::assets;
+use crate::daemon::Daemon;
+use crate::guard::guard;
+use crate::problem::Problem;
+use crate::tls::{Doors, Peer};
+
+/// Largest body of a request: a profile with all its seeds.
+const BODY_BYTES_MAX: usize = 16 << 20;
+
+/// Answers that are under way when the daemon ends have so long.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// Every route, behind its guard.
+pub(crate) fn routes(daemon: &Arc<Daemon>) -> axum::Router {
+    let (api, document) = api::router();
+    let document = document.to_json().unwrap_or_default();
+    let small = DefaultPredicate::new().and(NotForContentType::const_new("text/event-stream"));
+    api.route(
+        &format!("{}/openapi.json", api::BASE),
+        get(move || async move { ([(header::CONTENT_TYPE, "application/json")], document) }),
+    )
+    .route("/metrics", get(api::statistics::all_metrics))
+    .route("/healthz", get(async || "ok\n"))
+    .route("/readyz", get(ready))
+    .route("/", get(page))
+    .route("/assets/{*path}", get(asset))
+    .fallback(unknown)
+    .method_not_allowed_fallback(wrong_method)
+    .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
+    .layer(CatchPanicLayer::custom(panicked))
+    .layer(middleware::from_fn_with_state(daemon.clone(), guard))
+    .layer(CompressionLayer::new().compress_when(small))
+    .with_state(daemon.clone())
+}
+
+/// Serves until the daemon ends.
+pub(crate) async fn serve(daemon: &Arc<Daemon>, listener: TcpListener) -> std::io::Result<()> {
+    let routes = routes(daemon).into_make_service_with_connect_info::<Peer>();
+    let mut closing = daemon.closing.subscribe();
+    let doors = Doors::open(listener, daemon.config.tls.as_ref())?;
+    let served = axum::serve(doors, routes).with_graceful_shutdown(async move {
+        let _ = closing.wait_for(|closing| *closing).await;
+    });
+    let served = served.into_future();
+    let mut closing = daemon.closing.subscribe();
+    let too_late = async move {
+        let _ = closing.wait_for(|closing| *closing).await;
+        tokio::time::sleep(GRACE).await;
+    };
+    tokio::select! {
+        served = served => served,
+        () = too_late => Ok(()),
+    }
+}
+
+/// Whether all jobs have been looked at.
+async fn ready(State(daemon): State<Arc<Daemon>>) -> Response {
+    let is_closing = *daemon.closing.borrow();
+    match is_closing {
+        true => {
+            Problem::new(StatusCode::SERVICE_UNAVAILABLE, "the daemon is ending").into_response()
+        }
+        false => "ready\n".into_response(),
+    }
+}
+
+async fn page(headers: HeaderMap) -> Response {
+    file("", &headers)
+}
+
+async fn asset(Path(path): Path<String>, headers: HeaderMap) -> Response {
+    file(&format!("assets/{path}"), &headers)
+}
+
+fn file(path: &str, headers: &HeaderMap) -> Response {
+    match assets::get(path) {
+        Some(asset) => asset.respond(headers),
+        None => Problem::not_found("there is no such file").into_response(),
+    }
+}
+
+async fn unknown() -> Problem {
+    Problem::not_found(
+        "there is nothing at this path; GET /api/v1/openapi.json lists what there is",
+    )
+}
+
+async fn wrong_method() -> Problem {
+    Problem::new(
+        StatusCode::METHOD_NOT_ALLOWED,
+        "this cannot be done with what is at this path",
+    )
+}
+
+fn panicked(panic: Box<dyn Any + Send>) -> Response {
+    let what = panic
+        .downcast_ref::<String>()
+        .map(String::as_str)
+        .or_else(|| panic.downcast_ref::<&str>().copied())
+        .unwrap_or("a panic");
+    tracing::error!("a request panicked: {what}");
+    Problem::new(
+        StatusCode::INTERNAL_SERVER_ERROR,
+        "a defect of the daemon; its log has more",
+    )
+    .into_response()
+}

@@ -1,0 +1,532 @@
+//! Sees to it that jobs crawl which are to crawl: begins their processes as there is room, begins those again that died, and
+//! pauses and resumes them with their windows. Makes the jobs of the calendar.
+//!
+//! Nothing is known here that is not in the jobs' directories, so that a daemon that begins anew goes on where the last one
+//! was, be it after an upgrade or after the machine went down.
+
+use std::collections::HashMap;
+use std::process::Child;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use opilio_crawl::control::{self, Command};
+use opilio_crawl::{Course, EndWord};
+use tokio::sync::OwnedSemaphorePermit;
+
+use crate::calendar::SeenTo;
+use crate::config::Restart;
+use crate::daemon::Daemon;
+use crate::folder::{FolderError, NewJob};
+use crate::orders::Orders;
+use crate::overview::{JobState, Jobs, Known, Watcher};
+use crate::process::{self, Alive};
+use crate::window;
+
+/// Between two looks at all jobs.
+const PERIOD: Duration = Duration::from_secs(1);
+
+/// A crawl that holds for so long has not died in a row with what was before.
+const HOLDS: SignedDuration = SignedDuration::from_mins(10);
+
+/// Who the daemon is in the logs of jobs.
+const DAEMON: &str = "daemon";
+
+/// The exit code of a process whose profile has faults.
+const EXIT_FAULTS: i32 = 2;
+
+/// Looks after all jobs.
+pub(crate) struct Supervisor {
+    daemon: Arc<Daemon>,
+    watcher: Watcher,
+    processes: HashMap<String, Process>,
+    seen_to: SeenTo,
+}
+
+/// A process that this daemon has begun.
+struct Process {
+    child: Child,
+    /// Nobody else opens the job before the process has.
+    turn: Option<OwnedSemaphorePermit>,
+}
+
+/// What is to be done about a job.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Step {
+    Nothing,
+    /// It is to begin, as soon as there is a place.
+    Begin,
+    /// It ended as it should.
+    Rest,
+    /// It died, and is to begin again then.
+    Died(Timestamp),
+    GiveUp(String),
+    Pause,
+    Resume,
+    /// It has held for long.
+    Holds,
+}
+
+/// What decides about that.
+struct Case<'c> {
+    alive: Alive,
+    state: JobState,
+    orders: Option<&'c Orders>,
+    course: Option<&'c Course>,
+    process: ProcessState,
+    is_open: bool,
+    now: Timestamp,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ProcessState {
+    /// Not begun by this daemon.
+    None,
+    Alive,
+    Exited(Option<i32>),
+}
+
+impl Supervisor {
+    pub(crate) fn new(daemon: Arc<Daemon>) -> std::io::Result<Supervisor> {
+        let windows = Arc::new(daemon.config.window.clone());
+        Ok(Supervisor {
+            watcher: Watcher::new(daemon.folder.clone(), windows),
+            processes: HashMap::new(),
+            seen_to: SeenTo::read(&daemon.config.own().join("calendar.json"))?,
+            daemon,
+        })
+    }
+
+    /// Until the daemon ends.
+    pub(crate) async fn run(mut self) {
+        let mut closing = self.daemon.closing.subscribe();
+        loop {
+            let jobs = Arc::new(self.watcher.look().await);
+            self.daemon.jobs.send_replace(jobs.clone());
+            let now = Timestamp::now();
+            self.see_to(&jobs, now).await;
+            self.see_to_calendar(now).await;
+            tokio::select! {
+                () = tokio::time::sleep(PERIOD) => {}
+                () = self.daemon.nudge.notified() => {}
+                _ = closing.wait_for(|closing| *closing) => return,
+            }
+        }
+    }
+
+    async fn see_to(&mut self, jobs: &Jobs, now: Timestamp) {
+        let mut waiting = Vec::new();
+        let mut busy = 0;
+        for (name, known) in jobs {
+            let process = self.process(name, known.alive);
+            if known.alive != Alive::No || process == ProcessState::Alive {
+                busy += 1;
+            }
+            let case = Case {
+                alive: known.alive,
+                state: known.overview.state,
+                orders: known.orders.as_ref(),
+                course: known.course.as_ref(),
+                process,
+                is_open: window::is_open(&self.daemon.config.window, name, now),
+                now,
+            };
+            match step(&case, &self.daemon.config.restart) {
+                Step::Begin => {
+                    let since = known.orders.as_ref().map(|orders| orders.since);
+                    waiting.push((since, name));
+                }
+                step => self.take(name, known, step, process).await,
+            }
+        }
+        // Who has waited longest first.
+        waiting.sort();
+        for (_, name) in waiting {
+            if busy >= self.daemon.config.limits.jobs || !self.has_room_on_disk() {
+                break;
+            }
+            busy += 1;
+            if let Err(problem) = self.begin(name).await {
+                tracing::error!(job = name, "{problem}");
+                let why = format!("its process cannot be begun: {problem}");
+                self.daemon.order(name, |orders| {
+                    orders.crawl = false;
+                    orders.gave_up = Some(why);
+                });
+            }
+        }
+    }
+
+    /// What is known of the process that this daemon began for a job.
+    fn process(&mut self, name: &str, alive: Alive) -> ProcessState {
+        let Some(process) = self.processes.get_mut(name) else {
+            return ProcessState::None;
+        };
+        if alive != Alive::No {
+            process.turn = None;
+        }
+        match process.child.try_wait() {
+            Ok(None) => ProcessState::Alive,
+            Ok(Some(status)) => {
+                self.processes.remove(name);
+                ProcessState::Exited(status.code())
+            }
+            Err(problem) => {
+                tracing::error!(job = name, "its process cannot be asked: {problem}");
+                self.processes.remove(name);
+                ProcessState::None
+            }
+        }
+    }
+
+    fn has_room_on_disk(&self) -> bool {
+        let (Some(wanted), Some(free)) = (
+            self.daemon.config.limits.disk_free,
+            opilio_crawl::free_space(self.daemon.folder.path()),
+        ) else {
+            return true;
+        };
+        if free < wanted {
+            tracing::warn!(free, wanted, "no job is begun: the disk is nearly full");
+        }
+        free >= wanted
+    }
+
+    async fn begin(&mut self, name: &str) -> Result<(), String> {
+        let words = |problem: &dyn std::fmt::Display| problem.to_string();
+        let job = self
+            .daemon
+            .folder
+            .job(name)
+            .map_err(|problem| words(&problem))?;
+        let turn = self.daemon.desk.turn(&job).await;
+        let turn = turn.map_err(|problem| problem.detail().to_owned())?;
+        self.daemon.order(name, |orders| {
+            orders.begun = Some(Timestamp::now());
+            orders.not_before = None;
+        });
+        let begun =
+            process::begin(&self.daemon.program, &job).map_err(|problem| words(&problem))?;
+        tracing::info!(job = name, pid = begun.id(), "begun");
+        let process = Process {
+            child: begun,
+            turn: Some(turn),
+        };
+        self.processes.insert(name.to_owned(), process);
+        Ok(())
+    }
+
+    async fn take(&self, name: &str, known: &Known, step: Step, process: ProcessState) {
+        let note = |what: &str, result: &str| {
+            tracing::info!(job = name, "{what}: {result}");
+            if let Err(problem) = control::note(&known.directory, DAEMON, what, result) {
+                tracing::error!(job = name, "{problem}");
+            }
+        };
+        let ask = async |command| {
+            let directory = known.directory.clone();
+            let asked = self.daemon.desk.ask(directory, DAEMON, command).await;
+            asked.map_err(|problem| tracing::warn!(job = name, "{}", problem.detail()))
+        };
+        match step {
+            Step::Nothing | Step::Begin => {}
+            Step::Rest => self.daemon.order(name, |orders| {
+                orders.crawl = false;
+                orders.deaths = 0;
+            }),
+            Step::Died(again) => {
+                let code = match process {
+                    ProcessState::Exited(Some(code)) => format!(" with exit code {code}"),
+                    ProcessState::Exited(None) => ", killed".to_owned(),
+                    _ => String::new(),
+                };
+                note(
+                    "process died",
+                    &format!("{code}; it is begun again at {again:.0}")
+                        .trim_start_matches([';', ',', ' '])
+                        .to_owned(),
+                );
+                self.daemon.order(name, |orders| {
+                    orders.deaths += 1;
+                    orders.not_before = Some(again);
+                    orders.begun = None;
+                });
+            }
+            Step::GiveUp(why) => {
+                let said = process::last_words(&known.directory);
+                let why = match said.is_empty() {
+                    true => why,
+                    false => format!("{why}: {said}"),
+                };
+                note("process died", &format!("it is not begun again; {why}"));
+                self.daemon.order(name, |orders| {
+                    orders.crawl = false;
+                    orders.gave_up = Some(why);
+                });
+            }
+            Step::Pause => {
+                if ask(Command::Pause).await.is_ok() {
+                    note("window", "closed");
+                    self.daemon
+                        .order(name, |orders| orders.window_closed = true);
+                }
+            }
+            Step::Resume => {
+                if ask(Command::Resume).await.is_ok() {
+                    note("window", "open");
+                    self.daemon
+                        .order(name, |orders| orders.window_closed = false);
+                }
+            }
+            Step::Holds => self.daemon.order(name, |orders| orders.deaths = 0),
+        }
+    }
+
+    /// Makes and begins what the calendar wants.
+    async fn see_to_calendar(&mut self, now: Timestamp) {
+        let before = self.seen_to.clone();
+        for entry in self.daemon.config.calendar.clone() {
+            let since = self.seen_to.since(&entry.name, now);
+            let Some(due) = entry.due(since, now) else {
+                continue;
+            };
+            self.seen_to.done(&entry.name, due.at);
+            let new = NewJob {
+                name: due.job.clone(),
+                profile: match self.daemon.profile(&entry.profile) {
+                    Some(profile) => profile,
+                    None => {
+                        tracing::error!(
+                            entry = entry.name,
+                            "there is no profile {:?}",
+                            entry.profile
+                        );
+                        continue;
+                    }
+                },
+                seeds: entry.seeds.clone(),
+                contact_url: None,
+            };
+            let folder = self.daemon.folder.clone();
+            let made = tokio::task::spawn_blocking(move || folder.make(new)).await;
+            let by = format!("calendar {}", entry.name);
+            match made {
+                // One that a daemon made before it died is begun nevertheless.
+                Ok(Ok(_) | Err(FolderError::Taken(_))) => {
+                    self.daemon
+                        .order(&due.job, |orders| *orders = Orders::new(true, &by));
+                    tracing::info!(entry = entry.name, job = due.job, "made");
+                }
+                Ok(Err(problem)) => {
+                    tracing::error!(entry = entry.name, "no job was made: {problem}");
+                }
+                Err(panic) => tracing::error!(entry = entry.name, "{panic}"),
+            }
+        }
+        if before != self.seen_to
+            && let Err(problem) = self
+                .seen_to
+                .write(&self.daemon.config.own().join("calendar.json"))
+        {
+            tracing::error!("calendar.json cannot be written: {problem}");
+        }
+    }
+}
+
+fn step(case: &Case<'_>, restart: &Restart) -> Step {
+    let closed_by_us = case.orders.is_some_and(|orders| orders.window_closed);
+    if case.alive == Alive::Yes {
+        if !case.is_open && case.state == JobState::Running {
+            return Step::Pause;
+        }
+        if case.is_open && closed_by_us {
+            return Step::Resume;
+        }
+        let has_held = case
+            .course
+            .is_some_and(|course| course.began.duration_until(case.now) > HOLDS);
+        let has_died = case.orders.is_some_and(|orders| orders.deaths > 0);
+        return match has_held && has_died {
+            true => Step::Holds,
+            false => Step::Nothing,
+        };
+    }
+    let Some(orders) = case.orders.filter(|orders| orders.crawl) else {
+        return Step::Nothing;
+    };
+    if case.alive == Alive::Silent || case.process == ProcessState::Alive {
+        return Step::Nothing;
+    }
+    let Some(begun) = orders.begun else {
+        let is_time = orders.not_before.is_none_or(|at| at <= case.now);
+        return match is_time && case.is_open {
+            true => Step::Begin,
+            false => Step::Nothing,
+        };
+    };
+    let ended = case
+        .course
+        .filter(|course| course.began >= begun)
+        .and_then(|course| course.ended.as_ref());
+    match (ended, case.process) {
+        (Some(ended), _) => match ended.how {
+            EndWord::Finished | EndWord::Stopped | EndWord::Halted => Step::Rest,
+        },
+        (None, ProcessState::Exited(Some(EXIT_FAULTS))) => {
+            Step::GiveUp("its profile or a plugin has faults".to_owned())
+        }
+        (None, _) if orders.deaths >= restart.attempts => {
+            Step::GiveUp(format!("it died {} times in a row", orders.deaths + 1))
+        }
+        (None, _) => {
+            let pause = restart
+                .pause
+                .saturating_mul(1 << orders.deaths.min(20))
+                .min(restart.pause_max);
+            let again = SignedDuration::try_from(pause)
+                .ok()
+                .and_then(|pause| case.now.checked_add(pause).ok());
+            Step::Died(again.unwrap_or(case.now))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use opilio_crawl::Ended;
+
+    use super::*;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(1_000_000 + second).unwrap()
+    }
+
+    fn orders(begun: Option<i64>, deaths: u32) -> Orders {
+        Orders {
+            since: at(0),
+            begun: begun.map(at),
+            deaths,
+            ..Orders::new(true, "lena")
+        }
+    }
+
+    fn course(began: i64, ended: Option<EndWord>) -> Course {
+        Course {
+            first_began: at(0),
+            began: at(began),
+            pid: 7,
+            at: at(began),
+            statistics: Default::default(),
+            ended: ended.map(|how| Ended {
+                at: at(began + 1),
+                how,
+                why: String::new(),
+            }),
+        }
+    }
+
+    #[track_caller]
+    fn check(
+        orders: &Orders,
+        course: Option<Course>,
+        process: ProcessState,
+        is_open: bool,
+        expected: Step,
+    ) {
+        let case = Case {
+            alive: Alive::No,
+            state: JobState::Waiting,
+            orders: Some(orders),
+            course: course.as_ref(),
+            process,
+            is_open,
+            now: at(100),
+        };
+        assert_eq!(step(&case, &Restart::default()), expected);
+    }
+
+    #[test]
+    fn what_is_to_crawl_is_begun_in_its_time() {
+        let none = ProcessState::None;
+        check(&orders(None, 0), None, none, true, Step::Begin);
+        check(&orders(None, 0), None, none, false, Step::Nothing);
+        let later = Orders {
+            not_before: Some(at(101)),
+            ..orders(None, 1)
+        };
+        check(&later, None, none, true, Step::Nothing);
+        let rests = Orders {
+            crawl: false,
+            ..orders(None, 0)
+        };
+        check(&rests, None, none, true, Step::Nothing);
+        // Begun again after it had ended.
+        let before = course(-10, Some(EndWord::Finished));
+        check(&orders(None, 0), Some(before), none, true, Step::Begin);
+    }
+
+    #[test]
+    fn what_died_is_begun_again_later_and_later_and_not_for_ever() {
+        let killed = ProcessState::Exited(None);
+        let unended = || Some(course(11, None));
+        for (deaths, pause) in [(0, 5), (1, 10), (4, 80)] {
+            let again = Step::Died(at(100 + pause));
+            check(&orders(Some(10), deaths), unended(), killed, true, again);
+        }
+        let given_up = Step::GiveUp("it died 6 times in a row".to_owned());
+        check(&orders(Some(10), 5), unended(), killed, true, given_up);
+        // The machine went down, and the daemon with it.
+        let reboot = Step::Died(at(105));
+        check(
+            &orders(Some(10), 0),
+            unended(),
+            ProcessState::None,
+            true,
+            reboot,
+        );
+    }
+
+    #[test]
+    fn what_ended_rests_and_what_cannot_begin_is_not_tried_again() {
+        for how in [EndWord::Finished, EndWord::Stopped, EndWord::Halted] {
+            let ended = Some(course(11, Some(how)));
+            check(
+                &orders(Some(10), 0),
+                ended,
+                ProcessState::Exited(Some(0)),
+                true,
+                Step::Rest,
+            );
+        }
+        let faults = ProcessState::Exited(Some(EXIT_FAULTS));
+        let given_up = Step::GiveUp("its profile or a plugin has faults".to_owned());
+        check(&orders(Some(10), 0), None, faults, true, given_up);
+    }
+
+    #[test]
+    fn a_window_pauses_what_runs_and_resumes_only_what_it_paused() {
+        let mut case = Case {
+            alive: Alive::Yes,
+            state: JobState::Running,
+            orders: None,
+            course: None,
+            process: ProcessState::None,
+            is_open: false,
+            now: at(0),
+        };
+        let restart = Restart::default();
+        assert_eq!(step(&case, &restart), Step::Pause);
+        case.state = JobState::Paused;
+        assert_eq!(step(&case, &restart), Step::Nothing);
+        case.is_open = true;
+        assert_eq!(step(&case, &restart), Step::Nothing);
+        let closed = Orders {
+            window_closed: true,
+            ..orders(None, 0)
+        };
+        case.orders = Some(&closed);
+        assert_eq!(step(&case, &restart), Step::Resume);
+    }
+}

@@ -1,0 +1,241 @@
+//! Sockets, and TLS over them. Certificate and key are read anew when their files change, so that whoever renews them need not
+//! tell.
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::{Duration, SystemTime};
+
+use axum::extract::connect_info::Connected;
+use axum::serve::{IncomingStream, Listener};
+use rustls::ServerConfig;
+use rustls_pki_types::pem::PemObject as _;
+use rustls_pki_types::{CertificateDer, PrivateKeyDer};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
+
+use crate::config::TlsFiles;
+
+/// Connections at the same time.
+const CONNECTIONS_MAX: usize = 1_000;
+
+/// Longest handshake.
+const HANDSHAKE: Duration = Duration::from_secs(10);
+
+/// How often the files are looked at.
+const LOOK: Duration = Duration::from_secs(60);
+
+/// Where connections come in.
+pub(crate) struct Doors {
+    address: SocketAddr,
+    connections: mpsc::Receiver<(Connection, SocketAddr)>,
+}
+
+/// Who is at the other end of a connection.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Peer(pub(crate) SocketAddr);
+
+impl Connected<IncomingStream<'_, Doors>> for Peer {
+    fn connect_info(stream: IncomingStream<'_, Doors>) -> Peer {
+        Peer(*stream.remote_addr())
+    }
+}
+
+/// A connection. Its place is another's when it is gone.
+pub(crate) struct Connection {
+    stream: Stream,
+    _place: OwnedSemaphorePermit,
+}
+
+enum Stream {
+    Plain(TcpStream),
+    Tls(Box<TlsStream<TcpStream>>),
+}
+
+impl Doors {
+    pub(crate) fn open(listener: TcpListener, tls: Option<&TlsFiles>) -> io::Result<Doors> {
+        let address = listener.local_addr()?;
+        let keys = tls.map(Keys::read).transpose()?;
+        let (sender, connections) = mpsc::channel(16);
+        tokio::spawn(accept(listener, keys, sender));
+        Ok(Doors {
+            address,
+            connections,
+        })
+    }
+}
+
+impl Listener for Doors {
+    type Io = Connection;
+    type Addr = SocketAddr;
+
+    async fn accept(&mut self) -> (Connection, SocketAddr) {
+        match self.connections.recv().await {
+            Some(connection) => connection,
+            // The task that accepts ends with us, and not before.
+            None => std::future::pending().await,
+        }
+    }
+
+    fn local_addr(&self) -> io::Result<SocketAddr> {
+        Ok(self.address)
+    }
+}
+
+async fn accept(
+    listener: TcpListener,
+    mut keys: Option<Keys>,
+    sender: mpsc::Sender<(Connection, SocketAddr)>,
+) {
+    let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    loop {
+        let Ok(place) = places.clone().acquire_owned().await else {
+            return;
+        };
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            () = sender.closed() => return,
+        };
+        let (stream, peer) = match accepted {
+            Ok(accepted) => accepted,
+            Err(problem) => {
+                // Too many open files, most likely; a moment later there may be fewer.
+                tracing::warn!("no connection is accepted: {problem}");
+                tokio::time::sleep(Duration::from_millis(100)).await;
+                continue;
+            }
+        };
+        let acceptor = keys.as_mut().map(Keys::acceptor);
+        let sender = sender.clone();
+        // Handshakes wait for the other side, and nobody else waits for them.
+        tokio::spawn(async move {
+            let stream = match acceptor {
+                None => Stream::Plain(stream),
+                Some(acceptor) => {
+                    let shaken = tokio::time::timeout(HANDSHAKE, acceptor.accept(stream)).await;
+                    match shaken {
+                        Ok(Ok(stream)) => Stream::Tls(Box::new(stream)),
+                        _ => return,
+                    }
+                }
+            };
+            let connection = Connection {
+                stream,
+                _place: place,
+            };
+            let _ = sender.send((connection, peer)).await;
+        });
+    }
+}
+
+/// Certificate and key, and when they were read.
+struct Keys {
+    files: TlsFiles,
+    stamps: [Option<SystemTime>; 2],
+    looked: std::time::Instant,
+    config: Arc<ServerConfig>,
+}
+
+impl Keys {
+    fn read(files: &TlsFiles) -> io::Result<Keys> {
+        Ok(Keys {
+            files: files.clone(),
+            stamps: stamps(files),
+            looked: std::time::Instant::now(),
+            config: Arc::new(config(files)?),
+        })
+    }
+
+    fn acceptor(&mut self) -> TlsAcceptor {
+        if self.looked.elapsed() >= LOOK {
+            self.looked = std::time::Instant::now();
+            let stamps = stamps(&self.files);
+            if stamps != self.stamps {
+                match config(&self.files) {
+                    Ok(config) => {
+                        self.config = Arc::new(config);
+                        self.stamps = stamps;
+                        tracing::info!("certificate and key were read again");
+                    }
+                    // The other file may just be on its way.
+                    Err(problem) => tracing::warn!("the ones before are used: {problem}"),
+                }
+            }
+        }
+        TlsAcceptor::from(self.config.clone())
+    }
+}
+
+fn stamps(files: &TlsFiles) -> [Option<SystemTime>; 2] {
+    let stamp = |file: &Path| std::fs::metadata(file).and_then(|it| it.modified()).ok();
+    [stamp(&files.certificate), stamp(&files.key)]
+}
+
+fn config(files: &TlsFiles) -> io::Result<ServerConfig> {
+    let bad = |file: &Path, problem: &dyn std::fmt::Display| {
+        io::Error::new(
+            io::ErrorKind::InvalidData,
+            format!("{}: {problem}", file.display()),
+        )
+    };
+    let chain = CertificateDer::pem_file_iter(&files.certificate)
+        .and_then(Iterator::collect::<Result<Vec<_>, _>>)
+        .map_err(|problem| bad(&files.certificate, &problem))?;
+    let key =
+        PrivateKeyDer::from_pem_file(&files.key).map_err(|problem| bad(&files.key, &problem))?;
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let mut config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(io::Error::other)?
+        .with_no_client_auth()
+        .with_single_cert(chain, key)
+        .map_err(|problem| bad(&files.certificate, &problem))?;
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(config)
+}
+
+impl AsyncRead for Connection {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        match &mut self.stream {
+            Stream::Plain(stream) => Pin::new(stream).poll_read(context, buffer),
+            Stream::Tls(stream) => Pin::new(stream).poll_read(context, buffer),
+        }
+    }
+}
+
+impl AsyncWrite for Connection {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        match &mut self.stream {
+            Stream::Plain(stream) => Pin::new(stream).poll_write(context, bytes),
+            Stream::Tls(stream) => Pin::new(stream).poll_write(context, bytes),
+        }
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match &mut self.stream {
+            Stream::Plain(stream) => Pin::new(stream).poll_flush(context),
+            Stream::Tls(stream) => Pin::new(stream).poll_flush(context),
+        }
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match &mut self.stream {
+            Stream::Plain(stream) => Pin::new(stream).poll_shutdown(context),
+            Stream::Tls(stream) => Pin::new(stream).poll_shutdown(context),
+        }
+    }
+}
