@@ -31,6 +31,7 @@ import (
 // What this component has become.
 var current any
 
+// What is lent for a call is given back at its end.
 func init() {
 	start.Describe = describe
 	start.Configure = configure
@@ -40,11 +41,13 @@ func init() {
 		made := make([]extractors.Extraction, 0, len(all))
 		for _, one := range all {
 			made = append(made, extraction(plugin.Extract(hostDocument{one})))
+			one.Drop()
 		}
 		return made
 	}
 	judge.JudgeCandidates = func(stage filters.Stage, of *documents.Candidates) []filters.Ruling {
 		defer report()
+		defer of.Drop()
 		made := make([]filters.Ruling, 0, of.Length())
 		plugin, judges := current.(CandidateFilter)
 		for _, one := range candidates(of) {
@@ -58,6 +61,8 @@ func init() {
 	}
 	judge.JudgeDocument = func(stage filters.Stage, document *documents.Document, visit *documents.Visit) filters.Ruling {
 		defer report()
+		defer document.Drop()
+		defer visit.Drop()
 		if plugin, judges := current.(DocumentFilter); judges {
 			return ruling(plugin.JudgeDocument(Stage(stage.Tag()), hostDocument{document}, hostVisit{visit}))
 		}
@@ -65,6 +70,7 @@ func init() {
 	}
 	strip.Strip = func(document *documents.Document) wit.Result[[]types.Span, strippers.StripProblem] {
 		defer report()
+		defer document.Drop()
 		spans, err := as[DigestStripper]().Strip(hostDocument{document})
 		var large TooLarge
 		if errors.As(err, &large) {
@@ -81,6 +87,8 @@ func init() {
 	}
 	change.Compare = func(document *documents.Document, visit *documents.Visit, last wit.Option[[]uint8]) changes.Comparison {
 		defer report()
+		defer document.Drop()
+		defer visit.Drop()
 		before, _ := last.Get()
 		if last.Tag() == wit.OptionSome && before == nil {
 			before = []byte{}
@@ -97,6 +105,7 @@ func init() {
 	}
 	wait.Evaluate = func(visit *documents.Visit) wit.Option[waits.Wait] {
 		defer report()
+		defer visit.Drop()
 		said, answers := as[WaitEvaluator]().Evaluate(hostVisit{visit})
 		if !answers {
 			return wit.None[waits.Wait]()
@@ -109,8 +118,10 @@ func init() {
 	}
 	rank.RankCandidates = func(of *documents.Candidates, page wit.Option[*documents.Document]) []wit.Option[uint8] {
 		defer report()
+		defer of.Drop()
 		var document Document
 		if page, is := page.Get(); is {
+			defer page.Drop()
 			document = hostDocument{page}
 		}
 		plugin, ranks := current.(CandidatePrecedence)
@@ -126,6 +137,7 @@ func init() {
 	}
 	rank.RankQueue = func(queue *documents.Queue) wit.Option[uint8] {
 		defer report()
+		defer queue.Drop()
 		if plugin, ranks := current.(QueuePrecedence); ranks {
 			return some(plugin.RankQueue(hostQueue{queue}))
 		}

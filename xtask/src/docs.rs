@@ -1,5 +1,7 @@
 //! `cargo xtask docs`: writes what can be written from the code, so that it stays true: the tables of keys in
-//! `docs/PROFILE.md`, between its two marks.
+//! `docs/PROFILE.md`, between its two marks, and the contract's page, `docs/CONTRACT.md`.
+
+mod contract;
 
 use std::fmt::Write;
 use std::fs;
@@ -11,6 +13,8 @@ use serde_json::Value;
 
 /// The file, from the workspace's root.
 const FILE: &str = "docs/PROFILE.md";
+/// The page of the plugin contract.
+const CONTRACT: &str = "docs/CONTRACT.md";
 /// Where the written part begins.
 const BEGIN: &str = "<!-- written by `cargo xtask docs` from here on -->\n";
 /// Where it ends.
@@ -29,16 +33,25 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"))
         .parent()
         .context("xtask stands in no workspace")?;
-    let path = root.join(FILE);
-    let found = fs::read_to_string(&path).with_context(|| format!("reading {FILE}"))?;
-    let wanted = with_reference(&found, &reference(&Profile::schema()))?;
-    if found == wanted {
-        return Ok(());
+    let profile = fs::read_to_string(root.join(FILE)).with_context(|| format!("reading {FILE}"))?;
+    let pages = [
+        (
+            FILE,
+            with_reference(&profile, &reference(&Profile::schema()))?,
+        ),
+        (CONTRACT, contract::page(root)?),
+    ];
+    for (file, wanted) in pages {
+        let path = root.join(file);
+        if fs::read_to_string(&path).is_ok_and(|found| found == wanted) {
+            continue;
+        }
+        if options.check {
+            bail!("{file} is older than what it is written from; run `cargo xtask docs`");
+        }
+        fs::write(&path, wanted).with_context(|| format!("writing {file}"))?;
     }
-    if options.check {
-        bail!("{FILE} is older than the profile's types; run `cargo xtask docs`");
-    }
-    fs::write(&path, wanted).with_context(|| format!("writing {FILE}"))
+    Ok(())
 }
 
 /// The text with what stands between the marks replaced.

@@ -232,7 +232,7 @@ async fn crawl(opilio: &Path, profile: &Path, job: &Path) -> Result<()> {
 }
 
 /// Builds the same units as `cargo test --workspace`, so that nothing is compiled twice.
-fn build_opilio() -> Result<PathBuf> {
+pub(crate) fn build_opilio() -> Result<PathBuf> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut build = Command::new(cargo);
     build

@@ -13,6 +13,7 @@ mod contract;
 mod debian;
 mod docs;
 mod documentation;
+mod examples;
 mod fuzz;
 mod judges;
 mod measure;
@@ -34,6 +35,8 @@ enum Task {
     Docs(docs::Options),
     /// Have other people's tools judge what Opilio writes; installs them from package registries into target/judges.
     Judges(judges::Options),
+    /// Build and try plugins in other languages: SDKs, templates, examples, and a crawl of five languages.
+    Examples(examples::Options),
     /// Call extractors with what a fuzzer makes up.
     Fuzz(fuzz::Options),
     /// Measure what is found.
@@ -63,6 +66,7 @@ fn run(task: Task) -> Result<()> {
         Task::Bindings(options) => bindings::run(&options),
         Task::Docs(options) => docs::run(&options),
         Task::Judges(options) => judges::run(&options),
+        Task::Examples(options) => examples::run(&options),
         Task::Fuzz(options) => fuzz::run(&options),
         Task::Measure(measure) => measure::run(&measure),
         #[cfg(unix)]

@@ -1,4 +1,4 @@
-// What the host calls, in the terms of the plugin's functions.
+// What the host calls, in the terms of the plugin's functions. What it lends for a call is given back at the end of it.
 
 #include <string.h>
 
@@ -98,6 +98,7 @@ void exports_opilio_plugin_filter_judge_candidates(exports_opilio_plugin_filter_
     bool asked = plugin()->judge_candidate != NULL;
     ret->ptr[n] = asked ? plugin()->judge_candidate(configured, (opilio_stage)stage->tag, &candidate) : opilio_pass();
   }
+  opilio_plugin_documents_candidates_drop_borrow(candidates);
 }
 
 void exports_opilio_plugin_filter_judge_document(exports_opilio_plugin_filter_stage_t *stage,
@@ -107,6 +108,8 @@ void exports_opilio_plugin_filter_judge_document(exports_opilio_plugin_filter_st
   opilio_stage at = (opilio_stage)stage->tag;
   if (plugin()->judge_document) *ret = plugin()->judge_document(configured, at, document, visit);
   else *ret = plugin()->judge_candidate(configured, at, opilio_visit_candidate(visit));
+  opilio_plugin_documents_document_drop_borrow(document);
+  opilio_plugin_documents_visit_drop_borrow(visit);
 }
 
 bool exports_opilio_plugin_digest_stripper_strip(exports_opilio_plugin_digest_stripper_borrow_document_t document,
@@ -114,6 +117,7 @@ bool exports_opilio_plugin_digest_stripper_strip(exports_opilio_plugin_digest_st
                                                  exports_opilio_plugin_digest_stripper_strip_problem_t *err) {
   opilio_spans out = {0};
   plugin()->strip(configured, document, &out);
+  opilio_plugin_documents_document_drop_borrow(document);
   *ret = out.list;
   *err = out.problem;
   return !out.failed;
@@ -122,11 +126,12 @@ bool exports_opilio_plugin_digest_stripper_strip(exports_opilio_plugin_digest_st
 bool exports_opilio_plugin_wait_evaluator_evaluate(exports_opilio_plugin_wait_evaluator_borrow_visit_t visit,
                                                    exports_opilio_plugin_wait_evaluator_wait_t *ret) {
   opilio_wait wait = {0};
-  if (!plugin()->evaluate(configured, visit, &wait)) return false;
+  bool answered = plugin()->evaluate(configured, visit, &wait);
+  opilio_plugin_documents_visit_drop_borrow(visit);
   ret->next_visit = wait.next_visit;
   ret->ask_again.is_some = wait.ask_again != 0;
   ret->ask_again.val = wait.ask_again;
-  return true;
+  return answered;
 }
 
 void exports_opilio_plugin_change_evaluator_compare(exports_opilio_plugin_change_evaluator_borrow_document_t document,
@@ -136,6 +141,8 @@ void exports_opilio_plugin_change_evaluator_compare(exports_opilio_plugin_change
   opilio_bytes last = {0};
   if (maybe_last) last = (opilio_bytes){maybe_last->ptr, maybe_last->len};
   opilio_comparison said = plugin()->compare(configured, document, visit, maybe_last ? &last : NULL);
+  opilio_plugin_documents_document_drop_borrow(document);
+  opilio_plugin_documents_visit_drop_borrow(visit);
   ret->difference.is_some = said.difference != OPILIO_NO_ANSWER;
   ret->difference.val = said.difference == OPILIO_SAME;
   ret->fingerprint.is_some = said.fingerprint.ptr != NULL;
@@ -155,10 +162,13 @@ void exports_opilio_plugin_precedence_rank_candidates(exports_opilio_plugin_prec
     ret->ptr[n].val = asked ? plugin()->rank_candidate(configured, &candidate, maybe_document) : 0;
     ret->ptr[n].is_some = ret->ptr[n].val != 0;
   }
+  opilio_plugin_documents_candidates_drop_borrow(candidates);
+  if (maybe_document) opilio_plugin_documents_document_drop_borrow(*maybe_document);
 }
 
 bool exports_opilio_plugin_precedence_rank_queue(exports_opilio_plugin_precedence_borrow_queue_t queue, uint8_t *ret) {
   *ret = plugin()->rank_queue ? plugin()->rank_queue(configured, queue) : 0;
+  opilio_plugin_documents_queue_drop_borrow(queue);
   return *ret != 0;
 }
 

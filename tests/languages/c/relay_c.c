@@ -1,0 +1,24 @@
+// Takes the first line of a document for a link, and hands the rest on as a fragment.
+
+#include <string.h>
+
+#include <opilio.h>
+
+static void extract(const void *plugin, opilio_document document, opilio_extraction *out) {
+  (void)plugin;
+  opilio_text text = opilio_document_text(document);
+  const char *end = memchr(text.ptr, '\n', text.len);
+  size_t line = end ? (size_t)(end - text.ptr) : text.len;
+  opilio_link(out, (opilio_text){text.ptr, line}, OPILIO_LINK, OPILIO_TEXT("relay/c"));
+  if (end) opilio_fragment_text_at(out, "application/x-relay-go", line + 1, text.len - line - 1, OPILIO_TEXT("rest"));
+}
+
+static const opilio_plugin exported = {
+    .name = "relay-c",
+    .version = "1.0.0",
+    .summary = "Reads a line and hands on the rest.",
+    .media_types = (const char *const[]){"application/x-relay-c", NULL},
+    .extract = extract,
+};
+
+OPILIO_EXPORT(&exported);

@@ -1,0 +1,30 @@
+// Takes the first line of a document for a link, and hands the rest on as a fragment.
+package main
+
+import (
+	"strings"
+
+	opilio "opilio/plugin"
+)
+
+type relay struct{}
+
+func (relay) Extract(document opilio.Document) opilio.Extraction {
+	line, rest, more := strings.Cut(document.Text(), "\n")
+	out := opilio.Extraction{Links: []opilio.Link{{URI: line, Hop: opilio.LinkHop, Context: "relay/go"}}}
+	if more {
+		out.Fragments = []opilio.Fragment{{MediaType: "application/x-relay-js", Text: rest, Context: "rest"}}
+	}
+	return out
+}
+
+func init() {
+	opilio.Export(opilio.About{
+		Name:       "relay-go",
+		Version:    "1.0.0",
+		Summary:    "Reads a line and hands on the rest.",
+		MediaTypes: []string{"application/x-relay-go"},
+	}, struct{}{}, func(struct{}) (*relay, []opilio.Fault) { return &relay{}, nil })
+}
+
+func main() {}
