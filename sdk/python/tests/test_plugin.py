@@ -31,6 +31,7 @@ from opilio_plugin import wire
 from opilio_plugin.component import Component, Refused
 from opilio_plugin.double import CandidatesHandle, DocumentHandle, Json, VisitHandle
 from opilio_plugin.settings import filled, schema_of
+from opilio_plugin.views import READ_BYTES_MAX
 from opilio_plugin.testing import candidates, configured, document, host, visit
 
 
@@ -293,7 +294,11 @@ class Views(unittest.TestCase):
 
     def test_documents_larger_than_a_read_are_read_whole(self):
         content = bytes(9 * 1024 * 1024) + b"\x01"
-        self.assertEqual(document(bytes=content).content(), content)
+        page, lengths = document(bytes=content), []
+        read = page.handle.read
+        page.handle.read = lambda offset, length: lengths.append(length) or read(offset, length)
+        self.assertEqual(page.content(), content)
+        self.assertEqual(lengths, [READ_BYTES_MAX] * 2)
 
     def test_a_configured_plugin_can_be_called_directly(self):
         class X(Filter):
