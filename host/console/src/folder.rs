@@ -90,6 +90,16 @@ impl Folder {
         &self.path
     }
 
+    /// Where compiled components are kept.
+    pub(crate) fn component_cache(&self) -> Option<PathBuf> {
+        self.component_cache.clone()
+    }
+
+    /// Where compiled components are kept; none compiles them each time.
+    pub fn component_cache(&self) -> Option<PathBuf> {
+        self.component_cache.clone()
+    }
+
     /// The names of all jobs, sorted.
     ///
     /// # Errors
@@ -113,8 +123,9 @@ impl Folder {
     /// # Errors
     /// There is no such job.
     pub fn job(&self, name: &str) -> Result<PathBuf, FolderError> {
-        let directory = self.place(name)?;
-        match is_job(&directory) {
+        let directory = self.path.join(name);
+        // No job is called what leads elsewhere.
+        match is_name(name) && is_job(&directory) {
             true => Ok(directory),
             false => Err(FolderError::Unknown(name.to_owned())),
         }

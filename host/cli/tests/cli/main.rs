@@ -19,6 +19,8 @@ mod replace;
 mod robots;
 mod selftest;
 #[cfg(unix)]
+mod serve;
+#[cfg(unix)]
 mod seen;
 #[cfg(unix)]
 mod settings;

@@ -119,6 +119,7 @@ pub(crate) async fn show(
 /// Checks a profile, the settings of its plugins included. Makes nothing.
 #[utoipa::path(post, path = "/profiles/check", tag = "profiles", request_body = Checking, responses((status = 200, body = Checked)))]
 pub(crate) async fn check(
+    State(daemon): Shared,
     Body(Checking { toml }): Body<Checking>,
 ) -> Result<Json<Checked>, Problem> {
     keeps_to_itself(&toml)?;
@@ -132,7 +133,7 @@ pub(crate) async fn check(
             Ok(profile) => profile,
             Err(faults) => return Ok(found(&faults)),
         };
-        match opilio_crawl::check_plugins(&profile, None) {
+        match opilio_crawl::check_plugins(&profile, daemon.folder.component_cache()) {
             Ok(()) => Ok(found(&profile.notices)),
             Err(CrawlError::Profile(faults)) => Ok(found(&faults)),
             Err(other) => Err(Problem::failure(other.to_string())),

@@ -1,0 +1,378 @@
+//! `opilio serve`: a daemon over jobs that are processes of their own, asked as clients ask it.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::process::{Child, Command, Stdio};
+
+use opilio_stories::until;
+use serde_json::{Value, json};
+
+use crate::command::{Home, WWW, tree};
+use crate::job::Gate;
+
+/// A daemon, and where it listens.
+struct Daemon {
+    child: Child,
+    address: SocketAddr,
+    token: Option<String>,
+}
+
+/// What it answered.
+#[derive(Debug)]
+struct Answer {
+    status: u16,
+    head: String,
+    body: String,
+}
+
+impl Daemon {
+    fn start(home: &Home, more: &[&str]) -> Daemon {
+        let mut arguments = vec!["serve", "--listen", "127.0.0.1:0", "--jobs", "jobs"];
+        arguments.extend(more);
+        let mut child = home
+            .opilio(&arguments)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap())
+            .read_line(&mut line)
+            .unwrap();
+        let address = line
+            .trim()
+            .strip_prefix("http://")
+            .and_then(|rest| rest.strip_suffix('/'))
+            .unwrap_or_else(|| panic!("{line:?}"));
+        Daemon {
+            child,
+            address: address.parse().unwrap(),
+            token: None,
+        }
+    }
+
+    fn call(&self, method: &str, path: &str, body: Option<Value>, headers: &str) -> Answer {
+        let mut stream = TcpStream::connect(self.address).unwrap();
+        let body = body.map(|body| body.to_string()).unwrap_or_default();
+        let token = self.token.as_ref().map_or(String::new(), |token| {
+            format!("Authorization: Bearer {token}\r\n")
+        });
+        let kind = match body.is_empty() {
+            true => "",
+            false => "Content-Type: application/json\r\n",
+        };
+        let host = match headers.contains("Host:") {
+            true => String::new(),
+            false => format!("Host: {}\r\n", self.address),
+        };
+        write!(
+            stream,
+            "{method} {path} HTTP/1.1\r\n{host}Connection: close\r\n{token}{kind}{headers}Content-Length: {}\r\n\r\n{body}",
+            body.len()
+        )
+        .unwrap();
+        let mut text = String::new();
+        stream.read_to_string(&mut text).unwrap();
+        let (head, body) = text.split_once("\r\n\r\n").unwrap();
+        Answer {
+            status: head[9..12].parse().unwrap(),
+            head: head.to_ascii_lowercase(),
+            body: body.to_owned(),
+        }
+    }
+
+    #[track_caller]
+    fn get(&self, path: &str) -> Value {
+        let answer = self.call("GET", &format!("/api/v1{path}"), None, "");
+        assert_eq!(answer.status, 200, "{path}: {answer:?}");
+        serde_json::from_str(&answer.body).unwrap()
+    }
+
+    #[track_caller]
+    fn post(&self, path: &str, body: Option<Value>, status: u16) -> Value {
+        let answer = self.call("POST", &format!("/api/v1{path}"), body, "");
+        assert_eq!(answer.status, status, "{path}: {answer:?}");
+        serde_json::from_str(&answer.body).unwrap()
+    }
+
+    fn state(&self, job: &str) -> String {
+        let jobs = self.get("/jobs");
+        let jobs = jobs["jobs"].as_array().unwrap();
+        let found = jobs.iter().find(|known| known["name"] == job);
+        found.map_or(String::new(), |job| {
+            job["state"].as_str().unwrap().to_owned()
+        })
+    }
+
+    fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        // Nothing to do where it has ended.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Makes a job of a web, by the command line.
+#[track_caller]
+fn make(home: &Home, job: &str, seed: &str) {
+    let profile = home.profile("");
+    let profile = profile.to_str().unwrap();
+    home.run(&["job", "new", job, "--profile", profile, "--seed", seed])
+        .code(0);
+}
+
+fn process(home: &Home, job: &str) -> String {
+    std::fs::read_to_string(home.path().join(job).join("lock"))
+        .unwrap_or_default()
+        .trim()
+        .to_owned()
+}
+
+fn kill(process: &str) {
+    let done = Command::new("kill").args(["-KILL", process]).status();
+    assert!(done.unwrap().success());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn jobs_are_made_begun_finished_copied_and_deleted() {
+    let web = tree(6, 10).await;
+    let home = Home::new();
+    let daemon = Daemon::start(&home, &["--no-auth"]);
+    make(&home, "jobs/one", &web.url(WWW, "/"));
+    until("daemon.state('one') == 'new'", || {
+        daemon.state("one") == "new"
+    })
+    .await;
+    let copy = daemon.post("/jobs/one/clone", Some(json!({"name": "two"})), 201);
+    assert_eq!(copy["name"], "two");
+    daemon.post("/jobs/one/start", None, 202);
+    home.run(&["job", "start", "jobs/two"]).code(0);
+    for job in ["one", "two"] {
+        until("daemon.state(job) == 'finished'", || {
+            daemon.state(job) == "finished"
+        })
+        .await;
+        let status = daemon.get(&format!("/jobs/{job}/status"));
+        assert_eq!(status["statistics"]["succeeded"], 6, "{status}");
+    }
+    let seed = web.url(WWW, "/");
+    let why = daemon.get(&format!("/jobs/one/why?uri={seed}"));
+    assert_eq!(why["known"], "known");
+    let capture = format!("/api/v1/jobs/one/capture?uri={seed}");
+    let capture = daemon.call("GET", &capture, None, "");
+    assert!(capture.body.contains("2.html"), "{capture:?}");
+    assert!(capture.head.contains("content-security-policy: sandbox;"));
+
+    let gone = daemon.call("DELETE", "/api/v1/jobs/one", None, "");
+    assert_eq!(gone.status, 204, "{gone:?}");
+    until("daemon.state('one').is_empty()", || {
+        daemon.state("one").is_empty()
+    })
+    .await;
+    assert!(home.path().join("jobs/one/warcs").exists());
+    let gone = daemon.call("DELETE", "/api/v1/jobs/two?archive=true", None, "");
+    assert_eq!(gone.status, 204, "{gone:?}");
+    assert!(!home.path().join("jobs/two").exists());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_crawl_that_is_killed_goes_on_by_itself_and_one_outlives_the_daemon() {
+    let gate = Gate::serve(&[("/", "<a href='/a'>a</a>"), ("/a", "a")]);
+    let home = Home::new();
+    home.file("opilio.toml", "[restart]\npause = \"100ms\"\n");
+    let mut daemon = Daemon::start(&home, &["--no-auth"]);
+    make(&home, "jobs/job", &gate.url("/"));
+    until("daemon.state('job') == 'new'", || {
+        daemon.state("job") == "new"
+    })
+    .await;
+    daemon.post("/jobs/job/start", None, 202);
+    until("daemon.state('job') == 'running'", || {
+        daemon.state("job") == "running"
+    })
+    .await;
+
+    let first = process(&home, "jobs/job");
+    kill(&first);
+    until(
+        "daemon.state('job') == 'running' && process(&home, 'jobs/job') != first",
+        || daemon.state("job") == "running" && process(&home, "jobs/job") != first,
+    )
+    .await;
+    let log = std::fs::read_to_string(home.path().join("jobs/job/logs/job.log")).unwrap();
+    assert!(
+        log.contains("daemon process died => killed; it is begun again at"),
+        "{log}"
+    );
+
+    let second = process(&home, "jobs/job");
+    daemon.kill();
+    let daemon = Daemon::start(&home, &["--no-auth"]);
+    until("daemon.state('job') == 'running'", || {
+        daemon.state("job") == "running"
+    })
+    .await;
+    assert_eq!(process(&home, "jobs/job"), second);
+
+    // Both at once: what was to crawl crawls when a daemon is there again.
+    let mut daemon = daemon;
+    daemon.kill();
+    kill(&second);
+    let daemon = Daemon::start(&home, &["--no-auth"]);
+    until("daemon.state('job') == 'running'", || {
+        daemon.state("job") == "running"
+    })
+    .await;
+    assert_ne!(process(&home, "jobs/job"), second);
+
+    daemon.post("/jobs/job/stop", None, 200);
+    daemon.post("/jobs/job/pause", None, 409);
+    gate.open();
+    until("daemon.state('job') == 'stopped'", || {
+        daemon.state("job") == "stopped"
+    })
+    .await;
+    daemon.post("/jobs/job/stop", None, 409);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn jobs_wait_for_a_place() {
+    let gate = Gate::serve(&[("/", "x")]);
+    let home = Home::new();
+    home.file("opilio.toml", "[limits]\njobs = 1\n");
+    let daemon = Daemon::start(&home, &["--no-auth"]);
+    for job in ["jobs/a", "jobs/b"] {
+        make(&home, job, &gate.url("/"));
+    }
+    daemon.post("/jobs/a/start", None, 202);
+    until("daemon.state('a') == 'running'", || {
+        daemon.state("a") == "running"
+    })
+    .await;
+    daemon.post("/jobs/b/start", None, 202);
+    daemon.post("/jobs/b/start", None, 409);
+    until("daemon.state('b') == 'waiting'", || {
+        daemon.state("b") == "waiting"
+    })
+    .await;
+    gate.open();
+    until(
+        "daemon.state('a') == 'finished' && daemon.state('b') == 'finished'",
+        || daemon.state("a") == "finished" && daemon.state("b") == "finished",
+    )
+    .await;
+}
+
+#[test]
+fn tokens_allow_what_their_roles_say() {
+    let home = Home::new();
+    let refused = home.run(&["serve", "--listen", "127.0.0.1:0", "--jobs", "jobs"]);
+    assert!(refused.code(2).err.contains("opilio token new"));
+    let token = |name: &str, role: &str| {
+        let made = home.run(&["token", "new", name, "--role", role]).code(0);
+        made.out.trim().to_owned()
+    };
+    let (viewer, operator) = (token("vera", "viewer"), token("otto", "operator"));
+    let mut daemon = Daemon::start(&home, &[]);
+    let call = |daemon: &Daemon, method: &str, path: &str| {
+        daemon
+            .call(method, &format!("/api/v1{path}"), None, "")
+            .status
+    };
+    assert_eq!(call(&daemon, "GET", "/jobs"), 401);
+    daemon.token = Some("opilio_x_y".to_owned());
+    assert_eq!(call(&daemon, "GET", "/jobs"), 401);
+    daemon.token = Some(viewer);
+    assert_eq!(call(&daemon, "GET", "/jobs"), 200);
+    assert_eq!(call(&daemon, "POST", "/jobs/x/start"), 403);
+    daemon.token = Some(operator.clone());
+    assert_eq!(call(&daemon, "POST", "/jobs/x/start"), 404);
+    assert_eq!(call(&daemon, "DELETE", "/jobs/x"), 403);
+    assert_eq!(call(&daemon, "GET", "/audit"), 403);
+    daemon.token = Some(token("ada", "admin"));
+    let audit = daemon.get("/audit");
+    assert_eq!(audit["entries"][0]["user"], "otto", "{audit}");
+    assert_eq!(audit["entries"][0]["status"], 403, "{audit}");
+
+    // A browser exchanges the token for a cookie.
+    daemon.token = None;
+    let signed = daemon.call(
+        "POST",
+        "/api/v1/session",
+        Some(json!({"token": operator})),
+        "",
+    );
+    assert_eq!(signed.status, 200, "{signed:?}");
+    let cookie = signed.head.split("set-cookie: ").nth(1).unwrap();
+    assert!(cookie.contains("httponly; samesite=strict"), "{cookie}");
+    let cookie = cookie.split(';').next().unwrap();
+    let with = |more: &str| {
+        let headers = format!("Cookie: {cookie}\r\n{more}");
+        daemon
+            .call("POST", "/api/v1/jobs/x/start", None, &headers)
+            .status
+    };
+    assert_eq!(with(""), 404);
+    assert_eq!(with("Origin: https://evil.example\r\n"), 403);
+    assert_eq!(with("Host: evil.example\r\n"), 421);
+}
+
+#[test]
+fn bad_requests_are_problems_and_change_nothing() {
+    let home = Home::new();
+    let daemon = Daemon::start(&home, &["--no-auth"]);
+    let check = |method: &str, path: &str, body: Option<Value>, status: u16| {
+        let answer = daemon.call(method, path, body, "");
+        assert_eq!(answer.status, status, "{method} {path}: {answer:?}");
+        assert!(
+            answer.head.contains("application/problem+json"),
+            "{answer:?}"
+        );
+        let problem: Value = serde_json::from_str(&answer.body).unwrap();
+        assert_eq!(problem["status"], status, "{problem}");
+    };
+    check("GET", "/api/v1/nothing", None, 404);
+    check("PUT", "/api/v1/jobs", None, 405);
+    check("POST", "/api/v1/jobs", None, 415);
+    check("POST", "/api/v1/jobs", Some(json!({"nme": "a"})), 422);
+    check("GET", "/api/v1/jobs?limit=0", None, 422);
+    check("GET", "/api/v1/jobs?limit=many", None, 400);
+    check("GET", "/api/v1/jobs/..%2F..%2Fetc", None, 422);
+    check("POST", "/api/v1/jobs/x/pause", None, 404);
+    let large = json!({"name": "a", "profile": "x".repeat(17 << 20)});
+    let answer = daemon.call("POST", "/api/v1/jobs", Some(large), "");
+    assert_eq!(answer.status, 413);
+    let faulty =
+        json!({"name": "a", "profile_toml": "\nnme = 1\n", "seeds": ["http://a.localhost/"]});
+    let problem = daemon.post("/jobs", Some(faulty), 422);
+    assert_eq!(problem["faults"][0]["line"], 2, "{problem}");
+    let command = json!({"name": "a", "profile_toml": "archive.on-close = [\"id\"]"});
+    daemon.post("/jobs", Some(command), 403);
+    assert_eq!(daemon.get("/jobs")["total"], 0);
+
+    let second = home.run(&[
+        "serve",
+        "--listen",
+        "127.0.0.1:0",
+        "--jobs",
+        "jobs",
+        "--no-auth",
+    ]);
+    assert!(second.code(1).err.contains("another daemon"));
+}
+
+#[test]
+fn the_description_of_the_api_is_that_of_the_code() {
+    let home = Home::new();
+    let now = home.run(&["serve", "--openapi"]).code(0).out;
+    let kept = std::fs::read_to_string("../../docs/openapi.json").unwrap();
+    assert!(
+        now == kept,
+        "docs/openapi.json is old: opilio serve --openapi > docs/openapi.json"
+    );
+}
