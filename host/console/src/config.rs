@@ -62,11 +62,6 @@ pub struct TlsFiles {
 pub struct Limits {
     /// Jobs that crawl at once; others wait for a place. Default 4: each compiles plugins and keeps a store in memory.
     pub jobs: usize,
-    /// Bytes a second that all receive together. Default: any.
-    #[serde(deserialize_with = "size")]
-    pub bandwidth: Option<u64>,
-    /// URIs that all fetch at once together. Default: as many as their profiles say.
-    pub fetches: Option<u32>,
     /// Free space below which no job is begun. Default `"1GiB"`: about one WARC file.
     #[serde(deserialize_with = "size")]
     pub disk_free: Option<u64>,
@@ -137,8 +132,6 @@ impl Default for Limits {
     fn default() -> Limits {
         Limits {
             jobs: 4,
-            bandwidth: None,
-            fetches: None,
             disk_free: Some(1 << 30),
         }
     }
@@ -213,11 +206,6 @@ impl Config {
         if self.limits.jobs == 0 {
             return relation("limits.jobs is 0, so that no job would ever begin".to_owned());
         }
-        if self.limits.fetches == Some(0) {
-            return relation(
-                "limits.fetches is 0, so that nothing would ever be fetched".to_owned(),
-            );
-        }
         if self.restart.pause > self.restart.pause_max {
             return relation("restart.pause is longer than restart.pause-max".to_owned());
         }
@@ -286,7 +274,7 @@ mod tests {
                 "opilio.toml:2:1: unknown field `listen-adress`",
             ),
             (
-                "[limits]\nbandwidth = \"10 apples\"\n",
+                "[limits]\ndisk-free = \"10 apples\"\n",
                 "opilio.toml:2:13: \"10 apples\" is not a size",
             ),
             (

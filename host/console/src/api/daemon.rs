@@ -23,10 +23,6 @@ pub(crate) struct About {
     job_count: usize,
     /// Jobs that may crawl at once.
     jobs_at_once: usize,
-    /// Bytes a second that all may receive together; none: any.
-    bandwidth: Option<u64>,
-    /// URIs that all may fetch at once together; none: as many as their profiles say.
-    fetches: Option<u32>,
     /// Bytes free where the jobs are, as far as the system says.
     disk_free: Option<u64>,
     /// Whether a token is needed.
@@ -62,8 +58,6 @@ pub(crate) async fn about(State(daemon): Shared) -> Json<About> {
         jobs: daemon.folder.path().display().to_string(),
         job_count: daemon.jobs.borrow().len(),
         jobs_at_once: config.limits.jobs,
-        bandwidth: config.limits.bandwidth,
-        fetches: config.limits.fetches,
         disk_free: opilio_crawl::free_space(daemon.folder.path()),
         authentication: config.authentication,
         calendar: coming.collect(),

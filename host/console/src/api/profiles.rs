@@ -123,6 +123,7 @@ pub(crate) async fn check(
     Body(Checking { toml }): Body<Checking>,
 ) -> Result<Json<Checked>, Problem> {
     keeps_to_itself(&toml)?;
+    let cache = daemon.folder.component_cache();
     let faults = blocking(move || {
         let given = Given {
             builtins: opilio_crawl::builtin_plugins(),
