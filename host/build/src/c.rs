@@ -145,8 +145,6 @@ pub(crate) fn build(folder: &Path, sdk: &Path) -> Result<Vec<u8>, BuildError> {
     }
     let module = scratch.path().join("module.wasm");
     let mut arguments: Vec<OsString> = vec!["-mexec-model=reactor".into()];
-    // Names of functions stay, for the frames of a fault.
-    arguments.push("-Wl,--strip-debug".into());
     arguments.extend(objects.into_iter().map(OsString::from));
     arguments.extend(["-o".into(), module.clone().into()]);
     compiler.run(folder, linked_as, arguments)?;
@@ -154,7 +152,7 @@ pub(crate) fn build(folder: &Path, sdk: &Path) -> Result<Vec<u8>, BuildError> {
         file: module,
         source,
     })?;
-    component::encode(&module).map_err(|problem| BuildError::Module {
+    component::encode(&component::without_debug(&module)).map_err(|problem| BuildError::Module {
         folder: folder.to_owned(),
         problem,
     })

@@ -52,22 +52,42 @@ pub fn plugin_names(module: &[u8]) -> Result<Vec<String>, ModuleProblem> {
     Ok(names)
 }
 
-/// The content of the first custom section called `name` (WebAssembly core specification, 5.5.3).
+/// The content of the first custom section called `name`.
 fn custom_section<'a>(module: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
-    let mut rest = module.get(8..)?;
-    while let Some((&id, tail)) = rest.split_first() {
-        let (size, tail) = leb128(tail)?;
-        let (section, tail) = tail.split_at_checked(size)?;
-        rest = tail;
-        if id == 0 {
-            let (length, section) = leb128(section)?;
-            let (found, content) = section.split_at_checked(length)?;
-            if found == name {
-                return Some(content);
-            }
+    sections(module)
+        .filter_map(|(_, custom)| custom)
+        .find(|(found, _)| *found == name)
+        .map(|(_, content)| content)
+}
+
+/// The module without what a debugger would want of it. The names of functions stay, for the frames of a fault; linkers
+/// drop either both or none.
+pub(crate) fn without_debug(module: &[u8]) -> Vec<u8> {
+    let mut kept = module.get(..8).unwrap_or(module).to_vec();
+    for (whole, custom) in sections(module) {
+        if custom.is_none_or(|(name, _)| !name.starts_with(b".debug_")) {
+            kept.extend_from_slice(whole);
         }
     }
-    None
+    kept
+}
+
+/// Every section, whole, with name and content where it is a custom one (WebAssembly core specification, 5.5.3); up to
+/// the first that is none.
+fn sections(module: &[u8]) -> impl Iterator<Item = (&[u8], Option<(&[u8], &[u8])>)> {
+    let mut rest = module.get(8..).unwrap_or_default();
+    std::iter::from_fn(move || {
+        let (&id, behind) = rest.split_first()?;
+        let (size, behind) = leb128(behind)?;
+        let (section, behind) = behind.split_at_checked(size)?;
+        let whole = &rest[..rest.len() - behind.len()];
+        rest = behind;
+        let custom = || {
+            let (length, section) = leb128(section)?;
+            section.split_at_checked(length)
+        };
+        Some((whole, (id == 0).then(custom).flatten()))
+    })
 }
 
 /// An unsigned LEB128 number of at most 32 bits, and what follows it.
@@ -105,6 +125,14 @@ mod tests {
             plugin_names(&module("opilio:plugins", "b\na\nb\n")).unwrap(),
             ["b", "a"]
         );
+    }
+
+    #[test]
+    fn what_is_for_debuggers_goes_and_names_stay() {
+        let with = module(".debug_info", "…");
+        assert_eq!(without_debug(&with), with[..11]);
+        let named = module("name", "functions");
+        assert_eq!(without_debug(&named), named);
     }
 
     #[test]

@@ -24,7 +24,7 @@ pub(super) fn page(root: &Path) -> Result<String> {
         let (package, rest) = text
             .split_once(";\n")
             .with_context(|| format!("wit/{file} names no package"))?;
-        version = package;
+        version = package.trim_start_matches("package ");
         items.extend(
             items_of(rest)
                 .with_context(|| format!("wit/{file}"))?
