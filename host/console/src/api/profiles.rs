@@ -134,7 +134,7 @@ pub(crate) async fn check(
             Ok(profile) => profile,
             Err(faults) => return Ok(found(&faults)),
         };
-        match opilio_crawl::check_plugins(&profile, daemon.folder.component_cache()) {
+        match opilio_crawl::check_plugins(&profile, cache) {
             Ok(()) => Ok(found(&profile.notices)),
             Err(CrawlError::Profile(faults)) => Ok(found(&faults)),
             Err(other) => Err(Problem::failure(other.to_string())),
