@@ -1,12 +1,12 @@
 // Tables of which a page at a time is in the document, however many rows there are. Rows are known by a key, so that one that
 // is updated keeps its place, its focus and whatever is selected in it.
 
-import { announce, h, id, put } from "./dom.js";
+import { announce, h, id, put, say } from "./dom.js";
 import { count } from "./format.js";
 
 /**
  * `columns`: `{ name, title, cell(row), isNumber, sort, isWide }`; `key(row)`: what a row is known by. A column with `sort` has a
- * button in its head that calls `onsort(sort, isDescending)`.
+ * button in its head that calls `onsort(sort, isDescending)`. `empty` says why there is nothing, as a text or a function of none.
  */
 export class Table {
   constructor({ caption, columns, key, onsort, empty = "Nothing here." }) {
@@ -15,7 +15,7 @@ export class Table {
     this.rows = new Map();
     this.empty = empty;
     this.body = h("tbody");
-    this.nothing = h("p.nothing", { hidden: true }, empty);
+    this.nothing = h("p.nothing", { hidden: true });
     this.heads = new Map();
     const head = h("tr", {}, columns.map((column) => this.head(column, onsort)));
     const name = id("table");
@@ -72,6 +72,7 @@ export class Table {
       else this.body.insertBefore(entry.element, place);
     }
     for (const { element } of before.values()) element.remove();
+    say(this.nothing, typeof this.empty === "function" ? this.empty() : this.empty);
     this.nothing.hidden = this.rows.size > 0;
   }
 

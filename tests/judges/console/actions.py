@@ -73,7 +73,7 @@ def make(page, seed, screenshots):
     # A fault stands at its line.
     editor.fill(daemon.PROFILE.replace("workers = 8", "workerss = 8"))
     expect(page.locator(".editor .gutter .bad")).to_have_text("✕ 4")
-    expect(page.locator(".faults li")).to_contain_text("workers")
+    expect(page.locator(".faults li").first).to_contain_text("workers")
     page.screenshot(path=f"{screenshots}/new-job-fault.png")
     # Names are proposed from the schema.
     editor.fill(daemon.PROFILE)
@@ -88,7 +88,7 @@ def make(page, seed, screenshots):
     expect(page.get_by_text("It is sound.")).to_be_visible()
     # What would reach out of the crawl is refused, and said while it is written.
     editor.fill(daemon.PROFILE + daemon.LOOPBACK)
-    expect(page.locator(".faults li")).to_contain_text("fetch.allow-addresses")
+    expect(page.locator(".faults li").first).to_contain_text("fetch.allow-addresses")
     editor.fill(daemon.PROFILE)
     page.get_by_label("Seeds", exact=True).fill(seed)
     # A draft outlives a reload.

@@ -9,6 +9,11 @@ import subprocess
 import time
 import urllib.request
 
+from playwright.sync_api import expect
+
+# A debug build that compiles components on a busy machine takes its time.
+expect.set_options(timeout=60000)
+
 JOB = "news"
 PROFILE = """name = "news"
 strategy = "revisit"
@@ -20,13 +25,17 @@ delay-factor = 0.0
 min-delay = "200ms"
 max-delay = "1s"
 
+[plugins.adaptive]
+component = "builtin:adaptive"
+settings = { initial-wait = "3s", min-wait = "2s", max-wait = "1m", default-wait = "5s" }
+
 [revisit]
 default-wait = "5s"
 min-wait = "2s"
 max-wait = "1m"
 
 [operator]
-contact-url = "https://example.org/crawler"
+contact-url = "https://crawler.harvest.library/about"
 """
 
 
@@ -57,7 +66,12 @@ class Daemon:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
         self.address = f"http://127.0.0.1:{self.port}/"
-        self.token = None
+        self.token = subprocess.run(
+            [opilio, "token", "new", "lena", "--role", "admin", "--config", self.config, "--jobs", self.jobs],
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout.split()[-1]
         self.process = None
 
     def start(self):
@@ -114,7 +128,7 @@ def opened(browser, faults, expects=(), **options):
     """A page whose errors are faults, but for those that are expected."""
     context = browser.new_context(**options)
     page = context.new_page()
-    page.set_default_timeout(15000)
+    page.set_default_timeout(60000)
 
     def hear(kind, text):
         if not any(re.search(expected, text) for expected in expects):

@@ -42,7 +42,7 @@ def run(browser, served, screenshots, seed, **_):
         other.bring_to_front()
         expect(other.get_by_label("Seeds", exact=True)).to_have_value(seed)
         other.get_by_label("Start it at once").uncheck()
-        other.get_by_label("Contact URL").fill("https://example.org/crawler")
+        other.get_by_label("Contact URL").fill("https://crawler.harvest.library/about")
         other.get_by_role("button", name="Make the job").click()
         expect(other.get_by_role("heading", name=re.compile("half-written"), level=1)).to_be_visible()
     return faults

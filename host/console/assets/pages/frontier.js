@@ -20,7 +20,7 @@ export async function open(page) {
   const { query } = page;
   const table = new Table({
     caption: "Queues",
-    empty: query.state ? `No queue is ${words(query.state)}.` : "There is no queue.",
+    empty: () => (query.state ? `No queue is ${words(query.state)}.` : "There is no queue."),
     key: (queue) => queue.queue,
     columns: [
       { title: "Queue", isHead: true, isWide: true, cell: (queue) => queueLink(page.job, queue.queue) },
