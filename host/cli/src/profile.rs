@@ -1,20 +1,19 @@
 //! `opilio profile`: what is wrong with a profile, and what it makes of a URI.
 
+mod import;
+mod new;
+
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 use clap::{Args, Subcommand};
-use opilio_crawl::{CrawlError, Faults, Level, ProfileSource};
-use opilio_profile::{Explained, Given, Profile};
-use opilio_uri::Uri;
+use opilio_crawl::{Asked, CrawlError, Faults, Level, ProfileSource};
+use opilio_profile::{Given, Profile};
+use opilio_uri::{HopPath, Uri};
 use serde_json::{Value, json};
 
 use crate::crawl::{component_cache, profile_source};
 use crate::exit;
-
-/// Longest value that is shown in a column, in characters; what comes after it stands behind the longer ones.
-const VALUE_WIDTH_MAX: usize = 48;
 
 /// The command line.
 #[derive(Debug, Args)]
@@ -31,8 +30,14 @@ Seeds and a contact URL need not be there: a job asks for them.
 
 Exit codes: 0 there is none, 2 there are some.")]
     Check(CheckArgs),
-    /// Print every setting that holds for a URI, with the line it comes from.
+    /// Print what a profile makes of a URI: every setting with the line it comes from, and what every filter answers.
     Explain(ExplainArgs),
+    /// Print the JSON Schema of profiles, for editors, the settings of the profile's plugins included.
+    Schema(SchemaArgs),
+    /// Write a small profile of your own; at a terminal it asks for what is not given.
+    New(new::NewArgs),
+    /// Make a profile of a Heritrix 3 job's crawler-beans.cxml, and list what it cannot carry over.
+    Import(import::ImportArgs),
 }
 
 #[derive(Debug, Args)]
@@ -53,6 +58,12 @@ struct ExplainArgs {
     /// A TOML file, or the name of a profile that ships.
     #[arg(long, value_name = "PROFILE", default_value = "default")]
     profile: String,
+    /// It is found on this page.
+    #[arg(long, value_name = "URI")]
+    via: Option<String>,
+    /// By these hops from the seed, such as LLE.
+    #[arg(long, value_name = "PATH", default_value = "")]
+    hops: String,
     /// The URI was found from this seed.
     #[arg(long, value_name = "URI")]
     source: Option<String>,
@@ -62,9 +73,22 @@ struct ExplainArgs {
     /// At this time, such as 2026-07-01T23:00:00Z [default: now].
     #[arg(long, value_name = "TIME")]
     at: Option<jiff::Timestamp>,
+    /// Those settings too that few ever change.
+    #[arg(long)]
+    expert: bool,
     /// Print JSON, one object.
     #[arg(long)]
     json: bool,
+}
+
+#[derive(Debug, Args)]
+struct SchemaArgs {
+    /// A TOML file, or the name of a profile that ships: its plugins' settings are in the schema.
+    #[arg(value_name = "PROFILE", default_value = "default")]
+    profile: String,
+    /// Have editors suggest what few ever change, too.
+    #[arg(long)]
+    expert: bool,
 }
 
 /// Runs the command.
@@ -72,6 +96,9 @@ pub(crate) fn run(args: &ProfileArgs) -> Result<u8> {
     match &args.command {
         ProfileCommand::Check(args) => check(args),
         ProfileCommand::Explain(args) => explain(args),
+        ProfileCommand::Schema(args) => schema(args),
+        ProfileCommand::New(args) => new::run(args),
+        ProfileCommand::Import(args) => import::run(args),
     }
 }
 
@@ -152,67 +179,70 @@ fn explain(args: &ExplainArgs) -> Result<u8> {
             return Ok(exit::USAGE);
         }
     };
-    let explained = profile.explain_with(&opilio_profile::Context {
+    let via = args.via.as_deref().map(|text| parsed("--via", text));
+    let Ok(via) = via.transpose() else {
+        return Ok(exit::USAGE);
+    };
+    let hops = match HopPath::parse(&args.hops) {
+        Ok(hops) => hops,
+        Err(problem) => {
+            eprintln!("opilio: --hops cannot be used: {problem}");
+            return Ok(exit::USAGE);
+        }
+    };
+    let asked = Asked {
+        uri: &uri,
+        via: via.as_ref(),
+        hops,
         source: source.as_ref().map(Uri::as_str),
         media_type: args.media_type.as_deref(),
-        now: Some(args.at.unwrap_or_else(jiff::Timestamp::now)),
-        ..opilio_profile::Context::of(&uri)
-    });
-    let (queue, canonical) = (profile.queue_name(&uri), profile.canonical(&uri));
+        now: args.at.unwrap_or_else(jiff::Timestamp::now),
+    };
+    let mut explained = match opilio_crawl::explain(&profile, &asked, component_cache()) {
+        Ok(explained) => explained,
+        Err(CrawlError::Profile(faults)) => {
+            eprintln!("{faults}");
+            return Ok(exit::USAGE);
+        }
+        Err(other) => return Err(other.into()),
+    };
+    if !args.expert {
+        let settings = &mut explained.settings;
+        settings.retain(|one| !one.expert || one.file.is_some());
+    }
     let answer = if args.json {
-        let settings: Vec<Value> = explained.iter().map(as_json).collect();
-        let whole = json!({
-            "uri": uri,
-            "canonical": canonical,
-            "queue": queue,
-            "settings": settings,
-        });
-        format!("{whole}\n")
+        format!("{}\n", serde_json::to_string(&explained)?)
     } else {
-        let head = format!("{uri}\n  canonical  {canonical}\n  queue      {queue}\n\n");
-        head + &as_table(&explained, folder_of(&args.profile).as_deref())
+        let mut text = Vec::new();
+        crate::job::show::explained(&explained, &mut text)?;
+        String::from_utf8_lossy(&text).into_owned()
     };
     print(&answer)?;
     Ok(exit::OK)
 }
 
-fn as_json(one: &Explained) -> Value {
-    let (file, line) = match &one.place {
-        opilio_profile::Origin::Default => (None, None),
-        opilio_profile::Origin::Written { file, line } => (Some(file), Some(line)),
+fn schema(args: &SchemaArgs) -> Result<u8> {
+    let loaded = match load(&args.profile) {
+        Ok(profile) => opilio_crawl::settings_schemas(&profile, component_cache()),
+        Err(faults) => Err(CrawlError::Profile(faults)),
     };
-    json!({ "key": one.key, "value": one.value, "file": file, "line": line })
+    let plugins = match loaded {
+        Ok(plugins) => plugins,
+        Err(CrawlError::Profile(faults)) => return Ok(refused(&faults)),
+        Err(other) => return Err(other.into()),
+    };
+    let schema = opilio_profile::editor_schema(&plugins, args.expert);
+    print(&format!("{}\n", serde_json::to_string_pretty(&schema)?))?;
+    Ok(exit::OK)
 }
 
-/// Name, value and place in columns. The folder of the profile is the same on every line, so it is left out.
-fn as_table(explained: &[Explained], folder: Option<&Path>) -> String {
-    let chars = |text: &str| text.chars().count();
-    let rows: Vec<(&str, String, String)> = explained
-        .iter()
-        .map(|one| {
-            let place = one.place.to_string();
-            let short = folder.and_then(|folder| Path::new(&place).strip_prefix(folder).ok());
-            let place = short
-                .map(|short| short.display().to_string())
-                .unwrap_or(place);
-            (one.key.as_str(), one.toml(), place)
-        })
-        .collect();
-    let key_width = rows.iter().map(|(key, ..)| chars(key)).max().unwrap_or(0);
-    let value_width = rows
-        .iter()
-        .map(|(_, value, _)| chars(value))
-        .filter(|width| *width <= VALUE_WIDTH_MAX)
-        .max()
-        .unwrap_or(0);
-    rows.iter()
-        .map(|(key, value, place)| format!("{key:<key_width$}  {value:<value_width$}  {place}\n"))
-        .collect()
-}
-
-fn folder_of(profile: &str) -> Option<PathBuf> {
-    let folder = Path::new(profile).parent()?;
-    (!folder.as_os_str().is_empty()).then(|| folder.to_owned())
+#[expect(
+    clippy::print_stderr,
+    reason = "faults are for the person at the terminal"
+)]
+fn refused(faults: &Faults) -> u8 {
+    eprintln!("{faults}");
+    exit::USAGE
 }
 
 /// Whoever reads the answer may have seen enough before its end.

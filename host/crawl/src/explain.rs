@@ -69,6 +69,9 @@ pub struct ExplainedSetting {
     pub file: Option<String>,
     /// The line there.
     pub line: Option<usize>,
+    /// Few ever change it.
+    #[serde(default)]
+    pub expert: bool,
 }
 
 /// A URI as it would be found, and what is known of it.
@@ -142,7 +145,8 @@ pub(crate) fn explained(
     };
     let settings = profile.effective_with(&context);
     let stacks = stacks.selected(&settings, profile.settings());
-    let is_seed = asked.via.is_none() && asked.hops.as_str().is_empty();
+    let mut seeds = profile.seeds.list.iter();
+    let is_seed = seeds.any(|seed| seed.uri == *asked.uri);
     let candidate = Candidate {
         uri: asked.uri.as_str().to_owned(),
         surt: asked.uri.surt(),
@@ -170,6 +174,7 @@ pub(crate) fn explained(
         };
         ExplainedSetting {
             toml: one.toml(),
+            expert: one.expert,
             key: one.key,
             value: one.value,
             file,

@@ -6,6 +6,7 @@ use opilio_uri::Uri;
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::catalogue::is_expert;
 use crate::document::{Document, Spot, child};
 use crate::effective::Context;
 use crate::fault::Level;
@@ -23,6 +24,8 @@ pub struct Explained {
     pub value: Value,
     /// Where it comes from.
     pub place: Origin,
+    /// Few ever change it.
+    pub expert: bool,
 }
 
 /// Where a value comes from. Displays as `default` or `profile.toml:12`.
@@ -85,6 +88,7 @@ impl Profile {
             };
             explained.push(Explained {
                 key: dotted(pointer),
+                expert: is_expert(pointer),
                 value,
                 place: origin(self.document(), pointer, numbers),
             });

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use opilio_frontier::{ContentState, PastVisit, Place, TallyKind, UriRecord};
+use opilio_frontier::{ContentState, PastVisit, Place, UriRecord};
 use opilio_profile::{Seed, Seeds};
 use serde::{Deserialize, Serialize};
 
@@ -13,6 +13,7 @@ use super::{Answer, By, ControlError, Desk, Fault, FaultFound};
 use crate::crawl;
 use crate::history::Changed;
 use crate::job;
+use crate::ledger;
 
 /// A seed, and what became of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
@@ -31,7 +32,8 @@ pub struct SeedReport {
     /// Where its last answer redirected to, as far as the job knows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub redirect: Option<String>,
-    /// URIs that were found from it and fetched with success.
+    /// Responses of status 2xx and 3xx to URIs that were found from it, as far as they have been counted: while the job
+    /// runs, the last few seconds are missing.
     pub pages: u64,
     /// Visits with success.
     pub visits: u64,
@@ -167,8 +169,9 @@ impl Desk<'_> {
             let uri = seed.uri.as_str();
             let (record, pages) = {
                 let frontier = self.frontier();
-                let tally = frontier.tally(TallyKind::Source, uri)?;
-                (frontier.record(&seed.uri)?, tally.succeeded)
+                let counts = ledger::source(&frontier, uri)?.unwrap_or_default();
+                let pages = counts.range(200..400).map(|(_, count)| count).sum();
+                (frontier.record(&seed.uri)?, pages)
             };
             let origin = if later.contains(uri) { "added" } else { "job" };
             let report = report(uri, origin, record.as_ref(), pages, redirects.get(uri));

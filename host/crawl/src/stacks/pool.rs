@@ -236,6 +236,13 @@ impl Pool {
         self.generation.load(Ordering::Acquire)
     }
 
+    /// The schema of the settings of each.
+    pub(crate) fn schemas(&self) -> Vec<(String, Value)> {
+        let all = self.instances.iter();
+        all.map(|(name, one)| (name.clone(), one.maker.schema.clone()))
+            .collect()
+    }
+
     /// The names of all instances.
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         self.instances.keys().map(String::as_str)

@@ -1,0 +1,228 @@
+//! `opilio profile new`: a small profile of one's own, by flags or by what is asked at a terminal.
+
+use std::fs::OpenOptions;
+use std::io::{self, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result};
+use clap::Args;
+use dialoguer::{Input, Select};
+use opilio_profile::{Given, Profile};
+use serde_json::Value;
+
+use crate::exit;
+
+/// Profiles that are made to be extended, and what for.
+const KINDS: [(&str, &str); 2] = [
+    ("snapshot", "every document once, then it ends"),
+    ("continuous", "again and again, as documents change"),
+];
+
+/// The command line.
+#[derive(Debug, Args)]
+pub(crate) struct NewArgs {
+    /// The file to write; its name is what the crawl is called.
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// The profile that it extends: one that ships, or a path [default: snapshot].
+    #[arg(long, value_name = "PROFILE")]
+    extends: Option<String>,
+    /// A page that says who crawls and why.
+    #[arg(long, value_name = "URL")]
+    contact_url: Option<String>,
+    /// A mail address for the header From.
+    #[arg(long, value_name = "ADDRESS")]
+    from: Option<String>,
+    /// Who is responsible.
+    #[arg(long, value_name = "NAME")]
+    organization: Option<String>,
+    /// What the crawl is for.
+    #[arg(long, value_name = "TEXT")]
+    description: Option<String>,
+    /// Where it begins; may be given often.
+    #[arg(long, value_name = "URL")]
+    seed: Vec<String>,
+    /// A file of seeds, one a line, relative to the profile.
+    #[arg(long, value_name = "FILE")]
+    seeds_file: Option<String>,
+    /// The least that a queue rests between two fetches.
+    #[arg(long, value_name = "DURATION")]
+    min_delay: Option<String>,
+    /// How many hops from a seed.
+    #[arg(long, value_name = "N")]
+    max_hops: Option<u32>,
+    /// When it ends at the latest.
+    #[arg(long, value_name = "DURATION")]
+    time_limit: Option<String>,
+    /// Ask nothing: what is not given stays open.
+    #[arg(long)]
+    no_input: bool,
+}
+
+#[expect(
+    clippy::print_stderr,
+    clippy::print_stdout,
+    reason = "faults and the result of the command"
+)]
+pub(crate) fn run(args: &NewArgs) -> Result<u8> {
+    let mut wanted = args.clone_wanted();
+    if !args.no_input && io::stdin().is_terminal() && io::stderr().is_terminal() {
+        wanted.ask()?;
+    }
+    let text = wanted.text();
+    let given = Given {
+        builtins: opilio_builtin::all()
+            .map(|builtin| builtin.plugin.to_owned())
+            .collect(),
+        seeds_elsewhere: true,
+        base: Some(args.file.parent().unwrap_or(Path::new("")).to_owned()),
+        ..Given::default()
+    };
+    let file = args.file.display().to_string();
+    if let Err(faults) = Profile::parse(&file, &text, &given) {
+        eprintln!("opilio: nothing is written\n{faults}");
+        return Ok(exit::USAGE);
+    }
+    let made = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .open(&args.file);
+    let mut made = match made {
+        Ok(made) => made,
+        Err(problem) if problem.kind() == io::ErrorKind::AlreadyExists => {
+            eprintln!("opilio: {file} is there already; name another file");
+            return Ok(exit::USAGE);
+        }
+        Err(problem) => return Err(problem).with_context(|| format!("cannot write {file}")),
+    };
+    made.write_all(text.as_bytes())
+        .with_context(|| format!("cannot write {file}"))?;
+    println!(
+        "{file} is written; opilio profile check {file} checks it, opilio crawl {file} runs it"
+    );
+    Ok(exit::OK)
+}
+
+/// What the profile is to say.
+struct Wanted {
+    extends: String,
+    is_extends_open: bool,
+    contact_url: Option<String>,
+    from: Option<String>,
+    organization: Option<String>,
+    description: Option<String>,
+    seeds: Vec<String>,
+    seeds_file: Option<String>,
+    min_delay: Option<String>,
+    max_hops: Option<u32>,
+    time_limit: Option<String>,
+}
+
+impl NewArgs {
+    fn clone_wanted(&self) -> Wanted {
+        Wanted {
+            extends: self
+                .extends
+                .clone()
+                .unwrap_or_else(|| "snapshot".to_owned()),
+            is_extends_open: self.extends.is_none(),
+            contact_url: self.contact_url.clone(),
+            from: self.from.clone(),
+            organization: self.organization.clone(),
+            description: self.description.clone(),
+            seeds: self.seed.clone(),
+            seeds_file: self.seeds_file.clone(),
+            min_delay: self.min_delay.clone(),
+            max_hops: self.max_hops,
+            time_limit: self.time_limit.clone(),
+        }
+    }
+}
+
+impl Wanted {
+    /// Asks for what is open and matters.
+    fn ask(&mut self) -> Result<()> {
+        if self.is_extends_open {
+            let kinds = KINDS.map(|(name, what)| format!("{name}: {what}"));
+            let chosen = Select::new()
+                .with_prompt("What kind of crawl")
+                .items(&kinds)
+                .default(0)
+                .interact()?;
+            KINDS[chosen].0.clone_into(&mut self.extends);
+        }
+        if self.seeds.is_empty() && self.seeds_file.is_none() {
+            let seeds: String = Input::new()
+                .with_prompt("Seeds, with blanks between them")
+                .allow_empty(true)
+                .interact_text()?;
+            self.seeds
+                .extend(seeds.split_whitespace().map(str::to_owned));
+        }
+        let text = |prompt: &str, into: &mut Option<String>| -> Result<()> {
+            if into.is_none() {
+                let said: String = Input::new()
+                    .with_prompt(prompt)
+                    .allow_empty(true)
+                    .interact_text()?;
+                *into = Some(said).filter(|said| !said.trim().is_empty());
+            }
+            Ok(())
+        };
+        text(
+            "A page that says who crawls and why (URL)",
+            &mut self.contact_url,
+        )?;
+        text("Organisation", &mut self.organization)?;
+        text("What the crawl is for", &mut self.description)
+    }
+
+    fn text(&self) -> String {
+        let quoted = |text: &str| Value::from(text).to_string();
+        let line = |key: &str, value: Option<&String>, example: &str| match value {
+            Some(value) => format!("{key} = {}\n", quoted(value)),
+            None => format!("# {key} = {}\n", quoted(example)),
+        };
+        let mut text = format!(
+            "# What is not written here is as the profile says that it extends;\n\
+             # opilio profile explain URL --profile THIS shows all that holds for a URL.\n\
+             extends = {}\n",
+            quoted(&self.extends)
+        );
+        text.push_str(&line(
+            "description",
+            self.description.as_ref(),
+            "What the crawl is for",
+        ));
+        text.push_str("\n# Where it begins; \"+http://(org,example,\" widens the scope without being fetched.\n");
+        if self.seeds.is_empty() {
+            text.push_str("seeds = []\n");
+        } else {
+            text.push_str("seeds = [\n");
+            for seed in &self.seeds {
+                text.push_str(&format!("    {},\n", quoted(seed)));
+            }
+            text.push_str("]\n");
+        }
+        text.push_str(&line("seeds-file", self.seeds_file.as_ref(), "seeds.txt"));
+        text.push_str("\n[operator]\n# Webmasters see this in their logs. A job does not start without the page.\n");
+        text.push_str(&line("contact-url", self.contact_url.as_ref(), "https://…"));
+        text.push_str(&line("from", self.from.as_ref(), "crawl@…"));
+        text.push_str(&line("organization", self.organization.as_ref(), "…"));
+        text.push_str("\n# A queue rests at least so long between two fetches.\n[politeness]\n");
+        text.push_str(&line("min-delay", self.min_delay.as_ref(), "2s"));
+        text.push_str("\n# How far from a seed.\n");
+        let hops = |max: u32, start: &str| {
+            format!(
+                "{start}[plugins.hops]\n{start}component = \"builtin:hops\"\n{start}settings = {{ max = {max} }}\n"
+            )
+        };
+        text.push_str(&match self.max_hops {
+            Some(max) => hops(max, ""),
+            None => hops(20, "# "),
+        });
+        text.push_str("\n# When it ends at the latest.\n[limits]\n");
+        text.push_str(&line("time", self.time_limit.as_ref(), "4w"));
+        text
+    }
+}

@@ -1,0 +1,260 @@
+//! A `crawler-beans.cxml` as beans: classes, properties, and the overrides that stand in texts of their own.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use roxmltree::{Document, Node, ParsingOptions};
+
+/// Deepest nesting of beans that is read.
+const DEPTH_MAX: usize = 16;
+
+/// Most nodes of a file.
+const NODES_MAX: u32 = 500_000;
+
+/// A bean.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Bean {
+    /// What others call it; empty for one that stands within another.
+    pub(crate) id: String,
+    /// Its class without the package.
+    pub(crate) class: String,
+    /// Its line in the file.
+    pub(crate) line: usize,
+    /// What it says.
+    pub(crate) properties: BTreeMap<String, Property>,
+}
+
+/// A property of a bean.
+#[derive(Debug, Clone)]
+pub(crate) enum Property {
+    /// A text.
+    Text(String),
+    /// Values, beans and references, in order.
+    List(Vec<Property>),
+    /// Texts by key.
+    Map(Vec<(String, String)>),
+    /// A bean that stands within.
+    Bean(Box<Bean>),
+    /// Another bean, by its id.
+    Reference(String),
+}
+
+/// All beans of a file.
+#[derive(Debug, Default)]
+pub(crate) struct Beans {
+    /// Those that stand by themselves, in order.
+    pub(crate) list: Vec<Bean>,
+    /// Properties that have been made something of: the bean's line and the property.
+    used: BTreeSet<(usize, String)>,
+}
+
+impl Beans {
+    /// Reads a file. Nothing is loaded from elsewhere.
+    pub(crate) fn read(xml: &str) -> Result<Self, String> {
+        let options = ParsingOptions {
+            allow_dtd: true,
+            nodes_limit: NODES_MAX,
+            ..ParsingOptions::default()
+        };
+        let document = Document::parse_with_options(xml, options)
+            .map_err(|problem| format!("not XML: {problem}"))?;
+        let root = document.root_element();
+        if root.tag_name().name() != "beans" {
+            return Err(format!(
+                "not a crawler-beans.cxml: its root is <{}>, not <beans>",
+                root.tag_name().name()
+            ));
+        }
+        let mut beans = Self::default();
+        for node in elements(root).filter(|node| node.tag_name().name() == "bean") {
+            beans.list.push(bean(node, 0));
+        }
+        beans.apply_overrides();
+        Ok(beans)
+    }
+
+    /// The beans of one of these classes.
+    pub(crate) fn of_class<'b>(&'b self, classes: &'b [&str]) -> impl Iterator<Item = &'b Bean> {
+        let is_one = move |bean: &&Bean| classes.contains(&bean.class.as_str());
+        self.list.iter().filter(is_one)
+    }
+
+    /// The bean that a property is or refers to.
+    pub(crate) fn target<'b>(&'b self, property: &'b Property) -> Option<&'b Bean> {
+        match property {
+            Property::Bean(bean) => Some(bean),
+            Property::Reference(id) => self.by_id(id),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn by_id(&self, id: &str) -> Option<&Bean> {
+        self.list.iter().find(|bean| bean.id == id)
+    }
+
+    /// A property, of which something is made now.
+    pub(crate) fn take<'b>(&mut self, bean: &'b Bean, name: &str) -> Option<&'b Property> {
+        let property = bean.properties.get(name)?;
+        self.used.insert((bean.line, name.to_owned()));
+        Some(property)
+    }
+
+    /// Properties of which nothing was made.
+    pub(crate) fn unused<'b>(&self, bean: &'b Bean) -> Vec<(&'b String, &'b Property)> {
+        let is_unused =
+            |(name, _): &(&String, &Property)| !self.used.contains(&(bean.line, (*name).clone()));
+        bean.properties.iter().filter(is_unused).collect()
+    }
+
+    /// `bean.property=value` lines and `props` override what the beans say themselves.
+    fn apply_overrides(&mut self) {
+        let mut overrides: Vec<(String, String)> = Vec::new();
+        for bean in &self.list {
+            if bean.class != "PropertyOverrideConfigurer" {
+                continue;
+            }
+            match bean.properties.get("properties") {
+                Some(Property::Text(text)) => overrides.extend(lines_of(text)),
+                Some(Property::Map(map)) => overrides.extend(map.iter().cloned()),
+                _ => {}
+            }
+        }
+        self.list
+            .retain(|bean| bean.class != "PropertyOverrideConfigurer");
+        for (path, value) in overrides {
+            let Some((id, rest)) = path.split_once('.') else {
+                continue;
+            };
+            if let Some(bean) = self.list.iter_mut().find(|bean| bean.id == id) {
+                set(bean, rest, value);
+            }
+        }
+    }
+}
+
+impl Bean {
+    pub(crate) fn text(&self, name: &str) -> Option<&str> {
+        match self.properties.get(name)? {
+            Property::Text(text) => Some(text.trim()),
+            _ => None,
+        }
+    }
+
+    /// What people look for in the file.
+    pub(crate) fn name(&self) -> String {
+        match self.id.as_str() {
+            "" => self.class.clone(),
+            id => format!("{id} ({})", self.class),
+        }
+    }
+}
+
+/// `textSource.value` sets the property of the bean within.
+fn set(bean: &mut Bean, path: &str, value: String) {
+    match path.split_once('.') {
+        None => {
+            bean.properties
+                .insert(path.to_owned(), Property::Text(value));
+        }
+        Some((property, rest)) => {
+            if let Some(Property::Bean(inner)) = bean.properties.get_mut(property) {
+                set(inner, rest, value);
+            }
+        }
+    }
+}
+
+/// As Java reads properties, as far as job files use it.
+fn lines_of(text: &str) -> Vec<(String, String)> {
+    let lines = text.lines().map(str::trim);
+    let said = lines.filter(|line| !line.is_empty() && !line.starts_with(['#', '!']));
+    said.filter_map(|line| line.split_once('='))
+        .map(|(key, value)| (key.trim().to_owned(), value.trim().to_owned()))
+        .collect()
+}
+
+fn elements<'a, 'i>(node: Node<'a, 'i>) -> impl Iterator<Item = Node<'a, 'i>> {
+    node.children().filter(Node::is_element)
+}
+
+fn bean(node: Node<'_, '_>, depth: usize) -> Bean {
+    let class = node.attribute("class").unwrap_or_default();
+    let mut bean = Bean {
+        id: node
+            .attribute("id")
+            .or_else(|| node.attribute("name"))
+            .unwrap_or_default()
+            .to_owned(),
+        class: class
+            .rsplit(['.', '$'])
+            .next()
+            .unwrap_or_default()
+            .to_owned(),
+        line: node.document().text_pos_at(node.range().start).row as usize,
+        properties: BTreeMap::new(),
+    };
+    if depth > DEPTH_MAX {
+        return bean;
+    }
+    // `p:name="value"`, as some write properties.
+    for attribute in node.attributes() {
+        if attribute
+            .namespace()
+            .is_some_and(|space| space.ends_with("/schema/p"))
+        {
+            let (name, value) = (attribute.name(), attribute.value().to_owned());
+            let property = match name.strip_suffix("-ref") {
+                Some(name) => (name.to_owned(), Property::Reference(value)),
+                None => (name.to_owned(), Property::Text(value)),
+            };
+            bean.properties.insert(property.0, property.1);
+        }
+    }
+    for inner in elements(node).filter(|inner| inner.tag_name().name() == "property") {
+        let Some(name) = inner.attribute("name") else {
+            continue;
+        };
+        let property = if let Some(value) = inner.attribute("value") {
+            Some(Property::Text(value.to_owned()))
+        } else if let Some(id) = inner.attribute("ref") {
+            Some(Property::Reference(id.to_owned()))
+        } else {
+            elements(inner).next().and_then(|inner| value(inner, depth))
+        };
+        if let Some(property) = property {
+            bean.properties.insert(name.to_owned(), property);
+        }
+    }
+    bean
+}
+
+fn value(node: Node<'_, '_>, depth: usize) -> Option<Property> {
+    let text = || node.text().unwrap_or_default().to_owned();
+    Some(match node.tag_name().name() {
+        "value" => Property::Text(text()),
+        "bean" => Property::Bean(Box::new(bean(node, depth + 1))),
+        "ref" => Property::Reference(node.attribute("bean")?.to_owned()),
+        "list" | "set" | "array" if depth < DEPTH_MAX => Property::List(
+            elements(node)
+                .filter_map(|inner| value(inner, depth + 1))
+                .collect(),
+        ),
+        "props" => Property::Map(
+            elements(node)
+                .filter_map(|prop| {
+                    let value = prop.text().unwrap_or_default().to_owned();
+                    Some((prop.attribute("key")?.to_owned(), value))
+                })
+                .collect(),
+        ),
+        "map" => Property::Map(
+            elements(node)
+                .filter_map(|entry| {
+                    let inner = || Some(elements(entry).next()?.text()?.to_owned());
+                    let value = entry.attribute("value").map(str::to_owned);
+                    Some((entry.attribute("key")?.to_owned(), value.or_else(inner)?))
+                })
+                .collect(),
+        ),
+        _ => return None,
+    })
+}

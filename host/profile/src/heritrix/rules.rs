@@ -1,0 +1,351 @@
+//! Decide rules as filters, in their order.
+
+use serde_json::{Map, Value, json};
+
+use super::Import;
+use super::beans::{Bean, Property};
+use crate::matching::regex;
+
+/// What Java has in regular expressions and takes time that nobody can bound, or what means something else here.
+const JAVA_ALONE: [(&str, &str); 10] = [
+    ("(?=", "look-ahead"),
+    ("(?!", "negative look-ahead"),
+    ("(?<=", "look-behind"),
+    ("(?<!", "negative look-behind"),
+    ("(?>", "an atomic group"),
+    ("*+", "a possessive repetition"),
+    ("++", "a possessive repetition"),
+    ("?+", "a possessive repetition"),
+    ("\\Q", "a quotation by \\Q"),
+    ("\\G", "the end of the last match"),
+];
+
+/// An expression that means here what it means there, where it has to match the whole; or why there is none.
+pub(crate) fn translated(java: &str) -> Result<String, String> {
+    let found = JAVA_ALONE.iter().find(|(sign, _)| java.contains(sign));
+    if let Some((_, what)) = found {
+        return Err(format!(
+            "{what} has no equivalent, since matching takes linear time here"
+        ));
+    }
+    let mut escaped = false;
+    for c in java.chars() {
+        if escaped && c.is_ascii_digit() && c != '0' {
+            return Err(
+                "a back-reference has no equivalent, since matching takes linear time here"
+                    .to_owned(),
+            );
+        }
+        escaped = c == '\\' && !escaped;
+    }
+    // What may stand before and behind need not be said where it is found anywhere.
+    let inner = java
+        .strip_prefix(".*")
+        .and_then(|rest| rest.strip_suffix(".*"))
+        .filter(|inner| !inner.is_empty() && !inner.starts_with(['?', '+', '{']))
+        .filter(|inner| !inner.ends_with('\\') && !inner.contains('|'));
+    let whole = inner.map_or_else(|| format!("^(?:{java})$"), str::to_owned);
+    regex(&whole).map(|_| whole)
+}
+
+impl Import {
+    /// The stack of the scope.
+    pub(super) fn scope(&mut self, rules: &[Bean]) {
+        let mut stack: Vec<String> = Vec::new();
+        for (index, rule) in rules.iter().enumerate() {
+            if rule.text("enabled") == Some("false") {
+                continue;
+            }
+            if rule.class == "RejectDecideRule" && index == 0 {
+                continue;
+            }
+            if let Some(name) = self.filter(rule) {
+                stack.push(name);
+            }
+        }
+        self.set("stacks.scope", Value::from(stack));
+    }
+
+    /// The name of the filter that does what the rule does; none where there is none, which is said.
+    fn filter(&mut self, rule: &Bean) -> Option<String> {
+        let (class, is_not) = match rule.class.as_str() {
+            "SchemeNotInSetDecideRule" => ("SchemeNotInSetDecideRule", false),
+            class if class.starts_with("Not") => (&class[3..], true),
+            class => match class.split_once("NotMatches") {
+                Some(_) => (class, true),
+                None => (class, false),
+            },
+        };
+        let class = class.replace("NotMatches", "Matches");
+        let decision = match rule.text("decision") {
+            Some("REJECT") => "reject",
+            _ => "accept",
+        };
+        // Where the rule is the opposite of the filter, what it does not match is decided on.
+        let decided = |mut settings: Map<String, Value>| {
+            match is_not {
+                true => {
+                    settings.insert("then".to_owned(), "pass".into());
+                    settings.insert("otherwise".to_owned(), decision.into());
+                }
+                false => {
+                    settings.insert("then".to_owned(), decision.into());
+                }
+            }
+            settings
+        };
+        let of = |value: Value| value.as_object().cloned().unwrap_or_default();
+        let (component, settings) = match class.as_str() {
+            "AcceptDecideRule" => (
+                "regex-list",
+                of(json!({ "patterns": ["."], "then": "accept" })),
+            ),
+            "RejectDecideRule" => (
+                "regex-list",
+                of(json!({ "patterns": ["."], "then": "reject" })),
+            ),
+            "SurtPrefixedDecideRule" => ("surt-scope", decided(self.surts(rule))),
+            "OnHostsDecideRule" => {
+                let hosts = self.hosts_of(rule);
+                ("host", decided(hosts_settings("hosts", hosts, rule)))
+            }
+            "OnDomainsDecideRule" => {
+                let hosts = self.hosts_of(rule);
+                ("domain", decided(hosts_settings("domains", hosts, rule)))
+            }
+            "ViaSurtPrefixedDecideRule" => {
+                let mut settings = self.surts(rule);
+                settings.remove("from-seeds");
+                settings.remove("also-check-via");
+                ("via-surt", decided(settings))
+            }
+            "TooManyHopsDecideRule" => ("hops", self.number(rule, "maxHops", "max")),
+            "TransclusionDecideRule" => {
+                let mut settings = self.number(rule, "maxTransHops", "max-trans-hops");
+                settings.extend(self.number(rule, "maxSpeculativeHops", "max-speculative-hops"));
+                ("transclusion", settings)
+            }
+            "PathologicalPathDecideRule" => (
+                "repeating-path",
+                self.number(rule, "maxRepetitions", "max-repetitions"),
+            ),
+            "TooManyPathSegmentsDecideRule" => {
+                ("path-depth", self.number(rule, "maxPathDepth", "max"))
+            }
+            "PrerequisiteAcceptDecideRule" => ("prerequisite", Map::new()),
+            "SchemeNotInSetDecideRule" => {
+                let schemes = self.texts(rule, "schemes");
+                match schemes.is_empty() {
+                    true => ("scheme", Map::new()),
+                    false => ("scheme", of(json!({ "schemes": schemes }))),
+                }
+            }
+            "SeedAcceptDecideRule" => ("seed", Map::new()),
+            "MatchesRegexDecideRule" | "MatchesListRegexDecideRule" => {
+                let patterns = self.patterns(rule);
+                if patterns.is_empty() {
+                    self.leave(
+                        rule.line,
+                        &rule.name(),
+                        "it has no expression that can be carried over; the rule is left out",
+                    );
+                    return None;
+                }
+                let mut settings = of(json!({ "patterns": patterns }));
+                if rule.text("listLogicalOr") == Some("false") {
+                    settings.insert("all".to_owned(), true.into());
+                }
+                self.used(rule, "listLogicalOr");
+                ("regex-list", decided(settings))
+            }
+            "HopsPathMatchesRegexDecideRule" => {
+                let patterns = self.patterns(rule);
+                if patterns.is_empty() {
+                    self.leave(
+                        rule.line,
+                        &rule.name(),
+                        "it has no expression that can be carried over; the rule is left out",
+                    );
+                    return None;
+                }
+                ("hop-path", decided(of(json!({ "patterns": patterns }))))
+            }
+            "ScriptedDecideRule" => {
+                self.leave(
+                    rule.line,
+                    &rule.name(),
+                    "scripts are not executed; opilio plugin new begins a filter of your own",
+                );
+                return None;
+            }
+            _ => {
+                self.leave(rule.line, &rule.name(), "there is no filter that does the same by itself; docs/SCOPE.md lists those there are");
+                return None;
+            }
+        };
+        for property in ["decision", "enabled"] {
+            self.used(rule, property);
+        }
+        // The built-in with its defaults needs no table.
+        if settings.is_empty() && !self.plugins.contains_key(component) {
+            self.plugins.insert(component.to_owned(), None);
+            return Some(component.to_owned());
+        }
+        let name = self.free_name(component, decision);
+        self.plugins
+            .insert(name.clone(), Some((component.to_owned(), settings)));
+        Some(name)
+    }
+
+    /// Prefixes of a rule: from seeds, in the rule, or in a file.
+    fn surts(&mut self, rule: &Bean) -> Map<String, Value> {
+        let mut settings = Map::new();
+        let from_seeds = rule.text("seedsAsSurtPrefixes") != Some("false");
+        settings.insert("from-seeds".to_owned(), from_seeds.into());
+        if rule.text("alsoCheckVia") == Some("true") {
+            settings.insert("also-check-via".to_owned(), true.into());
+        }
+        for property in ["seedsAsSurtPrefixes", "alsoCheckVia", "surtsDumpFile"] {
+            self.used(rule, property);
+        }
+        let source = rule
+            .properties
+            .get("surtsSource")
+            .or_else(|| rule.properties.get("surtsSourceFile"));
+        self.used(rule, "surtsSource");
+        self.used(rule, "surtsSourceFile");
+        match source {
+            Some(Property::Bean(source)) => match (source.text("path"), source.text("value")) {
+                (Some(path), _) => {
+                    let table = self.free_table("surts");
+                    self.tables.insert(
+                        table.clone(),
+                        json!({ "kind": "surt-prefixes", "file": path }),
+                    );
+                    settings.insert("tables".to_owned(), json!([table]));
+                }
+                (None, Some(text)) => {
+                    let prefixes: Vec<&str> = text
+                        .lines()
+                        .map(str::trim)
+                        .filter(|line| !line.is_empty() && !line.starts_with('#'))
+                        .map(|line| line.trim_start_matches('+'))
+                        .collect();
+                    settings.insert("prefixes".to_owned(), json!(prefixes));
+                }
+                (None, None) => {}
+            },
+            Some(Property::Text(path)) if !path.trim().is_empty() => {
+                let table = self.free_table("surts");
+                self.tables.insert(
+                    table.clone(),
+                    json!({ "kind": "surt-prefixes", "file": path.trim() }),
+                );
+                settings.insert("tables".to_owned(), json!([table]));
+            }
+            _ => {}
+        }
+        settings
+    }
+
+    /// Host names in the prefixes of a rule.
+    fn hosts_of(&mut self, rule: &Bean) -> Vec<String> {
+        let settings = self.surts(rule);
+        let prefixes = settings.get("prefixes").and_then(Value::as_array).cloned();
+        let host = |text: &Value| {
+            let text = text.as_str()?;
+            let inner = text.split_once("://(").map_or(text, |(_, rest)| rest);
+            let labels: Vec<&str> = inner.trim_end_matches([',', ')', '/']).split(',').collect();
+            let host: Vec<&str> = labels.into_iter().rev().collect();
+            Some(host.join("."))
+        };
+        prefixes
+            .into_iter()
+            .flatten()
+            .filter_map(|one| host(&one))
+            .collect()
+    }
+
+    fn number(&mut self, rule: &Bean, property: &str, key: &str) -> Map<String, Value> {
+        self.used(rule, property);
+        let number = rule
+            .text(property)
+            .and_then(|text| text.parse::<u64>().ok());
+        number
+            .map(|number| (key.to_owned(), Value::from(number)))
+            .into_iter()
+            .collect()
+    }
+
+    fn texts(&mut self, rule: &Bean, property: &str) -> Vec<String> {
+        self.used(rule, property);
+        match rule.properties.get(property) {
+            Some(Property::List(items)) => items
+                .iter()
+                .filter_map(|item| match item {
+                    Property::Text(text) => Some(text.trim().to_owned()),
+                    _ => None,
+                })
+                .collect(),
+            Some(Property::Text(text)) => vec![text.trim().to_owned()],
+            _ => Vec::new(),
+        }
+    }
+
+    fn patterns(&mut self, rule: &Bean) -> Vec<String> {
+        let mut written = self.texts(rule, "regexList");
+        written.extend(self.texts(rule, "regex"));
+        self.used(rule, "timeoutPerRegexSeconds");
+        let mut patterns = Vec::new();
+        for java in written.iter().filter(|java| !java.is_empty()) {
+            match translated(java) {
+                Ok(pattern) => patterns.push(pattern),
+                Err(why) => {
+                    self.leave(
+                        rule.line,
+                        &rule.name(),
+                        &format!("the expression {java:?}: {why}"),
+                    );
+                }
+            }
+        }
+        patterns
+    }
+}
+
+fn hosts_settings(key: &str, hosts: Vec<String>, rule: &Bean) -> Map<String, Value> {
+    let mut settings = Map::new();
+    let from_seeds = rule.text("seedsAsSurtPrefixes") != Some("false");
+    settings.insert("from-seeds".to_owned(), from_seeds.into());
+    if !hosts.is_empty() {
+        settings.insert(key.to_owned(), json!(hosts));
+    }
+    settings
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+
+    #[test]
+    fn an_expression_means_the_same_or_is_left_out_with_the_reason() {
+        for (java, ours) in [
+            (".*/calendar/.*", "/calendar/"),
+            ("http://a\\.org/.*", "^(?:http://a\\.org/.*)$"),
+            (".*\\.(avi|mp4)", "^(?:.*\\.(avi|mp4))$"),
+        ] {
+            assert_eq!(translated(java).unwrap(), ours);
+        }
+        for (java, why) in [
+            (".*?/(.*?/)\\1.*", "back-reference"),
+            ("(?!.*private).*", "negative look-ahead"),
+            ("a*+b", "possessive"),
+            ("(unclosed", "not a regular expression"),
+        ] {
+            let problem = translated(java).unwrap_err();
+            assert!(problem.contains(why), "{java}: {problem}");
+        }
+    }
+}

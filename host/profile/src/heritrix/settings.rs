@@ -1,0 +1,397 @@
+//! Which property of which bean is which setting, in which unit.
+
+use serde_json::{Value, json};
+
+use crate::duration::format_duration;
+
+/// How a value is carried over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unit {
+    Text,
+    /// A list of one.
+    OneOf,
+    Number,
+    /// 0 and below mean no limit.
+    Count,
+    Float,
+    Truth,
+    /// True there is false here.
+    Untruth,
+    Milliseconds,
+    Seconds,
+    /// 0 and below mean no limit.
+    SecondsOrNone,
+    /// 0 and below mean no limit.
+    Bytes,
+    Mebibytes,
+    /// 0 means no limit.
+    KilobytesASecond,
+    UserAgent,
+    Robots,
+    /// Whether robots.txt is only noted.
+    Audit,
+    Trust,
+    Compression,
+    Encodings,
+}
+
+/// Class, property, setting, unit.
+pub(crate) const SETTINGS: &[(&str, &str, &str, Unit)] = &[
+    ("CrawlMetadata", "jobName", "name", Unit::Text),
+    ("CrawlMetadata", "description", "description", Unit::Text),
+    (
+        "CrawlMetadata",
+        "operatorContactUrl",
+        "operator.contact-url",
+        Unit::Text,
+    ),
+    ("CrawlMetadata", "operatorFrom", "operator.from", Unit::Text),
+    ("CrawlMetadata", "operator", "operator.name", Unit::Text),
+    (
+        "CrawlMetadata",
+        "organization",
+        "operator.organization",
+        Unit::Text,
+    ),
+    ("CrawlMetadata", "audience", "operator.audience", Unit::Text),
+    (
+        "CrawlMetadata",
+        "userAgentTemplate",
+        "user-agent",
+        Unit::UserAgent,
+    ),
+    (
+        "CrawlMetadata",
+        "robotsPolicyName",
+        "robots.policy",
+        Unit::Robots,
+    ),
+    ("CrawlController", "maxToeThreads", "workers", Unit::Number),
+    (
+        "DispositionProcessor",
+        "delayFactor",
+        "politeness.delay-factor",
+        Unit::Float,
+    ),
+    (
+        "DispositionProcessor",
+        "minDelayMs",
+        "politeness.min-delay",
+        Unit::Milliseconds,
+    ),
+    (
+        "DispositionProcessor",
+        "maxDelayMs",
+        "politeness.max-delay",
+        Unit::Milliseconds,
+    ),
+    (
+        "DispositionProcessor",
+        "respectCrawlDelayUpToSeconds",
+        "politeness.crawl-delay-max",
+        Unit::Seconds,
+    ),
+    (
+        "DispositionProcessor",
+        "maxPerHostBandwidthUsageKbSec",
+        "politeness.bandwidth",
+        Unit::KilobytesASecond,
+    ),
+    (
+        "BdbFrontier",
+        "retryDelaySeconds",
+        "retry.delay",
+        Unit::Seconds,
+    ),
+    (
+        "BdbFrontier",
+        "maxRetries",
+        "retry.max-retries",
+        Unit::Number,
+    ),
+    (
+        "BdbFrontier",
+        "queueTotalBudget",
+        "queue.budget",
+        Unit::Count,
+    ),
+    (
+        "BdbFrontier",
+        "balanceReplenishAmount",
+        "frontier.session-budget",
+        Unit::Count,
+    ),
+    (
+        "BdbFrontier",
+        "errorPenaltyAmount",
+        "frontier.error-penalty",
+        Unit::Number,
+    ),
+    (
+        "BdbFrontier",
+        "precedenceFloor",
+        "frontier.precedence-floor",
+        Unit::Number,
+    ),
+    (
+        "BdbFrontier",
+        "maxOutlinks",
+        "limits.outlinks",
+        Unit::Number,
+    ),
+    (
+        "FrontierPreparer",
+        "preferenceEmbedHops",
+        "frontier.embed-preference-hops",
+        Unit::Number,
+    ),
+    (
+        "SurtAuthorityQueueAssignmentPolicy",
+        "parallelQueues",
+        "frontier.parallel-queues",
+        Unit::Number,
+    ),
+    (
+        "PreconditionEnforcer",
+        "ipValidityDurationSeconds",
+        "dns.min-expires",
+        Unit::Seconds,
+    ),
+    (
+        "PreconditionEnforcer",
+        "robotsValidityDurationSeconds",
+        "robots.expires",
+        Unit::Seconds,
+    ),
+    (
+        "PreconditionEnforcer",
+        "calculateRobotsOnly",
+        "robots.policy",
+        Unit::Audit,
+    ),
+    (
+        "FetchHTTP",
+        "timeoutSeconds",
+        "fetch.total-timeout",
+        Unit::Seconds,
+    ),
+    (
+        "FetchHTTP",
+        "soTimeoutMs",
+        "fetch.response-timeout",
+        Unit::Milliseconds,
+    ),
+    ("FetchHTTP", "maxLengthBytes", "fetch.body-max", Unit::Bytes),
+    (
+        "FetchHTTP",
+        "acceptCompression",
+        "fetch.accept-encoding",
+        Unit::Encodings,
+    ),
+    (
+        "FetchHTTP",
+        "ignoreCookies",
+        "cookies.accept",
+        Unit::Untruth,
+    ),
+    ("FetchHTTP", "sendReferer", "fetch.referer", Unit::Truth),
+    (
+        "FetchHTTP",
+        "sendIfModifiedSince",
+        "fetch.conditional",
+        Unit::Truth,
+    ),
+    ("FetchHTTP", "httpBindAddress", "fetch.bind", Unit::OneOf),
+    ("FetchHTTP", "sslTrustLevel", "fetch.tls-trust", Unit::Trust),
+    (
+        "BdbCookieStore",
+        "cookiesLoadFile",
+        "cookies.load",
+        Unit::Text,
+    ),
+    (
+        "BdbCookieStore",
+        "cookiesSaveFile",
+        "cookies.save",
+        Unit::Text,
+    ),
+    (
+        "SimpleCookieStore",
+        "cookiesLoadFile",
+        "cookies.load",
+        Unit::Text,
+    ),
+    (
+        "WARCWriterChainProcessor",
+        "prefix",
+        "archive.prefix",
+        Unit::Text,
+    ),
+    (
+        "WARCWriterChainProcessor",
+        "maxFileSizeBytes",
+        "archive.size-max",
+        Unit::Bytes,
+    ),
+    (
+        "WARCWriterChainProcessor",
+        "maxTotalBytesToWrite",
+        "archive.max-total-bytes",
+        Unit::Bytes,
+    ),
+    (
+        "WARCWriterChainProcessor",
+        "compress",
+        "archive.compression",
+        Unit::Compression,
+    ),
+    (
+        "WARCWriterChainProcessor",
+        "poolMaxActive",
+        "archive.writers",
+        Unit::Number,
+    ),
+    (
+        "CrawlLimitEnforcer",
+        "maxBytesDownload",
+        "limits.bytes",
+        Unit::Bytes,
+    ),
+    (
+        "CrawlLimitEnforcer",
+        "maxDocumentsDownload",
+        "limits.documents",
+        Unit::Count,
+    ),
+    (
+        "CrawlLimitEnforcer",
+        "maxTimeSeconds",
+        "limits.time",
+        Unit::SecondsOrNone,
+    ),
+    (
+        "CrawlLimitEnforcer",
+        "maxNovelBytes",
+        "limits.novel-bytes",
+        Unit::Bytes,
+    ),
+    (
+        "CrawlLimitEnforcer",
+        "maxNovelUrls",
+        "limits.novel-documents",
+        Unit::Count,
+    ),
+    (
+        "BaseQueuePrecedencePolicy",
+        "basePrecedence",
+        "queue.precedence",
+        Unit::Number,
+    ),
+    (
+        "DiskSpaceMonitor",
+        "pauseThresholdMiB",
+        "alerts.disk-pause",
+        Unit::Mebibytes,
+    ),
+    (
+        "ActionDirectory",
+        "delaySeconds",
+        "actions.interval",
+        Unit::Seconds,
+    ),
+];
+
+/// Other names of classes in the list above.
+pub(crate) fn known_as(class: &str) -> &str {
+    match class {
+        "WARCWriterProcessor" | "ARCWriterProcessor" => "WARCWriterChainProcessor",
+        "FetchHTTP2" => "FetchHTTP",
+        "HostnameQueueAssignmentPolicy" | "AssignmentLevelSurtQueueAssignmentPolicy" => {
+            "SurtAuthorityQueueAssignmentPolicy"
+        }
+        other => other,
+    }
+}
+
+impl Unit {
+    /// The value as the setting has it, or why it has none.
+    pub(crate) fn read(self, text: &str) -> Result<Value, String> {
+        let text = text.trim();
+        let number = || {
+            text.parse::<i64>()
+                .map_err(|_| format!("not a whole number: {text:?}"))
+        };
+        let truth = || match text {
+            "true" => Ok(true),
+            "false" => Ok(false),
+            other => Err(format!("neither true nor false: {other:?}")),
+        };
+        let duration = |milliseconds: i64| {
+            let whole = u64::try_from(milliseconds).unwrap_or(0);
+            Value::from(format_duration(std::time::Duration::from_millis(whole)))
+        };
+        Ok(match self {
+            Unit::Text => Value::from(text),
+            Unit::OneOf => json!([text]),
+            Unit::Number => match number()? {
+                below if below < 0 => return Err(format!("{below} has no meaning here")),
+                number => Value::from(number),
+            },
+            Unit::Count => match number()? {
+                number if number <= 0 => Value::from("none"),
+                number => Value::from(number),
+            },
+            Unit::Float => {
+                let number: f64 = text
+                    .parse()
+                    .map_err(|_| format!("not a number: {text:?}"))?;
+                Value::from(number)
+            }
+            Unit::Truth => Value::from(truth()?),
+            Unit::Untruth => Value::from(!truth()?),
+            Unit::Milliseconds => duration(number()?),
+            Unit::Seconds => duration(number()?.saturating_mul(1000)),
+            Unit::SecondsOrNone => match number()? {
+                number if number <= 0 => Value::from("none"),
+                number => duration(number.saturating_mul(1000)),
+            },
+            Unit::Bytes => match number()? {
+                number if number <= 0 => Value::from("none"),
+                number => Value::from(format!("{number}B")),
+            },
+            Unit::Mebibytes => Value::from(format!("{}MiB", number()?.max(0))),
+            Unit::KilobytesASecond => match number()? {
+                number if number <= 0 => Value::from("none"),
+                number => Value::from(format!("{number}KiB")),
+            },
+            Unit::UserAgent => Value::from(
+                text.replace("@OPERATOR_CONTACT_URL@", "@CONTACT-URL@")
+                    .replace("heritrix/@VERSION@", "opilio/@VERSION@"),
+            ),
+            Unit::Robots => Value::from(match text {
+                "obey" | "classic" => "obey",
+                "robotsTxtOnly" => "obey-txt-only",
+                "ignore" => "ignore",
+                other => {
+                    return Err(format!(
+                        "no policy {other:?} here; docs/FETCHING.md has those there are"
+                    ));
+                }
+            }),
+            Unit::Audit => match truth()? {
+                true => Value::from("audit"),
+                false => Value::Null,
+            },
+            Unit::Trust => Value::from(match text {
+                "OPEN" | "LOOSE" => "record",
+                "NORMAL" | "STRICT" => "platform",
+                other => return Err(format!("no trust level {other:?}")),
+            }),
+            Unit::Compression => Value::from(if truth()? { "gzip" } else { "none" }),
+            Unit::Encodings => match truth()? {
+                true => Value::Null,
+                false => Value::from("identity"),
+            },
+        })
+    }
+}

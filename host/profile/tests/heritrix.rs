@@ -1,0 +1,277 @@
+//! Jobs of Heritrix 3 that become profiles.
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use opilio_profile::{Given, ImportedProfile, Profile, Stage, import_heritrix};
+use opilio_uri::Uri;
+
+const BUILTINS: [&str; 32] = [
+    "hops",
+    "http",
+    "html",
+    "css",
+    "js",
+    "robots",
+    "sitemap",
+    "feed",
+    "manifest",
+    "svg",
+    "media",
+    "office",
+    "pdf",
+    "swf",
+    "ftp-listing",
+    "whois",
+    "bot-walls",
+    "soft-404",
+    "json",
+    "xml",
+    "adaptive",
+    "surt-scope",
+    "transclusion",
+    "path-depth",
+    "repeating-path",
+    "prerequisite",
+    "scheme",
+    "regex-list",
+    "host",
+    "domain",
+    "seed",
+    "hop-path",
+];
+
+const JOB: &str = r#"<?xml version="1.0" encoding="UTF-8"?>
+<beans xmlns="http://www.springframework.org/schema/beans" xmlns:p="http://www.springframework.org/schema/p">
+ <bean id="simpleOverrides" class="org.springframework.beans.factory.config.PropertyOverrideConfigurer">
+  <property name="properties"><value>
+# who
+metadata.operatorContactUrl=https://archive.kb.nl/crawl
+metadata.jobName=papers
+disposition.minDelayMs=4000
+  </value></property>
+ </bean>
+ <bean id="longerOverrides" class="org.springframework.beans.factory.config.PropertyOverrideConfigurer">
+  <property name="properties"><props><prop key="seeds.textSource.value">
+# papers
+http://www.kb.nl/
++http://(nl,kb,
+  </prop></props></property>
+ </bean>
+ <bean id="metadata" class="org.archive.modules.CrawlMetadata" autowire="byName">
+  <property name="operatorContactUrl" value="[see override above]"/>
+  <property name="robotsPolicyName" value="robotsTxtOnly"/>
+  <property name="userAgentTemplate" value="Mozilla/5.0 (compatible; heritrix/@VERSION@ +@OPERATOR_CONTACT_URL@)"/>
+ </bean>
+ <bean id="seeds" class="org.archive.modules.seeds.TextSeedModule">
+  <property name="textSource"><bean class="org.archive.spring.ConfigString"><property name="value"><value># none</value></property></bean></property>
+ </bean>
+ <bean id="scope" class="org.archive.modules.deciderules.DecideRuleSequence">
+  <property name="rules"><list>
+   <bean class="org.archive.modules.deciderules.RejectDecideRule"/>
+   <ref bean="acceptSurts"/>
+   <bean class="org.archive.modules.deciderules.TooManyHopsDecideRule"><property name="maxHops" value="7"/></bean>
+   <bean class="org.archive.modules.deciderules.TransclusionDecideRule"/>
+   <bean class="org.archive.modules.deciderules.surt.SurtPrefixedDecideRule">
+    <property name="decision" value="REJECT"/><property name="seedsAsSurtPrefixes" value="false"/>
+    <property name="surtsSource"><bean class="org.archive.spring.ConfigString"><property name="value"><value>
++http://(nl,kb,private,
+    </value></property></bean></property>
+   </bean>
+   <bean class="org.archive.modules.deciderules.MatchesListRegexDecideRule">
+    <property name="decision" value="REJECT"/>
+    <property name="regexList"><list>
+     <value>.*/calendar/.*</value>
+     <value>.*?(/[^/]+)\1\1.*</value>
+    </list></property>
+   </bean>
+   <bean class="org.archive.modules.deciderules.ScriptedDecideRule"><property name="engineName" value="groovy"/></bean>
+   <bean class="org.archive.modules.deciderules.NotOnHostsDecideRule"><property name="decision" value="REJECT"/></bean>
+   <bean class="org.archive.modules.deciderules.PrerequisiteAcceptDecideRule"/>
+   <bean class="org.archive.modules.deciderules.SchemeNotInSetDecideRule"/>
+  </list></property>
+ </bean>
+ <bean id="acceptSurts" class="org.archive.modules.deciderules.surt.SurtPrefixedDecideRule"/>
+ <bean id="disposition" class="org.archive.crawler.postprocessor.DispositionProcessor">
+  <property name="delayFactor" value="2.5"/>
+ </bean>
+ <bean id="frontier" class="org.archive.crawler.frontier.BdbFrontier" p:maxRetries="5">
+  <property name="queueTotalBudget" value="-1"/>
+  <property name="dumpPendingAtClose" value="true"/>
+ </bean>
+ <bean id="crawlController" class="org.archive.crawler.framework.CrawlController">
+  <property name="maxToeThreads" value="12"/>
+ </bean>
+ <bean id="crawlLimiter" class="org.archive.crawler.framework.CrawlLimitEnforcer">
+  <property name="maxTimeSeconds" value="86400"/>
+ </bean>
+ <bean id="fetchHttp" class="org.archive.modules.fetcher.FetchHTTP">
+  <property name="timeoutSeconds" value="10"/><property name="maxLengthBytes" value="1000000"/>
+ </bean>
+ <bean id="extractorHtml" class="org.archive.modules.extractor.ExtractorHTML"/>
+ <bean id="extractorHttp" class="org.archive.modules.extractor.ExtractorHTTP"/>
+ <bean id="extractorJs" class="org.archive.modules.extractor.ExtractorJS"><property name="enabled" value="false"/></bean>
+ <bean id="youtube" class="org.archive.modules.extractor.ExtractorYoutubeDL"/>
+ <bean id="fetchProcessors" class="org.archive.modules.FetchChain">
+  <property name="processors"><list>
+   <ref bean="fetchHttp"/><ref bean="extractorHttp"/><ref bean="extractorHtml"/><ref bean="extractorJs"/>
+  </list></property>
+ </bean>
+ <bean id="warcWriter" class="org.archive.modules.writer.WARCWriterProcessor">
+  <property name="prefix" value="PAPERS"/><property name="maxFileSizeBytes" value="500000000"/>
+ </bean>
+ <bean id="slowly" class="org.archive.spring.Sheet">
+  <property name="map"><map>
+   <entry key="disposition.minDelayMs" value="20000"/>
+   <entry key="disposition.maxDelayMs" value="60000"/>
+   <entry key="extractorHtml.maxElementLength" value="1024"/>
+  </map></property>
+ </bean>
+ <bean class="org.archive.crawler.spring.SurtPrefixesSheetAssociation">
+  <property name="surtPrefixes"><list><value>http://(nl,kb,slow,</value></list></property>
+  <property name="targetSheetNames"><list><value>slowly</value></list></property>
+ </bean>
+</beans>
+"#;
+
+fn import(xml: &str) -> ImportedProfile {
+    import_heritrix(xml, std::path::Path::new(""), &BUILTINS.map(str::to_owned)).unwrap()
+}
+
+fn parse(toml: &str) -> Profile {
+    let given = Given {
+        builtins: BUILTINS.map(str::to_owned).to_vec(),
+        ..Given::default()
+    };
+    Profile::parse("papers.toml", toml, &given).unwrap_or_else(|faults| panic!("{faults}\n{toml}"))
+}
+
+#[test]
+fn a_job_becomes_a_profile_that_checks_and_a_list_of_what_is_left() {
+    let imported = import(JOB);
+    let profile = parse(&imported.toml);
+    profile.check_job().unwrap();
+    assert_eq!(profile.name, "papers");
+    assert_eq!(
+        profile.operator.contact_url.as_deref(),
+        Some("https://archive.kb.nl/crawl")
+    );
+    assert!(
+        profile.user_agent.contains("compatible; opilio/"),
+        "{}",
+        profile.user_agent
+    );
+    assert_eq!(profile.seeds.list.len(), 1);
+    assert_eq!(profile.seeds.surt_prefixes, ["http://(nl,kb,"]);
+    assert_eq!(profile.workers, 12);
+    assert_eq!(profile.limits.time.unwrap().as_secs(), 86400);
+    assert_eq!(profile.archive.prefix, "PAPERS");
+    let at = |uri: &str| profile.effective(&Uri::parse(uri).unwrap());
+    let settings = at("http://www.kb.nl/");
+    assert_eq!(settings.politeness.min_delay.as_secs(), 4);
+    // What it did where it said nothing.
+    assert_eq!(settings.politeness.max_delay.as_secs(), 30);
+    assert_eq!(settings.retry.max_retries, 5);
+    assert_eq!(settings.fetch.total_timeout.as_secs(), 10);
+    assert_eq!(at("http://slow.kb.nl/").politeness.min_delay.as_secs(), 20);
+    assert_eq!(
+        settings.stacks.stage(Stage::Scope),
+        [
+            "surt-scope",
+            "hops",
+            "transclusion",
+            "surt-scope-out",
+            "regex-list-out",
+            "host-out",
+            "prerequisite",
+            "scheme"
+        ]
+    );
+    let of = |name: &str| profile.plugins[name].settings.to_string();
+    assert_eq!(of("hops"), r#"{"max":7}"#);
+    assert_eq!(
+        of("regex-list-out"),
+        r#"{"patterns":["/calendar/"],"then":"reject"}"#
+    );
+    assert_eq!(
+        of("surt-scope-out"),
+        r#"{"from-seeds":false,"prefixes":["http://(nl,kb,private,"],"then":"reject"}"#
+    );
+    assert_eq!(
+        of("host-out"),
+        r#"{"from-seeds":true,"otherwise":"reject","then":"pass"}"#
+    );
+    let extract = settings.stacks.stage(Stage::Extract);
+    assert!(extract.iter().any(|name| name == "html"), "{extract:?}");
+    for gone in ["js", "css", "pdf", "swf"] {
+        assert!(
+            !extract.iter().any(|name| name == gone),
+            "{gone}: {extract:?}"
+        );
+    }
+
+    let left: Vec<String> = imported
+        .left
+        .iter()
+        .map(|one| format!("{}: {}", one.bean, one.problem))
+        .collect();
+    for said in [
+        "ScriptedDecideRule: scripts are not executed",
+        "a back-reference has no equivalent",
+        "youtube (ExtractorYoutubeDL): nothing here is known to do the same",
+        "slowly (Sheet): extractorHtml.maxElementLength = \"1024\"",
+        "frontier (BdbFrontier): dumpPendingAtClose = \"true\"",
+    ] {
+        assert!(
+            left.iter().any(|one| one.contains(said)),
+            "{said}: {left:#?}"
+        );
+    }
+    assert_eq!(left.len(), 5, "{left:#?}");
+    let youtube = imported
+        .left
+        .iter()
+        .find(|one| one.bean.starts_with("youtube"))
+        .unwrap();
+    assert!(
+        JOB.lines()
+            .nth(youtube.line - 1)
+            .unwrap()
+            .contains("youtube")
+    );
+}
+
+#[test]
+fn what_a_profile_may_not_say_is_left_out_and_listed() {
+    let imported = import(
+        "<beans><bean id='metadata' class='org.archive.modules.CrawlMetadata'>\
+         <property name='operatorFrom' value='nobody'/><property name='jobName' value='x'/></bean>\
+         <bean id='seeds' class='org.archive.modules.seeds.TextSeedModule'><property name='textSource'>\
+         <bean class='org.archive.spring.ConfigFile'><property name='path' value='no-such-seeds.txt'/></bean>\
+         </property></bean></beans>",
+    );
+    assert!(
+        imported
+            .toml
+            .contains("# from = \"nobody\" # not a mail address"),
+        "{}",
+        imported.toml
+    );
+    assert!(
+        imported
+            .toml
+            .contains("# seeds-file = \"no-such-seeds.txt\""),
+        "{}",
+        imported.toml
+    );
+    assert_eq!(imported.left.len(), 2, "{:?}", imported.left);
+}
+
+#[test]
+fn what_is_no_such_file_is_refused() {
+    let refused = |xml: &str| import_heritrix(xml, std::path::Path::new(""), &[]).unwrap_err();
+    assert!(refused("hello").contains("not XML"));
+    assert!(refused("<html/>").contains("its root is <html>"));
+    let bomb = "<!DOCTYPE b [<!ENTITY a '0123456789'><!ENTITY b '&a;&a;&a;&a;&a;&a;&a;&a;&a;&a;'>\
+        <!ENTITY c '&b;&b;&b;&b;&b;&b;&b;&b;&b;&b;'><!ENTITY d '&c;&c;&c;&c;&c;&c;&c;&c;&c;&c;'>]>\
+        <beans><bean class='x'><property name='a'><value>&d;&d;&d;</value></property></bean></beans>";
+    let _ = import_heritrix(bomb, std::path::Path::new(""), &[]);
+}
