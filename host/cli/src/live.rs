@@ -1,7 +1,8 @@
 //! The live view of a crawl: a few calm lines on a terminal, plain lines elsewhere, JSON on request.
 
 use std::collections::VecDeque;
-use std::io::IsTerminal;
+use std::io::{self, IsTerminal, Write};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use indicatif::{
@@ -28,6 +29,30 @@ const ALERTS_SHOWN: usize = 3;
 const QUEUE_WIDTH: usize = 44;
 /// Width of the names before the totals; those of the summary's first lines.
 pub(crate) const NAME_WIDTH: usize = 10;
+
+/// The picture that is being drawn, for whoever writes to the terminal besides.
+static SCREEN: Mutex<Option<MultiProgress>> = Mutex::new(None);
+
+/// Standard error for diagnostics. They come above the picture, which steps aside for them.
+pub(crate) struct Diagnostics;
+
+impl Write for Diagnostics {
+    fn write(&mut self, text: &[u8]) -> io::Result<usize> {
+        let drawn = screen().clone();
+        match drawn {
+            Some(drawn) => drawn.suspend(|| io::stderr().write(text)),
+            None => io::stderr().write(text),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        io::stderr().flush()
+    }
+}
+
+fn screen() -> std::sync::MutexGuard<'static, Option<MultiProgress>> {
+    SCREEN.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// The running view.
 pub(crate) struct Live {
@@ -71,11 +96,12 @@ pub(crate) fn start(view: View, job: &Job, display: DisplayArgs) -> Live {
 }
 
 async fn picture(view: View, title: String, mut ended: oneshot::Receiver<()>) {
-    let screen = MultiProgress::with_draw_target(ProgressDrawTarget::stderr());
+    let drawn = MultiProgress::with_draw_target(ProgressDrawTarget::stderr());
+    *screen() = Some(drawn.clone());
     let line = |template: &str| {
         let style = ProgressStyle::with_template(template)
             .unwrap_or_else(|_| ProgressStyle::default_spinner());
-        screen.add(ProgressBar::new_spinner().with_style(style))
+        drawn.add(ProgressBar::new_spinner().with_style(style))
     };
     let head = line("{spinner:.green} {msg}");
     let totals: Vec<ProgressBar> = (0..TOTALS).map(|_| line("{msg}")).collect();
@@ -110,7 +136,8 @@ async fn picture(view: View, title: String, mut ended: oneshot::Receiver<()>) {
             bar.set_message(text);
         }
     }
-    let _ = screen.clear();
+    *screen() = None;
+    let _ = drawn.clear();
 }
 
 /// What the operator should know, a line each.

@@ -172,7 +172,7 @@ fn start_tracing() {
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn"));
     tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(std::io::stderr)
+        .with_writer(|| live::Diagnostics)
         .with_ansi(std::io::stderr().is_terminal())
         .init();
 }

@@ -248,19 +248,24 @@ impl PageCount {
     }
 }
 
-/// How probable it is that a page has not changed since its last visit, were its changes a Poisson process: e to the power
-/// of minus rate times age. The rate is the estimate of Cho and Garcia-Molina (2003) for visits at regular intervals,
-/// −ln((n − X + ½) / (n + ½)) for each of n intervals of which X ended with a change. None after a single visit.
+/// How probable it is that a page has not changed since its last visit; none after a single visit.
 fn fresh(record: &UriRecord, last: Timestamp, age: Duration) -> Option<f64> {
-    let intervals = record.visits.checked_sub(1).filter(|count| *count > 0)? as f64;
+    let intervals = record.visits.checked_sub(1).filter(|count| *count > 0)?;
     let watched = Duration::try_from(last - record.discovered).ok()?;
-    let interval = watched.as_secs_f64() / intervals;
-    if interval <= 0.0 {
-        return None;
-    }
-    let changes = (record.versions.saturating_sub(1) as f64).min(intervals);
-    let rate = -((intervals - changes + 0.5) / (intervals + 0.5)).ln() / interval;
-    Some((-rate * age.as_secs_f64()).exp())
+    let interval = watched.as_secs_f64() / intervals as f64;
+    let changes = record.versions.saturating_sub(1).min(intervals);
+    let ages = age.as_secs_f64() / interval;
+    (interval > 0.0).then(|| unchanged(intervals, changes, ages))
+}
+
+/// The same for a page that was found changed after so many of these intervals, its last visit being so many intervals ago,
+/// were its changes a Poisson process: e to the power of minus rate times age. The rate is the estimate of Cho and
+/// Garcia-Molina (2003) for visits at regular intervals, −ln((n − X + ½) / (n + ½)) for each of n intervals of which X ended
+/// with a change.
+fn unchanged(intervals: u64, changes: u64, ages: f64) -> f64 {
+    let (n, x) = (intervals as f64, changes as f64);
+    let rate = -((n - x + 0.5) / (n + 0.5)).ln();
+    (-rate * ages).exp()
 }
 
 fn class(duration: Duration) -> usize {
@@ -373,4 +378,27 @@ async fn keep(
 
 fn lock(frontier: &Mutex<Frontier>) -> MutexGuard<'_, Frontier> {
     frontier.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_is_as_fresh_as_its_past_says() {
+        for (intervals, changes, ages, expected) in [
+            // Never changed: it has not changed now.
+            (10, 0, 5.0, 1.0),
+            // The formula by hand: 0.5 / 1.5, 1.5 / 2.5, and its square after two intervals.
+            (1, 1, 1.0, 1.0 / 3.0),
+            (2, 1, 1.0, 0.6),
+            (2, 1, 2.0, 0.36),
+            // Just visited.
+            (5, 5, 0.0, 1.0),
+        ] {
+            let found = unchanged(intervals, changes, ages);
+            let is_near = (found - expected).abs() < 1e-9;
+            assert!(is_near, "{changes} of {intervals}, {ages}: {found}");
+        }
+    }
 }
