@@ -6,6 +6,7 @@
 //! in a browser by everybody who reads archives. Pushes plugins to a registry (docker-registry) and pulls them
 //! from it, in turns with an independent client (wkg). Uses the web console in a browser (Playwright, axe-core).
 
+mod api;
 mod console;
 mod registry;
 mod replay;
@@ -50,6 +51,8 @@ enum Judge {
     Registry,
     /// The web console: Chromium by way of Playwright, and axe-core.
     Console,
+    /// The daemon's API: schemathesis.
+    Api,
 }
 
 /// Runs the judges.
@@ -87,6 +90,10 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     if wanted(Judge::Console) {
         let runtime = tokio::runtime::Runtime::new()?;
         runtime.block_on(console::judge(&home, &opilio))?;
+        judged += 1;
+    }
+    if wanted(Judge::Api) {
+        api::judge(&home, &opilio)?;
         judged += 1;
     }
     println!("judges: {judged} passed, 0 failed");

@@ -95,11 +95,6 @@ impl Folder {
         self.component_cache.clone()
     }
 
-    /// Where compiled components are kept; none compiles them each time.
-    pub fn component_cache(&self) -> Option<PathBuf> {
-        self.component_cache.clone()
-    }
-
     /// The names of all jobs, sorted.
     ///
     /// # Errors

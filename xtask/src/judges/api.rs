@@ -1,0 +1,88 @@
+//! The daemon's API, asked all that its description allows and much that it does not, by schemathesis: no request makes it fail,
+//! and every answer is as described.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use anyhow::{Context as _, Result};
+
+use crate::command::status;
+use crate::registries;
+
+const PYTHON_PACKAGES: [&str; 1] = ["schemathesis==4.32.5"];
+
+/// What is judged. Left out is that each request that fits the description is accepted: which jobs and queues there are, no
+/// description says.
+const CHECKS: &str = "not_a_server_error,status_code_conformance,content_type_conformance,response_headers_conformance,response_schema_conformance,ignored_auth,unsupported_method";
+
+/// Streams, which do not end, and beginning jobs, which would crawl.
+const LEFT_OUT: &str = "events|/start$|/session$";
+
+/// The daemon, ended with the judgement.
+struct Daemon(Child);
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        // Nothing to do where it has ended.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Has schemathesis ask a daemon with one job.
+#[expect(clippy::print_stdout, reason = "the result of the command")]
+pub(super) fn judge(home: &Path, opilio: &Path) -> Result<()> {
+    let home = home.join("api");
+    if home.exists() {
+        fs::remove_dir_all(&home)?;
+    }
+    fs::create_dir_all(&home)?;
+    let python = registries::python(&PYTHON_PACKAGES)?;
+    let seed = "http://nowhere.localhost/";
+    let mut make = Command::new(opilio);
+    make.args([
+        "job",
+        "new",
+        "jobs/0",
+        "--profile",
+        "default",
+        "--seed",
+        seed,
+    ]);
+    status(make.current_dir(&home))?;
+    let mut token = Command::new(opilio);
+    token.args(["token", "new", "judge", "--role", "admin"]);
+    let token = token.current_dir(&home).output()?;
+    let token = String::from_utf8(token.stdout)?;
+    let mut daemon = Daemon(
+        Command::new(opilio)
+            .args(["serve", "--listen", "127.0.0.1:0"])
+            .current_dir(&home)
+            .stdout(Stdio::piped())
+            .spawn()?,
+    );
+    let out = daemon.0.stdout.take().context("the daemon says nothing")?;
+    let mut url = String::new();
+    BufReader::new(out).read_line(&mut url)?;
+    let url = url.trim().trim_end_matches('/');
+    let mut judge = Command::new(python.with_file_name("st"));
+    judge
+        .args(["run", &format!("{url}/api/v1/openapi.json")])
+        .args([
+            "--header",
+            &format!("Authorization: Bearer {}", token.trim()),
+        ])
+        .args(["--exclude-path-regex", LEFT_OUT, "--checks", CHECKS])
+        .args([
+            "--max-examples",
+            "20",
+            "--request-timeout",
+            "60",
+            "--no-color",
+        ]);
+    status(judge.current_dir(&home))?;
+    println!("api: no request made the daemon fail, and every answer is as described");
+    Ok(())
+}
