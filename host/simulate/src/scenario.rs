@@ -12,7 +12,17 @@ use serde::Deserialize;
 use crate::process::{Process, Rates};
 
 /// Scenarios that ship.
-const READY: [(&str, &str); 1] = [("poisson", include_str!("../scenarios/poisson.toml"))];
+const READY: [(&str, &str); 6] = [
+    ("blogs", include_str!("../scenarios/blogs.toml")),
+    (
+        "dead-archive",
+        include_str!("../scenarios/dead-archive.toml"),
+    ),
+    ("government", include_str!("../scenarios/government.toml")),
+    ("hostile", include_str!("../scenarios/hostile.toml")),
+    ("poisson", include_str!("../scenarios/poisson.toml")),
+    ("thesis", include_str!("../scenarios/thesis.toml")),
+];
 
 /// Most pages of a scenario: each takes a few hundred bytes of memory.
 const PAGES_MAX: u64 = 20_000_000;
@@ -599,5 +609,40 @@ impl Check {
             let problem = format!("{} pages, more than {PAGES_MAX}", scenario.pages());
             self.refuse("/site", problem, "");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+
+    #[test]
+    fn what_ships_is_sound() {
+        for name in Scenario::ready() {
+            let scenario = Scenario::load(name).unwrap();
+            assert_eq!(scenario.name, name);
+            assert!(!scenario.description.is_empty(), "{name}");
+        }
+    }
+
+    #[test]
+    fn faults_are_told_at_their_places() {
+        let text = "days = \"60d\"\n[budget]\nvisit = 1.0\n";
+        let faults = Scenario::parse("web.toml", text).unwrap_err().to_string();
+        assert!(faults.contains("unknown key \"visit\""), "{faults}");
+        assert!(faults.contains("did you mean \"visits\""), "{faults}");
+        let text = "days = \"20d\"\n[budget]\nvisits = 0.0\n[[site]]\nname = \"a\"\npages = 3\n[[site.page]]\nchange = { process = \"poisson\", per-day = 1.0, rates = \"gamma\" }\n";
+        let faults = Scenario::parse("web.toml", text).unwrap_err();
+        let lines: Vec<_> = (faults.iter())
+            .map(|fault| (fault.pointer.as_str(), fault.place.as_ref().unwrap().line))
+            .collect();
+        let expected = [
+            ("/site/0/page/0/change", 8),
+            ("/days", 1),
+            ("/budget/visits", 3),
+        ];
+        assert_eq!(lines, expected, "{faults}");
     }
 }
