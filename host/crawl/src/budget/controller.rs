@@ -31,12 +31,15 @@ const DOCUMENTS_MEMORY: f64 = 365.0;
 /// What a backlog as long as the waits themselves counts for, beside ln(asked for/there are).
 const BACKLOG_WEIGHT: f64 = 0.3;
 
-/// Where nobody has said how many visits there are, all those that come are, once the backlog is larger than this part of a
-/// wait.
+/// Where nobody has said how many visits there are, there are as many as come while documents are late. While they are not
+/// later than this part of a wait, there may be more.
 const BACKLOG_WANTED: f64 = 0.02;
 
-/// Until then there are so many times as many as are asked for or come.
-const GROWTH: f64 = 1.2;
+/// By this factor, of what is asked for.
+const GROWTH: f64 = 1.1;
+
+/// Visits over which the time between two is averaged.
+const GAPS: f64 = 100.0;
 
 /// How much more may be asked for than there is, logarithmically, where documents are late because there is no more: due
 /// times fall at random, so what is not asked for too much is not used up.
@@ -62,6 +65,8 @@ pub(crate) struct Controller {
     visits: f64,
     waits: f64,
     delays: f64,
+    /// From one visit to the next while documents are late; 0 where none has been.
+    gap: f64,
     /// Days that this has run, stops left out.
     age: f64,
     /// Not kept: a stop is no time in which nothing was asked for.
@@ -91,6 +96,7 @@ impl Controller {
             visits: 0.0,
             waits: 0.0,
             delays: 0.0,
+            gap: 0.0,
             age: 0.0,
             last_step: None,
             last_visit: None,
@@ -140,11 +146,11 @@ impl Controller {
         let backlog = fade * self.delays / self.waits.max(1e-9);
         let asked = self.asked_for(known);
         let available = available.unwrap_or_else(|| {
-            let came = fade * self.visits / window;
-            if backlog > BACKLOG_WANTED {
-                came
+            let possible = if self.gap > 0.0 { 1.0 / self.gap } else { 0.0 };
+            if backlog > BACKLOG_WANTED && possible > 0.0 {
+                possible
             } else {
-                GROWTH * asked.max(came)
+                possible.max(GROWTH * asked)
             }
         });
         let allowance = (ALLOWANCE_OF_BACKLOG * backlog).min(ALLOWANCE_MAX);
@@ -162,6 +168,10 @@ impl Controller {
 
     fn count(&mut self, now: f64, before: Option<f64>, wait: f64, delay: f64, window: f64) {
         let since = (now - self.last_visit.unwrap_or(now)).max(0.0);
+        if self.last_visit.is_some() && delay > since {
+            let share = if self.gap > 0.0 { 1.0 / GAPS } else { 1.0 };
+            self.gap += (since - self.gap) * share;
+        }
         self.last_visit = Some(now);
         let kept = (-since / window).exp();
         self.visits = self.visits * kept + 1.0;
@@ -188,6 +198,7 @@ impl Controller {
             self.visits,
             self.waits,
             self.delays,
+            self.gap,
             self.age,
         ];
         numbers.map(|number| number.to_string()).join(" ")
@@ -213,6 +224,7 @@ impl Controller {
             visits,
             waits,
             delays,
+            gap,
             age,
         ] = numbers?.as_slice()
         else {
@@ -227,6 +239,7 @@ impl Controller {
             visits,
             waits,
             delays,
+            gap,
             age,
             last_step: None,
             last_visit: None,
@@ -240,5 +253,94 @@ impl Controller {
             false => young,
         };
         young.min(cycle).max(WINDOW_MIN)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+
+    /// A crawl of so many documents whose evaluator lets each wait for 2 days at price 1, and for longer as the price grows;
+    /// one visit at a time, `capacity` a day. What is asked for at the end, what came a day in the last third, and the longest
+    /// delay there.
+    fn crawl(documents: usize, capacity: f64, budget: Option<f64>, first_price: f64) -> [f64; 3] {
+        let mut controller = Controller::new(first_price, 0.0);
+        let mut due: Vec<(f64, usize)> = (0..documents).map(|one| (0.0, one)).collect();
+        let mut before = vec![None; documents];
+        let (mut now, days) = (0.0_f64, 180.0);
+        let (mut visits, mut latest) = (0.0, 0.0_f64);
+        while now < days {
+            let (at, _) = due
+                .iter()
+                .enumerate()
+                .min_by(|(_, a), (_, b)| a.0.total_cmp(&b.0))
+                .unwrap();
+            let (was_due, one) = due[at];
+            now = was_due.max(now + 1.0 / capacity);
+            let delay = if before[one].is_some() {
+                now - was_due
+            } else {
+                0.0
+            };
+            let wait = 2.0 * controller.price().sqrt() * (0.5 + one as f64 / documents as f64);
+            let wait = wait.clamp(0.01, 60.0);
+            let promise = Promise {
+                now,
+                before: before[one],
+                wait,
+                delay: Some(delay),
+            };
+            controller.step(promise, documents as f64, budget);
+            before[one] = Some((now, wait));
+            due[at] = (now + wait, one);
+            if now > days * 2.0 / 3.0 {
+                visits += 1.0;
+                latest = latest.max(delay);
+            }
+        }
+        [
+            controller.asked_for(documents as f64),
+            visits / (days / 3.0),
+            latest,
+        ]
+    }
+
+    #[test]
+    fn what_is_asked_for_comes_to_the_budget_wherever_the_price_begins() {
+        for first_price in [0.001, 1.0, 1000.0] {
+            let [asked, came, _] = crawl(100, 100_000.0, Some(20.0), first_price);
+            assert!((19.0..21.0).contains(&asked), "{first_price}: {asked}");
+            assert!((19.0..21.0).contains(&came), "{first_price}: {came}");
+        }
+    }
+
+    #[test]
+    fn without_a_budget_all_that_can_be_is_used_and_nothing_falls_behind() {
+        for capacity in [10.0, 200.0] {
+            let [_, came, latest] = crawl(100, capacity, None, 0.1);
+            assert!(came > 0.95 * capacity, "{capacity}: {came}");
+            let cycle = 100.0 / capacity;
+            assert!(latest < 3.0 * cycle, "{capacity}: {latest}");
+        }
+    }
+
+    #[test]
+    fn a_price_is_read_as_it_was_written() {
+        let mut controller = Controller::new(0.25, 20_000.5);
+        let promise = Promise {
+            now: 20_001.0,
+            before: None,
+            wait: 3.5,
+            delay: Some(0.0),
+        };
+        controller.step(promise, 10.0, Some(2.0));
+        let read = Controller::read(&controller.written()).unwrap();
+        assert_eq!(read.written(), controller.written());
+        assert!((read.price() - controller.price()).abs() < 1e-12);
+        for text in ["", "1 2 3", "1 2 3 4 5 6 7 8 9 x", "1 2 3 4 5 6 7 8 9 NaN"] {
+            assert_eq!(Controller::read(text), None, "{text}");
+        }
     }
 }
