@@ -411,11 +411,6 @@ fn bad_questions_are_answered_with_a_sentence_and_2() {
     );
     check(
         &home,
-        &["new", "--lang", "cobol", "--kind", "filter", "good-name"],
-        "[possible values: rust, js, ts, python, c, go]",
-    );
-    check(
-        &home,
         &[
             "new",
             "--lang",
