@@ -22,14 +22,6 @@ impl Belief {
         self.shape / self.days
     }
 
-    /// The same when only a share of the changes counts: those that no signal tells of.
-    pub(crate) fn thinned(self, share: f64) -> Belief {
-        Belief {
-            shape: self.shape,
-            days: self.days / share.max(1e-3),
-        }
-    }
-
     /// The mean of Δ^(−θ)·g(Δτ): grows with τ, from 0.
     pub(crate) fn index(self, days: f64, theta: f64) -> f64 {
         let Belief { shape: a, days: b } = self;
@@ -64,17 +56,6 @@ impl Belief {
     }
 }
 
-/// 1 − (1 + x)·e^(−x): the chance of two events or more, which is what waiting a little longer has to gain.
-#[cfg(test)]
-pub(crate) fn g(x: f64) -> f64 {
-    if x < 1e-4 {
-        // The difference of two numbers near 1 has no digits left.
-        x * x / 2.0 - x * x * x / 3.0
-    } else {
-        1.0 - (1.0 + x) * (-x).exp()
-    }
-}
-
 /// Logarithm of the gamma function for arguments above 0: Stirling's series, after moving the argument above 8.
 fn ln_gamma(x: f64) -> f64 {
     let (mut x, mut moved) = (x, 1.0);
@@ -85,4 +66,80 @@ fn ln_gamma(x: f64) -> f64 {
     let square = 1.0 / (x * x);
     let series = (1.0 / 12.0 - square * (1.0 / 360.0 - square / 1260.0)) / x;
     (x - 0.5) * x.ln() - x + 0.918_938_533_204_672_8 + series - moved.ln()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 1 − (1 + x)·e^(−x).
+    fn g(x: f64) -> f64 {
+        1.0 - (1.0 + x) * (-x).exp()
+    }
+
+    fn near(one: f64, other: f64) -> bool {
+        (one - other).abs() <= 1e-3 * other.abs()
+    }
+
+    #[test]
+    fn of_a_rate_that_is_known_the_index_is_that_of_the_formula() {
+        for rate in [0.01, 1.0, 30.0] {
+            let belief = Belief {
+                shape: 1e6,
+                days: 1e6 / rate,
+            };
+            for theta in [0.0, 0.5, 1.0] {
+                for days in [0.1, 1.0, 20.0] {
+                    let (index, formula) = (
+                        belief.index(days, theta),
+                        rate.powf(-theta) * g(rate * days),
+                    );
+                    assert!(
+                        near(index, formula),
+                        "{rate} {theta} {days}: {index} {formula}"
+                    );
+                }
+            }
+        }
+    }
+
+    /// By adding up over the density.
+    #[test]
+    fn of_a_belief_the_index_is_the_mean() {
+        for (shape, days) in [(0.7, 7.0), (2.0, 3.0), (9.0, 100.0)] {
+            let belief = Belief { shape, days };
+            for (theta, after) in [(0.0, 2.0), (0.0, 40.0), (0.2, 5.0)] {
+                let steps = (0..200_000).map(|step| (f64::from(step) / 5_000.0 - 30.0).exp());
+                let density = |rate: f64| rate.powf(shape) * (-days * rate).exp();
+                let (sum, all) = steps.fold((0.0, 0.0), |(sum, all), rate: f64| {
+                    let weight = density(rate);
+                    (
+                        sum + weight * rate.powf(-theta) * g(rate * after),
+                        all + weight,
+                    )
+                });
+                let index = belief.index(after, theta);
+                assert!(
+                    near(index, sum / all),
+                    "{shape} {theta}: {index} {}",
+                    sum / all
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn the_time_is_that_at_which_the_price_is_reached_within_the_limits() {
+        let belief = Belief {
+            shape: 2.0,
+            days: 4.0,
+        };
+        for theta in [0.0, 1.0] {
+            let days = belief.days_until(0.3, theta, (0.01, 100.0));
+            assert!(near(belief.index(days, theta), 0.3), "{theta}: {days}");
+        }
+        assert_eq!(belief.days_until(1.5, 0.0, (0.01, 100.0)), 100.0);
+        let least = belief.days_until(1e-12, 0.0, (0.5, 100.0));
+        assert!((0.5..0.5001).contains(&least), "{least}");
+    }
 }

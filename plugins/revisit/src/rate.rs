@@ -98,12 +98,6 @@ impl Evidence {
         self.quiet += days.max(0.0);
     }
 
-    /// Visits that found a change.
-    #[cfg(test)]
-    pub(crate) fn changes(&self) -> f64 {
-        self.changed.iter().map(|(count, _)| count).sum()
-    }
-
     /// All intervals.
     pub(crate) fn days(&self) -> f64 {
         self.quiet + self.changed.iter().map(|(_, sum)| sum).sum::<f64>()
@@ -175,4 +169,99 @@ fn bend(x: f64) -> f64 {
     }
     let grown = x.exp_m1();
     x * (x * (grown + 1.0) - grown) / (grown * grown)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+
+    /// Of a plugin that forgets nothing.
+    const FOR_EVER: f64 = f64::INFINITY;
+
+    const NOTHING_USUAL: Usual = Usual {
+        changes: 0.0,
+        days: 0.0,
+    };
+
+    fn seen(visits: &[(f64, bool)]) -> Evidence {
+        let mut evidence = Evidence::default();
+        for &(days, has_changed) in visits {
+            evidence.add(days, has_changed, FOR_EVER);
+        }
+        evidence
+    }
+
+    /// −ln((n − X + ½)/(n + ½))/τ.
+    #[test]
+    fn of_regular_visits_the_estimate_is_the_corrected_one() {
+        for (all, changed, days) in [
+            (10, 0, 1.0),
+            (10, 4, 1.0),
+            (10, 10, 2.0),
+            (7, 6, 0.25),
+            (1, 1, 3.0),
+        ] {
+            let visits: Vec<_> = (0..all).map(|at| (days, at < changed)).collect();
+            let (n, x) = (f64::from(all), f64::from(changed));
+            let formula = -((n - x + 0.5) / (n + 0.5)).ln() / days;
+            let mean = seen(&visits).belief(NOTHING_USUAL, 0.5).mean();
+            assert!(
+                (mean - formula).abs() <= 1e-6 + 1e-6 * formula,
+                "{all} {changed}: {mean} {formula}"
+            );
+        }
+    }
+
+    /// Changed after 1 and after 2 days, not after 3: 1/(e^x − 1) + 2/(e^2x − 1) = 3 has x = 0.45861.
+    #[test]
+    fn of_irregular_visits_it_is_the_most_likely_one() {
+        let evidence = seen(&[(1.0, true), (2.0, true), (3.0, false)]);
+        let rate = evidence.belief(NOTHING_USUAL, 0.0).mean();
+        let left = 1.0 / rate.exp_m1() + 2.0 / (2.0 * rate).exp_m1();
+        assert!((left - 3.0).abs() < 1e-6, "{rate}: {left}");
+    }
+
+    #[test]
+    fn without_visits_what_is_usual_is_believed_and_visits_outweigh_it() {
+        let usual = Usual {
+            changes: 0.5,
+            days: 5.0,
+        };
+        let mean = |visits: &[(f64, bool)]| seen(visits).belief(usual, 0.0).mean();
+        assert!((mean(&[]) - 0.1).abs() < 1e-6);
+        assert!(mean(&[(30.0, false)]) < 0.02);
+        assert!(mean(&[(0.1, true); 5]) > 0.8);
+    }
+
+    #[test]
+    fn old_visits_are_forgotten() {
+        let mut evidence = Evidence::default();
+        for _ in 0..200 {
+            evidence.add(1.0, false, 20.0);
+        }
+        for _ in 0..60 {
+            evidence.add(1.0, true, 20.0);
+        }
+        let rate = evidence.belief(NOTHING_USUAL, 0.5).mean();
+        assert!(rate > 1.5, "{rate}");
+        assert!((evidence.visits - 20.0).abs() < 0.1, "{}", evidence.visits);
+    }
+
+    #[test]
+    fn evidence_is_read_as_it_was_written() {
+        let evidence = seen(&[(1.0, true), (0.01, true), (40.0, true), (3.0, false)]);
+        let text = evidence.written();
+        assert_eq!(Evidence::read(&text).unwrap().written(), text);
+        let (one, other) = (
+            evidence.belief(NOTHING_USUAL, 0.5),
+            Evidence::read(&text).unwrap().belief(NOTHING_USUAL, 0.5),
+        );
+        assert!((one.mean() - other.mean()).abs() < 1e-4 * one.mean());
+        assert!(evidence.written().len() < 200);
+        for text in ["", "1", "1 2 99 1 1", "1 2 3", "a b", "1 2 3 4 x"] {
+            assert_eq!(Evidence::read(text), None, "{text}");
+        }
+    }
 }

@@ -195,3 +195,88 @@ pub(crate) fn day_of(date: &str) -> Option<u64> {
     let leap_days = before / 4 - before / 100 + before / 400 - 477;
     Some((year - 1970) * 365 + leap_days + lengths[..month].iter().sum::<u64>() + day - 1)
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+    use opilio_plugin::testing::{VisitFacts, visit};
+
+    /// Of a site whose documents change between 6 and 18 o'clock, one change an hour, seen every three hours.
+    fn by_day() -> Rhythm {
+        let mut rhythm = Rhythm::of(&visit(VisitFacts::default()), &[]);
+        for turn in 0..4_000_u64 {
+            let from = turn * 3 * HOUR;
+            let is_day = (6..18).contains(&(from / HOUR % 24));
+            rhythm.learn(from, from + 3 * HOUR, is_day, 6.0);
+        }
+        rhythm
+    }
+
+    #[test]
+    fn the_night_is_hardly_any_time() {
+        let rhythm = by_day();
+        let noon = 100 * 24 * HOUR + 12 * HOUR;
+        let midnight = noon + 12 * HOUR;
+        let (day, night) = (
+            rhythm.days(noon, noon + HOUR),
+            rhythm.days(midnight, midnight + HOUR),
+        );
+        assert!(day > 10.0 * night, "{day} {night}");
+        let all = rhythm.days(noon, noon + 24 * HOUR);
+        assert!((all - 1.0).abs() < 0.05, "{all}");
+        let wait = rhythm.until(midnight, 1.0 / 24.0);
+        assert!((4 * HOUR..9 * HOUR).contains(&wait), "{wait}");
+        let there_and_back = rhythm.days(noon, noon + rhythm.until(noon, 0.7));
+        assert!((there_and_back - 0.7).abs() < 1e-3, "{there_and_back}");
+    }
+
+    #[test]
+    fn without_evidence_all_times_are_alike() {
+        let rhythm = Rhythm::of(&visit(VisitFacts::default()), &[]);
+        assert!((rhythm.days(5, 5 + 7 * HOUR) - 7.0 / 24.0).abs() < 1e-6);
+        assert_eq!(rhythm.until(5, 0.5), 12 * HOUR);
+        assert_eq!(rhythm.until(5, 100.0), 2400 * HOUR);
+    }
+
+    #[test]
+    fn a_holiday_is_like_a_sunday() {
+        let mut rhythm = Rhythm::of(
+            &visit(VisitFacts::default()),
+            &[day_of("2026-12-25").unwrap()],
+        );
+        for day in 0..200_u64 {
+            let is_sunday = (day + 3) % 7 == 6;
+            rhythm.learn(day * 24 * HOUR, (day + 1) * 24 * HOUR, !is_sunday, 3.0);
+        }
+        let of = |date: &str| {
+            let from = day_of(date).unwrap() * 24 * HOUR;
+            rhythm.days(from, from + 24 * HOUR)
+        };
+        assert!(
+            of("2026-12-24") > 3.0 * of("2026-12-27"),
+            "a Thursday, a Sunday"
+        );
+        assert!(
+            (of("2026-12-25") - of("2026-12-27")).abs() < 1e-9,
+            "a Friday"
+        );
+    }
+
+    #[test]
+    fn dates_are_days_since_1970() {
+        for (date, day) in [
+            ("1970-01-01", Some(0)),
+            ("2000-03-01", Some(11_017)),
+            ("2026-12-25", Some(20_812)),
+            ("2023-02-29", None),
+            ("2024-02-29", Some(19_782)),
+            ("2026-13-01", None),
+            ("26-1-1", None),
+            ("2026-12-25-1", None),
+        ] {
+            assert_eq!(day_of(date), day, "{date}");
+        }
+    }
+}

@@ -236,3 +236,69 @@ fn what_a_feed_says_has_changed_since_is_due_now_and_older_news_moves_nothing() 
         [Scheduled::Known]
     );
 }
+
+/// The page waits for 1,000 seconds and is to be asked about after 100.
+fn long_wait(site: &mut Site) {
+    site.schedule(vec![revisited("http://a.org/", "")], 0);
+    let page = site.issue(0, "http://a.org/");
+    assert_eq!(page.visit_after, None);
+    let success = Success {
+        visit: Visit {
+            status: 200,
+            ..Visit::default()
+        },
+        wait: Some(secs(1_000)),
+        ask_again: Some(secs(100)),
+        ..Success::default()
+    };
+    site.finish(&page, Outcome::Succeeded(Box::new(success)), 0);
+    site.waits(0, 100);
+}
+
+fn considered(wait: Option<u64>, ask_again: Option<u64>) -> Outcome {
+    Outcome::Considered {
+        wait: wait.map(secs),
+        ask_again: ask_again.map(secs),
+    }
+}
+
+#[test]
+fn a_long_wait_is_considered_anew_and_no_visit_is_counted() {
+    let mut site = Site::new(config());
+    long_wait(&mut site);
+    site.reopen();
+    let page = site.issue(100, "http://a.org/");
+    assert_eq!(page.visit_after, Some(at(1_000)));
+    assert_eq!(page.overdue, ZERO);
+    // Nobody has a better answer.
+    site.finish(&page, considered(None, Some(200)), 100);
+    let page = site.issue(300, "http://a.org/");
+    assert_eq!(page.visit_after, Some(at(1_000)));
+    // Prices have fallen.
+    let finished = site.finish(&page, considered(Some(50), None), 300);
+    assert_eq!(finished.disposition, Disposition::Waiting(at(350)));
+    let record = site.frontier().record(&uri("http://a.org/")).unwrap();
+    assert_eq!(record.unwrap().wait, Some(secs(350)));
+    let page = site.issue(360, "http://a.org/");
+    assert_eq!((page.visit_after, page.overdue), (None, secs(10)));
+    assert_eq!(page.record.visits, 1);
+    assert_eq!(site.frontier().statistics().visits, 1);
+}
+
+#[test]
+fn what_comes_out_late_or_was_moved_is_visited_and_not_considered() {
+    let mut site = Site::new(config());
+    long_wait(&mut site);
+    let page = site.issue(1_200, "http://a.org/");
+    assert_eq!((page.visit_after, page.overdue), (None, secs(200)));
+
+    let mut site = Site::new(config());
+    long_wait(&mut site);
+    let forced = Candidate {
+        force: true,
+        ..revisited("http://a.org/", "")
+    };
+    site.schedule(vec![forced], 10);
+    let page = site.issue(10, "http://a.org/");
+    assert_eq!(page.visit_after, None);
+}
