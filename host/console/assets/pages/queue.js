@@ -9,6 +9,7 @@ import { Pages, Table, facts } from "../table.js";
 import { act, nextDue } from "./frontier.js";
 
 const SIZE = 50;
+const EVERY = 3000;
 const KNOWN = new Set([
   ..."queue state ready waiting in_process precedence next_ready wake failures crawl_delay_ms group finished fetched succeeded".split(" "),
   ..."novel bytes novel_bytes run_time_ms spent retired_by".split(" "),
@@ -40,11 +41,20 @@ export async function open(page) {
       return { rows: answer.uris, next: answer.after };
     },
   });
+  let shown = "";
+  const show = (queue) => {
+    const now = JSON.stringify(queue);
+    if (now === shown) return;
+    shown = now;
+    put(state, queueFacts(queue));
+    // Buttons are made anew only where there are others, so that none is lost under a finger.
+    if (queue.state !== lastState) put(buttons, actions(page, queue, again));
+    lastState = queue.state;
+  };
+  let lastState;
   const again = async () => {
     try {
-      const queue = await load();
-      put(state, queueFacts(queue));
-      put(buttons, actions(page, queue, again));
+      show(await load());
       await pages.again();
     } catch (problem) {
       failed(problem);
@@ -53,12 +63,13 @@ export async function open(page) {
   const load = () => get(path(page.job, "queues", name), {}, page.signal);
 
   const queue = await load();
-  put(state, queueFacts(queue));
-  put(buttons, actions(page, queue, again));
+  show(queue);
   await pages.first();
   const [crumbs, head] = heading(page, name, buttons);
   crumbs.append(" / ", link(page.job, "frontier", {}, "Frontier"));
   put(page.main, crumbs, head, state, h("section", {}, h("h2", {}, "URIs"), table.element, pages.element));
+  const timer = setInterval(() => document.hidden || load().then(show).catch(() => undefined), EVERY);
+  page.signal.addEventListener("abort", () => clearInterval(timer));
 }
 
 function queueFacts(queue) {
