@@ -1,8 +1,9 @@
 //! `opilio crawl`.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::Result;
+pub(crate) use opilio_crawl::component_cache;
 use opilio_crawl::{
     Crawl, CrawlError, End, Faults, Level, Order, ProfileSource, Stop, Summary, plan,
 };
@@ -170,24 +171,4 @@ fn job_name(uri: &opilio_uri::Uri) -> String {
     let host = uri.host().unwrap_or_default();
     uri.port()
         .map_or_else(|| host.to_owned(), |port| format!("{host}-{port}"))
-}
-
-/// Where compiled components are kept between runs: the user's cache directory.
-pub(crate) fn component_cache() -> Option<PathBuf> {
-    let set = |name: &str| {
-        std::env::var_os(name)
-            .filter(|value| !value.is_empty())
-            .map(PathBuf::from)
-    };
-    let home = || {
-        set("HOME")
-            .or_else(|| set("USERPROFILE"))
-            .map(|home| home.join(".cache"))
-    };
-    Some(
-        set("XDG_CACHE_HOME")
-            .or_else(home)?
-            .join("opilio")
-            .join("components"),
-    )
 }

@@ -16,6 +16,7 @@ use crate::components::JobPlugins;
 use crate::crawl::{self, CrawlError};
 use crate::guards::{CandidateGuards, Seen, handled};
 use crate::lanes::beside;
+use crate::places::component_cache;
 use crate::scope;
 use crate::stacks::{Stacks, Staged};
 
@@ -120,7 +121,10 @@ pub(crate) fn explain_at_rest(
     prefixes: &[String],
     asked: &Asked<'_>,
 ) -> Result<ExplainedUri, CrawlError> {
-    let engine = Engine::new(EngineConfig::default())?;
+    let engine = Engine::new(EngineConfig {
+        cache_dir: component_cache(),
+        ..EngineConfig::default()
+    })?;
     let sources = crawl::sources(job);
     let kept = JobPlugins::read(job)
         .map_err(|problem| CrawlError::Kept(crate::stacks::chain(&problem)))?;

@@ -83,7 +83,7 @@ pub use ledger::{Amount, HostCounts, Totals};
 pub use metrics::{Figures, metrics};
 pub use opilio_archive::Repaired;
 pub use opilio_profile::{Faults, Level};
-pub use places::Places;
+pub use places::{Places, component_cache};
 pub use plugin_report::{CallTimes, PluginReport, plugin_table};
 pub use progress::{End, Progress, QueueTally, Summary};
 pub use series::Sample;

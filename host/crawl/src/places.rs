@@ -4,6 +4,22 @@ use std::path::{Path, PathBuf};
 
 use crate::crawl::{CrawlError, frozen_profile};
 
+/// Where compiled components are kept between runs: the user's cache directory. None where the user has none.
+pub fn component_cache() -> Option<PathBuf> {
+    let set = |name: &str| {
+        std::env::var_os(name)
+            .filter(|value| !value.is_empty())
+            .map(PathBuf::from)
+    };
+    let home = || {
+        set("HOME")
+            .or_else(|| set("USERPROFILE"))
+            .map(|home| home.join(".cache"))
+    };
+    let cache = set("XDG_CACHE_HOME").or_else(home)?;
+    Some(cache.join("opilio").join("components"))
+}
+
 /// The folders of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Places {

@@ -12,6 +12,7 @@ use super::{Answer, By, ControlError, Desk, Fault};
 use crate::components::JobPlugins;
 use crate::crawl;
 use crate::lanes::beside;
+use crate::places::component_cache;
 use crate::replace::{Wish, Workshop};
 use crate::stacks::{self, Loading};
 
@@ -64,7 +65,10 @@ impl Desk<'_> {
 
     fn replace_at_rest(&self, wish: &Wish, by: &str) -> Result<String, String> {
         let kept = JobPlugins::read(self.job).map_err(|problem| stacks::chain(&problem))?;
-        let engine = Engine::new(EngineConfig::default());
+        let engine = Engine::new(EngineConfig {
+            cache_dir: component_cache(),
+            ..EngineConfig::default()
+        });
         let workshop = Workshop {
             engine: engine.map_err(|problem| stacks::chain(&problem))?,
             sources: crawl::sources(self.job),

@@ -17,6 +17,7 @@ use crate::components::JobPlugins;
 use crate::crawl::{self, CrawlError};
 use crate::history::{self, Change, Changed};
 use crate::lanes::beside;
+use crate::places::component_cache;
 use crate::settings::{self, Effect};
 use crate::stacks::{Loaded, Loading};
 
@@ -343,7 +344,10 @@ impl Changing<'_> {
     fn check_at_rest(&self, profile: &Profile) -> Result<(), CrawlError> {
         let kept = JobPlugins::read(self.desk.job)
             .map_err(|problem| CrawlError::Kept(crate::stacks::chain(&problem)))?;
-        let engine = Engine::new(EngineConfig::default())?;
+        let engine = Engine::new(EngineConfig {
+            cache_dir: component_cache(),
+            ..EngineConfig::default()
+        })?;
         let sources = crawl::sources(self.desk.job);
         let tables = Tables::default();
         let check = |only: Option<&str>| {
