@@ -86,7 +86,7 @@ pub(crate) fn start(view: View, job: &Job, display: DisplayArgs) -> Live {
         })
     } else if display.json {
         tokio::spawn(lines(view, ended, |progress| as_json(progress).to_string()))
-    } else if std::io::stderr().is_terminal() {
+    } else if io::stderr().is_terminal() {
         tokio::spawn(picture(view, title, ended))
     } else {
         say(&title);
