@@ -14,7 +14,7 @@ use crate::documentation;
 use crate::repository::root;
 
 /// How many pages of the documentation packages are asked about.
-const PAGES: usize = 200;
+const PAGES: usize = 60;
 
 /// Folder of the example, what the table calls the language, and its sources' endings.
 const LANGUAGES: [(&str, &str, &str); 6] = [
