@@ -16,6 +16,7 @@ use std::collections::{BTreeSet, HashSet};
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, Write};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use opilio_profile::Layer;
@@ -35,6 +36,11 @@ pub(crate) const ADDED_SEEDS: &str = "added-seeds.txt";
 
 /// Seeds that the operator has removed, one a line; they count even where the profile names them.
 pub(crate) const REMOVED_SEEDS: &str = "removed-seeds.txt";
+
+/// How long a job that another process holds is waited for: a command that looks into it is soon done, a crawl is not.
+const LOCK_WAIT_MAX: Duration = Duration::from_secs(3);
+/// How often it is tried meanwhile; the system has no waiting with an end.
+const LOCK_PROBE_INTERVAL: Duration = Duration::from_millis(20);
 
 /// A job directory, locked by this process until dropped.
 #[derive(Debug)]
@@ -464,6 +470,7 @@ fn refuse_foreign(directory: &Path) -> Result<(), JobError> {
     Ok(())
 }
 
+/// Takes the lock of a job. Who only looks into one holds it as well, for as long as that takes; so it is waited for.
 fn lock(directory: &Path) -> Result<File, JobError> {
     let path = directory.join("lock");
     let mut file = OpenOptions::new()
@@ -473,7 +480,13 @@ fn lock(directory: &Path) -> Result<File, JobError> {
         .write(true)
         .open(&path)
         .map_err(|source| io_error(&path, source))?;
-    match file.try_lock() {
+    let began = Instant::now();
+    let mut locked = file.try_lock();
+    while matches!(locked, Err(TryLockError::WouldBlock)) && began.elapsed() < LOCK_WAIT_MAX {
+        std::thread::sleep(LOCK_PROBE_INTERVAL);
+        locked = file.try_lock();
+    }
+    match locked {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => {
             let mut holder = String::new();
@@ -575,6 +588,19 @@ mod tests {
         );
         drop(held);
         assert!(open(home.path()).unwrap().resumed());
+    }
+
+    #[test]
+    fn a_job_that_somebody_looks_into_is_waited_for() {
+        let home = tempfile::tempdir().unwrap();
+        let held = open(home.path()).unwrap();
+        let looking = std::thread::spawn(move || {
+            // Lets go some time after the other has begun to try, or before; both must end well.
+            std::thread::sleep(LOCK_PROBE_INTERVAL * 3);
+            drop(held);
+        });
+        assert!(open(home.path()).unwrap().resumed());
+        looking.join().unwrap();
     }
 
     #[test]
