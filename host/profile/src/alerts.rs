@@ -69,7 +69,7 @@ pub struct AlertsFile {
     pub webhook_timeout: DurationWritten,
 
     /// A program that is started for each alert, and its arguments; it reads the alert as JSON. `{job}`, `{event}`, `{kind}`,
-    /// `{severity}`, `{subject}` and `{message}` are filled in. Default `[]`: none.
+    /// `{severity}`, `{subject}` and `{message}` are filled in. Default `[]`: nobody is told by a program.
     #[schemars(extend("examples" = [["mail", "-s", "{kind} {event}: {job}", "crawls@example.org"]]))]
     pub command: Vec<String>,
 

@@ -166,13 +166,16 @@ pub struct LeftOut {
     pub problem: String,
 }
 
+/// A plugin that the profile names: its component and its settings.
+type Instance = (String, Map<String, Value>);
+
 /// An import on its way.
 struct Import {
     beans: Beans,
     /// Settings by their names.
     settings: BTreeMap<String, Value>,
     /// Instances of plugins; none for those with their defaults.
-    plugins: BTreeMap<String, Option<(String, Map<String, Value>)>>,
+    plugins: BTreeMap<String, Option<Instance>>,
     tables: BTreeMap<String, Value>,
     overrides: Vec<(Vec<String>, BTreeMap<String, Value>)>,
     left: BTreeSet<LeftOut>,

@@ -17,11 +17,11 @@ mod profile;
 #[cfg(unix)]
 mod replace;
 mod robots;
+#[cfg(unix)]
+mod seen;
 mod selftest;
 #[cfg(unix)]
 mod serve;
-#[cfg(unix)]
-mod seen;
 #[cfg(unix)]
 mod settings;
 mod uri;

@@ -821,9 +821,9 @@ impl Naive {
             Outcome::Retry { transfer, .. }
             | Outcome::Disregarded { transfer, .. }
             | Outcome::Failed { transfer, .. } => *transfer,
-            Outcome::Considered { .. }
-            | Outcome::Deferred { .. }
-            | Outcome::OutOfScope { .. } => None,
+            Outcome::Considered { .. } | Outcome::Deferred { .. } | Outcome::OutOfScope { .. } => {
+                None
+            }
         };
         let Some(Transfer { duration, bytes }) = transfer.filter(|_| !is_dns(&busy.text)) else {
             return;

@@ -112,7 +112,9 @@ async fn a_plugin_that_fails_too_often_is_an_alert() {
     let web = web.serve().await;
     let story = crawl()
         .plugin("bad", &html_extractor(Misdeed::Traps))
-        .profile("[stacks]\nextract = ['html', 'bad']\n[plugins.bad.breaker]\nfaults = 1\ncalls = 5")
+        .profile(
+            "[stacks]\nextract = ['html', 'bad']\n[plugins.bad.breaker]\nfaults = 1\ncalls = 5",
+        )
         .seed(web.url(WWW, "/"));
     let told = story.run().await.finished();
     let log = told.log_file("alerts.log");
