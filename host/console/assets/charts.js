@@ -63,7 +63,9 @@ export class TimeChart {
     this.x = (time) => EDGE.left + ((time - from) / Math.max(1, until - from)) * (width - EDGE.left - EDGE.right);
     const y = (value) => HEIGHT - EDGE.bottom - (value / top.max) * (HEIGHT - EDGE.top - EDGE.bottom);
     const parts = [...grid(top, y, width, this.axis), ...hours(from, until, this.x)];
-    this.series.forEach((name, n) => {
+    this.series.forEach((_, n) => {
+      // A layer of nothing would draw its line over the one below.
+      if (isStacked && n > 0 && points.every((point) => !point.values[n])) return;
       const line = levels.map((values, i) => `${i === 0 ? "M" : "L"}${this.x(points[i].time).toFixed(1)} ${y(values[n] ?? 0).toFixed(1)}`).join("");
       if (isStacked) {
         const floor = levels

@@ -36,7 +36,7 @@ def run(browser, served, seed, axe, screenshots, **_):
     with open(axe, encoding="utf-8") as file:
         axe = file.read()
     for screen, options in SCREENS.items():
-        with daemon.opened(browser, faults, expects=["status of 401"], reduced_motion="reduce", **options) as page:
+        with daemon.opened(browser, faults, expects=["status of 40[13]"], reduced_motion="reduce", **options) as page:
             page.goto(served.address)
             expect(page.get_by_role("dialog")).to_be_visible()
             faults += [f"sign-in, {screen}: {fault}" for fault in accessible(page, axe)]

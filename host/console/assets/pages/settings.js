@@ -29,7 +29,7 @@ export async function open(page) {
     empty: "No setting is like that.",
     key: (setting) => setting.key,
     columns: [
-      { title: "Setting", isHead: true, isWide: true, cell: (setting) => [h("code", {}, setting.key), setting.description && h("div.hint", {}, setting.description)] },
+      { title: "Setting", isHead: true, isWide: true, cell: (setting) => [h("code", {}, setting.key), setting.description && h("div.hint", { title: setting.description }, setting.description.split(/(?<=\.)\s/)[0])] },
       { title: "Value", isWide: true, cell: (setting) => h("code", {}, setting.toml) },
       { title: "From", cell: (setting) => (setting.file ? `${setting.file}${setting.line ? `:${setting.line}` : ""}` : h("span.muted", {}, "default")) },
       { title: "A change takes effect", cell: (setting) => EFFECTS[setting.effect] ?? setting.effect },
