@@ -1,64 +1,91 @@
-//! `opilio simulate`: a crawl of a synthetic web in virtual time.
+//! `opilio simulate`: a crawl of a synthetic web in virtual time; several side by side; a web made of a crawl's log.
+
+mod compare;
+mod fit;
 
 use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 
-use anyhow::Result;
-use clap::Args;
+use anyhow::{Context, Result};
+use clap::{Args, Subcommand};
 use opilio_crawl::CrawlError;
-use opilio_simulate::{Scenario, ScenarioError, Simulation, SimulationError};
+use opilio_simulate::{
+    Instead, Report, Scenario, ScenarioError, Simulation, SimulationError, freshness_over_time,
+    waits_by_rate,
+};
 
 use crate::crawl::component_cache;
 use crate::exit;
 
 /// The command line.
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(crate) struct SimulateArgs {
+    #[command(subcommand)]
+    command: Option<SimulateCommand>,
     /// A TOML file, or the name of a scenario that ships.
-    #[arg(value_name = "SCENARIO")]
-    scenario: String,
+    #[arg(value_name = "SCENARIO", required = true)]
+    scenario: Option<String>,
     /// A TOML file, or the name of a profile that ships.
     #[arg(long, value_name = "PROFILE", default_value = "continuous")]
     profile: String,
     /// Makes another web of the same kind.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// The whole time in days, in place of the scenario's.
-    #[arg(long, value_name = "DAYS")]
-    days: Option<f64>,
-    /// Visits per page and day, in place of the scenario's.
-    #[arg(long, value_name = "VISITS")]
-    budget: Option<f64>,
+    #[command(flatten)]
+    crawled: Crawled,
     /// Print JSON, one object.
     #[arg(long)]
     json: bool,
+    /// Draw freshness over time and waits against true rates into this folder, as SVG.
+    #[arg(long, value_name = "DIR")]
+    plots: Option<PathBuf>,
+}
+
+#[derive(Debug, Subcommand)]
+enum SimulateCommand {
+    /// Run several profiles on the same webs, and say which is better on what.
+    Compare(compare::CompareArgs),
+    /// Make a scenario of a crawl log: as many pages, which change as those in the log did.
+    Fit(fit::FitArgs),
+}
+
+/// For how long the web is crawled, and how much.
+#[derive(Clone, Copy, Debug, Args)]
+struct Crawled {
+    /// The whole time in days, in place of the scenario's.
+    #[arg(long, value_name = "DAYS")]
+    days: Option<f64>,
+    /// What is not measured at the beginning, in days, in place of the scenario's.
+    #[arg(long, value_name = "DAYS")]
+    warm_up: Option<f64>,
+    /// Visits per page and day, in place of the scenario's.
+    #[arg(long, value_name = "VISITS")]
+    budget: Option<f64>,
 }
 
 /// Runs the command.
 pub(crate) fn run(args: &SimulateArgs) -> Result<u8> {
-    let mut scenario = match Scenario::load(&args.scenario) {
+    match &args.command {
+        Some(SimulateCommand::Compare(args)) => compare::run(args),
+        Some(SimulateCommand::Fit(args)) => fit::run(args),
+        None => run_scenario(args),
+    }
+}
+
+fn run_scenario(args: &SimulateArgs) -> Result<u8> {
+    let name = args.scenario.as_deref().unwrap_or_default();
+    let scenario = match scenario(name, &args.crawled)? {
         Ok(scenario) => scenario,
-        Err(ScenarioError::Faults(faults)) => return refuse(&faults.to_string()),
-        Err(other) => return Err(other.into()),
+        Err(refused) => return Ok(refused),
     };
-    scenario.days = args.days.unwrap_or(scenario.days);
-    scenario.budget = args.budget.unwrap_or(scenario.budget);
-    let profile = match crate::profile::load(&args.profile) {
-        Ok(profile) => profile,
-        Err(faults) => return refuse(&faults.to_string()),
-    };
-    let simulation = Simulation {
-        scenario,
-        profile,
-        seed: args.seed,
-        component_cache: component_cache(),
-    };
-    let report = match simulation.run() {
+    let report = match run_one(scenario, &args.profile, args.seed)? {
         Ok(report) => report,
-        Err(SimulationError::Crawl(CrawlError::Profile(faults))) => {
-            return refuse(&faults.to_string());
-        }
-        Err(other) => return Err(other.into()),
+        Err(refused) => return Ok(refused),
     };
+    if let Some(dir) = &args.plots {
+        write_plots(dir, &[(&report.profile, &report)])?;
+    }
     let answer = if args.json {
         format!("{:#}\n", report.as_json())
     } else {
@@ -68,7 +95,60 @@ pub(crate) fn run(args: &SimulateArgs) -> Result<u8> {
     Ok(exit::OK)
 }
 
-fn refuse(faults: &str) -> Result<u8> {
+/// The scenario as it is to be crawled; what is wrong with it has been said otherwise.
+fn scenario(name: &str, crawled: &Crawled) -> Result<Result<Scenario, u8>> {
+    let scenario = match Scenario::load(name) {
+        Ok(scenario) => scenario,
+        Err(ScenarioError::Faults(faults)) => return refuse(&faults.to_string()),
+        Err(other) => return Err(other.into()),
+    };
+    let instead = Instead {
+        days: crawled.days,
+        warm_up: crawled.warm_up,
+        budget: crawled.budget,
+    };
+    match scenario.instead(&instead) {
+        Ok(scenario) => Ok(Ok(scenario)),
+        Err(faults) => refuse(&faults.to_string()),
+    }
+}
+
+/// One profile on one web; what is wrong with the profile has been said otherwise.
+fn run_one(scenario: Scenario, profile: &str, seed: u64) -> Result<Result<Report, u8>> {
+    let profile = match crate::profile::load(profile) {
+        Ok(profile) => profile,
+        Err(faults) => return refuse(&faults.to_string()),
+    };
+    let simulation = Simulation {
+        scenario,
+        profile,
+        seed,
+        component_cache: component_cache(),
+    };
+    match simulation.run() {
+        Ok(report) => Ok(Ok(report)),
+        Err(SimulationError::Crawl(CrawlError::Profile(faults))) => refuse(&faults.to_string()),
+        Err(other) => Err(other.into()),
+    }
+}
+
+/// Writes `freshness.svg` and `waits.svg`, a colour for each named run.
+fn write_plots(dir: &Path, runs: &[(&str, &Report)]) -> Result<()> {
+    let drawings = [
+        ("freshness.svg", freshness_over_time(runs)?),
+        ("waits.svg", waits_by_rate(runs)?),
+    ];
+    std::fs::create_dir_all(dir)
+        .with_context(|| format!("cannot make the folder {}", dir.display()))?;
+    for (name, drawing) in drawings {
+        let path = dir.join(name);
+        std::fs::write(&path, drawing)
+            .with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    Ok(())
+}
+
+fn refuse<T>(faults: &str) -> Result<Result<T, u8>> {
     writeln!(io::stderr(), "{faults}")?;
-    Ok(exit::USAGE)
+    Ok(Err(exit::USAGE))
 }

@@ -2,20 +2,28 @@
 //!
 //! ```text
 //! scenario ─► web: sites, pages, changes, servers ◄── run ──► opilio_crawl::rehearsal: frontier, profile, plugins
-//!                       └ measure ─► report ◄─ oracle
+//!      ▲                └ measure ─► report ◄─ oracle
+//!     fit ◄── crawl.log               ├─► compare
+//!                                     └─► plot
 //! ```
 //! The web knows what really happened and the crawl does not; what the crawl's archive would hold is compared with it from
 //! event to event. docs/SIMULATION.md has the language of scenarios and every measure's formula.
 
+mod compare;
+mod fit;
 mod measure;
 pub mod oracle;
+mod plot;
 mod process;
 mod report;
 mod run;
 mod scenario;
 mod web;
 
+pub use compare::{Comparison, Estimate, Measure, Row};
+pub use fit::{FitError, Fitted, fit};
+pub use plot::{PlotError, freshness_over_time, waits_by_rate};
 pub use process::{Process, Rates};
 pub use report::{Oracle, Report, Visits, WaitOfPage};
 pub use run::{Simulation, SimulationError};
-pub use scenario::{Honesty, Kind, Lists, Scenario, ScenarioError, Sites};
+pub use scenario::{Honesty, Instead, Kind, Lists, Scenario, ScenarioError, Sites};

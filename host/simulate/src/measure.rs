@@ -143,7 +143,9 @@ impl Copy {
         let delay = now - self.changed;
         let counts = (window.from..window.to).contains(&now);
         if self.is_first {
-            sums.found += u64::from(counts);
+            // Of pages that were there from the beginning nobody says that they were born.
+            let is_born_in_it = self.changed > window.from.max(0);
+            sums.found += u64::from(counts && is_born_in_it);
         } else if counts {
             sums.captured += 1;
             sums.captured_weight += weight;
@@ -173,10 +175,21 @@ mod tests {
         copy.count(100, 1.0, window, &mut sums);
         assert_eq!((sums.there, sums.fresh), (100.0, 40.0));
         assert_eq!(sums.age, 200.0 + 800.0);
-        assert_eq!((sums.versions, sums.captured, sums.found), (3, 1, 1));
+        assert_eq!((sums.versions, sums.captured, sums.found), (3, 1, 0));
         assert_eq!(sums.delay, 10.0);
         let fresh: Vec<f64> = sums.parts.iter().map(|(_, fresh)| *fresh).collect();
         assert_eq!(fresh, [10.0, 20.0, 10.0, 0.0]);
+    }
+
+    #[test]
+    fn only_pages_that_came_meanwhile_are_found() {
+        let window = Window { from: 10, to: 100 };
+        let mut sums = Sums::new(1);
+        for born in [0, 5, 10, 20, 30] {
+            Copy::new(born).capture(50, 1.0, window, &mut sums);
+        }
+        Copy::new(40).capture(100, 1.0, window, &mut sums);
+        assert_eq!(sums.found, 2);
     }
 
     #[test]

@@ -19,6 +19,8 @@ pub struct Report {
     pub seed: u64,
     /// The whole time, in days.
     pub days: f64,
+    /// What of it was not measured, at the beginning.
+    pub warm_up: f64,
     /// Pages that were there at the end.
     pub pages: u64,
     /// Of these, those that were not visited once while it was measured.
@@ -106,13 +108,15 @@ pub struct Oracle {
     pub freshness_harmonic: f64,
 }
 
-/// A page's true rate and its last wait.
+/// A page's true rate and its last wait, beside the best one.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct WaitOfPage {
     /// Changes a day.
     pub rate: f64,
     /// Days.
     pub wait: f64,
+    /// Days from visit to visit that would be best for freshness; none where it would be given up, or never changes.
+    pub best: Option<f64>,
 }
 
 impl Report {
@@ -165,6 +169,7 @@ impl Report {
             "profile": self.profile,
             "seed": self.seed,
             "days": self.days,
+            "warm-up": self.warm_up,
             "pages": self.pages,
             "freshness": self.freshness(),
             "freshness-of-best": self.of_best_freshness(),
@@ -183,6 +188,7 @@ impl Report {
             "visits": self.visits,
             "oracle": self.oracle,
             "freshness-over-time": self.freshness_over_time(),
+            "waits": self.waits,
         })
     }
 

@@ -83,8 +83,14 @@ impl Simulation {
         Ok(run.report(name, &self.scenario, self.seed, oracle))
     }
 
-    /// What somebody could reach who knows the rates, by formula and tried on the same web.
-    fn oracle(scenario: &Scenario, seed: u64, web: &Web, politeness: &Politeness) -> Oracle {
+    /// What somebody could reach who knows the rates, by formula and tried on the same web, and how often a day they
+    /// would visit each page for freshness.
+    fn oracle(
+        scenario: &Scenario,
+        seed: u64,
+        web: &Web,
+        politeness: &Politeness,
+    ) -> (Oracle, BTreeMap<PageId, f64>) {
         let (ids, known): (Vec<PageId>, Vec<_>) = web.known().into_iter().unzip();
         let budget = scenario.budget * web.average_pages(scenario.days);
         let limits: Vec<f64> = (0..web.hosts())
@@ -98,6 +104,10 @@ impl Simulation {
             let end = web.window().to;
             for (place, (id, visits)) in ids.iter().zip(visits).enumerate() {
                 if *visits <= 0.0 {
+                    // What never changes is fresh for ever once it has been seen; what changes was given up.
+                    if web.rate(*id) <= 0.0 {
+                        web.look(*id, web.born(*id));
+                    }
                     continue;
                 }
                 let every = DAY / visits;
@@ -117,7 +127,9 @@ impl Simulation {
         let impolite = oracle::periodic(Goal::Freshness, &known, budget, &unlimited);
         let tried_freshness = tried(&freshness.visits);
         let tried_captures = tried(&captures.visits);
-        Oracle {
+        let best = ids.iter().copied().zip(freshness.visits.iter().copied());
+        let best = best.collect();
+        let oracle = Oracle {
             freshness: freshness.value,
             captures: captures.value,
             freshness_tried: tried_freshness.fresh / tried_freshness.there.max(1.0),
@@ -126,7 +138,8 @@ impl Simulation {
             freshness_without_politeness: impolite.value,
             freshness_at_random: oracle::memoryless_freshness(&known, budget),
             freshness_harmonic: oracle::harmonic_freshness(&known, budget),
-        }
+        };
+        (oracle, best)
     }
 }
 
@@ -311,7 +324,8 @@ impl Run {
         if let Some(host) = self.web.place(&issue.uri).0 {
             let host = self.hosts.entry(host).or_default();
             host.last_end = Some(now);
-            host.last_took = served.took;
+            // As the crawl has measured it, to the millisecond.
+            host.last_took = Duration::from_millis(u64::try_from(now - started).unwrap_or(0));
         }
         let size = match &served.answer {
             opilio_crawl::rehearsal::Answer::Response { size, .. } => *size,
@@ -367,7 +381,13 @@ impl Run {
         }
     }
 
-    fn report(mut self, profile: String, scenario: &Scenario, seed: u64, oracle: Oracle) -> Report {
+    fn report(
+        mut self,
+        profile: String,
+        scenario: &Scenario,
+        seed: u64,
+        (oracle, best): (Oracle, BTreeMap<PageId, f64>),
+    ) -> Report {
         let days = (self.end - self.web.window().from) as f64 / DAY;
         let hosts = self.hosts.values();
         self.visits.days = days;
@@ -395,12 +415,17 @@ impl Run {
         let waits = waits.map(|(id, (wait, _))| WaitOfPage {
             rate: self.web.rate(*id),
             wait: wait.as_secs_f64() / 86_400.0,
+            best: best
+                .get(id)
+                .filter(|visits| **visits > 0.0)
+                .map(|visits| 1.0 / visits),
         });
         Report {
             scenario: scenario.name.clone(),
             profile,
             seed,
             days: scenario.days,
+            warm_up: scenario.warm_up,
             pages: pages.len() as u64,
             starved: starved as u64,
             longest: longest.unwrap_or(0) as f64 / DAY,

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use opilio_profile::{DurationWritten, Faults, Written, parse_duration};
+use opilio_profile::{DurationWritten, Fault, Faults, Level, Written, parse_duration};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -25,7 +25,10 @@ const READY: [(&str, &str); 6] = [
 ];
 
 /// Most pages of a scenario: each takes a few hundred bytes of memory.
-const PAGES_MAX: u64 = 20_000_000;
+const PAGES_MAX: f64 = 20e6;
+
+/// Longest time of a scenario, a hundred years: times of the calendar and milliseconds in floats end much later.
+const DAYS_MAX: f64 = 36_525.0;
 
 /// A checked scenario.
 #[derive(Clone, Debug)]
@@ -373,7 +376,10 @@ impl Scenario {
                 .map(|(index, site)| check.site(&format!("/site/{index}"), site))
                 .collect(),
         };
-        check.relations(&scenario);
+        check.names(&scenario.sites);
+        for fault in scenario.relations() {
+            check.refuse(fault.pointer, fault.problem, fault.suggestion);
+        }
         if check.faults.is_empty() {
             Ok(scenario)
         } else {
@@ -381,13 +387,124 @@ impl Scenario {
         }
     }
 
-    /// Pages of all sites when it begins.
-    pub fn pages(&self) -> u64 {
-        let sites = self.sites.iter();
-        sites
-            .map(|site| u64::from(site.count) * u64::from(site.pages))
-            .sum()
+    /// The same web for another time or budget, as a command line wants it.
+    ///
+    /// # Errors
+    /// What the scenario refuses in its file, it refuses here, each fault with its flag.
+    pub fn instead(mut self, instead: &Instead) -> Result<Self, Faults> {
+        self.days = instead.days.unwrap_or(self.days);
+        self.warm_up = instead.warm_up.unwrap_or(self.warm_up);
+        self.budget = instead.budget.unwrap_or(self.budget);
+        let mut faults = Faults::default();
+        for Contradiction {
+            pointer,
+            problem,
+            suggestion,
+        } in self.relations()
+        {
+            let flag = match pointer {
+                "/budget/visits" => "--budget",
+                "/warm-up" => "--warm-up",
+                _ => "--days",
+            };
+            faults.push(Fault {
+                file: flag.to_owned(),
+                place: None,
+                pointer: String::new(),
+                level: Level::Error,
+                problem,
+                suggestion: (!suggestion.is_empty()).then(|| suggestion.to_owned()),
+            });
+        }
+        if faults.is_empty() {
+            Ok(self)
+        } else {
+            Err(faults)
+        }
     }
+
+    /// What cannot be together.
+    fn relations(&self) -> Vec<Contradiction> {
+        let mut found = Vec::new();
+        let mut refuse = |pointer, problem: String, suggestion| {
+            found.push(Contradiction {
+                pointer,
+                problem,
+                suggestion,
+            });
+        };
+        let is_time = |days: f64| days >= 0.0 && days <= DAYS_MAX;
+        if !is_time(self.warm_up) {
+            let problem = format!("a warm-up of {} days", self.warm_up);
+            refuse("/warm-up", problem, "write 0 or more days");
+        } else if !is_time(self.days) {
+            let problem = format!(
+                "{} days are not a time between 0 and {DAYS_MAX} days",
+                self.days
+            );
+            refuse("/days", problem, "");
+        } else if self.days <= self.warm_up {
+            let problem = format!(
+                "nothing is left to be measured: {} days with a warm-up of {}",
+                self.days, self.warm_up
+            );
+            refuse("/days", problem, "write a longer time or a shorter warm-up");
+        }
+        if !(self.budget > 0.0 && self.budget.is_finite()) {
+            let problem = format!("{} visits per page and day", self.budget);
+            refuse("/budget/visits", problem, "write visits = 1.0");
+        }
+        if self.workers == 0 {
+            refuse("/budget/workers", "nobody fetches".to_owned(), "");
+        }
+        if self.sites.is_empty() {
+            let problem = "there are no sites".to_owned();
+            refuse("", problem, "add [[site]] with [[site.page]]");
+        }
+        let pages = self.pages();
+        if pages.is_nan() || pages > PAGES_MAX {
+            let problem = format!("{pages:.0} pages in all, more than {PAGES_MAX}");
+            let pointer = if pages - self.pages_born() > PAGES_MAX {
+                "/site"
+            } else {
+                "/days"
+            };
+            refuse(pointer, problem, "");
+        }
+        found
+    }
+
+    /// Pages of all sites, those that are to come included.
+    fn pages(&self) -> f64 {
+        let first = self.sites.iter();
+        let first = first.map(|site| f64::from(site.count) * f64::from(site.pages));
+        first.sum::<f64>() + self.pages_born()
+    }
+
+    /// Pages that are to come.
+    fn pages_born(&self) -> f64 {
+        let sites = self.sites.iter();
+        let growth: f64 = sites.map(|site| f64::from(site.count) * site.growth).sum();
+        growth * self.days.max(0.0)
+    }
+}
+
+/// What a command line wants otherwise than a scenario's file.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Instead {
+    /// The whole time, in days.
+    pub days: Option<f64>,
+    /// What is left out of the measures, in days.
+    pub warm_up: Option<f64>,
+    /// Visits per page and day.
+    pub budget: Option<f64>,
+}
+
+/// Parts of a scenario that cannot be together.
+struct Contradiction {
+    pointer: &'static str,
+    problem: String,
+    suggestion: &'static str,
 }
 
 /// 5 January 2026.
@@ -485,6 +602,16 @@ impl Check {
         }
     }
 
+    /// Two groups of one name would have the same hosts.
+    fn names(&mut self, sites: &[Sites]) {
+        for (index, site) in sites.iter().enumerate() {
+            if sites[..index].iter().any(|other| other.name == site.name) {
+                let problem = format!("{:?} is there twice", site.name);
+                self.refuse(&format!("/site/{index}/name"), problem, "");
+            }
+        }
+    }
+
     fn kind(&mut self, at: &str, kind: &KindFile) -> Kind {
         Kind {
             share: kind.share.unwrap_or(1.0),
@@ -575,41 +702,6 @@ impl Check {
             },
         }
     }
-
-    fn relations(&mut self, scenario: &Scenario) {
-        if scenario.days <= scenario.warm_up {
-            let problem = format!(
-                "nothing is left to be measured: {} days with a warm-up of {}",
-                scenario.days, scenario.warm_up
-            );
-            self.refuse("/days", problem, "write a longer time, or warm-up = 0");
-        }
-        if scenario.budget <= 0.0 {
-            let problem = "no visit may be made".to_owned();
-            self.refuse("/budget/visits", problem, "write visits = 1.0");
-        }
-        if scenario.workers == 0 {
-            self.refuse("/budget/workers", "nobody fetches".to_owned(), "");
-        }
-        if scenario.sites.is_empty() {
-            let problem = "there are no sites".to_owned();
-            self.refuse("", problem, "add [[site]] with [[site.page]]");
-        }
-        let names = scenario.sites.iter().map(|site| &site.name);
-        for (index, name) in names.enumerate() {
-            if scenario.sites[..index]
-                .iter()
-                .any(|site| site.name == *name)
-            {
-                let problem = format!("{name:?} is there twice");
-                self.refuse(&format!("/site/{index}/name"), problem, "");
-            }
-        }
-        if scenario.pages() > PAGES_MAX {
-            let problem = format!("{} pages, more than {PAGES_MAX}", scenario.pages());
-            self.refuse("/site", problem, "");
-        }
-    }
 }
 
 #[cfg(test)]
@@ -644,5 +736,32 @@ mod tests {
             ("/budget/visits", 3),
         ];
         assert_eq!(lines, expected, "{faults}");
+    }
+
+    #[track_caller]
+    fn instead(days: f64, budget: f64, expected: &str) {
+        let instead = Instead {
+            days: Some(days),
+            warm_up: None,
+            budget: Some(budget),
+        };
+        let answer = Scenario::load("thesis").unwrap().instead(&instead);
+        let said = answer.map_or_else(|faults| faults.to_string(), |_| String::new());
+        assert!(said.contains(expected), "{said}");
+        assert_eq!(said.is_empty(), expected.is_empty(), "{said}");
+    }
+
+    #[test]
+    fn what_a_command_line_wants_is_held_against_the_scenario() {
+        instead(31.0, 0.1, "");
+        instead(
+            30.0,
+            1.0,
+            "--days: nothing is left to be measured: 30 days with a warm-up of 30",
+        );
+        instead(f64::NAN, 1.0, "--days: NaN days");
+        instead(60.0, 0.0, "--budget: 0 visits per page and day");
+        instead(60.0, f64::INFINITY, "--budget: inf visits");
+        instead(1e6, 1.0, "--days: 1000000 days");
     }
 }

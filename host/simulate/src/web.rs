@@ -169,13 +169,15 @@ impl Web {
                 time -= uniform(&mut random).ln() / sites.growth;
             }
         }
+        let end = (days * DAY) as i64;
         let mut shown: Vec<Vec<i64>> = vec![Vec::new(); sites.sections as usize + 1];
         for (number, born) in births.into_iter().enumerate() {
             let section = number as u32 % sites.sections;
             let id = self.add_page(index, sites, section, number as u32, born);
             let page = &self.pages[id];
             for hub in [0, section as usize + 1] {
-                shown[hub].extend([page.born, page.dies].into_iter().filter(|at| *at > 0));
+                let times = [page.born, page.dies].into_iter();
+                shown[hub].extend(times.filter(|at| (1..=end).contains(at)));
             }
         }
         if sites.known {
@@ -214,7 +216,8 @@ impl Web {
         let next = to_millis(changes.after(born, true));
         let born_at = (born * DAY) as i64;
         let window = self.window;
-        self.sums.born += u64::from(born > 0.0 && (window.from..window.to).contains(&born_at));
+        let is_born_in_it = window.from.max(0) < born_at && born_at < window.to;
+        self.sums.born += u64::from(is_born_in_it);
         let dies = to_millis(born + life);
         self.pages.push(Page {
             site,
@@ -680,6 +683,11 @@ impl Web {
     /// Changes a day of a page, in the long run.
     pub(crate) fn rate(&self, id: PageId) -> f64 {
         self.pages[id].changes.rate
+    }
+
+    /// When a page comes to be.
+    pub(crate) fn born(&self, id: PageId) -> i64 {
+        self.pages[id].born
     }
 
     /// How long a host takes to answer, on average.

@@ -3,13 +3,19 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod bad_input;
+#[cfg(unix)]
+mod certificates;
 mod command;
 mod crawling;
 #[cfg(unix)]
 mod frontier;
 mod full_disk;
 #[cfg(unix)]
+mod heritrix;
+#[cfg(unix)]
 mod job;
+#[cfg(unix)]
+mod jobs;
 mod killed;
 mod plugin;
 mod plugin_store;
@@ -24,5 +30,6 @@ mod selftest;
 mod serve;
 #[cfg(unix)]
 mod settings;
+mod simulate;
 mod uri;
 mod warc;

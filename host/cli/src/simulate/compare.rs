@@ -1,0 +1,64 @@
+//! `opilio simulate compare`: several profiles on the same webs.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::Args;
+use opilio_simulate::{Comparison, Report};
+
+use super::{Crawled, run_one, scenario, write_plots};
+use crate::exit;
+
+/// The command line.
+#[derive(Debug, Args)]
+pub(super) struct CompareArgs {
+    /// Two or more: TOML files, or names of profiles that ship.
+    #[arg(value_name = "PROFILE", required = true, num_args = 2..)]
+    profiles: Vec<String>,
+    /// A TOML file, or the name of a scenario that ships.
+    #[arg(long, value_name = "SCENARIO")]
+    scenario: String,
+    /// On so many webs: seeds from 1 on.
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(2..=1000))]
+    seeds: u64,
+    #[command(flatten)]
+    crawled: Crawled,
+    /// Print JSON, one object.
+    #[arg(long)]
+    json: bool,
+    /// Draw the first web's freshness over time and waits against true rates into this folder, as SVG.
+    #[arg(long, value_name = "DIR")]
+    plots: Option<PathBuf>,
+}
+
+/// Runs the command.
+pub(super) fn run(args: &CompareArgs) -> Result<u8> {
+    let scenario = match scenario(&args.scenario, &args.crawled)? {
+        Ok(scenario) => scenario,
+        Err(refused) => return Ok(refused),
+    };
+    let mut runs: Vec<Vec<Report>> = vec![Vec::new(); args.profiles.len()];
+    for seed in 1..=args.seeds {
+        for (name, runs) in args.profiles.iter().zip(&mut runs) {
+            writeln!(io::stderr(), "web {seed} of {}: {name}", args.seeds)?;
+            match run_one(scenario.clone(), name, seed)? {
+                Ok(report) => runs.push(report),
+                Err(refused) => return Ok(refused),
+            }
+        }
+    }
+    if let Some(dir) = &args.plots {
+        let named = args.profiles.iter().zip(&runs);
+        let named = named.filter_map(|(name, runs)| Some((name.as_str(), runs.first()?)));
+        write_plots(dir, &named.collect::<Vec<_>>())?;
+    }
+    let comparison = Comparison::new(scenario.name, args.profiles.clone(), &runs);
+    let answer = if args.json {
+        format!("{:#}\n", comparison.as_json())
+    } else {
+        comparison.as_text()
+    };
+    io::stdout().write_all(answer.as_bytes())?;
+    Ok(exit::OK)
+}

@@ -1,0 +1,204 @@
+//! How rates of change are spread over pages, from what visits at irregular intervals saw.
+
+/// The time between two visits, and whether the page was another one after it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Interval {
+    pub(super) days: f64,
+    pub(super) is_changed: bool,
+}
+
+/// A share of pages that never change, and lognormal rates of the others.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Spread {
+    /// From 0 to 1.
+    pub(super) never: f64,
+    /// Changes a day: half of the pages that change do so less often.
+    pub(super) median: f64,
+    /// Standard deviation of the rates' logarithm.
+    pub(super) sigma: f64,
+}
+
+/// What is supposed before anything is seen, with the weight of [`PRIOR_PAGES`]: pages change every ten days, and rates differ by
+/// a factor of 4.5 to either side. It decides where there are few pages and keeps the spread from collapsing.
+const PRIOR: Spread = Spread {
+    never: 0.1,
+    median: 0.1,
+    sigma: 1.5,
+};
+const PRIOR_PAGES: f64 = 2.0;
+
+/// The grid of rates: a change in thirty years to one in a quarter of an hour, ten to a decade.
+const LOWEST: f64 = 1e-4;
+const RATES: usize = 61;
+const PER_DECADE: f64 = 10.0;
+
+/// Most pages of a kind that are looked at, evenly taken: more do not move the result.
+const PAGES_MAX: usize = 20_000;
+
+/// Rounds; it is still by then.
+const ROUNDS: usize = 200;
+
+/// No spread is narrower than this: the grid could not tell.
+const SIGMA_MIN: f64 = 0.15;
+
+impl Spread {
+    /// The most probable spread, seen these histories.
+    pub(super) fn fit(histories: &[&[Interval]]) -> Self {
+        let step = histories.len().div_ceil(PAGES_MAX).max(1);
+        let pages: Vec<Likelihood> = histories
+            .iter()
+            .step_by(step)
+            .map(|history| Likelihood::of(history))
+            .collect();
+        let mut spread = PRIOR;
+        for _ in 0..ROUNDS {
+            spread = spread.better(&pages);
+        }
+        spread
+    }
+
+    /// One round of expectation and maximisation.
+    fn better(self, pages: &[Likelihood]) -> Self {
+        let weights = self.weights();
+        let mut never = PRIOR_PAGES * PRIOR.never;
+        let mut moving = PRIOR_PAGES * (1.0 - PRIOR.never);
+        let mut sum = moving * PRIOR.median.ln();
+        let mut squares = moving * (PRIOR.median.ln().powi(2) + PRIOR.sigma.powi(2));
+        for page in pages {
+            let rests = self.never * page.never;
+            let moves: Vec<f64> = weights
+                .iter()
+                .zip(&page.rates)
+                .map(|(weight, likelihood)| (1.0 - self.never) * weight * likelihood)
+                .collect();
+            let total = rests + moves.iter().sum::<f64>();
+            if total <= 0.0 {
+                continue;
+            }
+            never += rests / total;
+            for (index, moves) in moves.iter().enumerate() {
+                let (share, log) = (moves / total, rate(index).ln());
+                moving += share;
+                sum += share * log;
+                squares += share * log * log;
+            }
+        }
+        let mean = sum / moving;
+        Self {
+            never: never / (never + moving),
+            median: mean.exp(),
+            sigma: (squares / moving - mean * mean)
+                .max(0.0)
+                .sqrt()
+                .max(SIGMA_MIN),
+        }
+    }
+
+    /// How probable each rate of the grid is for a page that changes.
+    fn weights(self) -> Vec<f64> {
+        let weight = |index: usize| {
+            let off = (rate(index).ln() - self.median.ln()) / self.sigma;
+            (-0.5 * off * off).exp()
+        };
+        let weights: Vec<f64> = (0..RATES).map(weight).collect();
+        let total: f64 = weights.iter().sum();
+        weights.into_iter().map(|weight| weight / total).collect()
+    }
+}
+
+/// A page's history, were its rate that of the grid; relative to the likeliest.
+struct Likelihood {
+    rates: Vec<f64>,
+    never: f64,
+}
+
+impl Likelihood {
+    fn of(history: &[Interval]) -> Self {
+        let of_rate = |rate: f64| -> f64 {
+            let logs = history.iter().map(|interval| {
+                let changes = rate * interval.days;
+                if interval.is_changed {
+                    (-(-changes).exp_m1()).ln()
+                } else {
+                    -changes
+                }
+            });
+            logs.sum()
+        };
+        let logs: Vec<f64> = (0..RATES).map(|index| of_rate(rate(index))).collect();
+        let has_changed = history.iter().any(|interval| interval.is_changed);
+        // Never to have changed is the likeliest history of what never changes.
+        let highest = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let highest = if has_changed { highest } else { 0.0 };
+        Self {
+            rates: logs.iter().map(|log| (log - highest).exp()).collect(),
+            never: f64::from(u8::from(!has_changed)),
+        }
+    }
+}
+
+/// Changes a day at a place of the grid.
+fn rate(index: usize) -> f64 {
+    LOWEST * 10_f64.powf(index as f64 / PER_DECADE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::process::{Changes, Process, Rates, stream, uniform};
+
+    /// Pages of known rates, visited at irregular intervals of a tenth to twenty days.
+    fn histories(pages: u64, never: f64, rates: Rates, visits: usize) -> Vec<Vec<Interval>> {
+        let page = |number: u64| {
+            let mut random = stream(&[4, number]);
+            let process = if uniform(&mut random) < never {
+                Process::Never
+            } else {
+                Process::Poisson(rates)
+            };
+            let mut changes = Changes::new(&process, stream(&[5, number]), 0);
+            let mut time = 0.0;
+            let mut next = changes.after(0.0, true);
+            let interval = |_| {
+                let days = 0.1 * 200_f64.powf(uniform(&mut random));
+                time += days;
+                let is_changed = next <= time;
+                while next <= time {
+                    next = changes.after(next, false);
+                }
+                Interval { days, is_changed }
+            };
+            (0..visits).map(interval).collect()
+        };
+        (0..pages).map(page).collect()
+    }
+
+    #[track_caller]
+    fn check(never: f64, median: f64, sigma: f64) {
+        let rates = Rates::Lognormal { median, sigma };
+        let histories = histories(1500, never, rates, 30);
+        let histories: Vec<&[Interval]> = histories.iter().map(Vec::as_slice).collect();
+        let found = Spread::fit(&histories);
+        assert!((found.never - never).abs() < 0.05, "{found:?}");
+        assert!((found.median / median).ln().abs() < 0.15, "{found:?}");
+        assert!((found.sigma - sigma).abs() < 0.15, "{found:?}");
+    }
+
+    #[test]
+    fn known_spreads_are_found_again() {
+        check(0.0, 0.1, 1.5);
+        check(0.4, 0.2, 1.0);
+        check(0.2, 1.0, 0.5);
+    }
+
+    #[test]
+    fn nothing_seen_leaves_what_was_supposed() {
+        let found = Spread::fit(&[]);
+        assert!((found.never - PRIOR.never).abs() < 1e-6, "{found:?}");
+        assert!(
+            (found.median / PRIOR.median - 1.0).abs() < 1e-6,
+            "{found:?}"
+        );
+        assert!((found.sigma - PRIOR.sigma).abs() < 1e-6, "{found:?}");
+    }
+}
