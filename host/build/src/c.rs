@@ -110,7 +110,7 @@ impl Dialect {
 /// Builds the component.
 pub(crate) fn build(folder: &Path, sdk: &Path) -> Result<Vec<u8>, BuildError> {
     let own = [folder.to_owned(), folder.join("src")];
-    let mut sources = files(&own, |file| Dialect::of(file).is_some());
+    let sources = files(&own, |file| Dialect::of(file).is_some());
     if sources.is_empty() {
         return Err(BuildError::NoSources {
             folder: folder.to_owned(),
@@ -119,13 +119,16 @@ pub(crate) fn build(folder: &Path, sdk: &Path) -> Result<Vec<u8>, BuildError> {
     }
     let compiler = Compiler::find(folder)?;
     let ours = [sdk.join("src"), sdk.join("bindings")];
-    sources.extend(files(&ours, |file| Dialect::of(file) == Some(Dialect::C)));
+    let sdk_sources = files(&ours, |file| Dialect::of(file) == Some(Dialect::C));
     let scratch = tempfile::tempdir().map_err(BuildError::Scratch)?;
     let flags = flags(folder)?;
     // What describes the component's type comes as an object of its own.
     let mut objects = files(&ours, |file| file.extension() == Some(OsStr::new("o")));
     let mut linked_as = Dialect::C;
-    for (at, source) in sources.iter().enumerate() {
+    // The project's flags are for its own sources: what they ask of C++, the SDK's C is no part of.
+    let of_project = sources.iter().map(|source| (source, flags.as_slice()));
+    let of_sdk = sdk_sources.iter().map(|source| (source, [].as_slice()));
+    for (at, (source, flags)) in of_project.chain(of_sdk).enumerate() {
         let object = scratch.path().join(format!("{at}.o"));
         let dialect = Dialect::of(source).unwrap_or(Dialect::C);
         let mut arguments: Vec<OsString> = vec!["-Os".into(), "-c".into()];
