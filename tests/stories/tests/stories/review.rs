@@ -123,6 +123,9 @@ async fn seeds_given_on_resuming_are_kept_by_the_job() {
     story.run().await.finished();
     let told = story.seed(web.url(OTHER, "/")).run().await.finished();
     assert_eq!(told.sole(&web.url(OTHER, "/b.html")).status, 200);
+    let given = web.url(OTHER, "/");
+    let added = std::fs::read_to_string(job.join("added-seeds.txt")).unwrap();
+    assert!(added.contains(&given), "{added}");
     let seeds = std::fs::read_to_string(job.join("seeds.txt")).unwrap();
-    assert!(seeds.contains(&web.url(OTHER, "/")), "{seeds}");
+    assert!(!seeds.contains(&given), "{seeds}");
 }
