@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::Result;
 pub(crate) use opilio_crawl::component_cache;
 use opilio_crawl::{
-    Crawl, CrawlError, End, Faults, Level, Order, ProfileSource, Stop, Summary, plan,
+    Crawl, CrawlError, End, Faults, JobError, Level, Order, ProfileSource, Stop, Summary, plan,
 };
 
 use crate::summary::Sequel;
@@ -14,7 +14,11 @@ use crate::{CrawlArgs, DisplayArgs, exit, live, summary};
 /// Runs the command.
 pub(crate) async fn run(args: CrawlArgs) -> Result<u8> {
     let order = order(&args);
-    run_order(&order, Sequel::Resume, args.display)
+    let opening = match args.paused {
+        true => Opening::Paused,
+        false => Opening::AtOnce,
+    };
+    run_order(&order, opening, Sequel::Resume, args.display)
         .await
         .map(|done| done.code)
 }
@@ -25,12 +29,25 @@ pub(crate) struct Done {
     pub summary: Option<Summary>,
 }
 
+/// When the first fetch may be made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Opening {
+    AtOnce,
+    /// When somebody resumes the job.
+    Paused,
+}
+
 /// Plans, crawls, shows, sums up.
 #[expect(
     clippy::print_stderr,
     reason = "faults are for the person at the terminal"
 )]
-pub(crate) async fn run_order(order: &Order, sequel: Sequel, display: DisplayArgs) -> Result<Done> {
+pub(crate) async fn run_order(
+    order: &Order,
+    opening: Opening,
+    sequel: Sequel,
+    display: DisplayArgs,
+) -> Result<Done> {
     let refused = |faults: Faults| {
         eprintln!("{faults}");
         if faults.worst() == Some(Level::Warning) {
@@ -57,8 +74,18 @@ pub(crate) async fn run_order(order: &Order, sequel: Sequel, display: DisplayArg
     let crawl = match plan.begin() {
         Ok(crawl) => crawl,
         Err(CrawlError::Profile(faults)) => return refused(faults),
+        Err(CrawlError::Job(problem @ JobError::InUse { .. })) => {
+            eprintln!("opilio: {problem}");
+            return Ok(Done {
+                code: exit::IN_USE,
+                summary: None,
+            });
+        }
         Err(other) => return Err(other.into()),
     };
+    if opening == Opening::Paused {
+        crawl.pause();
+    }
     for repaired in crawl.repaired() {
         tracing::warn!("{}", summary::repaired(repaired));
     }

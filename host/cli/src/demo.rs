@@ -6,7 +6,7 @@ use anyhow::{Context, Result, bail};
 use opilio_crawl::{End, Order, ProfileSource, Summary, is_job};
 use opilio_test_web::{Web, demo};
 
-use crate::crawl::{component_cache, run_order};
+use crate::crawl::{Opening, component_cache, run_order};
 use crate::summary::Sequel;
 use crate::{DemoArgs, exit, judge};
 
@@ -58,7 +58,7 @@ async fn crawl(args: &DemoArgs) -> Result<(u8, Web, Option<Summary>)> {
         job: Some(args.job.clone().unwrap_or_else(temporary_job)),
         component_cache: component_cache(),
     };
-    let done = run_order(&order, Sequel::None, args.display).await?;
+    let done = run_order(&order, Opening::AtOnce, Sequel::None, args.display).await?;
     Ok((done.code, web, done.summary))
 }
 

@@ -37,6 +37,8 @@ mod exit {
     pub(crate) const FAILED: u8 = 1;
     /// The command line, the profile or a component is at fault; nothing was created.
     pub(crate) const USAGE: u8 = 2;
+    /// Another process has the job; nothing was done.
+    pub(crate) const IN_USE: u8 = 3;
 }
 
 /// A web-archive crawler whose heuristics are WebAssembly components.
@@ -48,7 +50,7 @@ mod exit {
     arg_required_else_help = true,
     after_help = "\
 Exit codes: 0 done or stopped politely, 1 could not go on (nothing is lost), 2 faults in the command line, the profile
-or a component (nothing was created), 130 ended at once by a third Ctrl-C."
+or a component (nothing was created), 3 another process has the job (nothing was done), 130 ended at once by a third Ctrl-C."
 )]
 struct Cli {
     #[command(subcommand)]
@@ -108,6 +110,9 @@ struct CrawlArgs {
     /// A page that says who crawls and why, in place of the profile's.
     #[arg(long, value_name = "URL")]
     contact_url: Option<String>,
+    /// Begin paused: nothing is fetched before `opilio job resume`.
+    #[arg(long)]
+    paused: bool,
     #[command(flatten)]
     display: DisplayArgs,
 }

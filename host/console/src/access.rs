@@ -189,17 +189,27 @@ impl Access {
         Ok(access)
     }
 
-    /// Whose token it is.
+    /// Whose token it is. Wrong ones do not keep the right one out: whoever shares a client's address could lock it out, and
+    /// a token is too long to be guessed however often.
     pub(crate) fn by_token(&self, token: &str, from: IpAddr) -> Result<Caller, Refusal> {
         let mut state = self.state();
-        state.may_guess(from)?;
-        match state.tokens.find(token, Timestamp::now()) {
-            Some((_, record)) => Ok(record.caller()),
-            None => {
-                state.guessed(from);
-                Err(Refusal::Wrong)
-            }
+        if let Some((_, record)) = state.tokens.find(token, Timestamp::now()) {
+            return Ok(record.caller());
         }
+        state.may_guess(from)?;
+        state.guessed(from);
+        Err(Refusal::Wrong)
+    }
+
+    /// Lets in whoever was right about something else than a token; wrong guesses count as those of tokens do.
+    pub(crate) fn by_other(&self, is_right: bool, from: IpAddr) -> Result<(), Refusal> {
+        let mut state = self.state();
+        state.may_guess(from)?;
+        if !is_right {
+            state.guessed(from);
+            return Err(Refusal::Wrong);
+        }
+        Ok(())
     }
 
     /// Begins a session; what its cookie holds.
@@ -370,17 +380,21 @@ mod tests {
     }
 
     #[test]
-    fn who_guesses_too_often_waits_even_with_the_right_one() {
+    fn who_guesses_too_often_waits_and_a_right_token_is_not_kept_out() {
         let home = tempfile::tempdir().unwrap();
         let (access, token) = access(home.path());
         for _ in 0..GUESSES_MAX {
             assert_eq!(access.sign_in("opilio_x_y", HERE), Err(Refusal::Wrong));
         }
-        assert!(matches!(
-            access.by_token(&token, HERE),
-            Err(Refusal::TooMany(_))
-        ));
+        let wrong = access.by_token("opilio_x_y", HERE);
+        assert!(matches!(wrong, Err(Refusal::TooMany(_))), "{wrong:?}");
+        let signed_in = access.sign_in(&token, HERE);
+        assert!(
+            matches!(signed_in, Err(Refusal::TooMany(_))),
+            "{signed_in:?}"
+        );
         let elsewhere = "192.0.2.1".parse().unwrap();
-        assert!(access.by_token(&token, elsewhere).is_ok());
+        assert!(access.sign_in(&token, elsewhere).is_ok());
+        assert!(access.by_token(&token, HERE).is_ok());
     }
 }

@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use opilio_crawl::control::ControlError;
-use opilio_crawl::{CrawlError, JobError, Order, ProfileSource, is_held, is_job, plan};
+use opilio_crawl::{CrawlError, JobError, Order, ProfileSource, hold, is_job, plan};
 
 /// Longest name.
 const NAME_BYTES_MAX: usize = 100;
@@ -162,9 +162,13 @@ impl Folder {
     pub fn delete(&self, name: &str, with_archive: bool) -> Result<(), FolderError> {
         let directory = self.job(name)?;
         let io = |source| failed(&directory, source);
-        if is_held(&directory).map_err(io)? {
-            return Err(FolderError::Running(name.to_owned()));
-        }
+        // Nobody begins or opens it from here on.
+        let _held = hold(&directory).map_err(|problem| match problem {
+            JobError::InUse { .. } => FolderError::Running(name.to_owned()),
+            other => other.into(),
+        })?;
+        // Somebody else may have been quicker.
+        self.job(name)?;
         // From here on it is no job, whatever happens in between.
         fs::remove_file(directory.join("job.json")).map_err(io)?;
         if with_archive {
@@ -206,7 +210,7 @@ impl Folder {
     }
 }
 
-fn is_name(name: &str) -> bool {
+pub(crate) fn is_name(name: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b".-_".contains(&byte);
     name.len() <= NAME_BYTES_MAX
         && name.bytes().all(is_plain)

@@ -32,6 +32,9 @@ pub struct Orders {
     /// It is paused because its window is closed, not because somebody wants that.
     #[serde(default)]
     pub window_closed: bool,
+    /// Its next process begins paused.
+    #[serde(default)]
+    pub paused: bool,
     /// Why it is not seen to any more.
     #[serde(default)]
     pub gave_up: Option<String>,
@@ -48,6 +51,7 @@ impl Orders {
             not_before: None,
             begun: None,
             window_closed: false,
+            paused: false,
             gave_up: None,
         }
     }

@@ -16,6 +16,7 @@ use tokio::task::JoinSet;
 use utoipa::ToSchema;
 
 use crate::folder::Folder;
+use crate::is_seen_to;
 use crate::orders::Orders;
 use crate::process::{Alive, is_alive};
 use crate::window::{self, Window};
@@ -150,7 +151,8 @@ impl Watcher {
                 let directory = folder.path().join(&name);
                 let mut read = before.remove(&name).unwrap_or_default();
                 read.again(&directory);
-                let alive = is_alive(&directory, read.course.as_ref()).unwrap_or(Alive::No);
+                let alive = is_alive(&directory, read.orders.as_ref(), read.course.as_ref())
+                    .unwrap_or(Alive::No);
                 (name, (directory, read, alive))
             });
             read.collect::<BTreeMap<_, _>>()
@@ -321,18 +323,20 @@ impl Read {
             if let Some(why) = &orders.gave_up {
                 return (JobState::Failed, Some(why.clone()));
             }
-            if orders.crawl {
-                let why = match (orders.not_before, is_open) {
-                    (Some(at), _) if at > Timestamp::now() => {
-                        format!(
-                            "it died {} times and is begun again at {at:.0}",
-                            orders.deaths
-                        )
-                    }
-                    (_, false) => "its crawl window is closed".to_owned(),
-                    _ => "it waits for a place".to_owned(),
-                };
-                return (JobState::Waiting, Some(why));
+            // What its process left counts once that has begun as ordered; it may be a moment before the supervisor sees it.
+            let course = self.course.as_ref();
+            let has_begun = |begun| course.is_some_and(|course| course.began >= begun);
+            match orders.begun {
+                Some(begun) if orders.crawl && has_begun(begun) && ended.is_none() => {
+                    return (JobState::Waiting, Some("its process died".to_owned()));
+                }
+                Some(begun) if orders.crawl && !has_begun(begun) => {
+                    return (JobState::Starting, Some(format!("begun at {begun:.0}")));
+                }
+                None if orders.crawl => {
+                    return (JobState::Waiting, Some(waits(orders, is_open)));
+                }
+                _ => {}
             }
         }
         match (ended, &self.course) {
@@ -350,6 +354,20 @@ impl Read {
             ),
             (None, None) => (JobState::New, None),
         }
+    }
+}
+
+/// What a job waits for that is to begin.
+fn waits(orders: &Orders, is_open: bool) -> String {
+    match (orders.not_before, orders.deaths) {
+        (Some(at), 1) if at > Timestamp::now() => {
+            format!("it died, and is begun again at {at:.0}")
+        }
+        (Some(at), deaths) if at > Timestamp::now() => {
+            format!("it died {deaths} times in a row, and is begun again at {at:.0}")
+        }
+        _ if !is_open => "its crawl window is closed".to_owned(),
+        _ => "it waits for a place".to_owned(),
     }
 }
 
@@ -376,5 +394,13 @@ fn status_of(directory: &Path) -> Option<Status> {
 /// All jobs of a folder as they are now, for whoever looks once.
 pub async fn glance(folder: &Folder) -> Vec<JobOverview> {
     let jobs = Watcher::new(folder.clone(), Arc::default()).look().await;
-    jobs.into_values().map(|known| known.overview).collect()
+    let mut jobs: Vec<_> = jobs.into_values().map(|known| known.overview).collect();
+    if !is_seen_to(folder.path()) {
+        // Nobody gives places, nor begins anything again.
+        let waiting = |job: &&mut JobOverview| job.state == JobState::Waiting;
+        for job in jobs.iter_mut().filter(waiting) {
+            job.ended_why = Some("it waits for the daemon: opilio serve".to_owned());
+        }
+    }
+    jobs
 }

@@ -8,6 +8,8 @@ use std::process::{Child, Command, Stdio};
 
 use opilio_crawl::Course;
 
+use crate::orders::Orders;
+
 /// What a process says, in the job's directory.
 const OUTPUT: &str = "process.log";
 
@@ -33,10 +35,21 @@ pub(crate) enum Alive {
 /// # Errors
 /// The process cannot be begun.
 pub fn begin(program: &Path, job: &Path) -> io::Result<Child> {
+    begin_with(program, job, &[])
+}
+
+/// The same; nothing is fetched until somebody resumes it.
+pub(crate) fn begin_paused(program: &Path, job: &Path) -> io::Result<Child> {
+    begin_with(program, job, &["--paused"])
+}
+
+fn begin_with(program: &Path, job: &Path, flags: &[&str]) -> io::Result<Child> {
     let output = output(job)?;
     let mut command = Command::new(program);
     command
-        .args(["crawl", "--quiet", "--job"])
+        .args(["crawl", "--quiet"])
+        .args(flags)
+        .arg("--job")
         .arg(job)
         .arg(job.join("profile.toml"))
         .stdin(Stdio::null())
@@ -74,13 +87,18 @@ pub(crate) fn last_words(job: &Path) -> String {
 }
 
 /// Whether a process runs a job, as far as its directory tells.
-pub(crate) fn is_alive(job: &Path, course: Option<&Course>) -> io::Result<Alive> {
+pub(crate) fn is_alive(
+    job: &Path,
+    orders: Option<&Orders>,
+    course: Option<&Course>,
+) -> io::Result<Alive> {
     if opilio_crawl::control::is_reachable(job) {
         return Ok(Alive::Yes);
     }
-    // Looking at the lock of a job that rests would be in the way of whoever begins it.
+    // Who holds a job that rests looks into it.
+    let begins = orders.is_some_and(|orders| orders.crawl && orders.begun.is_some());
     let has_ended = course.is_none_or(|course| course.ended.is_some());
-    match !has_ended && opilio_crawl::is_held(job)? {
+    match (begins || !has_ended) && opilio_crawl::is_held(job)? {
         true => Ok(Alive::Silent),
         false => Ok(Alive::No),
     }

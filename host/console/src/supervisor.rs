@@ -35,6 +35,9 @@ const DAEMON: &str = "daemon";
 /// The exit code of a process whose profile has faults.
 const EXIT_FAULTS: i32 = 2;
 
+/// The exit code of a process that could not have the job, because another process has it.
+const EXIT_IN_USE: i32 = 3;
+
 /// Looks after all jobs.
 pub(crate) struct Supervisor {
     daemon: Arc<Daemon>,
@@ -56,6 +59,10 @@ enum Step {
     Nothing,
     /// It is to begin, as soon as there is a place.
     Begin,
+    /// Its process came too late: another one has the job, or looked into it. It is tried again.
+    Again,
+    /// A process that somebody else began does what was wanted, from then on.
+    Adopt(Timestamp),
     /// It ended as it should.
     Rest,
     /// It died, and is to begin again then.
@@ -201,12 +208,17 @@ impl Supervisor {
             .map_err(|problem| words(&problem))?;
         let turn = self.daemon.desk.turn(&job).await;
         let turn = turn.map_err(|problem| problem.detail().to_owned())?;
-        self.daemon.order(name, |orders| {
+        let is_paused = self.daemon.order(name, |orders| {
             orders.begun = Some(Timestamp::now());
             orders.not_before = None;
+            std::mem::take(&mut orders.paused)
         });
-        let begun =
-            process::begin(&self.daemon.program, &job).map_err(|problem| words(&problem))?;
+        let program = &self.daemon.program;
+        let begun = match is_paused {
+            true => process::begin_paused(program, &job),
+            false => process::begin(program, &job),
+        };
+        let begun = begun.map_err(|problem| words(&problem))?;
         tracing::info!(job = name, pid = begun.id(), "begun");
         let process = Process {
             child: begun,
@@ -230,6 +242,11 @@ impl Supervisor {
         };
         match step {
             Step::Nothing | Step::Begin => {}
+            Step::Again => {
+                tracing::info!(job = name, "in use; it is tried again");
+                self.daemon.order(name, |orders| orders.begun = None);
+            }
+            Step::Adopt(begun) => self.daemon.order(name, |orders| orders.begun = Some(begun)),
             Step::Rest => self.daemon.order(name, |orders| {
                 orders.crawl = false;
                 orders.deaths = 0;
@@ -334,8 +351,15 @@ impl Supervisor {
 }
 
 fn step(case: &Case<'_>, restart: &Restart) -> Step {
+    if case.process == ProcessState::Exited(Some(EXIT_IN_USE)) {
+        return Step::Again;
+    }
     let closed_by_us = case.orders.is_some_and(|orders| orders.window_closed);
     if case.alive == Alive::Yes {
+        let is_foreign = case.orders.is_some_and(|it| it.crawl && it.begun.is_none());
+        if let Some(course) = case.course.filter(|_| is_foreign) {
+            return Step::Adopt(course.began);
+        }
         if !case.is_open && case.state == JobState::Running {
             return Step::Pause;
         }
@@ -503,6 +527,26 @@ mod tests {
         let faults = ProcessState::Exited(Some(EXIT_FAULTS));
         let given_up = Step::GiveUp("its profile or a plugin has faults".to_owned());
         check(&orders(Some(10), 0), None, faults, true, given_up);
+    }
+
+    #[test]
+    fn a_process_that_could_not_have_the_job_has_not_died() {
+        let late = ProcessState::Exited(Some(EXIT_IN_USE));
+        check(&orders(Some(10), 5), None, late, true, Step::Again);
+        // Who has it may crawl: it is not begun a second time when that ends.
+        let case = Case {
+            alive: Alive::Yes,
+            state: JobState::Running,
+            orders: Some(&orders(None, 0)),
+            course: Some(&course(7, None)),
+            process: ProcessState::None,
+            is_open: true,
+            now: at(100),
+        };
+        assert_eq!(step(&case, &Restart::default()), Step::Adopt(at(7)));
+        let stopped = course(7, Some(EndWord::Stopped));
+        let none = ProcessState::None;
+        check(&orders(Some(7), 0), Some(stopped), none, true, Step::Rest);
     }
 
     #[test]

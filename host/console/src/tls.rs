@@ -29,7 +29,7 @@ const CONNECTIONS_MAX: usize = 1_000;
 const HANDSHAKE: Duration = Duration::from_secs(10);
 
 /// How often the files are looked at.
-const LOOK: Duration = Duration::from_secs(60);
+const LOOK: Duration = Duration::from_secs(1);
 
 /// Where connections come in.
 pub(crate) struct Doors {

@@ -796,6 +796,11 @@ impl Crawl {
         self.stop.clone()
     }
 
+    /// Nothing is fetched until somebody resumes it.
+    pub fn pause(&self) {
+        self.live.pause(true);
+    }
+
     /// To watch it.
     pub fn view(&self) -> View {
         View {

@@ -434,6 +434,18 @@ pub fn is_held(directory: &Path) -> io::Result<bool> {
     }
 }
 
+/// Holds the job in `directory`: until this is dropped no other process has it.
+#[derive(Debug)]
+pub struct Hold(#[expect(dead_code, reason = "held for its lock")] File);
+
+/// Holds a job, be it to take it away.
+///
+/// # Errors
+/// Another process has it, or the lock cannot be taken.
+pub fn hold(directory: &Path) -> Result<Hold, JobError> {
+    lock(directory).map(Hold)
+}
+
 /// Whether `directory` holds a job, whatever its version.
 pub fn is_job(directory: &Path) -> bool {
     directory.join("job.json").is_file()

@@ -158,7 +158,7 @@ async fn a_job_that_a_living_process_runs_is_left_alone() {
     let seed = web.url(WWW, "/");
     let mut running = home.start(&["crawl", "p.toml", "--seed", &seed, "--job", "job"]);
     until("a page is asked for", || !asked(&web).is_empty()).await;
-    let ended = home.run(&["crawl", "p.toml", "--job", "job"]).code(1);
+    let ended = home.run(&["crawl", "p.toml", "--job", "job"]).code(3);
     let process = running.child.id();
     assert!(
         ended.err.contains(&format!(

@@ -247,7 +247,7 @@ async fn a_checkpoint_of_a_running_crawl_makes_a_job_that_goes_on_from_there() {
 async fn one_process_works_on_a_job_and_what_needs_a_running_one_says_so() {
     let (home, gate) = (Home::new(), Gate::serve(&[("/", "")]));
     let mut running = paused(&home, &gate, &[]).await;
-    let second = home.run(&["crawl", "p.toml", "--job", "job"]).code(1);
+    let second = home.run(&["crawl", "p.toml", "--job", "job"]).code(3);
     let pid = running.child.id();
     assert!(
         second.err.contains(&format!("in use by process {pid}")),

@@ -1,32 +1,38 @@
 //! `opilio serve`: a daemon over jobs that are processes of their own, asked as clients ask it.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::fs;
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 
 use opilio_stories::until;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, ClientConnection, RootCertStore};
 use serde_json::{Value, json};
 
 use crate::command::{Home, WWW, tree};
 use crate::job::Gate;
 
 /// A daemon, and where it listens.
-struct Daemon {
+pub(crate) struct Daemon {
     child: Child,
-    address: SocketAddr,
-    token: Option<String>,
+    pub(crate) address: SocketAddr,
+    pub(crate) token: Option<String>,
+    /// The one certificate that is trusted; without one it is plain HTTP.
+    pub(crate) trusted: Option<CertificateDer<'static>>,
 }
 
 /// What it answered.
 #[derive(Debug)]
-struct Answer {
-    status: u16,
-    head: String,
-    body: String,
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) head: String,
+    pub(crate) body: String,
 }
 
 impl Daemon {
-    fn start(home: &Home, more: &[&str]) -> Daemon {
+    pub(crate) fn start(home: &Home, more: &[&str]) -> Daemon {
         let mut arguments = vec!["serve", "--listen", "127.0.0.1:0", "--jobs", "jobs"];
         arguments.extend(more);
         let mut child = home
@@ -38,40 +44,74 @@ impl Daemon {
         BufReader::new(child.stdout.take().unwrap())
             .read_line(&mut line)
             .unwrap();
-        let address = line
-            .trim()
-            .strip_prefix("http://")
+        let url = line.trim();
+        let address = url
+            .strip_prefix("https://")
+            .or_else(|| url.strip_prefix("http://"))
             .and_then(|rest| rest.strip_suffix('/'))
             .unwrap_or_else(|| panic!("{line:?}"));
         Daemon {
             child,
             address: address.parse().unwrap(),
             token: None,
+            trusted: None,
         }
     }
 
-    fn call(&self, method: &str, path: &str, body: Option<Value>, headers: &str) -> Answer {
-        let mut stream = TcpStream::connect(self.address).unwrap();
+    /// Sends a request and reads what comes until the daemon closes the connection.
+    pub(crate) fn exchange(&self, request: &str) -> io::Result<String> {
+        let mut socket = TcpStream::connect(self.address)?;
+        let mut text = String::new();
+        let Some(trusted) = &self.trusted else {
+            socket.write_all(request.as_bytes())?;
+            socket.read_to_string(&mut text)?;
+            return Ok(text);
+        };
+        let mut roots = RootCertStore::empty();
+        roots.add(trusted.clone()).unwrap();
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        let name = ServerName::IpAddress(self.address.ip().into());
+        let mut connection = ClientConnection::new(Arc::new(config), name).unwrap();
+        let mut stream = rustls::Stream::new(&mut connection, &mut socket);
+        stream.write_all(request.as_bytes())?;
+        stream.read_to_string(&mut text)?;
+        Ok(text)
+    }
+
+    pub(crate) fn call(
+        &self,
+        method: &str,
+        path: &str,
+        body: Option<Value>,
+        headers: &str,
+    ) -> Answer {
+        let kind = match body {
+            None => String::new(),
+            Some(_) => "Content-Type: application/json\r\n".to_owned(),
+        };
         let body = body.map(|body| body.to_string()).unwrap_or_default();
+        self.send(method, path, &body, &format!("{kind}{headers}"))
+    }
+
+    /// Sends a body as it is; its kind is among the headers.
+    pub(crate) fn send(&self, method: &str, path: &str, body: &str, headers: &str) -> Answer {
         let token = self.token.as_ref().map_or(String::new(), |token| {
             format!("Authorization: Bearer {token}\r\n")
         });
-        let kind = match body.is_empty() {
-            true => "",
-            false => "Content-Type: application/json\r\n",
-        };
         let host = match headers.contains("Host:") {
             true => String::new(),
             false => format!("Host: {}\r\n", self.address),
         };
-        write!(
-            stream,
-            "{method} {path} HTTP/1.1\r\n{host}Connection: close\r\n{token}{kind}{headers}Content-Length: {}\r\n\r\n{body}",
+        let request = format!(
+            "{method} {path} HTTP/1.1\r\n{host}Connection: close\r\n{token}{headers}Content-Length: {}\r\n\r\n{body}",
             body.len()
-        )
-        .unwrap();
-        let mut text = String::new();
-        stream.read_to_string(&mut text).unwrap();
+        );
+        let text = self.exchange(&request).unwrap();
         let (head, body) = text.split_once("\r\n\r\n").unwrap();
         Answer {
             status: head[9..12].parse().unwrap(),
@@ -81,20 +121,20 @@ impl Daemon {
     }
 
     #[track_caller]
-    fn get(&self, path: &str) -> Value {
+    pub(crate) fn get(&self, path: &str) -> Value {
         let answer = self.call("GET", &format!("/api/v1{path}"), None, "");
         assert_eq!(answer.status, 200, "{path}: {answer:?}");
         serde_json::from_str(&answer.body).unwrap()
     }
 
     #[track_caller]
-    fn post(&self, path: &str, body: Option<Value>, status: u16) -> Value {
+    pub(crate) fn post(&self, path: &str, body: Option<Value>, status: u16) -> Value {
         let answer = self.call("POST", &format!("/api/v1{path}"), body, "");
         assert_eq!(answer.status, status, "{path}: {answer:?}");
         serde_json::from_str(&answer.body).unwrap()
     }
 
-    fn state(&self, job: &str) -> String {
+    pub(crate) fn state(&self, job: &str) -> String {
         let jobs = self.get("/jobs");
         let jobs = jobs["jobs"].as_array().unwrap();
         let found = jobs.iter().find(|known| known["name"] == job);
@@ -119,7 +159,7 @@ impl Drop for Daemon {
 
 /// Makes a job of a web, by the command line.
 #[track_caller]
-fn make(home: &Home, job: &str, seed: &str) {
+pub(crate) fn make(home: &Home, job: &str, seed: &str) {
     let profile = home.profile("");
     let profile = profile.to_str().unwrap();
     home.run(&["job", "new", job, "--profile", profile, "--seed", seed])
@@ -127,7 +167,7 @@ fn make(home: &Home, job: &str, seed: &str) {
 }
 
 fn process(home: &Home, job: &str) -> String {
-    std::fs::read_to_string(home.path().join(job).join("lock"))
+    fs::read_to_string(home.path().join(job).join("lock"))
         .unwrap_or_default()
         .trim()
         .to_owned()
@@ -204,7 +244,7 @@ async fn a_crawl_that_is_killed_goes_on_by_itself_and_one_outlives_the_daemon() 
         || daemon.state("job") == "running" && process(&home, "jobs/job") != first,
     )
     .await;
-    let log = std::fs::read_to_string(home.path().join("jobs/job/logs/job.log")).unwrap();
+    let log = fs::read_to_string(home.path().join("jobs/job/logs/job.log")).unwrap();
     assert!(
         log.contains("daemon process died => killed; it is begun again at"),
         "{log}"
@@ -320,6 +360,30 @@ fn tokens_allow_what_their_roles_say() {
     assert_eq!(with(""), 404);
     assert_eq!(with("Origin: https://evil.example\r\n"), 403);
     assert_eq!(with("Host: evil.example\r\n"), 421);
+
+    // Revoked, it is good for nothing, and neither is the cookie.
+    let listed = home.run(&["token", "list"]).code(0).out;
+    let line = listed.lines().find(|line| line.contains("otto")).unwrap();
+    assert!(line.contains("operator"), "{line}");
+    let id = line.split(' ').next().unwrap();
+    assert!(
+        operator.contains(id) && !listed.contains(&operator),
+        "{listed}"
+    );
+    home.run(&["token", "revoke", id]).code(0);
+    let again = home.run(&["token", "revoke", id]).code(1);
+    assert!(again.err.contains("opilio token list"), "{again:?}");
+    assert_eq!(with(""), 401);
+    daemon.token = Some(operator);
+    assert_eq!(call(&daemon, "GET", "/jobs"), 401);
+    let listed = home.run(&["token", "list", "--json"]).code(0).out;
+    let users = listed.lines().map(|line| {
+        let token: Value = serde_json::from_str(line).unwrap();
+        token["user"].as_str().unwrap().to_owned()
+    });
+    let mut users: Vec<_> = users.collect();
+    users.sort();
+    assert_eq!(users, ["ada", "vera"]);
 }
 
 #[test]
@@ -372,7 +436,7 @@ fn bad_requests_are_problems_and_change_nothing() {
 fn the_description_of_the_api_is_that_of_the_code() {
     let home = Home::new();
     let now = home.run(&["serve", "--openapi"]).code(0).out;
-    let kept = std::fs::read_to_string("../../docs/openapi.json").unwrap();
+    let kept = fs::read_to_string("../../docs/openapi.json").unwrap();
     assert!(
         now == kept,
         "docs/openapi.json is old: opilio serve --openapi > docs/openapi.json"

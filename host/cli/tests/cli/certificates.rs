@@ -1,0 +1,53 @@
+//! The daemon under TLS, with certificates that somebody renews.
+
+use std::io;
+
+use opilio_stories::until;
+use rustls::pki_types::CertificateDer;
+use serde_json::json;
+
+use crate::command::Home;
+use crate::serve::Daemon;
+
+/// Makes a certificate for this machine, and puts it where the daemon looks for one.
+fn certificate(home: &Home) -> CertificateDer<'static> {
+    let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
+    home.file("key.pem", made.signing_key.serialize_pem());
+    home.file("cert.pem", made.cert.pem());
+    made.cert.der().clone()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_certificate_is_renewed_while_the_daemon_runs() {
+    let home = Home::new();
+    let tls = "[tls]\ncertificate = \"cert.pem\"\nkey = \"key.pem\"\n";
+    home.file("opilio.toml", tls);
+    let missing = home.run(&["serve", "--listen", "127.0.0.1:0", "--no-auth"]);
+    assert!(missing.code(1).err.contains("cert.pem"));
+    let first = certificate(&home);
+    let token = home.run(&["token", "new", "ada", "--role", "admin"]);
+    let token = token.code(0).out.trim().to_owned();
+    let mut daemon = Daemon::start(&home, &[]);
+    daemon.trusted = Some(first.clone());
+    let signed = daemon.call(
+        "POST",
+        "/api/v1/session",
+        Some(json!({ "token": token })),
+        "",
+    );
+    assert!(signed.head.contains("; secure"), "{signed:?}");
+    daemon.token = Some(token);
+    assert_eq!(daemon.get("/jobs")["total"], 0);
+
+    daemon.trusted = Some(certificate(&home));
+    let host = daemon.address;
+    let ask = format!("GET /healthz HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+    until("the new certificate is shown", || {
+        daemon.exchange(&ask).is_ok()
+    })
+    .await;
+    assert_eq!(daemon.get("/jobs")["total"], 0);
+    daemon.trusted = Some(first);
+    let old = daemon.exchange(&ask).unwrap_err();
+    assert_eq!(old.kind(), io::ErrorKind::InvalidData, "{old}");
+}

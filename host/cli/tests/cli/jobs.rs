@@ -1,0 +1,74 @@
+//! Jobs side by side in a folder: with a daemon that sees to them, and without.
+
+use std::fs;
+
+use opilio_stories::until;
+use serde_json::Value;
+
+use crate::command::{Home, WWW, tree};
+use crate::job::Gate;
+use crate::serve::{Daemon, make};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn jobs_are_copied_listed_and_deleted_without_a_daemon() {
+    let gate = Gate::serve(&[("/", "x")]);
+    let home = Home::new();
+    make(&home, "jobs/one", &gate.url("/"));
+    home.run(&["job", "clone", "jobs/one", "two"]).code(0);
+    let taken = home.run(&["job", "clone", "jobs/one", "two"]).code(1);
+    assert!(taken.err.contains("two"), "{taken:?}");
+    let states = || -> Vec<(String, String)> {
+        let listed = home.run(&["job", "list", "jobs", "--json"]).code(0).out;
+        let jobs = listed.lines().map(|line| {
+            let job: Value = serde_json::from_str(line).unwrap();
+            let text = |field: &str| job[field].as_str().unwrap().to_owned();
+            (text("name"), text("state"))
+        });
+        jobs.collect()
+    };
+    let is = |name: &str, state: &str| (name.to_owned(), state.to_owned());
+    assert_eq!(states(), [is("one", "new"), is("two", "new")]);
+
+    let begun = home.run(&["job", "start", "jobs/two"]).code(0);
+    assert!(begun.out.starts_with("begun as process"), "{begun:?}");
+    until("two runs", || states()[1] == is("two", "running")).await;
+    let again = home.run(&["job", "start", "jobs/two"]).code(1);
+    assert!(again.err.contains("is running already"), "{again:?}");
+    let refused = home.run(&["job", "delete", "jobs/two", "--yes"]).code(1);
+    assert!(refused.err.contains("is running; stop it first"));
+    home.run(&["job", "stop", "jobs/two"]).code(0);
+    gate.open();
+    until("two is stopped", || states()[1] == is("two", "stopped")).await;
+
+    let unasked = home.run(&["job", "delete", "jobs/one"]).code(1);
+    assert!(unasked.err.contains("give --yes"), "{unasked:?}");
+    home.run(&["job", "delete", "jobs/one", "--yes"]).code(0);
+    let gone = home.run(&["job", "delete", "jobs/one", "--yes"]).code(1);
+    assert!(gone.err.contains("\"one\""), "{gone:?}");
+    assert_eq!(states(), [is("two", "stopped")]);
+    let all = ["job", "delete", "jobs/two", "--archive", "--yes"];
+    home.run(&all).code(0);
+    assert!(!home.path().join("jobs/two").exists());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_that_somebody_looks_into_is_begun_a_moment_later() {
+    let web = tree(3, 10).await;
+    let home = Home::new();
+    let daemon = Daemon::start(&home, &["--no-auth"]);
+    make(&home, "jobs/job", &web.url(WWW, "/"));
+    let directory = home.path().join("jobs/job");
+    let lock = fs::File::open(directory.join("lock")).unwrap();
+    // As others look: whether it is held is asked before it is held.
+    daemon.post("/jobs/job/start", None, 202);
+    lock.lock().unwrap();
+    let said = || fs::read_to_string(directory.join("process.log")).unwrap_or_default();
+    until("its process came too late", || said().contains("is in use")).await;
+    drop(lock);
+    until("daemon.state('job') == 'finished'", || {
+        daemon.state("job") == "finished"
+    })
+    .await;
+    let log = fs::read_to_string(directory.join("logs/job.log")).unwrap();
+    assert!(!log.contains("died"), "{log}");
+}
