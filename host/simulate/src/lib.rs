@@ -26,4 +26,4 @@ pub use plot::{PlotError, freshness_over_time, waits_by_rate};
 pub use process::{Process, Rates};
 pub use report::{Oracle, Report, Visits, WaitOfPage};
 pub use run::{Simulation, SimulationError};
-pub use scenario::{Honesty, Instead, Kind, Lists, Scenario, ScenarioError, Sites};
+pub use scenario::{Closed, Honesty, Instead, Kind, Lists, Scenario, ScenarioError, Sites};

@@ -233,7 +233,7 @@ pub(crate) fn is_busy(time: f64) -> bool {
 }
 
 /// One burst in each stretch of `every` days, somewhere in it.
-fn is_burst(time: f64, every: f64, length: f64, site: u64) -> bool {
+pub(crate) fn is_burst(time: f64, every: f64, length: f64, site: u64) -> bool {
     let number = (time / every).floor();
     let mut random = stream(&[site, number as u64]);
     let begins = (number * every) + uniform(&mut random) * (every - length);

@@ -103,11 +103,13 @@ impl Simulation {
             let mut web = Web::new(scenario, seed, PARTS);
             let end = web.window().to;
             for (place, (id, visits)) in ids.iter().zip(visits).enumerate() {
+                // Pages of the beginning have been seen when the warm-up is over, as by a crawl; what never changes is fresh
+                // for ever once it has been seen.
+                let born = web.born(*id);
+                if born <= 0 || web.rate(*id) <= 0.0 {
+                    web.look(*id, born.max(0));
+                }
                 if *visits <= 0.0 {
-                    // What never changes is fresh for ever once it has been seen; what changes was given up.
-                    if web.rate(*id) <= 0.0 {
-                        web.look(*id, web.born(*id));
-                    }
                     continue;
                 }
                 let every = DAY / visits;

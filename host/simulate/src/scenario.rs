@@ -74,12 +74,23 @@ pub struct Sites {
     pub response: Duration,
     /// Share of answers that are an error of the server.
     pub failures: f64,
+    /// When robots.txt forbids everything; none where it never does.
+    pub closed: Option<Closed>,
     /// Whether there is a feed of what is new and has changed, and whether it tells the truth.
     pub feed: Lists,
     /// The same for a sitemap.
     pub sitemap: Lists,
     /// Kinds of pages, with their shares of all.
     pub kinds: Vec<Kind>,
+}
+
+/// Times at which a site's robots.txt forbids everything.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Closed {
+    /// Days from one to the next, on average.
+    pub every: f64,
+    /// Days that one lasts.
+    pub length: f64,
 }
 
 /// Lists that sites publish.
@@ -207,6 +218,8 @@ struct SiteFile {
     #[serde(default)]
     #[schemars(range(min = 0, max = 1))]
     failures: f64,
+    /// When robots.txt forbids everything; never where nothing is said.
+    closed: Option<ClosedFile>,
     /// A feed.
     #[serde(default)]
     feed: Lists,
@@ -215,6 +228,16 @@ struct SiteFile {
     sitemap: Lists,
     /// Kinds of pages.
     page: Vec<KindFile>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct ClosedFile {
+    /// How often in a year.
+    #[schemars(range(min = 0))]
+    per_year: f64,
+    /// For how long, such as `"3d"`.
+    length: DurationWritten,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -596,10 +619,28 @@ impl Check {
                 Duration::from_millis(200),
             ),
             failures: site.failures,
+            closed: (site.closed.as_ref())
+                .and_then(|closed| self.closed(&format!("{at}/closed"), closed)),
             feed: site.feed,
             sitemap: site.sitemap,
             kinds,
         }
+    }
+
+    fn closed(&mut self, at: &str, written: &ClosedFile) -> Option<Closed> {
+        let length = self.days(&format!("{at}/length"), Some(&written.length), 0.0);
+        if written.per_year <= 0.0 || length <= 0.0 {
+            return None;
+        }
+        let every = 365.0 / written.per_year;
+        if length > every {
+            let problem = format!(
+                "{} times of {length} days do not go into a year",
+                written.per_year
+            );
+            self.refuse(at, problem, "write a shorter length or a smaller per-year");
+        }
+        Some(Closed { every, length })
     }
 
     /// Two groups of one name would have the same hosts.
@@ -690,16 +731,21 @@ impl Check {
                 rates,
                 quiet: change.quiet.unwrap_or(0.1),
             },
-            ProcessName::Bursts => Process::Bursts {
-                rates,
-                every: 365.0 / change.bursts_per_year.unwrap_or(4.0).max(1e-6),
-                length: self.days(
-                    &format!("{at}/burst-length"),
-                    change.burst_length.as_ref(),
-                    7.0,
-                ),
-                factor: change.burst_factor.unwrap_or(20.0),
-            },
+            ProcessName::Bursts => {
+                let every = 365.0 / change.bursts_per_year.unwrap_or(4.0).max(1e-6);
+                let pointer = format!("{at}/burst-length");
+                let length = self.days(&pointer, change.burst_length.as_ref(), 7.0);
+                if length > every {
+                    let problem = format!("bursts of {length} days, and one every {every:.1} days");
+                    self.refuse(at, problem, "write a shorter burst-length");
+                }
+                Process::Bursts {
+                    rates,
+                    every,
+                    length,
+                    factor: change.burst_factor.unwrap_or(20.0),
+                }
+            }
         }
     }
 }
@@ -725,6 +771,10 @@ mod tests {
         let faults = Scenario::parse("web.toml", text).unwrap_err().to_string();
         assert!(faults.contains("unknown key \"visit\""), "{faults}");
         assert!(faults.contains("did you mean \"visits\""), "{faults}");
+        let text = "days = \"60d\"\nbudget = { visits = 1 }\n[[site]]\nname = \"a\"\npages = 3\nclosed = { per-year = 100, length = \"4d\" }\n[[site.page]]\nchange = { process = \"never\" }\n";
+        let faults = Scenario::parse("web.toml", text).unwrap_err().to_string();
+        let expected = "web.toml:6:10: 100 times of 4 days do not go into a year";
+        assert!(faults.contains(expected), "{faults}");
         let text = "days = \"20d\"\n[budget]\nvisits = 0.0\n[[site]]\nname = \"a\"\npages = 3\n[[site.page]]\nchange = { process = \"poisson\", per-day = 1.0, rates = \"gamma\" }\n";
         let faults = Scenario::parse("web.toml", text).unwrap_err();
         let lines: Vec<_> = (faults.iter())

@@ -13,7 +13,7 @@ use rand::Rng;
 
 use crate::measure::{Copy, Sums, Window};
 use crate::oracle::Known;
-use crate::process::{Changes, DAY, stream, uniform};
+use crate::process::{Changes, DAY, is_burst, stream, uniform};
 use crate::scenario::{Honesty, Kind, Lists, Scenario, Sites};
 
 /// Words that pages are made of.
@@ -36,6 +36,7 @@ mod purpose {
     pub(super) const SERVER: u64 = 4;
     pub(super) const BURSTS: u64 = 5;
     pub(super) const GROWTH: u64 = 6;
+    pub(super) const CLOSED: u64 = 7;
 }
 
 /// A page, by its place in [`Web::pages`].
@@ -424,7 +425,11 @@ impl Web {
         }
         match place {
             Place::Page(id) => self.serve_page(id, asked, now, took, &mut random),
-            Place::Robots => response(200, "text/plain", "User-agent: *\nDisallow:\n".to_owned()),
+            Place::Robots => {
+                let path = if self.is_closed(site, now) { " /" } else { "" };
+                let rules = format!("User-agent: *\nDisallow:{path}\n");
+                response(200, "text/plain", rules)
+            }
             Place::Feed if self.groups[self.sites[site].group].feed != Lists::None => {
                 let feed = self.feed(site, now);
                 response(200, "application/rss+xml", feed)
@@ -435,6 +440,15 @@ impl Web {
             }
             _ => response(404, "text/plain", "not found".to_owned()),
         }
+    }
+
+    /// Whether a site's robots.txt forbids everything now.
+    fn is_closed(&self, site: usize, now: i64) -> bool {
+        let Some(closed) = self.groups[self.sites[site].group].closed else {
+            return false;
+        };
+        let of_site = stream(&[self.seed, site as u64, purpose::CLOSED]).next_u64();
+        is_burst(now as f64 / DAY, closed.every, closed.length, of_site)
     }
 
     fn serve_page(
