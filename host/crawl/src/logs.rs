@@ -188,6 +188,9 @@ impl Logs {
             fault.uri,
             one_line(&fault.message)
         );
+        if let Some(described) = &fault.described {
+            text.push_str(&format!("    of {described}\n"));
+        }
         for frame in &fault.backtrace {
             text.push_str(&format!("    at {frame}\n"));
         }

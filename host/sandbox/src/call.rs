@@ -32,6 +32,8 @@ const WORDS_BYTES_MAX: usize = 400;
 pub(crate) struct Callee {
     /// The name that the profile gives the plugin.
     pub(crate) name: Arc<str>,
+    /// Its own name and version; none before it has described itself.
+    pub(crate) described: Option<Arc<str>>,
     pub(crate) limits: Limits,
     pub(crate) keeps: Vec<Keep>,
     pub(crate) tables: Tables,
@@ -39,9 +41,10 @@ pub(crate) struct Callee {
 
 impl Callee {
     /// One that is not a plugin yet: it has nothing but limits.
-    pub(crate) fn unready(name: &str, limits: Limits) -> Arc<Self> {
+    pub(crate) fn unready(name: &str, described: Option<Arc<str>>, limits: Limits) -> Arc<Self> {
         Arc::new(Self {
             name: name.into(),
+            described,
             limits,
             keeps: Vec::new(),
             tables: Tables::default(),
@@ -167,6 +170,7 @@ fn fault(problem: Problem, otherwise: FaultKind, occasion: &Occasion, log: Vec<L
     };
     Fault {
         plugin: occasion.callee.name.clone(),
+        described: occasion.callee.described.clone(),
         uri: occasion.uri.clone(),
         kind,
         message: one_line(&message),

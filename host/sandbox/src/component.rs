@@ -379,7 +379,7 @@ fn describe(
     origin: &str,
 ) -> Result<Vec<Description>, LoadError> {
     let occasion = Occasion {
-        callee: Callee::unready(origin, Limits::default()),
+        callee: Callee::unready(origin, None, Limits::default()),
         uri: "describe".into(),
     };
     let (answer, _) = call(shared, &program.instance, &occasion, |store, instance| {

@@ -230,6 +230,7 @@ fn configuration(
     let name = instance.as_deref().unwrap_or(&description.name);
     let callee = Arc::new(Callee {
         name: name.into(),
+        described: Some(format!("{} {}", description.name, description.version).into()),
         limits,
         keeps: description.keeps.clone(),
         tables,
@@ -280,7 +281,11 @@ fn try_configure<R>(
     let name = &configuration.description.name;
     let callee = &configuration.callee;
     let occasion = Occasion {
-        callee: Callee::unready(&callee.name, callee.limits.clone()),
+        callee: Callee::unready(
+            &callee.name,
+            callee.described.clone(),
+            callee.limits.clone(),
+        ),
         uri: "configure".into(),
     };
     let program = &component.program;

@@ -7,10 +7,12 @@ use crate::log_line::LogLine;
 
 /// A plugin's fault. The instance is gone, nothing of it is used, and the host goes on.
 #[derive(Clone, Debug, thiserror::Error)]
-#[error("plugin `{plugin}` at {uri}: {kind}: {message}")]
+#[error("plugin `{plugin}`{} at {uri}: {kind}: {message}", in_brackets(described.as_deref()))]
 pub struct Fault {
     /// The plugin's name, or the component's origin before it has one.
     pub plugin: Arc<str>,
+    /// Its own name and version, as it describes itself; none before it has.
+    pub described: Option<Arc<str>>,
     /// The URI being worked on: of the first document or candidate of the call; `describe` or `configure` outside
     /// of documents.
     pub uri: Arc<str>,
@@ -23,6 +25,10 @@ pub struct Fault {
     pub backtrace: Vec<String>,
     /// What the plugin logged during the call. The sink got these lines as well.
     pub log: Vec<LogLine>,
+}
+
+fn in_brackets(described: Option<&str>) -> String {
+    described.map_or_else(String::new, |described| format!(" ({described})"))
 }
 
 /// Sorts of fault, as they are counted.

@@ -497,6 +497,7 @@ impl Plugin {
         }
         Err(Fault {
             plugin: self.0.configuration.callee.name.clone(),
+            described: self.0.configuration.callee.described.clone(),
             uri: uri.clone(),
             kind: FaultKind::Nonsense,
             message: NotExported(kind).to_string(),

@@ -221,6 +221,9 @@ fn indented(text: &str) -> String {
 /// A fault with all that its author needs.
 pub(super) fn fault_as_text(fault: &Fault) -> String {
     let mut text = format!("  FAULT {}: {}\n", fault.kind, indented(&fault.message));
+    if let Some(described) = &fault.described {
+        text += &format!("    of {}\n", terminal::line(described));
+    }
     for frame in &fault.backtrace {
         text += &format!("    at {}\n", terminal::line(frame));
     }

@@ -140,6 +140,9 @@ fn told(problem: &CaseProblem) -> String {
         return problem.to_string();
     };
     let mut text = format!("{}: {}", fault.kind, fault.message);
+    if let Some(described) = &fault.described {
+        text += &format!("\n  of {described}");
+    }
     for frame in &fault.backtrace {
         text += &format!("\n  at {frame}");
     }

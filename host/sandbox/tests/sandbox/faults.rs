@@ -23,8 +23,8 @@ fn check(guest: Guest, kind: FaultKind, message: &str) -> Fault {
         "{fault:?}"
     );
     assert_eq!(
-        (&*fault.plugin, &*fault.uri),
-        ("guest", "http://example.org/0")
+        (&*fault.plugin, fault.described.as_deref(), &*fault.uri),
+        ("guest", Some("guest 1.0.0"), "http://example.org/0")
     );
     assert_eq!(
         plugin.statistics().faults.into_iter().collect::<Vec<_>>(),
