@@ -33,6 +33,7 @@ async fn check_extractor(misdeed: Misdeed, kind: &str) {
         assert_eq!(told.record("response", &uri).status(), 200);
         assert!(errors.contains(&format!(" bad {kind} {uri}: ")), "{errors}");
     }
+    assert!(errors.contains("\n    of guest 1.0.0\n"), "{errors}");
     let bad = told
         .summary
         .plugins
