@@ -14,8 +14,26 @@ use crate::registries;
 const PYTHON_PACKAGES: [&str; 1] = ["schemathesis==4.32.5"];
 
 /// What is judged. Left out is that each request that fits the description is accepted: which jobs and queues there are, no
-/// description says.
-const CHECKS: &str = "not_a_server_error,status_code_conformance,content_type_conformance,response_headers_conformance,response_schema_conformance,ignored_auth,unsupported_method";
+/// description says. So is that wrong tokens are refused as unknown: after some of them the daemon says that they were too many.
+const CHECKS: &str = "not_a_server_error,status_code_conformance,content_type_conformance,response_headers_conformance,response_schema_conformance,unsupported_method";
+
+/// How requests are made up. Left out are sequences: schemathesis guesses at links between requests, and takes parameters
+/// along that the next request does not have.
+const PHASES: &str = "examples,coverage,fuzzing";
+
+/// The jobs that there are. One of them is to be deleted.
+const JOBS: [&str; 2] = ["first", "second"];
+
+/// Which of them requests are about, so that they get beyond the name.
+const CONFIG: &str = r#"[parameters]
+"path.job" = "first"
+"path.file" = "job.log"
+
+[[operations]]
+include-name = "DELETE /api/v1/jobs/{job}"
+[operations.parameters]
+"path.job" = "second"
+"#;
 
 /// Streams, which do not end, and beginning jobs, which would crawl.
 const LEFT_OUT: &str = "events|/start$|/session$";
@@ -31,7 +49,7 @@ impl Drop for Daemon {
     }
 }
 
-/// Has schemathesis ask a daemon with one job.
+/// Has schemathesis ask a daemon with two jobs.
 #[expect(clippy::print_stdout, reason = "the result of the command")]
 pub(super) fn judge(home: &Path, opilio: &Path) -> Result<()> {
     let home = home.join("api");
@@ -41,17 +59,13 @@ pub(super) fn judge(home: &Path, opilio: &Path) -> Result<()> {
     fs::create_dir_all(&home)?;
     let python = registries::python(&PYTHON_PACKAGES)?;
     let seed = "http://nowhere.localhost/";
-    let mut make = Command::new(opilio);
-    make.args([
-        "job",
-        "new",
-        "jobs/0",
-        "--profile",
-        "default",
-        "--seed",
-        seed,
-    ]);
-    status(make.current_dir(&home))?;
+    for job in JOBS {
+        let job = format!("jobs/{job}");
+        let mut make = Command::new(opilio);
+        make.args(["job", "new", &job, "--profile", "default", "--seed", seed]);
+        status(make.current_dir(&home))?;
+    }
+    fs::write(home.join("schemathesis.toml"), CONFIG)?;
     let mut token = Command::new(opilio);
     token.args(["token", "new", "judge", "--role", "admin"]);
     let token = token.current_dir(&home).output()?;
@@ -75,6 +89,7 @@ pub(super) fn judge(home: &Path, opilio: &Path) -> Result<()> {
             &format!("Authorization: Bearer {}", token.trim()),
         ])
         .args(["--exclude-path-regex", LEFT_OUT, "--checks", CHECKS])
+        .args(["--phases", PHASES])
         .args([
             "--max-examples",
             "20",
