@@ -14,7 +14,10 @@ use crate::documentation;
 use crate::repository::root;
 
 /// How many pages of the documentation packages are asked about.
-const PAGES: usize = 60;
+const PAGES: usize = 40;
+
+/// How often each of them is given.
+const ROUNDS: &str = "3";
 
 /// Folder of the example, what the table calls the language, and its sources' endings.
 const LANGUAGES: [(&str, &str, &str); 6] = [
@@ -44,7 +47,7 @@ pub(super) fn table(opilio: &Path) -> Result<String> {
         let cold = cold_load(opilio, &component)?;
         let mut bench = Command::new(opilio);
         bench
-            .args(["plugin", "bench", "--json"])
+            .args(["plugin", "bench", "--json", "--rounds", ROUNDS])
             .arg(&component)
             .arg(&pages);
         let said: Value = serde_json::from_str(&output(&mut bench)?).context("plugin bench")?;
