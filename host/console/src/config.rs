@@ -44,6 +44,20 @@ pub struct Config {
     pub calendar: Vec<CalendarEntry>,
     /// Times at which jobs may crawl.
     pub window: Vec<Window>,
+    /// Clients of Heritrix 3. None: there is nothing at `/engine`.
+    pub heritrix: Option<HeritrixFile>,
+}
+
+/// Clients of Heritrix 3, which steer jobs at `/engine`.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct HeritrixFile {
+    /// Their user, who may do what operators may.
+    pub user: String,
+    /// A file with the password, which nobody else may read. It is read when the daemon begins.
+    pub password_file: PathBuf,
+    /// A profile that is below every configuration: what a `crawler-beans.cxml` leaves open, and what it cannot say.
+    pub profile: Option<String>,
 }
 
 /// Certificate and key, in PEM. They are read anew when one of them changes.
@@ -124,6 +138,7 @@ impl Default for Config {
             restart: Restart::default(),
             calendar: Vec::new(),
             window: Vec::new(),
+            heritrix: None,
         }
     }
 }
@@ -164,6 +179,9 @@ impl Config {
         paths.extend(&mut config.tokens);
         if let Some(tls) = &mut config.tls {
             paths.extend([&mut tls.certificate, &mut tls.key]);
+        }
+        if let Some(heritrix) = &mut config.heritrix {
+            paths.push(&mut heritrix.password_file);
         }
         for path in paths {
             *path = folder.join(&path);
@@ -208,6 +226,15 @@ impl Config {
         }
         if self.restart.pause > self.restart.pause_max {
             return relation("restart.pause is longer than restart.pause-max".to_owned());
+        }
+        let is_user = |user: &str| !user.is_empty() && !user.contains([':', '"', '\\']);
+        if let Some(heritrix) = &self.heritrix
+            && !is_user(&heritrix.user)
+        {
+            return relation(format!(
+                "heritrix.user is {:?}, and no user of HTTP authentication can be called so",
+                heritrix.user
+            ));
         }
         let mut names = BTreeSet::new();
         for entry in &self.calendar {

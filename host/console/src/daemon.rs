@@ -14,6 +14,7 @@ use crate::asking::Desk;
 use crate::audit::Audit;
 use crate::config::Config;
 use crate::folder::Folder;
+use crate::heritrix::Door;
 use crate::orders::Orders;
 use crate::overview::Jobs;
 
@@ -33,11 +34,18 @@ pub(crate) struct Daemon {
     /// The binary that crawls.
     pub program: PathBuf,
     pub began: Timestamp,
+    /// Who is let in to `/engine`; none: there is no such path.
+    pub heritrix: Option<Door>,
     orders: Mutex<()>,
 }
 
 impl Daemon {
-    pub(crate) fn new(config: Config, folder: Folder, program: PathBuf) -> io::Result<Daemon> {
+    pub(crate) fn new(
+        config: Config,
+        folder: Folder,
+        program: PathBuf,
+        heritrix: Option<Door>,
+    ) -> io::Result<Daemon> {
         Ok(Daemon {
             access: Access::new(config.token_file())?,
             audit: Audit::open(&config.own())?,
@@ -49,6 +57,7 @@ impl Daemon {
             closing: watch::Sender::new(false),
             program,
             began: Timestamp::now(),
+            heritrix,
             orders: Mutex::new(()),
         })
     }

@@ -16,6 +16,7 @@ use crate::access::{Caller, Refusal, Role};
 use crate::audit::AuditEntry;
 use crate::config::Config;
 use crate::daemon::Daemon;
+use crate::heritrix::{self, NoAnswer};
 use crate::problem::{Problem, Said};
 use crate::tls::Peer;
 
@@ -105,6 +106,9 @@ fn admit(
             role: Role::Admin,
         }));
     }
+    if let Some(answered) = by_digest(daemon, request, from) {
+        return answered.map(Some);
+    }
     let caller = match (bearer(headers), cookie(headers)) {
         (Some(token), _) => match daemon.access.by_token(token, from) {
             Ok(caller) => Some(caller),
@@ -127,6 +131,35 @@ fn admit(
         return Err(lacks(Role::Operator));
     }
     Ok(Some(caller))
+}
+
+/// A client of Heritrix: what it answered to a challenge, or the challenge.
+fn by_digest(daemon: &Daemon, request: &Request, from: IpAddr) -> Option<Result<Caller, Problem>> {
+    let is_engine = request.uri().path().starts_with(heritrix::BASE);
+    let door = daemon.heritrix.as_ref().filter(|_| is_engine)?;
+    let headers = request.headers();
+    if bearer(headers).is_some() || cookie(headers).is_some() {
+        return None;
+    }
+    let challenged = |is_stale| {
+        Problem::new(
+            StatusCode::UNAUTHORIZED,
+            "send user and password of [heritrix] in opilio.toml, by digest authentication",
+        )
+        .challenge(door.challenge(is_stale))
+    };
+    let Some(said) = headers.get(header::AUTHORIZATION) else {
+        return Some(Err(challenged(false)));
+    };
+    let uri = request.uri().path_and_query();
+    let uri = uri.map_or("/", |uri| uri.as_str());
+    let said = said.to_str().unwrap_or_default();
+    let admitted = door.admit(said, request.method().as_str(), uri, from, &daemon.access);
+    Some(admitted.map_err(|no| match no {
+        NoAnswer::Stale => challenged(true),
+        NoAnswer::Refused(Refusal::Wrong) => challenged(false),
+        NoAnswer::Refused(refusal) => refused(refusal),
+    }))
 }
 
 /// The name by which the daemon was asked.

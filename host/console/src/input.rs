@@ -1,6 +1,6 @@
 //! What comes with a request, or the problem with it: axum's own extractors refuse in plain text.
 
-use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
+use axum::extract::rejection::{FormRejection, JsonRejection, PathRejection, QueryRejection};
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::StatusCode;
 use axum::http::request::Parts;
@@ -10,6 +10,9 @@ use crate::problem::Problem;
 
 /// A body in JSON.
 pub(crate) struct Body<T>(pub(crate) T);
+
+/// A form.
+pub(crate) struct Form<T>(pub(crate) T);
 
 /// A query.
 pub(crate) struct Params<T>(pub(crate) T);
@@ -29,6 +32,21 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
             )),
         }
     }
+}
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Form<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+        match axum::Form::<T>::from_request(request, state).await {
+            Ok(axum::Form(form)) => Ok(Form(form)),
+            Err(refused) => Err(refused_form(&refused)),
+        }
+    }
+}
+
+fn refused_form(refused: &FormRejection) -> Problem {
+    Problem::new(refused.status(), causes(&refused.body_text()))
 }
 
 fn status_of(refused: &JsonRejection) -> StatusCode {

@@ -22,6 +22,7 @@ mod calendar;
 mod daemon;
 mod folder;
 mod guard;
+mod heritrix;
 mod input;
 mod orders;
 mod overview;
@@ -44,7 +45,7 @@ use tokio::net::TcpListener;
 pub use access::{Role, TokenRecord, Tokens};
 pub use api::document;
 pub use calendar::CalendarEntry;
-pub use config::{Config, ConfigError, Limits, Restart, TlsFiles};
+pub use config::{Config, ConfigError, HeritrixFile, Limits, Restart, TlsFiles};
 pub use folder::{Folder, FolderError, NewJob};
 pub use orders::Orders;
 pub use overview::{JobOverview, JobState, glance};
@@ -52,6 +53,7 @@ pub use process::begin;
 pub use window::Window;
 
 use daemon::Daemon;
+use heritrix::Door;
 use supervisor::Supervisor;
 
 /// A daemon that listens and has not begun to serve.
@@ -120,7 +122,13 @@ impl Console {
         let lock = lock(&own)?;
         let address = config.listen;
         let needs_token = config.authentication;
-        let daemon = Daemon::new(config, folder, program).map_err(failed)?;
+        let door = config.heritrix.as_ref().map(|file| {
+            Door::open(file).map_err(|source| ConsoleError::Io {
+                path: file.password_file.clone(),
+                source,
+            })
+        });
+        let daemon = Daemon::new(config, folder, program, door.transpose()?).map_err(failed)?;
         if needs_token && !daemon.access.has_tokens() {
             return Err(ConsoleError::NoTokens);
         }

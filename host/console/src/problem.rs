@@ -25,6 +25,9 @@ pub(crate) struct Problem {
     /// Seconds after which it may be tried again.
     #[serde(skip)]
     retry_after: Option<u64>,
+    /// How to say who asks, where that is not by a token.
+    #[serde(skip)]
+    challenge: Option<Box<str>>,
 }
 
 impl Problem {
@@ -36,6 +39,14 @@ impl Problem {
             detail: detail.into(),
             faults: Vec::new(),
             retry_after: None,
+            challenge: None,
+        }
+    }
+
+    pub(crate) fn challenge(self, challenge: String) -> Problem {
+        Problem {
+            challenge: Some(challenge.into()),
+            ..self
         }
     }
 
@@ -94,7 +105,7 @@ impl From<ControlError> for Problem {
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        let retry_after = self.retry_after;
+        let (retry_after, challenge) = (self.retry_after, self.challenge.clone());
         let kind = HeaderValue::from_static("application/problem+json");
         // For the audit log, which sees responses alone.
         let said = Said(self.detail.clone());
@@ -105,7 +116,8 @@ impl IntoResponse for Problem {
             response.headers_mut().insert(header::RETRY_AFTER, seconds);
         }
         if status == StatusCode::UNAUTHORIZED {
-            let how = HeaderValue::from_static("Bearer");
+            let how = challenge.and_then(|how| HeaderValue::from_str(&how).ok());
+            let how = how.unwrap_or(HeaderValue::from_static("Bearer"));
             response.headers_mut().insert(header::WWW_AUTHENTICATE, how);
         }
         response.extensions_mut().insert(said);

@@ -23,6 +23,7 @@ use crate::api;
 use crate::assets;
 use crate::daemon::Daemon;
 use crate::guard::guard;
+use crate::heritrix;
 use crate::problem::Problem;
 use crate::tls::{Doors, Peer};
 
@@ -36,11 +37,16 @@ const GRACE: Duration = Duration::from_secs(10);
 pub(crate) fn routes(daemon: &Arc<Daemon>) -> axum::Router {
     let (api, document) = api::router();
     let document = document.to_json().unwrap_or_default();
+    let engine = match daemon.heritrix {
+        Some(_) => heritrix::router(),
+        None => axum::Router::new(),
+    };
     let small = DefaultPredicate::new().and(NotForContentType::const_new("text/event-stream"));
     api.route(
         &format!("{}/openapi.json", api::BASE),
         get(move || async move { ([(header::CONTENT_TYPE, "application/json")], document) }),
     )
+    .merge(engine)
     .route("/metrics", get(api::statistics::all_metrics))
     .route("/healthz", get(async || "ok\n"))
     .route("/readyz", get(ready))

@@ -1,0 +1,210 @@
+//! `/engine`: jobs steered as clients of Heritrix 3 steer them. `cargo xtask judges heritrix` has their own clients do it.
+
+use opilio_stories::until;
+
+use crate::command::{Home, WWW, tree};
+use crate::serve::{Answer, Daemon};
+
+/// A daemon that lets clients of Heritrix in, and jobs of theirs crawl this machine.
+fn home() -> Home {
+    use std::os::unix::fs::PermissionsExt as _;
+    let home = Home::new();
+    std::fs::create_dir(home.path().join("profiles")).unwrap();
+    std::fs::rename(home.profile(""), home.path().join("profiles/here.toml")).unwrap();
+    let password = home.file("password", "lily\n");
+    std::fs::set_permissions(password, std::fs::Permissions::from_mode(0o600)).unwrap();
+    home.file(
+        "opilio.toml",
+        "profiles = \"profiles\"\n[heritrix]\nuser = \"nas\"\npassword-file = \"password\"\nprofile = \"here\"\n",
+    );
+    home
+}
+
+fn cxml(seed: &str, more: &str) -> String {
+    format!(
+        r#"<?xml version="1.0" encoding="UTF-8"?>
+<beans xmlns="http://www.springframework.org/schema/beans">
+ <bean id="metadata" class="org.archive.modules.CrawlMetadata"><property name="operatorContactUrl" value="https://archive.kb.nl/crawl"/></bean>
+ <bean id="disposition" class="org.archive.crawler.postprocessor.DispositionProcessor">
+  <property name="delayFactor" value="0"/><property name="minDelayMs" value="0"/>
+ </bean>
+ <bean id="seeds" class="org.archive.modules.seeds.TextSeedModule">
+  <property name="textSource"><bean class="org.archive.spring.ConfigString"><property name="value"><value>{seed}</value></property></bean></property>
+ </bean>
+ {more}
+</beans>
+"#
+    )
+}
+
+#[track_caller]
+fn post(daemon: &Daemon, path: &str, form: &str, status: u16) -> Answer {
+    let kind = "Content-Type: application/x-www-form-urlencoded\r\n";
+    let answer = daemon.send("POST", path, form, kind);
+    assert_eq!(answer.status, status, "{path} {form}: {answer:?}");
+    answer
+}
+
+fn get(daemon: &Daemon, path: &str) -> Answer {
+    daemon.send("GET", path, "", "")
+}
+
+/// What a job is doing, in Heritrix' words.
+fn description(daemon: &Daemon, job: &str) -> String {
+    let body = get(daemon, &format!("/engine/job/{job}")).body;
+    let rest = body.split("<statusDescription>").nth(1).unwrap_or_default();
+    rest.split('<').next().unwrap_or_default().to_owned()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_is_created_configured_built_launched_unpaused_torn_down_and_copied() {
+    let web = tree(6, 10).await;
+    let home = home();
+    let daemon = Daemon::start(&home, &["--no-auth"]);
+    let created = post(&daemon, "/engine", "action=create&createpath=one", 303);
+    assert!(created.head.contains("/engine\r\n"), "{created:?}");
+    let engine = get(&daemon, "/engine").body;
+    assert!(engine.contains("<shortName>one</shortName>"), "{engine}");
+    // Whoever crawls is to say who that is.
+    let refused = post(&daemon, "/engine/job/one", "action=build", 422);
+    assert!(refused.body.contains("contact-url"), "{refused:?}");
+    assert_eq!(description(&daemon, "one"), "Unbuilt");
+
+    let config = "/engine/job/one/jobdir/crawler-beans.cxml";
+    let text = cxml(&web.url(WWW, "/"), "");
+    let put = daemon.send("PUT", config, &text, "");
+    assert_eq!(put.status, 200, "{put:?}");
+    assert_eq!(get(&daemon, config).body, text);
+    post(&daemon, "/engine/job/one", "action=build", 303);
+    assert_eq!(description(&daemon, "one"), "Ready");
+    assert_eq!(daemon.send("PUT", config, &text, "").status, 409);
+    post(&daemon, "/engine/job/one", "action=teardown", 303);
+    assert_eq!(daemon.send("PUT", config, &text, "").status, 200);
+
+    post(&daemon, "/engine/job/one", "action=launch&checkpoint=", 303);
+    until("it is paused", || {
+        description(&daemon, "one") == "Active: PAUSED"
+    })
+    .await;
+    assert!(web.requests().is_empty(), "{:?}", web.requests());
+    post(&daemon, "/engine/job/one", "action=checkpoint", 303);
+    assert!(home.path().join("jobs/one/checkpoints").exists());
+    post(&daemon, "/engine/job/one", "action=unpause", 303);
+    until("it has ended", || {
+        description(&daemon, "one") == "Finished: FINISHED"
+    })
+    .await;
+    let job = daemon.send("GET", "/engine/job/one", "", "Accept: application/json\r\n");
+    let job: serde_json::Value = serde_json::from_str(&job.body).unwrap();
+    assert_eq!(job["isRunning"], false, "{job}");
+    assert_eq!(job["sizeTotalsReport"]["novelCount"], 5, "{job}");
+    let log = get(&daemon, "/engine/job/one/jobdir/logs/crawl.log").body;
+    assert!(log.contains(&web.url(WWW, "/")), "{log}");
+    let whole = home
+        .path()
+        .canonicalize()
+        .unwrap()
+        .join("jobs/one/logs/crawl.log");
+    let any = format!("/engine/anypath/{}", whole.display());
+    let part = daemon.send("GET", &any, "", "Range: bytes=5-9\r\n");
+    assert_eq!((part.status, part.body.as_str()), (206, &log[5..10]));
+
+    post(&daemon, "/engine/job/one", "action=launch", 409);
+    post(&daemon, "/engine/job/one", "action=teardown", 303);
+    assert_eq!(description(&daemon, "one"), "Unbuilt");
+    post(&daemon, "/engine/job/one", "copyTo=two&asProfile=on", 303);
+    post(&daemon, "/engine/job/two", "action=launch", 409);
+    post(&daemon, "/engine/job/two", "copyTo=three", 303);
+    assert_eq!(description(&daemon, "three"), "Unbuilt");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_configuration_that_somebody_puts_into_the_folder_is_found_and_may_begin_at_once() {
+    let web = tree(3, 10).await;
+    let home = home();
+    let daemon = Daemon::start(&home, &["--no-auth"]);
+    let folder = home.path().join("jobs/found");
+    std::fs::create_dir(&folder).unwrap();
+    let controller = r#"<bean id="crawlController" class="org.archive.crawler.framework.CrawlController"><property name="pauseAtStart" value="false"/></bean>"#;
+    let text = cxml(&web.url(WWW, "/"), controller);
+    std::fs::write(folder.join("crawler-beans.cxml"), text).unwrap();
+    let path = folder.display();
+    post(
+        &daemon,
+        "/engine",
+        &format!("action=add&addpath={path}"),
+        303,
+    );
+    post(&daemon, "/engine", "action=add&addpath=/etc", 403);
+    post(&daemon, "/engine/job/found", "action=launch", 303);
+    until("it has ended", || {
+        description(&daemon, "found") == "Finished: FINISHED"
+    })
+    .await;
+    assert!(!web.requests().is_empty());
+}
+
+#[test]
+fn clients_answer_a_challenge_run_no_scripts_and_see_files_of_jobs_alone() {
+    let home = home();
+    home.run(&["token", "new", "lena", "--role", "admin"])
+        .code(0);
+    let closed = Daemon::start(&home, &[]);
+    let challenge = get(&closed, "/engine");
+    assert_eq!(challenge.status, 401, "{challenge:?}");
+    assert!(
+        challenge
+            .head
+            .contains("www-authenticate: digest realm=\"opilio\""),
+        "{challenge:?}"
+    );
+    let wrong = "Authorization: Digest username=\"nas\", realm=\"opilio\", nonce=\"1-a\", uri=\"/engine\", qop=auth, nc=00000001, cnonce=\"a\", response=\"b\"\r\n";
+    assert_eq!(closed.send("GET", "/engine", "", wrong).status, 401);
+    drop(closed);
+
+    let daemon = Daemon::start(&home, &["--no-auth"]);
+    post(&daemon, "/engine", "action=create&createpath=one", 303);
+    for (method, path, form, status) in [
+        (
+            "POST",
+            "/engine/job/one/script",
+            "engine=groovy&script=x",
+            403,
+        ),
+        ("POST", "/engine", "action=exit+java+process", 403),
+        ("POST", "/engine", "action=create&createpath=one", 409),
+        ("POST", "/engine", "action=create&createpath=../one", 422),
+        ("POST", "/engine", "action=dance", 422),
+        ("POST", "/engine/job/none", "action=build", 404),
+        ("POST", "/engine/job/one", "copyTo=../two", 422),
+        ("POST", "/engine/job/one", "action=pause", 404),
+        ("POST", "/engine/job/one", "action=terminate", 409),
+        (
+            "GET",
+            "/engine/job/one/jobdir/..%2f..%2f..%2fpassword",
+            "",
+            404,
+        ),
+        ("GET", "/engine/anypath//etc/passwd", "", 403),
+        ("GET", "/engine/anypath/etc/passwd", "", 403),
+        ("PUT", "/engine/job/one/jobdir/a.sh", "", 403),
+        ("PUT", "/engine/job/one/jobdir/..%2fa.txt", "", 403),
+    ] {
+        let kind = "Content-Type: application/x-www-form-urlencoded\r\n";
+        let answer = daemon.send(method, path, form, kind);
+        assert_eq!(answer.status, status, "{method} {path} {form}: {answer:?}");
+    }
+    let value = "<property name=\"value\"><value>http://a.example/</value></property>";
+    let path = "<property name=\"path\" value=\"/etc/passwd\"/>";
+    let text = cxml("http://a.example/", "").replace(value, path);
+    let config = "/engine/job/one/jobdir/crawler-beans.cxml";
+    assert_eq!(daemon.send("PUT", config, &text, "").status, 200);
+    // A file of this machine is not for whoever may only crawl.
+    let refused = post(&daemon, "/engine/job/one", "action=build", 422);
+    let left = get(&daemon, "/engine/job/one/jobdir/left-out.txt").body;
+    assert!(left.contains("seeds-file"), "{left}");
+    assert!(!format!("{refused:?} {left}").contains("root:"), "{left}");
+    let bare = Home::new();
+    let none = Daemon::start(&bare, &["--no-auth"]);
+    assert_eq!(get(&none, "/engine").status, 404);
+}

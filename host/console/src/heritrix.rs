@@ -1,0 +1,97 @@
+//! `/engine`: the REST interface of Heritrix 3, so that what steers Heritrix steers Opilio. Off unless `opilio.toml` has
+//! `[heritrix]`.
+//!
+//! A job there is a folder with a configuration that is built, launched (paused) and torn down. Here building imports the
+//! configuration and makes a job of it, which is frozen from then on; everything after that is what the native API does, and
+//! jobs made in any other way can be steered, too. What Heritrix does with scripts is refused: a script would be whatever
+//! program whoever has the password likes.
+
+mod door;
+mod drafts;
+mod engine;
+mod files;
+mod job;
+mod model;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{any, get, post};
+use serde_json::Value;
+
+pub(crate) use self::door::{Door, NoAnswer};
+use self::drafts::Drafts;
+use self::model::xml;
+use crate::daemon::Daemon;
+use crate::problem::Problem;
+
+/// Where all of it is.
+pub(crate) const BASE: &str = "/engine";
+
+/// Every path.
+pub(crate) fn router() -> Router<Arc<Daemon>> {
+    Router::new()
+        .route("/engine", get(engine::show).post(engine::act))
+        .route("/engine/", get(engine::show).post(engine::act))
+        .route("/engine/anypath/{*path}", get(files::any_path))
+        .route("/engine/job/{job}", get(job::show).post(job::act))
+        .route("/engine/job/{job}/", get(job::show).post(job::act))
+        .route("/engine/job/{job}/jobdir", get(files::list))
+        .route("/engine/job/{job}/jobdir/", get(files::list))
+        .route(
+            "/engine/job/{job}/jobdir/{*path}",
+            get(files::show).put(files::put),
+        )
+        .route("/engine/job/{job}/script", post(scripts).get(scripts))
+        .route("/engine/job/{job}/beans", any(beans))
+        .route("/engine/job/{job}/beans/{*path}", any(beans))
+}
+
+async fn scripts() -> Problem {
+    Problem::forbidden(
+        "no script is run: it could do on this machine whatever the daemon can; change settings, seeds and queues of a running job with `opilio job` or the API under /api/v1",
+    )
+}
+
+async fn beans() -> Problem {
+    Problem::not_found(
+        "there are no beans; the settings of a job are at /api/v1/jobs/JOB/settings, where they can be changed, too",
+    )
+}
+
+impl Daemon {
+    fn drafts(&self) -> Drafts {
+        let jobs = self.folder.path();
+        Drafts::new(&jobs.join(".opilio"), jobs)
+    }
+
+    /// Where clients have reached `/engine`.
+    fn engine_url(&self, headers: &HeaderMap) -> String {
+        let scheme = match self.config.tls {
+            Some(_) => "https",
+            None => "http",
+        };
+        // Looked at by the guard already.
+        let host = headers
+            .get(header::HOST)
+            .and_then(|host| host.to_str().ok());
+        format!("{scheme}://{}{BASE}", host.unwrap_or("localhost"))
+    }
+}
+
+/// In XML, or in JSON where that is asked for.
+fn answer(headers: &HeaderMap, root: &str, value: &Value) -> Response {
+    let accept = headers.get(header::ACCEPT).and_then(|it| it.to_str().ok());
+    if accept.is_some_and(|accept| accept.contains("application/json")) {
+        return axum::Json(value).into_response();
+    }
+    let kind = [(header::CONTENT_TYPE, "application/xml; charset=utf-8")];
+    (kind, xml(root, value)).into_response()
+}
+
+/// Done; the client looks there.
+fn see_other(url: String) -> Response {
+    (StatusCode::SEE_OTHER, [(header::LOCATION, url)]).into_response()
+}

@@ -1,0 +1,255 @@
+//! Who is let in to `/engine`: the user of `[heritrix]`, by HTTP digest authentication (RFC 7616), as clients of Heritrix are.
+//!
+//! A digest can only be checked by who knows the password, so that tokens, of which hashes are kept, cannot serve here. It is
+//! MD5, since clients of that age know nothing else; the password never travels, and what does is behind TLS or on loopback.
+
+use std::fs;
+use std::io;
+use std::net::IpAddr;
+
+use http_auth::parse_challenges;
+use jiff::Timestamp;
+use md5::{Digest as _, Md5};
+use subtle::ConstantTimeEq as _;
+use uuid::Uuid;
+
+use crate::access::{Access, Caller, Refusal, Role};
+use crate::config::HeritrixFile;
+
+/// A challenge may be answered for so long; then the client is given another, without being asked for the password again.
+const NONCE_SECONDS: i64 = 300;
+
+const REALM: &str = "opilio";
+
+/// The user of `[heritrix]`.
+pub(crate) struct Door {
+    user: String,
+    /// Of user, realm and password.
+    digest: String,
+    /// What challenges are made with. A new one each time the daemon begins.
+    secret: String,
+    /// What all jobs that are made here extend.
+    pub profile: Option<String>,
+}
+
+/// What somebody answered to a challenge.
+struct Answer {
+    user: String,
+    nonce: String,
+    uri: String,
+    nc: String,
+    cnonce: String,
+    response: String,
+}
+
+/// Why an answer is none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NoAnswer {
+    /// The challenge is too old, or of another daemon: here is another.
+    Stale,
+    Refused(Refusal),
+}
+
+impl Door {
+    /// Reads the password.
+    pub(crate) fn open(file: &HeritrixFile) -> io::Result<Door> {
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt as _;
+            let mode = fs::metadata(&file.password_file)?.permissions().mode();
+            if mode & 0o007 != 0 {
+                return Err(io::Error::other(
+                    "everybody on this machine may read the password; chmod 600 mends that",
+                ));
+            }
+        }
+        let password = fs::read_to_string(&file.password_file)?;
+        let password = password.trim_end_matches(['\r', '\n']);
+        if password.is_empty() {
+            return Err(io::Error::other("there is no password in it"));
+        }
+        Ok(Door {
+            digest: md5(&format!("{}:{REALM}:{password}", file.user)),
+            user: file.user.clone(),
+            secret: Uuid::new_v4().to_string(),
+            profile: file.profile.clone(),
+        })
+    }
+
+    /// What a client is asked.
+    pub(crate) fn challenge(&self, is_stale: bool) -> String {
+        let nonce = self.nonce(Timestamp::now().as_second());
+        let stale = match is_stale {
+            true => ", stale=true",
+            false => "",
+        };
+        format!("Digest realm=\"{REALM}\", nonce=\"{nonce}\", qop=\"auth\", algorithm=MD5{stale}")
+    }
+
+    /// Who answers; `uri` is the request's.
+    pub(crate) fn admit(
+        &self,
+        header: &str,
+        method: &str,
+        uri: &str,
+        from: IpAddr,
+        access: &Access,
+    ) -> Result<Caller, NoAnswer> {
+        let now = Timestamp::now().as_second();
+        let is_right = match Answer::read(header) {
+            Some(answer) => {
+                let is_right = self.is_right(&answer, method, uri);
+                if is_right && !self.is_fresh(&answer.nonce, now) {
+                    return Err(NoAnswer::Stale);
+                }
+                is_right
+            }
+            None => false,
+        };
+        access.by_other(is_right, from).map_err(NoAnswer::Refused)?;
+        Ok(Caller {
+            user: self.user.clone(),
+            role: Role::Operator,
+        })
+    }
+
+    fn is_right(&self, answer: &Answer, method: &str, uri: &str) -> bool {
+        let request = md5(&format!("{method}:{}", answer.uri));
+        let expected = md5(&format!(
+            "{}:{}:{}:{}:auth:{request}",
+            self.digest, answer.nonce, answer.nc, answer.cnonce
+        ));
+        let is_right: bool = expected.as_bytes().ct_eq(answer.response.as_bytes()).into();
+        is_right && answer.user == self.user && answer.uri == uri
+    }
+
+    fn is_fresh(&self, nonce: &str, now: i64) -> bool {
+        let made = nonce.split('-').next().and_then(|at| at.parse().ok());
+        made.is_some_and(|at: i64| {
+            self.nonce(at) == nonce && (0..NONCE_SECONDS).contains(&now.saturating_sub(at))
+        })
+    }
+
+    fn nonce(&self, at: i64) -> String {
+        format!("{at}-{}", md5(&format!("{at}:{}", self.secret)))
+    }
+}
+
+impl Answer {
+    fn read(header: &str) -> Option<Answer> {
+        // Answers are written as challenges are.
+        let parsed = parse_challenges(header).ok()?;
+        let [parsed] = &parsed[..] else {
+            return None;
+        };
+        let find = |wanted: &str| {
+            let mut params = parsed.params.iter();
+            params
+                .find(|(name, _)| name.eq_ignore_ascii_case(wanted))
+                .map(|(_, value)| value.to_unescaped())
+        };
+        (find("qop")? == "auth" && find("realm")? == REALM).then_some(())?;
+        Some(Answer {
+            user: find("username")?,
+            nonce: find("nonce")?,
+            uri: find("uri")?,
+            nc: find("nc")?,
+            cnonce: find("cnonce")?,
+            response: find("response")?,
+        })
+    }
+}
+
+fn md5(text: &str) -> String {
+    let digest = Md5::digest(text.as_bytes());
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use http_auth::{PasswordClient, PasswordParams};
+
+    use super::*;
+
+    const HERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
+
+    fn door(home: &std::path::Path, password: &str) -> io::Result<Door> {
+        let file = home.join("password");
+        crate::written::write(&file, password.as_bytes()).unwrap();
+        Door::open(&HeritrixFile {
+            user: "nas".to_owned(),
+            password_file: file,
+            profile: None,
+        })
+    }
+
+    fn answer(challenge: &str, password: &str) -> String {
+        let mut client = PasswordClient::try_from(challenge).unwrap();
+        client
+            .respond(&PasswordParams {
+                username: "nas",
+                password,
+                uri: "/engine",
+                method: "GET",
+                body: None,
+            })
+            .unwrap()
+    }
+
+    #[test]
+    fn who_knows_the_password_is_let_in_for_that_request_alone() {
+        let home = tempfile::tempdir().unwrap();
+        let door = door(home.path(), "tiger: lily\n").unwrap();
+        let access = Access::new(home.path().join("tokens.json")).unwrap();
+        let said = answer(&door.challenge(false), "tiger: lily");
+        let caller = door.admit(&said, "GET", "/engine", HERE, &access).unwrap();
+        assert_eq!((caller.user.as_str(), caller.role), ("nas", Role::Operator));
+        for (header, method, uri) in [
+            (said.as_str(), "POST", "/engine"),
+            (&said, "GET", "/engine/job/a"),
+            (&answer(&door.challenge(false), "tiger"), "GET", "/engine"),
+            ("Digest", "GET", "/engine"),
+            ("Digest username=\"nas\"", "GET", "/engine"),
+        ] {
+            let refused = door.admit(header, method, uri, HERE, &access);
+            let wrong = Err(NoAnswer::Refused(Refusal::Wrong));
+            assert_eq!(refused, wrong, "{header} {method} {uri}");
+        }
+    }
+
+    #[test]
+    fn an_answer_to_another_daemon_is_asked_for_again() {
+        let home = tempfile::tempdir().unwrap();
+        let before = door(home.path(), "lily").unwrap();
+        let door = door(home.path(), "lily").unwrap();
+        let access = Access::new(home.path().join("tokens.json")).unwrap();
+        let said = answer(&before.challenge(false), "lily");
+        let refused = door.admit(&said, "GET", "/engine", HERE, &access);
+        assert_eq!(refused, Err(NoAnswer::Stale));
+        let old = Timestamp::now().as_second() - NONCE_SECONDS;
+        assert!(!door.is_fresh(&door.nonce(old), old + NONCE_SECONDS));
+        assert!(door.is_fresh(&door.nonce(old), old + NONCE_SECONDS - 1));
+        assert!(door.challenge(true).contains("stale=true"));
+    }
+
+    #[test]
+    fn a_password_that_everybody_reads_and_one_that_is_none_are_refused() {
+        let home = tempfile::tempdir().unwrap();
+        assert!(door(home.path(), "\n").is_err());
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt as _;
+            let file = home.path().join("password");
+            fs::write(&file, "lily").unwrap();
+            fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
+            let opened = Door::open(&HeritrixFile {
+                user: "nas".to_owned(),
+                password_file: file,
+                profile: None,
+            });
+            assert!(opened.is_err_and(|problem| problem.to_string().contains("chmod 600")));
+        }
+    }
+}

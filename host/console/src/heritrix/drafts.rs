@@ -1,0 +1,195 @@
+//! Configurations of jobs that have not been built: folders with a `crawler-beans.cxml`. Those that come over the API are
+//! kept beside the daemon's own files; those that somebody has put into the folder of jobs are found there, and move when
+//! their job is made, since a job begins in an empty folder.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::folder::is_name;
+use crate::problem::Problem;
+
+/// What a job's configuration is called.
+pub(super) const CONFIG: &str = "crawler-beans.cxml";
+
+/// The same, of what jobs are copied from.
+const PROFILE: &str = "profile-crawler-beans.cxml";
+
+/// Says that a job was torn down.
+const TORN_DOWN: &str = "torn-down";
+
+/// Largest file of a configuration.
+pub(super) const BYTES_MAX: u64 = 16 << 20;
+
+/// All configurations.
+pub(super) struct Drafts {
+    shelf: PathBuf,
+    jobs: PathBuf,
+}
+
+/// A configuration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Draft {
+    pub folder: PathBuf,
+    /// It is there to be copied, not to be built.
+    pub is_profile: bool,
+}
+
+impl Draft {
+    /// Its `crawler-beans.cxml`.
+    pub(super) fn config(&self) -> PathBuf {
+        self.folder.join(match self.is_profile {
+            true => PROFILE,
+            false => CONFIG,
+        })
+    }
+}
+
+impl Drafts {
+    pub(super) fn new(own: &Path, jobs: &Path) -> Drafts {
+        Drafts {
+            shelf: own.join("heritrix"),
+            jobs: jobs.to_owned(),
+        }
+    }
+
+    /// The configuration of this name; what lies in the folder of jobs is newer.
+    pub(super) fn find(&self, name: &str) -> Option<Draft> {
+        if !is_name(name) {
+            return None;
+        }
+        let in_jobs = self.jobs.join(name);
+        let is_free = !opilio_crawl::is_job(&in_jobs);
+        let folders = [in_jobs, self.shelf.join(name)];
+        let mut folders = folders.into_iter().skip(usize::from(!is_free));
+        folders.find_map(|folder| {
+            let has = |file: &str| folder.join(file).is_file();
+            let is_profile = !has(CONFIG) && has(PROFILE);
+            (is_profile || has(CONFIG)).then_some(Draft { folder, is_profile })
+        })
+    }
+
+    /// All names, sorted.
+    pub(super) fn names(&self) -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for folder in [&self.shelf, &self.jobs] {
+            let entries = match fs::read_dir(folder) {
+                Err(problem) if problem.kind() == io::ErrorKind::NotFound => continue,
+                entries => entries?,
+            };
+            for entry in entries {
+                if let Ok(name) = entry?.file_name().into_string()
+                    && self.find(&name).is_some()
+                {
+                    names.push(name);
+                }
+            }
+        }
+        names.sort();
+        names.dedup();
+        Ok(names)
+    }
+
+    /// Makes one of these files.
+    pub(super) fn make(
+        &self,
+        name: &str,
+        is_profile: bool,
+        files: &[(String, Vec<u8>)],
+    ) -> Result<(), Problem> {
+        if !is_name(name) {
+            return Err(Problem::unusable(format!("{name:?} is no name of a job")));
+        }
+        if self.find(name).is_some() || self.jobs.join(name).symlink_metadata().is_ok() {
+            return Err(Problem::conflict(format!(
+                "there is {name:?} already; choose another name"
+            )));
+        }
+        let draft = Draft {
+            folder: self.shelf.join(name),
+            is_profile,
+        };
+        fs::create_dir_all(&draft.folder).map_err(|problem| failed(&draft.folder, &problem))?;
+        for (file, text) in files {
+            let to = match file.as_str() {
+                CONFIG | PROFILE => draft.config(),
+                file => draft.folder.join(file),
+            };
+            crate::written::write(&to, text).map_err(|problem| failed(&to, &problem))?;
+        }
+        Ok(())
+    }
+
+    /// The files of one, for a copy.
+    pub(super) fn files(&self, draft: &Draft) -> Result<Vec<(String, Vec<u8>)>, Problem> {
+        let failed = |problem: io::Error| failed(&draft.folder, &problem);
+        let mut files = Vec::new();
+        for entry in fs::read_dir(&draft.folder).map_err(failed)? {
+            let entry = entry.map_err(failed)?;
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let metadata = entry.metadata().map_err(failed)?;
+            if is_editable(&name) && metadata.is_file() && metadata.len() <= BYTES_MAX {
+                files.push((name, fs::read(entry.path()).map_err(failed)?));
+            }
+        }
+        Ok(files)
+    }
+
+    /// Takes one out of the folder of jobs, so that the job can be made there. Gives back where it was.
+    pub(super) fn clear(&self, name: &str) -> Result<Option<PathBuf>, Problem> {
+        let Some(draft) = self
+            .find(name)
+            .filter(|draft| draft.folder.starts_with(&self.jobs))
+        else {
+            return Ok(None);
+        };
+        let to = self.shelf.join(name);
+        if draft.folder == to {
+            return Ok(None);
+        }
+        let done = fs::create_dir_all(&self.shelf).and_then(|()| {
+            match fs::remove_dir_all(&to) {
+                Err(problem) if problem.kind() != io::ErrorKind::NotFound => return Err(problem),
+                _ => {}
+            }
+            fs::rename(&draft.folder, &to)
+        });
+        done.map_err(|problem| failed(&draft.folder, &problem))?;
+        Ok(Some(draft.folder))
+    }
+
+    /// Puts it back there.
+    pub(super) fn put_back(&self, name: &str, folder: &Path) -> Result<(), Problem> {
+        fs::rename(self.shelf.join(name), folder).map_err(|problem| failed(folder, &problem))
+    }
+
+    pub(super) fn is_torn_down(&self, name: &str) -> bool {
+        is_name(name) && self.shelf.join(name).join(TORN_DOWN).exists()
+    }
+
+    /// Whether a job counts as torn down from now on.
+    pub(super) fn tear_down(&self, name: &str, is_torn_down: bool) -> Result<(), Problem> {
+        let folder = self.shelf.join(name);
+        let file = folder.join(TORN_DOWN);
+        let done = match is_torn_down {
+            true => fs::create_dir_all(&folder).and_then(|()| fs::write(&file, "")),
+            false => match fs::remove_file(&file) {
+                Err(problem) if problem.kind() == io::ErrorKind::NotFound => Ok(()),
+                done => done,
+            },
+        };
+        done.map_err(|problem| failed(&file, &problem))
+    }
+}
+
+/// Whether a file may be put into a configuration: texts, in no folder.
+pub(super) fn is_editable(name: &str) -> bool {
+    let is_text = [".cxml", ".xml", ".txt"]
+        .iter()
+        .any(|end| name.ends_with(end));
+    is_text && is_name(name)
+}
+
+fn failed(path: &Path, problem: &io::Error) -> Problem {
+    Problem::failure(format!("{} cannot be used: {problem}", path.display()))
+}

@@ -1,0 +1,125 @@
+//! The engine: all jobs, and what is done with their list.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::response::Response;
+use serde::Deserialize;
+
+use super::drafts::CONFIG;
+use super::model::{Case, engine};
+use super::{answer, see_other};
+use crate::api::jobs::blocking;
+use crate::daemon::Daemon;
+use crate::folder::is_name;
+use crate::input::Form;
+use crate::problem::Problem;
+
+/// What a job that is created begins with.
+const CREATED: &str = include_str!("crawler-beans.cxml");
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Action {
+    action: Option<String>,
+    createpath: Option<String>,
+    #[serde(alias = "path")]
+    addpath: Option<String>,
+}
+
+pub(super) async fn show(
+    State(daemon): State<Arc<Daemon>>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let looked = daemon.clone();
+    let cases = blocking(move || looked.cases()).await?;
+    let url = daemon.engine_url(&headers);
+    let jobs = cases.iter().map(|case| case.short(&url)).collect();
+    let folder = daemon.folder.path().display().to_string();
+    let value = engine(&folder, daemon.began, jobs);
+    Ok(answer(&headers, "engine", &value))
+}
+
+pub(super) async fn act(
+    State(daemon): State<Arc<Daemon>>,
+    headers: HeaderMap,
+    Form(asked): Form<Action>,
+) -> Result<Response, Problem> {
+    let url = daemon.engine_url(&headers);
+    match asked.action.as_deref() {
+        // The list is always as the folders are, and no memory waits to be freed.
+        Some("rescan" | "gc") => {}
+        Some("create") => {
+            let name = asked
+                .createpath
+                .ok_or_else(|| Problem::unusable("createpath is missing: the name of the job"))?;
+            let files = vec![(CONFIG.to_owned(), CREATED.into())];
+            let made = daemon.clone();
+            blocking(move || made.drafts().make(&name, false, &files)).await?;
+        }
+        Some("add") => {
+            let path = asked
+                .addpath
+                .ok_or_else(|| Problem::unusable("addpath is missing: the folder of the job"))?;
+            let looked = daemon.clone();
+            blocking(move || looked.can_add(&path)).await?;
+        }
+        Some("exit java process" | "exit") => {
+            return Err(Problem::forbidden(
+                "the daemon does not end so; `systemctl stop opilio`, or whatever has started it, does that",
+            ));
+        }
+        Some(other) => return Err(Problem::unusable(format!("there is no action {other:?}"))),
+        None => return Err(Problem::unusable("action is missing")),
+    }
+    Ok(see_other(url))
+}
+
+impl Daemon {
+    /// All jobs, by name.
+    fn cases(&self) -> Result<Vec<Case>, Problem> {
+        let drafts = self.drafts();
+        let mut names = drafts
+            .names()
+            .map_err(|problem| Problem::failure(format!("the jobs cannot be listed: {problem}")))?;
+        let jobs = self.jobs.borrow().clone();
+        names.extend(jobs.keys().cloned());
+        names.sort();
+        names.dedup();
+        let cases = names.into_iter().map(|name| Case {
+            draft: drafts.find(&name),
+            // One that was just deleted may still be in the list.
+            known: jobs
+                .get(&name)
+                .filter(|_| self.folder.job(&name).is_ok())
+                .cloned(),
+            is_torn_down: drafts.is_torn_down(&name),
+            name,
+        });
+        Ok(cases
+            .filter(|case| case.draft.is_some() || case.known.is_some())
+            .collect())
+    }
+
+    /// Folders within that of the jobs are found by themselves; no other is looked into.
+    fn can_add(&self, path: &str) -> Result<(), Problem> {
+        let wanted = Path::new(path).canonicalize();
+        let jobs = self.folder.path().canonicalize();
+        let (Ok(wanted), Ok(jobs)) = (wanted, jobs) else {
+            return Err(Problem::unusable(format!("{path} is no folder")));
+        };
+        let name = wanted.file_name().and_then(|name| name.to_str());
+        let name = name.filter(|name| wanted.parent() == Some(&jobs) && is_name(name));
+        let Some(name) = name else {
+            return Err(Problem::forbidden(format!(
+                "{path} is not in the folder of jobs, {}; put it there",
+                jobs.display()
+            )));
+        };
+        match self.drafts().find(name).is_some() || self.folder.job(name).is_ok() {
+            true => Ok(()),
+            false => Err(Problem::unusable(format!("there is no {CONFIG} in {path}"))),
+        }
+    }
+}

@@ -1,0 +1,301 @@
+//! Files of a job: its configuration, profile, logs, reports and archive. Nothing else is shown, and configurations alone can be
+//! written, as long as no job was made of them.
+
+use std::fs::{self, File};
+use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use axum::body::{Body, Bytes};
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse as _, Response};
+use opilio_crawl::Places;
+use tokio::sync::mpsc;
+
+use super::drafts::{BYTES_MAX, is_editable};
+use crate::api::jobs::blocking;
+use crate::daemon::Daemon;
+use crate::input::Place;
+use crate::problem::Problem;
+
+/// Read at once.
+const CHUNK: usize = 64 << 10;
+
+/// Chunks that wait for whoever reads them.
+const CHUNKS_MAX: usize = 4;
+
+/// Ends of the names of files in a job's own folder that may be seen.
+const SHOWN: [&str; 5] = [".cxml", ".xml", ".txt", ".toml", ".log"];
+
+/// The names of what may be seen, a line each.
+pub(super) async fn list(
+    State(daemon): State<Arc<Daemon>>,
+    Place(name): Place<String>,
+) -> Result<Response, Problem> {
+    let case = daemon.case(&name).await?;
+    let names = blocking(move || {
+        let mut names = Vec::new();
+        let draft = case.draft.map(|draft| draft.folder);
+        let job = case.known.map(|known| known.directory);
+        for folder in draft.iter().chain(&job) {
+            names.extend(shown_in(folder, "")?);
+        }
+        if let Some(job) = &job {
+            for (folder, at) in folders(job)? {
+                names.extend(shown_in(&at, &format!("{folder}/"))?);
+            }
+        }
+        names.sort();
+        names.dedup();
+        Ok(names.join("\n") + "\n")
+    });
+    let kind = [(header::CONTENT_TYPE, "text/plain; charset=utf-8")];
+    Ok((kind, names.await?).into_response())
+}
+
+fn shown_in(folder: &Path, before: &str) -> Result<Vec<String>, Problem> {
+    let unreadable = |problem: io::Error| {
+        Problem::failure(format!("{} cannot be listed: {problem}", folder.display()))
+    };
+    let entries = match fs::read_dir(folder) {
+        Err(problem) if problem.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries.map_err(unreadable)?,
+    };
+    let mut names = Vec::new();
+    for entry in entries {
+        let entry = entry.map_err(unreadable)?;
+        let is_file = entry.file_type().is_ok_and(|kind| kind.is_file());
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if is_file && (!before.is_empty() || is_shown(&name)) {
+            names.push(format!("{before}{name}"));
+        }
+    }
+    Ok(names)
+}
+
+fn is_shown(name: &str) -> bool {
+    SHOWN.iter().any(|end| name.ends_with(end))
+}
+
+/// Folders of a job that may be seen, and what they are called here.
+fn folders(job: &Path) -> Result<Vec<(&'static str, PathBuf)>, Problem> {
+    let places = Places::of(job)
+        .map_err(|problem| Problem::conflict(format!("its profile cannot be read: {problem}")))?;
+    let mut folders = vec![("logs", places.logs), ("reports", job.join("reports"))];
+    folders.extend(places.archives.into_iter().map(|folder| ("warcs", folder)));
+    Ok(folders)
+}
+
+/// A file of the job's.
+pub(super) async fn show(
+    State(daemon): State<Arc<Daemon>>,
+    headers: HeaderMap,
+    Place((name, path)): Place<(String, String)>,
+) -> Result<Response, Problem> {
+    let case = daemon.case(&name).await?;
+    let (file, length) = blocking(move || {
+        let found = match path.split('/').collect::<Vec<_>>()[..] {
+            [file] if is_shown(file) => {
+                let folders = [
+                    case.draft.map(|draft| draft.folder),
+                    case.known.map(|known| known.directory),
+                ];
+                folders
+                    .into_iter()
+                    .flatten()
+                    .find_map(|folder| within(&folder, file))
+            }
+            [folder, file] => match &case.known {
+                Some(known) => folders(&known.directory)?
+                    .into_iter()
+                    .filter(|(called, _)| *called == folder)
+                    .find_map(|(_, folder)| within(&folder, file)),
+                None => None,
+            },
+            _ => None,
+        };
+        found.ok_or_else(|| {
+            Problem::not_found(format!(
+                "there is no {path:?} that could be seen; jobdir/ lists what can"
+            ))
+        })
+    })
+    .await?;
+    respond(
+        file,
+        length,
+        headers
+            .get(header::RANGE)
+            .and_then(|range| range.to_str().ok()),
+    )
+}
+
+/// Opens a file that is in this very folder.
+fn within(folder: &Path, name: &str) -> Option<(File, u64)> {
+    let is_plain = !name.is_empty() && !name.starts_with('.') && !name.contains(['/', '\\', '\0']);
+    let path = folder.join(name);
+    let metadata = is_plain.then(|| path.symlink_metadata().ok())??;
+    if !metadata.is_file() {
+        return None;
+    }
+    Some((File::open(path).ok()?, metadata.len()))
+}
+
+/// A file by its place on this machine, as long as it belongs to a job.
+pub(super) async fn any_path(
+    State(daemon): State<Arc<Daemon>>,
+    headers: HeaderMap,
+    Place(path): Place<String>,
+) -> Result<Response, Problem> {
+    let outside = || {
+        Problem::forbidden(format!(
+            "only files of jobs can be seen, which are in {}",
+            daemon.folder.path().display()
+        ))
+    };
+    let path = format!("/{}", path.trim_start_matches('/'));
+    let within = Path::new(&path)
+        .strip_prefix(daemon.folder.path())
+        .map_err(|_| outside())?;
+    let within = within.to_str().ok_or_else(outside)?;
+    let within = within.strip_prefix(".opilio/heritrix/").unwrap_or(within);
+    let (name, rest) = within.split_once('/').ok_or_else(outside)?;
+    let place = Place((name.to_owned(), rest.to_owned()));
+    show(State(daemon.clone()), headers, place).await
+}
+
+/// Writes a file of a configuration of which no job was made.
+pub(super) async fn put(
+    State(daemon): State<Arc<Daemon>>,
+    Place((name, file)): Place<(String, String)>,
+    body: Bytes,
+) -> Result<StatusCode, Problem> {
+    let case = daemon.case(&name).await?;
+    if case.known.is_some() {
+        return Err(Problem::conflict(
+            "a job was made of its configuration, which stays as it is; tear the job down if it has not begun, or copy it",
+        ));
+    }
+    if !is_editable(&file) {
+        return Err(Problem::forbidden(
+            "configurations are texts: .cxml, .xml and .txt, in no folder",
+        ));
+    }
+    if body.len() as u64 > BYTES_MAX {
+        return Err(Problem::new(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            format!("a file of a configuration has {BYTES_MAX} bytes at most"),
+        ));
+    }
+    let draft = case
+        .draft
+        .ok_or_else(|| Problem::not_found("its configuration is gone"))?;
+    blocking(move || {
+        let path = draft.folder.join(&file);
+        crate::written::write(&path, &body)
+            .map_err(|problem| Problem::failure(format!("{file} cannot be written: {problem}")))
+    })
+    .await?;
+    Ok(StatusCode::OK)
+}
+
+/// The whole file, or the range that is asked for (RFC 9110 §14).
+fn respond(file: File, length: u64, range: Option<&str>) -> Result<Response, Problem> {
+    let Some((from, to)) = range.and_then(|range| part(range, length)) else {
+        if length == 0 || range.is_none_or(|range| !range.starts_with("bytes=")) {
+            return Ok(response(StatusCode::OK, file, 0, length, None));
+        }
+        return Err(Problem::new(
+            StatusCode::RANGE_NOT_SATISFIABLE,
+            format!("the file has {length} bytes"),
+        ));
+    };
+    let told = format!("bytes {from}-{}/{length}", to - 1);
+    let status = StatusCode::PARTIAL_CONTENT;
+    Ok(response(status, file, from, to, Some(told)))
+}
+
+/// From where up to where, the end left out.
+fn part(range: &str, length: u64) -> Option<(u64, u64)> {
+    let (from, to) = range.strip_prefix("bytes=")?.split_once('-')?;
+    let (from, to) = match (from, to) {
+        ("", last) => (length.saturating_sub(last.parse().ok()?), length),
+        (from, "") => (from.parse().ok()?, length),
+        (from, to) => (
+            from.parse().ok()?,
+            to.parse::<u64>().ok()?.saturating_add(1).min(length),
+        ),
+    };
+    (from < to).then_some((from, to))
+}
+
+fn response(status: StatusCode, file: File, from: u64, to: u64, range: Option<String>) -> Response {
+    let mut response = (status, Body::from_stream(Chunks::read(file, from, to))).into_response();
+    let headers = response.headers_mut();
+    let kind = "application/octet-stream";
+    headers.insert(header::CONTENT_TYPE, header::HeaderValue::from_static(kind));
+    headers.insert(header::CONTENT_LENGTH, (to - from).into());
+    let bytes = header::HeaderValue::from_static("bytes");
+    headers.insert(header::ACCEPT_RANGES, bytes);
+    if let Some(range) = range.and_then(|range| range.parse().ok()) {
+        headers.insert(header::CONTENT_RANGE, range);
+    }
+    response
+}
+
+/// A part of a file, read as it is sent: archive files are large.
+struct Chunks(mpsc::Receiver<io::Result<Bytes>>);
+
+impl Chunks {
+    fn read(mut file: File, from: u64, to: u64) -> Chunks {
+        let (send, receive) = mpsc::channel(CHUNKS_MAX);
+        tokio::task::spawn_blocking(move || {
+            let mut left = to - from;
+            let mut sought = file.seek(SeekFrom::Start(from)).map(drop);
+            while left > 0 {
+                let mut chunk = vec![0; CHUNK.min(usize::try_from(left).unwrap_or(CHUNK))];
+                let read = std::mem::replace(&mut sought, Ok(()))
+                    .and_then(|()| file.read_exact(&mut chunk));
+                left -= chunk.len() as u64;
+                let is_over = read.is_err();
+                // Whoever reads may have gone.
+                if send.blocking_send(read.map(|()| chunk.into())).is_err() || is_over {
+                    return;
+                }
+            }
+        });
+        Chunks(receive)
+    }
+}
+
+impl futures_core::Stream for Chunks {
+    type Item = io::Result<Bytes>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.0.poll_recv(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_are_cut_to_what_is_there() {
+        for (range, expected) in [
+            ("bytes=0-", Some((0, 10))),
+            ("bytes=3-5", Some((3, 6))),
+            ("bytes=3-99", Some((3, 10))),
+            ("bytes=-4", Some((6, 10))),
+            ("bytes=10-", None),
+            ("bytes=5-3", None),
+            ("lines=1-2", None),
+            ("bytes=a-b", None),
+        ] {
+            assert_eq!(part(range, 10), expected, "{range}");
+        }
+    }
+}

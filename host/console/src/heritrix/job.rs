@@ -1,0 +1,382 @@
+//! A job, and what is done with it.
+
+use std::sync::{Arc, LazyLock};
+
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::response::Response;
+use opilio_crawl::logs::read;
+use opilio_crawl::{Places, ProfileSource, builtin_plugins};
+use opilio_profile::{LeftOut, import_heritrix};
+use regex::Regex;
+use serde::Deserialize;
+
+use super::drafts::{CONFIG, Draft, is_editable};
+use super::model::{Case, Stage};
+use super::{answer, see_other};
+use crate::access::Caller;
+use crate::api::jobs::{self, blocking};
+use crate::api::profiles;
+use crate::daemon::Daemon;
+use crate::folder::NewJob;
+use crate::input::{Form, Place};
+use crate::orders::Orders;
+use crate::overview::JobState;
+use crate::problem::Problem;
+
+/// Lines of the log that come with a job.
+const LOG_LINES: usize = 10;
+
+/// How a configuration says that its crawl is not to begin paused.
+#[expect(
+    clippy::unwrap_used,
+    reason = "constants, compiled by every test that builds a job"
+)]
+static AT_ONCE: LazyLock<[Regex; 2]> = LazyLock::new(|| {
+    [
+        "(?s)<!--.*?-->",
+        r#"pauseAtStart("\s+value)?\s*=\s*"?false"#,
+    ]
+    .map(|it| Regex::new(it).unwrap())
+});
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Action {
+    action: Option<String>,
+    checkpoint: Option<String>,
+    #[serde(rename = "copyTo")]
+    copy_to: Option<String>,
+    #[serde(rename = "asProfile")]
+    as_profile: Option<String>,
+}
+
+pub(super) async fn show(
+    State(daemon): State<Arc<Daemon>>,
+    headers: HeaderMap,
+    Place(name): Place<String>,
+) -> Result<Response, Problem> {
+    let case = daemon.case(&name).await?;
+    let log = match &case.known {
+        Some(known) => {
+            let directory = known.directory.clone();
+            blocking(move || Ok(log_tail(&directory))).await?
+        }
+        None => Vec::new(),
+    };
+    let value = case.whole(&daemon.engine_url(&headers), &log);
+    Ok(answer(&headers, "job", &value))
+}
+
+fn log_tail(directory: &std::path::Path) -> Vec<String> {
+    let wanted = read::Wanted {
+        tail: true,
+        after: None,
+        before: None,
+        since: None,
+        grep: None,
+        lines: Some(LOG_LINES),
+    };
+    let page = Places::of(directory)
+        .ok()
+        .and_then(|places| read::page(&places.logs.join("crawl.log"), &wanted).ok());
+    let lines = page.map(|page| page.lines).unwrap_or_default();
+    lines.into_iter().map(|line| line.text).collect()
+}
+
+pub(super) async fn act(
+    State(daemon): State<Arc<Daemon>>,
+    headers: HeaderMap,
+    caller: Caller,
+    Place(name): Place<String>,
+    Form(asked): Form<Action>,
+) -> Result<Response, Problem> {
+    let url = daemon.engine_url(&headers);
+    let case = daemon.case(&name).await?;
+    if let Some(to) = asked.copy_to {
+        let as_profile = asked.as_profile.as_deref() == Some("on");
+        let copied = daemon.clone();
+        let wanted = to.clone();
+        blocking(move || copied.copy_case(&case, &wanted, as_profile)).await?;
+        daemon.nudge.notify_one();
+        return Ok(see_other(format!("{url}/job/{to}")));
+    }
+    match asked.action.as_deref() {
+        Some("build" | "validate") => daemon.build(case).await?,
+        Some("launch") => {
+            if asked.checkpoint.is_some_and(|name| !name.is_empty()) {
+                return Err(Problem::unusable(
+                    "a job goes on where it was, not at a checkpoint: make another one of the checkpoint's folder, in the job's `checkpoints`",
+                ));
+            }
+            daemon.launch(case, &caller).await?;
+        }
+        Some("pause") => {
+            jobs::pause(State(daemon), caller, Place(name.clone()))
+                .await
+                .map(drop)?;
+        }
+        Some("unpause") => daemon.unpause(case, caller).await?,
+        Some("checkpoint") => {
+            jobs::checkpoint(State(daemon), caller, Place(name.clone()))
+                .await
+                .map(drop)?;
+        }
+        Some("terminate") => daemon.terminate(&case, caller).await?,
+        Some("teardown") => daemon.tear_down(case, caller).await?,
+        Some("delete") => {
+            return Err(Problem::forbidden(
+                "jobs are not deleted here; an admin does that with `opilio job delete`, which keeps the archive",
+            ));
+        }
+        Some(other) => return Err(Problem::unusable(format!("there is no action {other:?}"))),
+        None => return Err(Problem::unusable("action is missing")),
+    }
+    Ok(see_other(format!("{url}/job/{name}")))
+}
+
+impl Daemon {
+    /// What there is of a job.
+    pub(super) async fn case(&self, name: &str) -> Result<Case, Problem> {
+        let drafts = self.drafts();
+        let known = match self.folder.job(name) {
+            Ok(_) => Some(self.known(name).await?),
+            Err(_) => None,
+        };
+        let draft = drafts.find(name);
+        if known.is_none() && draft.is_none() {
+            return Err(Problem::not_found(format!("there is no job {name:?}")));
+        }
+        Ok(Case {
+            name: name.to_owned(),
+            is_torn_down: drafts.is_torn_down(name),
+            draft,
+            known,
+        })
+    }
+
+    /// Makes a job of its configuration, unless there is one.
+    async fn build(self: Arc<Self>, case: Case) -> Result<(), Problem> {
+        let built = self.clone();
+        blocking(move || {
+            let drafts = built.drafts();
+            drafts.tear_down(&case.name, false)?;
+            if case.known.is_some() {
+                return Ok(());
+            }
+            if case.is_profile() {
+                return Err(Problem::conflict(format!(
+                    "{:?} is there to be copied, not to be built",
+                    case.name
+                )));
+            }
+            let was = drafts.clear(&case.name)?;
+            let draft = drafts
+                .find(&case.name)
+                .ok_or_else(|| Problem::not_found("its configuration is gone"))?;
+            let made = built.make_of(&case.name, &draft);
+            if let (Err(_), Some(was)) = (&made, was) {
+                drafts.put_back(&case.name, &was)?;
+            }
+            made
+        })
+        .await?;
+        self.nudge.notify_one();
+        Ok(())
+    }
+
+    fn make_of(&self, name: &str, draft: &Draft) -> Result<(), Problem> {
+        let cannot = |what: &str, problem: &dyn std::fmt::Display| {
+            Problem::unusable(format!("{what} cannot be used: {problem}"))
+        };
+        let xml = std::fs::read_to_string(draft.config())
+            .map_err(|problem| cannot("crawler-beans.cxml", &problem))?;
+        let imported = import_heritrix(&xml, &draft.folder, &builtin_plugins())
+            .map_err(|problem| cannot("crawler-beans.cxml", &problem))?;
+        let mut profile: toml::Table = imported
+            .toml
+            .parse()
+            .map_err(|problem| cannot("the profile made of crawler-beans.cxml", &problem))?;
+        let mut seeds = Vec::new();
+        // One beside the configuration has come with it; any other is refused below.
+        if let Some(toml::Value::String(file)) = profile.get("seeds-file")
+            && is_editable(file)
+        {
+            let text = std::fs::read_to_string(draft.folder.join(file))
+                .map_err(|problem| cannot(file, &problem))?;
+            seeds.extend(text.lines().map(str::to_owned));
+            profile.remove("seeds-file");
+        }
+        profiles::keeps_to_itself(&profile.to_string())?;
+        profile.insert("name".to_owned(), name.into());
+        if let Some(below) = self
+            .heritrix
+            .as_ref()
+            .and_then(|door| door.profile.as_ref())
+        {
+            let below = match self.profile(below) {
+                Some(ProfileSource::File(file)) => file.display().to_string(),
+                Some(_) => below.clone(),
+                None => {
+                    return Err(Problem::unusable(format!(
+                        "heritrix.profile in opilio.toml names {below:?}, and there is no such profile"
+                    )));
+                }
+            };
+            profile.insert("extends".to_owned(), below.into());
+        }
+        let left: String = imported.left.iter().map(left_out).collect();
+        let report = draft.folder.join("left-out.txt");
+        crate::written::write(&report, left.as_bytes())
+            .map_err(|problem| cannot("left-out.txt", &problem))?;
+        self.folder.make(NewJob {
+            name: name.to_owned(),
+            profile: ProfileSource::Text {
+                file: CONFIG.to_owned(),
+                text: profile.to_string(),
+            },
+            seeds,
+            contact_url: None,
+        })?;
+        Ok(())
+    }
+
+    /// Begins it, paused unless its configuration says otherwise, as clients of Heritrix expect.
+    async fn launch(self: Arc<Self>, case: Case, caller: &Caller) -> Result<(), Problem> {
+        match case.stage() {
+            Stage::Unbuilt | Stage::Ready => {}
+            Stage::Active(state) => {
+                return Err(Problem::conflict(format!("it is {state} already")));
+            }
+            Stage::Finished(_) => {
+                return Err(Problem::conflict(
+                    "it has ended; tear it down first, and it goes on where it was, or copy it, and the copy begins anew",
+                ));
+            }
+        }
+        let at_once = case.draft.as_ref().is_some_and(begins_at_once);
+        let name = case.name.clone();
+        self.clone().build(case).await?;
+        self.order(&name, |orders| {
+            *orders = Orders {
+                paused: !at_once,
+                ..Orders::new(true, &caller.user)
+            };
+        });
+        self.seen(&name, |state| {
+            !matches!(
+                state,
+                JobState::New
+                    | JobState::Finished
+                    | JobState::Stopped
+                    | JobState::Failed
+                    | JobState::Crashed
+            )
+        })
+        .await
+    }
+
+    async fn unpause(self: Arc<Self>, case: Case, caller: Caller) -> Result<(), Problem> {
+        if case.stage() == Stage::Active("PREPARING") {
+            let was = self.order(&case.name, |orders| std::mem::take(&mut orders.paused));
+            if was {
+                return Ok(());
+            }
+        }
+        jobs::resume(State(self), caller, Place(case.name))
+            .await
+            .map(drop)?;
+        Ok(())
+    }
+
+    async fn terminate(self: Arc<Self>, case: &Case, caller: Caller) -> Result<(), Problem> {
+        match case.stage() {
+            // It has ended, as is wanted.
+            Stage::Finished(_) | Stage::Active("STOPPING") => Ok(()),
+            Stage::Unbuilt | Stage::Ready => Err(Problem::conflict("it does not crawl")),
+            Stage::Active(_) => {
+                jobs::stop(State(self), caller, Place(case.name.clone()))
+                    .await
+                    .map(drop)?;
+                Ok(())
+            }
+        }
+    }
+
+    /// Ends it where it crawls. One that never has is unmade, so that its configuration can be changed.
+    async fn tear_down(self: Arc<Self>, case: Case, caller: Caller) -> Result<(), Problem> {
+        let stage = case.stage();
+        if let Stage::Active(_) = stage {
+            self.clone().terminate(&case, caller).await?;
+        }
+        let torn = self.clone();
+        blocking(move || {
+            let is_new = case.known.as_ref().is_some_and(|known| {
+                known.overview.state == JobState::New && known.course.is_none()
+            });
+            match (stage, case.draft) {
+                (Stage::Unbuilt, _) => Ok(()),
+                (Stage::Ready, Some(_)) if is_new => {
+                    torn.folder.delete(&case.name, true).map_err(Problem::from)
+                }
+                _ => torn.drafts().tear_down(&case.name, true),
+            }
+        })
+        .await?;
+        self.nudge.notify_one();
+        Ok(())
+    }
+
+    fn copy_case(&self, case: &Case, to: &str, as_profile: bool) -> Result<(), Problem> {
+        let drafts = self.drafts();
+        match &case.draft {
+            Some(draft) => drafts.make(to, as_profile, &drafts.files(draft)?),
+            None if as_profile => Err(Problem::unusable(
+                "it has no crawler-beans.cxml, which a profile is; it can be copied as a job",
+            )),
+            None if drafts.find(to).is_some() => Err(Problem::conflict(format!(
+                "there is {to:?} already; choose another name"
+            ))),
+            None => {
+                self.folder.copy(&case.name, to)?;
+                Ok(())
+            }
+        }
+    }
+
+    /// Waits until the job's state is seen to be so.
+    async fn seen(&self, name: &str, is_so: impl Fn(JobState) -> bool) -> Result<(), Problem> {
+        let mut jobs = self.jobs.subscribe();
+        loop {
+            self.directory(name)?;
+            let state = jobs
+                .borrow_and_update()
+                .get(name)
+                .map(|known| known.overview.state);
+            if state.is_some_and(&is_so) {
+                return Ok(());
+            }
+            self.nudge.notify_one();
+            if jobs.changed().await.is_err() {
+                return Err(Problem::failure("the daemon is ending"));
+            }
+        }
+    }
+}
+
+/// A line of the list of what could not be carried over. What the profile's check says may quote a file that the configuration
+/// names, which is not for whoever may only crawl.
+fn left_out(left: &LeftOut) -> String {
+    match left.line {
+        0 => {
+            let setting = left.problem.split(": ").next().unwrap_or_default();
+            format!("{CONFIG}: {setting}: it cannot be used here\n")
+        }
+        line => format!("{CONFIG}:{line}: {}: {}\n", left.bean, left.problem),
+    }
+}
+
+fn begins_at_once(draft: &Draft) -> bool {
+    let [comments, at_once] = &*AT_ONCE;
+    std::fs::read_to_string(draft.config())
+        .is_ok_and(|xml| at_once.is_match(&comments.replace_all(&xml, "")))
+}

@@ -1,0 +1,375 @@
+//! Jobs as Heritrix tells of them: its words for what a job is doing, and its figures.
+
+use jiff::Timestamp;
+use opilio_crawl::control::Status;
+use opilio_frontier::Statistics;
+use serde_json::{Value, json};
+
+use super::drafts::{CONFIG, Draft};
+use crate::overview::{JobState, Known};
+
+/// A job, whatever is there of it.
+pub(super) struct Case {
+    pub name: String,
+    /// Its configuration. None: it was made in another way.
+    pub draft: Option<Draft>,
+    /// None: it was not built.
+    pub known: Option<Known>,
+    pub is_torn_down: bool,
+}
+
+/// What a job is doing, in Heritrix' words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stage {
+    Unbuilt,
+    Ready,
+    /// With the state of its crawl controller.
+    Active(&'static str),
+    /// With how it ended.
+    Finished(&'static str),
+}
+
+impl Stage {
+    /// Of a job that was made.
+    fn of(state: JobState, is_torn_down: bool) -> Stage {
+        let rests = |stage| match is_torn_down {
+            true => Stage::Unbuilt,
+            false => stage,
+        };
+        match state {
+            JobState::New => rests(Stage::Ready),
+            JobState::Waiting | JobState::Starting => Stage::Active("PREPARING"),
+            JobState::Running => Stage::Active("RUNNING"),
+            JobState::Pausing => Stage::Active("PAUSING"),
+            JobState::Paused => Stage::Active("PAUSED"),
+            JobState::Ending => Stage::Active("STOPPING"),
+            JobState::Finished => rests(Stage::Finished("FINISHED")),
+            JobState::Stopped => rests(Stage::Finished("ABORTED")),
+            JobState::Failed | JobState::Crashed | JobState::Damaged => {
+                rests(Stage::Finished("ABNORMAL"))
+            }
+        }
+    }
+
+    fn description(self) -> String {
+        match self {
+            Stage::Unbuilt => "Unbuilt".to_owned(),
+            Stage::Ready => "Ready".to_owned(),
+            Stage::Active(state) => format!("Active: {state}"),
+            Stage::Finished(how) => format!("Finished: {how}"),
+        }
+    }
+
+    fn controller(self) -> Option<&'static str> {
+        match self {
+            Stage::Unbuilt => None,
+            Stage::Ready => Some("NASCENT"),
+            Stage::Active(state) => Some(state),
+            Stage::Finished(_) => Some("FINISHED"),
+        }
+    }
+}
+
+impl Case {
+    pub(super) fn stage(&self) -> Stage {
+        match &self.known {
+            None => Stage::Unbuilt,
+            Some(known) => Stage::of(known.overview.state, self.is_torn_down),
+        }
+    }
+
+    pub(super) fn is_profile(&self) -> bool {
+        self.known.is_none() && self.draft.as_ref().is_some_and(|draft| draft.is_profile)
+    }
+
+    /// What may be done with it now.
+    fn actions(&self) -> Vec<&'static str> {
+        match self.stage() {
+            Stage::Unbuilt if self.is_profile() => vec![],
+            Stage::Unbuilt => vec!["build", "launch"],
+            Stage::Ready => vec!["launch", "teardown"],
+            Stage::Active("RUNNING") => vec!["pause", "checkpoint", "terminate", "teardown"],
+            Stage::Active("PAUSED" | "PAUSING") => {
+                vec!["unpause", "checkpoint", "terminate", "teardown"]
+            }
+            Stage::Active("STOPPING") => vec!["teardown"],
+            Stage::Active(_) => vec!["terminate", "teardown"],
+            Stage::Finished(_) => vec!["teardown"],
+        }
+    }
+
+    /// As the list of all jobs has it.
+    pub(super) fn short(&self, engine: &str) -> Value {
+        let stage = self.stage();
+        let url = format!("{engine}/job/{}", self.name);
+        let (config, config_url) = match (&self.draft, &self.known) {
+            (Some(draft), _) => {
+                let file = draft.config();
+                let name = file.file_name().unwrap_or_default().to_string_lossy();
+                (file.display().to_string(), format!("{url}/jobdir/{name}"))
+            }
+            (None, Some(known)) => (
+                known.directory.join("profile.toml").display().to_string(),
+                format!("{url}/jobdir/profile.toml"),
+            ),
+            (None, None) => (CONFIG.to_owned(), format!("{url}/jobdir/{CONFIG}")),
+        };
+        let course = self.known.as_ref().and_then(|known| known.course.as_ref());
+        let launched = course.map(|course| format!("{:.3}", course.began));
+        json!({
+            "shortName": self.name,
+            "key": self.name,
+            "url": url,
+            "isProfile": self.is_profile(),
+            // How often is not kept, only whether it was more than once.
+            "launchCount": u8::from(course.is_some()),
+            "isLaunchInfoPartial": course.is_some_and(|course| course.began != course.first_began),
+            "lastLaunch": launched,
+            "hasApplicationContext": stage != Stage::Unbuilt,
+            "statusDescription": stage.description(),
+            "crawlControllerState": stage.controller(),
+            "crawlExitStatus": match stage {
+                Stage::Finished(how) => Some(how),
+                _ => None,
+            },
+            "primaryConfig": config,
+            "primaryConfigUrl": config_url,
+        })
+    }
+
+    /// All of it.
+    pub(super) fn whole(&self, engine: &str, log: &[String]) -> Value {
+        let stage = self.stage();
+        let mut value = self.short(engine);
+        let is_active = matches!(stage, Stage::Active(_));
+        let Some(whole) = value.as_object_mut() else {
+            return value;
+        };
+        whole.insert("availableActions".to_owned(), json!(self.actions()));
+        whole.insert("isRunning".to_owned(), json!(is_active));
+        let is_launchable = !self.is_profile() && matches!(stage, Stage::Unbuilt | Stage::Ready);
+        whole.insert("isLaunchable".to_owned(), json!(is_launchable));
+        whole.insert("jobLogTail".to_owned(), json!([]));
+        whole.insert("crawlLogTail".to_owned(), json!(log));
+        whole.insert("configFiles".to_owned(), json!([]));
+        let Some(known) = &self.known else {
+            whole.insert("alertCount".to_owned(), json!(0));
+            return value;
+        };
+        let overview = &known.overview;
+        whole.insert("alertCount".to_owned(), json!(overview.alerts));
+        let path = |file: &str| {
+            known
+                .directory
+                .join("logs")
+                .join(file)
+                .display()
+                .to_string()
+        };
+        whole.insert("crawlLogFilePath".to_owned(), json!(path("crawl.log")));
+        if stage == Stage::Unbuilt {
+            return value;
+        }
+        let status = known.status.as_deref();
+        let course = known.course.as_ref().map(|course| course.statistics);
+        let statistics = status
+            .map(|status| status.statistics)
+            .or(course)
+            .unwrap_or_default();
+        for (name, report) in reports(&statistics, status) {
+            whole.insert(name.to_owned(), report);
+        }
+        let rate = whole.get_mut("rateReport").and_then(Value::as_object_mut);
+        if let Some(rate) = rate {
+            let kib = overview.bytes_per_second / 1024.0;
+            rate.insert(
+                "currentDocsPerSecond".to_owned(),
+                json!(overview.uris_per_second),
+            );
+            #[expect(
+                clippy::cast_possible_truncation,
+                reason = "a rate in KiB a second is far below the bounds"
+            )]
+            rate.insert("currentKiBPerSec".to_owned(), json!(kib as i64));
+        }
+        value
+    }
+}
+
+fn reports(statistics: &Statistics, status: Option<&Status>) -> Vec<(&'static str, Value)> {
+    let seconds = statistics.run_time.as_secs_f64();
+    let bytes = &statistics.bytes;
+    let total_bytes = bytes.novel + bytes.unchanged + bytes.unknown;
+    let over = |count: u64| match seconds > 0.0 {
+        #[expect(clippy::cast_precision_loss, reason = "an average")]
+        true => count as f64 / seconds,
+        false => 0.0,
+    };
+    let finished = statistics.finished();
+    let mut reports = vec![
+        (
+            "uriTotalsReport",
+            json!({
+                "downloadedUriCount": finished,
+                "queuedUriCount": statistics.queued,
+                "totalUriCount": statistics.discovered,
+                "futureUriCount": 0,
+            }),
+        ),
+        (
+            "sizeTotalsReport",
+            json!({
+                "total": total_bytes,
+                "totalCount": statistics.visits,
+                "novel": bytes.novel,
+                "novelCount": statistics.tally.novel,
+                "notModified": bytes.unchanged,
+                "notModifiedCount": statistics.revisits.unchanged,
+                "dupByHash": 0,
+                "dupByHashCount": 0,
+            }),
+        ),
+        (
+            "rateReport",
+            json!({
+                "averageDocsPerSecond": over(finished),
+                "averageKiBPerSec": over(total_bytes / 1024).round(),
+                "currentDocsPerSecond": 0.0,
+                "currentKiBPerSec": 0,
+            }),
+        ),
+        (
+            "elapsedReport",
+            json!({
+                "elapsedMilliseconds": u64::try_from(statistics.run_time.as_millis()).unwrap_or(u64::MAX),
+                "elapsedPretty": pretty(statistics.run_time.as_secs()),
+            }),
+        ),
+    ];
+    let Some(status) = status else {
+        return reports;
+    };
+    reports.push((
+        "loadReport",
+        json!({
+            "busyThreads": status.in_flight.len(),
+            "totalThreads": status.in_flight.len(),
+        }),
+    ));
+    if let Some(queues) = &status.census.queues {
+        let states = &queues.states;
+        let active = states.ready + states.in_process + states.snoozed;
+        let inactive = states.inactive + states.frozen;
+        reports.push((
+            "frontierReport",
+            json!({
+                "totalQueues": active + inactive + states.ineligible + states.retired + states.exhausted,
+                "inProcessQueues": states.in_process,
+                "readyQueues": states.ready,
+                "snoozedQueues": states.snoozed,
+                "activeQueues": active,
+                "inactiveQueues": inactive,
+                "ineligibleQueues": states.ineligible,
+                "retiredQueues": states.retired,
+                "exhaustedQueues": states.exhausted,
+            }),
+        ));
+    }
+    reports
+}
+
+fn pretty(seconds: u64) -> String {
+    let (hours, minutes) = (seconds / 3600, seconds / 60 % 60);
+    format!("{hours}h{minutes}m{}s", seconds % 60)
+}
+
+/// What the engine is, as far as its jobs go.
+pub(super) fn engine(jobs_dir: &str, began: Timestamp, jobs: Vec<Value>) -> Value {
+    json!({
+        "heritrixVersion": concat!("3.4.0 (opilio ", env!("CARGO_PKG_VERSION"), ")"),
+        "began": format!("{began:.3}"),
+        "jobsDir": jobs_dir,
+        "availableActions": ["rescan", "add", "create"],
+        "jobs": jobs,
+    })
+}
+
+/// As Heritrix writes it: an element for each name, and `value` for each entry of a list.
+pub(super) fn xml(root: &str, value: &Value) -> String {
+    let mut text = "<?xml version=\"1.0\" standalone='yes'?>\n\n".to_owned();
+    element(&mut text, root, value);
+    text.push('\n');
+    text
+}
+
+fn element(text: &mut String, name: &str, value: &Value) {
+    if value.is_null() {
+        text.push_str(&format!("<{name}/>"));
+        return;
+    }
+    text.push_str(&format!("<{name}>"));
+    match value {
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                element(text, name, value);
+            }
+        }
+        Value::Array(entries) => {
+            for entry in entries {
+                element(text, "value", entry);
+            }
+        }
+        Value::String(said) => text.extend(said.chars().map(escaped)),
+        other => text.push_str(&other.to_string()),
+    }
+    text.push_str(&format!("</{name}>"));
+}
+
+/// What may stand in XML: logs hold whatever servers have sent.
+fn escaped(character: char) -> String {
+    match character {
+        '&' => "&amp;".to_owned(),
+        '<' => "&lt;".to_owned(),
+        '>' => "&gt;".to_owned(),
+        '\n' | '\t' => character.to_string(),
+        other if other.is_control() || matches!(other, '\u{fffe}' | '\u{ffff}') => {
+            '\u{fffd}'.to_string()
+        }
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn xml_has_an_element_for_each_name_and_nothing_that_is_no_xml() {
+        let value = json!({"a": ["x<y & z", "\u{0}"], "b": null, "c": true, "d": {"e": 1}});
+        let text = xml("job", &value);
+        let (_, body) = text.split_once("\n\n").unwrap_or_default();
+        assert_eq!(
+            body,
+            "<job><a><value>x&lt;y &amp; z</value><value>\u{fffd}</value></a><b/><c>true</c><d><e>1</e></d></job>\n"
+        );
+    }
+
+    #[test]
+    fn every_state_has_its_word() {
+        for (state, is_torn_down, expected) in [
+            (JobState::New, false, "Ready"),
+            (JobState::New, true, "Unbuilt"),
+            (JobState::Waiting, true, "Active: PREPARING"),
+            (JobState::Running, false, "Active: RUNNING"),
+            (JobState::Paused, false, "Active: PAUSED"),
+            (JobState::Ending, true, "Active: STOPPING"),
+            (JobState::Finished, false, "Finished: FINISHED"),
+            (JobState::Stopped, false, "Finished: ABORTED"),
+            (JobState::Crashed, false, "Finished: ABNORMAL"),
+            (JobState::Finished, true, "Unbuilt"),
+        ] {
+            let stage = Stage::of(state, is_torn_down);
+            assert_eq!(stage.description(), expected, "{state:?}");
+        }
+    }
+}
