@@ -72,9 +72,12 @@ pub(crate) fn without_debug(module: &[u8]) -> Vec<u8> {
     kept
 }
 
+/// Name and content of a custom section.
+type Custom<'a> = (&'a [u8], &'a [u8]);
+
 /// Every section, whole, with name and content where it is a custom one (WebAssembly core specification, 5.5.3); up to
 /// the first that is none.
-fn sections(module: &[u8]) -> impl Iterator<Item = (&[u8], Option<(&[u8], &[u8])>)> {
+fn sections(module: &[u8]) -> impl Iterator<Item = (&[u8], Option<Custom<'_>>)> {
     let mut rest = module.get(8..).unwrap_or_default();
     std::iter::from_fn(move || {
         let (&id, behind) = rest.split_first()?;

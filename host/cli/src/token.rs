@@ -1,6 +1,6 @@
 //! `opilio token`: who may use the daemon.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
 use clap::{Args, Subcommand, ValueEnum};
@@ -150,7 +150,7 @@ impl Where {
     }
 }
 
-fn write(tokens: &Tokens, file: &PathBuf) -> Result<()> {
+fn write(tokens: &Tokens, file: &Path) -> Result<()> {
     tokens
         .write(file)
         .with_context(|| format!("cannot write {}", file.display()))

@@ -1,7 +1,7 @@
 //! Questions and commands on their way to a job.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -91,13 +91,13 @@ impl Desk {
     }
 
     /// Nobody else opens the job until this is dropped, as far as the daemon goes.
-    pub(crate) async fn turn(&self, job: &PathBuf) -> Result<OwnedSemaphorePermit, Problem> {
+    pub(crate) async fn turn(&self, job: &Path) -> Result<OwnedSemaphorePermit, Problem> {
         let turn = {
             let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
             // Those of jobs that nobody asks are made anew when they are.
             turns.retain(|_, turn| Arc::strong_count(turn) > 1 || turn.available_permits() == 0);
             turns
-                .entry(job.clone())
+                .entry(job.to_owned())
                 .or_insert_with(|| Arc::new(Semaphore::new(1)))
                 .clone()
         };

@@ -259,9 +259,8 @@ impl Supervisor {
                 };
                 note(
                     "process died",
-                    &format!("{code}; it is begun again at {again:.0}")
-                        .trim_start_matches([';', ',', ' '])
-                        .to_owned(),
+                    format!("{code}; it is begun again at {again:.0}")
+                        .trim_start_matches([';', ',', ' ']),
                 );
                 self.daemon.order(name, |orders| {
                     orders.deaths += 1;

@@ -371,7 +371,10 @@ mod tests {
         assert!(looked.settled(folder.path(), interval).is_empty());
         fs::write(&file, "one and two").unwrap();
         assert!(looked.settled(folder.path(), interval).is_empty());
-        assert_eq!(looked.settled(folder.path(), interval), [file.clone()]);
+        assert_eq!(
+            looked.settled(folder.path(), interval),
+            std::slice::from_ref(&file)
+        );
         // What has lain there for long need not be looked at twice.
         let mut looked = Looked::default();
         assert_eq!(looked.settled(folder.path(), Duration::ZERO), [file]);

@@ -136,15 +136,15 @@ impl Budget {
     }
 
     /// What is to be kept with the store, once a minute.
-    pub(crate) fn to_keep(&mut self, now: Timestamp) -> Option<Vec<(String, Vec<u8>)>> {
+    pub(crate) fn due_prices(&mut self, now: Timestamp) -> Option<Vec<(String, Vec<u8>)>> {
         let is_due = self.written.is_none_or(|written| {
             Duration::try_from(now - written).is_ok_and(|since| since >= KEPT_EVERY)
         });
-        (is_due || self.queues.len() > QUEUES_MAX).then(|| self.all_to_keep(now))
+        (is_due || self.queues.len() > QUEUES_MAX).then(|| self.all_prices(now))
     }
 
     /// The same, now.
-    pub(crate) fn all_to_keep(&mut self, now: Timestamp) -> Vec<(String, Vec<u8>)> {
+    pub(crate) fn all_prices(&mut self, now: Timestamp) -> Vec<(String, Vec<u8>)> {
         self.written = Some(now);
         let moved = std::mem::take(&mut self.moved);
         let queues = moved

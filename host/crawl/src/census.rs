@@ -354,11 +354,14 @@ fn is_continuous(context: &Context) -> bool {
         || revisits.changed + revisits.unchanged + revisits.not_modified + revisits.unknown > 0
 }
 
+/// A count through the store, which asks how long its last part took whether to go on.
+type Count = fn(&Context, &mut dyn FnMut(Duration) -> bool) -> Result<(), opilio_frontier::Error>;
+
 async fn keep(
     context: Arc<Context>,
     mut ended: watch::Receiver<()>,
     every: Duration,
-    count: fn(&Context, &mut dyn FnMut(Duration) -> bool) -> Result<(), opilio_frontier::Error>,
+    count: Count,
 ) {
     while ended.has_changed().is_ok() {
         let (context, still) = (context.clone(), ended.clone());

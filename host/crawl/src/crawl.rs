@@ -1227,7 +1227,7 @@ impl Crawl {
         self.save_cookies();
         pulse::finish(&self.context, self.job.directory());
         let kept = keep_run_time(&self.context, self.began).and_then(|()| {
-            let prices = self.context.budget().all_to_keep(Timestamp::now());
+            let prices = self.context.budget().all_prices(Timestamp::now());
             let mut frontier = self.context.frontier();
             frontier.put_servers(&prices)?;
             frontier.persist()

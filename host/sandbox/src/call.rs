@@ -174,7 +174,7 @@ fn fault(problem: Problem, otherwise: FaultKind, occasion: &Occasion, log: Vec<L
         uri: occasion.uri.clone(),
         kind,
         message: one_line(&message),
-        backtrace,
+        backtrace: backtrace.into(),
         log,
     }
 }

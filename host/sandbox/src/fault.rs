@@ -22,7 +22,7 @@ pub struct Fault {
     pub message: String,
     /// The guest's frames at a trap, innermost first, one a line: function, and file and line where the component
     /// has debug information. Empty for faults that are no trap.
-    pub backtrace: Vec<String>,
+    pub backtrace: Box<[String]>,
     /// What the plugin logged during the call. The sink got these lines as well.
     pub log: Vec<LogLine>,
 }

@@ -501,7 +501,7 @@ impl Plugin {
             uri: uri.clone(),
             kind: FaultKind::Nonsense,
             message: NotExported(kind).to_string(),
-            backtrace: Vec::new(),
+            backtrace: Box::default(),
             log: Vec::new(),
         })
     }

@@ -279,7 +279,7 @@ impl Scenario {
                 suggestion,
             });
         };
-        let is_time = |days: f64| days >= 0.0 && days <= DAYS_MAX;
+        let is_time = |days: f64| (0.0..=DAYS_MAX).contains(&days);
         if !is_time(self.warm_up) {
             let problem = format!("a warm-up of {} days", self.warm_up);
             refuse("/warm-up", problem, "write 0 or more days");

@@ -172,7 +172,10 @@ fn show(file: &Path, args: &LogsArgs, grep: Option<Regex>, since: Option<Timesta
             }
         }
     };
-    while args.follow {
+    if !args.follow {
+        return Ok(exit::OK);
+    }
+    loop {
         let wanted = Wanted {
             after: Some(end),
             grep: grep.clone(),
@@ -195,7 +198,6 @@ fn show(file: &Path, args: &LogsArgs, grep: Option<Regex>, since: Option<Timesta
         }
         std::thread::sleep(LOOK);
     }
-    Ok(exit::OK)
 }
 
 /// False: whoever read it has seen enough.

@@ -67,7 +67,7 @@ impl Chain<'_> {
             budget: self.context.current().settings().revisit.budget,
         };
         budget.answered(&frontier, self.issue, answered)?;
-        if let Some(prices) = budget.to_keep(self.started) {
+        if let Some(prices) = budget.due_prices(self.started) {
             frontier.put_servers(&prices)?;
         }
         Ok(())

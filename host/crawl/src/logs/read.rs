@@ -377,11 +377,12 @@ mod tests {
     #[test]
     fn a_time_is_found_wherever_it_is() {
         let file = log(2000);
+        let lines = Regex::new("line-").unwrap();
         for since in [0, 1, 2, 997, 1000, 1998, 1999] {
             let wanted = Wanted {
                 since: Some(Timestamp::UNIX_EPOCH + std::time::Duration::from_secs(since as u64)),
                 lines: Some(1),
-                grep: Some(Regex::new("line-").unwrap()),
+                grep: Some(lines.clone()),
                 ..Wanted::default()
             };
             assert_eq!(

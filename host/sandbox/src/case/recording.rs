@@ -99,7 +99,7 @@ impl From<&Fault> for FaultWritten {
         Self {
             kind: fault.kind,
             message: fault.message.clone(),
-            backtrace: fault.backtrace.clone(),
+            backtrace: fault.backtrace.to_vec(),
             log: log
                 .map(|line| format!("{}: {}", level(line.level), line.message))
                 .collect(),
