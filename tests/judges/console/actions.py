@@ -12,7 +12,8 @@ def run(browser, served, seed, screenshots, **_):
     faults = []
     # Requests that are to fail are named by the browser; what the console says of them is looked at below. So is what an
     # archived page would have liked to load.
-    expects = [r"status of (400|401|403|404|409|422)", r"Policy directive: \"(style-src 'unsafe-inline' data:|img-src data:)"]
+    # What a capture may not do, it is told by the browser: that is the sandbox at work.
+    expects = [r"Blocked script execution in '[^']*/capture\?.*sandboxed", r"status of (400|401|403|404|409|422)", r"Policy directive: \"(style-src 'unsafe-inline' data:|img-src data:)"]
     with daemon.opened(browser, faults, expects=expects, viewport={"width": 1280, "height": 900}) as page:
         sign_in(page, served, screenshots)
         make(page, seed, screenshots)
