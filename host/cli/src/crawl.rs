@@ -120,10 +120,11 @@ async fn watched(crawl: Crawl, display: DisplayArgs) -> Summary {
     reason = "answers the person who pressed the key"
 )]
 async fn heed_interrupts(stop: Stop) {
-    if interrupted().await.is_err() {
-        return;
+    match interrupted().await {
+        Ok(Interrupt::Key) => stop.stop(),
+        Ok(Interrupt::Termination) => stop.terminate(),
+        Err(_) => return,
     }
-    stop.stop();
     eprintln!(
         "\nending politely: finishing what is being fetched; press Ctrl-C again to cut it short"
     );
@@ -137,19 +138,27 @@ async fn heed_interrupts(stop: Stop) {
     }
 }
 
+/// Who wants a crawl to end.
+enum Interrupt {
+    /// Somebody who pressed Ctrl-C.
+    Key,
+    /// The system, by SIGTERM.
+    Termination,
+}
+
 #[cfg(unix)]
-async fn interrupted() -> std::io::Result<()> {
+async fn interrupted() -> std::io::Result<Interrupt> {
     use tokio::signal::unix::{SignalKind, signal};
     let mut terminate = signal(SignalKind::terminate())?;
     tokio::select! {
-        result = tokio::signal::ctrl_c() => result,
-        _ = terminate.recv() => Ok(()),
+        result = tokio::signal::ctrl_c() => result.map(|()| Interrupt::Key),
+        _ = terminate.recv() => Ok(Interrupt::Termination),
     }
 }
 
 #[cfg(not(unix))]
-async fn interrupted() -> std::io::Result<()> {
-    tokio::signal::ctrl_c().await
+async fn interrupted() -> std::io::Result<Interrupt> {
+    tokio::signal::ctrl_c().await.map(|()| Interrupt::Key)
 }
 
 fn order(args: &CrawlArgs) -> Order {

@@ -32,7 +32,7 @@ fn text(summary: &Summary, sequel: Sequel) -> String {
     let revisits = &statistics.revisits;
     let end = match (&summary.end, sequel) {
         (End::TimeLimit, Sequel::None) => "ended: its time is over".to_owned(),
-        (End::Stopped, Sequel::None) => "stopped".to_owned(),
+        (End::Stopped | End::Terminated, Sequel::None) => "stopped".to_owned(),
         (End::Finished, Sequel::Resume) if progress.uris == 0 => {
             "nothing is left to fetch: it had finished before; for a new crawl name another directory with --job"
                 .to_owned()

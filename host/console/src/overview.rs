@@ -343,7 +343,7 @@ impl Read {
             (Some(ended), _) => {
                 let state = match ended.how {
                     EndWord::Finished => JobState::Finished,
-                    EndWord::Stopped => JobState::Stopped,
+                    EndWord::Stopped | EndWord::Terminated => JobState::Stopped,
                     EndWord::Halted => JobState::Failed,
                 };
                 (state, Some(ended.why.clone()))

@@ -59,8 +59,8 @@ enum Step {
     Nothing,
     /// It is to begin, as soon as there is a place.
     Begin,
-    /// Its process came too late: another one has the job, or looked into it. It is tried again.
-    Again,
+    /// It is tried again, for this reason, and has not died.
+    Again(&'static str),
     /// A process that somebody else began does what was wanted, from then on.
     Adopt(Timestamp),
     /// It ended as it should.
@@ -242,8 +242,8 @@ impl Supervisor {
         };
         match step {
             Step::Nothing | Step::Begin => {}
-            Step::Again => {
-                tracing::info!(job = name, "in use; it is tried again");
+            Step::Again(why) => {
+                tracing::info!(job = name, "{why}; it is tried again");
                 self.daemon.order(name, |orders| orders.begun = None);
             }
             Step::Adopt(begun) => self.daemon.order(name, |orders| orders.begun = Some(begun)),
@@ -351,7 +351,7 @@ impl Supervisor {
 
 fn step(case: &Case<'_>, restart: &Restart) -> Step {
     if case.process == ProcessState::Exited(Some(EXIT_IN_USE)) {
-        return Step::Again;
+        return Step::Again("another process has the job, or looked into it");
     }
     let closed_by_us = case.orders.is_some_and(|orders| orders.window_closed);
     if case.alive == Alive::Yes {
@@ -394,6 +394,7 @@ fn step(case: &Case<'_>, restart: &Restart) -> Step {
     match (ended, case.process) {
         (Some(ended), _) => match ended.how {
             EndWord::Finished | EndWord::Stopped | EndWord::Halted => Step::Rest,
+            EndWord::Terminated => Step::Again("the system ended its process"),
         },
         (None, ProcessState::Exited(Some(EXIT_FAULTS))) => {
             Step::GiveUp("its profile or a plugin has faults".to_owned())
@@ -523,6 +524,16 @@ mod tests {
                 Step::Rest,
             );
         }
+        // The machine went down in good order, and the daemon with it.
+        let terminated = Some(course(11, Some(EndWord::Terminated)));
+        let again = Step::Again("the system ended its process");
+        check(
+            &orders(Some(10), 0),
+            terminated,
+            ProcessState::None,
+            true,
+            again,
+        );
         let faults = ProcessState::Exited(Some(EXIT_FAULTS));
         let given_up = Step::GiveUp("its profile or a plugin has faults".to_owned());
         check(&orders(Some(10), 0), None, faults, true, given_up);
@@ -531,7 +542,8 @@ mod tests {
     #[test]
     fn a_process_that_could_not_have_the_job_has_not_died() {
         let late = ProcessState::Exited(Some(EXIT_IN_USE));
-        check(&orders(Some(10), 5), None, late, true, Step::Again);
+        let again = Step::Again("another process has the job, or looked into it");
+        check(&orders(Some(10), 5), None, late, true, again);
         // Who has it may crawl: it is not begun a second time when that ends.
         let case = Case {
             alive: Alive::Yes,

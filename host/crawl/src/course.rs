@@ -53,6 +53,8 @@ pub enum EndWord {
     Finished,
     /// Somebody stopped it.
     Stopped,
+    /// The system ended it, as it does before the machine goes down; nobody wanted that.
+    Terminated,
     /// It could not go on.
     Halted,
 }
@@ -115,6 +117,7 @@ impl EndWord {
     fn of(end: &End) -> EndWord {
         match end {
             End::Stopped => EndWord::Stopped,
+            End::Terminated => EndWord::Terminated,
             End::Halted(_) => EndWord::Halted,
             End::Finished
             | End::DocumentLimit

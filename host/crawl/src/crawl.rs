@@ -729,6 +729,11 @@ impl Stop {
         self.end(End::Stopped);
     }
 
+    /// As [`Stop::stop`], by the system rather than by somebody: who looks after the job begins it again.
+    pub fn terminate(&self) {
+        self.end(End::Terminated);
+    }
+
     /// What is being fetched is waited for no longer: of responses that have begun, what has come is archived as
     /// truncated; what has not is fetched when the crawl goes on.
     pub fn cut(&self) {

@@ -47,6 +47,8 @@ pub enum End {
     Finished,
     /// It was asked to stop.
     Stopped,
+    /// The system asked it to end, as it does before the machine goes down.
+    Terminated,
     /// The profile's limit on documents was reached.
     DocumentLimit,
     /// The profile's limit on bytes was reached.
@@ -85,6 +87,7 @@ impl std::fmt::Display for End {
         f.write_str(match self {
             End::Finished => "finished: nothing is left to fetch",
             End::Stopped => "stopped; the same command goes on from here",
+            End::Terminated => "ended by the system; the same command goes on from here",
             End::DocumentLimit => "limit of documents reached; the same command goes on from here",
             End::ByteLimit => "limit of bytes reached; the same command goes on from here",
             End::Quota(which) => {

@@ -174,7 +174,11 @@ fn process(home: &Home, job: &str) -> String {
 }
 
 fn kill(process: &str) {
-    let done = Command::new("kill").args(["-KILL", process]).status();
+    send("-KILL", process);
+}
+
+fn send(signal: &str, process: &str) {
+    let done = Command::new("kill").args([signal, process]).status();
     assert!(done.unwrap().success());
 }
 
@@ -218,6 +222,52 @@ async fn jobs_are_made_begun_finished_copied_and_deleted() {
     let gone = daemon.call("DELETE", "/api/v1/jobs/two?archive=true", None, "");
     assert_eq!(gone.status, 204, "{gone:?}");
     assert!(!home.path().join("jobs/two").exists());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_crawl_that_the_system_ends_goes_on_when_the_machine_is_up_again() {
+    let gate = Gate::serve(&[("/", "<a href='/a'>a</a>"), ("/a", "a")]);
+    let home = Home::new();
+    let mut daemon = Daemon::start(&home, &["--no-auth"]);
+    // The gate holds the page back, so that a polite end would wait for it.
+    let fetch = "fetch = { allow-addresses = [\"loopback\"], stop-grace = \"1ms\" }\n";
+    let profile = home.file("p.toml", fetch);
+    let (profile, seed) = (profile.to_str().unwrap(), gate.url("/"));
+    home.run(&[
+        "job",
+        "new",
+        "jobs/job",
+        "--profile",
+        profile,
+        "--seed",
+        &seed,
+    ])
+    .code(0);
+    daemon.post("/jobs/job/start", None, 202);
+    until("the crawl waits for its first page", || {
+        gate.was_asked("/") == 1
+    })
+    .await;
+    let first = process(&home, "jobs/job");
+    daemon.kill();
+    send("-TERM", &first);
+    let log = home.path().join("jobs/job/logs/job.log");
+    until("the crawl has ended", || {
+        fs::read_to_string(&log).is_ok_and(|log| log.contains("crawl end => ended by the system"))
+    })
+    .await;
+
+    let daemon = Daemon::start(&home, &["--no-auth"]);
+    until("daemon.state('job') == 'running'", || {
+        daemon.state("job") == "running"
+    })
+    .await;
+    assert_ne!(process(&home, "jobs/job"), first);
+    gate.open();
+    until("daemon.state('job') == 'finished'", || {
+        daemon.state("job") == "finished"
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
