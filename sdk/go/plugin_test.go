@@ -80,3 +80,14 @@ func TestSettingsThatDoNotFitAreFaultsWithTheirPlace(t *testing.T) {
 	check(`{"inner": {"deep": 1}}`, Fault{"/inner/deep", "is a number; it must be a bool"})
 	check(`{"maximum": 1}`, Fault{"", `unknown field "maximum"`})
 }
+
+func TestSettingsStandInThePlaceOfDefaultsAndLeaveThemAlone(t *testing.T) {
+	defaults := testSettings{Names: []string{"a", "b"}, Sites: map[string]int{"a": 1}}
+	got, faults := read(`{"names": ["c"], "sites": {"c": 3}, "inner": {"deep": true}}`, defaults)
+	if want := (testSettings{Names: []string{"c"}, Sites: map[string]int{"c": 3}, Inner: got.Inner}); faults != nil || !got.Inner.Deep || !reflect.DeepEqual(got, want) {
+		t.Errorf("got %v, %v; want %v", got, faults, want)
+	}
+	if want := (testSettings{Names: []string{"a", "b"}, Sites: map[string]int{"a": 1}}); !reflect.DeepEqual(defaults, want) {
+		t.Errorf("the defaults have become %v", defaults)
+	}
+}

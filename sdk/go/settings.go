@@ -31,14 +31,9 @@ func schema(value reflect.Value) object {
 		properties := object{}
 		for n := range value.NumField() {
 			field := value.Type().Field(n)
-			name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
-			if !field.IsExported() || name == "-" {
-				continue
+			if name := nameOf(field); name != "" {
+				properties[name] = property(field, value.Field(n))
 			}
-			if name == "" {
-				name = field.Name
-			}
-			properties[name] = property(field, value.Field(n))
 		}
 		return object{"type": "object", "properties": properties, "additionalProperties": false}
 	case reflect.String:
@@ -58,6 +53,18 @@ func schema(value reflect.Value) object {
 	default:
 		panic(fmt.Sprintf("settings hold a %s, for which there is no schema", value.Type()))
 	}
+}
+
+// What JSON calls a field; nothing where it does not know it.
+func nameOf(field reflect.StructField) string {
+	name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+	switch {
+	case !field.IsExported() || name == "-":
+		return ""
+	case name == "":
+		return field.Name
+	}
+	return name
 }
 
 func property(field reflect.StructField, value reflect.Value) object {
@@ -90,6 +97,7 @@ func property(field reflect.StructField, value reflect.Value) object {
 // Settings as they were written, over the defaults.
 func read[S any](text string, defaults S) (S, []Fault) {
 	settings := defaults
+	forget(reflect.ValueOf(&settings).Elem(), []byte(text))
 	decoder := json.NewDecoder(bytes.NewReader([]byte(text)))
 	decoder.DisallowUnknownFields()
 	err := decoder.Decode(&settings)
@@ -102,4 +110,27 @@ func read[S any](text string, defaults S) (S, []Fault) {
 		return settings, []Fault{{"/" + strings.ReplaceAll(wrong.Field, ".", "/"), problem}}
 	}
 	return settings, []Fault{{"", strings.TrimPrefix(err.Error(), "json: ")}}
+}
+
+// Takes away the defaults of lists and maps that are given: a decoder would write into the list that all plugins have as
+// their default, and add to a map.
+func forget(settings reflect.Value, text []byte) {
+	if settings.Kind() != reflect.Struct {
+		return
+	}
+	var given map[string]json.RawMessage
+	if json.Unmarshal(text, &given) != nil {
+		return
+	}
+	for n := range settings.NumField() {
+		field := settings.Field(n)
+		part, is := given[nameOf(settings.Type().Field(n))]
+		if !is {
+			continue
+		}
+		if kind := field.Kind(); kind == reflect.Slice || kind == reflect.Map {
+			field.SetZero()
+		}
+		forget(field, part)
+	}
 }

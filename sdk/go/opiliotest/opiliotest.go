@@ -1,4 +1,5 @@
-// Package opiliotest has documents, candidates and visits to call plugins with in tests, without a host.
+// Package opiliotest has documents, candidates and visits to call plugins with in tests, without a host, and CheckCases for
+// the golden cases of a plugin.
 package opiliotest
 
 import (
@@ -17,9 +18,11 @@ type Document struct {
 	Encoding                  string
 	FragmentContext           string
 	Content                   string
-	Notes                     map[string]string
-	Annotations               []string
-	Attributes, SiteValues    map[string]opilio.Kept
+	// Decoded is its text, where that is not the content read as UTF-8.
+	Decoded                string
+	Notes                  map[string]string
+	Annotations            []string
+	Attributes, SiteValues map[string]opilio.Kept
 }
 
 // Page is an HTML page.
@@ -66,7 +69,12 @@ func (d *Document) Read(offset uint64, length uint32) []byte {
 	return []byte(rest[:min(len(rest), int(length))])
 }
 
-func (d *Document) Text() string { return strings.ToValidUTF8(d.Content, "\uFFFD") }
+func (d *Document) Text() string {
+	if d.Decoded != "" {
+		return d.Decoded
+	}
+	return strings.ToValidUTF8(d.Content, "\uFFFD")
+}
 
 func (d *Document) Note(name string) (string, bool) {
 	value, is := d.Notes[name]

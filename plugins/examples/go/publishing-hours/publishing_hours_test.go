@@ -7,6 +7,8 @@ import (
 	"opilio/plugin/opiliotest"
 )
 
+func TestItsCasesHold(t *testing.T) { opiliotest.CheckCases(t, "cases") }
+
 func TestAPageWaitsNoLongerThanUntilTheOfficeOpens(t *testing.T) {
 	plugin, faults := become(defaults)
 	if len(faults) > 0 {

@@ -1,0 +1,118 @@
+package opiliotest
+
+import (
+	"errors"
+	"time"
+
+	opilio "opilio/plugin"
+)
+
+// Answers as cases have them, under the contract's names.
+type object = map[string]any
+
+func list[T any](from []T, as func(T) any) []any {
+	made := make([]any, 0, len(from))
+	for _, one := range from {
+		made = append(made, as(one))
+	}
+	return made
+}
+
+// Bytes are a list of numbers, which Go would write as base64.
+func numbers(from []byte) any {
+	if from == nil {
+		return nil
+	}
+	return list(from, func(octet byte) any { return octet })
+}
+
+func faultJSON(of opilio.Fault) any { return object{"pointer": of.Pointer, "problem": of.Problem} }
+
+func extractionJSON(of opilio.Extraction) any {
+	return object{
+		"links": list(of.Links, linkJSON), "fragments": list(of.Fragments, fragmentJSON), "base": of.Base, "finished": of.Finished,
+		"problem": of.Problem,
+	}
+}
+
+func linkJSON(of opilio.Link) any {
+	hops := [...]string{"link", "embed", "speculative", "redirect", "prerequisite", "inferred", "manifest", "submit"}
+	details := object{}
+	if form := of.Submission; form != nil {
+		details["submission"] = object{"method": form.Method, "content-type": form.ContentType, "body": numbers(form.Body)}
+	}
+	dates := object{}
+	for name, date := range map[string]time.Time{"published": of.Published, "modified": of.Modified} {
+		if !date.IsZero() {
+			dates[name] = date.UnixMilli()
+		}
+	}
+	details["dates"] = dates
+	details["attributes"] = list(of.Attributes, func(one opilio.NamedValue) any {
+		return object{"name": one.Name, "value": one.Value}
+	})
+	return object{"uri": of.URI, "hop": hops[of.Hop], "context": of.Context, "base": of.Base, "details": details}
+}
+
+// In the order in which a component looks for the content.
+func fragmentJSON(of opilio.Fragment) any {
+	content := object{"text": of.Text}
+	switch {
+	case of.Text != "":
+	case of.Bytes != nil:
+		content = object{"bytes": numbers(of.Bytes)}
+	case of.TextAt != nil:
+		content = object{"text-at": spanJSON(*of.TextAt)}
+	case of.BytesAt != nil:
+		content = object{"bytes-at": spanJSON(*of.BytesAt)}
+	}
+	return object{"media-type": of.MediaType, "content": content, "context": of.Context, "base": of.Base}
+}
+
+func spanJSON(of opilio.Span) any { return object{"offset": of.Offset, "length": of.Length} }
+
+func rulingJSON(of opilio.Ruling) any {
+	word, after, reason := of.Verdict()
+	if word == "retry" {
+		return object{"verdict": object{word: after.Milliseconds()}, "reason": reason}
+	}
+	return object{"verdict": word, "reason": reason}
+}
+
+func strippedJSON(spans []opilio.Span, err error) any {
+	var large opilio.TooLarge
+	switch {
+	case errors.As(err, &large):
+		return object{"error": object{"too-large": uint64(large)}}
+	case err != nil:
+		return object{"error": object{"other": err.Error()}}
+	}
+	return object{"ok": list(spans, spanJSON)}
+}
+
+func comparisonJSON(of opilio.Comparison) any {
+	differences := [...]any{nil, "changed", "unchanged"}
+	return object{"difference": differences[of.Difference], "fingerprint": numbers(of.Fingerprint), "reason": of.Reason}
+}
+
+func waitJSON(of opilio.Wait, answers bool) any {
+	if !answers {
+		return nil
+	}
+	return object{"next-visit": of.NextVisit.Milliseconds(), "ask-again": of.AskAgain.Milliseconds()}
+}
+
+func rankJSON(of uint8) any {
+	if of == 0 {
+		return nil
+	}
+	return of
+}
+
+func observationJSON(of opilio.Observation) any {
+	return object{"memory": numbers(of.Memory), "lines": list(of.Lines, func(one opilio.Line) any {
+		return object{"file": one.File, "text": one.Text}
+	})}
+}
+
+func reportJSON(of opilio.Report) any { return object{"file": of.File, "content": of.Content} }

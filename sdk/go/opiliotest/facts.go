@@ -1,0 +1,309 @@
+package opiliotest
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	opilio "opilio/plugin"
+)
+
+// Bytes as cases have them: a list of numbers, where Go would expect base64.
+type octets []byte
+
+func (o *octets) UnmarshalJSON(text []byte) error {
+	var numbers []uint16
+	if err := json.Unmarshal(text, &numbers); err != nil || numbers == nil {
+		return err
+	}
+	*o = make(octets, 0, len(numbers))
+	for _, number := range numbers {
+		if number > 255 {
+			return fmt.Errorf("%d is no byte", number)
+		}
+		*o = append(*o, byte(number))
+	}
+	return nil
+}
+
+type named struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+}
+
+type kept struct {
+	Version uint32 `json:"version"`
+	Value   string `json:"value"`
+}
+
+type keptFacts struct {
+	URI  map[string]kept `json:"uri"`
+	Site map[string]kept `json:"site"`
+}
+
+// What a document of a case is; every fact may be left out.
+type documentFacts struct {
+	URI       *string   `json:"uri"`
+	Base      string    `json:"base"`
+	Status    *int      `json:"status"`
+	Headers   []named   `json:"headers"`
+	MediaType *string   `json:"media-type"`
+	Charset   string    `json:"charset"`
+	Fragment  string    `json:"fragment"`
+	Text      string    `json:"text"`
+	Bytes     octets    `json:"bytes"`
+	File      string    `json:"file"`
+	Notes     []named   `json:"notes"`
+	Kept      keptFacts `json:"kept"`
+}
+
+func (f documentFacts) made(folder string) (*Document, error) {
+	document := &Document{
+		DocumentURI:     or(f.URI, "http://example.com/"),
+		DocumentBase:    f.Base,
+		HTTPStatus:      or(f.Status, 200),
+		Type:            or(f.MediaType, "application/octet-stream"),
+		Encoding:        f.Charset,
+		FragmentContext: f.Fragment,
+		Content:         f.Text,
+		Notes:           byName(f.Notes),
+		Attributes:      keptJSON(f.Kept.URI),
+		SiteValues:      keptJSON(f.Kept.Site),
+	}
+	for _, header := range f.Headers {
+		document.Fields = append(document.Fields, opilio.Header(header))
+	}
+	content := []byte(f.Bytes)
+	if f.File != "" {
+		read, err := os.ReadFile(filepath.Join(folder, f.File))
+		if err != nil {
+			return nil, err
+		}
+		content = read
+	}
+	if content == nil {
+		return document, nil
+	}
+	document.Content = string(content)
+	document.Decoded = f.Text
+	if f.Text == "" {
+		decoded, err := decode(content, f.Charset)
+		if err != nil {
+			return nil, err
+		}
+		document.Decoded = decoded
+	}
+	return document, nil
+}
+
+// The characters of windows-1252 from 0x80 to 0x9F, which is what pages in iso-8859-1 are read as (WHATWG Encoding Standard).
+const windows1252 = "€\u0081‚ƒ„…†‡ˆ‰Š‹Œ\u008dŽ\u008f\u0090‘’“”•–—˜™š›œ\u009džŸ"
+
+func decode(content []byte, charset string) (string, error) {
+	switch strings.ToLower(charset) {
+	case "", "utf-8":
+		return strings.ToValidUTF8(string(content), "\uFFFD"), nil
+	case "iso-8859-1", "windows-1252", "us-ascii":
+		upper := []rune(windows1252)
+		var text strings.Builder
+		for _, octet := range content {
+			if octet >= 0x80 && octet < 0xA0 {
+				text.WriteRune(upper[octet-0x80])
+			} else {
+				text.WriteRune(rune(octet))
+			}
+		}
+		return text.String(), nil
+	}
+	return "", fmt.Errorf("natively nothing reads %s: say its text beside its bytes, or put this case to the component, with opilio plugin test", charset)
+}
+
+type candidateFacts struct {
+	URI        string  `json:"uri"`
+	SURT       string  `json:"surt"`
+	HopPath    string  `json:"hop-path"`
+	Context    string  `json:"context"`
+	Via        string  `json:"via"`
+	ViaSURT    string  `json:"via-surt"`
+	Source     string  `json:"source"`
+	Address    string  `json:"address"`
+	Seed       bool    `json:"seed"`
+	Attributes []named `json:"attributes"`
+}
+
+func (f candidateFacts) made() Candidate {
+	candidate := Candidate{
+		Found: f.URI, Surt: f.SURT, Path: f.HopPath, Where: f.Context, From: f.Via, FromSurt: f.ViaSURT, Seeds: f.Source,
+		IP: f.Address, IsSeed: f.Seed,
+	}
+	for _, one := range f.Attributes {
+		candidate.Named = append(candidate.Named, opilio.NamedValue(one))
+	}
+	for name, table := range opilio.TestTables {
+		key := f.URI
+		if table.Kind == "surt-prefixes" {
+			key = f.SURT
+		}
+		if _, is := table.Find(key); is {
+			candidate.Tables = append(candidate.Tables, name)
+		}
+	}
+	return candidate
+}
+
+// What a visit of a case is. Times and durations are milliseconds.
+type visitFacts struct {
+	Candidate candidateFacts `json:"candidate"`
+	Now       uint64         `json:"now"`
+	Status    int            `json:"status"`
+	MediaType string         `json:"media-type"`
+	State     string         `json:"state"`
+	Size      *int64         `json:"size"`
+	LastWait  uint64         `json:"last-wait"`
+	Overdue   uint64         `json:"overdue"`
+	Visits    uint64         `json:"visits"`
+	Versions  uint64         `json:"versions"`
+	History   []struct {
+		At     uint64 `json:"at"`
+		Status int    `json:"status"`
+		State  string `json:"state"`
+		Size   *int64 `json:"size"`
+	} `json:"history"`
+	Validators []named `json:"validators"`
+	Outlinks   uint64  `json:"outlinks"`
+	Inlinks    uint64  `json:"inlinks"`
+	Signals    []struct {
+		At       uint64  `json:"at"`
+		Source   string  `json:"source"`
+		Modified *uint64 `json:"modified"`
+	} `json:"signals"`
+	Neighbourhood []struct {
+		Shares    string `json:"shares"`
+		Documents uint64 `json:"documents"`
+		Visits    uint64 `json:"visits"`
+		Changes   uint64 `json:"changes"`
+		Observed  uint64 `json:"observed"`
+	} `json:"neighbourhood"`
+	Measures map[string]float64 `json:"measures"`
+	Notes    []named            `json:"notes"`
+	Kept     keptFacts          `json:"kept"`
+}
+
+func (f visitFacts) made() *Visit {
+	visit := &Visit{
+		Of: f.Candidate.made(), At: instant(f.Now), HTTPStatus: f.Status, Type: f.MediaType, ContentState: state(f.State),
+		Bytes: or(f.Size, -1), Wait: milliseconds(f.LastWait), Late: milliseconds(f.Overdue), Count: f.Visits, Changed: f.Versions,
+		Validators: byName(f.Validators), LinksOut: f.Outlinks, LinksIn: f.Inlinks, Measures: f.Measures, Notes: byName(f.Notes),
+		Attributes: keptJSON(f.Kept.URI), SiteValues: keptJSON(f.Kept.Site),
+	}
+	for _, one := range f.History {
+		visit.Past = append(visit.Past, opilio.PastVisit{
+			At: instant(one.At), Status: one.Status, State: state(one.State), Size: or(one.Size, -1),
+		})
+	}
+	for _, one := range f.Signals {
+		signal := opilio.Signal{At: instant(one.At), Source: one.Source}
+		if one.Modified != nil {
+			signal.Modified = instant(*one.Modified)
+		}
+		visit.News = append(visit.News, signal)
+	}
+	for _, one := range f.Neighbourhood {
+		visit.Around = append(visit.Around, opilio.Neighbourhood{
+			Shares: one.Shares, Documents: one.Documents, Visits: one.Visits, Changes: one.Changes, Observed: milliseconds(one.Observed),
+		})
+	}
+	return visit
+}
+
+// A queue of a case; it is an opilio.Queue as it stands.
+type queueFacts struct {
+	Title     string `json:"name"`
+	Waiting   uint64 `json:"queued"`
+	Successes uint64 `json:"succeeded"`
+	Failures  uint64 `json:"failed"`
+	Size      uint64 `json:"bytes"`
+	BestRank  uint8  `json:"best"`
+	BaseRank  uint8  `json:"base"`
+	Instant   uint64 `json:"now"`
+}
+
+func (f queueFacts) Name() string      { return f.Title }
+func (f queueFacts) Queued() uint64    { return f.Waiting }
+func (f queueFacts) Succeeded() uint64 { return f.Successes }
+func (f queueFacts) Failed() uint64    { return f.Failures }
+func (f queueFacts) Bytes() uint64     { return f.Size }
+func (f queueFacts) Best() uint8       { return f.BestRank }
+func (f queueFacts) Base() uint8       { return f.BaseRank }
+func (f queueFacts) Now() time.Time    { return instant(f.Instant) }
+
+type eventFacts struct {
+	At          uint64   `json:"at"`
+	URI         string   `json:"uri"`
+	Status      int      `json:"status"`
+	MediaType   string   `json:"media-type"`
+	Size        *int64   `json:"size"`
+	Took        uint64   `json:"took"`
+	State       string   `json:"state"`
+	HopPath     string   `json:"hop-path"`
+	Via         string   `json:"via"`
+	Source      string   `json:"source"`
+	Queue       string   `json:"queue"`
+	Digest      string   `json:"digest"`
+	Annotations []string `json:"annotations"`
+	Attributes  []named  `json:"attributes"`
+}
+
+func (f eventFacts) made() opilio.Finished {
+	event := opilio.Finished{
+		At: instant(f.At), URI: f.URI, Status: f.Status, MediaType: f.MediaType, Size: or(f.Size, -1), Took: milliseconds(f.Took),
+		State: state(f.State), HopPath: f.HopPath, Via: f.Via, Source: f.Source, Queue: f.Queue, Digest: f.Digest,
+		Annotations: f.Annotations,
+	}
+	for _, one := range f.Attributes {
+		event.Attributes = append(event.Attributes, opilio.NamedValue(one))
+	}
+	return event
+}
+
+func or[T any](given *T, otherwise T) T {
+	if given == nil {
+		return otherwise
+	}
+	return *given
+}
+
+func byName(from []named) map[string]string {
+	made := map[string]string{}
+	for _, one := range from {
+		made[one.Name] = one.Value
+	}
+	return made
+}
+
+func keptJSON(from map[string]kept) map[string]opilio.Kept {
+	made := map[string]opilio.Kept{}
+	for name, one := range from {
+		made[name] = opilio.Kept(one)
+	}
+	return made
+}
+
+func state(name string) opilio.State {
+	switch name {
+	case "changed":
+		return opilio.ChangedState
+	case "unchanged":
+		return opilio.UnchangedState
+	case "unknown":
+		return opilio.UnknownState
+	}
+	return opilio.NewState
+}
+
+func instant(at uint64) time.Time { return time.UnixMilli(int64(at)).UTC() }
+
+func milliseconds(n uint64) time.Duration { return time.Duration(n) * time.Millisecond }
