@@ -6,6 +6,7 @@ use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
+use tracing::Instrument as _;
 
 use crate::failure::{FetchFailure, Phase};
 use crate::fetcher::Parts;
@@ -73,6 +74,8 @@ pub(crate) async fn dial(
     clock: &Clock,
 ) -> Result<Connection, FetchFailure> {
     let config = &parts.config;
+    let seat = parts.throttle.seat();
+    while parts.throttle.is_crowded() && parts.pool.close_oldest() {}
     let dialing = async {
         match config
             .proxy
@@ -81,16 +84,29 @@ pub(crate) async fn dial(
         {
             Some(proxy) => {
                 let (tcp, peer) = proxy::through(parts, proxy, server, addresses, speaks).await?;
-                Connection::over(parts, server, speaks, tcp, peer, Some(proxy.clone())).await
+                Connection::over(
+                    parts,
+                    server,
+                    speaks,
+                    (tcp, seat),
+                    peer,
+                    Some(proxy.clone()),
+                )
+                .await
             }
             None => {
                 let (tcp, peer) = race(parts, addresses, server.port).await?;
                 // The address that counts is the one we are connected to.
                 allowed(config, peer)?;
-                Connection::over(parts, server, speaks, tcp, Some(peer), None).await
+                Connection::over(parts, server, speaks, (tcp, seat), Some(peer), None).await
             }
         }
     };
+    let dialing = dialing.instrument(tracing::info_span!(
+        "connect",
+        server.address = server.host.as_str(),
+        server.port = server.port,
+    ));
     tokio::select! {
         opened = tokio::time::timeout_at(clock.deadline, dialing) => {
             opened.unwrap_or_else(|_| Err(clock.total_failure(Phase::Connecting)))

@@ -16,6 +16,7 @@ use crate::http;
 use crate::pool::Pool;
 use crate::request::check_headers;
 use crate::scratch::Scratch;
+use crate::throttle::Throttle;
 use crate::tls::Tls;
 use crate::whois;
 
@@ -36,6 +37,7 @@ pub(crate) struct Parts {
     /// Servers that speak HTTP/2 and nothing else.
     pub http2: Arc<Http2Servers>,
     pub cut: Cut,
+    pub throttle: Throttle,
 }
 
 /// Why no fetcher could be built.
@@ -77,6 +79,7 @@ impl Fetcher {
             )),
             http2: Arc::default(),
             cut: Cut::new(),
+            throttle: Throttle::new(),
             tls: Arc::new(tls),
             config,
         };
@@ -85,7 +88,8 @@ impl Fetcher {
         })
     }
 
-    /// A fetcher that fetches otherwise and shares names, connections, scratch space and [`Self::cut`] with this one; of
+    /// A fetcher that fetches otherwise and shares names, connections, scratch space, [`Self::throttle`] and
+    /// [`Self::cut`] with this one; of
     /// `config`, `hosts`, `scratch_dir` and what all streams may take together are ignored.
     ///
     /// # Errors
@@ -102,6 +106,7 @@ impl Fetcher {
             scratch: self.parts.scratch.clone(),
             http2: self.parts.http2.clone(),
             cut: self.parts.cut.clone(),
+            throttle: self.parts.throttle.clone(),
             config,
         };
         Ok(Fetcher {
@@ -112,6 +117,11 @@ impl Fetcher {
     /// To end all exchanges before their time.
     pub fn cut(&self) -> Cut {
         self.parts.cut.clone()
+    }
+
+    /// What all exchanges are held to together.
+    pub fn throttle(&self) -> Throttle {
+        self.parts.throttle.clone()
     }
 
     /// The configuration it was built from.

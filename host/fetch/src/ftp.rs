@@ -19,7 +19,7 @@ use crate::exchange::{Exchange, HeadVerdict, Request};
 use crate::failure::{FetchFailure, Phase};
 use crate::fetcher::Parts;
 use crate::head::ResponseHead;
-use crate::stream::{Server, Stream};
+use crate::stream::{Server, Socket, Stream};
 use crate::tls::TlsInfo;
 use crate::transfer::{Content, Conversation, Told, connect};
 use crate::wire::Clock;
@@ -349,14 +349,16 @@ impl<'a> Session<'a> {
         config.alpn_protocols.clear();
         let connector = TlsConnector::from(std::sync::Arc::new(config));
         let limit = self.parts.config.connect_timeout;
-        let Stream::Plain(tcp) = stream else {
+        let Stream { socket, seat } = stream;
+        let Socket::Plain(tcp) = socket else {
             return Err(failed("TLS has begun already".to_owned()).into());
         };
         let handshake = connector.connect(name.clone(), tcp);
         match tokio::time::timeout(limit, handshake).await {
             Ok(Ok(session)) => {
                 let info = self.parts.tls.info(session.get_ref().1, &name);
-                Ok((Stream::Tls(Box::new(session)), info))
+                let socket = Socket::Tls(Box::new(session));
+                Ok((Stream { socket, seat }, info))
             }
             Ok(Err(error)) => Err(failed(error.to_string()).into()),
             Err(_) => Err(FetchFailure::Timeout {

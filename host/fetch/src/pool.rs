@@ -76,6 +76,12 @@ impl Pool {
         }
     }
 
+    /// Closes the connection that has been idle longest. False: there is none.
+    pub(crate) fn close_oldest(&self) -> bool {
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        idle.pop_front().is_some()
+    }
+
     pub(crate) fn put(&self, way: Way, connection: Connection) {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         drop_old(&mut idle);

@@ -18,6 +18,7 @@ use crate::config::Config;
 use crate::failure::{FetchFailure, Phase};
 use crate::fetcher::Parts;
 use crate::proxy::{Proxy, ProxyKind};
+use crate::throttle::Seat;
 use crate::tls::{self, TlsInfo};
 
 /// A connection that has been set up.
@@ -33,8 +34,15 @@ pub(crate) struct Connection {
     pub reused: bool,
 }
 
+/// What is read from and written to, and its place among all connections.
 #[derive(Debug)]
-pub(crate) enum Stream {
+pub(crate) struct Stream {
+    pub socket: Socket,
+    pub seat: Seat,
+}
+
+#[derive(Debug)]
+pub(crate) enum Socket {
     Plain(TcpStream),
     Tls(Box<TlsStream<TcpStream>>),
 }
@@ -63,19 +71,19 @@ impl Connection {
         parts: &Parts,
         server: &Server,
         speaks: Speaks,
-        tcp: TcpStream,
+        (tcp, seat): (TcpStream, Seat),
         peer: Option<IpAddr>,
         via: Option<Arc<Proxy>>,
     ) -> Result<Self, FetchFailure> {
-        let (stream, tls) = match server.tls {
-            false => (Stream::Plain(tcp), None),
+        let (socket, tls) = match server.tls {
+            false => (Socket::Plain(tcp), None),
             true => {
                 let (session, info) = handshake(parts, server, speaks, tcp).await?;
-                (Stream::Tls(Box::new(session)), Some(info))
+                (Socket::Tls(Box::new(session)), Some(info))
             }
         };
         Ok(Connection {
-            stream,
+            stream: Stream { socket, seat },
             peer,
             tls,
             via,
@@ -193,9 +201,9 @@ impl AsyncRead for Stream {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Stream::Plain(stream) => Pin::new(stream).poll_read(cx, buffer),
-            Stream::Tls(stream) => Pin::new(stream).poll_read(cx, buffer),
+        match &mut self.get_mut().socket {
+            Socket::Plain(stream) => Pin::new(stream).poll_read(cx, buffer),
+            Socket::Tls(stream) => Pin::new(stream).poll_read(cx, buffer),
         }
     }
 }
@@ -206,23 +214,23 @@ impl AsyncWrite for Stream {
         cx: &mut Context<'_>,
         buffer: &[u8],
     ) -> Poll<io::Result<usize>> {
-        match self.get_mut() {
-            Stream::Plain(stream) => Pin::new(stream).poll_write(cx, buffer),
-            Stream::Tls(stream) => Pin::new(stream).poll_write(cx, buffer),
+        match &mut self.get_mut().socket {
+            Socket::Plain(stream) => Pin::new(stream).poll_write(cx, buffer),
+            Socket::Tls(stream) => Pin::new(stream).poll_write(cx, buffer),
         }
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Stream::Plain(stream) => Pin::new(stream).poll_flush(cx),
-            Stream::Tls(stream) => Pin::new(stream).poll_flush(cx),
+        match &mut self.get_mut().socket {
+            Socket::Plain(stream) => Pin::new(stream).poll_flush(cx),
+            Socket::Tls(stream) => Pin::new(stream).poll_flush(cx),
         }
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Stream::Plain(stream) => Pin::new(stream).poll_shutdown(cx),
-            Stream::Tls(stream) => Pin::new(stream).poll_shutdown(cx),
+        match &mut self.get_mut().socket {
+            Socket::Plain(stream) => Pin::new(stream).poll_shutdown(cx),
+            Socket::Tls(stream) => Pin::new(stream).poll_shutdown(cx),
         }
     }
 }

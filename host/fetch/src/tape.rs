@@ -4,6 +4,7 @@ use std::io;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use bytes::{Buf, Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -13,13 +14,15 @@ use crate::head::{self, ResponseHead};
 use crate::proxy::Proxy;
 use crate::spool::SpoolWriter;
 use crate::stream::{Server, Stream};
+use crate::throttle::Turn;
 
 /// A connection while it serves one exchange.
-#[derive(Debug)]
 pub(crate) struct RecordingStream {
     stream: Stream,
     tape: Tape,
     forward: Option<Forward>,
+    /// On the way to the right to read, where others are to read first.
+    turn: Option<Pin<Box<dyn Future<Output = Turn> + Send>>>,
 }
 
 /// Turns a request as the server is to see it, and as it is recorded, into what a proxy that forwards wants: the whole URI
@@ -52,6 +55,10 @@ pub(crate) struct Recording {
     pub received: u64,
     /// When a byte last crossed, in either direction.
     pub last_activity: Instant,
+    /// Since when we let the server wait, because all exchanges together may read no more.
+    held_up_since: Option<Instant>,
+    /// How long we have let it wait before that.
+    held_up: Duration,
     /// Received before the head was found; at most `before_head_max` and one buffer.
     before_head: Vec<u8>,
     head_found: bool,
@@ -74,7 +81,28 @@ impl RecordingStream {
             stream,
             tape,
             forward,
+            turn: None,
         }
+    }
+
+    /// Ready when as much as all exchanges may take leaves room for this one to read. Until then the server is kept waiting,
+    /// and is not to blame for it.
+    fn poll_turn(&mut self, cx: &mut Context<'_>) -> Poll<Option<Turn>> {
+        let throttle = self.stream.seat.throttle();
+        if self.turn.is_none() {
+            if throttle.is_free() {
+                return Poll::Ready(None);
+            }
+            self.turn = Some(Box::pin(throttle.clone().turn()));
+            self.tape.lock().held_up();
+        }
+        let turn = match &mut self.turn {
+            Some(turn) => ready!(turn.as_mut().poll(cx)),
+            None => return Poll::Ready(None),
+        };
+        self.turn = None;
+        self.tape.lock().goes_on();
+        Poll::Ready(Some(turn))
     }
 
     pub(crate) fn into_stream(self) -> Stream {
@@ -130,6 +158,8 @@ impl Tape {
             interim: Bytes::new(),
             received: 0,
             last_activity: Instant::now(),
+            held_up_since: None,
+            held_up: Duration::ZERO,
             before_head: Vec::new(),
             head_found: false,
             head_is_whole: false,
@@ -160,6 +190,32 @@ impl Recording {
             .is_some_and(|head| head.is_whole_in(response));
         self.record(response);
         found.head
+    }
+
+    fn held_up(&mut self) {
+        self.held_up_since = Some(Instant::now());
+    }
+
+    fn goes_on(&mut self) {
+        let now = Instant::now();
+        if let Some(since) = self.held_up_since.take() {
+            self.held_up += now - since;
+            self.last_activity = now;
+        }
+    }
+
+    /// Since when the server has been silent of its own accord.
+    pub(crate) fn silent_since(&self, now: Instant) -> Instant {
+        match self.held_up_since {
+            Some(_) => now,
+            None => self.last_activity,
+        }
+    }
+
+    /// How long we have let the server wait in all.
+    pub(crate) fn held_up_for(&self, now: Instant) -> Duration {
+        let lasts = self.held_up_since.map(|since| now - since);
+        self.held_up + lasts.unwrap_or_default()
     }
 
     fn receive(&mut self, bytes: &[u8]) {
@@ -200,6 +256,7 @@ impl AsyncRead for RecordingStream {
     ) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         this.tape.lock().check()?;
+        let _turn = ready!(this.poll_turn(cx));
         let before = buffer.filled().len();
         let result = ready!(Pin::new(&mut this.stream).poll_read(cx, buffer));
         let mut tape = this.tape.lock();
@@ -207,6 +264,7 @@ impl AsyncRead for RecordingStream {
             Ok(()) => {
                 let new = &buffer.filled()[before..];
                 if !new.is_empty() {
+                    this.stream.seat.throttle().took(new.len());
                     tape.receive(new);
                 }
                 Poll::Ready(Ok(()))

@@ -75,6 +75,18 @@ pub(crate) async fn connect(
     dial(parts, server, &addresses, Speaks::Other, clock).await
 }
 
+/// Waits until all exchanges together may read more. The right to it is not kept while the server is waited for.
+async fn turn(parts: &Parts, clock: &Clock) -> Result<(), Truncation> {
+    if parts.throttle.is_free() {
+        return Ok(());
+    }
+    tokio::select! {
+        _turn = parts.throttle.clone().turn() => Ok(()),
+        () = tokio::time::sleep_until(clock.deadline) => Err(Truncation::Time),
+        () = parts.cut.happens() => Err(Truncation::Stop),
+    }
+}
+
 /// Waits for `work`, at most as long as the server may be silent and the whole may take.
 pub(crate) async fn within<T>(
     parts: &Parts,
@@ -230,10 +242,17 @@ impl Content {
                 self.truncated = Some(truncation);
                 return Ok(());
             }
+            if let Err(truncation) = turn(parts, clock).await {
+                self.truncated = Some(truncation);
+                return Ok(());
+            }
             let read = within(parts, clock, Phase::Body, stream.read_buf(&mut buffer)).await;
             match read {
                 Ok(0) => return Ok(()),
-                Ok(_) => self.append(&buffer)?,
+                Ok(count) => {
+                    parts.throttle.took(count);
+                    self.append(&buffer)?;
+                }
                 Err(FetchFailure::Timeout { .. }) if Instant::now() >= clock.deadline => {
                     self.truncated = Some(Truncation::Time);
                 }

@@ -35,8 +35,18 @@ pub(crate) struct Watch {
     clock: Clock,
     alarm: Pin<Box<Sleep>>,
     cut: Pin<Box<dyn Future<Output = ()> + Send>>,
-    /// When the rate was looked at last, and how much had been received by then; none before the body.
-    window: Option<(Instant, u64)>,
+    /// When the rate was looked at last; none before the body.
+    window: Option<Window>,
+}
+
+/// From where on the rate is looked at.
+#[derive(Clone, Copy)]
+struct Window {
+    since: Instant,
+    /// Received by then.
+    received: u64,
+    /// How long we had let the server wait by then.
+    held_up: Duration,
 }
 
 /// The time of one exchange.
@@ -123,7 +133,11 @@ impl Watch {
         let mut tape = self.tape.lock();
         tape.last_activity = now;
         if self.clock.rate_min.is_some() {
-            self.window = Some((now, tape.received));
+            self.window = Some(Window {
+                since: now,
+                received: tape.received,
+                held_up: tape.held_up_for(now),
+            });
             drop(tape);
             self.alarm.as_mut().reset(now);
         }
@@ -166,9 +180,9 @@ impl Watch {
         }
         while self.alarm.as_mut().poll(cx).is_ready() {
             let now = Instant::now();
-            let (active, received) = {
+            let (active, received, held_up) = {
                 let tape = self.tape.lock();
-                (tape.last_activity, tape.received)
+                (tape.silent_since(now), tape.received, tape.held_up_for(now))
             };
             let silence_max = match received {
                 0 => self.clock.first_byte_max,
@@ -182,7 +196,7 @@ impl Watch {
                 return Poll::Ready(OutOfTime::Silence(silence_max));
             }
             let next = silent_at.min(self.clock.deadline);
-            let next = match self.next_look_at_rate(now, received) {
+            let next = match self.next_look_at_rate(now, received, held_up) {
                 Ok(look) => next.min(look.unwrap_or(next)),
                 Err(limit) => return Poll::Ready(limit),
             };
@@ -195,20 +209,27 @@ impl Watch {
         &mut self,
         now: Instant,
         received: u64,
+        held_up: Duration,
     ) -> Result<Option<Instant>, OutOfTime> {
-        let (Some(least), Some((since, before))) = (self.clock.rate_min, self.window) else {
+        let (Some(least), Some(window)) = (self.clock.rate_min, self.window) else {
             return Ok(None);
         };
-        let window = self.clock.rate_window;
-        if now < since + window {
-            return Ok(Some(since + window));
+        // What we let the server wait is not its time.
+        let end = window.since + self.clock.rate_window + (held_up - window.held_up);
+        if now < end {
+            return Ok(Some(end));
         }
-        let came = (received - before) as f64;
-        if came < least as f64 * (now - since).as_secs_f64() {
+        let came = (received - window.received) as f64;
+        let time = (now - window.since).saturating_sub(held_up - window.held_up);
+        if came < least as f64 * time.as_secs_f64() {
             return Err(OutOfTime::Rate);
         }
-        self.window = Some((now, received));
-        Ok(Some(now + window))
+        self.window = Some(Window {
+            since: now,
+            received,
+            held_up,
+        });
+        Ok(Some(now + self.clock.rate_window))
     }
 }
 

@@ -1,0 +1,356 @@
+//! What all exchanges of a process may take together, for machines on which several crawl: bytes a second, and connections.
+//! It can be changed at any time, and holds at once.
+//!
+//! Bytes are counted where they are read, with TLS removed; look-ups of names and handshakes are not. Whoever has read pays
+//! afterwards: until what was read is paid for, nobody reads, and those who wait are served in the order in which they came.
+//! So the average is kept to the byte, whatever the size of what is read, and one connection cannot starve another.
+
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::time::Instant;
+
+/// What may be read at once after a time in which less was read than was allowed. Longer would be bursts that others on the
+/// line feel, shorter more waking up.
+const SAVED_UP_MAX: Duration = Duration::from_millis(250);
+
+const NANOS: u128 = 1_000_000_000;
+
+/// The longest that anything is owed for: a year, so that no sum of times overflows.
+const OWED_MAX: Duration = Duration::from_secs(365 * 24 * 3600);
+
+/// What all exchanges may take together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Allowance {
+    /// Bytes received in a second; none: any.
+    pub bytes_per_second: Option<u64>,
+    /// Connections open at the same time, idle ones included; none: any. A conversation by FTP takes two.
+    pub connections: Option<usize>,
+}
+
+/// What exchanges have taken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Taken {
+    /// Bytes received since the process began.
+    pub bytes: u64,
+    /// Times that somebody had to wait before reading on.
+    pub waits: u64,
+    /// Connections open now.
+    pub connections: usize,
+}
+
+/// Holds exchanges to an [`Allowance`]. Clones are the same one.
+#[derive(Clone, Debug)]
+pub struct Throttle(Arc<State>);
+
+#[derive(Debug)]
+struct State {
+    pace: Mutex<Option<Pace>>,
+    /// One place: whoever is to read next. Those behind stand in line for it.
+    next: Arc<Semaphore>,
+    /// The pace has changed.
+    changed: Notify,
+    /// `usize::MAX`: any.
+    connections_max: AtomicUsize,
+    bytes: AtomicU64,
+    waits: AtomicU64,
+    connections: AtomicUsize,
+}
+
+#[derive(Debug)]
+struct Pace {
+    bytes_per_second: u64,
+    /// What has been read is paid for then.
+    paid_at: Instant,
+}
+
+/// The right to read once. Nobody else in line reads while it is held.
+pub(crate) struct Turn(
+    #[expect(dead_code, reason = "held, not read")] Option<OwnedSemaphorePermit>,
+);
+
+/// A connection that is open.
+#[derive(Debug)]
+pub(crate) struct Seat(Throttle);
+
+impl Throttle {
+    pub(crate) fn new() -> Self {
+        Throttle(Arc::new(State {
+            pace: Mutex::new(None),
+            next: Arc::new(Semaphore::new(1)),
+            changed: Notify::new(),
+            connections_max: AtomicUsize::new(usize::MAX),
+            bytes: AtomicU64::new(0),
+            waits: AtomicU64::new(0),
+            connections: AtomicUsize::new(0),
+        }))
+    }
+
+    /// What may be taken from now on. Zeros count as one: nothing at all would be a crawl that looks alive and is not.
+    pub fn allow(&self, allowance: Allowance) {
+        {
+            let (mut pace, now) = (self.pace(), Instant::now());
+            let rate = allowance.bytes_per_second;
+            *pace = rate.map(|rate| Pace::new(rate.max(1), pace.as_ref(), now));
+        }
+        self.0.changed.notify_one();
+        let connections = allowance.connections.map_or(usize::MAX, |most| most.max(1));
+        self.0.connections_max.store(connections, Ordering::Relaxed);
+    }
+
+    /// What may be taken.
+    pub fn allowance(&self) -> Allowance {
+        let most = self.connections_max();
+        Allowance {
+            bytes_per_second: self.pace().as_ref().map(|pace| pace.bytes_per_second),
+            connections: (most != usize::MAX).then_some(most),
+        }
+    }
+
+    /// What has been taken.
+    pub fn taken(&self) -> Taken {
+        Taken {
+            bytes: self.0.bytes.load(Ordering::Relaxed),
+            waits: self.0.waits.load(Ordering::Relaxed),
+            connections: self.0.connections.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Connections that may be open; `usize::MAX` for any.
+    pub fn connections_max(&self) -> usize {
+        self.0.connections_max.load(Ordering::Relaxed)
+    }
+
+    /// A connection that is about to be opened. Who keeps idle ones makes room while [`Self::is_crowded`].
+    pub(crate) fn seat(&self) -> Seat {
+        self.0.connections.fetch_add(1, Ordering::Relaxed);
+        Seat(self.clone())
+    }
+
+    /// Whether more connections are open than may be.
+    pub(crate) fn is_crowded(&self) -> bool {
+        self.0.connections.load(Ordering::Relaxed) > self.connections_max()
+    }
+
+    /// Whether whoever comes may read at once.
+    pub(crate) fn is_free(&self) -> bool {
+        match &*self.pace() {
+            None => true,
+            Some(pace) => {
+                pace.delay(Instant::now()).is_none() && self.0.next.available_permits() > 0
+            }
+        }
+    }
+
+    /// Waits for the right to read.
+    pub(crate) async fn turn(self) -> Turn {
+        if self.is_free() {
+            return Turn(None);
+        }
+        self.0.waits.fetch_add(1, Ordering::Relaxed);
+        // It is never closed; were it, nobody would be held up.
+        let place = self.0.next.clone().acquire_owned().await.ok();
+        loop {
+            let delay = self
+                .pace()
+                .as_ref()
+                .and_then(|pace| pace.delay(Instant::now()));
+            let Some(delay) = delay else {
+                return Turn(place);
+            };
+            tokio::select! {
+                () = tokio::time::sleep(delay) => {}
+                () = self.0.changed.notified() => {}
+            }
+        }
+    }
+
+    /// So many bytes have been read.
+    pub(crate) fn took(&self, bytes: usize) {
+        let bytes = bytes as u64;
+        self.0.bytes.fetch_add(bytes, Ordering::Relaxed);
+        if let Some(pace) = &mut *self.pace() {
+            pace.took(bytes, Instant::now());
+        }
+    }
+
+    fn pace(&self) -> std::sync::MutexGuard<'_, Option<Pace>> {
+        self.0.pace.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Pace {
+    /// What was owed at the pace before stays owed, at the new price.
+    fn new(bytes_per_second: u64, before: Option<&Pace>, now: Instant) -> Pace {
+        let owed = before.map_or(0, |before| {
+            let time = before.paid_at.saturating_duration_since(now);
+            let bytes = u128::from(before.bytes_per_second) * time.as_nanos() / NANOS;
+            u64::try_from(bytes).unwrap_or(u64::MAX)
+        });
+        Pace {
+            bytes_per_second,
+            paid_at: now + price(owed, bytes_per_second),
+        }
+    }
+
+    fn took(&mut self, bytes: u64, now: Instant) {
+        let saved_up = now.checked_sub(SAVED_UP_MAX);
+        let from = saved_up.map_or(self.paid_at, |least| self.paid_at.max(least));
+        self.paid_at = from + price(bytes, self.bytes_per_second);
+    }
+
+    /// Until what was read is paid for; none where it is.
+    fn delay(&self, now: Instant) -> Option<Duration> {
+        let delay = self.paid_at.saturating_duration_since(now);
+        (!delay.is_zero()).then_some(delay)
+    }
+}
+
+/// How long so many bytes take.
+fn price(bytes: u64, bytes_per_second: u64) -> Duration {
+    let nanos = u128::from(bytes) * NANOS / u128::from(bytes_per_second.max(1));
+    Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX)).min(OWED_MAX)
+}
+
+impl Seat {
+    pub(crate) fn throttle(&self) -> &Throttle {
+        &self.0
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.0.0.connections.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+
+    fn at(began: Instant, milliseconds: u64) -> Instant {
+        began + Duration::from_millis(milliseconds)
+    }
+
+    /// Reads in pieces of 100 bytes whenever that is allowed, until then; how many bytes that were.
+    fn read_until(pace: &mut Pace, from: Instant, until: Instant) -> u64 {
+        let (mut now, mut bytes) = (from, 0);
+        loop {
+            now += pace.delay(now).unwrap_or_default();
+            if now >= until {
+                return bytes;
+            }
+            pace.took(100, now);
+            bytes += 100;
+        }
+    }
+
+    #[test]
+    fn what_is_read_keeps_to_the_average() {
+        let began = Instant::now();
+        let mut pace = Pace::new(1_000, None, began);
+        let read = read_until(&mut pace, began, at(began, 60_000));
+        // Nothing is saved up when it begins; the last piece is paid for behind the end.
+        assert_eq!(read, 60_000 + 250);
+    }
+
+    #[test]
+    fn a_large_piece_is_paid_for_before_the_next() {
+        let began = Instant::now();
+        let mut pace = Pace::new(1_000, None, began);
+        pace.took(64_250, began);
+        assert_eq!(pace.delay(began), Some(Duration::from_secs(64)));
+        assert_eq!(pace.delay(at(began, 64_000)), None);
+    }
+
+    #[test]
+    fn a_pause_does_not_save_up_for_a_flood() {
+        let began = Instant::now();
+        let mut pace = Pace::new(1_000, None, began);
+        let later = at(began, 3_600_000);
+        let read = read_until(&mut pace, later, at(later, 1_000));
+        assert_eq!(read, 1_300);
+    }
+
+    #[test]
+    fn what_is_owed_stays_owed_at_another_pace() {
+        let began = Instant::now();
+        let mut slow = Pace::new(10, None, began);
+        slow.took(1_000, began);
+        let owed = slow.delay(began).unwrap();
+        let fast = Pace::new(1_000, Some(&slow), began);
+        assert_eq!(fast.delay(began), Some(owed / 100));
+        // However slow, a sum of times is a time.
+        let mut slowest = Pace::new(1, None, began);
+        slowest.took(u64::MAX, began);
+        assert_eq!(slowest.delay(began), Some(OWED_MAX - SAVED_UP_MAX));
+    }
+
+    /// One at which nobody reads before the test wants it.
+    fn standstill() -> Throttle {
+        let throttle = Throttle::new();
+        throttle.allow(Allowance {
+            bytes_per_second: Some(1),
+            connections: None,
+        });
+        throttle.took(1_000_000);
+        throttle
+    }
+
+    #[tokio::test]
+    async fn who_waits_is_served_before_who_comes_later() {
+        let throttle = standstill();
+        let order = Arc::new(Mutex::new(Vec::new()));
+        let mut readers = Vec::new();
+        for name in 0..5 {
+            let (throttle, order) = (throttle.clone(), order.clone());
+            readers.push(tokio::spawn(async move {
+                let turn = throttle.turn().await;
+                order.lock().unwrap().push(name);
+                drop(turn);
+            }));
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(throttle.taken().waits, 5);
+        assert!(order.lock().unwrap().is_empty());
+        throttle.allow(Allowance::default());
+        for reader in readers {
+            reader.await.unwrap();
+        }
+        assert_eq!(*order.lock().unwrap(), [0, 1, 2, 3, 4]);
+    }
+
+    #[tokio::test]
+    async fn who_gives_up_holds_nobody_up() {
+        let throttle = standstill();
+        let gone = tokio::spawn(throttle.clone().turn());
+        tokio::task::yield_now().await;
+        let stays = tokio::spawn(throttle.clone().turn());
+        tokio::task::yield_now().await;
+        gone.abort();
+        assert!(gone.await.is_err_and(|gone| gone.is_cancelled()));
+        throttle.allow(Allowance::default());
+        stays.await.unwrap();
+    }
+
+    #[test]
+    fn connections_are_counted_while_they_are_open() {
+        let throttle = Throttle::new();
+        throttle.allow(Allowance {
+            bytes_per_second: None,
+            connections: Some(1),
+        });
+        let first = throttle.seat();
+        assert!(!throttle.is_crowded());
+        let second = throttle.seat();
+        assert!(throttle.is_crowded());
+        drop(first);
+        assert!(!throttle.is_crowded());
+        assert_eq!(throttle.taken().connections, 1);
+        drop(second);
+    }
+}
