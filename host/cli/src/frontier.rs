@@ -136,6 +136,9 @@ struct ListArgs {
     asked: Asked,
     #[command(flatten)]
     which: WhichArgs,
+    /// From the page behind this cursor on.
+    #[arg(long, value_name = "CURSOR")]
+    after: Option<String>,
     /// So many at most.
     #[arg(long, value_name = "N", default_value_t = 100)]
     limit: u64,
@@ -304,6 +307,7 @@ pub(crate) fn run(args: FrontierArgs) -> Result<u8> {
         FrontierCommand::List(args) => {
             let command = Command::List {
                 which: args.which.into(),
+                after: args.after,
                 limit: args.limit,
             };
             ask(&args.asked, command)

@@ -103,6 +103,31 @@ impl Frontier {
         })
     }
 
+    /// As [`Frontier::records`], from the first behind the key `after` on, each with its key.
+    pub fn records_behind(
+        &self,
+        key_prefix: &str,
+        after: &str,
+    ) -> impl Iterator<Item = Result<(String, UriRecord), Error>> + use<> {
+        let prefix = key_prefix.to_owned();
+        let behind = [after.as_bytes(), &[0]].concat();
+        let from = behind.max(key_prefix.as_bytes().to_vec());
+        let records = self.store.uris.range(from..).map(|guard| {
+            let (key, bytes) = guard.into_inner()?;
+            let uri = uri_of(&key)?;
+            let record: UriRecord = decode("a record of a URI", &key, &bytes)?;
+            let record = UriRecord {
+                uri: uri.as_str().to_owned(),
+                ..record
+            };
+            Ok((String::from_utf8_lossy(&key).into_owned(), record))
+        });
+        records.take_while(move |record| match record {
+            Ok((key, _)) => key.starts_with(&prefix),
+            Err(_) => true,
+        })
+    }
+
     /// Up to `records_max` records in the order of their keys, from the first behind the key `after` on, each with its key.
     ///
     /// # Errors

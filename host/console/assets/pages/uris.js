@@ -6,7 +6,7 @@ import { h, put, say } from "../dom.js";
 import { count, when } from "../format.js";
 import { badge, heading, place, queueLink, read, uriLink } from "../job.js";
 import { ask, failed, field } from "../notice.js";
-import { Table } from "../table.js";
+import { Pages, Table } from "../table.js";
 
 const SIZE = 100;
 
@@ -33,11 +33,21 @@ export async function open(page) {
     ],
   });
   const which = () => ({ surt: surt.value.trim() || undefined, regex: regex.value.trim() || undefined });
+  // What is listed stays the same from page to page, whatever is typed meanwhile.
+  let listed = which();
+  const pages = new Pages({
+    size: SIZE,
+    show: (rows) => table.show(rows),
+    load: async (after) => {
+      const answer = await read(page, "uris", { ...listed, after, limit: SIZE });
+      return { rows: answer.uris, next: answer.after };
+    },
+  });
   const show = async () => {
-    page.remember({ surt: which().surt, regex: which().regex });
-    const answer = await read(page, "uris", { ...which(), limit: SIZE });
-    table.show(answer.uris);
-    say(meant, !answer.more ? `${count(answer.uris.length)} URIs` : `The first ${count(SIZE)}; count to know how many there are.`);
+    listed = which();
+    page.remember({ surt: listed.surt, regex: listed.regex });
+    await pages.first();
+    say(meant, pages.next === null ? "" : `More than ${count(SIZE)}; count to know how many there are.`);
   };
   const tally = async () => {
     say(meant, "Counting …");
@@ -102,6 +112,7 @@ export async function open(page) {
     ),
     meant,
     table.element,
+    pages.element,
   );
 }
 

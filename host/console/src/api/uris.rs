@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
 
-use super::{Done, Shared, checked_limit, page};
+use super::{Done, Shared, checked_limit, more, page};
 use crate::access::Caller;
 use crate::input::{Body, Params, Place};
 use crate::problem::Problem;
@@ -22,6 +22,8 @@ pub(crate) struct Wanted {
     surt: Option<String>,
     /// This is found in them.
     regex: Option<String>,
+    /// Behind this one, which the page before ended with.
+    after: Option<String>,
     /// So many at most.
     #[serde(default = "page")]
     #[param(minimum = 1, maximum = 1000, default = 100)]
@@ -42,11 +44,11 @@ pub(crate) struct Counted {
 /// URIs.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Uris {
-    /// The first ones, in the order of their SURTs.
+    /// A page of them, in the order of their SURTs.
     #[schema(value_type = Vec<Object>)]
     uris: Vec<Value>,
-    /// There are more.
-    more: bool,
+    /// Where the next page begins; none: this is the last.
+    after: Option<String>,
 }
 
 /// What a sweep over URIs came to.
@@ -134,21 +136,28 @@ pub(crate) async fn list(
     State(daemon): Shared,
     caller: Caller,
     Place(job): Place<String>,
-    Params(Wanted { surt, regex, limit }): Params<Wanted>,
+    Params(wanted): Params<Wanted>,
 ) -> Result<Json<Uris>, Problem> {
+    let Wanted {
+        surt,
+        regex,
+        after,
+        limit,
+    } = wanted;
     let command = Command::List {
         which: Which { surt, regex },
+        after,
         limit: checked_limit(limit)?,
     };
-    let answers = daemon.ask(&job, &caller, command).await?;
-    let more = matches!(answers.last(), Some(Answer::More { .. }));
+    let mut answers = daemon.ask(&job, &caller, command).await?;
+    let after = more(&mut answers);
     let uris = answers.into_iter().filter_map(|answer| match answer {
         Answer::Uri { uri, .. } => Some(uri),
         _ => None,
     });
     Ok(Json(Uris {
         uris: uris.collect(),
-        more,
+        after,
     }))
 }
 

@@ -140,6 +140,9 @@ pub enum Command {
         /// Which.
         #[serde(default)]
         which: Which,
+        /// From the one behind this cursor on.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        after: Option<String>,
         /// So many at most.
         #[serde(default = "page")]
         limit: u64,

@@ -11,6 +11,9 @@ use super::perform::{BREATH, Say, listened};
 use super::{Answer, ControlError, Desk, Fault, QueueSort, QueueStateFilter, Which, WhyAnswer};
 use crate::transfer::{queue_as_json, uri_as_json};
 
+/// After so many URIs it is said how far a list has got.
+const LIST_TELL: u64 = 10_000;
+
 /// Queues or URIs of a queue that are read while the frontier is held.
 const LIST_PART: usize = 500;
 
@@ -140,25 +143,35 @@ impl Desk<'_> {
     pub(super) fn list(
         &self,
         which: &Which,
+        after: Option<&str>,
         limit: u64,
         say: Say<'_>,
     ) -> Result<String, ControlError> {
         let selection = which.selection()?;
         // Reads a state of the store as it is now, without holding the frontier.
-        let records = self.frontier().records(selection.key_prefix());
-        let mut left = limit;
-        for record in records {
-            let record = record?;
+        let after = after.unwrap_or_default();
+        let records = self
+            .frontier()
+            .records_behind(selection.key_prefix(), after);
+        let (mut listed, mut last) = (0, String::new());
+        for (examined, record) in (1..).zip(records) {
+            let (key, record) = record?;
+            if examined % LIST_TELL == 0 {
+                // Whoever looks for something rare may have gone long since.
+                listened(say(Answer::Progress {
+                    examined,
+                    meant: listed,
+                }))?;
+            }
             if !selection.takes(&record) {
                 continue;
             }
-            if left == 0 {
-                say(Answer::More {
-                    after: String::new(),
-                });
+            if listed == limit {
+                say(Answer::More { after: last });
                 break;
             }
-            left -= 1;
+            listed += 1;
+            last = key;
             listened(say(Answer::Uri {
                 uri: uri_as_json(record),
                 is_ready: None,

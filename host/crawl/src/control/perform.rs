@@ -113,7 +113,11 @@ impl Desk<'_> {
                 after,
                 limit,
             } => self.uris(queue, after.as_deref(), *limit, say),
-            Command::List { which, limit } => self.list(which, *limit, say),
+            Command::List {
+                which,
+                after,
+                limit,
+            } => self.list(which, after.as_deref(), *limit, say),
             Command::Count { which } => self.sweep(SweepAction::Count, which, say),
             Command::Delete { which } => self.sweep(SweepAction::Delete, which, say),
             Command::Forget { which } => self.sweep(SweepAction::Forget, which, say),

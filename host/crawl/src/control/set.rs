@@ -159,6 +159,10 @@ impl Desk<'_> {
             Err(CrawlError::Profile(faults)) => Err(faults),
             Err(other) => return Err(ControlError::failure(&other)),
         };
+        if let Ok(profile) = &checked {
+            faults.append(self.replaced(profile, &text, &said)?);
+            faults.sort();
+        }
         let profile = match checked {
             Ok(profile) if faults.is_empty() => profile,
             Ok(_) => return Err(refused(faults, say)),
@@ -211,6 +215,38 @@ impl Desk<'_> {
             notices,
         });
         Ok(format!("change {number}: {words}"))
+    }
+
+    /// Settings of plugins that would have no effect, since others were given when the plugin was replaced. Overrides add to
+    /// those, and so do have one.
+    fn replaced(
+        &self,
+        profile: &Profile,
+        text: &str,
+        said: &[Said],
+    ) -> Result<Faults, ControlError> {
+        let kept = JobPlugins::read(self.job).map_err(|problem| ControlError::failure(&problem))?;
+        let fault = |one: &Said| {
+            let name = settings_of(&one.pointer).filter(|_| !one.in_override)?;
+            let instance = profile.plugins.get(name)?;
+            let replaced = kept.kept(instance)?.replacement.as_ref()?;
+            let settings = replaced.settings.as_ref()?;
+            let problem = format!(
+                "{} would have no effect: the settings of {name} are those with which {} replaced it, {settings}",
+                one.key, replaced.by
+            );
+            let instead = format!(
+                "replace it once more, with all its settings: opilio plugin replace JOB {name} COMPONENT --settings JSON"
+            );
+            Some(opilio_profile::fault_in(
+                NAME,
+                text,
+                &one.at,
+                problem,
+                Some(instead),
+            ))
+        };
+        Ok(said.iter().filter_map(fault).collect())
     }
 
     /// What was changed, by whom, when.
@@ -402,6 +438,15 @@ fn text_of(set: &[String], matching: Option<&MatchFile>) -> Result<String, Contr
         text.push('\n');
     }
     Ok(text)
+}
+
+/// The plugin whose settings a JSON Pointer leads to.
+fn settings_of(pointer: &str) -> Option<&str> {
+    let mut keys = pointer.split('/').skip(1);
+    match (keys.next(), keys.next(), keys.next()) {
+        (Some("plugins"), Some(name), Some("settings")) => Some(name),
+        _ => None,
+    }
 }
 
 /// Settings that a job has for good.
