@@ -58,7 +58,7 @@ async fn crawl(args: &DemoArgs) -> Result<(u8, Web, Option<Summary>)> {
         job: Some(args.job.clone().unwrap_or_else(temporary_job)),
         component_cache: component_cache(),
     };
-    let done = run_order(&order, Opening::AtOnce, Sequel::None, args.display).await?;
+    let done = run_order(&order, Opening::default(), Sequel::None, args.display, None).await?;
     Ok((done.code, web, done.summary))
 }
 

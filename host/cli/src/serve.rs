@@ -9,6 +9,7 @@ use opilio_console::{Config, Console, ConsoleError};
 
 use crate::crawl::component_cache;
 use crate::exit;
+use crate::telemetry::Telemetry;
 
 /// The file that is read where none is named and it is there.
 const FILE: &str = "opilio.toml";
@@ -42,7 +43,7 @@ pub(crate) struct ServeArgs {
     clippy::print_stderr,
     reason = "faults are for the person at the terminal"
 )]
-pub(crate) async fn run(args: ServeArgs) -> Result<u8> {
+pub(crate) async fn run(args: ServeArgs, telemetry: &Telemetry) -> Result<u8> {
     if args.openapi {
         print!("{}", opilio_console::document());
         return Ok(exit::OK);
@@ -59,6 +60,7 @@ pub(crate) async fn run(args: ServeArgs) -> Result<u8> {
             return Ok(exit::USAGE);
         }
     };
+    telemetry.trace(&config.telemetry.settings(), &[])?;
     let program = std::env::current_exe().context("the path of this program is not known")?;
     let scheme = match config.tls {
         Some(_) => "https",

@@ -26,6 +26,7 @@ use crate::guard::guard;
 use crate::heritrix;
 use crate::problem::Problem;
 use crate::tls::{Doors, Peer};
+use crate::traced::traced;
 
 /// Largest body of a request: a profile with all its seeds.
 const BODY_BYTES_MAX: usize = 16 << 20;
@@ -57,6 +58,7 @@ pub(crate) fn routes(daemon: &Arc<Daemon>) -> axum::Router {
     .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
     .layer(CatchPanicLayer::custom(panicked))
     .layer(middleware::from_fn_with_state(daemon.clone(), guard))
+    .layer(middleware::from_fn(traced))
     .layer(CompressionLayer::new().compress_when(small))
     .with_state(daemon.clone())
 }

@@ -21,6 +21,7 @@ use utoipa::ToSchema;
 
 pub use disk::free_space;
 pub(crate) use disk::room;
+pub use notify::http_client;
 pub(crate) use notify::{Notice, Notifier};
 pub(crate) use watch::{Act, Seen, Watch};
 

@@ -184,7 +184,8 @@ impl Staged {
             });
         }
         let each = Some(Consequence::Pause { each: true });
-        let answer = call(&self.plugin);
+        let answer = tracing::info_span!("plugin", opilio.plugin = &*self.name)
+            .in_scope(|| call(&self.plugin));
         let consequence = self.breaker.count(answer.is_err(), self.policy.then);
         answer.map_err(|fault| Unanswered {
             failure: Some(Box::new(Failure {

@@ -24,6 +24,7 @@ use opilio_frontier::{
 use opilio_profile::Settings;
 use opilio_sandbox::{Document, Finished, NamedValue};
 use opilio_uri::{Hop, Uri};
+use tracing::Instrument as _;
 
 use crate::context::{Context, Halt};
 use crate::control::Flight;
@@ -112,6 +113,23 @@ impl<'a> Chain<'a> {
 
     /// Takes the URI all the way and hands it back to the frontier.
     pub(crate) async fn run(&self, worker: usize) -> Result<(), Halt> {
+        let record = &self.issue.record;
+        let span = tracing::info_span!(
+            parent: None,
+            "uri",
+            url.full = self.issue.uri.as_str(),
+            opilio.queue = self.issue.queue.as_str(),
+            opilio.hop_path = record.hop_path.as_str(),
+            opilio.via = record.via.as_deref(),
+            opilio.attempts = record.attempts,
+            opilio.status = tracing::field::Empty,
+            opilio.size = tracing::field::Empty,
+            opilio.annotations = tracing::field::Empty,
+        );
+        self.turn(worker).instrument(span).await
+    }
+
+    async fn turn(&self, worker: usize) -> Result<(), Halt> {
         if self.issue.visit_after.is_some() {
             return self.consider().await;
         }
@@ -153,10 +171,10 @@ impl<'a> Chain<'a> {
             }
             _ => Vec::new(),
         };
-        let finished =
-            self.context
-                .frontier()
-                .finished(self.issue.ticket, outcome, Timestamp::now())?;
+        let finished = tracing::info_span!("settle").in_scope(|| {
+            let mut frontier = self.context.frontier();
+            frontier.finished(self.issue.ticket, outcome, Timestamp::now())
+        })?;
         for ((link, _), scheduled) in outlinks.iter().zip(&finished.scheduled) {
             if let Scheduled::Refused(why) = scheduled {
                 let (page, link) = (self.issue.uri.as_str(), link.as_str());
@@ -181,6 +199,12 @@ impl<'a> Chain<'a> {
             Disposition::Deferred => {}
             _ if !succeeded && !retried && !deferred => self.context.logs.crawl(&line)?,
             _ => {}
+        }
+        let span = tracing::Span::current();
+        if !span.is_disabled() {
+            span.record("opilio.status", line.status);
+            span.record("opilio.size", line.size);
+            span.record("opilio.annotations", line.annotations.join(","));
         }
         let document = succeeded && self.issue.uri.scheme() != "dns" && !self.is_prerequisite();
         self.context.finished(&self.issue.queue, &line, document);

@@ -207,6 +207,7 @@ impl Context {
         Ok(self
             .lanes
             .run(Lane::Document, move || {
+                let _span = tracing::info_span!("write", opilio.records = records.len()).entered();
                 writers.write(&records, Timestamp::now())
             })
             .await??)

@@ -62,8 +62,10 @@ impl Lanes {
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, LanePanic> {
         let (answer, answered) = oneshot::channel();
+        // What is traced goes on there as a part of what is traced here.
+        let span = tracing::Span::current();
         let work: Work = Box::new(move || {
-            let outcome = catch_unwind(AssertUnwindSafe(work))
+            let outcome = catch_unwind(AssertUnwindSafe(|| span.in_scope(work)))
                 .map_err(|panic| LanePanic(message(panic.as_ref())));
             // Nobody waits for the answer of an abandoned fetch.
             let _ = answer.send(outcome);

@@ -14,6 +14,7 @@ use bytes::{Bytes, BytesMut};
 use h2::client::{Builder, Connection as H2Connection};
 use http::header::{CONNECTION, HOST};
 use http::{HeaderMap, Request};
+use tracing::{Instrument as _, info_span};
 
 use crate::exchange::{Exchange, HeadVerdict, Truncation};
 use crate::failure::{FetchFailure, Phase};
@@ -179,6 +180,7 @@ async fn run<F>(
     };
     let answered = wire
         .until(|cx| std::pin::Pin::new(&mut response).poll(cx))
+        .instrument(info_span!("request"))
         .await;
     let response = match answered {
         Ok(Ok(response)) => response,
@@ -199,27 +201,30 @@ async fn run<F>(
         return outcome.aborted_by_filter = Some(reason);
     }
     wire.watch.goes_on();
-    loop {
-        if let Err(stuck) = body.room(&mut wire.watch, tape, WINDOW as usize).await {
-            return outcome.body_stuck(stuck);
-        }
-        match wire.until(|cx| content.poll_data(cx)).await {
-            Ok(None) => return,
-            Ok(Some(Ok(data))) => {
-                tape.lock().record(&data);
-                if let Err(truncation) = body.append(&data) {
-                    return outcome.truncated = Some(truncation);
+    let receiving = async {
+        loop {
+            if let Err(stuck) = body.room(&mut wire.watch, tape, WINDOW as usize).await {
+                return outcome.body_stuck(stuck);
+            }
+            match wire.until(|cx| content.poll_data(cx)).await {
+                Ok(None) => return,
+                Ok(Some(Ok(data))) => {
+                    tape.lock().record(&data);
+                    if let Err(truncation) = body.append(&data) {
+                        return outcome.truncated = Some(truncation);
+                    }
+                    // It fails where the stream has been reset, which the next look says.
+                    let _ = content.flow_control().release_capacity(data.len());
                 }
-                // It fails where the stream has been reset, which the next look says.
-                let _ = content.flow_control().release_capacity(data.len());
+                Ok(Some(Err(error))) => {
+                    outcome.truncated = Some(Truncation::Disconnect);
+                    return outcome.failure = Some(lost(Phase::Body, &error));
+                }
+                Err(limit) => return outcome.body_timeout(limit),
             }
-            Ok(Some(Err(error))) => {
-                outcome.truncated = Some(Truncation::Disconnect);
-                return outcome.failure = Some(lost(Phase::Body, &error));
-            }
-            Err(limit) => return outcome.body_timeout(limit),
         }
-    }
+    };
+    receiving.instrument(info_span!("body")).await;
 }
 
 /// A request as HTTP/2 has it.

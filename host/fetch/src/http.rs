@@ -18,6 +18,7 @@ use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use jiff::Timestamp;
 use sha1::{Digest, Sha1};
+use tracing::{Instrument as _, info_span};
 
 use crate::config::Config;
 use crate::dial::{candidates, dial};
@@ -189,7 +190,8 @@ where
     let mut body = BodyRecord::new(config.body_bytes_max, claim.clone());
 
     let mut response = pin!(sender.send_request(prepared.message()));
-    match wire.until(|cx| response.as_mut().poll(cx)).await {
+    let responding = wire.until(|cx| response.as_mut().poll(cx));
+    match responding.instrument(info_span!("request")).await {
         Ok(Ok(response)) => {
             outcome.time_to_head = Some(clock.elapsed());
             outcome.head = tape.lock().find_head();
@@ -215,6 +217,7 @@ where
                     let content = response.into_body();
                     let ahead = read_buffer_max(config);
                     body.receive(&mut wire, &tape, ahead, content, &mut outcome)
+                        .instrument(info_span!("body"))
                         .await;
                 }
             }

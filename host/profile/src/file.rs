@@ -31,6 +31,7 @@ use crate::revisit::RevisitFile;
 use crate::robots::RobotsFile;
 use crate::stacks::StacksFile;
 use crate::tables::TableFile;
+use crate::telemetry::TelemetryFile;
 use crate::uri::UriFile;
 
 /// A profile: what to crawl, how politely, with which plugins, and where it goes.
@@ -139,6 +140,9 @@ pub struct ProfileFile {
     /// When the operator is told that something is wrong, and how.
     pub alerts: AlertsFile,
 
+    /// Traces for OpenTelemetry, for whoever wants to see where time goes.
+    pub telemetry: TelemetryFile,
+
     /// When the crawl has had enough.
     pub limits: LimitsFile,
 
@@ -195,6 +199,7 @@ impl Default for ProfileFile {
             archive: ArchiveFile::default(),
             logs: LogsFile::default(),
             alerts: AlertsFile::default(),
+            telemetry: TelemetryFile::default(),
             limits: LimitsFile::default(),
             actions: ActionsFile::default(),
             overrides: Vec::new(),

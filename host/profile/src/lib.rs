@@ -38,6 +38,7 @@ mod robots;
 mod seeds;
 mod stacks;
 mod tables;
+mod telemetry;
 mod uri;
 
 mod catalogue;
@@ -118,6 +119,7 @@ pub use schema::editor_schema;
 pub use seeds::{Seed, Seeds};
 pub use stacks::{Stacks, StacksFile, Stage};
 pub use tables::{Table, TableFile, TableKind, TableSource};
+pub use telemetry::{Telemetry, TelemetryFile, traces_address};
 pub use time_of_day::TimeOfDay;
 pub use uri::{CostPolicy, UriFile, UriPrecedencePolicy, UriSettings};
 pub use written::Written;

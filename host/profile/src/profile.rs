@@ -38,6 +38,7 @@ use crate::seeds::{self, Seeds};
 use crate::shape::{Shape, broken_schema};
 use crate::stacks::Stage;
 use crate::tables::{self, Table};
+use crate::telemetry::Telemetry;
 
 /// Largest profile. Seeds in greater numbers have a file of their own.
 const PROFILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
@@ -88,6 +89,8 @@ pub struct Profile {
     pub logs: Logs,
     /// When the operator is told that something is wrong, and how.
     pub alerts: Alerts,
+    /// Where traces go, and of how much.
+    pub telemetry: Telemetry,
     /// When the crawl has had enough.
     pub limits: Limits,
     /// Files that operators drop into the job's folder `action`.
@@ -719,6 +722,7 @@ impl Profile {
             archive: written.archive.check(check.part("archive"), base),
             logs: written.logs.check(check.part("logs")),
             alerts: written.alerts.check(check.part("alerts")),
+            telemetry: written.telemetry.check(check.part("telemetry")),
             limits: written.limits.check(check.part("limits")),
             actions: written.actions.check(check.part("actions")),
             notices: Faults::default(),

@@ -138,7 +138,7 @@ fn default_profile_is_what_nothing_written_means() {
                 ),
                 (
                     &profile.archive,
-                    (&profile.logs, &profile.alerts),
+                    (&profile.logs, &profile.alerts, &profile.telemetry),
                     &profile.limits,
                     profile.settings(),
                     profile.queue_settings(""),

@@ -63,7 +63,7 @@ impl Notifier {
             return None;
         }
         let webhook = settings.webhook.clone().and_then(|address| {
-            let client = client(&address, settings.webhook_timeout);
+            let client = http_client(&address, settings.webhook_timeout);
             let client = client.inspect_err(|problem| {
                 tracing::error!("alerts are not sent to {address}: {problem}")
             });
@@ -213,8 +213,13 @@ async fn post(client: &reqwest::Client, address: &str, notice: &Notice) -> Resul
     }
 }
 
-/// With the roots of this machine. Follows no redirect: alerts go where the profile says.
-fn client(address: &str, timeout: Duration) -> Result<reqwest::Client, String> {
+/// A client for an address that an operator has named, such as that of a webhook or of a collector of traces. With the roots
+/// of this machine, and past its proxy where the address is this machine's own. Follows no redirect: things go where the
+/// operator says.
+///
+/// # Errors
+/// In words, where the system lacks something that it needs.
+pub fn http_client(address: &str, timeout: Duration) -> Result<reqwest::Client, String> {
     let mut roots = rustls::RootCertStore::empty();
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     let provider = Arc::new(rustls::crypto::ring::default_provider());

@@ -9,6 +9,7 @@ use opilio_fetch::{Exchange, FetchFailure, HeadVerdict, Request, ResponseHead};
 use opilio_frontier::Outcome;
 use opilio_sandbox::{Stage, Verdict};
 use opilio_uri::Uri;
+use tracing::Instrument as _;
 
 use crate::breaker::Failure;
 use crate::context::Halt;
@@ -183,11 +184,14 @@ impl Chain<'_> {
         };
         let fetcher = self.context.fetchers.of(&self.settings.fetch);
         let fetcher = fetcher.map_err(|problem| Halt::Fetcher(crate::stacks::chain(&problem)))?;
-        let exchange = match request.uri.scheme() {
-            "ftp" | "ftps" => fetcher.ftp(request, on_head).await,
-            "whois" => fetcher.whois(request).await,
-            _ => fetcher.http(request, on_head).await,
+        let exchange = async {
+            match request.uri.scheme() {
+                "ftp" | "ftps" => fetcher.ftp(request, on_head).await,
+                "whois" => fetcher.whois(request).await,
+                _ => fetcher.http(request, on_head).await,
+            }
         };
+        let exchange = exchange.instrument(tracing::info_span!("fetch")).await;
         let mid_fetch = mid_fetch.into_inner();
         if let Some(FetchFailure::Stopped) = exchange.failure {
             return Err(Halt::Stopped);

@@ -14,6 +14,7 @@ use opilio_frontier::{Candidate, ContentState, Digests, Directive, Outcome, Succ
 use opilio_profile::{RobotsPolicy, ServerGroup};
 use opilio_sandbox::{Candidates, Stage};
 use opilio_uri::{Hop, Uri};
+use tracing::Instrument as _;
 
 use crate::context::Halt;
 use crate::found;
@@ -36,7 +37,8 @@ impl Chain<'_> {
     pub(super) async fn look_up(&self) -> Result<Turn, Halt> {
         let context = self.context;
         let host = self.issue.uri.path();
-        match context.fetcher.resolve(host, self.started).await {
+        let resolving = context.fetcher.resolve(host, self.started);
+        match resolving.instrument(tracing::info_span!("dns")).await {
             Ok(resolution) => {
                 let dns = &context.profile.dns;
                 let good_for = resolution.ttl.clamp(dns.min_expires, dns.max_expires);

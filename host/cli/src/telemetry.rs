@@ -1,0 +1,200 @@
+//! What the process tells of itself: diagnostics on standard error, and traces for a collector of OpenTelemetry.
+//!
+//! Traces are the spans that all crates make with `tracing`. Until a profile or the daemon's settings say where they go they
+//! are switched off where they are made, so they cost a look at one number each.
+
+use std::fmt;
+use std::future::Future;
+use std::io::IsTerminal;
+use std::pin::Pin;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use clap::ValueEnum;
+use opentelemetry::trace::{SpanBuilder, Tracer, TracerProvider as _};
+use opentelemetry::{Context, KeyValue, global};
+use opentelemetry_http::{Bytes, HttpClient, HttpError, Request, Response};
+use opentelemetry_otlp::{SpanExporter, WithExportConfig as _, WithHttpConfig as _};
+use opentelemetry_sdk::Resource;
+use opentelemetry_sdk::propagation::TraceContextPropagator;
+use opentelemetry_sdk::trace::{Sampler, SdkTracer, SdkTracerProvider, Span};
+use tokio::runtime::Handle;
+use tracing::level_filters::LevelFilter;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
+use tracing_subscriber::{EnvFilter, Layer as _, Registry, reload};
+
+use crate::live;
+
+/// What is traced: our own crates and what plugins say, at this level.
+const TRACED: (&str, LevelFilter) = ("opilio", LevelFilter::INFO);
+
+/// How long the last traces may take when the process ends.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// Answers of collectors are short; a longer one is cut off.
+const ANSWER_BYTES_MAX: usize = 64 << 10;
+
+/// How diagnostics are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogFormat {
+    /// For people.
+    Text,
+    /// One JSON object a line, for collectors of logs.
+    Json,
+}
+
+/// The process's diagnostics and traces.
+pub(crate) struct Telemetry {
+    /// What of all spans is traced.
+    filter: reload::Handle<Targets, Registry>,
+    provider: Arc<OnceLock<SdkTracerProvider>>,
+    tracer: LateTracer,
+}
+
+/// A tracer that is known once the settings are.
+#[derive(Clone, Default)]
+struct LateTracer(Arc<OnceLock<SdkTracer>>);
+
+/// Posts traces with the HTTP client that everything else goes through, on the runtime of the process: the thread that sends
+/// them has none.
+struct Poster {
+    client: reqwest::Client,
+    runtime: Handle,
+}
+
+impl Telemetry {
+    /// Diagnostics go to standard error from now on, by default warnings alone; `RUST_LOG` asks for more.
+    pub(crate) fn start(format: LogFormat) -> Telemetry {
+        let wanted = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn"));
+        let tracer = LateTracer::default();
+        let (filter, handle) = reload::Layer::new(Targets::new());
+        let traces = tracing_opentelemetry::layer()
+            .with_tracer(tracer.clone())
+            .with_location(false)
+            .with_threads(false)
+            .with_target(false)
+            .with_tracked_inactivity(false)
+            .with_context_activation(false)
+            .with_filter(filter);
+        let lines = tracing_subscriber::fmt::layer().with_writer(|| live::Diagnostics);
+        let lines = match format {
+            LogFormat::Text => lines.with_ansi(std::io::stderr().is_terminal()).boxed(),
+            LogFormat::Json => lines.json().boxed(),
+        };
+        tracing_subscriber::registry()
+            .with(traces)
+            .with(lines.with_filter(wanted))
+            .init();
+        Telemetry {
+            filter: handle,
+            provider: Arc::default(),
+            tracer,
+        }
+    }
+
+    /// Sends traces from now on, where the settings want that. `what` is what all of them are of: names and values.
+    pub(crate) fn trace(
+        &self,
+        settings: &opilio_profile::Telemetry,
+        what: &[(&'static str, String)],
+    ) -> Result<()> {
+        let Some(address) = &settings.traces else {
+            return Ok(());
+        };
+        let exporter = SpanExporter::builder()
+            .with_http()
+            .with_http_client(Poster {
+                client: opilio_crawl::http_client(address, settings.timeout)
+                    .map_err(anyhow::Error::msg)?,
+                runtime: Handle::current(),
+            })
+            .with_endpoint(address)
+            .with_timeout(settings.timeout)
+            .build()
+            .context("traces cannot be sent")?;
+        let of_process = [
+            ("service.name", "opilio".to_owned()),
+            ("service.version", env!("CARGO_PKG_VERSION").to_owned()),
+        ];
+        let resource = of_process.iter().chain(what);
+        let resource = resource.map(|(name, value)| KeyValue::new(*name, value.clone()));
+        let by_share = Sampler::TraceIdRatioBased(settings.sample);
+        let provider = SdkTracerProvider::builder()
+            .with_batch_exporter(exporter)
+            .with_sampler(Sampler::ParentBased(Box::new(by_share)))
+            .with_resource(Resource::builder().with_attributes(resource).build())
+            .build();
+        // Once in a process: it runs one crawl, or the daemon.
+        let _ = self.tracer.0.set(provider.tracer("opilio"));
+        let _ = self.provider.set(provider);
+        global::set_text_map_propagator(TraceContextPropagator::new());
+        let (target, level) = TRACED;
+        self.filter
+            .reload(Targets::new().with_target(target, level))
+            .context("traces cannot be switched on")
+    }
+
+    /// Sends what is left.
+    pub(crate) fn finish(&self) {
+        if let Some(provider) = self.provider.get()
+            && let Err(problem) = provider.shutdown_with_timeout(GRACE)
+        {
+            tracing::warn!("the last traces were not sent: {problem}");
+        }
+    }
+}
+
+impl Tracer for LateTracer {
+    type Span = Span;
+
+    fn build_with_context(&self, builder: SpanBuilder, parent: &Context) -> Span {
+        match self.0.get() {
+            Some(tracer) => tracer.build_with_context(builder, parent),
+            // Nothing is let through before there is one.
+            None => SdkTracerProvider::builder()
+                .with_sampler(Sampler::AlwaysOff)
+                .build()
+                .tracer("opilio")
+                .build_with_context(builder, parent),
+        }
+    }
+}
+
+impl fmt::Debug for Poster {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Poster")
+    }
+}
+
+impl HttpClient for Poster {
+    fn send_bytes<'a, 'b>(
+        &'a self,
+        request: Request<Bytes>,
+    ) -> Pin<Box<dyn Future<Output = Result<Response<Bytes>, HttpError>> + Send + 'b>>
+    where
+        'a: 'b,
+        Self: 'b,
+    {
+        let client = self.client.clone();
+        let posting = self.runtime.spawn(async move {
+            let mut answer = client.execute(request.try_into()?).await?;
+            let mut said = Vec::new();
+            while let Some(part) = answer.chunk().await? {
+                let room = ANSWER_BYTES_MAX - said.len();
+                said.extend_from_slice(&part[..part.len().min(room)]);
+                if part.len() > room {
+                    break;
+                }
+            }
+            let mut response = Response::builder().status(answer.status());
+            if let Some(headers) = response.headers_mut() {
+                *headers = std::mem::take(answer.headers_mut());
+            }
+            Ok::<_, HttpError>(response.body(Bytes::from(said))?)
+        });
+        Box::pin(async move { posting.await? })
+    }
+}
