@@ -23,7 +23,10 @@ use crate::repair::OPEN_SUFFIX;
 const HEAD_BYTES: usize = 64 * 1024;
 
 /// Longest line of an index that is read: more than two URIs of the largest size.
-const LINE_BYTES_MAX: u64 = 1024 * 1024;
+pub(crate) const LINE_BYTES_MAX: u64 = 1024 * 1024;
+
+/// What an index is called until it is whole.
+const DRAFT_SUFFIX: &str = ".draft";
 
 /// The type that indexes give to revisits, by which readers know them.
 const REVISIT: &str = "warc/revisit";
@@ -102,18 +105,25 @@ pub fn index_path(file: &Path) -> PathBuf {
     file.with_file_name(format!("{stem}.cdxj"))
 }
 
+/// Where the index of a file is while the file is written: its lines stand in the order of the records.
+pub(crate) fn open_index_path(file: &Path) -> PathBuf {
+    let mut path = index_path(file).into_os_string();
+    path.push(OPEN_SUFFIX);
+    path.into()
+}
+
 /// Writes sorted entries to a file, which is whole or not there.
 pub(crate) fn write(path: &Path, entries: &[CdxjEntry]) -> io::Result<()> {
-    let mut open = path.to_owned().into_os_string();
-    open.push(OPEN_SUFFIX);
-    let mut out = io::BufWriter::new(File::create(&open)?);
+    let mut draft = path.to_owned().into_os_string();
+    draft.push(DRAFT_SUFFIX);
+    let mut out = io::BufWriter::new(File::create(&draft)?);
     for entry in entries {
         writeln!(out, "{entry}")?;
     }
     out.into_inner()
         .map_err(io::IntoInnerError::into_error)?
         .sync_all()?;
-    fs::rename(open, path)
+    fs::rename(draft, path)
 }
 
 /// In the order of the bytes of their lines.

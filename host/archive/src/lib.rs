@@ -8,6 +8,7 @@
 //! Words and header names are those of ISO 28500:2017 (WARC/1.1).
 
 mod arc;
+mod captures;
 pub mod cdxj;
 mod check;
 mod digest;
@@ -25,6 +26,7 @@ mod warcinfo;
 mod writer;
 mod zst;
 
+pub use crate::captures::{Captures, captures};
 pub use crate::cdxj::{CdxjCapture, CdxjEntry, CdxjError, index, index_path};
 pub use crate::check::{CheckReport, FAULTS_MAX, Fault, FaultKind, check};
 pub use crate::digest::{Algorithm, Digest, DigestError, Hasher};

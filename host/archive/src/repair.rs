@@ -7,6 +7,7 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, BufReader, Read, Seek, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 
+use crate::cdxj::open_index_path;
 use crate::reader::{ReadError, Reader};
 use crate::record::RecordId;
 use crate::writer::Error;
@@ -66,7 +67,12 @@ pub(crate) fn repair(directory: &Path) -> Result<Vec<Repaired>, Error> {
     found.sort();
     let mut repaired = Vec::new();
     for path in found {
-        repaired.extend(repair_file(&path)?);
+        let done = repair_file(&path)?;
+        if let (Some(_), Some(target)) = (&done, final_path(&path)) {
+            // It lists what may not be there any more.
+            let _ = fs::remove_file(open_index_path(&target));
+        }
+        repaired.extend(done);
     }
     Ok(repaired)
 }

@@ -217,6 +217,8 @@ struct OpenFile {
     file: File,
     /// What its index will list.
     entries: Vec<CdxjEntry>,
+    /// The same, for whoever looks for captures meanwhile.
+    index: Option<OpenIndex>,
     /// The plugins that its last `warcinfo` names are those in force.
     described: bool,
     /// With `.open`.
@@ -230,6 +232,12 @@ struct OpenFile {
     written: u64,
     /// Bytes not yet handed over; empty between captures.
     buffer: Vec<u8>,
+}
+
+/// The index of a file being written.
+struct OpenIndex {
+    file: File,
+    path: PathBuf,
 }
 
 /// Why the records of a capture could not be appended; the file is named later.
@@ -338,6 +346,7 @@ impl Writer {
         let result = self.append_capture(&mut file, capture, now);
         match result {
             Ok(locations) => {
+                file.list_from(listed);
                 self.current = Some(file);
                 Ok(locations)
             }
@@ -432,6 +441,7 @@ impl Writer {
             path,
             name,
             entries,
+            index,
             ..
         } = file;
         let finish = || -> io::Result<PathBuf> {
@@ -453,6 +463,10 @@ impl Writer {
             file: path.clone(),
             source,
         })?;
+        if let Some(index) = index {
+            // The sorted one is there; this one would be taken for nothing.
+            let _ = fs::remove_file(index.path);
+        }
         if self.finished.len() == FINISHED_MAX {
             self.finished.pop_front();
         }
@@ -467,6 +481,7 @@ impl Writer {
         let mut file = OpenFile {
             file,
             entries: Vec::new(),
+            index: None,
             described: true,
             path,
             name,
@@ -477,7 +492,12 @@ impl Writer {
             buffer: Vec::new(),
         };
         match self.begin(&mut file, now) {
-            Ok(()) => Ok(file),
+            Ok(()) => {
+                if self.config.index {
+                    file.index = Some(OpenIndex::create(&file)?);
+                }
+                Ok(file)
+            }
             Err(source) => {
                 // Nothing is in it; if it cannot be removed, the next start will.
                 let _ = fs::remove_file(&file.path);
@@ -768,6 +788,19 @@ impl OpenFile {
         Ok(())
     }
 
+    /// Adds what was listed since to the index that others read. Where that cannot be done they do without, until the file is
+    /// finished: no capture fails for it.
+    fn list_from(&mut self, listed: usize) {
+        let lines = self.entries[listed..].iter();
+        let lines: String = lines.map(|entry| format!("{entry}\n")).collect();
+        if let Some(index) = &mut self.index
+            && index.file.write_all(lines.as_bytes()).is_err()
+        {
+            let _ = fs::remove_file(&index.path);
+            self.index = None;
+        }
+    }
+
     fn sync_if_due(&mut self, durability: Durability, now: Timestamp) -> io::Result<()> {
         let due = match durability {
             Durability::Never | Durability::Finished => false,
@@ -788,6 +821,16 @@ impl OpenFile {
         self.file.set_len(length)?;
         self.written = length;
         Ok(())
+    }
+}
+
+impl OpenIndex {
+    fn create(file: &OpenFile) -> Result<OpenIndex, Error> {
+        let path = cdxj::open_index_path(&file.path.with_file_name(&file.name));
+        match File::create(&path) {
+            Ok(file) => Ok(OpenIndex { file, path }),
+            Err(source) => Err(Error::Create { file: path, source }),
+        }
     }
 }
 

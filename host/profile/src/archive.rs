@@ -83,8 +83,8 @@ pub struct ArchiveFile {
     /// headers beside it that end in `-SHA256`. Default `"sha1"`: what indexes and replay compare.
     pub digest: ArchiveDigest,
 
-    /// Whether an index (CDXJ) is written beside each file when it is closed. Default `false`: what replays an archive
-    /// makes its own; where it does not, this costs next to nothing while records are written.
+    /// Whether an index (CDXJ) is written beside each file. Default `true`: the console and the API find older versions of a URI
+    /// by it, and it costs next to nothing while records are written.
     pub index: bool,
 
     /// How long a capture may be in the operating system's hands alone before it is forced to disk. A crash of the
@@ -245,7 +245,7 @@ impl Default for ArchiveFile {
             compression_level: 6,
             dictionary: None,
             digest: ArchiveDigest::Sha1,
-            index: false,
+            index: true,
             fsync: "5s".into(),
             on_close: Vec::new(),
             on_close_timeout: "1h".into(),

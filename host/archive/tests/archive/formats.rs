@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use opilio_archive::{
-    Algorithm, Compression, Digest, Document, Format, NameTemplate, Packing, PluginInForce, Reader,
-    Record, RefersTo, RevisitProfile, WarcInfo, Writer, WriterConfig, Writers, archives, check,
-    index, index_path,
+    Algorithm, CdxjEntry, Compression, Digest, Document, Format, NameTemplate, Packing,
+    PluginInForce, Reader, Record, RefersTo, RevisitProfile, WarcInfo, Writer, WriterConfig,
+    Writers, archives, captures, check, index, index_path,
 };
 use proptest::prelude::*;
 
-use crate::fixture::{config, id, now, open, response};
+use crate::fixture::{config, id, listing, now, open, response};
 
 fn write(config: WriterConfig, captures: &[Record]) -> PathBuf {
     let (mut writer, _) = open(config);
@@ -343,6 +343,80 @@ fn a_file_that_was_repaired_has_its_index() {
         lines.contains(&*file.file_name().unwrap().to_string_lossy()),
         "{lines}"
     );
+}
+
+#[test]
+fn captures_of_a_uri_are_found_in_finished_and_open_files() {
+    let home = tempfile::tempdir().unwrap();
+    let directories = [home.path().join("a"), home.path().join("not there")];
+    let indexed = |index| WriterConfig {
+        index,
+        ..config(&directories[0], Compression::Gzip(6))
+    };
+    let of = |minute: i64, uri: &str| Record {
+        target_uri: uri.to_owned(),
+        date: now() + jiff::SignedDuration::from_mins(minute),
+        ..response(u128::from(minute.unsigned_abs()), b"body")
+    };
+    // The same key for both.
+    let (uri, other) = ("http://www.example.org/a", "http://example.org/A");
+    let found = || {
+        let found = captures(&directories, uri).unwrap();
+        let of = |entry: &CdxjEntry| (entry.timestamp.clone(), entry.capture.filename.clone());
+        let unlisted = found.unlisted.len();
+        (found.entries.iter().map(of).collect::<Vec<_>>(), unlisted)
+    };
+    assert_eq!(found(), (vec![], 0));
+
+    let (mut writer, _) = open(indexed(true));
+    for minute in 0..3 {
+        let records = [of(minute, uri), of(minute, other)];
+        writer.write(&records, now()).unwrap();
+        let (entries, _) = found();
+        assert_eq!(
+            entries.len() as i64,
+            minute + 1,
+            "while it is being written"
+        );
+    }
+    let first = writer.rotate().unwrap().unwrap();
+    writer.write(&[of(3, uri)], now()).unwrap();
+    let open_file = writer.current().unwrap().to_owned();
+    let (entries, unlisted) = found();
+    let times: Vec<&str> = entries.iter().map(|(time, _)| time.as_str()).collect();
+    assert_eq!(
+        times,
+        [
+            "20060919172024",
+            "20060919172124",
+            "20060919172224",
+            "20060919172324"
+        ]
+    );
+    assert_eq!(unlisted, 0);
+    let name = |file: &Path| file.file_name().unwrap().to_str().unwrap().to_owned();
+    assert_eq!(entries[0].1, Some(name(&first)));
+    assert_eq!(
+        entries[3].1.as_deref(),
+        name(&open_file).strip_suffix(".open")
+    );
+
+    // What a process leaves that is killed is put in order, its index too.
+    drop(writer);
+    let (writer, repaired) = open(indexed(true));
+    assert_eq!(repaired.len(), 1);
+    assert_eq!(found(), (entries, 0));
+    drop(writer);
+    let names = listing(&directories[0]);
+    assert!(
+        !names.iter().any(|name| name.contains(".open")),
+        "{names:?}"
+    );
+
+    let (mut writer, _) = open(indexed(false));
+    writer.write(&[of(4, uri)], now()).unwrap();
+    let (entries, unlisted) = found();
+    assert_eq!((entries.len(), unlisted), (4, 1), "one has no index");
 }
 
 #[test]
