@@ -1,0 +1,194 @@
+//! The captures of one URI in an archive, found by the indexes that stand beside its files.
+//!
+//! The index of a finished file is sorted and is looked into by bisection; that of a file being written is in the order of
+//! writing and is read through. Files without one are named, since nobody would wait for them to be read.
+
+use std::fs::{self, File};
+use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
+use std::path::{Path, PathBuf};
+
+use opilio_uri::cdx_key;
+
+use crate::cdxj::{CdxjEntry, LINE_BYTES_MAX, index_path, open_index_path};
+use crate::repair::{OPEN_SUFFIX, is_archive};
+
+/// What an archive has of a URI.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Captures {
+    /// The oldest first. Those of a file that is being written have its name without `.open`.
+    pub entries: Vec<CdxjEntry>,
+    /// Files that have no index, and may hold more.
+    pub unlisted: Vec<PathBuf>,
+}
+
+/// Looks for the captures of a URI, as it was fetched, in the archive files of these directories.
+///
+/// # Errors
+/// A directory or an index that cannot be read, or is none.
+pub fn captures(directories: &[PathBuf], uri: &str) -> io::Result<Captures> {
+    let mut found = Captures::default();
+    let key = cdx_key(uri).replace(' ', "%20") + " ";
+    for directory in directories {
+        let files = match fs::read_dir(directory) {
+            // Nothing was archived so far.
+            Err(missing) if missing.kind() == io::ErrorKind::NotFound => continue,
+            files => files?,
+        };
+        for file in files {
+            let file = file?;
+            let name = file.file_name();
+            let name = name.to_string_lossy();
+            let name = name.strip_suffix(OPEN_SUFFIX).unwrap_or(&name);
+            if !is_archive(name) {
+                continue;
+            }
+            let target = directory.join(name);
+            match listed(&target, key.as_bytes())? {
+                Some(entries) => found.entries.extend(entries.into_iter().map(|mut entry| {
+                    // Indexes of others may name files as they were elsewhere.
+                    entry.capture.filename = Some(name.to_owned());
+                    entry
+                })),
+                None => found.unlisted.push(file.path()),
+            }
+        }
+    }
+    found.entries.retain(|entry| entry.capture.url == uri);
+    found.entries.sort_by_cached_key(|entry| {
+        let capture = &entry.capture;
+        let offset = capture.offset.as_deref().map(str::parse::<u64>);
+        (
+            entry.timestamp.clone(),
+            capture.filename.clone(),
+            offset.and_then(Result::ok),
+        )
+    });
+    found.unlisted.sort();
+    Ok(found)
+}
+
+/// What the index of a file has under a key, if there is one.
+fn listed(target: &Path, key: &[u8]) -> io::Result<Option<Vec<CdxjEntry>>> {
+    if let Some(index) = open(&index_path(target))? {
+        return sorted(index, key)
+            .map(Some)
+            .map_err(|problem| of(&index_path(target), problem));
+    }
+    let path = open_index_path(target);
+    if let Some(index) = open(&path)? {
+        return entries(BufReader::new(index), key, false)
+            .map(Some)
+            .map_err(|problem| of(&path, problem));
+    }
+    // Finished between the one look and the other.
+    match open(&index_path(target))? {
+        Some(index) => sorted(index, key).map(Some),
+        None => Ok(None),
+    }
+}
+
+fn open(path: &Path) -> io::Result<Option<File>> {
+    match File::open(path) {
+        Ok(file) => Ok(Some(file)),
+        Err(missing) if missing.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(problem) => Err(of(path, problem)),
+    }
+}
+
+fn of(path: &Path, problem: io::Error) -> io::Error {
+    io::Error::new(problem.kind(), format!("{}: {problem}", path.display()))
+}
+
+fn sorted(index: File, key: &[u8]) -> io::Result<Vec<CdxjEntry>> {
+    let length = index.metadata()?.len();
+    let mut index = BufReader::new(index);
+    let start = bisect(&mut index, length, key)?;
+    index.seek(SeekFrom::Start(start))?;
+    entries(index, key, true)
+}
+
+/// Where the first line begins that is not smaller than the key.
+fn bisect(index: &mut BufReader<File>, length: u64, key: &[u8]) -> io::Result<u64> {
+    // Lines that begin before `low` are smaller, those that begin at `high` or behind it are not.
+    let (mut low, mut high) = (0, length);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        let mut start = middle;
+        if middle > 0 {
+            index.seek(SeekFrom::Start(middle - 1))?;
+            start = middle - 1 + line(index)?.len() as u64;
+        } else {
+            index.seek(SeekFrom::Start(0))?;
+        }
+        if start >= high {
+            high = middle;
+            continue;
+        }
+        let line = line(index)?;
+        if line.as_slice() < key {
+            low = start + line.len() as u64;
+        } else {
+            high = middle;
+        }
+    }
+    Ok(low)
+}
+
+/// The next line, with its end.
+fn line(index: &mut BufReader<File>) -> io::Result<Vec<u8>> {
+    let mut line = Vec::new();
+    index.take(LINE_BYTES_MAX).read_until(b'\n', &mut line)?;
+    Ok(line)
+}
+
+fn entries(mut index: BufReader<File>, key: &[u8], is_sorted: bool) -> io::Result<Vec<CdxjEntry>> {
+    let mut entries = Vec::new();
+    loop {
+        let line = line(&mut index)?;
+        // A line without its end is just being written.
+        let Some(line) = line.strip_suffix(b"\n") else {
+            return Ok(entries);
+        };
+        if line.starts_with(key) {
+            let entry = String::from_utf8_lossy(line).parse();
+            let bad = |problem| io::Error::new(io::ErrorKind::InvalidData, problem);
+            entries.push(entry.map_err(bad)?);
+        } else if is_sorted {
+            return Ok(entries);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use std::io::Write as _;
+
+    use super::*;
+
+    #[test]
+    fn bisection_finds_what_reading_finds() {
+        for lines in [0, 1, 2, 3, 10, 1000] {
+            let mut file = tempfile::tempfile().unwrap();
+            for number in 0..lines {
+                // Several of each key, and lines of different length.
+                let padding = "x".repeat(number * 7 % 300);
+                let key = number / 3 * 2;
+                writeln!(file, "k{key:05} 2026 {{\"url\":\"{padding}\"}}").unwrap();
+            }
+            let length = file.stream_position().unwrap();
+            for key in 0..lines + 2 {
+                let key = format!("k{key:05} ");
+                let key = key.as_bytes();
+                file.seek(SeekFrom::Start(0)).unwrap();
+                let index = |file: &File| BufReader::new(file.try_clone().unwrap());
+                let read = entries(index(&file), key, false).unwrap();
+                let start = bisect(&mut index(&file), length, key).unwrap();
+                file.seek(SeekFrom::Start(start)).unwrap();
+                let found = entries(index(&file), key, true).unwrap();
+                assert_eq!(found, read, "{lines} {key:?}");
+            }
+        }
+    }
+}
