@@ -111,6 +111,7 @@ pub(crate) fn router() -> (axum::Router<Arc<Daemon>>, OpenApi) {
         .routes(routes!(uris::act))
         .routes(routes!(uris::precedence))
         .routes(routes!(capture::capture))
+        .routes(routes!(capture::list))
         .routes(routes!(settings::list, settings::change))
         .routes(routes!(settings::history))
         .routes(routes!(settings::seeds, settings::add_seeds))

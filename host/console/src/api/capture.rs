@@ -1,22 +1,28 @@
-//! A capture, replayed: the payload as it was archived, in a sandbox. Nothing in it runs, and nothing else is loaded for it: it
-//! comes from a hostile web and is shown under the daemon's own name.
+//! Captures of a URI: which there are, and one of them replayed, the payload as it was archived, in a sandbox. Nothing in it
+//! runs, and nothing else is loaded for it: it comes from a hostile web and is shown under the daemon's own name.
+//!
+//! The frontier knows the place of the last version alone. Those before it are found by the indexes beside the archive's files.
 
 use std::path::{Path, PathBuf};
 
+use axum::Json;
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
-use jiff::Timestamp;
-use opilio_archive::{HttpPayload, Part, Reader};
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp};
+use opilio_archive::{Captures, CdxjEntry, HttpPayload, Part, ReadError, Reader, captures};
 use opilio_crawl::Places;
 use opilio_crawl::control::{Answer, Command};
-use serde::Deserialize;
-use utoipa::IntoParams;
+use opilio_uri::Uri;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
 
-use super::Shared;
 use super::jobs::blocking;
+use super::{Shared, checked_limit, page};
 use crate::access::Caller;
+use crate::daemon::Daemon;
 use crate::input::{Params, Place};
 use crate::problem::Problem;
 
@@ -39,13 +45,72 @@ const CODINGS: [&str; 5] = ["gzip", "x-gzip", "deflate", "br", "zstd"];
 pub(crate) struct Wanted {
     /// The URI.
     uri: String,
+    /// As it was then: the last capture that is not younger. None: the last archived version.
+    #[param(value_type = Option<String>, format = DateTime)]
+    at: Option<Timestamp>,
+}
+
+/// Which captures.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Listed {
+    /// The URI.
+    uri: String,
+    /// Behind this one, which the page before ended with.
+    after: Option<String>,
+    /// So many at most.
+    #[serde(default = "page")]
+    #[param(minimum = 1, maximum = 1000, default = 100)]
+    limit: u64,
+}
+
+/// Captures of a URI.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ListedCaptures {
+    /// A page of them, the youngest first.
+    captures: Vec<ListedCapture>,
+    /// Where the next page begins; none: this is the last.
+    after: Option<String>,
+    /// Archive files that have no index beside them: what they hold is not listed. `opilio warc index --beside` makes one.
+    unlisted: Vec<String>,
+}
+
+/// A capture.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ListedCapture {
+    /// When it was made, to the second.
+    #[schema(value_type = String, format = DateTime)]
+    date: Timestamp,
+    /// The HTTP status.
+    status: Option<u16>,
+    /// As the server said; none for a revisit.
+    media_type: Option<String>,
+    /// Of the payload.
+    digest: Option<String>,
+    /// It was found unchanged, and the payload is that of an earlier capture.
+    is_revisit: bool,
+    /// The archive file.
+    file: String,
+    /// Where its record begins there.
+    offset: u64,
 }
 
 /// Where a capture is.
+#[derive(Clone, Debug, PartialEq)]
 struct Location {
     file: String,
     offset: u64,
-    date: Option<Timestamp>,
+    /// To the second, where it is from an index.
+    date: Timestamp,
+}
+
+/// What the frontier knows of the URI that was asked about.
+struct Known {
+    /// Under which the job has it.
+    uri: String,
+    /// The last archived version.
+    last: Option<Location>,
 }
 
 /// A payload, as it is shown.
@@ -54,90 +119,304 @@ struct Payload {
     bytes: Vec<u8>,
 }
 
-/// The last archived version of a URI: its payload, with its media type, under a policy that lets nothing in it run or load
-/// anything.
+/// A version of a URI: its payload, with its media type, under a policy that lets nothing in it run or load anything.
 #[utoipa::path(get, path = "/jobs/{job}/capture", tag = "frontier", params(("job" = String, Path, description = "Its name"), Wanted), responses((status = 200, description = "The payload, under its own media type", content_type = "*/*", body = Vec<u8>)))]
 pub(crate) async fn capture(
     State(daemon): Shared,
     caller: Caller,
     Place(job): Place<String>,
-    Params(Wanted { uri }): Params<Wanted>,
+    Params(Wanted { uri, at }): Params<Wanted>,
 ) -> Result<Response, Problem> {
     let directory = daemon.directory(&job)?;
-    let found = daemon.one(&job, &caller, Command::Why { uri }, |answer| match answer {
-        Answer::Why(why) => Some(why.uri),
-        _ => None,
+    let known = known(&daemon, &job, &caller, uri).await?;
+    let payload = blocking(move || {
+        let archive = Archive::of(&directory)?;
+        let location = match (at, known.last) {
+            (None, Some(last)) => last,
+            (at, last) => archive.at(&known.uri, at.unwrap_or(Timestamp::MAX), last)?,
+        };
+        archive.payload(&location)
     });
-    let location = found.await?.as_ref().and_then(archived);
-    let location = location.ok_or_else(|| Problem::not_found("nothing of it is archived"))?;
-    let payload = blocking(move || read(&directory, &location));
     let Payload { headers, bytes } = payload.await?;
     let mut response = Body::from(bytes).into_response();
     *response.headers_mut() = headers;
     Ok(response)
 }
 
-/// The place that a URI's record names.
-fn archived(record: &serde_json::Value) -> Option<Location> {
-    let archived = record.get("archived")?;
-    let date = archived.get("date").and_then(|date| date.as_str());
-    Some(Location {
-        file: archived.get("file")?.as_str()?.to_owned(),
-        offset: archived.get("offset")?.as_u64()?,
-        date: date.and_then(|date| date.parse().ok()),
+/// The captures of a URI, as far as the archive has indexes.
+#[utoipa::path(get, path = "/jobs/{job}/captures", tag = "frontier", params(("job" = String, Path, description = "Its name"), Listed), responses((status = 200, body = ListedCaptures)))]
+pub(crate) async fn list(
+    State(daemon): Shared,
+    caller: Caller,
+    Place(job): Place<String>,
+    Params(Listed { uri, after, limit }): Params<Listed>,
+) -> Result<Json<ListedCaptures>, Problem> {
+    let directory = daemon.directory(&job)?;
+    let limit = usize::try_from(checked_limit(limit)?).unwrap_or(usize::MAX);
+    let known = known(&daemon, &job, &caller, uri).await?;
+    let found = blocking(move || Archive::of(&directory)?.captures(&known.uri));
+    let Captures { entries, unlisted } = found.await?;
+    let mut youngest_first = entries.iter().rev();
+    if let Some(after) = &after
+        && !youngest_first.any(|entry| cursor(entry) == *after)
+    {
+        return Err(Problem::unusable(format!(
+            "{after:?} is no cursor: take the one that an earlier page ended with"
+        )));
+    }
+    let page: Vec<&CdxjEntry> = youngest_first.by_ref().take(limit).collect();
+    let more = youngest_first.next().is_some();
+    let names = unlisted.iter().filter_map(|file| file.file_name());
+    Ok(Json(ListedCaptures {
+        captures: page.iter().filter_map(|entry| listed(entry)).collect(),
+        after: page.last().map(|last| cursor(last)).filter(|_| more),
+        unlisted: names
+            .map(|name| name.to_string_lossy().into_owned())
+            .collect(),
+    }))
+}
+
+/// What stays where it is when captures are added.
+fn cursor(entry: &CdxjEntry) -> String {
+    let capture = &entry.capture;
+    format!(
+        "{}/{}/{}",
+        entry.timestamp,
+        capture.offset.as_deref().unwrap_or_default(),
+        capture.filename.as_deref().unwrap_or_default()
+    )
+}
+
+fn listed(entry: &CdxjEntry) -> Option<ListedCapture> {
+    let Location { file, offset, date } = location(entry)?;
+    let capture = &entry.capture;
+    let is_revisit = capture.is_revisit();
+    Some(ListedCapture {
+        date,
+        status: capture.status.as_deref().and_then(|it| it.parse().ok()),
+        media_type: capture.mime.clone().filter(|_| !is_revisit),
+        digest: capture.digest.clone(),
+        is_revisit,
+        file,
+        offset,
     })
 }
 
-fn read(job: &Path, location: &Location) -> Result<Payload, Problem> {
-    let places = Places::of(job).map_err(|problem| {
-        Problem::conflict(format!("the job's profile cannot be read: {problem}"))
-    })?;
-    let file = find(&places.archives, &location.file).ok_or_else(|| {
-        Problem::not_found(format!(
-            "{} is not where the job writes its archive; it may have been handed over",
-            location.file
+fn location(entry: &CdxjEntry) -> Option<Location> {
+    let date = jiff::civil::DateTime::strptime("%Y%m%d%H%M%S", &entry.timestamp).ok()?;
+    Some(Location {
+        file: entry.capture.filename.clone()?,
+        offset: entry.capture.offset.as_deref()?.parse().ok()?,
+        date: date.to_zoned(TimeZone::UTC).ok()?.timestamp(),
+    })
+}
+
+/// How the job calls a URI, and where its last version is. One that the job does not know any more may still be archived.
+async fn known(
+    daemon: &Daemon,
+    job: &str,
+    caller: &Caller,
+    asked: String,
+) -> Result<Known, Problem> {
+    let uri = asked.clone();
+    let why = daemon.one(job, caller, Command::Why { uri }, |answer| match answer {
+        Answer::Why(why) => Some(why.uri),
+        _ => None,
+    });
+    let record = why.await?;
+    let name = record
+        .as_ref()
+        .and_then(|record| record.get("uri")?.as_str());
+    let normalised =
+        || Uri::parse_seed(&asked).map_or_else(|_| asked.clone(), |uri| uri.as_str().to_owned());
+    Ok(Known {
+        uri: name.map_or_else(normalised, str::to_owned),
+        last: record.as_ref().and_then(archived),
+    })
+}
+
+/// The place that a URI's record names.
+fn archived(record: &serde_json::Value) -> Option<Location> {
+    let archived = record.get("archived")?;
+    Some(Location {
+        file: archived.get("file")?.as_str()?.to_owned(),
+        offset: archived.get("offset")?.as_u64()?,
+        date: archived.get("date")?.as_str()?.parse().ok()?,
+    })
+}
+
+/// Where a job has its archive.
+struct Archive {
+    directories: Vec<PathBuf>,
+}
+
+impl Archive {
+    fn of(job: &Path) -> Result<Archive, Problem> {
+        let places = Places::of(job).map_err(|problem| {
+            Problem::conflict(format!("the job's profile cannot be read: {problem}"))
+        })?;
+        Ok(Archive {
+            directories: places.archives,
+        })
+    }
+
+    fn captures(&self, uri: &str) -> Result<Captures, Problem> {
+        captures(&self.directories, uri).map_err(|problem| {
+            Problem::conflict(format!("an index of the archive cannot be read: {problem}"))
+        })
+    }
+
+    /// The last capture that is not younger than `at`.
+    fn at(&self, uri: &str, at: Timestamp, last: Option<Location>) -> Result<Location, Problem> {
+        let found = self.captures(uri)?;
+        let mut places: Vec<Location> = found.entries.iter().filter_map(location).collect();
+        if let Some(last) = last
+            && !places.iter().any(|one| one.is_at(&last))
+        {
+            places.push(last);
+            places.sort_by_key(|one| one.date);
+        }
+        let begun = |one: &&Location| one.date <= at;
+        for place in places.iter().rev().filter(begun) {
+            // Of two in the same second the index does not say which was first.
+            let is_close = at.duration_since(place.date) < SignedDuration::from_secs(1);
+            if !is_close || self.date(place)? <= at {
+                return Ok(place.clone());
+            }
+        }
+        Err(Problem::not_found(
+            match (places.first(), found.unlisted.len()) {
+                (None, 0) => "nothing of it is archived".to_owned(),
+                (Some(first), 0) => format!("its first capture is of {}", first.date),
+                (_, unlisted) => format!(
+                    "no index of the archive lists a capture that old; {unlisted} files have none, which `opilio warc index --beside` makes"
+                ),
+            },
         ))
-    })?;
-    let unreadable = |problem: &dyn std::fmt::Display| {
-        Problem::conflict(format!("{} cannot be read: {problem}", file.display()))
-    };
-    let mut reader =
-        Reader::open_at(&file, location.offset).map_err(|problem| unreadable(&problem))?;
-    let record = reader
-        .next_record()
-        .map_err(|problem| unreadable(&problem))?;
-    let mut record = record.ok_or_else(|| unreadable(&"there is no record at that place"))?;
-    let is_http = record
-        .headers()
-        .first("content-type")
-        .is_some_and(|kind| kind.starts_with("application/http"));
-    let mut payload = Payload {
-        headers: HeaderMap::new(),
-        bytes: Vec::new(),
-    };
-    let mut machine = HttpPayload::new();
-    let mut piece = vec![0; PIECE_BYTES];
-    while payload.bytes.len() < BYTES_MAX {
-        let length = record
-            .read_block(&mut piece)
-            .map_err(|problem| unreadable(&problem))?;
-        if length == 0 {
-            break;
-        }
-        match is_http {
-            true => machine.feed(&piece[..length], |part| {
-                if let Part::Payload(bytes) = part {
-                    payload.bytes.extend_from_slice(bytes);
+    }
+
+    /// When exactly a capture was made.
+    fn date(&self, place: &Location) -> Result<Timestamp, Problem> {
+        let (mut reader, file) = self.open(place)?;
+        let record = reader.next_record().map_err(unreadable(&file))?;
+        let date = record.and_then(|record| record.headers().date());
+        Ok(date.unwrap_or(place.date))
+    }
+
+    fn open(&self, place: &Location) -> Result<(Reader, PathBuf), Problem> {
+        let file = find(&self.directories, &place.file).ok_or_else(|| {
+            Problem::not_found(format!(
+                "{} is not where the job writes its archive; it may have been handed over",
+                place.file
+            ))
+        })?;
+        let reader = Reader::open_at(&file, place.offset).map_err(unreadable(&file))?;
+        Ok((reader, file))
+    }
+
+    /// What a browser would have shown; that of a revisit is where it refers to.
+    fn payload(&self, place: &Location) -> Result<Payload, Problem> {
+        match self.read(place)? {
+            Stored::Payload(payload) => Ok(payload.restrained(place.date)),
+            Stored::Elsewhere { uri, date } => {
+                let nowhere = || {
+                    Problem::not_found(format!(
+                        "it was found unchanged; its payload is with the capture of {uri} of {date}, which no index of this archive lists"
+                    ))
+                };
+                let found = self.captures(&uri)?;
+                let second = date.strftime("%Y%m%d%H%M%S").to_string();
+                let same = found
+                    .entries
+                    .iter()
+                    .filter(|entry| entry.timestamp == second && !entry.capture.is_revisit())
+                    .filter_map(location);
+                for original in same {
+                    if self.date(&original)? != date {
+                        continue;
+                    }
+                    if let Stored::Payload(payload) = self.read(&original)? {
+                        return Ok(payload.restrained(place.date));
+                    }
                 }
-            }),
-            false => payload.bytes.extend_from_slice(&piece[..length]),
+                Err(nowhere())
+            }
         }
     }
-    if is_http {
-        payload.take_headers(machine.head());
+
+    fn read(&self, place: &Location) -> Result<Stored, Problem> {
+        let (mut reader, file) = self.open(place)?;
+        let record = reader.next_record().map_err(unreadable(&file))?;
+        let mut record = record.ok_or_else(|| {
+            Problem::conflict(format!(
+                "{} cannot be read: there is no record at {}",
+                file.display(),
+                place.offset
+            ))
+        })?;
+        let headers = record.headers();
+        if headers.kind() == "revisit"
+            && let Some(uri) = headers
+                .first("WARC-Refers-To-Target-URI")
+                .or_else(|| headers.target_uri())
+            && let Some(date) = headers.first("WARC-Refers-To-Date")
+            && let Ok(date) = date.parse()
+        {
+            let uri = uri.to_owned();
+            return Ok(Stored::Elsewhere { uri, date });
+        }
+        let is_http = headers
+            .first("content-type")
+            .is_some_and(|kind| kind.starts_with("application/http"));
+        let content_type = headers.first("content-type").unwrap_or_default();
+        let mut payload = Payload {
+            headers: HeaderMap::new(),
+            bytes: Vec::new(),
+        };
+        if !is_http && let Ok(kind) = HeaderValue::from_str(content_type) {
+            payload.headers.insert(header::CONTENT_TYPE, kind);
+        }
+        let mut machine = HttpPayload::new();
+        let mut piece = vec![0; PIECE_BYTES];
+        while payload.bytes.len() < BYTES_MAX {
+            let length = record.read_block(&mut piece).map_err(unreadable(&file))?;
+            if length == 0 {
+                break;
+            }
+            match is_http {
+                true => machine.feed(&piece[..length], |part| {
+                    if let Part::Payload(bytes) = part {
+                        payload.bytes.extend_from_slice(bytes);
+                    }
+                }),
+                false => payload.bytes.extend_from_slice(&piece[..length]),
+            }
+        }
+        if is_http {
+            payload.take_headers(machine.head());
+        }
+        Ok(Stored::Payload(payload))
     }
-    payload.restrain(location.date);
-    Ok(payload)
+}
+
+/// What a record holds.
+enum Stored {
+    Payload(Payload),
+    /// It was unchanged: the payload is with another capture.
+    Elsewhere {
+        uri: String,
+        date: Timestamp,
+    },
+}
+
+fn unreadable(file: &Path) -> impl Fn(ReadError) -> Problem {
+    move |problem| Problem::conflict(format!("{} cannot be read: {problem}", file.display()))
+}
+
+impl Location {
+    fn is_at(&self, other: &Location) -> bool {
+        (&self.file, self.offset) == (&other.file, other.offset)
+    }
 }
 
 /// A file of the archive, finished or not.
@@ -179,7 +458,7 @@ impl Payload {
         }
     }
 
-    fn restrain(&mut self, date: Option<Timestamp>) {
+    fn restrained(mut self, date: Timestamp) -> Payload {
         let headers = &mut self.headers;
         headers
             .entry(header::CONTENT_TYPE)
@@ -188,13 +467,11 @@ impl Payload {
         headers.insert(header::CONTENT_SECURITY_POLICY, policy);
         let nosniff = HeaderValue::from_static("nosniff");
         headers.insert(header::X_CONTENT_TYPE_OPTIONS, nosniff);
-        let date = date.and_then(|date| {
-            let date = date.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string();
-            HeaderValue::try_from(date).ok()
-        });
-        if let Some(date) = date {
+        let date = date.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string();
+        if let Ok(date) = HeaderValue::try_from(date) {
             headers.insert(HeaderName::from_static("memento-datetime"), date);
         }
+        self
     }
 }
 
@@ -213,7 +490,7 @@ mod tests {
         payload.take_headers(
             b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Security-Policy: script-src *\r\nSet-Cookie: a=b\r\nContent-Encoding: evil\r\nClear-Site-Data: *\r\n\r\n",
         );
-        payload.restrain(None);
+        let payload = payload.restrained(Timestamp::UNIX_EPOCH);
         let mut names: Vec<&str> = payload.headers.keys().map(HeaderName::as_str).collect();
         names.sort_unstable();
         assert_eq!(
@@ -221,6 +498,7 @@ mod tests {
             [
                 "content-security-policy",
                 "content-type",
+                "memento-datetime",
                 "x-content-type-options"
             ]
         );
