@@ -27,6 +27,9 @@ use crate::repository::root;
 /// Fewest pages that make the test mean something.
 const PAGES_MIN: usize = 1000;
 
+/// The exit code of a crawl that a limit of its profile has ended.
+const LIMIT_REACHED: i32 = 4;
+
 /// Python packages of the judges; `warcio[all]` would bring what is not used here.
 const PYTHON_PACKAGES: [&str; 2] = ["warcio==1.8.1", "lxml==6.1.3"];
 
@@ -234,7 +237,8 @@ async fn crawl(opilio: &Path, profile: &Path, job: &Path) -> Result<()> {
         .status()
         .await
         .with_context(|| format!("cannot run {}", opilio.display()))?;
-    ensure!(status.success(), "opilio crawl ended with {status}");
+    let is_done = status.success() || status.code() == Some(LIMIT_REACHED);
+    ensure!(is_done, "opilio crawl ended with {status}");
     Ok(())
 }
 

@@ -5,22 +5,31 @@ use std::path::Path;
 use anyhow::Result;
 pub(crate) use opilio_crawl::component_cache;
 use opilio_crawl::{
-    Crawl, CrawlError, End, Faults, JobError, Level, Order, ProfileSource, Stop, Summary, plan,
+    Crawl, CrawlError, End, Faults, JobError, Level, Order, ProfileSource, Share, Stop, Summary,
+    plan,
 };
 
+use crate::hangup::hangup;
 use crate::summary::Sequel;
+use crate::telemetry::Telemetry;
 use crate::{CrawlArgs, DisplayArgs, exit, live, summary};
 
 /// Runs the command.
-pub(crate) async fn run(args: CrawlArgs) -> Result<u8> {
+pub(crate) async fn run(args: CrawlArgs, telemetry: &Telemetry) -> Result<u8> {
     let order = order(&args);
-    let opening = match args.paused {
-        true => Opening::Paused,
-        false => Opening::AtOnce,
+    let opening = Opening {
+        is_paused: args.paused,
+        share: args.share.unwrap_or_default(),
     };
-    run_order(&order, opening, Sequel::Resume, args.display)
-        .await
-        .map(|done| done.code)
+    run_order(
+        &order,
+        opening,
+        Sequel::Resume,
+        args.display,
+        Some(telemetry),
+    )
+    .await
+    .map(|done| done.code)
 }
 
 /// A crawl that has been run, or could not be.
@@ -29,12 +38,42 @@ pub(crate) struct Done {
     pub summary: Option<Summary>,
 }
 
-/// When the first fetch may be made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Opening {
-    AtOnce,
-    /// When somebody resumes the job.
-    Paused,
+impl Done {
+    fn without_crawl(code: u8) -> Done {
+        Done {
+            code,
+            summary: None,
+        }
+    }
+}
+
+/// What holds when the first fetch may be made.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Opening {
+    /// None is before somebody resumes the job.
+    is_paused: bool,
+    /// What it may take of what all crawls have together.
+    share: Share,
+}
+
+/// A share as the daemon hands it over.
+pub(crate) fn share(json: &str) -> Result<Share, serde_json::Error> {
+    serde_json::from_str(json)
+}
+
+/// Prints the faults of a profile of which no job can be made. The exit code.
+#[expect(
+    clippy::print_stderr,
+    reason = "faults are for the person at the terminal"
+)]
+pub(crate) fn refused(faults: &Faults) -> u8 {
+    eprintln!("{faults}");
+    if faults.worst() == Some(Level::Warning) {
+        eprintln!(
+            "a profile may have this and a job may not: mend the profile, or give --contact-url URL"
+        );
+    }
+    exit::USAGE
 }
 
 /// Plans, crawls, shows, sums up.
@@ -47,22 +86,11 @@ pub(crate) async fn run_order(
     opening: Opening,
     sequel: Sequel,
     display: DisplayArgs,
+    telemetry: Option<&Telemetry>,
 ) -> Result<Done> {
-    let refused = |faults: Faults| {
-        eprintln!("{faults}");
-        if faults.worst() == Some(Level::Warning) {
-            eprintln!(
-                "a profile may have this and a job may not: mend the profile, or give --contact-url URL"
-            );
-        }
-        Ok(Done {
-            code: exit::USAGE,
-            summary: None,
-        })
-    };
     let plan = match plan(order) {
         Ok(plan) => plan,
-        Err(CrawlError::Profile(faults)) => return refused(faults),
+        Err(CrawlError::Profile(faults)) => return Ok(Done::without_crawl(refused(&faults))),
         Err(other) => return Err(other.into()),
     };
     if !plan.profile().notices.is_empty() && !display.quiet {
@@ -71,19 +99,30 @@ pub(crate) async fn run_order(
     for note in plan.notes() {
         eprintln!("note: {note}");
     }
+    let (name, traces) = (
+        plan.profile().name.clone(),
+        plan.profile().telemetry.clone(),
+    );
     let crawl = match plan.begin() {
         Ok(crawl) => crawl,
-        Err(CrawlError::Profile(faults)) => return refused(faults),
+        Err(CrawlError::Profile(faults)) => return Ok(Done::without_crawl(refused(&faults))),
         Err(CrawlError::Job(problem @ JobError::InUse { .. })) => {
             eprintln!("opilio: {problem}");
-            return Ok(Done {
-                code: exit::IN_USE,
-                summary: None,
-            });
+            return Ok(Done::without_crawl(exit::IN_USE));
         }
         Err(other) => return Err(other.into()),
     };
-    if opening == Opening::Paused {
+    if let Some(telemetry) = telemetry {
+        let of_job = [
+            ("opilio.job_name", name),
+            ("opilio.job", crawl.job().directory().display().to_string()),
+        ];
+        if let Err(problem) = telemetry.trace(&traces, &of_job) {
+            tracing::warn!("nothing is traced: {problem:#}");
+        }
+    }
+    crawl.share(opening.share);
+    if opening.is_paused {
         crawl.pause();
     }
     for repaired in crawl.repaired() {
@@ -91,10 +130,11 @@ pub(crate) async fn run_order(
     }
     let summary = watched(crawl, display).await;
     summary::print(&summary, sequel, display);
-    let code = if matches!(summary.end, End::Halted(_)) {
-        exit::FAILED
-    } else {
-        exit::OK
+    let code = match &summary.end {
+        End::Halted(_) => exit::FAILED,
+        // Where nothing can be gone on with, its limit is its end.
+        end if end.is_limit() && sequel == Sequel::Resume => exit::LIMIT,
+        _ => exit::OK,
     };
     Ok(Done {
         code,
@@ -142,7 +182,7 @@ async fn heed_interrupts(stop: Stop) {
 enum Interrupt {
     /// Somebody who pressed Ctrl-C.
     Key,
-    /// The system, by SIGTERM.
+    /// The system, by SIGTERM, or a terminal that is gone.
     Termination,
 }
 
@@ -153,6 +193,7 @@ async fn interrupted() -> std::io::Result<Interrupt> {
     tokio::select! {
         result = tokio::signal::ctrl_c() => result.map(|()| Interrupt::Key),
         _ = terminate.recv() => Ok(Interrupt::Termination),
+        gone = hangup() => gone.map(|()| Interrupt::Termination),
     }
 }
 

@@ -3,6 +3,7 @@
 mod crawl;
 mod demo;
 mod frontier;
+mod hangup;
 mod job;
 mod judge;
 mod live;
@@ -14,16 +15,19 @@ mod robots;
 mod serve;
 mod simulate;
 mod summary;
+mod telemetry;
 mod terminal;
 mod token;
 mod uri;
 mod warc;
 
-use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
+use opilio_crawl::Share;
+
+use crate::telemetry::{LogFormat, Telemetry};
 
 /// Most of what a crawl does is to make and drop small things on many threads. Measured in docs/PERFORMANCE.md.
 #[global_allocator]
@@ -39,6 +43,8 @@ mod exit {
     pub(crate) const USAGE: u8 = 2;
     /// Another process has the job; nothing was done.
     pub(crate) const IN_USE: u8 = 3;
+    /// A limit of the profile was reached before everything was fetched.
+    pub(crate) const LIMIT: u8 = 4;
 }
 
 /// A web-archive crawler whose heuristics are WebAssembly components.
@@ -50,11 +56,15 @@ mod exit {
     arg_required_else_help = true,
     after_help = "\
 Exit codes: 0 done or stopped politely, 1 could not go on (nothing is lost), 2 faults in the command line, the profile
-or a component (nothing was created), 3 another process has the job (nothing was done), 130 ended at once by a third Ctrl-C."
+or a component (nothing was created), 3 another process has the job (nothing was done), 4 a limit of the profile was
+reached before everything was fetched (the same command goes on), 130 ended at once by a third Ctrl-C."
 )]
 struct Cli {
     #[command(subcommand)]
     command: Command,
+    /// How diagnostics on standard error are written; RUST_LOG says which.
+    #[arg(long, global = true, value_name = "FORMAT", default_value = "text")]
+    log_format: LogFormat,
 }
 
 #[derive(Debug, Subcommand)]
@@ -113,6 +123,9 @@ struct CrawlArgs {
     /// Begin paused: nothing is fetched before `opilio job resume`.
     #[arg(long)]
     paused: bool,
+    /// What the daemon lets it take of what all crawls have together, to begin with.
+    #[arg(long, hide = true, value_name = "JSON", value_parser = crawl::share)]
+    share: Option<Share>,
     #[command(flatten)]
     display: DisplayArgs,
 }
@@ -138,7 +151,7 @@ struct DisplayArgs {
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    start_tracing();
+    let telemetry = Telemetry::start(cli.log_format);
     let runtime = match tokio::runtime::Runtime::new() {
         Ok(runtime) => runtime,
         Err(problem) => {
@@ -147,11 +160,11 @@ fn main() -> ExitCode {
     };
     let result = runtime.block_on(async {
         match cli.command {
-            Command::Crawl(args) => crawl::run(args).await,
+            Command::Crawl(args) => crawl::run(args, &telemetry).await,
             Command::Demo(args) => demo::run(args).await,
             Command::Selftest(args) => demo::selftest(args).await,
             Command::Job(args) => job::run(args).await,
-            Command::Serve(args) => serve::run(args).await,
+            Command::Serve(args) => serve::run(args, &telemetry).await,
             Command::Token(args) => token::run(args),
             Command::Frontier(args) => frontier::run(args),
             Command::Uri(args) => uri::run(&args),
@@ -165,21 +178,11 @@ fn main() -> ExitCode {
             Command::Simulate(args) => simulate::run(&args),
         }
     });
+    telemetry.finish();
     match result {
         Ok(code) => ExitCode::from(code),
         Err(problem) => fail(&problem),
     }
-}
-
-/// Diagnostics go to standard error, by default warnings alone; `RUST_LOG` asks for more.
-fn start_tracing() {
-    let filter = tracing_subscriber::EnvFilter::try_from_default_env()
-        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn"));
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(|| live::Diagnostics)
-        .with_ansi(std::io::stderr().is_terminal())
-        .init();
 }
 
 #[expect(clippy::print_stderr, reason = "the last word of the process")]

@@ -9,11 +9,14 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr as _;
 use std::time::Duration;
 
-use opilio_profile::{ByteSize, parse_duration};
+use opilio_profile::{ByteSize, parse_duration, traces_address};
 use serde::{Deserialize, Deserializer, de};
 
 use crate::calendar::CalendarEntry;
 use crate::window::Window;
+
+/// The least that each of the jobs must be able to receive in a second: with less a page takes minutes, and servers hang up.
+const JOB_BYTES_LEAST: u64 = 1024;
 
 /// What the daemon is told.
 #[derive(Debug, Clone, Deserialize)]
@@ -46,6 +49,22 @@ pub struct Config {
     pub window: Vec<Window>,
     /// Clients of Heritrix 3. None: there is nothing at `/engine`.
     pub heritrix: Option<HeritrixFile>,
+    /// Traces of the daemon's own requests. Crawls go by their profiles.
+    pub telemetry: Traces,
+}
+
+/// Where traces of requests go.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub struct Traces {
+    /// Where a collector takes OTLP over HTTP; `/v1/traces` is added. None: nothing is traced.
+    #[serde(deserialize_with = "collector")]
+    pub otlp: Option<String>,
+    /// The share of requests that is traced, of those that bring no word about it (`traceparent`). Default 1: they are few.
+    pub sample: f64,
+    /// How long the collector may take for a parcel of traces. Default `"10s"`.
+    #[serde(deserialize_with = "duration")]
+    pub timeout: Duration,
 }
 
 /// Clients of Heritrix 3, which steer jobs at `/engine`.
@@ -79,6 +98,11 @@ pub struct Limits {
     /// Free space below which no job is begun. Default `"1GiB"`: about one WARC file.
     #[serde(deserialize_with = "size")]
     pub disk_free: Option<u64>,
+    /// Bytes that all jobs receive in a second. Default `"none"`: as many as come.
+    #[serde(deserialize_with = "size")]
+    pub bandwidth: Option<u64>,
+    /// Connections that all jobs have open. None: as many as their workers make.
+    pub connections: Option<usize>,
 }
 
 /// What is done about crawls that died: killed, or crashed.
@@ -139,6 +163,28 @@ impl Default for Config {
             calendar: Vec::new(),
             window: Vec::new(),
             heritrix: None,
+            telemetry: Traces::default(),
+        }
+    }
+}
+
+impl Default for Traces {
+    fn default() -> Traces {
+        Traces {
+            otlp: None,
+            sample: 1.0,
+            timeout: Duration::from_secs(10),
+        }
+    }
+}
+
+impl Traces {
+    /// The same as profiles have it.
+    pub fn settings(&self) -> opilio_profile::Telemetry {
+        opilio_profile::Telemetry {
+            traces: self.otlp.clone(),
+            sample: self.sample,
+            timeout: self.timeout,
         }
     }
 }
@@ -148,6 +194,8 @@ impl Default for Limits {
         Limits {
             jobs: 4,
             disk_free: Some(1 << 30),
+            bandwidth: None,
+            connections: None,
         }
     }
 }
@@ -224,6 +272,24 @@ impl Config {
         if self.limits.jobs == 0 {
             return relation("limits.jobs is 0, so that no job would ever begin".to_owned());
         }
+        let jobs = self.limits.jobs;
+        if let Some(connections) = self.limits.connections.filter(|most| *most < jobs) {
+            return relation(format!(
+                "limits.connections is {connections}, and each of {jobs} jobs (limits.jobs) needs one"
+            ));
+        }
+        let least = jobs as u64 * JOB_BYTES_LEAST;
+        if let Some(bandwidth) = self.limits.bandwidth.filter(|most| *most < least) {
+            return relation(format!(
+                "limits.bandwidth is {bandwidth} bytes a second, too few for {jobs} jobs (limits.jobs): write \"{least}B\" or more, or \"none\""
+            ));
+        }
+        if !(0.0..=1.0).contains(&self.telemetry.sample) {
+            let sample = self.telemetry.sample;
+            return relation(format!(
+                "telemetry.sample is {sample}, which is no share: write a number from 0 to 1"
+            ));
+        }
         if self.restart.pause > self.restart.pause_max {
             return relation("restart.pause is longer than restart.pause-max".to_owned());
         }
@@ -269,6 +335,17 @@ fn size<'d, D: Deserializer<'d>>(from: D) -> Result<Option<u64>, D::Error> {
     }
 }
 
+/// Where traces are posted to, of the address of a collector.
+fn collector<'d, D: Deserializer<'d>>(from: D) -> Result<Option<String>, D::Error> {
+    let text = String::deserialize(from)?;
+    match traces_address(&text) {
+        Ok(posted) => Ok(Some(posted)),
+        Err(problem) => Err(de::Error::custom(format!(
+            "{problem}: {text:?}; write one such as \"http://127.0.0.1:4318\""
+        ))),
+    }
+}
+
 fn duration<'d, D: Deserializer<'d>>(from: D) -> Result<Duration, D::Error> {
     let text = String::deserialize(from)?;
     parse_duration(&text).map_err(|_| unit(&text, "a duration such as \"10s\""))
@@ -305,6 +382,10 @@ mod tests {
                 "opilio.toml:2:13: \"10 apples\" is not a size",
             ),
             (
+                "[telemetry]\notlp = \"collector:4317\"\n",
+                "opilio.toml:2:8: not an address: \"collector:4317\"",
+            ),
+            (
                 "[restart]\npause = \"soon\"\n",
                 "opilio.toml:2:9: \"soon\" is not a duration",
             ),
@@ -320,6 +401,21 @@ mod tests {
             let problem = refused(text);
             assert!(problem.starts_with(said), "{problem}");
         }
+    }
+
+    #[test]
+    fn what_all_jobs_have_is_enough_for_each() {
+        let problem = refused("[limits]\njobs = 4\nconnections = 3\n");
+        assert!(
+            problem.contains("each of 4 jobs (limits.jobs) needs one"),
+            "{problem}"
+        );
+        let problem = refused("[limits]\njobs = 4\nbandwidth = \"4000B\"\n");
+        assert!(problem.contains("write \"4096B\" or more"), "{problem}");
+        let enough = "[limits]\njobs = 4\nconnections = 4\nbandwidth = \"4KiB\"\n";
+        let config = Config::parse(Path::new("x"), enough).unwrap();
+        config.check().unwrap();
+        assert_eq!(config.limits.bandwidth, Some(4096));
     }
 
     #[test]

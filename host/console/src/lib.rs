@@ -19,6 +19,7 @@ mod asking;
 mod assets;
 mod audit;
 mod calendar;
+mod clock;
 mod daemon;
 mod folder;
 mod guard;
@@ -29,8 +30,10 @@ mod overview;
 mod problem;
 mod process;
 mod server;
+mod share;
 mod supervisor;
 mod tls;
+mod traced;
 mod window;
 mod written;
 
@@ -45,7 +48,8 @@ use tokio::net::TcpListener;
 pub use access::{Role, TokenRecord, Tokens};
 pub use api::document;
 pub use calendar::CalendarEntry;
-pub use config::{Config, ConfigError, HeritrixFile, Limits, Restart, TlsFiles};
+pub use clock::Clock;
+pub use config::{Config, ConfigError, HeritrixFile, Limits, Restart, TlsFiles, Traces};
 pub use folder::{Folder, FolderError, NewJob};
 pub use orders::Orders;
 pub use overview::{JobOverview, JobState, glance};
@@ -60,6 +64,7 @@ use supervisor::Supervisor;
 pub struct Console {
     daemon: Arc<Daemon>,
     listener: TcpListener,
+    clock: Clock,
     // Held for its lock, which the system releases with the process.
     _lock: File,
 }
@@ -138,8 +143,14 @@ impl Console {
         Ok(Console {
             daemon: Arc::new(daemon),
             listener,
+            clock: Clock::default(),
             _lock: lock,
         })
+    }
+
+    /// Calendar and windows go by this clock rather than by the machine's.
+    pub fn by_the_clock(self, clock: Clock) -> Console {
+        Console { clock, ..self }
     }
 
     /// Where it listens.
@@ -155,7 +166,7 @@ impl Console {
     /// # Errors
     /// Certificate or key cannot be read, or the calendar's file.
     pub async fn run(self, ended: impl Future<Output = ()>) -> io::Result<()> {
-        let supervisor = Supervisor::new(self.daemon.clone())?;
+        let supervisor = Supervisor::new(self.daemon.clone(), self.clock.clone())?;
         let supervising = tokio::spawn(supervisor.run());
         let serving = server::serve(&self.daemon, self.listener);
         let mut serving = std::pin::pin!(serving);

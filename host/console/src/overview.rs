@@ -10,11 +10,12 @@ use std::time::{Duration, Instant, SystemTime};
 
 use jiff::Timestamp;
 use opilio_crawl::control::{Answer, By, Command, Request, Standing, Status, carry_out};
-use opilio_crawl::{Course, EndWord, Made, made};
+use opilio_crawl::{Course, EndWord, Made, Share, made};
 use serde::{Deserialize, Serialize};
 use tokio::task::JoinSet;
 use utoipa::ToSchema;
 
+use crate::clock::Clock;
 use crate::folder::Folder;
 use crate::is_seen_to;
 use crate::orders::Orders;
@@ -62,6 +63,8 @@ pub struct JobOverview {
     pub schedule: Option<String>,
     /// Times in a row that it died.
     pub deaths: u32,
+    /// What it may take of what all jobs have together; none while it does not crawl, or where nothing is divided.
+    pub share: Option<Share>,
 }
 
 /// What a job is doing.
@@ -113,6 +116,7 @@ pub(crate) type Jobs = BTreeMap<String, Known>;
 pub(crate) struct Watcher {
     folder: Folder,
     windows: Arc<Vec<Window>>,
+    clock: Clock,
     read: BTreeMap<String, Read>,
 }
 
@@ -131,10 +135,11 @@ struct Read {
 }
 
 impl Watcher {
-    pub(crate) fn new(folder: Folder, windows: Arc<Vec<Window>>) -> Watcher {
+    pub(crate) fn new(folder: Folder, windows: Arc<Vec<Window>>, clock: Clock) -> Watcher {
         Watcher {
             folder,
             windows,
+            clock,
             read: BTreeMap::new(),
         }
     }
@@ -173,7 +178,7 @@ impl Watcher {
         while let Some(Ok((name, status))) = asking.join_next().await {
             statuses.insert(name, status);
         }
-        let now = Timestamp::now();
+        let now = self.clock.now();
         let mut jobs = Jobs::new();
         for (name, (directory, read, alive)) in &mut looked {
             match (*alive, statuses.remove(name).flatten()) {
@@ -293,6 +298,11 @@ impl Read {
                 .map_or(0, |status| status.alerts.len() as u64),
             schedule,
             deaths: self.orders.as_ref().map_or(0, |orders| orders.deaths),
+            share: self
+                .status
+                .as_ref()
+                .map(|status| status.share)
+                .filter(|share| *share != Share::default()),
         }
     }
 
@@ -393,7 +403,9 @@ fn status_of(directory: &Path) -> Option<Status> {
 
 /// All jobs of a folder as they are now, for whoever looks once.
 pub async fn glance(folder: &Folder) -> Vec<JobOverview> {
-    let jobs = Watcher::new(folder.clone(), Arc::default()).look().await;
+    let jobs = Watcher::new(folder.clone(), Arc::default(), Clock::default())
+        .look()
+        .await;
     let mut jobs: Vec<_> = jobs.into_values().map(|known| known.overview).collect();
     if !is_seen_to(folder.path()) {
         // Nobody gives places, nor begins anything again.

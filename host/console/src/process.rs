@@ -6,7 +6,7 @@ use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use opilio_crawl::Course;
+use opilio_crawl::{Course, Share};
 
 use crate::orders::Orders;
 
@@ -38,12 +38,25 @@ pub fn begin(program: &Path, job: &Path) -> io::Result<Child> {
     begin_with(program, job, &[])
 }
 
-/// The same; nothing is fetched until somebody resumes it.
-pub(crate) fn begin_paused(program: &Path, job: &Path) -> io::Result<Child> {
-    begin_with(program, job, &["--paused"])
+/// The same, with no more than this share of what all jobs have. Where it is paused, nothing is fetched until somebody
+/// resumes it.
+pub(crate) fn begin_with_share(
+    program: &Path,
+    job: &Path,
+    share: Share,
+    is_paused: bool,
+) -> io::Result<Child> {
+    let mut flags = Vec::new();
+    if share != Share::default() {
+        flags.extend(["--share".to_owned(), serde_json::to_string(&share)?]);
+    }
+    if is_paused {
+        flags.push("--paused".to_owned());
+    }
+    begin_with(program, job, &flags)
 }
 
-fn begin_with(program: &Path, job: &Path, flags: &[&str]) -> io::Result<Child> {
+fn begin_with(program: &Path, job: &Path, flags: &[String]) -> io::Result<Child> {
     let output = output(job)?;
     let mut command = Command::new(program);
     command

@@ -4,23 +4,25 @@
 //! Nothing is known here that is not in the jobs' directories, so that a daemon that begins anew goes on where the last one
 //! was, be it after an upgrade or after the machine went down.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::process::Child;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp};
-use opilio_crawl::control::{self, Command};
-use opilio_crawl::{Course, EndWord};
+use opilio_crawl::control::{self, Command, Standing};
+use opilio_crawl::{Course, EndWord, Share};
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::calendar::SeenTo;
+use crate::clock::Clock;
 use crate::config::Restart;
 use crate::daemon::Daemon;
 use crate::folder::{FolderError, NewJob};
 use crate::orders::Orders;
 use crate::overview::{JobState, Jobs, Known, Watcher};
 use crate::process::{self, Alive};
+use crate::share::{Member, Shares, attainable, lowered};
 use crate::window;
 
 /// Between two looks at all jobs.
@@ -38,17 +40,24 @@ const EXIT_FAULTS: i32 = 2;
 /// The exit code of a process that could not have the job, because another process has it.
 const EXIT_IN_USE: i32 = 3;
 
+/// Longest wait for a job that is told what it may take.
+const PATIENCE: Duration = Duration::from_secs(3);
+
 /// Looks after all jobs.
 pub(crate) struct Supervisor {
     daemon: Arc<Daemon>,
+    clock: Clock,
     watcher: Watcher,
     processes: HashMap<String, Process>,
+    shares: Shares,
     seen_to: SeenTo,
 }
 
 /// A process that this daemon has begun.
 struct Process {
     child: Child,
+    /// What it may take until it is told otherwise.
+    share: Share,
     /// Nobody else opens the job before the process has.
     turn: Option<OwnedSemaphorePermit>,
 }
@@ -94,11 +103,13 @@ enum ProcessState {
 }
 
 impl Supervisor {
-    pub(crate) fn new(daemon: Arc<Daemon>) -> std::io::Result<Supervisor> {
+    pub(crate) fn new(daemon: Arc<Daemon>, clock: Clock) -> std::io::Result<Supervisor> {
         let windows = Arc::new(daemon.config.window.clone());
         Ok(Supervisor {
-            watcher: Watcher::new(daemon.folder.clone(), windows),
+            watcher: Watcher::new(daemon.folder.clone(), windows, clock.clone()),
+            clock,
             processes: HashMap::new(),
+            shares: Shares::new(&daemon.config.limits),
             seen_to: SeenTo::read(&daemon.config.own().join("calendar.json"))?,
             daemon,
         })
@@ -110,9 +121,8 @@ impl Supervisor {
         loop {
             let jobs = Arc::new(self.watcher.look().await);
             self.daemon.jobs.send_replace(jobs.clone());
-            let now = Timestamp::now();
-            self.see_to(&jobs, now).await;
-            self.see_to_calendar(now).await;
+            self.see_to(&jobs).await;
+            self.see_to_calendar(self.clock.now()).await;
             tokio::select! {
                 () = tokio::time::sleep(PERIOD) => {}
                 () = self.daemon.nudge.notified() => {}
@@ -121,9 +131,11 @@ impl Supervisor {
         }
     }
 
-    async fn see_to(&mut self, jobs: &Jobs, now: Timestamp) {
+    async fn see_to(&mut self, jobs: &Jobs) {
+        let now = Timestamp::now();
         let mut waiting = Vec::new();
         let mut busy = 0;
+        let mut members = BTreeMap::new();
         for (name, known) in jobs {
             let process = self.process(name, known.alive);
             if known.alive != Alive::No || process == ProcessState::Alive {
@@ -135,9 +147,12 @@ impl Supervisor {
                 orders: known.orders.as_ref(),
                 course: known.course.as_ref(),
                 process,
-                is_open: window::is_open(&self.daemon.config.window, name, now),
+                is_open: window::is_open(&self.daemon.config.window, name, self.clock.now()),
                 now,
             };
+            if known.alive != Alive::No || process == ProcessState::Alive {
+                members.insert(name.clone(), self.member(name, known));
+            }
             match step(&case, &self.daemon.config.restart) {
                 Step::Begin => {
                     let since = known.orders.as_ref().map(|orders| orders.since);
@@ -148,12 +163,15 @@ impl Supervisor {
         }
         // Who has waited longest first.
         waiting.sort();
-        for (_, name) in waiting {
-            if busy >= self.daemon.config.limits.jobs || !self.has_room_on_disk() {
-                break;
-            }
-            busy += 1;
-            if let Err(problem) = self.begin(name).await {
+        let places = self.daemon.config.limits.jobs.saturating_sub(busy);
+        if places == 0 || waiting.is_empty() || !self.has_room_on_disk() {
+            waiting.clear();
+        }
+        waiting.truncate(places);
+        let begin: Vec<&String> = waiting.into_iter().map(|(_, name)| name).collect();
+        let shares = self.divide(jobs, members, &begin).await;
+        for (name, share) in begin.into_iter().zip(shares) {
+            if let Err(problem) = self.begin(name, share).await {
                 tracing::error!(job = name, "{problem}");
                 let why = format!("its process cannot be begun: {problem}");
                 self.daemon.order(name, |orders| {
@@ -199,7 +217,93 @@ impl Supervisor {
         free >= wanted
     }
 
-    async fn begin(&mut self, name: &str) -> Result<(), String> {
+    /// A job that crawls, as far as what all jobs have together goes.
+    fn member(&self, name: &str, known: &Known) -> Member {
+        let status = known.status.as_ref();
+        let begun = self.processes.get(name).map(|process| process.share);
+        Member {
+            share: status.map(|status| status.share).or(begun),
+            taken: status.and_then(|status| {
+                let (pid, elapsed) = (status.pid?, status.elapsed_s?);
+                Some((pid, elapsed, status.taken))
+            }),
+            is_paused: status.is_some_and(|status| status.state == Standing::Paused),
+        }
+    }
+
+    /// Tells jobs what they may take from now on; what those may that are to begin. Who has to give something back is told
+    /// first.
+    async fn divide(
+        &mut self,
+        jobs: &Jobs,
+        mut members: BTreeMap<String, Member>,
+        begin: &[&String],
+    ) -> Vec<Share> {
+        for name in begin {
+            let member = Member {
+                share: None,
+                taken: None,
+                is_paused: false,
+            };
+            members.insert((*name).clone(), member);
+        }
+        let wanted = self.shares.divide(&members, Instant::now()).clone();
+        let limits = &self.daemon.config.limits;
+        for (name, share) in lowered(&members, &wanted) {
+            if self.tell(jobs, &name, share).await
+                && let Some(member) = members.get_mut(&name)
+            {
+                member.share = Some(share);
+            }
+        }
+        for name in wanted.keys() {
+            let Some(held) = members.get(name).and_then(|member| member.share) else {
+                continue;
+            };
+            let share = attainable(name, &members, &wanted, limits);
+            if share != held {
+                self.tell(jobs, name, share).await;
+                // Even where no answer came: it may have it.
+                if let Some(member) = members.get_mut(name) {
+                    member.share = Some(share);
+                }
+            }
+        }
+        let mut shares = Vec::new();
+        for name in begin {
+            let share = attainable(name, &members, &wanted, limits);
+            if let Some(member) = members.get_mut(*name) {
+                member.share = Some(share);
+            }
+            shares.push(share);
+        }
+        shares
+    }
+
+    /// Tells a job what it may take. False: it has not heard.
+    async fn tell(&self, jobs: &Jobs, name: &str, share: Share) -> bool {
+        let Some(known) = jobs.get(name).filter(|known| known.alive == Alive::Yes) else {
+            return false;
+        };
+        let command = Command::Share { share };
+        let asked = self
+            .daemon
+            .desk
+            .ask(known.directory.clone(), DAEMON, command);
+        match tokio::time::timeout(PATIENCE, asked).await {
+            Ok(Ok(_)) => true,
+            Ok(Err(problem)) => {
+                tracing::warn!(job = name, "its share stays: {}", problem.detail());
+                false
+            }
+            Err(_) => {
+                tracing::warn!(job = name, "its share stays: it does not answer");
+                false
+            }
+        }
+    }
+
+    async fn begin(&mut self, name: &str, share: Share) -> Result<(), String> {
         let words = |problem: &dyn std::fmt::Display| problem.to_string();
         let job = self
             .daemon
@@ -214,14 +318,12 @@ impl Supervisor {
             std::mem::take(&mut orders.paused)
         });
         let program = &self.daemon.program;
-        let begun = match is_paused {
-            true => process::begin_paused(program, &job),
-            false => process::begin(program, &job),
-        };
+        let begun = process::begin_with_share(program, &job, share, is_paused);
         let begun = begun.map_err(|problem| words(&problem))?;
         tracing::info!(job = name, pid = begun.id(), "begun");
         let process = Process {
             child: begun,
+            share,
             turn: Some(turn),
         };
         self.processes.insert(name.to_owned(), process);

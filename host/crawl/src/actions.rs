@@ -82,6 +82,8 @@ pub(crate) struct Outcome {
     /// Lines that were none, by number, and why.
     bad: Vec<(u64, String)>,
     bad_lines: u64,
+    /// Why the file cannot be read to its end: it is damaged, or is not what its name says.
+    damage: Option<String>,
 }
 
 impl Outcome {
@@ -259,6 +261,13 @@ fn take(
             .map_err(io::Error::other)?;
     }
     outcome.said.push(format!("{taken} lines taken"));
+    if let Some(damage) = outcome.damage.take() {
+        let from = format!(
+            "the file cannot be read from line {} on: {damage}",
+            number + 1
+        );
+        outcome.said.push(from);
+    }
     Ok(())
 }
 
@@ -271,18 +280,24 @@ fn lines(
     let mut part = Vec::new();
     while part.len() < LINES_AT_ONCE {
         let mut line = Vec::new();
-        if reader
-            .by_ref()
-            .take(LINE_BYTES_MAX)
-            .read_until(b'\n', &mut line)?
-            == 0
-        {
-            break;
+        let mut limited = reader.by_ref().take(LINE_BYTES_MAX);
+        match limited.read_until(b'\n', &mut line) {
+            Ok(0) => break,
+            Ok(_) => {}
+            // It would be no better at the next look.
+            Err(problem) if is_damage(&problem) => {
+                outcome.damage = Some(problem.to_string());
+                break;
+            }
+            Err(problem) => return Err(problem),
         }
         *number += 1;
         if line.len() as u64 == LINE_BYTES_MAX && !line.ends_with(b"\n") {
-            reader.skip_until(b'\n')?;
             outcome.bad(*number, format!("longer than {LINE_BYTES_MAX} bytes"));
+            match reader.skip_until(b'\n') {
+                Err(problem) if is_damage(&problem) => {}
+                skipped => drop(skipped?),
+            }
             continue;
         }
         match std::str::from_utf8(&line) {
@@ -299,6 +314,12 @@ fn lines(
         }
     }
     Ok(part)
+}
+
+/// What is compressed is damaged, or is not compressed at all.
+fn is_damage(problem: &io::Error) -> bool {
+    use io::ErrorKind::{InvalidData, InvalidInput, UnexpectedEof};
+    matches!(problem.kind(), InvalidData | InvalidInput | UnexpectedEof)
 }
 
 /// What a name says, or why nothing is done.
@@ -392,5 +413,22 @@ mod tests {
             .collect();
         assert_eq!(taken, [(1, "a"), (5, "b")]);
         assert_eq!(outcome.bad, [(4, "not UTF-8".to_owned())]);
+    }
+
+    #[test]
+    fn a_damaged_file_is_taken_as_far_as_it_can_be_read() {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::none());
+        io::Write::write_all(&mut encoder, b"a\nb\nc\n").unwrap();
+        let whole = encoder.finish().unwrap();
+        // Without the last line, and what stands behind it.
+        let cut = &whole[..whole.len() - 10];
+        let mut outcome = Outcome::default();
+        let mut number = 0;
+        let mut reader = BufReader::new(MultiGzDecoder::new(cut));
+        let taken = lines(&mut reader, &mut number, &mut outcome).unwrap();
+        assert_eq!(taken.len(), 2);
+        assert!(outcome.damage.is_some());
+        let again = lines(&mut reader, &mut number, &mut outcome).unwrap();
+        assert_eq!(again.len(), 0);
     }
 }

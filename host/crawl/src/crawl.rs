@@ -55,6 +55,7 @@ use crate::replace::{self, Workshop};
 use crate::series::Series;
 use crate::servers::Servers;
 use crate::settings;
+use crate::share::Share;
 use crate::stacks::{self, Loaded, Loading, Stacks};
 use crate::standing;
 use crate::tables::{self, TableKeeper};
@@ -806,6 +807,11 @@ impl Crawl {
         self.live.pause(true);
     }
 
+    /// It takes so much at most of what all crawls of the machine have together, until somebody says otherwise.
+    pub fn share(&self, share: Share) {
+        self.context.fetcher.throttle().allow(share.allowance());
+    }
+
     /// To watch it.
     pub fn view(&self) -> View {
         View {
@@ -1051,6 +1057,7 @@ impl Crawl {
         let mut stop = self.stop.reason.subscribe();
         let mut at_work: JoinSet<(usize, Result<(), Halt>)> = JoinSet::new();
         let mut idle: Vec<usize> = (1..=self.context.profile.workers).rev().collect();
+        let throttle = self.context.fetcher.throttle();
         let mut halted = None;
         let mut paused = Paused::No;
         let end = loop {
@@ -1066,7 +1073,12 @@ impl Crawl {
             }
             let holds = self.live.holds();
             paused = paused.then(holds, at_work.is_empty(), &self.log);
-            let is_full = idle.is_empty() || !self.room_for_a_document(at_work.len());
+            let is_at_share = !idle.is_empty() && at_work.len() >= throttle.connections_max();
+            if is_at_share && !holds {
+                self.live.wants_connections();
+            }
+            let is_full =
+                idle.is_empty() || is_at_share || !self.room_for_a_document(at_work.len());
             // Asked first: what is resolved while the frontier is asked may be what it does not give yet.
             let are_queues_resolved = self.live.are_queues_resolved();
             let next = match holds || is_full {

@@ -390,6 +390,8 @@ mod tests {
             bytes: 40,
             statistics: opilio_frontier::Statistics::default(),
             in_flight: Vec::new(),
+            share: crate::Share::default(),
+            taken: crate::ShareTaken::default(),
             alerts: vec![Alert {
                 kind: AlertKind::DiskLow,
                 subject: "/".to_owned(),

@@ -82,6 +82,20 @@ pub struct Summary {
     pub plugins: Vec<PluginReport>,
 }
 
+impl End {
+    /// A limit of the profile was reached: there may be more to fetch.
+    pub fn is_limit(&self) -> bool {
+        match self {
+            End::DocumentLimit
+            | End::ByteLimit
+            | End::Quota(_)
+            | End::ArchiveLimit
+            | End::TimeLimit => true,
+            End::Finished | End::Stopped | End::Terminated | End::Halted(_) => false,
+        }
+    }
+}
+
 impl std::fmt::Display for End {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {

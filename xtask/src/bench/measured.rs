@@ -8,22 +8,22 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 
 /// What a process used.
-pub(super) struct Measured {
+pub(crate) struct Measured {
     /// From its start to its end.
-    pub(super) time: Duration,
+    pub(crate) time: Duration,
     /// Processor time in its own code, of all its threads.
-    pub(super) user: Duration,
+    pub(crate) user: Duration,
     /// Processor time in the kernel on its behalf.
-    pub(super) system: Duration,
+    pub(crate) system: Duration,
     /// Most memory it had at once.
-    pub(super) peak_rss_bytes: u64,
+    pub(crate) peak_rss_bytes: u64,
     /// What it wrote to its standard output.
-    pub(super) stdout: String,
+    pub(crate) stdout: String,
 }
 
 impl Measured {
     /// One of so many equal parts of the work: times are shared, memory is not.
-    pub(super) fn part(self, parts: u64) -> Measured {
+    pub(crate) fn part(self, parts: u64) -> Measured {
         let share = |time: Duration| time.div_f64(parts as f64);
         Measured {
             time: share(self.time),
@@ -35,7 +35,7 @@ impl Measured {
 }
 
 /// Runs a command to its end.
-pub(super) fn run(command: &mut Command) -> Result<Measured> {
+pub(crate) fn run(command: &mut Command) -> Result<Measured> {
     let began = Instant::now();
     let mut process = command
         .stdout(Stdio::piped())
@@ -45,7 +45,9 @@ pub(super) fn run(command: &mut Command) -> Result<Measured> {
     let output = process.stdout.take();
     output.context("no output")?.read_to_string(&mut stdout)?;
     let (status, usage) = wait(process.id())?;
-    ensure!(status == 0, "{command:?} ended with wait status {status}");
+    let is_done =
+        libc::WIFEXITED(status) && [0, LIMIT_REACHED].contains(&libc::WEXITSTATUS(status));
+    ensure!(is_done, "{command:?} ended with wait status {status}");
     Ok(Measured {
         time: began.elapsed(),
         user: duration(usage.ru_utime),
@@ -54,6 +56,9 @@ pub(super) fn run(command: &mut Command) -> Result<Measured> {
         stdout,
     })
 }
+
+/// The exit code of a crawl that a limit of its profile has ended.
+const LIMIT_REACHED: libc::c_int = 4;
 
 /// macOS counts in bytes, others in kibibytes.
 const RSS_UNIT_BYTES: u64 = if cfg!(target_vendor = "apple") {

@@ -38,6 +38,19 @@ async fn a_profile_a_seed_and_a_job_make_a_crawl() {
     assert_eq!(web.requests().len(), requests);
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn who_waits_for_a_crawl_can_tell_a_limit_from_its_end() {
+    let (home, web) = (Home::new(), tree(8, 0).await);
+    home.profile("name = 'tree'\nlimits.documents = 5");
+    let seed = web.url(WWW, "/");
+    let crawl = ["crawl", "p.toml", "--seed", &seed, "--job", "job"];
+    let ended = home.run(&crawl).code(4);
+    assert!(ended.out.contains("limit"), "{ended:?}");
+    let ended = home.run(&crawl).code(0);
+    assert!(ended.out.contains("nothing is left to fetch"), "{ended:?}");
+    assert!(archived(&home, &web, 8));
+}
+
 /// Loopback is refused by the default profile: the crawl runs, and fetches nothing.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_url_alone_is_crawled_with_the_default_profile_in_a_job_named_after_it() {

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+#[cfg(unix)]
+mod actions;
 mod bad_input;
 #[cfg(unix)]
 mod certificates;
@@ -22,6 +24,7 @@ mod plugin_store;
 mod profile;
 #[cfg(unix)]
 mod replace;
+mod revisiting;
 mod robots;
 #[cfg(unix)]
 mod seen;
@@ -30,6 +33,12 @@ mod selftest;
 mod serve;
 #[cfg(unix)]
 mod settings;
+#[cfg(unix)]
+mod shares;
 mod simulate;
+#[cfg(unix)]
+mod traces;
+#[cfg(unix)]
+mod unattended;
 mod uri;
 mod warc;

@@ -16,7 +16,8 @@ use crate::job::Gate;
 
 /// A daemon, and where it listens.
 pub(crate) struct Daemon {
-    child: Child,
+    /// None where it is in this process.
+    child: Option<Child>,
     pub(crate) address: SocketAddr,
     pub(crate) token: Option<String>,
     /// The one certificate that is trusted; without one it is plain HTTP.
@@ -50,9 +51,16 @@ impl Daemon {
             .or_else(|| url.strip_prefix("http://"))
             .and_then(|rest| rest.strip_suffix('/'))
             .unwrap_or_else(|| panic!("{line:?}"));
+        let mut daemon = Daemon::at(address.parse().unwrap());
+        daemon.child = Some(child);
+        daemon
+    }
+
+    /// One that somebody else has begun, and ends.
+    pub(crate) fn at(address: SocketAddr) -> Daemon {
         Daemon {
-            child,
-            address: address.parse().unwrap(),
+            child: None,
+            address,
             token: None,
             trusted: None,
         }
@@ -144,16 +152,19 @@ impl Daemon {
     }
 
     fn kill(&mut self) {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
+        let child = self.child.as_mut().unwrap();
+        child.kill().unwrap();
+        child.wait().unwrap();
     }
 }
 
 impl Drop for Daemon {
     fn drop(&mut self) {
-        // Nothing to do where it has ended.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        if let Some(child) = &mut self.child {
+            // Nothing to do where it has ended.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
     }
 }
 
@@ -166,14 +177,14 @@ pub(crate) fn make(home: &Home, job: &str, seed: &str) {
         .code(0);
 }
 
-fn process(home: &Home, job: &str) -> String {
+pub(crate) fn process(home: &Home, job: &str) -> String {
     fs::read_to_string(home.path().join(job).join("lock"))
         .unwrap_or_default()
         .trim()
         .to_owned()
 }
 
-fn kill(process: &str) {
+pub(crate) fn kill(process: &str) {
     send("-KILL", process);
 }
 

@@ -100,6 +100,8 @@ pub(crate) fn status_of(known: &Known) -> JobStatus {
         in_flight: Vec::new(),
         alerts: Vec::new(),
         census: Default::default(),
+        share: Default::default(),
+        taken: Default::default(),
     };
     let status = known.status.as_ref();
     JobStatus {

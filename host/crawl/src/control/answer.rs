@@ -15,6 +15,7 @@ use crate::census::Census;
 use crate::explain::ExplainedUri;
 use crate::plugin_report::PluginReport;
 use crate::series::Sample;
+use crate::share::{Share, ShareTaken};
 use crate::tables::TableReport;
 
 /// One line of the control socket's other direction.
@@ -232,6 +233,12 @@ pub struct Status {
     /// Queues by state, and how fresh pages are, as last counted.
     #[serde(default)]
     pub census: Census,
+    /// What it may take of what all crawls of the machine have together.
+    #[serde(default)]
+    pub share: Share,
+    /// What it has taken.
+    #[serde(default)]
+    pub taken: ShareTaken,
 }
 
 /// What a job is doing, in a word.

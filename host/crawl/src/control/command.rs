@@ -9,6 +9,7 @@ use regex::Regex;
 use serde::{Deserialize, Serialize};
 
 use super::{ControlError, Fault, ReportKind};
+use crate::share::Share;
 use crate::transfer::Selection;
 
 /// One line of the control socket: a command and who gives it.
@@ -69,6 +70,11 @@ pub enum Command {
     Resume,
     /// End politely, as the first Ctrl-C does.
     Stop,
+    /// Take so much at most of what all crawls of the machine have together, while this process runs.
+    Share {
+        /// From now on.
+        share: Share,
+    },
     /// Keep a copy of the job's state.
     Checkpoint {
         /// Where; by default below `checkpoints/` in the job.
@@ -361,12 +367,14 @@ fn page() -> u64 {
 }
 
 impl Command {
-    /// Whether it changes anything, and so belongs in the job's log.
+    /// Whether it changes anything, and so belongs in the job's log. Shares do not: they change every few seconds, and
+    /// nobody's mind with them.
     pub(crate) fn changes(&self) -> bool {
         !matches!(
             self,
             Command::Status
                 | Command::Series { .. }
+                | Command::Share { .. }
                 | Command::Breakdown
                 | Command::Report { .. }
                 | Command::Alerts
@@ -447,6 +455,7 @@ impl fmt::Display for Command {
             Command::Pause => f.write_str("pause"),
             Command::Resume => f.write_str("resume"),
             Command::Stop => f.write_str("stop"),
+            Command::Share { share } => write!(f, "share {share}"),
             Command::Checkpoint { to: None } => f.write_str("checkpoint"),
             Command::Checkpoint { to: Some(to) } => write!(f, "checkpoint --to {to:?}"),
             Command::Statistics => f.write_str("statistics"),

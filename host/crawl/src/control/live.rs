@@ -4,10 +4,12 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
+use opilio_fetch::Taken;
 use opilio_frontier::Ticket;
 use tokio::sync::Notify;
 
 use super::{FetchInFlight, Standing};
+use crate::share::ShareTaken;
 
 /// Shared by the dispatcher, the workers and whoever gives commands.
 #[derive(Default)]
@@ -27,6 +29,8 @@ struct State {
     in_flight: HashMap<Ticket, InFlight>,
     /// Nothing is due before this, as the frontier last said.
     waits_until: Option<Timestamp>,
+    /// Times that a URI could not be begun, for want of connections.
+    waited_for_connections: u64,
 }
 
 struct InFlight {
@@ -112,6 +116,22 @@ impl Live {
     /// Before when nothing is due.
     pub(crate) fn waits_until(&self) -> Option<Timestamp> {
         self.state().waits_until
+    }
+
+    /// As many URIs are in process as there may be connections, and workers have nothing to do for that reason alone.
+    pub(crate) fn wants_connections(&self) {
+        self.state().waited_for_connections += 1;
+    }
+
+    /// What the crawl makes of its share.
+    pub(super) fn taken(&self, taken: Taken) -> ShareTaken {
+        let state = self.state();
+        ShareTaken {
+            bytes: taken.bytes,
+            waited_for_bytes: taken.waits,
+            connections: taken.connections.max(state.in_flight.len()) as u64,
+            waited_for_connections: state.waited_for_connections,
+        }
     }
 
     /// Something has changed that the dispatcher should look at.

@@ -12,6 +12,7 @@ use super::replace::wish;
 use super::{Answer, By, Command, ControlError, Desk, Fault, QueueSort, Request, Standing, Status};
 use crate::census::Census;
 use crate::policy;
+use crate::share::{Share, ShareTaken};
 use crate::transfer::queue_as_json;
 
 /// Fetches in flight that a status names.
@@ -74,6 +75,7 @@ impl Desk<'_> {
             Command::Pause => self.pause(true, say),
             Command::Resume => self.pause(false, say),
             Command::Stop => self.stop(say),
+            Command::Share { share } => self.share(*share, say),
             Command::Checkpoint { to } => self.checkpoint(to.as_deref(), say),
             Command::Statistics => {
                 let statistics = Box::new(self.frontier().statistics());
@@ -176,9 +178,12 @@ impl Desk<'_> {
                 in_flight: Vec::new(),
                 alerts: Vec::new(),
                 census: Census::default(),
+                share: Share::default(),
+                taken: ShareTaken::default(),
             },
             Some(running) => {
                 let progress = running.view.progress();
+                let throttle = running.context.fetcher.throttle();
                 let state = match running.stop.is_asked() {
                     true => Standing::Ending,
                     false => running.live.standing(),
@@ -194,6 +199,8 @@ impl Desk<'_> {
                     in_flight: running.live.in_flight(IN_FLIGHT_MAX),
                     alerts: self.active_alerts(),
                     census: running.context.census.get(),
+                    share: Share::of(&throttle),
+                    taken: running.live.taken(throttle.taken()),
                 }
             }
         };
@@ -219,6 +226,14 @@ impl Desk<'_> {
             (false, false) => "it was not paused",
         };
         Ok(done(result, say))
+    }
+
+    fn share(&self, share: Share, say: Say<'_>) -> Result<String, ControlError> {
+        let running = self.running("it takes nothing of what crawls have together")?;
+        running.context.fetcher.throttle().allow(share.allowance());
+        // There may be room for more.
+        running.live.nudge();
+        Ok(done(&format!("it may take {share}"), say))
     }
 
     fn stop(&self, say: Say<'_>) -> Result<String, ControlError> {
@@ -317,15 +332,15 @@ impl Desk<'_> {
         precedence: u8,
         say: Say<'_>,
     ) -> Result<String, ControlError> {
-        let is_changed = self
-            .frontier()
-            .set_precedence(uri, precedence, Timestamp::now())?;
-        if !is_changed {
-            return Err(ControlError::new(
-                Fault::State,
-                format!("{uri} is unknown or being fetched; opilio frontier why tells which"),
-            ));
+        let mut frontier = self.frontier();
+        if !frontier.set_precedence(uri, precedence, Timestamp::now())? {
+            let why = match frontier.record(uri)? {
+                Some(_) => "is being fetched; try again when that is over, or cancel it first",
+                None => "is unknown",
+            };
+            return Err(ControlError::new(Fault::State, format!("{uri} {why}")));
         }
+        drop(frontier);
         self.nudge();
         Ok(done(&format!("its precedence is {precedence}"), say))
     }

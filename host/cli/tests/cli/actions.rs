@@ -1,0 +1,200 @@
+//! The action directory: what is dropped into it is done while the job runs, and bad files are told of and kept.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use opilio_stories::{lines, until};
+
+use crate::command::Home;
+use crate::job::Gate;
+
+/// Drops a file as careful operators do it.
+fn drop_in(action: &Path, name: &str, text: impl AsRef<[u8]>) {
+    let draft = action.join(format!("{name}.part"));
+    fs::write(&draft, text).unwrap();
+    fs::rename(&draft, action.join(name)).unwrap();
+}
+
+fn packed(text: &str) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    std::io::Write::write_all(&mut encoder, text.as_bytes()).unwrap();
+    encoder.finish().unwrap()
+}
+
+/// What has been done: the names that files were dropped under, and what came of them.
+struct Results(PathBuf);
+
+impl Results {
+    fn all(&self) -> Vec<(String, String)> {
+        let entries = fs::read_dir(&self.0).into_iter().flatten().flatten();
+        let mut results: Vec<_> = entries
+            .filter_map(|entry| {
+                let name = entry.file_name().into_string().unwrap();
+                let dropped = name.strip_suffix(".result")?;
+                let text = fs::read_to_string(entry.path()).unwrap();
+                Some((dropped[18..].to_owned(), text))
+            })
+            .collect();
+        results.sort();
+        results
+    }
+
+    #[track_caller]
+    fn check(&self, name: &str, said: &str) {
+        let all = self.all();
+        let found = all.iter().find(|(of, _)| of == name);
+        let text = &found.unwrap_or_else(|| panic!("{name}: {all:#?}")).1;
+        assert!(text.contains(said), "{name}: {text}");
+    }
+
+    /// A file as it was dropped.
+    fn kept(&self, name: &str) -> Vec<u8> {
+        let mut entries = fs::read_dir(&self.0).unwrap().flatten();
+        let kept = entries.find(|entry| entry.file_name().to_string_lossy()[18..] == *name);
+        fs::read(kept.unwrap().path()).unwrap()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_dropped_into_the_action_directory_is_done_and_put_aside() {
+    let gate = Gate::serve(&[
+        ("/", "<a href='/private/x'>x</a><a href='/open'>open</a>"),
+        ("/open", ""),
+        ("/seeded", ""),
+        ("/forced", ""),
+        ("/private/x", ""),
+        ("/done", ""),
+    ]);
+    let home = Home::new();
+    home.profile("name = 'gate'\nactions.interval = '50ms'");
+    let seed = gate.url("/");
+    let crawl = ["crawl", "p.toml", "--job", "job", "--seed", &seed];
+    let mut running = home.start(&crawl);
+    until("the seed is asked for", || gate.was_asked("/") == 1).await;
+    let action = home.job().join("action");
+    until("the folder is there", || action.is_dir()).await;
+    let drop = |name: &str, text: &[u8]| drop_in(&action, name, text);
+    let url = |target: &str| gate.url(target);
+    drop(
+        "1.exclude",
+        format!("+{}\nregex (\n", gate.surt("/private/")).as_bytes(),
+    );
+    let seeds = format!("{}\nno such thing ://\n# nothing\n", url("/seeded"));
+    drop("2.seeds.gz", &packed(&seeds));
+    let foreign = "http://foreign.invalid/";
+    drop(
+        "3.s.schedule",
+        format!("{} L {seed}\n{foreign} L {seed}\n", url("/forced")).as_bytes(),
+    );
+    drop("4.include", format!("{}\n", url("/done")).as_bytes());
+    drop("5.groovy", b"appCtx.shutdown()");
+    let results = Results(home.job().join("actions-done"));
+    until("all is done", || results.all().len() == 5).await;
+    gate.open();
+    assert_eq!(running.wait(), 0);
+
+    results.check("1.exclude", "1 lines taken");
+    results.check("1.exclude", "line 2: ");
+    results.check("2.seeds.gz", "1 new seeds");
+    results.check("2.seeds.gz", "line 2: not a seed");
+    results.check("3.s.schedule", "1 lines taken");
+    let outside = "line 2: http://foreign.invalid/ is out of the scope";
+    results.check("3.s.schedule", outside);
+    results.check("5.groovy", "scripts are never executed");
+    assert_eq!(results.kept("5.groovy"), b"appCtx.shutdown()");
+    assert_eq!(fs::read_dir(&action).unwrap().count(), 0);
+
+    assert_eq!(gate.was_asked("/seeded"), 1);
+    assert_eq!(gate.was_asked("/forced"), 1);
+    assert_eq!(gate.was_asked("/private/x"), 0);
+    assert_eq!(gate.was_asked("/open"), 1);
+    let why = home.run(&["frontier", "why", "job", &url("/private/x")]);
+    assert!(why.code(0).out.contains("excluded-surts"));
+    let why = home.run(&["frontier", "why", "job", &url("/done"), "--json"]);
+    assert!(why.code(0).out.contains("\"known\":\"known\""));
+    let history = home.run(&["job", "history", "job"]).code(0).out;
+    assert!(history.contains("action:1.exclude"), "{history}");
+    assert!(history.contains("action:2.seeds.gz"), "{history}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn another_crawl_is_recovered_and_known_uris_are_forced() {
+    let gate = Gate::serve(&[
+        ("/", "<a href='/a'>a</a><a href='/was-done'>was done</a>"),
+        ("/a", ""),
+        ("/was-done", ""),
+        ("/waited", ""),
+        ("/packed", ""),
+    ]);
+    let home = Home::new();
+    home.profile("name = 'gate'\nactions.interval = '50ms'");
+    let seed = gate.url("/");
+    let crawl = ["crawl", "p.toml", "--job", "job", "--seed", &seed];
+    let mut running = home.start(&crawl);
+    until("the seed is asked for", || gate.was_asked("/") == 1).await;
+    let action = home.job().join("action");
+    until("the folder is there", || action.is_dir()).await;
+    let results = Results(home.job().join("actions-done"));
+    let url = |target: &str| gate.url(target);
+
+    // The journal of a crawl that died: one page was done, another waited, and a third is none of ours.
+    let journal = format!(
+        "F+ {done} L {seed}\nFe {done}\nFs {done}\nF+ {waited} L {seed}\nF+ http://foreign.invalid/ L {seed}\nnonsense\n",
+        done = url("/was-done"),
+        waited = url("/waited"),
+    );
+    drop_in(&action, "1.s.recover", &journal);
+    until("it is recovered", || results.all().len() == 1).await;
+    // Its last part was cut off when that crawler was killed.
+    let mut cut = packed(&format!("F+ {} L {seed}\n", url("/packed")));
+    cut.truncate(cut.len() - 4);
+    drop_in(&action, "2.recover.gz", &cut);
+    drop_in(&action, "3.recover", "<html>no journal at all</html>\n");
+    // Known, and in process: it is fetched a second time. What was not known is fetched, too.
+    let forced = format!("{seed}\n{} L {seed}\nno uri\n", url("/a"));
+    drop_in(&action, "4.force", forced);
+    drop_in(&action, "5.seeds.gz", "not compressed at all\n");
+    drop_in(
+        &action,
+        "6.schedule",
+        format!("{} L LL no-via\n", url("/a")),
+    );
+    drop_in(&action, "7.schedule", b"\xff\xfe\n");
+    drop_in(&action, "notes.txt", "remember the milk");
+    until("all is done", || results.all().len() == 8).await;
+    gate.open();
+    assert_eq!(running.wait(), 0);
+
+    results.check("1.s.recover", "only what is in the scope is taken");
+    results.check("3.recover", "nothing was done: ");
+    results.check("4.force", "2 lines taken");
+    results.check("4.force", "line 3: ");
+    results.check(
+        "5.seeds.gz",
+        "0 lines taken; the file cannot be read from line 1 on: ",
+    );
+    results.check("6.schedule", "0 lines taken");
+    results.check("6.schedule", "line 1: ");
+    results.check("7.schedule", "line 1: not UTF-8");
+    results.check(
+        "notes.txt",
+        "nothing was done: the name ends in none of .seeds",
+    );
+    assert_eq!(results.kept("2.recover.gz"), cut);
+    assert_eq!(results.kept("notes.txt"), b"remember the milk");
+    assert_eq!(fs::read_dir(&action).unwrap().count(), 0);
+
+    assert_eq!(gate.was_asked("/was-done"), 0);
+    assert_eq!(gate.was_asked("/waited"), 1);
+    assert_eq!(gate.was_asked("/packed"), 1);
+    assert_eq!(gate.was_asked("/"), 2);
+    assert_eq!(gate.was_asked("/a"), 1);
+    let foreign = "http://foreign.invalid/";
+    assert!(lines(&home.job()).iter().all(|line| line.uri != foreign));
+    let log = home.run(&["job", "log", "job"]).code(0).out;
+    for name in ["1.s.recover", "4.force", "notes.txt"] {
+        assert!(log.contains(&format!("action {name} =>")), "{log}");
+    }
+}

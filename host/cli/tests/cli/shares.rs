@@ -1,0 +1,172 @@
+//! Jobs that crawl at the same time under one daemon, and what they have together.
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Instant;
+
+use opilio_stories::until;
+use serde_json::Value;
+
+use crate::command::Home;
+use crate::serve::Daemon;
+
+/// Hosts of each job: more than there are connections.
+const HOSTS: usize = 5;
+
+/// What all jobs may receive in a second.
+const BANDWIDTH: u64 = 128 * 1024;
+
+/// What a page weighs.
+const PAGE_BYTES: usize = 100_000;
+
+/// What is saved up while less is received, in seconds: see the fetcher's throttle.
+const SAVED_UP: f64 = 0.25;
+
+/// What one read may bring beyond what is paid for.
+const READ_BYTES: f64 = 64.0 * 1024.0;
+
+/// A server that holds pages back until it is opened, and knows how many are being asked for.
+#[derive(Default)]
+struct Hall {
+    is_open: Mutex<bool>,
+    opened: Condvar,
+    /// Asked for and not answered: now, and at most.
+    held: Mutex<(usize, usize)>,
+}
+
+impl Hall {
+    fn serve() -> (Arc<Hall>, u16) {
+        let hall = Arc::new(Hall::default());
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let served = hall.clone();
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let hall = served.clone();
+                std::thread::spawn(move || hall.answer(stream.unwrap()));
+            }
+        });
+        (hall, port)
+    }
+
+    fn answer(&self, mut stream: TcpStream) {
+        let mut head = String::new();
+        let mut reader = BufReader::new(stream.try_clone().unwrap());
+        while !head.ends_with("\r\n\r\n") {
+            if reader.read_line(&mut head).unwrap_or(0) == 0 {
+                return;
+            }
+        }
+        if head.starts_with("GET /robots.txt") {
+            let none = "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+            let _ = stream.write_all(none.as_bytes());
+            return;
+        }
+        {
+            let mut held = self.held.lock().unwrap();
+            held.0 += 1;
+            held.1 = held.1.max(held.0);
+        }
+        let mut is_open = self.is_open.lock().unwrap();
+        while !*is_open {
+            is_open = self.opened.wait(is_open).unwrap();
+        }
+        drop(is_open);
+        // Before the answer: behind it the next may already be on its way.
+        self.held.lock().unwrap().0 -= 1;
+        let head = format!(
+            "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: {PAGE_BYTES}\r\nConnection: close\r\n\r\n"
+        );
+        // Who asked may have broken off.
+        let _ = stream.write_all(head.as_bytes());
+        let _ = stream.write_all(&[b'x'; PAGE_BYTES]);
+    }
+
+    fn held_at_most(&self) -> usize {
+        self.held.lock().unwrap().1
+    }
+
+    fn open(&self) {
+        *self.is_open.lock().unwrap() = true;
+        self.opened.notify_all();
+    }
+}
+
+/// Jobs that crawl, with what they may take; none while one of them may take anything.
+fn shares(daemon: &Daemon) -> Option<Vec<(u64, u64)>> {
+    let jobs = daemon.get("/jobs");
+    let crawls = |job: &&Value| job["state"] == "running";
+    let crawling = jobs["jobs"].as_array().unwrap().iter().filter(crawls);
+    let shares = crawling.map(|job| {
+        let share = &job["share"];
+        Some((
+            share["bytes_per_second"].as_u64()?,
+            share["connections"].as_u64()?,
+        ))
+    });
+    shares.collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn jobs_that_crawl_at_once_keep_together_to_what_there_is_for_all() {
+    let (hall, port) = Hall::serve();
+    let home = Home::new();
+    home.file(
+        "opilio.toml",
+        format!("[limits]\njobs = 2\nbandwidth = \"{BANDWIDTH}B\"\nconnections = 3\n"),
+    );
+    let daemon = Daemon::start(&home, &["--no-auth"]);
+    let profile = home.profile("");
+    for job in ["a", "b"] {
+        let mut arguments = vec!["job".to_owned(), "new".to_owned(), format!("jobs/{job}")];
+        arguments.extend(["--profile".to_owned(), profile.display().to_string()]);
+        for host in 0..HOSTS {
+            arguments.push("--seed".to_owned());
+            arguments.push(format!("http://{job}{host}.localhost:{port}/"));
+        }
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        home.run(&arguments).code(0);
+    }
+    until("both are there", || daemon.get("/jobs")["total"] == 2).await;
+    for job in ["a", "b"] {
+        daemon.post(&format!("/jobs/{job}/start"), None, 202);
+    }
+
+    // Ten pages could be asked for at once, and three are: both jobs wait for connections.
+    let status = |job: &str| daemon.get(&format!("/jobs/{job}/status"));
+    let wait = |job: &str| {
+        daemon.state(job) == "running"
+            && status(job)["taken"]["waited_for_connections"].as_u64() > Some(0)
+    };
+    until("both want more connections", || wait("a") && wait("b")).await;
+    until("three pages are asked for", || hall.held_at_most() == 3).await;
+    assert_eq!(shares(&daemon).map(|shares| shares.len()), Some(2));
+
+    // What comes from here on is held against the time that passes here: a slow machine has received less.
+    let began = Instant::now();
+    hall.open();
+    let most =
+        || BANDWIDTH as f64 * (began.elapsed().as_secs_f64() + 2.0 * SAVED_UP) + 2.0 * READ_BYTES;
+    let mut waited = [false; 2];
+    until("both are finished", || {
+        if let Some(shares) = shares(&daemon) {
+            let bytes: u64 = shares.iter().map(|(bytes, _)| bytes).sum();
+            let connections: u64 = shares.iter().map(|(_, connections)| connections).sum();
+            assert!(bytes <= BANDWIDTH && connections <= 3, "{shares:?}");
+        }
+        for (place, job) in ["a", "b"].into_iter().enumerate() {
+            waited[place] |= status(job)["taken"]["waited_for_bytes"].as_u64() > Some(0);
+        }
+        ["a", "b"].iter().all(|job| daemon.state(job) == "finished")
+    })
+    .await;
+    let received = (2 * HOSTS * PAGE_BYTES) as f64;
+    assert!(received <= most(), "it came within {:?}", began.elapsed());
+    assert_eq!(waited, [true; 2], "somebody did not have to wait for bytes");
+    assert_eq!(hall.held_at_most(), 3);
+    for job in ["a", "b"] {
+        let tally = &status(job)["statistics"]["tally"];
+        assert_eq!(tally["succeeded"], HOSTS, "{tally}");
+    }
+}

@@ -1,0 +1,208 @@
+//! A daemon that is left to itself: what its calendar begins, and what becomes of that outside its window. The daemon runs
+//! in the test, which holds its clock; crawls are processes as ever.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+use opilio_console::{Clock, Config, Console};
+use opilio_stories::{component_cache, until};
+use serde_json::Value;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+use crate::command::Home;
+use crate::job::Gate;
+use crate::serve::{Daemon, kill, process};
+
+/// A night in a country where clocks are two hours ahead of UTC in summer.
+const CONFIG: &str = r#"
+jobs = "jobs"
+profiles = "profiles"
+listen = "127.0.0.1:0"
+authentication = false
+
+[[calendar]]
+name = "national"
+cron = "0 3 1 1,4,7,10 *"
+zone = "Europe/Copenhagen"
+profile = "national"
+job = "national-%Y-%m-%d"
+
+[[window]]
+jobs = ["national-*"]
+times = ["22:00-06:00 Europe/Copenhagen"]
+"#;
+
+const JOB: &str = "national-2026-04-01";
+
+/// The hands of a daemon's clock.
+#[derive(Clone)]
+struct Hands(Arc<Mutex<&'static str>>);
+
+impl Hands {
+    fn at(time: &'static str) -> Hands {
+        Hands(Arc::new(Mutex::new(time)))
+    }
+
+    fn turn(&self, time: &'static str) {
+        *self.0.lock().unwrap() = time;
+    }
+
+    fn clock(&self) -> Clock {
+        let hands = self.clone();
+        Clock::of(move || hands.0.lock().unwrap().parse().unwrap())
+    }
+}
+
+/// A daemon in this process.
+struct Resident {
+    api: Daemon,
+    end: oneshot::Sender<()>,
+    serving: JoinHandle<std::io::Result<()>>,
+}
+
+impl Resident {
+    async fn start(home: &Home, hands: &Hands) -> Resident {
+        let config = Config::load(&home.path().join("opilio.toml")).unwrap();
+        let console = Console::open(config, program(home), Some(component_cache()));
+        let console = console.await.unwrap().by_the_clock(hands.clock());
+        let address: SocketAddr = console.address().unwrap();
+        let (end, ended) = oneshot::channel();
+        let serving = tokio::spawn(console.run(async {
+            // Whoever held the other end has gone: so does the daemon.
+            let _ = ended.await;
+        }));
+        Resident {
+            api: Daemon::at(address),
+            end,
+            serving,
+        }
+    }
+
+    /// Ends it; crawls go on.
+    async fn end(self) {
+        self.end.send(()).unwrap();
+        self.serving.await.unwrap().unwrap();
+    }
+
+    fn job(&self) -> Option<Value> {
+        let jobs = self.api.get("/jobs");
+        let jobs = jobs["jobs"].as_array().unwrap();
+        jobs.iter().find(|job| job["name"] == JOB).cloned()
+    }
+
+    async fn until(&self, state: &str) -> Value {
+        let is_so = || self.job().is_some_and(|job| job["state"] == state);
+        until(&format!("the job is {state}"), is_so).await;
+        self.job().unwrap()
+    }
+}
+
+/// The binary, with the cache that all tests have.
+fn program(home: &Home) -> PathBuf {
+    let cache = component_cache().ancestors().nth(2).unwrap().to_owned();
+    let text = format!(
+        "#!/bin/sh\nexport XDG_CACHE_HOME='{}'\nexec '{}' \"$@\"\n",
+        cache.display(),
+        env!("CARGO_BIN_EXE_opilio")
+    );
+    let file = home.file("opilio.sh", text);
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
+    file
+}
+
+fn furnish(home: &Home, gate: &Gate) {
+    home.file("opilio.toml", CONFIG);
+    let profile = fs::read_to_string(home.profile("")).unwrap();
+    fs::create_dir(home.path().join("profiles")).unwrap();
+    let seeds = format!("seeds = [{:?}]\n{profile}", gate.url("/"));
+    home.file("profiles/national.toml", seeds);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_calendar_begins_a_job_and_its_window_pauses_and_resumes_it_over_a_restart() {
+    let gate = Gate::serve(&[("/", "<a href='/a'>a</a>"), ("/a", "a")]);
+    let home = Home::new();
+    furnish(&home, &gate);
+    let hands = Hands::at("2026-04-01T00:59:00Z");
+    let daemon = Resident::start(&home, &hands).await;
+    until("the calendar was looked at", || {
+        home.path().join("jobs/.opilio/calendar.json").exists()
+    })
+    .await;
+    assert_eq!(daemon.job(), None);
+
+    // Three o'clock on the first of April, by the calendar's zone.
+    hands.turn("2026-04-01T01:00:00Z");
+    daemon.until("running").await;
+    until("the seed is asked for", || gate.was_asked("/") == 1).await;
+
+    // Six: what is in flight finishes, and nothing begins.
+    hands.turn("2026-04-01T04:00:00Z");
+    daemon.until("pausing").await;
+    gate.open();
+    let job = daemon.until("paused").await;
+    assert_eq!(job["ended_why"], "its crawl window is closed", "{job}");
+    assert_eq!(gate.was_asked("/a"), 0);
+
+    // Another daemon, such as after an upgrade, knows whose pause it is, and makes no second job.
+    daemon.end().await;
+    hands.turn("2026-04-01T19:59:59Z");
+    let daemon = Resident::start(&home, &hands).await;
+    let job = daemon.until("paused").await;
+    assert_eq!(job["ended_why"], "its crawl window is closed", "{job}");
+    assert_eq!(gate.was_asked("/a"), 0);
+
+    // Ten in the evening.
+    hands.turn("2026-04-01T20:00:00Z");
+    daemon.until("finished").await;
+    assert_eq!(gate.was_asked("/a"), 1);
+    let log = fs::read_to_string(home.path().join(format!("jobs/{JOB}/logs/job.log"))).unwrap();
+    assert_eq!(log.matches("daemon window => closed").count(), 1, "{log}");
+    assert_eq!(log.matches("daemon window => open").count(), 1, "{log}");
+    assert!(!log.contains("process died"), "{log}");
+    assert_eq!(daemon.api.get("/jobs")["total"], 1);
+    daemon.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_missed_is_made_up_for_and_what_died_outside_its_window_waits_for_it() {
+    let gate = Gate::serve(&[("/", "<a href='/a'>a</a>"), ("/a", "a")]);
+    let home = Home::new();
+    furnish(&home, &gate);
+    let hands = Hands::at("2026-03-31T12:00:00Z");
+    let daemon = Resident::start(&home, &hands).await;
+    until("the calendar was looked at", || {
+        home.path().join("jobs/.opilio/calendar.json").exists()
+    })
+    .await;
+    daemon.end().await;
+
+    // The machine was down at three, and is up again at five.
+    hands.turn("2026-04-01T03:00:00Z");
+    let daemon = Resident::start(&home, &hands).await;
+    daemon.until("running").await;
+    until("the seed is asked for", || gate.was_asked("/") == 1).await;
+    hands.turn("2026-04-01T04:00:00Z");
+    daemon.until("pausing").await;
+
+    // It goes down again, crawls and all.
+    daemon.end().await;
+    kill(&process(&home, &format!("jobs/{JOB}")));
+    let daemon = Resident::start(&home, &hands).await;
+    let waits = || {
+        let job = daemon.job().unwrap();
+        job["state"] == "waiting" && job["ended_why"] == "its crawl window is closed"
+    };
+    until("it waits for its window", waits).await;
+    assert_eq!(gate.was_asked("/"), 1);
+
+    gate.open();
+    hands.turn("2026-04-01T20:00:00Z");
+    daemon.until("finished").await;
+    assert_eq!((gate.was_asked("/"), gate.was_asked("/a")), (2, 1));
+    daemon.end().await;
+}
