@@ -1,0 +1,55 @@
+//! SIGHUP: the terminal that a process was begun in is gone, or the connection to it. Who wants to go on without (`nohup`)
+//! has had the signal ignored from the beginning, and it stays ignored.
+
+use std::io;
+
+/// Waits until the terminal is gone; for ever where that is to be ignored.
+///
+/// # Errors
+/// The system takes no handler.
+#[cfg(unix)]
+pub(crate) async fn hangup() -> io::Result<()> {
+    use tokio::signal::unix::{SignalKind, signal};
+    if is_ignored() {
+        return std::future::pending().await;
+    }
+    signal(SignalKind::hangup())?.recv().await;
+    Ok(())
+}
+
+#[cfg(not(unix))]
+pub(crate) async fn hangup() -> io::Result<()> {
+    std::future::pending().await
+}
+
+/// Whether whoever began the process has the signal ignored. Asked before a handler is set, which would hide it. Linux alone
+/// says so; elsewhere nothing is taken to be ignored.
+#[cfg(unix)]
+fn is_ignored() -> bool {
+    std::fs::read_to_string("/proc/self/status").is_ok_and(|status| ignores(&status))
+}
+
+/// The lowest bit of the mask is signal 1.
+#[cfg(unix)]
+fn ignores(status: &str) -> bool {
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+        .is_some_and(|mask| mask & 1 == 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_nohup_has_set_is_seen() {
+        for (mask, expected) in [
+            ("0000000000001001", true),
+            ("0000000000001000", false),
+            ("", false),
+        ] {
+            let status = format!("Name:\topilio\nSigBlk:\t0000000000000001\nSigIgn:\t{mask}\n");
+            assert_eq!(ignores(&status), expected, "{mask}");
+        }
+    }
+}
