@@ -1,7 +1,7 @@
 //! Traces as a collector of OpenTelemetry gets them: what was done with a URI, and with a request to the daemon.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{BufRead, BufReader, Write as _};
 use std::net::{SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex};
 
@@ -80,7 +80,7 @@ impl Collector {
 }
 
 /// Head and body of a request, lower case where case does not matter.
-fn request(reader: &mut impl std::io::BufRead) -> Option<(String, Vec<u8>)> {
+fn request(reader: &mut impl BufRead) -> Option<(String, Vec<u8>)> {
     let (mut head, mut length) = (String::new(), 0);
     loop {
         let mut line = String::new();
@@ -146,9 +146,9 @@ async fn a_uri_can_be_followed_from_its_fetch_to_the_frontier() {
     assert_eq!(root.resource["opilio.job_name"], "traced");
 
     let of_leaf: Vec<&Span> = spans.iter().filter(|it| it.trace == root.trace).collect();
-    let parent = |child: &str| {
-        let child = of_leaf.iter().find(|span| span.name == child);
-        let child = child.unwrap_or_else(|| panic!("no {child}: {of_leaf:?}"));
+    let parent = |name: &str| {
+        let child = of_leaf.iter().find(|span| span.name == name);
+        let child = child.unwrap_or_else(|| panic!("no {name}: {of_leaf:?}"));
         let parent = of_leaf.iter().find(|span| span.id == child.parent);
         parent.map(|parent| parent.name.as_str())
     };
