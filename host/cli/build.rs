@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 use std::{env, fs};
 
 /// Languages, and where their templates are in `sdk/`.
-const LANGUAGES: [(&str, &str); 6] = [
+const LANGUAGES: [(&str, &str); 7] = [
     ("c", "c/templates"),
+    ("cpp", "c/templates-cpp"),
     ("go", "go/templates"),
     ("js", "js/templates"),
     ("python", "python/templates"),

@@ -65,8 +65,8 @@ bool exports_opilio_plugin_setup_configure(plugin_string_t *name, plugin_string_
     opilio_fault(&faults, OPILIO_TEXT(""), OPILIO_TEXT("there is no plugin of this name in the component"));
   } else if (!json) {
     opilio_fault(&faults, OPILIO_TEXT(""), OPILIO_TEXT("no JSON, or nested too deeply"));
-  } else if (found->configure) {
-    configured = found->configure(json, &faults);
+  } else {
+    configured = found->configure ? found->configure(json, &faults) : NULL;
   }
   if (faults.list.len) {
     *err = faults.list;

@@ -4,6 +4,21 @@
 
 #include "opilio.h"
 
+typedef enum {
+  OPILIO_JSON_NULL, OPILIO_JSON_BOOLEAN, OPILIO_JSON_NUMBER, OPILIO_JSON_TEXT, OPILIO_JSON_LIST, OPILIO_JSON_OBJECT
+} opilio_json_type;
+
+struct opilio_json {
+  opilio_json_type type;
+  bool boolean;
+  double number;
+  opilio_text text;
+  // Of lists and objects; names are those of an object's members.
+  opilio_json *items;
+  opilio_text *names;
+  size_t length;
+};
+
 struct opilio_faults {
   exports_opilio_plugin_setup_list_settings_fault_t list;
 };

@@ -4,20 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "opilio.h"
-
-typedef enum { NOTHING, BOOLEAN, NUMBER, TEXT, LIST, OBJECT } json_type;
-
-struct opilio_json {
-  json_type type;
-  bool boolean;
-  double number;
-  opilio_text text;
-  // Of lists and objects; names are those of an object's members.
-  opilio_json *items;
-  opilio_text *names;
-  size_t length;
-};
+#include "inner.h"
 
 // What is left to read. Settings nest as deep as their schema says; deeper than this is none of ours.
 typedef struct {
@@ -28,7 +15,7 @@ typedef struct {
 
 enum { DEPTH_MAX = 64 };
 
-static const opilio_json nothing = {0};
+static const opilio_json nothing = {.type = OPILIO_JSON_NULL};
 
 static void skip_space(reader *in) {
   while (in->at < in->end && strchr(" \t\r\n", *in->at)) in->at++;
@@ -134,7 +121,7 @@ static bool items(reader *in, opilio_json *out, char closing) {
       out->items = grown;
       out->names = names;
     }
-    if (out->type == OBJECT && !(eat(in, '"') && text(in, &out->names[out->length]) && eat(in, ':'))) return false;
+    if (out->type == OPILIO_JSON_OBJECT && !(eat(in, '"') && text(in, &out->names[out->length]) && eat(in, ':'))) return false;
     if (!value(in, &out->items[out->length++])) return false;
   } while (eat(in, ','));
   return eat(in, closing);
@@ -145,19 +132,19 @@ static bool value(reader *in, opilio_json *out) {
   if (++in->depth > DEPTH_MAX) return false;
   bool read = true;
   if (eat(in, '"')) {
-    out->type = TEXT;
+    out->type = OPILIO_JSON_TEXT;
     read = text(in, &out->text);
   } else if (eat(in, '[')) {
-    out->type = LIST;
+    out->type = OPILIO_JSON_LIST;
     read = items(in, out, ']');
   } else if (eat(in, '{')) {
-    out->type = OBJECT;
+    out->type = OPILIO_JSON_OBJECT;
     read = items(in, out, '}');
   } else if (word(in, "true")) {
-    out->type = BOOLEAN;
+    out->type = OPILIO_JSON_BOOLEAN;
     out->boolean = true;
   } else if (word(in, "false")) {
-    out->type = BOOLEAN;
+    out->type = OPILIO_JSON_BOOLEAN;
   } else if (!word(in, "null")) {
     // The number may be the last thing there is, so it is read from a copy that ends.
     char digits[64] = "";
@@ -166,7 +153,7 @@ static bool value(reader *in, opilio_json *out) {
       digits[length++] = *in->at++;
     }
     char *end;
-    out->type = NUMBER;
+    out->type = OPILIO_JSON_NUMBER;
     out->number = strtod(digits, &end);
     read = length > 0 && *end == '\0';
   }
@@ -183,26 +170,26 @@ const opilio_json *opilio_json_read(opilio_text from) {
 }
 
 const opilio_json *opilio_json_member(const opilio_json *object, const char *name) {
-  for (size_t n = 0; object && object->type == OBJECT && n < object->length; n++) {
+  for (size_t n = 0; object && object->type == OPILIO_JSON_OBJECT && n < object->length; n++) {
     if (opilio_is(object->names[n], name)) return &object->items[n];
   }
   return NULL;
 }
 
-size_t opilio_json_length(const opilio_json *list) { return list && list->type == LIST ? list->length : 0; }
+size_t opilio_json_length(const opilio_json *list) { return list && list->type == OPILIO_JSON_LIST ? list->length : 0; }
 
 const opilio_json *opilio_json_item(const opilio_json *list, size_t at) {
   return at < opilio_json_length(list) ? &list->items[at] : NULL;
 }
 
 opilio_text opilio_json_text(const opilio_json *json, opilio_text otherwise) {
-  return json && json->type == TEXT ? json->text : otherwise;
+  return json && json->type == OPILIO_JSON_TEXT ? json->text : otherwise;
 }
 
 double opilio_json_number(const opilio_json *json, double otherwise) {
-  return json && json->type == NUMBER ? json->number : otherwise;
+  return json && json->type == OPILIO_JSON_NUMBER ? json->number : otherwise;
 }
 
 bool opilio_json_boolean(const opilio_json *json, bool otherwise) {
-  return json && json->type == BOOLEAN ? json->boolean : otherwise;
+  return json && json->type == OPILIO_JSON_BOOLEAN ? json->boolean : otherwise;
 }

@@ -95,10 +95,34 @@ static void a_plugin_is_described_configured_and_asked(void) {
   assert(answer.ptr[0].fragments.len == 1 && answer.ptr[0].fragments.ptr[0].content.val.text_at.length == 2);
 }
 
+static void cases_are_put_and_what_does_not_hold_is_counted(void) {
+  opilio_test_result holding = opilio_test_cases("test/cases");
+  assert(holding.cases == 4 && holding.failed == 0);
+  // What it says of them is on standard error: each is wrong in another way.
+  opilio_test_result failing = opilio_test_cases("test/failing-cases");
+  assert(failing.cases == 8 && failing.failed == 8);
+}
+
+static void what_a_plugin_leaves_can_be_asked_for(void) {
+  opilio_document document = opilio_test_open((opilio_test_document){"http://example.org/", "text/html", 200, OPILIO_TEXT("hay")});
+  opilio_text value;
+  uint32_t version;
+  assert(!opilio_document_note(document, "seen", &value));
+  opilio_document_set_note(document, "seen", OPILIO_TEXT("once"));
+  opilio_document_set_note(document, "seen", OPILIO_TEXT("twice"));
+  assert(opilio_document_note(document, "seen", &value) && opilio_is(value, "twice"));
+  opilio_document_set_site_value(document, "rate", OPILIO_TEXT("7"));
+  assert(opilio_document_site_value(document, "rate", &version, &value) && opilio_is(value, "7"));
+  opilio_document_set_site_value(document, "rate", OPILIO_TEXT(""));
+  assert(!opilio_document_site_value(document, "rate", &version, &value));
+}
+
 int main(void) {
   settings_are_read();
   what_is_no_json_is_none();
   a_plugin_is_described_configured_and_asked();
-  puts("3 tests passed");
+  what_a_plugin_leaves_can_be_asked_for();
+  cases_are_put_and_what_does_not_hold_is_counted();
+  puts("5 tests passed");
   return 0;
 }

@@ -15,6 +15,7 @@ const PINNED = {
   "componentize-qjs": "0.4.5",
   // With a jco of its own choosing it lacks a package.
   "@bytecodealliance/componentize-js": "0.22.0 @bytecodealliance/jco@1.34.0",
+  "@bytecodealliance/jco": "1.34.0",
 };
 
 /** The project does not build; the message says why. */
@@ -43,20 +44,24 @@ export function project(folder) {
   return { folder, entry, engine, name: facts.name.split("/").at(-1), version: facts.version ?? "0.0.0" };
 }
 
-/** A tool of the project's, or else of the checkout's `target/toolchains/js`. */
-export async function tool(name, { folder }) {
+/** The folder of a package, the project's own or else in the checkout's `target/toolchains/js`, and its package.json. */
+export function toolPackage(name, { folder }) {
   const places = [folder, SDK, join(SDK, "../../target/toolchains/js")];
   for (const place of places) {
     // What only `import` may load, `resolve` does not find, but for its folder.
     const folders = createRequire(join(place, "package.json")).resolve.paths(name);
     const home = folders.map((folder) => join(folder, name)).find((folder) => existsSync(join(folder, "package.json")));
-    if (!home) continue;
-    const { main, exports } = JSON.parse(readFileSync(join(home, "package.json"), "utf8"));
-    const root = exports?.["."] ?? exports ?? main;
-    const entry = root.import ?? root.default ?? root;
-    return await import(pathToFileURL(join(home, entry.default ?? entry)));
+    if (home) return { home, facts: JSON.parse(readFileSync(join(home, "package.json"), "utf8")) };
   }
   throw new MissingTool(missing(name, folder));
+}
+
+/** What a package exports. */
+export async function tool(name, project) {
+  const { home, facts } = toolPackage(name, project);
+  const root = facts.exports?.["."] ?? facts.exports ?? facts.main;
+  const entry = root.import ?? root.default ?? root;
+  return await import(pathToFileURL(join(home, entry.default ?? entry)));
 }
 
 /** What to do about a tool that is not there. */

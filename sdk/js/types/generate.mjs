@@ -1,5 +1,5 @@
 // The contract's types, from `wit/` by jco: `npm run types` writes them, `npm run types -- --check` says whether they are
-// still those of the contract.
+// still those of the contract. `jco` is the SDK's own (`npm install` in its folder) or the checkout's.
 
 import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
-import { SDK } from "../build/project.mjs";
+import { SDK, toolPackage } from "../build/project.mjs";
 import { writeWorld } from "../build/world.mjs";
 import { KINDS } from "../src/plugin.js";
 
@@ -20,7 +20,8 @@ for (const file of readdirSync(join(scratch, "deps/plugin"))) {
   writeFileSync(path, readFileSync(path, "utf8").replaceAll("*/", "*\\/"));
 }
 const made = join(scratch, "made");
-execFileSync("npx", ["jco", "guest-types", scratch, "-n", "component", "-o", made, "-q"], { cwd: SDK });
+const { home, facts } = toolPackage("@bytecodealliance/jco", { folder: SDK });
+execFileSync(process.execPath, [join(home, facts.bin.jco), "guest-types", scratch, "-n", "component", "-o", made, "-q"]);
 const folder = join(made, "interfaces");
 const files = readdirSync(folder).sort();
 // Plugins only borrow, so nothing is theirs to dispose of.

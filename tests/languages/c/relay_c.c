@@ -1,4 +1,4 @@
-// Takes the first line of a document for a link, and hands the rest on as a fragment.
+// Takes the first line of a document for a link, and hands the rest on as a fragment; or goes wrong, as it is told.
 
 #include <string.h>
 
@@ -7,6 +7,8 @@
 static void extract(const void *plugin, opilio_document document, opilio_extraction *out) {
   (void)plugin;
   opilio_text text = opilio_document_text(document);
+  if (opilio_is(text, "fail")) opilio_fail("relay-c was told to fail");
+  if (opilio_is(text, "wrong")) *(volatile char *)(uintptr_t)0xFFFFFFF0u = 1;
   const char *end = memchr(text.ptr, '\n', text.len);
   size_t line = end ? (size_t)(end - text.ptr) : text.len;
   opilio_link(out, (opilio_text){text.ptr, line}, OPILIO_LINK, OPILIO_TEXT("relay/c"));

@@ -1,4 +1,4 @@
-// Takes the first line of a document for a link, and hands the rest on as a fragment.
+// Takes the first line of a document for a link, and hands the rest on as a fragment; or goes wrong, as it is told.
 package main
 
 import (
@@ -10,6 +10,12 @@ import (
 type relay struct{}
 
 func (relay) Extract(document opilio.Document) opilio.Extraction {
+	switch document.Text() {
+	case "fail":
+		panic("relay-go was told to fail")
+	case "wrong":
+		return opilio.Extraction{Base: strings.Split("wrong", " ")[document.Length()]}
+	}
 	line, rest, more := strings.Cut(document.Text(), "\n")
 	out := opilio.Extraction{Links: []opilio.Link{{URI: line, Hop: opilio.LinkHop, Context: "relay/go"}}}
 	if more {

@@ -1,4 +1,4 @@
-"""Takes the first line of a document for a link, and hands the rest on as a fragment."""
+"""Takes the first line of a document for a link, and hands the rest on as a fragment; or goes wrong, as it is told."""
 
 from opilio_plugin import Document, Extraction, Extractor, Fragment, Link
 
@@ -9,6 +9,10 @@ class Relay(Extractor):
     media_types = ["application/x-relay-python"]
 
     def extract(self, document: Document) -> Extraction:
+        if document.text() == "fail":
+            raise ValueError("relay-python was told to fail")
+        if document.text() == "wrong":
+            return Extraction(links=[Link(7, "link", "wrong")])
         uri, more, rest = document.text().partition("\n")
         fragments = [Fragment("application/x-relay-c", rest, "rest")] if more else []
         return Extraction(links=[Link(uri, "link", "relay/python")], fragments=fragments)

@@ -104,8 +104,10 @@ enum LanguageName {
     Ts,
     /// Python.
     Python,
-    /// C; C++ as well.
+    /// C.
     C,
+    /// C++, on the SDK of C.
+    Cpp,
     /// Go.
     Go,
 }
@@ -117,7 +119,7 @@ impl LanguageName {
             Self::Js => Language::JavaScript,
             Self::Ts => Language::TypeScript,
             Self::Python => Language::Python,
-            Self::C => Language::C,
+            Self::C | Self::Cpp => Language::C,
             Self::Go => Language::Go,
         }
     }
@@ -130,6 +132,7 @@ impl LanguageName {
             Self::Ts => "ts",
             Self::Python => "python",
             Self::C => "c",
+            Self::Cpp => "cpp",
             Self::Go => "go",
         }
     }

@@ -96,7 +96,7 @@ mod tests {
     /// Every language can make every kind, and leaves no placeholder.
     #[test]
     fn every_language_has_every_kind() {
-        for language in ["rust", "c", "go", "js", "ts", "python"] {
+        for language in ["rust", "c", "cpp", "go", "js", "ts", "python"] {
             let template = Template {
                 language,
                 kinds: &KindName::ALL,

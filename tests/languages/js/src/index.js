@@ -1,4 +1,4 @@
-// Takes the first line of a document for a link, and hands the rest on as a fragment.
+// Takes the first line of a document for a link, and hands the rest on as a fragment; or goes wrong, as it is told.
 
 import { plugin } from "@opilio/plugin";
 
@@ -9,6 +9,8 @@ export default plugin({
   settings: {},
 
   extract(document) {
+    if (document.text() === "fail") throw new RangeError("relay-js was told to fail");
+    if (document.text() === "wrong") return { links: "none" };
     const [uri, ...rest] = document.text().split("\n");
     const content = { text: rest.join("\n") };
     return {

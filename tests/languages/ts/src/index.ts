@@ -1,4 +1,4 @@
-// Takes the first line of a document for a link, and hands the rest on as a fragment.
+// Takes the first line of a document for a link, and hands the rest on as a fragment; or goes wrong, as it is told.
 
 import { plugin, type Extraction } from "@opilio/plugin";
 
@@ -9,6 +9,9 @@ export default plugin({
   settings: {},
 
   extract(document): Extraction {
+    if (document.text() === "fail") throw new RangeError("relay-ts was told to fail");
+    // What a type asserts, nobody checks before it runs.
+    if (document.text() === "wrong") return { links: [{ uri: 7 as unknown as string }] };
     const [uri = "", ...rest] = document.text().split("\n");
     const content = { text: rest.join("\n") };
     return {

@@ -1,0 +1,329 @@
+// Golden cases, natively: what plugins are asked and what they must answer, in the JSON files that `opilio plugin test` puts to
+// the component. The README of the Rust SDK has the format.
+
+// For scandir, also where an author asks for strict C.
+#define _DEFAULT_SOURCE
+
+#include <dirent.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "testing.h"
+
+// The case that is being asked, for what is said when a plugin gives up.
+static opilio_text current = {"", 0};
+
+static void gave_up(int number) {
+  (void)number;
+  fprintf(stderr, "%.*s: the plugin gave up\n", (int)current.len, current.ptr);
+  _Exit(1);
+}
+
+static opilio_text contents(const char *path) {
+  FILE *file = fopen(path, "rb");
+  if (!file) {
+    perror(path);
+    exit(2);
+  }
+  char *bytes = NULL;
+  size_t length = 0;
+  for (size_t room = 4096;; room *= 2) {
+    bytes = realloc(bytes, room);
+    if (!bytes) abort();
+    length += fread(bytes + length, 1, room - length, file);
+    if (length < room) break;
+  }
+  fclose(file);
+  return (opilio_text){bytes, length};
+}
+
+static const opilio_json *member(const opilio_json *object, const char *name) { return opilio_json_member(object, name); }
+
+static bool is_there(const opilio_json *json) { return json && json->type != OPILIO_JSON_NULL; }
+
+// ---- a question
+
+// The answer to a call, or why it cannot be had natively.
+typedef struct {
+  opilio_json answer;
+  const char *problem;
+} answered;
+
+static answered no(const char *problem) { return (answered){.problem = problem}; }
+
+static answered yes(opilio_json answer) { return (answered){.answer = answer}; }
+
+// A document's content may stand in a file beside the case.
+static int32_t document(const opilio_json *facts, const char *folder) {
+  opilio_json *made = opilio_memory(sizeof *made);
+  *made = is_there(facts) ? *facts : opilio_json_empty(OPILIO_JSON_OBJECT);
+  opilio_text file = opilio_json_text(member(facts, "file"), OPILIO_TEXT(""));
+  if (file.len) {
+    opilio_text content = contents(opilio_format("%s/%.*s", folder, (int)file.len, file.ptr).ptr);
+    opilio_json_set(made, "bytes", opilio_json_of_bytes((opilio_bytes){(const uint8_t *)content.ptr, content.len}));
+  }
+  return opilio_test_handle(made);
+}
+
+static const char *unreadable(const opilio_json *facts) {
+  opilio_text charset = opilio_json_text(member(facts, "charset"), OPILIO_TEXT("utf-8"));
+  bool written = opilio_json_text(member(facts, "text"), OPILIO_TEXT("")).len != 0;
+  if (written || opilio_is(charset, "utf-8") || opilio_is(charset, "iso-8859-1")) return NULL;
+  return opilio_format("natively nothing reads %.*s: say its text beside its bytes, or put this case to the component, with opilio plugin test",
+                       (int)charset.len, charset.ptr)
+      .ptr;
+}
+
+static uint8_t stage(const opilio_json *name) {
+  static const char *const stages[] = {"scope", "pre-fetch", "mid-fetch", "post-fetch", "extract", "archive", "plugin"};
+  for (uint8_t n = 0; n < sizeof stages / sizeof *stages; n++) {
+    if (opilio_is(opilio_json_text(name, OPILIO_TEXT("")), stages[n])) return n;
+  }
+  return EXPORTS_OPILIO_PLUGIN_FILTER_STAGE_OTHER;
+}
+
+static answered extract(const opilio_json *given, const char *folder) {
+  const opilio_json *documents = member(given, "documents");
+  size_t length = opilio_json_length(documents);
+  opilio_plugin_documents_own_document_t *handles = opilio_memory(length * sizeof *handles);
+  for (size_t n = 0; n < length; n++) {
+    const char *problem = unreadable(opilio_json_item(documents, n));
+    if (problem) return no(problem);
+    handles[n].__handle = document(opilio_json_item(documents, n), folder);
+  }
+  exports_opilio_plugin_extractor_list_own_document_t all = {handles, length};
+  exports_opilio_plugin_extractor_list_extraction_t ret = {0};
+  exports_opilio_plugin_extractor_extract(&all, &ret);
+  return yes(opilio_answer_extractions(&ret));
+}
+
+static answered observe(const opilio_json *given) {
+  opilio_bytes before = opilio_json_bytes(member(given, "memory"));
+  const opilio_json *events = member(given, "events");
+  exports_opilio_plugin_observer_list_finished_t all = {opilio_memory(opilio_json_length(events) * sizeof *all.ptr), 0};
+  for (; all.len < opilio_json_length(events); all.len++) all.ptr[all.len] = opilio_test_event(opilio_json_item(events, all.len));
+  plugin_list_u8_t memory = {(uint8_t *)before.ptr, before.len};
+  exports_opilio_plugin_observer_observation_t ret = {0};
+  exports_opilio_plugin_observer_observe(&memory, &all, &ret);
+  return yes(opilio_answer_observation(&ret));
+}
+
+// Puts a call to the plugin that this program has become.
+static answered put(const opilio_plugin *plugin, opilio_text call, const opilio_json *given, const char *folder) {
+  const opilio_json *page = member(given, "document");
+  const char *problem = unreadable(page);
+  if (problem) return no(problem);
+  opilio_plugin_documents_borrow_visit_t visit = {opilio_test_handle(member(given, "visit"))};
+  opilio_plugin_documents_borrow_candidates_t candidates = {opilio_test_handle(member(given, "candidates"))};
+  opilio_plugin_documents_borrow_document_t whole = {document(page, folder)};
+  exports_opilio_plugin_filter_stage_t at = {.tag = stage(member(given, "stage"))};
+
+  if (opilio_is(call, "extract") && plugin->extract) return extract(given, folder);
+  if (opilio_is(call, "judge-candidates")) {
+    exports_opilio_plugin_filter_list_ruling_t ret = {0};
+    exports_opilio_plugin_filter_judge_candidates(&at, candidates, &ret);
+    return yes(opilio_answer_rulings(&ret));
+  }
+  if (opilio_is(call, "judge-document") && (plugin->judge_document || plugin->judge_candidate)) {
+    exports_opilio_plugin_filter_ruling_t ret = {0};
+    exports_opilio_plugin_filter_judge_document(&at, whole, visit, &ret);
+    return yes(opilio_answer_ruling(&ret));
+  }
+  if (opilio_is(call, "strip") && plugin->strip) {
+    exports_opilio_plugin_digest_stripper_list_span_t spans = {0};
+    exports_opilio_plugin_digest_stripper_strip_problem_t failed = {0};
+    opilio_json made = opilio_json_empty(OPILIO_JSON_OBJECT);
+    if (exports_opilio_plugin_digest_stripper_strip(whole, &spans, &failed)) opilio_json_set(&made, "ok", opilio_answer_spans(&spans));
+    else opilio_json_set(&made, "error", opilio_answer_strip_problem(&failed));
+    return yes(made);
+  }
+  if (opilio_is(call, "compare") && plugin->compare) {
+    opilio_bytes before = opilio_json_bytes(member(given, "last"));
+    plugin_list_u8_t last = {(uint8_t *)before.ptr, before.len};
+    exports_opilio_plugin_change_evaluator_comparison_t ret = {0};
+    exports_opilio_plugin_change_evaluator_compare(whole, visit, is_there(member(given, "last")) ? &last : NULL, &ret);
+    return yes(opilio_answer_comparison(&ret));
+  }
+  if (opilio_is(call, "evaluate") && plugin->evaluate) {
+    exports_opilio_plugin_wait_evaluator_wait_t ret = {0};
+    bool answers = exports_opilio_plugin_wait_evaluator_evaluate(visit, &ret);
+    return yes(answers ? opilio_answer_wait(&ret) : opilio_json_empty(OPILIO_JSON_NULL));
+  }
+  if (opilio_is(call, "rank-candidates")) {
+    plugin_list_option_u8_t ret = {0};
+    exports_opilio_plugin_precedence_rank_candidates(candidates, is_there(page) ? &whole : NULL, &ret);
+    return yes(opilio_answer_ranks(&ret));
+  }
+  if (opilio_is(call, "rank-queue")) {
+    uint8_t ret = 0;
+    opilio_plugin_documents_borrow_queue_t queue = {opilio_test_handle(member(given, "queue"))};
+    bool answers = exports_opilio_plugin_precedence_rank_queue(queue, &ret);
+    return yes(answers ? opilio_json_of_number(ret) : opilio_json_empty(OPILIO_JSON_NULL));
+  }
+  if (opilio_is(call, "observe") && plugin->observe) return observe(given);
+  if (opilio_is(call, "report") && plugin->observe) {
+    opilio_bytes before = opilio_json_bytes(member(given, "memory"));
+    plugin_list_u8_t memory = {(uint8_t *)before.ptr, before.len};
+    exports_opilio_plugin_observer_list_report_file_t ret = {0};
+    exports_opilio_plugin_observer_report(&memory, (uint64_t)opilio_json_number(member(given, "now"), 0), &ret);
+    return yes(opilio_answer_reports(&ret));
+  }
+  return no(opilio_format("%s has no function for the call %.*s", plugin->name, (int)call.len, call.ptr).ptr);
+}
+
+// Settings as the host hands them over: those left out have their defaults.
+static opilio_json with_defaults(const opilio_json *given, const char *schema) {
+  opilio_json made = opilio_json_empty(OPILIO_JSON_OBJECT);
+  for (size_t n = 0; given && n < given->length; n++) {
+    opilio_text name = given->names[n];
+    opilio_json_set(&made, opilio_format("%.*s", (int)name.len, name.ptr).ptr, given->items[n]);
+  }
+  const opilio_json *properties = member(schema ? opilio_json_read(opilio_text_of(schema)) : NULL, "properties");
+  for (size_t n = 0; properties && n < properties->length; n++) {
+    const opilio_json *otherwise = member(&properties->items[n], "default");
+    const char *name = opilio_format("%.*s", (int)properties->names[n].len, properties->names[n].ptr).ptr;
+    if (otherwise && !member(given, name)) opilio_json_set(&made, name, *otherwise);
+  }
+  return made;
+}
+
+static answered ask(const opilio_json *one, const char *folder) {
+  const opilio_json *calls = member(one, "call");
+  if (!calls || calls->type != OPILIO_JSON_OBJECT || calls->length != 1) return no("a case has one call");
+  const opilio_json *tables = member(one, "tables");
+  for (size_t n = 0; tables && n < tables->length; n++) {
+    opilio_text kind = opilio_json_text(member(&tables->items[n], "kind"), OPILIO_TEXT(""));
+    if (!opilio_is(kind, "surt-prefixes") && !opilio_is(kind, "key-values")) {
+      return no("natively there are tables of SURT prefixes and of keys alone: put this case to the component, with opilio plugin test");
+    }
+  }
+  opilio_text name = opilio_json_text(member(one, "plugin"), OPILIO_TEXT(""));
+  const opilio_plugin *plugin = NULL;
+  for (size_t n = 0; n < opilio_plugins_length; n++) {
+    if (opilio_is(name, opilio_plugins[n]->name)) plugin = opilio_plugins[n];
+  }
+  if (!plugin) return no(opilio_format("no plugin here is called %.*s", (int)name.len, name.ptr).ptr);
+  // There are no tables while a plugin is configured.
+  opilio_test_tables(NULL);
+  opilio_json settings = with_defaults(member(one, "settings"), plugin->settings_schema);
+  plugin_string_t lent = opilio_lent(name), written = opilio_lent(opilio_json_written(&settings));
+  exports_opilio_plugin_setup_list_settings_fault_t faults = {0};
+  bool fits = exports_opilio_plugin_setup_configure(&lent, &written, &faults);
+  opilio_json refused = fits ? opilio_json_empty(OPILIO_JSON_LIST) : opilio_answer_faults(&faults);
+  if (opilio_is(calls->names[0], "configure")) return yes(refused);
+  if (!fits) {
+    opilio_text said = opilio_json_written(&refused);
+    return no(opilio_format("the settings are refused: %.*s", (int)said.len, said.ptr).ptr);
+  }
+  opilio_test_tables(tables);
+  return put(plugin, calls->names[0], &calls->items[0], folder);
+}
+
+// ---- what it must be
+
+static bool is_default(opilio_text name, const opilio_json *value) {
+  switch (value->type) {
+    case OPILIO_JSON_NULL: return true;
+    case OPILIO_JSON_BOOLEAN: return !value->boolean;
+    case OPILIO_JSON_NUMBER: return value->number == 0;
+    case OPILIO_JSON_TEXT: return value->text.len == 0 || (opilio_is(name, "hop") && opilio_is(value->text, "link"));
+    default: return value->length == 0;
+  }
+}
+
+// Without members at their defaults, which may be left out, and without reasons and problems that nobody expects.
+static opilio_json bare(const opilio_json *value, const opilio_json *expected) {
+  if (value->type == OPILIO_JSON_LIST) {
+    opilio_json made = opilio_json_empty(OPILIO_JSON_LIST);
+    for (size_t n = 0; n < value->length; n++) opilio_json_add(&made, bare(&value->items[n], opilio_json_item(expected, n)));
+    return made;
+  }
+  if (value->type != OPILIO_JSON_OBJECT) return *value;
+  opilio_json made = opilio_json_empty(OPILIO_JSON_OBJECT);
+  for (size_t n = 0; n < value->length; n++) {
+    opilio_text name = value->names[n];
+    const char *ended = opilio_format("%.*s", (int)name.len, name.ptr).ptr;
+    bool wordy = opilio_is(name, "reason") || opilio_is(name, "problem");
+    if (wordy && !member(expected, ended) && !member(value, "links")) continue;
+    opilio_json field = bare(&value->items[n], member(expected, ended));
+    if (!is_default(name, &field)) opilio_json_set(&made, ended, field);
+  }
+  return made;
+}
+
+static bool holds(const opilio_json *one, const char *folder) {
+  current = opilio_json_text(member(one, "id"), OPILIO_TEXT("a case without an id"));
+  answered said = ask(one, folder);
+  if (said.problem) {
+    fprintf(stderr, "%.*s: %s\n", (int)current.len, current.ptr, said.problem);
+    return false;
+  }
+  static const opilio_json null = {.type = OPILIO_JSON_NULL};
+  const opilio_json *expected = member(one, "expected") ? member(one, "expected") : &null;
+  opilio_json wanted = bare(expected, expected), got = bare(&said.answer, expected);
+  if (opilio_json_equal(&wanted, &got)) return true;
+  opilio_text texts[] = {opilio_json_written(expected), opilio_json_written(&said.answer)};
+  fprintf(stderr, "%.*s: expected %.*s\nanswered %.*s\n", (int)current.len, current.ptr, (int)texts[0].len, texts[0].ptr,
+          (int)texts[1].len, texts[1].ptr);
+  return false;
+}
+
+static int ends_in_json(const struct dirent *entry) {
+  size_t length = strlen(entry->d_name);
+  return length > 5 && strcmp(entry->d_name + length - 5, ".json") == 0;
+}
+
+static bool is_known(opilio_text id, const opilio_json *all) {
+  for (size_t n = 0; n < all->length; n++) {
+    opilio_text known = opilio_json_text(member(&all->items[n], "id"), OPILIO_TEXT(""));
+    if (known.len == id.len && memcmp(known.ptr, id.ptr, id.len) == 0) return true;
+  }
+  return false;
+}
+
+opilio_test_result opilio_test_cases(const char *folder) {
+  opilio_test_result result = {0};
+  opilio_json all = opilio_json_empty(OPILIO_JSON_LIST);
+  struct dirent **files;
+  int length = scandir(folder, &files, ends_in_json, alphasort);
+  for (int n = 0; n < length; n++) {
+    const char *path = opilio_format("%s/%s", folder, files[n]->d_name).ptr;
+    const opilio_json *some = opilio_json_read(contents(path));
+    if (!some || some->type != OPILIO_JSON_LIST) {
+      fprintf(stderr, "%s: no list of cases in JSON\n", path);
+      result.failed++;
+    }
+    for (size_t at = 0; at < opilio_json_length(some); at++) {
+      opilio_text id = opilio_json_text(member(opilio_json_item(some, at), "id"), OPILIO_TEXT(""));
+      if (is_known(id, &all)) {
+        fprintf(stderr, "%s: two cases are called %.*s\n", path, (int)id.len, id.ptr);
+        result.failed++;
+      }
+      opilio_json_add(&all, *opilio_json_item(some, at));
+    }
+  }
+  void (*before)(int) = signal(SIGABRT, gave_up);
+  for (size_t n = 0; n < all.length; n++) result.failed += !holds(&all.items[n], folder);
+  signal(SIGABRT, before);
+  for (size_t n = 0; n < opilio_plugins_length; n++) {
+    bool tried = false;
+    for (size_t at = 0; at < all.length; at++) {
+      tried |= opilio_is(opilio_json_text(member(&all.items[at], "plugin"), OPILIO_TEXT("")), opilio_plugins[n]->name);
+    }
+    if (tried) continue;
+    fprintf(stderr, "%s has no case in %s\n", opilio_plugins[n]->name, folder);
+    result.failed++;
+  }
+  result.cases = all.length;
+  return result;
+}
+
+// A program of the plugin and the SDK alone puts the cases of a folder. Tests with a main of their own take its place.
+__attribute__((weak)) int main(int length, char **arguments) {
+  opilio_test_result result = opilio_test_cases(length > 1 ? arguments[1] : "cases");
+  if (result.failed) return 1;
+  printf("%zu cases hold\n", result.cases);
+  return 0;
+}
