@@ -3,6 +3,7 @@
 
 import { announce, h, id, put, say } from "./dom.js";
 import { count } from "./format.js";
+import { failed } from "./notice.js";
 
 /**
  * `columns`: `{ name, title, cell(row), isNumber, sort, isWide }`; `key(row)`: what a row is known by. A column with `sort` has a
@@ -64,6 +65,7 @@ export class Table {
       }
       before.delete(key);
       this.rows.set(key, entry);
+      entry.row = row;
       if (entry.state !== state) {
         entry.state = state;
         this.fill(entry.element, row);
@@ -74,6 +76,11 @@ export class Table {
     for (const { element } of before.values()) element.remove();
     say(this.nothing, typeof this.empty === "function" ? this.empty() : this.empty);
     this.nothing.hidden = this.rows.size > 0;
+  }
+
+  /** What was shown last of the row with this key. */
+  row(key) {
+    return this.rows.get(key)?.row;
   }
 
   cell(column) {
@@ -98,13 +105,14 @@ export class Table {
 
 /**
  * Pages through what is only known from its beginning on: `load(after)` gives `{ rows, next }`. Where one has been is remembered,
- * so that there is a way back.
+ * so that there is a way back. `list` is where the rows stand; it is busy while they are on their way.
  */
 export class Pages {
-  constructor({ load, show, size }) {
+  constructor({ load, show, size, list }) {
     this.load = load;
     this.show = show;
     this.size = size;
+    this.list = list;
     this.trail = [undefined];
     this.next = null;
     this.position = h("span.position");
@@ -123,8 +131,15 @@ export class Pages {
   async again() {
     const turn = Symbol("turn");
     this.current = turn;
-    const { rows, next } = await this.load(this.trail.at(-1));
+    this.list.setAttribute("aria-busy", "true");
+    let answer;
+    try {
+      answer = await this.load(this.trail.at(-1));
+    } finally {
+      if (this.current === turn) this.list.removeAttribute("aria-busy");
+    }
     if (this.current !== turn) return;
+    const { rows, next } = answer;
     this.next = next ?? null;
     this.show(rows);
     const page = this.trail.length;
@@ -136,9 +151,14 @@ export class Pages {
   }
 
   async turn(by) {
-    if (by > 0) this.trail.push(this.next);
-    else this.trail.pop();
-    await this.again();
+    const before = this.trail;
+    this.trail = by > 0 ? [...before, this.next] : before.slice(0, -1);
+    try {
+      await this.again();
+    } catch (problem) {
+      this.trail = before;
+      return failed(problem);
+    }
     announce(`Rows ${this.position.textContent}`);
   }
 }

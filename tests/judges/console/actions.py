@@ -1,24 +1,27 @@
 """Every action of the console, each seen to have an effect."""
 
 import re
+from urllib.parse import quote
 
 from playwright.sync_api import expect
 
 import daemon
 from daemon import JOB
+from parts import confirm, fact, notice, rows, tile
 
 
 def run(browser, served, seed, screenshots, **_):
     faults = []
-    # Requests that are to fail are named by the browser; what the console says of them is looked at below. So is what an
-    # archived page would have liked to load.
-    # What a capture may not do, it is told by the browser: that is the sandbox at work.
-    expects = [r"Blocked script execution in '[^']*/capture\?.*sandboxed", r"status of (400|401|403|404|409|422)", r"Policy directive: \"(style-src 'unsafe-inline' data:|img-src data:)"]
+    # Requests that are to fail are named by the browser; what the console says of them is looked at below. What a capture may
+    # not do is told by the browser, too: that is the sandbox at work.
+    expects = [r"Blocked script execution in '[^']*/(capture|replay)\?.*sandboxed", r"status of (400|401|403|404|409|422)", r"Policy directive: \"(style-src 'unsafe-inline' data:|img-src data:)"]
     with daemon.opened(browser, faults, expects=expects, viewport={"width": 1280, "height": 900}) as page:
         sign_in(page, served, screenshots)
         make(page, seed, screenshots)
         overview(page, served, screenshots)
+        jobs(page, served)
         frontier(page, served)
+        held(page, served, seed)
         uris(page, served, seed, screenshots)
         seeds(page, served, seed)
         plugins(page, served)
@@ -28,30 +31,9 @@ def run(browser, served, seed, screenshots, **_):
         profile(page, served)
         alerts(page, served)
         clone(page, served)
+        colours_and_keys(page, served)
+        leave(page, served)
     return faults
-
-
-def confirm(page, button):
-    dialog = page.get_by_role("dialog")
-    dialog.get_by_role("button", name=button, exact=True).click()
-    expect(dialog).to_have_count(0)
-
-
-def notice(page, text):
-    expect(page.locator(".notice.done", has_text=re.compile(text)).last).to_be_visible()
-
-
-def fact(page, name):
-    """What stands beside a name."""
-    return page.locator("dl.facts > div", has=page.locator("dt", has_text=re.compile(f"^{re.escape(name)}$"))).locator("dd").first
-
-
-def tile(page, name):
-    return page.locator("dl.tiles > div", has=page.locator("dt", has_text=re.compile(f"^{re.escape(name)}$"))).locator("dd > span")
-
-
-def rows(page, caption):
-    return page.get_by_role("region", name=caption).locator("tbody tr")
 
 
 def sign_in(page, served, screenshots):
@@ -145,6 +127,43 @@ def overview(page, served, screenshots):
     notice(page, "checkpoint")
 
 
+def jobs(page, served):
+    """The list of jobs: what can be done from there."""
+    page.goto(served.address + "#/")
+    row = rows(page, "Jobs").filter(has_text=JOB)
+    for act, state in [("Pause", "paused"), ("Resume", "running")]:
+        row.get_by_text("Actions", exact=True).click()
+        row.get_by_role("button", name=act).click()
+        expect(row.locator(".badge").first).to_have_text(state)
+        # What was done is said, and can be put away.
+        page.get_by_role("button", name="Put away").last.click()
+    page.get_by_label("State").select_option("crashed")
+    expect(page.get_by_text("No job is like that.")).to_be_visible()
+
+
+def held(page, served, seed):
+    """A URI that is being fetched, for as long as its server keeps it: what waits for its end says so, and it can be broken off."""
+    uri = seed.replace("www.", "held.") + "page.html"
+    served.ask("POST", f"jobs/{JOB}/seeds", {"seeds": [uri]})
+    page.goto(served.of_job(f"uri?uri={quote(uri, safe='')}"))
+    # The page follows: nobody opens it again.
+    ends = page.get_by_role("button", name="Break off", exact=True)
+    expect(ends).to_be_visible()
+    expect(page.get_by_text("It is being fetched.")).to_be_visible()
+    page.get_by_role("button", name="Precedence").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Precedence").fill("1")
+    dialog.get_by_role("button", name="Set").click()
+    expect(dialog.locator(".form-error")).to_contain_text("is being fetched")
+    dialog.get_by_role("button", name="Cancel").click()
+    expect(dialog).to_have_count(0)
+    ends.click()
+    confirm(page, "Break off")
+    expect(ends).to_have_count(0)
+    page.goto(served.of_job("logs?grep=-7000&file=crawl.log"))
+    expect(page.get_by_role("log")).to_contain_text(uri)
+
+
 def frontier(page, served):
     page.goto(served.of_job("frontier"))
     queues = rows(page, "Queues")
@@ -155,6 +174,13 @@ def frontier(page, served):
     page.get_by_label("Order").select_option("size")
     expect(queues.first).to_be_visible()
     name = queues.first.locator("a").inner_text()
+    # The beginning of a name leads to where it stands in the order of names, the whole of it to the queue.
+    page.get_by_label("Queue by name").fill(name[:-2])
+    page.get_by_role("button", name="Open").click()
+    expect(queues.first).to_contain_text(name)
+    expect(page.get_by_text(f"From {name[:-2]} on")).to_be_visible()
+    page.get_by_role("button", name="From the beginning").click()
+    page.get_by_role("button", name="Refresh").click()
     page.get_by_label("Queue by name").fill(name)
     page.get_by_role("button", name="Open").click()
     expect(page.get_by_role("heading", name=name, level=1)).to_be_visible()
@@ -182,6 +208,10 @@ def frontier(page, served):
 
 
 def uris(page, served, seed, screenshots):
+    # Nothing is being fetched while the job is paused, so that whatever is looked at stays as it is.
+    page.goto(served.of_job())
+    page.get_by_role("button", name="Pause").click()
+    expect(page.locator(".head .badge").first).to_have_text("paused")
     page.goto(served.of_job("uris"))
     listed = rows(page, "URIs")
     expect(listed.first).to_be_visible()
@@ -205,6 +235,7 @@ def uris(page, served, seed, screenshots):
     page.get_by_role("button", name="Precedence").click()
     page.get_by_role("dialog").get_by_label("Precedence").fill("1")
     confirm(page, "Set")
+    expect(fact(page, "Precedence")).to_have_text("1")
     # Something that is not needed any more.
     page.goto(served.of_job("uris"))
     page.get_by_label("Regular expression").fill("(png|css|ico)$")
@@ -224,6 +255,15 @@ def uris(page, served, seed, screenshots):
     page.get_by_label("Regular expression").fill(r"\.png$")
     page.get_by_role("button", name="Delete …").click()
     confirm(page, "Delete")
+    page.get_by_label("Regular expression").fill("/story/2")
+    page.get_by_role("button", name="List").click()
+    expect(listed.first).to_contain_text("/story/2")
+    page.get_by_role("button", name="Forget …").click()
+    confirm(page, "Forget")
+    expect(page.get_by_text("No URI is like that.")).to_be_visible()
+    page.goto(served.of_job())
+    page.get_by_role("button", name="Resume").click()
+    expect(page.locator(".head .badge").first).to_have_text("running")
 
 
 def seeds(page, served, seed):
@@ -250,7 +290,20 @@ def plugins(page, served):
     dialog.get_by_role("button", name="Replace").click()
     expect(dialog.locator(".form-error")).to_contain_text("no-such-thing")
     dialog.get_by_label("Component", exact=True).fill("builtin:html")
+    dialog.get_by_label("Settings in place of those in force").fill("{")
+    dialog.get_by_role("button", name="Replace").click()
+    expect(dialog.locator(".form-error")).to_contain_text("no JSON")
+    dialog.get_by_label("Settings in place of those in force").fill("{}")
     confirm(page, "Replace")
+    page.get_by_role("button", name="Refresh").click()
+    # Tables are read again from their files.
+    table = page.get_by_role("region", name="Tables that plugins look things up in")
+    expect(table).to_contain_text("closed")
+    with open(served.table, "a") as file:
+        file.write("http://(localhost,harvest,shut,\n")
+    page.get_by_role("button", name="Read their files again").click()
+    notice(page, "read again")
+    expect(table.locator("tbody")).to_contain_text("2")
 
 
 def logs(page, served):
@@ -266,8 +319,25 @@ def logs(page, served):
     # It follows.
     before = lines.inner_text()
     expect(lines).not_to_have_text(before)
+    # Unless it is told not to; then there is a way back, page by page, and forward again.
+    page.get_by_label("Follow").uncheck()
+    page.get_by_label("Wrap").check()
+    expect(lines).to_have_class(re.compile("is-wrapped"))
+    page.get_by_label("Lines", exact=True).fill("10")
+    page.get_by_label("Lines", exact=True).press("Enter")
+    expect(page.get_by_text("10 lines, the last ones")).to_be_visible()
+    shown = lines.inner_text()
+    page.get_by_role("button", name="Earlier").click()
+    expect(lines).not_to_contain_text(shown.splitlines()[0])
+    page.get_by_role("button", name="Latest").click()
+    expect(page.get_by_text("10 lines, the last ones")).to_be_visible()
+    page.get_by_label("Lines with").fill("(")
+    expect(page.locator(".notice.failed").last).to_contain_text("(")
+    page.get_by_role("button", name="Put away").last.click()
+    page.get_by_label("Regular expression").uncheck()
+    page.get_by_label("Lines with").fill("pause")
     page.get_by_label("Log", exact=True).select_option("job.log")
-    expect(lines).to_contain_text("pause")
+    expect(lines.locator("mark").first).to_have_text("pause")
 
 
 def reports(page, served):
@@ -276,7 +346,18 @@ def reports(page, served):
     expect(kinds.nth(4)).to_be_attached()
     for kind in kinds.all_inner_texts():
         page.get_by_label("Report", exact=True).select_option(kind)
+        expect(page.get_by_role("link", name="Save as text")).to_have_attribute("download", f"{JOB}-{kind}.txt")
         expect(page.locator("pre.lines")).to_contain_text(re.compile(r"\w"))
+    page.get_by_label("Report", exact=True).select_option("crawl")
+    page.get_by_role("button", name="As of now").click()
+    for link, ending, beginning in [("Save as text", "txt", "\\w"), ("Save as JSON", "json", "{")]:
+        with page.expect_download() as download:
+            page.get_by_role("link", name=link).click()
+        if download.value.suggested_filename != f"{JOB}-crawl.{ending}":
+            raise AssertionError(f"a report is called {download.value.suggested_filename}")
+        with open(download.value.path()) as file:
+            if not re.match(beginning, file.read().lstrip()):
+                raise AssertionError(f"{link} saves something else")
 
 
 def settings(page, served, screenshots):
@@ -293,19 +374,48 @@ def settings(page, served, screenshots):
     lines.fill('politeness.min-delay = "300ms"')
     page.get_by_role("button", name="Check only").click()
     expect(page.get_by_text("It is sound. What would change:")).to_be_visible()
-    page.get_by_role("button", name="Change", exact=True).last
     page.locator("form").get_by_role("button", name="Change", exact=True).click()
     expect(page.get_by_text("What has changed:")).to_be_visible()
     row = rows(page, "Settings").filter(has_text="politeness.min-delay")
     expect(row).to_contain_text('"300ms"')
+    # What only some of the URIs are to have.
+    lines.fill('politeness.min-delay = "400ms"')
+    page.get_by_label("For", exact=True).select_option("host")
+    page.get_by_label("Which").fill("news.harvest.localhost")
+    page.locator("form").get_by_role("button", name="Change", exact=True).click()
+    expect(page.get_by_text("What has changed:")).to_be_visible()
+    # Those that few need are there when they are asked for.
+    page.get_by_label("Search").fill("")
+    told = page.get_by_text(re.compile("^[0-9]+ of [0-9]+ settings$"))
+    before = told.inner_text()
+    page.get_by_label("Expert settings, too").check()
+    expect(told).not_to_have_text(before)
     page.goto(served.of_job("history"))
     expect(page.locator("ol.timeline")).to_contain_text("300ms")
+    expect(page.locator("ol.timeline")).to_contain_text("news.harvest.localhost")
+    expect(page.locator("ol.timeline li").first).to_contain_text("lena")
 
 
 def profile(page, served):
     page.goto(served.of_job("profile"))
     editor = page.get_by_role("textbox", name="Profile (TOML)")
     expect(editor).to_have_value(re.compile('name = "news"'))
+    # A fault leads to its place, and names are proposed inside of a table, with the keys alone.
+    editor.fill(daemon.PROFILE.replace("workers = 8", "workerss = 8"))
+    page.locator(".faults li button").first.click()
+    expect(editor).to_be_focused()
+    if editor.evaluate("area => area.value.slice(0, area.selectionStart).split('\\n').length") != 4:
+        raise AssertionError("a fault leads to another line than its own")
+    editor.fill("[politeness]\n")
+    editor.press("Control+End")
+    editor.press("Control+ ")
+    proposals = page.get_by_role("listbox", name="Settings")
+    expect(proposals.get_by_role("option", selected=True)).to_have_count(1)
+    editor.type("min-d")
+    expect(proposals.get_by_role("option").first).to_contain_text("min-delay")
+    editor.press("Enter")
+    expect(editor).to_have_value("[politeness]\nmin-delay = ")
+    editor.fill(daemon.PROFILE)
     page.get_by_role("button", name="New job from this text").click()
     expect(page.get_by_role("heading", name="New job", level=1)).to_be_visible()
     expect(editor).to_have_value(re.compile('name = "news"'))
@@ -340,3 +450,38 @@ def clone(page, served):
     confirm(page, "Delete")
     expect(page.get_by_role("heading", name="Jobs", level=1)).to_be_visible()
     expect(page.get_by_role("link", name="news-copy", exact=True)).to_have_count(0)
+
+
+def colours_and_keys(page, served):
+    page.goto(served.address + "#/daemon")
+    # Who did what is there for administrators.
+    expect(rows(page, "What was done through the daemon, the latest first").first).to_contain_text("lena")
+    expect(fact(page, "You are")).to_contain_text("lena")
+    button = page.get_by_role("button", name="Change colours")
+    for theme in ["light", "dark"]:
+        button.click()
+        expect(page.locator("html")).to_have_attribute("data-theme", theme)
+    page.reload()
+    expect(page.locator("html")).to_have_attribute("data-theme", "dark")
+    button.click()
+    expect(page.locator("html")).not_to_have_attribute("data-theme", re.compile("."))
+    page.get_by_role("button", name="Keys").click()
+    page.get_by_label("Single keys off").check()
+    page.get_by_role("dialog").get_by_role("button", name="Close").click()
+    page.keyboard.press("g")
+    page.keyboard.press("j")
+    expect(page.get_by_role("heading", name="Daemon", level=1)).to_be_visible()
+    page.get_by_role("button", name="Keys").click()
+    page.get_by_label("Single keys off").uncheck()
+    page.keyboard.press("Escape")
+    page.keyboard.press("g")
+    page.keyboard.press("j")
+    expect(page.get_by_role("heading", name="Jobs", level=1)).to_be_visible()
+
+
+def leave(page, served):
+    """Whoever signs out is out: the cookie is worth nothing any more."""
+    page.get_by_role("button", name="Sign out").click()
+    expect(page.get_by_role("dialog", name="Sign in to Opilio")).to_be_visible()
+    if page.request.get(served.address + "api/v1/jobs").status != 401:
+        raise AssertionError("signing out leaves the session open")

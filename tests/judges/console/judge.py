@@ -8,6 +8,7 @@ SEED a page of a web that is served on loopback and changes. Prints a line for e
 
 import os
 import sys
+import time
 import traceback
 
 from playwright.sync_api import sync_playwright
@@ -18,6 +19,8 @@ import keyboard
 import looks
 import many
 import outage
+import roles
+import wide
 
 
 def main():
@@ -29,14 +32,14 @@ def main():
     try:
         with sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-            for story in [actions, keyboard, looks, many, outage]:
-                name = story.__name__
+            for story in [actions, keyboard, roles, looks, wide, many, outage]:
+                name, began = story.__name__, time.monotonic()
                 try:
                     found = story.run(browser, served, seed=seed, axe=axe, screenshots=screenshots)
                 except Exception:
                     found = [traceback.format_exc()]
                 faults += [f"{name}: {fault}" for fault in found]
-                print(f"{name}: {len(found)} faults", flush=True)
+                print(f"{name}: {len(found)} faults, {time.monotonic() - began:.0f} s", flush=True)
             browser.close()
     finally:
         served.end()

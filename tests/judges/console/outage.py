@@ -5,7 +5,7 @@ import re
 from playwright.sync_api import expect
 
 import daemon
-from actions import tile
+from parts import tile
 
 
 def run(browser, served, screenshots, seed, **_):

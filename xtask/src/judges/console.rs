@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context as _, Result};
-use opilio_test_web::demo;
+use opilio_test_web::{Gate, Reply, demo};
 
 use super::replay::chromium;
 use crate::command::status;
@@ -18,6 +18,9 @@ const PYTHON_PACKAGES: [&str; 1] = ["playwright==1.65.2"];
 
 /// What is known about accessibility that a program can judge.
 const AXE: &str = "axe-core@4.14.1";
+
+/// A server that keeps one waiting, beside the hosts of the demo web.
+const HELD: &str = "held.harvest.localhost";
 
 /// Serves the demo web and has the console used.
 #[expect(clippy::print_stdout, reason = "the result of the command")]
@@ -32,7 +35,13 @@ pub(super) async fn judge(home: &Path, opilio: &Path) -> Result<()> {
     }
     let python = registries::python(&PYTHON_PACKAGES)?;
     let axe = registries::node(&[AXE])?.join("node_modules/axe-core/axe.min.js");
-    let web = demo::web()
+    let mut web = demo::web();
+    // A page that is asked for once is held back for good.
+    web.site(HELD).page(
+        "/page.html",
+        Reply::html("<p>At last.</p>").behind(&Gate::of(2)),
+    );
+    let web = web
         .serve()
         .await
         .context("cannot serve the demo web on 127.0.0.1")?;

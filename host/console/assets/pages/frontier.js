@@ -1,6 +1,6 @@
 // The queues of a job: by state, sorted or found by name, a page of them at a time however many there are.
 
-import { job as path, send } from "../api.js";
+import { get, job as path, send } from "../api.js";
 import { h, id, put } from "../dom.js";
 import { count, duration, when, words } from "../format.js";
 import { badge, chooser, heading, place, queueLink, read } from "../job.js";
@@ -20,7 +20,7 @@ export async function open(page) {
   const { query } = page;
   const table = new Table({
     caption: "Queues",
-    empty: () => (query.state ? `No queue is ${words(query.state)}.` : "There is no queue."),
+    empty: () => (query.state ? `No queue is ${words(query.state)}.` : query.from ? "No queue comes after that." : "There is no queue."),
     key: (queue) => queue.queue,
     columns: [
       { title: "Queue", isHead: true, isWide: true, cell: (queue) => queueLink(page.job, queue.queue) },
@@ -37,10 +37,18 @@ export async function open(page) {
   const note = h("p.hint");
   const pages = new Pages({
     size: SIZE,
+    list: table.element,
     show: (rows) => table.show(rows),
     load: async (after) => {
-      const answer = await read(page, "queues", { state: query.state, sort: query.sort, after, limit: SIZE });
-      put(note, query.sort && query.sort !== "name" && answer.queues.length === SIZE ? `The first ${SIZE}; sorted by name all can be paged through.` : "");
+      // Names have an order in which one can begin anywhere; the other orders are made of all queues each time.
+      const isByName = !query.sort || query.sort === "name";
+      const answer = await read(page, "queues", { state: query.state, sort: query.sort, after: after ?? (isByName ? query.from : undefined), limit: SIZE });
+      put(
+        note,
+        isByName
+          ? query.from && [`From ${query.from} on. `, h("button.bare.link", { type: "button", onclick: () => change({ from: "" }) }, "From the beginning")]
+          : answer.queues.length === SIZE && `The first ${SIZE}; sorted by name all can be paged through.`,
+      );
       return { rows: answer.queues, next: answer.after };
     },
   });
@@ -48,17 +56,35 @@ export async function open(page) {
     page.remember(changed);
     pages.first().catch(failed);
   };
+  // A queue by its name; where there is none of that name, the place at which it would stand.
+  const seek = async () => {
+    const wanted = name.value.trim();
+    if (!wanted) return change({ from: "" });
+    const isThere = await get(path(page.job, "queues", wanted), {}, page.signal).then(
+      () => true,
+      (problem) => {
+        if (problem.status === 404) return false;
+        throw problem;
+      },
+    );
+    if (isThere) location.hash = place(page.job, "queue", { name: wanted });
+    else {
+      order.querySelector("select").value = "name";
+      change({ from: wanted, sort: "" });
+    }
+  };
   const name = h("input", { type: "search", "data-search": true, spellcheck: "false", autocapitalize: "off", placeholder: "org,example," });
+  const order = chooser("Order", SORTS, query.sort || "name", (value) => change({ sort: value }));
   const find = h(
     "form.grow",
     {
       role: "search",
       onsubmit: (event) => {
         event.preventDefault();
-        if (name.value.trim()) location.hash = place(page.job, "queue", { name: name.value.trim() });
+        seek().catch(failed);
       },
     },
-    field("Queue by name", name),
+    field("Queue by name, or by its beginning", name),
   );
   await pages.first();
   put(
@@ -75,7 +101,7 @@ export async function open(page) {
       find,
       h("div.field", {}, h("span", { "aria-hidden": "true" }, " "), h("button.button", { type: "button", onclick: () => find.requestSubmit() }, "Open")),
       chooser("State", [["", "all"], ...STATES.map((state) => [state, words(state)])], query.state ?? "", (value) => change({ state: value })),
-      chooser("Order", SORTS, query.sort ?? "name", (value) => change({ sort: value })),
+      order,
     ),
     note,
     table.element,

@@ -13,6 +13,7 @@ export async function open(page) {
   const list = h("ol.timeline");
   const pages = new Pages({
     size: SIZE,
+    list,
     show: (changes) => put(list, changes.length === 0 ? h("li", {}, "Nothing has been changed since the job was made.") : changes.map(entry)),
     load: async (after) => {
       const answer = await read(page, "history", { after, limit: SIZE });

@@ -29,11 +29,12 @@ export async function open(page) {
       { title: "Content", sort: "bytes", isDescendingFirst: true, isNumber: true, cell: (job) => bytes(job.bytes) },
       { title: "Alerts", isNumber: true, cell: (job) => (job.alerts ? link(job.name, "alerts", {}, h("span.badge.bad", {}, count(job.alerts))) : "–") },
       { title: "Started", sort: "started", isDescendingFirst: true, cell: (job) => when(job.started, { isShort: true }) },
-      { title: "Do", cell: (job) => menu(job, () => pages.again()) },
+      { title: "Do", cell: (job) => menu(job.name, () => table.row(job.name)?.state, () => pages.again()) },
     ],
   });
   const pages = new Pages({
     size: SIZE,
+    list: table.element,
     show: (rows) => table.show(rows),
     load: async (after) => {
       const answer = await get("jobs", { search: query.search, state: query.state, sort: query.sort, after, limit: SIZE }, page.signal);
@@ -73,16 +74,24 @@ export async function open(page) {
 }
 
 function state(job) {
-  const why = [job.ended_why, job.schedule && `crawls ${job.schedule}`].filter(Boolean).join("; ");
+  const share = [job.share?.bytes_per_second && `at most ${bytes(job.share.bytes_per_second)}/s`, job.share?.connections && `${count(job.share.connections)} connections`].filter(Boolean).join(", ");
+  const why = [job.ended_why, job.schedule && `crawls ${job.schedule}`, share].filter(Boolean).join("; ");
   return [badge(job.state), why && h("div.hint", {}, why)];
 }
 
-/** What can be done with a job, behind one button: a row of them for each job would be a wall. */
-function menu(job, after) {
+/** What can be done with a job, behind one button: a row of them for each job would be a wall. It goes with the state at the
+ * moment when it is opened. */
+function menu(name, state, after) {
   const list = h("div.actions");
-  const details = h("details.menu", { "data-needs": "operator" }, h("summary", { "aria-label": `Actions for ${job.name}` }, "Actions"), list);
+  const summary = h("summary", { "aria-label": `Actions for ${name}` }, "Actions");
+  const details = h("details.menu", { "data-needs": "operator" }, summary, list);
+  const close = () => {
+    details.open = false;
+    summary.focus();
+    after();
+  };
   details.addEventListener("toggle", () => {
-    put(list, details.open && jobActions(job.name, job.state, after));
+    put(list, details.open && jobActions(name, state(), close));
   });
   return details;
 }

@@ -35,6 +35,7 @@ export async function open(page) {
   });
   const pages = new Pages({
     size: SIZE,
+    list: table.element,
     show: (rows) => table.show(rows),
     load: async (after) => {
       const answer = await get(path(page.job, "queues", name, "uris"), { after, limit: SIZE }, page.signal);

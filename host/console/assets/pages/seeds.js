@@ -34,6 +34,7 @@ export async function open(page) {
   });
   const pages = new Pages({
     size: SIZE,
+    list: table.element,
     show: (rows) => table.show(rows),
     load: async (after) => {
       const answer = await read(page, "seeds", { after, limit: SIZE });

@@ -7,21 +7,38 @@ import { badge, heading, link, queueLink, read, region, uriLink } from "../job.j
 import { ask, failed, field } from "../notice.js";
 import { Table, facts } from "../table.js";
 
+const EVERY = 3000;
+
 /** Opens the page. */
 export async function open(page) {
   const { uri } = page.query;
   const buttons = h("div.actions");
   const body = h("div");
+  const captured = h("div");
+  let shown = "";
+  let standing = "";
+  let archived = "";
+  // What has not changed stays as it is: a capture that is being looked at, a button under a finger.
   const load = async () => {
     const why = await read(page, "why", { uri });
-    put(buttons, actions(page, uri, why, () => load().catch(failed)));
+    const now = JSON.stringify(why);
+    if (now === shown) return;
+    shown = now;
     put(body, record(page, why));
+    const stands = `${Boolean(why.uri)} ${why.in_process}`;
+    if (stands !== standing) put(buttons, actions(page, uri, why, () => load().catch(failed)));
+    standing = stands;
+    const version = JSON.stringify(why.uri?.archived);
+    if (version !== archived) put(captured, why.uri && capture(page, why.uri));
+    archived = version;
   };
   await load();
   const [crumbs, head] = heading(page, uri, buttons);
   crumbs.append(" / ", link(page.job, "uris", {}, "URIs"));
   const explained = region("Why in scope, and what holds for it", () => explain(page, uri));
-  put(page.main, crumbs, head, body, explained.element);
+  put(page.main, crumbs, head, body, captured, explained.element);
+  const timer = setInterval(() => document.hidden || load().catch(() => undefined), EVERY);
+  page.signal.addEventListener("abort", () => clearInterval(timer));
 }
 
 function record(page, why) {
@@ -57,6 +74,7 @@ function record(page, why) {
       "section.card",
       {},
       sentence,
+      why.in_process && h("p", {}, badge("in-process"), " It is being fetched."),
       facts([
         ["State", [badge(uri.state), " ", uri.standing && uri.standing !== "open" && badge(uri.standing)]],
         ["Last status", uri.status ? String(uri.status) : "none yet"],
@@ -94,7 +112,6 @@ function record(page, why) {
       ["Record", uri.archived?.record_id],
     ])),
     kept(uri.attributes),
-    capture(page, uri),
   ];
 }
 
@@ -202,7 +219,7 @@ function actions(page, uri, why, again) {
   const isKnown = Boolean(why.uri);
   return [
     button("Force", "force", "Fetch it now?", "It goes to the head of its queue, whatever is known of it; the rest of the queue is kept."),
-    why.in_process && button("Cancel", "cancel", "Break off the fetch?", "It counts as a failed attempt."),
+    why.in_process && button("Break off", "cancel", "Break off the fetch?", "It counts as a failed attempt."),
     isKnown && h("button.button", { type: "button", "data-needs": "operator", onclick: () => askPrecedence(uri, why.uri, post, again) }, "Precedence"),
     isKnown && button("Delete", "delete", "Delete the URI?", "It leaves its queue and stays known, so that it is not found again.", true),
     isKnown && button("Forget", "forget", "Forget the URI?", "Everything known of it is removed; it may be found again.", true),

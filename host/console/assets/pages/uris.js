@@ -37,6 +37,7 @@ export async function open(page) {
   let listed = which();
   const pages = new Pages({
     size: SIZE,
+    list: table.element,
     show: (rows) => table.show(rows),
     load: async (after) => {
       const answer = await read(page, "uris", { ...listed, after, limit: SIZE });

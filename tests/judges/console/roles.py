@@ -1,0 +1,112 @@
+"""The console as a viewer and as an operator: what a role may not do is not offered, and is refused when it is tried anyway."""
+
+import json
+import re
+
+from playwright.sync_api import expect
+
+import daemon
+import looks
+from daemon import JOB
+from parts import rows
+
+# What may be pressed by somebody who may only look.
+LOOKING = re.compile(
+    r"^(Sign out|Change colours|Keys|Refresh|Open|List|Count|Previous|Next|Earlier|Latest|As of now|From the beginning|Show the capture"
+    r"|5 minutes|an hour|a day|a month|all|Job|State|URIs|Queued|Content|Started|No\. .*|\d{4}-.*)$"
+)
+# What an operator may press besides, and an administrator alone.
+ADMINS = re.compile(r"^(Replace .*|Delete)$")
+
+
+def run(browser, served, seed, screenshots, **_):
+    faults = []
+    description = served.ask("GET", "openapi.json")
+    for role in ["viewer", "operator"]:
+        # What is refused below is named by the browser.
+        with daemon.opened(browser, faults, expects=["status of 40[0-9]", "status of 422"], viewport={"width": 1280, "height": 900}) as page:
+            served.sign_in(page, token=served.tokens[role])
+            faults += [f"{role}: {fault}" for fault in offered(page, served, seed, role)]
+            page.goto(served.address + "#/daemon")
+            expect(page.locator("dl.facts")).to_contain_text(role)
+            page.screenshot(path=f"{screenshots}/role-{role}.png")
+            faults += [f"{role}: {fault}" for fault in refused(page, description, role)]
+            if role == "operator":
+                operate(page, served)
+    return faults
+
+
+def offered(page, served, seed, role):
+    """Every page, and what there is to press on it."""
+    faults, queue = [], None
+    for name, (_, path) in looks.PAGES.items():
+        page.goto(served.address + path if path.startswith("#") else served.of_job(path.format(queue=queue, seed=seed)))
+        expect(page.get_by_role("heading", level=1)).to_be_visible()
+        looks.settle(page, name)
+        if name == "frontier":
+            queue = rows(page, "Queues").first.locator("a").inner_text()
+        if name == "new-job" and role == "viewer":
+            # Only somebody who knows the address comes here.
+            expect(page.get_by_role("button", name="Make the job")).to_have_count(0)
+        pressed = page.get_by_role("main").get_by_role("button").or_(page.get_by_role("banner").get_by_role("button"))
+        for button in pressed.all():
+            # Lists that follow a crawl may have lost it meanwhile.
+            if button.is_visible():
+                label = button.get_attribute("aria-label") or button.inner_text().strip()
+                is_wrong = not LOOKING.match(label) if role == "viewer" else ADMINS.match(label)
+                if is_wrong:
+                    faults.append(f"{name} offers {label!r}")
+        if role == "viewer":
+            for label in ["New job", "Actions"]:
+                if page.get_by_text(label, exact=True).locator("visible=true").count() > 0:
+                    faults.append(f"{name} offers {label!r}")
+    return faults
+
+
+def refused(page, description, role):
+    """Everything that changes something, tried from the page with the session that it has."""
+    faults = []
+    for path, item in description["paths"].items():
+        for method, operation in item.items():
+            needs = needed(method, path)
+            if needs is None or needs == role:
+                continue
+            address = path.replace("{job}", JOB)
+            address = re.sub(r"\{action\}", lambda _: action(operation), address)
+            address = re.sub(r"\{\w+\}", "nothing", address)
+            status = page.evaluate(
+                """([method, address]) => fetch(address.slice(1), { method, headers: { "content-type": "application/json" },
+                    body: method === "GET" ? undefined : "{}" }).then((answer) => answer.status)""",
+                [method.upper(), address],
+            )
+            if status != 403:
+                faults.append(f"{method} {address} is answered with {status}, not 403")
+    return faults
+
+
+def needed(method, path):
+    """Which role it takes; none: every one may do it."""
+    if path.endswith("/session"):
+        return None
+    if path.endswith("/audit") or path.endswith("/replace") or (method == "delete" and path.endswith("/{job}")):
+        return "admin"
+    return None if method == "get" else "operator"
+
+
+def action(operation):
+    """The first that the description allows."""
+    for parameter in operation["parameters"]:
+        if parameter["name"] == "action":
+            return parameter["schema"]["enum"][0]
+    raise AssertionError(f"there is no action in {json.dumps(operation)[:200]}")
+
+
+def operate(page, served):
+    """An operator's hand does reach the job, and the history has the name."""
+    page.goto(served.of_job("seeds"))
+    page.get_by_role("button", name="Add seeds").click()
+    page.get_by_role("dialog").get_by_label("Seeds").fill("http://omar.harvest.localhost/")
+    page.get_by_role("dialog").get_by_role("button", name="Add").click()
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    page.goto(served.of_job("history"))
+    expect(page.locator("ol.timeline li").first).to_contain_text("omar")
