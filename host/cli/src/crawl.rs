@@ -155,24 +155,20 @@ async fn watched(crawl: Crawl, display: DisplayArgs) -> Summary {
 
 /// The first interrupt (or termination) ends politely, the second waits no longer for what is being fetched, the third
 /// ends at once.
-#[expect(
-    clippy::print_stderr,
-    reason = "answers the person who pressed the key"
-)]
 async fn heed_interrupts(stop: Stop) {
     match interrupted().await {
         Ok(Interrupt::Key) => stop.stop(),
         Ok(Interrupt::Termination) => stop.terminate(),
         Err(_) => return,
     }
-    eprintln!(
-        "\nending politely: finishing what is being fetched; press Ctrl-C again to cut it short"
+    live::say(
+        "\nending politely: finishing what is being fetched; press Ctrl-C again to cut it short",
     );
     if interrupted().await.is_err() {
         return;
     }
     stop.cut();
-    eprintln!("\nwhat has come is archived as truncated; press Ctrl-C again to end at once");
+    live::say("\nwhat has come is archived as truncated; press Ctrl-C again to end at once");
     if interrupted().await.is_ok() {
         std::process::exit(130);
     }

@@ -44,7 +44,7 @@ enum JobCommand {
     Pause(Asked),
     /// Go on after a pause.
     Resume(Asked),
-    /// End politely, as the first Ctrl-C does.
+    /// End politely, as the first Ctrl-C does; what waits to begin does not begin.
     Stop(Asked),
     /// Keep a copy of the job's state, from which `opilio job restore` makes a new job. The crawl goes on meanwhile.
     Checkpoint(CheckpointArgs),
@@ -54,8 +54,8 @@ enum JobCommand {
     Report(report::ReportArgs),
     /// Show what the job has brought in, by status, media type and host.
     Breakdown(Asked),
-    /// Show alerts: those that hold, and those that held since the crawl began.
-    Alerts(Asked),
+    /// Show alerts: those that hold, and those that held before; or say that you know of one.
+    Alerts(report::AlertsArgs),
     /// Print the job's figures as Prometheus reads them.
     Metrics(Asked),
     /// Show logs: their last lines, those of a time, those that match, those that come.
@@ -151,17 +151,17 @@ pub(crate) async fn run(args: JobArgs) -> Result<u8> {
         JobCommand::Start(args) => life::start(&args),
         JobCommand::Clone(args) => life::copy(&args),
         JobCommand::Delete(args) => life::delete(&args),
-        JobCommand::Status(asked) => ask(&asked, Command::Status),
+        JobCommand::Status(asked) => life::status(&asked).await,
         JobCommand::Pause(asked) => ask(&asked, Command::Pause),
         JobCommand::Resume(asked) => ask(&asked, Command::Resume),
-        JobCommand::Stop(asked) => ask(&asked, Command::Stop),
+        JobCommand::Stop(asked) => life::stop(&asked),
         JobCommand::Checkpoint(args) => {
             let to = args.to.as_deref().map(std::path::absolute).transpose()?;
             ask(&args.asked, Command::Checkpoint { to })
         }
         JobCommand::Report(args) => report::report(&args),
         JobCommand::Breakdown(asked) => ask(&asked, Command::Breakdown),
-        JobCommand::Alerts(asked) => ask(&asked, Command::Alerts),
+        JobCommand::Alerts(args) => ask(&args.asked, args.command()),
         JobCommand::Metrics(asked) => report::figures(&asked),
         JobCommand::Logs(args) => logs::run(args),
         JobCommand::Plugins(asked) => ask(&asked, Command::Plugins),

@@ -249,7 +249,8 @@ fn one_line(progress: &Progress) -> String {
         match progress.alerts.len() {
             0 => String::new(),
             count => format!(
-                ", {count} alerts: {}",
+                ", {count} {}: {}",
+                if count == 1 { "alert" } else { "alerts" },
                 alerts_of(progress).collect::<Vec<_>>().join("; ")
             ),
         },
@@ -280,10 +281,7 @@ fn clip(text: &str, width: usize) -> String {
     }
 }
 
-#[expect(
-    clippy::print_stderr,
-    reason = "progress is for whoever watches, results go to standard output"
-)]
-fn say(line: &str) {
-    eprintln!("{line}");
+/// Says something to whoever watches; results go to standard output. Nobody need be left who does: the terminal may be gone.
+pub(crate) fn say(line: &str) {
+    drop(writeln!(io::stderr(), "{line}"));
 }

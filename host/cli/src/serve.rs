@@ -9,6 +9,7 @@ use opilio_console::{Config, Console, ConsoleError};
 
 use crate::crawl::component_cache;
 use crate::exit;
+use crate::hangup::hangup;
 use crate::telemetry::Telemetry;
 
 /// The file that is read where none is named and it is there.
@@ -101,6 +102,7 @@ async fn ended() {
                 tokio::select! {
                     _ = tokio::signal::ctrl_c() => {}
                     _ = terminate.recv() => {}
+                    _ = hangup() => {}
                 }
                 return;
             }

@@ -1,5 +1,7 @@
 //! The last words of a crawl.
 
+use std::io::{self, Write as _};
+
 use indicatif::{HumanBytes, HumanDuration};
 use opilio_crawl::{End, Repaired, Summary, plugin_table};
 use serde_json::json;
@@ -16,13 +18,17 @@ pub(crate) enum Sequel {
     None,
 }
 
-/// Prints the summary to standard output.
-#[expect(clippy::print_stdout, reason = "the result of the command")]
+/// Prints the summary to standard output. The crawl is whole even where nobody is left who reads it: its terminal may be gone.
 pub(crate) fn print(summary: &Summary, sequel: Sequel, display: DisplayArgs) {
-    if display.json {
-        println!("{}", as_json(summary));
-    } else if !display.quiet {
-        print!("{}", text(summary, sequel));
+    let words = match display {
+        DisplayArgs { json: true, .. } => format!("{}\n", as_json(summary)),
+        DisplayArgs { quiet: true, .. } => return,
+        _ => text(summary, sequel),
+    };
+    let mut out = io::stdout().lock();
+    let printed = out.write_all(words.as_bytes()).and_then(|()| out.flush());
+    if let Err(problem) = printed {
+        tracing::debug!("the summary cannot be printed: {problem}");
     }
 }
 

@@ -1,5 +1,5 @@
-//! `opilio job list|new|start|clone|delete`: jobs side by side in a folder. They work whether a daemon sees to the folder or
-//! not; where one does, it begins what is to begin.
+//! `opilio job list|new|start|status|stop|clone|delete`: jobs side by side in a folder. They work whether a daemon sees to the
+//! folder or not; where one does, it begins what is to begin.
 
 use std::path::{Path, PathBuf};
 
@@ -7,9 +7,16 @@ use anyhow::{Context as _, Result, bail};
 use clap::Args;
 use opilio_console::{Folder, FolderError, JobOverview, NewJob, Orders, begin, glance, is_seen_to};
 use opilio_crawl::CrawlError;
+use opilio_crawl::control::{self, Answer, Command};
 
-use crate::crawl::{component_cache, profile_source};
+use super::Asked;
+use super::ask::{ask, user};
+use crate::crawl::{component_cache, profile_source, refused};
 use crate::exit;
+use crate::terminal;
+
+/// What becomes of a job that is stopped before it begins.
+const NOT_BEGUN: &str = "it does not begin";
 
 /// The command line of `list`.
 #[derive(Debug, Args)]
@@ -104,6 +111,57 @@ fn line(job: &JobOverview, width: usize) -> Result<String> {
     Ok(line.trim_end().to_owned())
 }
 
+/// Shows what a job is doing, and of one that no process runs what it waits for, or how it ended.
+#[expect(clippy::print_stdout, reason = "the result of the command")]
+pub(crate) async fn status(asked: &Asked) -> Result<u8> {
+    let code = ask(asked, Command::Status)?;
+    if code != exit::OK || asked.json || control::is_reachable(&asked.job) {
+        return Ok(code);
+    }
+    let Ok((folder, name)) = split(&asked.job) else {
+        return Ok(code);
+    };
+    let jobs = glance(&folder).await;
+    let found = jobs.into_iter().find(|job| job.name == name);
+    if let Some((job, why)) = found.and_then(|job| Some((job.state, job.ended_why?))) {
+        let state = serde_json::to_value(job)?;
+        let state = state.as_str().unwrap_or_default();
+        let why = match why.starts_with(state) {
+            true => why,
+            false => format!("{state}: {why}"),
+        };
+        println!("{:>14}  {}", "why", terminal::line(&why));
+    }
+    Ok(code)
+}
+
+/// Ends a job politely. One that is to begin, and has not, does not begin.
+#[expect(clippy::print_stdout, reason = "the result of the command")]
+#[expect(
+    clippy::print_stderr,
+    reason = "faults are for the person at the terminal"
+)]
+pub(crate) fn stop(asked: &Asked) -> Result<u8> {
+    let job = &asked.job;
+    let is_to_crawl = || matches!(Orders::read(job), Ok(Some(orders)) if orders.crawl);
+    if !is_to_crawl() || control::is_reachable(job) || opilio_crawl::is_held(job)? {
+        return ask(asked, Command::Stop);
+    }
+    Orders::new(false, &user()).write(job)?;
+    let done = Answer::Done {
+        result: NOT_BEGUN.to_owned(),
+    };
+    match asked.json {
+        true => println!("{}", serde_json::to_string(&done)?),
+        false => println!("{NOT_BEGUN}"),
+    }
+    // Done it is, even where the profile says no more where the log is.
+    if let Err(problem) = control::note(job, &user(), "stop", NOT_BEGUN) {
+        eprintln!("opilio: {problem}");
+    }
+    Ok(exit::OK)
+}
+
 /// Makes a job.
 #[expect(
     clippy::print_stderr,
@@ -119,10 +177,7 @@ pub(crate) fn new(args: NewArgs) -> Result<u8> {
     });
     match made {
         Ok(_) => {}
-        Err(FolderError::Crawl(CrawlError::Profile(faults))) => {
-            eprintln!("{faults}");
-            return Ok(exit::USAGE);
-        }
+        Err(FolderError::Crawl(CrawlError::Profile(faults))) => return Ok(refused(&faults)),
         Err(problem @ FolderError::Name(_)) => {
             eprintln!("opilio: {problem}");
             return Ok(exit::USAGE);
@@ -147,9 +202,8 @@ fn start_named(folder: &Folder, name: &str) -> Result<u8> {
     if opilio_crawl::is_held(&job)? {
         bail!("job {} is running already", job.display());
     }
-    let user = super::ask::user();
     if is_seen_to(folder.path()) {
-        Orders::new(true, &user).write(&job)?;
+        Orders::new(true, &user()).write(&job)?;
         println!("the daemon begins it as soon as there is a place");
         return Ok(exit::OK);
     }

@@ -29,7 +29,7 @@ pub(super) struct SettingsArgs {
 pub(super) struct SetArgs {
     #[command(flatten)]
     asked: Asked,
-    /// What is to be set, such as politeness.min-delay=10s; a value that is no TOML is a text.
+    /// What is to be set, such as politeness.min-delay=4s; a value that is no TOML is a text.
     #[arg(value_name = "KEY=VALUE", required = true)]
     set: Vec<String>,
     /// Only for URIs that begin with this SURT prefix; this and what follows may be given often.

@@ -3,6 +3,7 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
+use std::process::{Command, Stdio};
 use std::sync::{Arc, Condvar, Mutex};
 
 use opilio_stories::{asked, captures, counter, html, lines, site, sound, until};
@@ -181,6 +182,42 @@ async fn a_paused_crawl_ends_at_an_interrupt_and_goes_on_later() {
     assert_eq!(gate.asked(), ["/"]);
     home.run(&["crawl", "p.toml", "--job", "job"]).code(0);
     assert_eq!(gate.asked(), ["/", "/a"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_terminal_that_is_gone_ends_a_crawl_in_good_order_unless_it_was_begun_to_outlive_it() {
+    let (home, gate) = (
+        Home::new(),
+        Gate::serve(&[("/", "<a href='/a'>a</a>"), ("/a", "")]),
+    );
+    let mut running = paused(&home, &gate, &[]).await;
+    running.signal("HUP");
+    assert_eq!(running.wait(), 0);
+    let log = job_log(&home);
+    assert!(log.contains("crawl end => ended by the system"), "{log}");
+
+    // As nohup begins it.
+    let crawl = ["crawl", "p.toml", "--job", "job", "--paused", "--quiet"];
+    let mut command = home.opilio_after("trap '' HUP", &crawl);
+    let mut outlives = command.stdout(Stdio::null()).spawn().unwrap();
+    until("it is paused", || state(&home).as_deref() == Some("paused")).await;
+    let process = outlives.id().to_string();
+    let hung_up = Command::new("kill").args(["-HUP", &process]).status();
+    assert!(hung_up.unwrap().success());
+    home.run(&["job", "resume", "job"]).code(0);
+    assert!(outlives.wait().unwrap().success());
+    assert_eq!(gate.asked(), ["/", "/a"]);
+    let log = job_log(&home);
+    assert!(
+        log.trim_end().ends_with("nothing is left to fetch"),
+        "{log}"
+    );
+
+    // Nobody is left to read the summary.
+    let mut command = home.opilio(&["crawl", "p.toml", "--job", "job"]);
+    let mut unread = command.stdout(Stdio::piped()).spawn().unwrap();
+    drop(unread.stdout.take());
+    assert!(unread.wait().unwrap().success());
 }
 
 #[tokio::test(flavor = "multi_thread")]

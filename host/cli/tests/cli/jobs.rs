@@ -72,3 +72,50 @@ async fn a_job_that_somebody_looks_into_is_begun_a_moment_later() {
     let log = fs::read_to_string(directory.join("logs/job.log")).unwrap();
     assert!(!log.contains("died"), "{log}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_that_waits_says_so_and_can_be_stopped_before_it_begins() {
+    let gate = Gate::serve(&[("/", "x")]);
+    let home = Home::new();
+    home.file("opilio.toml", "[limits]\njobs = 1\n");
+    let daemon = Daemon::start(&home, &["--no-auth"]);
+    for job in ["jobs/a", "jobs/b"] {
+        make(&home, job, &gate.url("/"));
+    }
+    home.run(&["job", "start", "jobs/a"]).code(0);
+    until("a runs", || daemon.state("a") == "running").await;
+    home.run(&["job", "start", "jobs/b"]).code(0);
+    until("b waits", || daemon.state("b") == "waiting").await;
+
+    let status = home.run(&["job", "status", "jobs/b"]).code(0).out;
+    assert!(
+        status.contains("why  waiting: it waits for a place"),
+        "{status}"
+    );
+    let stopped = home.run(&["job", "stop", "jobs/b"]).code(0).out;
+    assert_eq!(stopped, "it does not begin\n");
+    home.run(&["job", "stop", "jobs/b"]).code(1);
+    until("b does not wait", || daemon.state("b") == "new").await;
+
+    gate.open();
+    until("a is finished", || daemon.state("a") == "finished").await;
+    let status = home.run(&["job", "status", "jobs/a"]).code(0).out;
+    assert!(
+        status.contains("why  finished: nothing is left"),
+        "{status}"
+    );
+    let log = fs::read_to_string(home.path().join("jobs/b/logs/job.log")).unwrap();
+    assert!(log.contains("stop => it does not begin"), "{log}");
+    assert_eq!(daemon.state("b"), "new");
+}
+
+#[test]
+fn a_job_without_a_contact_is_not_made_and_the_remedy_is_said() {
+    let home = Home::new();
+    let new = ["job", "new", "jobs/job", "--profile", "continuous"];
+    let seed = ["--seed", "https://www.nationalarchive.dk/"];
+    let missing = home.run(&[&new[..], &seed].concat()).code(2);
+    let remedy = "mend the profile, or give --contact-url URL";
+    assert!(missing.err.contains(remedy), "{missing:?}");
+    assert!(!home.path().join("jobs/job").exists());
+}
