@@ -1,5 +1,6 @@
 //! The daemon as all its parts see it.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -37,6 +38,8 @@ pub(crate) struct Daemon {
     /// Who is let in to `/engine`; none: there is no such path.
     pub heritrix: Option<Door>,
     orders: Mutex<()>,
+    /// What is wrong with entries of the calendar, by their names.
+    calendar_problems: Mutex<BTreeMap<String, String>>,
 }
 
 impl Daemon {
@@ -59,6 +62,7 @@ impl Daemon {
             began: Timestamp::now(),
             heritrix,
             orders: Mutex::new(()),
+            calendar_problems: Mutex::default(),
         })
     }
 
@@ -82,6 +86,35 @@ impl Daemon {
         }
         self.nudge.notify_one();
         changed
+    }
+
+    /// What is wrong with an entry of the calendar from now on; none: nothing.
+    pub(crate) fn calendar_problem(&self, entry: &str, problem: Option<String>) {
+        let problems = self.calendar_problems.lock();
+        let mut problems = problems.unwrap_or_else(PoisonError::into_inner);
+        match problem {
+            Some(problem) => problems.insert(entry.to_owned(), problem),
+            None => problems.remove(entry),
+        };
+    }
+
+    /// What is wrong with entries of the calendar, by their names.
+    pub(crate) fn calendar_problems(&self) -> BTreeMap<String, String> {
+        let problems = self.calendar_problems.lock();
+        problems.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// That there is no such profile, and where it could be.
+    pub(crate) fn no_profile(&self, name: &str) -> String {
+        match &self.config.profiles {
+            Some(folder) => format!(
+                "there is no profile {name:?}: put {name}.toml into {}",
+                folder.display()
+            ),
+            None => format!(
+                "there is no profile {name:?}: none of that name ships, and opilio.toml names no folder of profiles"
+            ),
+        }
     }
 
     /// A profile by its name: one of the operator's own, or one that ships.

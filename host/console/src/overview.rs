@@ -116,8 +116,18 @@ pub(crate) type Jobs = BTreeMap<String, Known>;
 pub(crate) struct Watcher {
     folder: Folder,
     windows: Arc<Vec<Window>>,
+    /// Less free space lets no job begin.
+    disk_free: Option<u64>,
     clock: Clock,
     read: BTreeMap<String, Read>,
+}
+
+/// What keeps a job from crawling, but for its own pauses and the number of places.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Holds {
+    Nothing,
+    Window,
+    Disk,
 }
 
 /// What was read of a job, and when its files were written.
@@ -125,7 +135,8 @@ pub(crate) struct Watcher {
 struct Read {
     stamps: [Option<SystemTime>; 3],
     made: Option<Made>,
-    problem: Option<String>,
+    /// What is wrong with each of the files.
+    problems: [Option<String>; 3],
     course: Option<Course>,
     orders: Option<Orders>,
     status: Option<Arc<Status>>,
@@ -135,10 +146,16 @@ struct Read {
 }
 
 impl Watcher {
-    pub(crate) fn new(folder: Folder, windows: Arc<Vec<Window>>, clock: Clock) -> Watcher {
+    pub(crate) fn new(
+        folder: Folder,
+        windows: Arc<Vec<Window>>,
+        disk_free: Option<u64>,
+        clock: Clock,
+    ) -> Watcher {
         Watcher {
             folder,
             windows,
+            disk_free,
             clock,
             read: BTreeMap::new(),
         }
@@ -179,6 +196,7 @@ impl Watcher {
             statuses.insert(name, status);
         }
         let now = self.clock.now();
+        let is_disk_low = is_disk_low(self.folder.path(), self.disk_free);
         let mut jobs = Jobs::new();
         for (name, (directory, read, alive)) in &mut looked {
             match (*alive, statuses.remove(name).flatten()) {
@@ -186,7 +204,12 @@ impl Watcher {
                 (Alive::Yes, None) => {}
                 _ => (read.status, read.before, read.rates) = (None, None, (0.0, 0.0)),
             }
-            let overview = read.overview(name, *alive, &self.windows, now);
+            let holds = match window::is_open(&self.windows, name, now) {
+                false => Holds::Window,
+                true if is_disk_low => Holds::Disk,
+                true => Holds::Nothing,
+            };
+            let overview = read.overview(name, *alive, &self.windows, holds);
             let known = Known {
                 directory: directory.clone(),
                 overview,
@@ -218,28 +241,28 @@ impl Read {
             stamp("orders.json"),
         ];
         let is_old = |at: usize| stamps[at] != self.stamps[at];
-        let mut problem = None;
+        let [of_job, of_course, of_orders] = &mut self.problems;
         if is_old(0) {
+            *of_job = None;
             self.made = made(directory)
-                .map_err(|source| problem = Some(source.to_string()))
+                .map_err(|source| *of_job = Some(source.to_string()))
                 .ok();
         }
         if is_old(1) {
+            *of_course = None;
             self.course = Course::read(directory).unwrap_or_else(|source| {
-                problem = Some(format!("course.json is damaged: {source}"));
+                *of_course = Some(format!("course.json is damaged: {source}"));
                 None
             });
         }
         if is_old(2) {
+            *of_orders = None;
             self.orders = Orders::read(directory).unwrap_or_else(|source| {
-                problem = Some(format!("orders.json is damaged: {source}"));
+                *of_orders = Some(format!("orders.json is damaged: {source}"));
                 None
             });
         }
-        if stamps != self.stamps {
-            self.problem = problem;
-            self.stamps = stamps;
-        }
+        self.stamps = stamps;
     }
 
     fn seen(&mut self, status: Status) {
@@ -262,13 +285,7 @@ impl Read {
         self.status = Some(Arc::new(status));
     }
 
-    fn overview(
-        &self,
-        name: &str,
-        alive: Alive,
-        windows: &[Window],
-        now: Timestamp,
-    ) -> JobOverview {
+    fn overview(&self, name: &str, alive: Alive, windows: &[Window], holds: Holds) -> JobOverview {
         let course = self.course.as_ref();
         let statistics = match &self.status {
             Some(status) => status.statistics,
@@ -276,7 +293,7 @@ impl Read {
         };
         let ended = course.and_then(|course| course.ended.as_ref());
         let schedule = window::words(windows, name);
-        let (state, why) = self.state(alive, window::is_open(windows, name, now));
+        let (state, why) = self.state(alive, holds);
         let is_over = alive == Alive::No;
         JobOverview {
             name: name.to_owned(),
@@ -295,7 +312,7 @@ impl Read {
             alerts: self
                 .status
                 .as_ref()
-                .map_or(0, |status| status.alerts.len() as u64),
+                .map_or(0, |status| status.open_alerts()),
             schedule,
             deaths: self.orders.as_ref().map_or(0, |orders| orders.deaths),
             share: self
@@ -306,8 +323,8 @@ impl Read {
         }
     }
 
-    fn state(&self, alive: Alive, is_open: bool) -> (JobState, Option<String>) {
-        if let Some(problem) = &self.problem {
+    fn state(&self, alive: Alive, holds: Holds) -> (JobState, Option<String>) {
+        if let Some(problem) = self.problems.iter().flatten().next() {
             return (JobState::Damaged, Some(problem.clone()));
         }
         match (alive, &self.status) {
@@ -344,7 +361,7 @@ impl Read {
                     return (JobState::Starting, Some(format!("begun at {begun:.0}")));
                 }
                 None if orders.crawl => {
-                    return (JobState::Waiting, Some(waits(orders, is_open)));
+                    return (JobState::Waiting, Some(waits(orders, holds)));
                 }
                 _ => {}
             }
@@ -368,7 +385,7 @@ impl Read {
 }
 
 /// What a job waits for that is to begin.
-fn waits(orders: &Orders, is_open: bool) -> String {
+fn waits(orders: &Orders, holds: Holds) -> String {
     match (orders.not_before, orders.deaths) {
         (Some(at), 1) if at > Timestamp::now() => {
             format!("it died, and is begun again at {at:.0}")
@@ -376,9 +393,16 @@ fn waits(orders: &Orders, is_open: bool) -> String {
         (Some(at), deaths) if at > Timestamp::now() => {
             format!("it died {deaths} times in a row, and is begun again at {at:.0}")
         }
-        _ if !is_open => "its crawl window is closed".to_owned(),
+        _ if holds == Holds::Window => "its crawl window is closed".to_owned(),
+        _ if holds == Holds::Disk => "the disk is nearly full (limits.disk-free)".to_owned(),
         _ => "it waits for a place".to_owned(),
     }
+}
+
+/// Whether there is less free space than is wanted, as far as the system says.
+pub(crate) fn is_disk_low(folder: &Path, wanted: Option<u64>) -> bool {
+    let free = opilio_crawl::free_space(folder);
+    matches!((wanted, free), (Some(wanted), Some(free)) if free < wanted)
 }
 
 /// Asks a job that crawls.
@@ -403,7 +427,7 @@ fn status_of(directory: &Path) -> Option<Status> {
 
 /// All jobs of a folder as they are now, for whoever looks once.
 pub async fn glance(folder: &Folder) -> Vec<JobOverview> {
-    let jobs = Watcher::new(folder.clone(), Arc::default(), Clock::default())
+    let jobs = Watcher::new(folder.clone(), Arc::default(), None, Clock::default())
         .look()
         .await;
     let mut jobs: Vec<_> = jobs.into_values().map(|known| known.overview).collect();

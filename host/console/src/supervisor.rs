@@ -14,13 +14,13 @@ use opilio_crawl::control::{self, Command, Standing};
 use opilio_crawl::{Course, EndWord, Share};
 use tokio::sync::OwnedSemaphorePermit;
 
-use crate::calendar::SeenTo;
+use crate::calendar::{CalendarEntry, SeenTo};
 use crate::clock::Clock;
 use crate::config::Restart;
 use crate::daemon::Daemon;
 use crate::folder::{FolderError, NewJob};
 use crate::orders::Orders;
-use crate::overview::{JobState, Jobs, Known, Watcher};
+use crate::overview::{JobState, Jobs, Known, Watcher, is_disk_low};
 use crate::process::{self, Alive};
 use crate::share::{Member, Shares, attainable, lowered};
 use crate::window;
@@ -50,7 +50,11 @@ pub(crate) struct Supervisor {
     watcher: Watcher,
     processes: HashMap<String, Process>,
     shares: Shares,
+    /// No job is begun for that reason, and it was said.
+    is_disk_low: bool,
     seen_to: SeenTo,
+    /// Why entries of the calendar could not be seen to; that is tried again at every look.
+    hindered: HashMap<String, String>,
 }
 
 /// A process that this daemon has begun.
@@ -105,11 +109,25 @@ enum ProcessState {
 impl Supervisor {
     pub(crate) fn new(daemon: Arc<Daemon>, clock: Clock) -> std::io::Result<Supervisor> {
         let windows = Arc::new(daemon.config.window.clone());
+        for entry in &daemon.config.calendar {
+            if daemon.profile(&entry.profile).is_none() {
+                let problem = daemon.no_profile(&entry.profile);
+                tracing::warn!(entry = entry.name, "no job could be made of it: {problem}");
+                daemon.calendar_problem(&entry.name, Some(problem));
+            }
+        }
         Ok(Supervisor {
-            watcher: Watcher::new(daemon.folder.clone(), windows, clock.clone()),
+            watcher: Watcher::new(
+                daemon.folder.clone(),
+                windows,
+                daemon.config.limits.disk_free,
+                clock.clone(),
+            ),
             clock,
             processes: HashMap::new(),
             shares: Shares::new(&daemon.config.limits),
+            is_disk_low: false,
+            hindered: HashMap::new(),
             seen_to: SeenTo::read(&daemon.config.own().join("calendar.json"))?,
             daemon,
         })
@@ -155,20 +173,26 @@ impl Supervisor {
             }
             match step(&case, &self.daemon.config.restart) {
                 Step::Begin => {
-                    let since = known.orders.as_ref().map(|orders| orders.since);
-                    waiting.push((since, name));
+                    let orders = known.orders.as_ref();
+                    let has_place = orders.is_some_and(|orders| orders.not_before.is_some());
+                    waiting.push((!has_place, orders.map(|orders| orders.since), name));
                 }
-                step => self.take(name, known, step, process).await,
+                step => {
+                    if case.keeps_place(&step) {
+                        busy += 1;
+                    }
+                    self.take(name, known, step, process).await;
+                }
             }
         }
-        // Who has waited longest first.
+        // Who died before who never began, then who has waited longest.
         waiting.sort();
         let places = self.daemon.config.limits.jobs.saturating_sub(busy);
         if places == 0 || waiting.is_empty() || !self.has_room_on_disk() {
             waiting.clear();
         }
         waiting.truncate(places);
-        let begin: Vec<&String> = waiting.into_iter().map(|(_, name)| name).collect();
+        let begin: Vec<&String> = waiting.into_iter().map(|(_, _, name)| name).collect();
         let shares = self.divide(jobs, members, &begin).await;
         for (name, share) in begin.into_iter().zip(shares) {
             if let Err(problem) = self.begin(name, share).await {
@@ -204,17 +228,15 @@ impl Supervisor {
         }
     }
 
-    fn has_room_on_disk(&self) -> bool {
-        let (Some(wanted), Some(free)) = (
-            self.daemon.config.limits.disk_free,
-            opilio_crawl::free_space(self.daemon.folder.path()),
-        ) else {
-            return true;
-        };
-        if free < wanted {
-            tracing::warn!(free, wanted, "no job is begun: the disk is nearly full");
+    /// Says so once, not at every look.
+    fn has_room_on_disk(&mut self) -> bool {
+        let wanted = self.daemon.config.limits.disk_free;
+        let is_low = is_disk_low(self.daemon.folder.path(), wanted);
+        if is_low && !self.is_disk_low {
+            tracing::warn!(wanted, "no job is begun: the disk is nearly full");
         }
-        free >= wanted
+        self.is_disk_low = is_low;
+        !is_low
     }
 
     /// A job that crawls, as far as what all jobs have together goes.
@@ -346,7 +368,11 @@ impl Supervisor {
             Step::Nothing | Step::Begin => {}
             Step::Again(why) => {
                 tracing::info!(job = name, "{why}; it is tried again");
-                self.daemon.order(name, |orders| orders.begun = None);
+                self.daemon.order(name, |orders| {
+                    orders.begun = None;
+                    // At once, before others that wait.
+                    orders.not_before = Some(Timestamp::now());
+                });
             }
             Step::Adopt(begun) => self.daemon.order(name, |orders| orders.begun = Some(begun)),
             Step::Rest => self.daemon.order(name, |orders| {
@@ -400,45 +426,60 @@ impl Supervisor {
         }
     }
 
-    /// Makes and begins what the calendar wants.
+    /// Makes a job of the calendar, and has it begun.
+    async fn make(&self, entry: &CalendarEntry, job: &str) -> Result<(), String> {
+        let Some(profile) = self.daemon.profile(&entry.profile) else {
+            return Err(self.daemon.no_profile(&entry.profile));
+        };
+        let new = NewJob {
+            name: job.to_owned(),
+            profile,
+            seeds: entry.seeds.clone(),
+            contact_url: None,
+        };
+        let folder = self.daemon.folder.clone();
+        let made = tokio::task::spawn_blocking(move || folder.make(new)).await;
+        match made {
+            // One that a daemon made before it died is begun nevertheless.
+            Ok(Ok(_) | Err(FolderError::Taken(_))) => {
+                let by = format!("calendar {}", entry.name);
+                self.daemon
+                    .order(job, |orders| *orders = Orders::new(true, &by));
+                Ok(())
+            }
+            Ok(Err(problem)) => Err(problem.to_string()),
+            Err(panic) => Err(panic.to_string()),
+        }
+    }
+
+    /// Makes and begins what the calendar wants. What cannot be made is tried again, as long as one that was missed would be.
     async fn see_to_calendar(&mut self, now: Timestamp) {
         let before = self.seen_to.clone();
         for entry in self.daemon.config.calendar.clone() {
             let since = self.seen_to.since(&entry.name, now);
             let Some(due) = entry.due(since, now) else {
+                if self.hindered.remove(&entry.name).is_some() {
+                    tracing::error!(entry = entry.name, "its job is left out: a day has passed");
+                    self.daemon.calendar_problem(&entry.name, None);
+                }
                 continue;
             };
-            self.seen_to.done(&entry.name, due.at);
-            let new = NewJob {
-                name: due.job.clone(),
-                profile: match self.daemon.profile(&entry.profile) {
-                    Some(profile) => profile,
-                    None => {
-                        tracing::error!(
-                            entry = entry.name,
-                            "there is no profile {:?}",
-                            entry.profile
-                        );
-                        continue;
-                    }
-                },
-                seeds: entry.seeds.clone(),
-                contact_url: None,
-            };
-            let folder = self.daemon.folder.clone();
-            let made = tokio::task::spawn_blocking(move || folder.make(new)).await;
-            let by = format!("calendar {}", entry.name);
-            match made {
-                // One that a daemon made before it died is begun nevertheless.
-                Ok(Ok(_) | Err(FolderError::Taken(_))) => {
-                    self.daemon
-                        .order(&due.job, |orders| *orders = Orders::new(true, &by));
+            match self.make(&entry, &due.job).await {
+                Ok(()) => {
+                    self.seen_to.done(&entry.name, due.at);
+                    self.hindered.remove(&entry.name);
+                    self.daemon.calendar_problem(&entry.name, None);
                     tracing::info!(entry = entry.name, job = due.job, "made");
                 }
-                Ok(Err(problem)) => {
-                    tracing::error!(entry = entry.name, "no job was made: {problem}");
+                Err(problem) => {
+                    let problem = format!("job {} cannot be made: {problem}", due.job);
+                    if self.hindered.get(&entry.name) != Some(&problem) {
+                        tracing::error!(entry = entry.name, "{problem}");
+                        self.daemon
+                            .calendar_problem(&entry.name, Some(problem.clone()));
+                        self.hindered.insert(entry.name.clone(), problem);
+                    }
                 }
-                Err(panic) => tracing::error!(entry = entry.name, "{panic}"),
             }
         }
         if before != self.seen_to
@@ -448,6 +489,17 @@ impl Supervisor {
         {
             tracing::error!("calendar.json cannot be written: {problem}");
         }
+    }
+}
+
+impl Case<'_> {
+    /// Whether a job without a process has its place all the same: it is to be begun again, and others wait on.
+    fn keeps_place(&self, step: &Step) -> bool {
+        let rests = self
+            .orders
+            .is_some_and(|it| it.crawl && it.begun.is_none() && it.not_before.is_some());
+        let is_again = matches!(step, Step::Died(_) | Step::Again(_)) || rests;
+        is_again && self.is_open && self.alive == Alive::No && self.process != ProcessState::Alive
     }
 }
 
@@ -660,6 +712,38 @@ mod tests {
         let stopped = course(7, Some(EndWord::Stopped));
         let none = ProcessState::None;
         check(&orders(Some(7), 0), Some(stopped), none, true, Step::Rest);
+    }
+
+    #[test]
+    fn who_is_to_begin_again_keeps_its_place() {
+        let killed = ProcessState::Exited(None);
+        let dead = orders(Some(10), 0);
+        let unended = course(11, None);
+        let mut case = Case {
+            alive: Alive::No,
+            state: JobState::Waiting,
+            orders: Some(&dead),
+            course: Some(&unended),
+            process: killed,
+            is_open: true,
+            now: at(100),
+        };
+        let restart = Restart::default();
+        let died = step(&case, &restart);
+        assert!(case.keeps_place(&died), "{died:?}");
+        let rests = Orders {
+            not_before: Some(at(105)),
+            ..orders(None, 1)
+        };
+        (case.orders, case.process) = (Some(&rests), ProcessState::None);
+        assert!(case.keeps_place(&step(&case, &restart)));
+        // Outside its window it could not begin.
+        case.is_open = false;
+        assert!(!case.keeps_place(&step(&case, &restart)));
+        case.is_open = true;
+        let waits = orders(None, 0);
+        case.orders = Some(&waits);
+        assert!(!case.keeps_place(&Step::Nothing));
     }
 
     #[test]

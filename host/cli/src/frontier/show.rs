@@ -527,6 +527,14 @@ fn status_lines(status: &Status) -> String {
             numbered(status.uris, "URI")
         );
         lines += &line("received", &received);
+        let (share, taken) = (status.share, status.taken);
+        if let Some(bytes) = share.bytes_per_second {
+            lines += &line("share", &format!("{} a second", HumanBytes(bytes)));
+        }
+        if let Some(connections) = share.connections {
+            let share = format!("{connections} connections, {} in use", taken.connections);
+            lines += &line("share", &share);
+        }
     }
     for alert in &status.alerts {
         let what = format!("{}: {}", alert.kind.name(), alert.message);

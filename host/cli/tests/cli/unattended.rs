@@ -169,6 +169,41 @@ async fn the_calendar_begins_a_job_and_its_window_pauses_and_resumes_it_over_a_r
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_the_calendar_cannot_make_is_told_and_made_once_it_can() {
+    let gate = Gate::serve(&[("/", "")]);
+    gate.open();
+    let home = Home::new();
+    furnish(&home, &gate);
+    let (profile, elsewhere) = (
+        home.path().join("profiles/national.toml"),
+        home.path().join("national.toml"),
+    );
+    fs::rename(&profile, &elsewhere).unwrap();
+    let hands = Hands::at("2026-04-01T00:59:00Z");
+    let daemon = Resident::start(&home, &hands).await;
+    let told = |what: &str| {
+        let about = daemon.api.get("/daemon");
+        let problem = about["calendar"][0]["problem"].as_str();
+        problem.is_some_and(|problem| problem.contains(what))
+    };
+    until("it is told before the time has come", || {
+        told("there is no profile \"national\": put national.toml into")
+    })
+    .await;
+    hands.turn("2026-04-01T01:00:00Z");
+    until("it is told", || {
+        told("job national-2026-04-01 cannot be made")
+    })
+    .await;
+    assert_eq!(daemon.job(), None);
+
+    fs::rename(&elsewhere, &profile).unwrap();
+    daemon.until("finished").await;
+    assert!(daemon.api.get("/daemon")["calendar"][0]["problem"].is_null());
+    daemon.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_was_missed_is_made_up_for_and_what_died_outside_its_window_waits_for_it() {
     let gate = Gate::serve(&[("/", "<a href='/a'>a</a>"), ("/a", "a")]);
     let home = Home::new();

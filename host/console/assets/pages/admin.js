@@ -26,7 +26,7 @@ export async function open(page) {
         ["Jobs", count(about.job_count)],
         ["Jobs at once", count(about.jobs_at_once)],
         ["Bandwidth of all", about.bandwidth === null ? "as much as there is" : `${bytes(about.bandwidth)}/s`],
-        ["Fetches of all", about.fetches === null ? "as their profiles say" : count(about.fetches)],
+        ["Connections of all", about.connections === null ? "as many as their workers make" : count(about.connections)],
         ["Free on the disk", about.disk_free !== null && bytes(about.disk_free)],
         ["You are", session.who ? [session.who, " ", badge(session.role)] : about.authentication || "anybody: no token is needed here"],
       ]),
@@ -43,7 +43,7 @@ function calendar(entries) {
     columns: [
       { title: "Entry", isHead: true, cell: (entry) => entry.name },
       { title: "Profile", cell: (entry) => entry.profile },
-      { title: "Next job", cell: (entry) => (entry.next ? when(entry.next) : "never again") },
+      { title: "Next job", cell: (entry) => [entry.next ? when(entry.next) : "never again", entry.problem && h("div.hint", {}, entry.problem)] },
     ],
   });
   table.show(entries);

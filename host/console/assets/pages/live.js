@@ -139,6 +139,11 @@ class Tiles {
       this.set("Coverage", percent(pages.coverage), `${count(pages.unvisited)} wait for a first visit`);
     }
     if (revisits > 0) this.set("Revisits", count(revisits), `${percent(again.changed / revisits)} found a change`);
+    const { bytes_per_second: most = null, connections = null } = status.share ?? {};
+    if (most !== null || connections !== null) {
+      const taken = connections === null ? "any connections" : `${count(status.taken.connections)} of ${count(connections)} connections`;
+      this.set("Share", most === null ? "any bytes" : `${bytes(most)}/s`, taken);
+    }
     const run = statistics.run_time.secs ?? statistics.run_time;
     this.set("Time crawled", duration(Math.round(run)), status.elapsed_s ? `this process ${duration(Math.round(status.elapsed_s))}` : "");
   }

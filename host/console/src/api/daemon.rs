@@ -23,6 +23,10 @@ pub(crate) struct About {
     job_count: usize,
     /// Jobs that may crawl at once.
     jobs_at_once: usize,
+    /// Bytes that all jobs receive in a second; none: as many as come.
+    bandwidth: Option<u64>,
+    /// Connections that all jobs have open; none: as many as their workers make.
+    connections: Option<usize>,
     /// Bytes free where the jobs are, as far as the system says.
     disk_free: Option<u64>,
     /// Whether a token is needed.
@@ -40,16 +44,20 @@ struct Coming {
     profile: String,
     /// When its next job begins; none: never again.
     next: Option<Timestamp>,
+    /// Why its job could not be made; it is tried again for a day.
+    problem: Option<String>,
 }
 
 /// What the daemon is and may do.
 #[utoipa::path(get, path = "/daemon", tag = "daemon", responses((status = 200, body = About)))]
 pub(crate) async fn about(State(daemon): Shared) -> Json<About> {
     let (config, now) = (&daemon.config, Timestamp::now());
+    let mut problems = daemon.calendar_problems();
     let coming = config.calendar.iter().map(|entry| Coming {
         name: entry.name.clone(),
         profile: entry.profile.clone(),
         next: entry.next(now),
+        problem: problems.remove(&entry.name),
     });
     Json(About {
         version: env!("CARGO_PKG_VERSION"),
@@ -58,6 +66,8 @@ pub(crate) async fn about(State(daemon): Shared) -> Json<About> {
         jobs: daemon.folder.path().display().to_string(),
         job_count: daemon.jobs.borrow().len(),
         jobs_at_once: config.limits.jobs,
+        bandwidth: config.limits.bandwidth,
+        connections: config.limits.connections,
         disk_free: opilio_crawl::free_space(daemon.folder.path()),
         authentication: config.authentication,
         calendar: coming.collect(),
