@@ -20,7 +20,7 @@ use crate::documentation::{self, Documentation};
 use crate::{command, repository};
 
 mod bare_client;
-mod measured;
+pub(crate) mod measured;
 mod web;
 
 /// Documents of the crawl that goes before, so that components are compiled and files are in memory.
@@ -96,10 +96,10 @@ fn crawl(options: &Options) -> Result<()> {
     let documentation = documentation::packages()?;
     let opilio = match &options.opilio {
         Some(opilio) => opilio.clone(),
-        None => release("opilio")?,
+        None => command::release("opilio")?,
     };
     let xtask = if cfg!(debug_assertions) {
-        release("xtask")?
+        command::release("xtask")?
     } else {
         std::env::current_exe()?
     };
@@ -403,15 +403,4 @@ fn plugin_table(plugins: &Value, crawl: &Cost) -> String {
         }
     }
     text
-}
-
-/// Builds a package's binary as it is released.
-fn release(package: &str) -> Result<PathBuf> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let root = repository::root();
-    let mut build = Command::new(cargo);
-    build.current_dir(&root);
-    build.args(["build", "--release", "--quiet", "--package", package]);
-    command::status(&mut build)?;
-    Ok(root.join("target/release").join(package))
 }

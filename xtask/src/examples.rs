@@ -1,34 +1,30 @@
 //! `cargo xtask examples`: everything that is said of plugins in other languages, built and tried.
 //!
 //! Fetches toolchains from package registries into `target/toolchains` (Go's comes with the machine), runs the SDKs' own
-//! tests, builds every example and a new plugin of every kind in every language, puts their golden cases to the components,
-//! and has five languages read one page, each what the one before handed on. `--measure` prints the table in
+//! tests, builds every example and a new plugin of every kind in every language, puts their golden cases to them natively
+//! and to the components, and has them crawl: five languages read one page, each what the one before handed on; the
+//! examples archive a small site; and plugins go wrong in every way there is. `--measure` prints the table in
 //! `docs/PLUGINS.md` instead: the same extractor in all of them on the same pages.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use opilio_build::Language;
-use opilio_test_web::{Reply, Web};
 
-use crate::command::{output, status};
 use crate::repository::root;
 
+mod crawls;
 mod measured;
+mod native;
+mod steps;
+mod toolchains;
 
-/// Versions that were tried, as the SDKs name them.
-const ZIG: &str = "ziglang==0.15.2";
-const COMPONENTIZE_PY: &str = "componentize-py==0.25.1";
-const NODE_PACKAGES: [&str; 3] = [
-    "componentize-qjs@0.4.5",
-    "esbuild@0.25.12",
-    "typescript@5.9.3",
-];
+use steps::{Steps, quietly};
 
 /// Languages as `plugin new` knows them, Rust aside: its template is built by the tests.
-const LANGUAGES: [&str; 5] = ["c", "go", "js", "ts", "python"];
+const TEMPLATES: [&str; 6] = ["c", "cpp", "go", "js", "ts", "python"];
 const KINDS: [&str; 7] = [
     "extractor",
     "filter",
@@ -38,6 +34,9 @@ const KINDS: [&str; 7] = [
     "precedence",
     "observer",
 ];
+
+/// Projects in `tests/languages` that reach for clocks, files and sockets: their cases say that a component finds none.
+const INERT: [&str; 2] = ["inert-c", "inert-go"];
 
 /// Options of `cargo xtask examples`.
 #[derive(clap::Args)]
@@ -59,136 +58,59 @@ pub(crate) fn run(options: &Options) -> Result<()> {
             .with_context(|| format!("no program {}", file.display()))?,
         None => crate::judges::build_opilio()?,
     };
-    toolchains()?;
     if options.measure {
+        let mut fetching = Steps::default();
+        toolchains::fetch(&mut fetching);
+        fetching.run()?;
         println!("{}", measured::table(&opilio)?);
         return Ok(());
     }
-    sdk_tests(&opilio)?;
+    let home = root().join("target/toolchains");
     let examples = examples()?;
+    let opilio = opilio.as_path();
+
+    // What needs nothing that has to be fetched runs beside the fetching.
+    let mut first = Steps::default();
+    toolchains::fetch(&mut first);
+    native::sdks_at_hand(&mut first);
     for folder in &examples {
-        build_and_test(&opilio, folder)?;
+        if matches!(Language::of(folder), Some(Language::Rust | Language::Go)) {
+            project(&mut first, opilio, folder);
+        }
     }
-    // C++ on the SDK of C; and two that reach for clocks, files, sockets: their cases say that nothing is there.
-    for project in ["cpp", "inert-c", "inert-go"] {
-        build_and_test(&opilio, &root().join("tests/languages").join(project))?;
+    template(&mut first, opilio, &home, "go");
+    let first = first.run()?;
+
+    let mut second = Steps::default();
+    native::sdks_with_tools(&mut second, opilio);
+    for folder in &examples {
+        if !matches!(Language::of(folder), Some(Language::Rust | Language::Go)) {
+            project(&mut second, opilio, folder);
+        }
     }
-    for language in LANGUAGES {
-        new_plugin(&opilio, language)?;
+    let languages = root().join("tests/languages");
+    project(&mut second, opilio, &languages.join("cpp"));
+    for name in INERT {
+        component(&mut second, opilio, &languages.join(name));
     }
-    relay(&opilio)?;
+    for language in TEMPLATES.into_iter().filter(|language| *language != "go") {
+        template(&mut second, opilio, &home, language);
+    }
+    crawls::components(&mut second, opilio, &home);
+    let second = second.run()?;
+
+    let mut crawls = Steps::default();
+    crawls::crawls(&mut crawls, opilio, &home);
+    let crawls = crawls.run()?;
+
+    print!("{}", steps::summary(&[first, second, crawls]));
     println!(
-        "examples: {} built and their cases hold; new plugins of every kind in {} languages build and hold theirs; a page was \
-         read by {} languages, each what the one before left",
+        "examples: {} built and their cases hold, natively and as components; new plugins of every kind in {} languages build and \
+         hold theirs; they crawled, and what goes wrong is said",
         examples.len(),
-        LANGUAGES.len(),
-        LANGUAGES.len(),
+        TEMPLATES.len(),
     );
     Ok(())
-}
-
-/// What the examples are built with, where it is not there yet.
-fn toolchains() -> Result<()> {
-    let home = root().join("target/toolchains");
-    fs::create_dir_all(&home)?;
-    for (name, package, program) in [
-        ("c", ZIG, "python-zig"),
-        ("python", COMPONENTIZE_PY, "componentize-py"),
-    ] {
-        let environment = home.join(name);
-        if environment.join("bin").join(program).is_file() {
-            continue;
-        }
-        status(
-            Command::new("python3")
-                .args(["-m", "venv"])
-                .arg(&environment),
-        )?;
-        let mut install = Command::new(environment.join("bin/python"));
-        install.args([
-            "-m",
-            "pip",
-            "install",
-            "--quiet",
-            "--disable-pip-version-check",
-            package,
-        ]);
-        status(&mut install)?;
-    }
-    let node = home.join("js");
-    fs::create_dir_all(&node)?;
-    if NODE_PACKAGES
-        .iter()
-        .any(|package| !node.join("node_modules").join(name(package)).is_dir())
-    {
-        let mut install = Command::new("npm");
-        install.args([
-            "install",
-            "--silent",
-            "--no-audit",
-            "--no-fund",
-            "--save-exact",
-            "--prefix",
-        ]);
-        status(install.arg(&node).args(NODE_PACKAGES))?;
-    }
-    Ok(())
-}
-
-/// The package without its version.
-fn name(package: &str) -> &str {
-    package.rsplit_once('@').map_or(package, |(name, _)| name)
-}
-
-/// The tests that SDKs have of their own.
-fn sdk_tests(opilio: &Path) -> Result<()> {
-    let sdk = root().join("sdk");
-    let program = root().join("target/toolchains/sdk-c-tests");
-    let mut compile = Command::new("cc");
-    compile.args([
-        "-std=c11",
-        "-Wall",
-        "-Wextra",
-        "-Werror",
-        "-Iinclude",
-        "-isystem",
-        "bindings",
-        "-o",
-    ]);
-    compile.arg(&program).current_dir(sdk.join("c"));
-    for folder in ["src", "test"] {
-        for file in sorted(&sdk.join("c").join(folder))? {
-            if file.extension().is_some_and(|ending| ending == "c") {
-                compile.arg(file);
-            }
-        }
-    }
-    status(&mut compile)?;
-    status(&mut Command::new(program))?;
-    status(
-        Command::new("go")
-            .args(["test", "./..."])
-            .current_dir(sdk.join("go")),
-    )?;
-    let hours = root().join("plugins/examples/go/publishing-hours");
-    status(
-        Command::new("go")
-            .args(["test", "./..."])
-            .current_dir(hours),
-    )?;
-    // Those of JavaScript and Python build components of their own, which look for a way out and go wrong.
-    let mut javascript = Command::new("node");
-    javascript.args(["--test", "--test-reporter=spec"]);
-    for file in sorted(&sdk.join("js/test"))? {
-        if file.to_string_lossy().ends_with(".test.mjs") {
-            javascript.arg(file);
-        }
-    }
-    status(javascript.env("OPILIO", opilio))?;
-    let mut python = Command::new("python3");
-    python.args(["-m", "unittest", "discover", "--quiet"]);
-    python.current_dir(sdk.join("python/tests"));
-    status(python.env("PYTHONPATH", "..").env("OPILIO", opilio))
 }
 
 /// Folders in `plugins/examples/LANGUAGE` that hold a project.
@@ -213,100 +135,74 @@ fn sorted(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
+/// What steps call the language of a project.
+fn language(folder: &Path) -> &'static str {
+    Language::of(folder).map_or("other", Language::name)
+}
+
+/// A project's cases, natively; its component, and the same cases again.
+fn project(steps: &mut Steps, opilio: &Path, folder: &Path) {
+    let (opilio, project) = (opilio.to_owned(), folder.to_owned());
+    steps.add(language(folder), named(folder), move || {
+        native::cases(&project)?;
+        build_and_test(&opilio, &project)
+    });
+}
+
+/// A project's component and its cases.
+fn component(steps: &mut Steps, opilio: &Path, folder: &Path) {
+    let (opilio, project) = (opilio.to_owned(), folder.to_owned());
+    steps.add(language(folder), named(folder), move || {
+        build_and_test(&opilio, &project)
+    });
+}
+
+/// The name of its folder.
+fn named(folder: &Path) -> String {
+    folder
+        .file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned()
+}
+
 fn build_and_test(opilio: &Path, folder: &Path) -> Result<()> {
-    status(Command::new(opilio).args(["plugin", "build"]).arg(folder))?;
-    status(Command::new(opilio).args(["plugin", "test"]).arg(folder))
+    quietly(Command::new(opilio).args(["plugin", "build"]).arg(folder))?;
+    quietly(Command::new(opilio).args(["plugin", "test"]).arg(folder))
 }
 
-/// A plugin of every kind as it is made, built, and held to its cases.
-fn new_plugin(opilio: &Path, language: &str) -> Result<()> {
-    let home = root().join("target/toolchains/new");
-    fs::create_dir_all(&home)?;
-    let folder = home.join(format!("every-kind-{language}"));
-    if folder.exists() {
-        fs::remove_dir_all(&folder)?;
-    }
-    let mut new = Command::new(opilio);
-    new.args(["plugin", "new", "--lang", language, "--dir"]);
-    new.arg(&folder);
-    for kind in KINDS {
-        new.args(["--kind", kind]);
-    }
-    output(new.arg(format!("every-kind-{language}")))?;
-    build_and_test(opilio, &folder)
+/// A plugin of every kind as it is made: its cases as its README says, its component, its cases there.
+fn template(steps: &mut Steps, opilio: &Path, home: &Path, language: &'static str) {
+    let opilio = opilio.to_owned();
+    let name = format!("every-kind-{language}");
+    let folder = home.join("new").join(&name);
+    steps.add(language_of_template(language), name.clone(), move || {
+        fs::create_dir_all(home_of(&folder)?)?;
+        if folder.exists() {
+            fs::remove_dir_all(&folder)?;
+        }
+        let mut new = Command::new(&opilio);
+        new.args(["plugin", "new", "--lang", language, "--dir"]);
+        new.arg(&folder);
+        for kind in KINDS {
+            new.args(["--kind", kind]);
+        }
+        quietly(new.arg(&name))?;
+        native::cases(&folder)?;
+        build_and_test(&opilio, &folder)
+    });
 }
 
-/// Five extractors in five languages, each of which reads a line of a page and hands the rest to the next.
-fn relay(opilio: &Path) -> Result<()> {
-    let home = root().join("target/toolchains/relay");
-    if home.exists() {
-        fs::remove_dir_all(&home)?;
+fn language_of_template(language: &str) -> &'static str {
+    match language {
+        "c" | "cpp" => Language::C.name(),
+        "go" => Language::Go.name(),
+        "js" => Language::JavaScript.name(),
+        "ts" => Language::TypeScript.name(),
+        _ => Language::Python.name(),
     }
-    fs::create_dir_all(&home)?;
-    let mut plugins = String::new();
-    for language in LANGUAGES {
-        let component = home.join(format!("relay-{language}.wasm"));
-        let mut build = Command::new(opilio);
-        build.args(["plugin", "build"]);
-        build.arg(root().join("tests/languages").join(language));
-        status(build.arg("--out").arg(&component))?;
-        plugins +=
-            &format!("[plugins.relay-{language}]\ncomponent = \"./relay-{language}.wasm\"\n\n");
-    }
-    let runtime = tokio::runtime::Runtime::new()?;
-    runtime.block_on(async {
-        let read = |language: &str| format!("/read-by-{language}");
-        let lines: Vec<String> = LANGUAGES.into_iter().map(read).collect();
-        let mut web = Web::builder();
-        let site = web.site("relay.localhost");
-        site.page("/", Reply::html("<a href=/page>the page</a>"));
-        site.page("/page", Reply::ok("application/x-relay-c", lines.join("\n")));
-        for line in &lines {
-            site.page(line, Reply::html("found"));
-        }
-        let web = web.serve().await?;
-        let names: Vec<String> = LANGUAGES
-            .into_iter()
-            .map(|language| format!("relay-{language}"))
-            .collect();
-        let extractors: Vec<&str> = ["http", "html"]
-            .into_iter()
-            .chain(names.iter().map(String::as_str))
-            .collect();
-        let profile = home.join("profile.toml");
-        fs::write(
-            &profile,
-            format!(
-                r#"name = "relay"
-strategy = "snapshot"
-seeds = [{:?}]
+}
 
-[politeness]
-delay-factor = 0.0
-min-delay = "0s"
-max-delay = "0s"
-
-[fetch]
-allow-addresses = ["loopback"]
-
-[stacks]
-extract = {extractors:?}
-
-{plugins}"#,
-                web.url("relay.localhost", "/"),
-            ),
-        )?;
-        let mut crawl = tokio::process::Command::new(opilio);
-        crawl.arg("crawl").arg(&profile).arg("--job").arg(home.join("job"));
-        let ended = crawl.status().await?;
-        ensure!(ended.success(), "the crawl of five languages ended with {ended}");
-        let asked: Vec<String> = web.requests().into_iter().map(|seen| seen.target).collect();
-        for line in &lines {
-            ensure!(
-                asked.contains(line),
-                "{line} was not found: a language before has not handed it on; asked for were {asked:?}"
-            );
-        }
-        Ok(())
-    })
+fn home_of(folder: &Path) -> Result<&Path> {
+    folder.parent().context("a project in no folder")
 }

@@ -13,6 +13,7 @@ mod contract;
 mod debian;
 mod docs;
 mod documentation;
+#[cfg(unix)]
 mod examples;
 mod fuzz;
 mod judges;
@@ -36,6 +37,7 @@ enum Task {
     /// Have other people's tools judge what Opilio writes; installs them from package registries into target/judges.
     Judges(judges::Options),
     /// Build and try plugins in other languages: SDKs, templates, examples, and a crawl of five languages.
+    #[cfg(unix)]
     Examples(examples::Options),
     /// Call extractors with what a fuzzer makes up.
     Fuzz(fuzz::Options),
@@ -66,6 +68,7 @@ fn run(task: Task) -> Result<()> {
         Task::Bindings(options) => bindings::run(&options),
         Task::Docs(options) => docs::run(&options),
         Task::Judges(options) => judges::run(&options),
+        #[cfg(unix)]
         Task::Examples(options) => examples::run(&options),
         Task::Fuzz(options) => fuzz::run(&options),
         Task::Measure(measure) => measure::run(&measure),

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "opilio_test.h"
+#include "../testing/testing.h"
 
 typedef struct {
   opilio_text word;
@@ -117,12 +117,23 @@ static void what_a_plugin_leaves_can_be_asked_for(void) {
   assert(!opilio_document_site_value(document, "rate", &version, &value));
 }
 
+static void texts_are_read_in_their_charset(void) {
+  plugin_string_t text;
+  opilio_plugin_documents_method_document_text(
+      (opilio_document){opilio_test_handle(opilio_json_read(OPILIO_TEXT("{\"charset\": \"windows-1252\", \"bytes\": [65, 228, 128, 131]}")))}, &text);
+  assert(opilio_is(opilio_borrowed(text), "A\xc3\xa4\xe2\x82\xac\xc6\x92"));
+  opilio_plugin_documents_method_document_text(
+      (opilio_document){opilio_test_handle(opilio_json_read(OPILIO_TEXT("{\"bytes\": [65, 228, 195, 164, 237, 160, 128]}")))}, &text);
+  assert(opilio_is(opilio_borrowed(text), "A\xef\xbf\xbd\xc3\xa4\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd"));
+}
+
 int main(void) {
   settings_are_read();
   what_is_no_json_is_none();
   a_plugin_is_described_configured_and_asked();
   what_a_plugin_leaves_can_be_asked_for();
   cases_are_put_and_what_does_not_hold_is_counted();
-  puts("5 tests passed");
+  texts_are_read_in_their_charset();
+  puts("6 tests passed");
   return 0;
 }

@@ -70,7 +70,7 @@ static int32_t document(const opilio_json *facts, const char *folder) {
 static const char *unreadable(const opilio_json *facts) {
   opilio_text charset = opilio_json_text(member(facts, "charset"), OPILIO_TEXT("utf-8"));
   bool written = opilio_json_text(member(facts, "text"), OPILIO_TEXT("")).len != 0;
-  if (written || opilio_is(charset, "utf-8") || opilio_is(charset, "iso-8859-1")) return NULL;
+  if (written || opilio_is(charset, "utf-8") || opilio_test_is_single_byte(charset)) return NULL;
   return opilio_format("natively nothing reads %.*s: say its text beside its bytes, or put this case to the component, with opilio plugin test",
                        (int)charset.len, charset.ptr)
       .ptr;

@@ -293,6 +293,16 @@ void opilio_plugin_documents_method_document_read(opilio_plugin_documents_borrow
   *ret = (plugin_list_u8_t){(uint8_t *)all.ptr + from, (size_t)(left < length ? left : length)};
 }
 
+// The characters of windows-1252 from 0x80 to 0x9F, which is what pages in iso-8859-1 are read as (WHATWG Encoding Standard).
+static const uint16_t windows_1252[32] = {
+    0x20AC, 0x81,   0x201A, 0x192,  0x201E, 0x2026, 0x2020, 0x2021, 0x2C6, 0x2030, 0x160, 0x2039, 0x152, 0x8D, 0x17D, 0x8F,
+    0x90,   0x2018, 0x2019, 0x201C, 0x201D, 0x2022, 0x2013, 0x2014, 0x2DC, 0x2122, 0x161, 0x203A, 0x153, 0x9D, 0x17E, 0x178,
+};
+
+bool opilio_test_is_single_byte(opilio_text charset) {
+  return without_case(charset, OPILIO_TEXT("iso-8859-1")) || without_case(charset, OPILIO_TEXT("windows-1252"));
+}
+
 // How many bytes the character at the beginning has; nought where it is none in UTF-8.
 static size_t character(const uint8_t *at, size_t left) {
   size_t length = *at < 0x80 ? 1 : *at >= 0xC2 && *at < 0xE0 ? 2 : *at >= 0xE0 && *at < 0xF0 ? 3 : *at >= 0xF0 && *at < 0xF5 ? 4 : 0;
@@ -309,14 +319,16 @@ void opilio_plugin_documents_method_document_text(opilio_plugin_documents_borrow
   if (ret->len) return;
   opilio_bytes from = content(self);
   opilio_text charset = opilio_json_text(fact(self.__handle, "charset"), OPILIO_TEXT(""));
-  bool single = without_case(charset, OPILIO_TEXT("iso-8859-1"));
+  bool single = opilio_test_is_single_byte(charset);
   uint8_t *made = opilio_memory(3 * from.len);
   size_t length = 0;
   for (size_t n = 0; n < from.len;) {
     size_t whole = character(from.ptr + n, from.len - n);
     if (single && from.ptr[n] >= 0x80) {
-      made[length++] = (uint8_t)(0xC0 | from.ptr[n] >> 6);
-      made[length++] = (uint8_t)(0x80 | (from.ptr[n] & 0x3F));
+      unsigned code = from.ptr[n] < 0xA0 ? windows_1252[from.ptr[n] - 0x80] : from.ptr[n];
+      if (code >= 0x800) made[length++] = (uint8_t)(0xE0 | code >> 12);
+      made[length++] = (uint8_t)(code >= 0x800 ? 0x80 | (code >> 6 & 0x3F) : 0xC0 | code >> 6);
+      made[length++] = (uint8_t)(0x80 | (code & 0x3F));
       n++;
     } else if (whole) {
       memcpy(made + length, from.ptr + n, whole);

@@ -25,6 +25,8 @@ opilio_bytes opilio_json_bytes(const opilio_json *list);
 
 // A document, visit, queue or list of candidates as a case describes it; the number is its handle.
 int32_t opilio_test_handle(const opilio_json *facts);
+// One of those, besides UTF-8, that documents are read in.
+bool opilio_test_is_single_byte(opilio_text charset);
 // The tables that plugins find; NULL for none.
 void opilio_test_tables(const opilio_json *tables);
 // An event that observers are told.

@@ -211,7 +211,7 @@ impl Document {
     pub fn text(&self) -> String {
         match &self.facts.bytes {
             Some(bytes) if self.facts.text.is_empty() => {
-                String::from_utf8_lossy(bytes).into_owned()
+                decoded(bytes, self.facts.charset.as_deref())
             }
             _ => self.facts.text.clone(),
         }
@@ -267,6 +267,26 @@ impl Document {
     #[must_use]
     pub fn annotations(&self) -> Vec<String> {
         self.annotations.borrow().clone()
+    }
+}
+
+/// The characters of windows-1252 from 0x80 to 0x9F, which is what pages in iso-8859-1 are read as (WHATWG Encoding Standard).
+const WINDOWS_1252: &str = "€\u{81}‚ƒ„…†‡ˆ‰Š‹Œ\u{8d}Ž\u{8f}\u{90}‘’“”•–—˜™š›œ\u{9d}žŸ";
+
+/// Text of bytes, as far as tests without a host can read them: one byte a character, or else UTF-8.
+fn decoded(bytes: &[u8], charset: Option<&str>) -> String {
+    match charset {
+        Some("iso-8859-1" | "windows-1252") => bytes
+            .iter()
+            .map(|&byte| match byte {
+                0x80..=0x9f => WINDOWS_1252
+                    .chars()
+                    .nth(usize::from(byte - 0x80))
+                    .unwrap_or('\u{fffd}'),
+                _ => char::from(byte),
+            })
+            .collect(),
+        _ => String::from_utf8_lossy(bytes).into_owned(),
     }
 }
 

@@ -1,0 +1,160 @@
+//! Tests without a sandbox: those that SDKs have of their own, and the golden cases of a project as its author runs them.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::Result;
+use opilio_build::Language;
+
+use super::sorted;
+use super::steps::{Steps, quietly};
+use crate::repository::root;
+
+/// Of the SDKs that need nothing but a compiler that machines have.
+pub(super) fn sdks_at_hand(steps: &mut Steps) {
+    steps.add("C", "the SDK's tests", c_sdk);
+    steps.add("Go", "the SDK's tests", || {
+        let mut test = Command::new("go");
+        quietly(
+            test.args(["test", "./..."])
+                .current_dir(root().join("sdk/go")),
+        )
+    });
+}
+
+/// Those of JavaScript and Python build components of their own, which look for a way out and go wrong.
+pub(super) fn sdks_with_tools(steps: &mut Steps, opilio: &Path) {
+    let program = opilio.to_owned();
+    steps.add("Python", "the SDK's tests", move || {
+        let mut test = Command::new("python3");
+        test.args(["-m", "unittest", "discover", "--quiet"]);
+        test.current_dir(root().join("sdk/python/tests"));
+        quietly(test.env("PYTHONPATH", "..").env("OPILIO", &program))
+    });
+    let sdk = root().join("sdk/js");
+    for file in sorted(&sdk.join("test")).unwrap_or_default() {
+        let name = file
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
+        if !name.ends_with(".test.mjs") {
+            continue;
+        }
+        let program = opilio.to_owned();
+        steps.add("JavaScript", format!("the SDK's {name}"), move || {
+            let mut test = Command::new("node");
+            test.args(["--test", "--test-reporter=spec"]).arg(&file);
+            quietly(test.env("OPILIO", &program))
+        });
+    }
+    steps.add(
+        "TypeScript",
+        "the contract's types are those of the contract",
+        move || {
+            let mut check = Command::new("node");
+            check.arg(sdk.join("types/generate.mjs")).arg("--check");
+            quietly(&mut check)
+        },
+    );
+}
+
+/// Objects of the SDK of C and its tests' side, to be linked to whatever is tried.
+fn c_objects() -> PathBuf {
+    root().join("target/toolchains/sdk-c-tests")
+}
+
+fn cc(arguments: &[&str]) -> Command {
+    let mut compile = Command::new("cc");
+    compile.args(arguments);
+    compile
+}
+
+fn c_sdk() -> Result<()> {
+    let (sdk, objects) = (root().join("sdk/c"), c_objects());
+    if objects.exists() {
+        fs::remove_dir_all(&objects)?;
+    }
+    fs::create_dir_all(&objects)?;
+    let strict = ["-std=c11", "-Wall", "-Wextra", "-Werror"];
+    let mut compile = cc(&strict);
+    compile.arg("-I").arg(sdk.join("include"));
+    compile.arg("-isystem").arg(sdk.join("bindings")).arg("-c");
+    compile.args(sources(&sdk.join("src"), "c")?);
+    compile.args(sources(&sdk.join("testing"), "c")?);
+    quietly(compile.current_dir(&objects))?;
+    for (name, folder) in [("sdk-test", "test"), ("headline", "test/headline")] {
+        let program = objects.join(name);
+        let mut compile = cc(&strict);
+        compile.arg("-I").arg(sdk.join("include"));
+        compile.arg("-isystem").arg(sdk.join("bindings"));
+        compile.args(sources(&sdk.join(folder), "c")?);
+        compile.args(sources(&objects, "o")?);
+        quietly(compile.arg("-o").arg(&program))?;
+        // Their cases are named from the place of each.
+        let place = if name == "headline" {
+            sdk.join(folder)
+        } else {
+            sdk.clone()
+        };
+        quietly(Command::new(program).current_dir(place))?;
+    }
+    Ok(())
+}
+
+fn sources(folder: &Path, ending: &str) -> Result<Vec<PathBuf>> {
+    let mut found = sorted(folder)?;
+    found.retain(|file| file.extension().is_some_and(|of| of == ending));
+    Ok(found)
+}
+
+/// The cases of a project, by whatever its language has for it.
+pub(super) fn cases(folder: &Path) -> Result<()> {
+    let mut test = match Language::of(folder) {
+        Some(Language::Rust) => {
+            let mut test = opilio_build::cargo();
+            test.args(["test", "--quiet"]);
+            test
+        }
+        Some(Language::Go) => {
+            let mut test = Command::new("go");
+            test.args(["test", "./..."]);
+            test
+        }
+        Some(Language::C) if folder.join("Makefile").is_file() => {
+            let mut test = Command::new("make");
+            test.args(["--silent", "test"]);
+            test
+        }
+        Some(Language::C) => return c_cases(folder),
+        Some(Language::JavaScript | Language::TypeScript) => {
+            let mut test = Command::new("node");
+            test.arg(root().join("sdk/js/bin/opilio-plugin.mjs"));
+            test.arg("test").arg(folder);
+            test
+        }
+        Some(Language::Python) => {
+            let mut test = Command::new("python3");
+            test.args(["-m", "opilio_plugin", "test"]).arg(folder);
+            test.env("PYTHONPATH", root().join("sdk/python"));
+            test
+        }
+        None => anyhow::bail!("{} is no project", folder.display()),
+    };
+    quietly(test.current_dir(folder))
+}
+
+/// Of a project without a Makefile: its sources, with the SDK's objects.
+fn c_cases(folder: &Path) -> Result<()> {
+    let scratch = c_objects().join("cases");
+    fs::create_dir_all(&scratch)?;
+    let program = scratch.join(folder.file_name().unwrap_or_default());
+    let plain = sources(folder, "c")?;
+    let mut compile = Command::new(if plain.is_empty() { "c++" } else { "cc" });
+    compile.arg("@compile_flags.txt").args(plain);
+    compile.args(sources(folder, "cpp")?);
+    compile.args(sources(&c_objects(), "o")?);
+    quietly(compile.arg("-o").arg(&program).current_dir(folder))?;
+    quietly(Command::new(program).current_dir(folder))
+}

@@ -1,0 +1,137 @@
+//! Steps that do not depend on each other, run as many at once as there are processors, and how long each took.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::process::Command;
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, anyhow, ensure};
+
+/// More at once would wait for memory and the network rather than for processors.
+const AT_ONCE_MAX: usize = 4;
+
+type Work = Box<dyn FnOnce() -> Result<()> + Send>;
+
+struct Step {
+    language: &'static str,
+    name: String,
+    work: Work,
+}
+
+/// Steps to be run.
+#[derive(Default)]
+pub(super) struct Steps(VecDeque<Step>);
+
+/// What ran.
+pub(super) struct Ran {
+    elapsed: Duration,
+    /// How many of a language, and how long they took one after another.
+    languages: BTreeMap<&'static str, (usize, Duration)>,
+}
+
+impl Steps {
+    /// Adds one of a language.
+    pub(super) fn add(
+        &mut self,
+        language: &'static str,
+        name: impl Into<String>,
+        work: impl FnOnce() -> Result<()> + Send + 'static,
+    ) {
+        self.0.push_back(Step {
+            language,
+            name: name.into(),
+            work: Box::new(work),
+        });
+    }
+
+    /// Runs all of them to their end, and fails with everything that did not go well.
+    pub(super) fn run(self) -> Result<Ran> {
+        let began = Instant::now();
+        let waiting = Mutex::new(self.0);
+        let took = Mutex::new(BTreeMap::<&'static str, (usize, Duration)>::new());
+        let problems = Mutex::new(Vec::new());
+        let workers =
+            thread::available_parallelism().map_or(1, |count| count.get().min(AT_ONCE_MAX));
+        thread::scope(|scope| {
+            for _ in 0..workers {
+                scope.spawn(|| {
+                    loop {
+                        // The lock is held for taking the step, not for running it.
+                        let next = lock(&waiting).pop_front();
+                        let Some(step) = next else { break };
+                        let Step {
+                            language,
+                            name,
+                            work,
+                        } = step;
+                        let began = Instant::now();
+                        let ended = work();
+                        say(language, &name, began.elapsed(), ended.is_ok());
+                        let mut took = lock(&took);
+                        let of_language = took.entry(language).or_default();
+                        of_language.0 += 1;
+                        of_language.1 += began.elapsed();
+                        if let Err(problem) = ended {
+                            lock(&problems).push(format!("{language}, {name}: {problem:#}"));
+                        }
+                    }
+                });
+            }
+        });
+        let problems = problems
+            .into_inner()
+            .unwrap_or_else(PoisonError::into_inner);
+        ensure!(problems.is_empty(), anyhow!(problems.join("\n\n")));
+        Ok(Ran {
+            elapsed: began.elapsed(),
+            languages: took.into_inner().unwrap_or_else(PoisonError::into_inner),
+        })
+    }
+}
+
+fn lock<T>(of: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[expect(clippy::print_stdout, reason = "the progress of the command")]
+fn say(language: &str, name: &str, took: Duration, well: bool) {
+    let outcome = if well { "" } else { " FAILED" };
+    println!("{:7.1} s  {language}: {name}{outcome}", took.as_secs_f64());
+}
+
+/// Runs a command that must succeed, and says nothing unless it does not: then everything that it has said.
+pub(super) fn quietly(command: &mut Command) -> Result<()> {
+    let ended = command
+        .output()
+        .with_context(|| format!("cannot run {:?}", command.get_program()))?;
+    ensure!(
+        ended.status.success(),
+        "{command:?} ended with {}:\n{}{}",
+        ended.status,
+        String::from_utf8_lossy(&ended.stdout),
+        String::from_utf8_lossy(&ended.stderr)
+    );
+    Ok(())
+}
+
+/// A line for each language, and one for all.
+pub(super) fn summary(all: &[Ran]) -> String {
+    let mut languages = BTreeMap::<&str, (usize, Duration)>::new();
+    for ran in all {
+        for (language, (count, took)) in &ran.languages {
+            let of_language = languages.entry(language).or_default();
+            of_language.0 += count;
+            of_language.1 += *took;
+        }
+    }
+    let mut text = String::new();
+    for (language, (count, took)) in languages {
+        text += &format!(
+            "{language:12} {count:3} steps {:7.1} s\n",
+            took.as_secs_f64()
+        );
+    }
+    let elapsed: Duration = all.iter().map(|ran| ran.elapsed).sum();
+    text + &format!("in all {:.1} s, several at once\n", elapsed.as_secs_f64())
+}

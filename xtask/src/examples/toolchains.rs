@@ -1,0 +1,76 @@
+//! What the examples are built with, from package registries into `target/toolchains`, where it is not there yet.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result};
+
+use super::steps::{Steps, quietly};
+use crate::repository::root;
+
+/// Versions that were tried, as the SDKs name them. Those of Node's packages are in the SDK's own lock file.
+const ZIG: &str = "ziglang==0.15.2";
+const COMPONENTIZE_PY: &str = "componentize-py==0.25.1";
+
+/// Fetches each beside the others.
+pub(super) fn fetch(steps: &mut Steps) {
+    steps.add(
+        "toolchains",
+        "componentize-qjs, componentize-js, esbuild, typescript",
+        node,
+    );
+    steps.add("toolchains", ZIG, || python("c", ZIG, "python-zig"));
+    steps.add("toolchains", COMPONENTIZE_PY, || {
+        python("python", COMPONENTIZE_PY, "componentize-py")
+    });
+}
+
+/// A virtual environment with a package, known by its program.
+fn python(name: &str, package: &str, program: &str) -> Result<()> {
+    let environment = root().join("target/toolchains").join(name);
+    if environment.join("bin").join(program).is_file() {
+        return Ok(());
+    }
+    let mut make = Command::new("python3");
+    quietly(make.args(["-m", "venv"]).arg(&environment))?;
+    let mut install = Command::new(environment.join("bin/python"));
+    install.args([
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+    ]);
+    quietly(install.arg(package))
+}
+
+/// What the SDK's lock file names, as it names it.
+fn node() -> Result<()> {
+    let (sdk, node) = (root().join("sdk/js"), root().join("target/toolchains/js"));
+    // Copied when all is there.
+    let installed = node.join("installed");
+    let lock = fs::read(sdk.join("package-lock.json"))?;
+    if fs::read(&installed).is_ok_and(|of| of == lock) {
+        return Ok(());
+    }
+    fs::create_dir_all(&node)?;
+    copy(&sdk, &node, "package.json")?;
+    copy(&sdk, &node, "package-lock.json")?;
+    let mut install = Command::new("npm");
+    install.args([
+        "install",
+        "--no-save",
+        "--silent",
+        "--no-audit",
+        "--no-fund",
+    ]);
+    quietly(install.current_dir(&node))?;
+    fs::write(installed, lock).context("cannot write what is installed")
+}
+
+fn copy(from: &Path, to: &Path, name: &str) -> Result<()> {
+    fs::copy(from.join(name), to.join(name))
+        .map(drop)
+        .with_context(|| format!("cannot copy {}", from.join(name).display()))
+}
