@@ -1,8 +1,11 @@
 //! Other programs, run to their end.
 
+use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::{Context, Result, bail, ensure};
+
+use crate::repository;
 
 /// Runs a command that must succeed.
 pub(crate) fn status(command: &mut Command) -> Result<()> {
@@ -26,4 +29,15 @@ pub(crate) fn output(command: &mut Command) -> Result<String> {
         );
     }
     Ok(String::from_utf8(output.stdout)?)
+}
+
+/// Builds a package's binary as it is released.
+pub(crate) fn release(package: &str) -> Result<PathBuf> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let root = repository::root();
+    let mut build = Command::new(cargo);
+    build.current_dir(&root);
+    build.args(["build", "--release", "--quiet", "--package", package]);
+    status(&mut build)?;
+    Ok(root.join("target/release").join(package))
 }

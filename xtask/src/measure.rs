@@ -1,3 +1,5 @@
+//! `cargo xtask measure …`. `revisiting` is about wait evaluators (`revisiting.rs`).
+//!
 //! `cargo xtask measure extraction`: how much of what is there the extractors find, and how much of what they find is there.
 //!
 //! Real documents (`corpus`) are read by the extractors, which run natively here: they are the crates that the components
@@ -19,6 +21,7 @@ use crate::repository::root;
 mod comparison;
 mod corpus;
 mod ours;
+mod revisiting;
 
 /// Parsers of the judges that Python brings.
 const PYTHON_PACKAGES: [&str; 2] = ["lxml==6.1.3", "pypdf==7.1.0"];
@@ -36,6 +39,8 @@ const NODE_PACKAGES: [&str; 4] = [
 pub(crate) enum Measure {
     /// Recall and precision of the extractors on real documents, against parsers that are not ours.
     Extraction(Options),
+    /// How near wait evaluators come to the best visits, on synthetic webs.
+    Revisiting(revisiting::Options),
 }
 
 /// Options of `cargo xtask measure extraction`.
@@ -56,9 +61,15 @@ pub(crate) struct Options {
 }
 
 /// Runs the command.
-#[expect(clippy::print_stdout, reason = "the result of the command")]
 pub(crate) fn run(measure: &Measure) -> Result<()> {
-    let Measure::Extraction(options) = measure;
+    match measure {
+        Measure::Extraction(options) => extraction(options),
+        Measure::Revisiting(options) => revisiting::run(options),
+    }
+}
+
+#[expect(clippy::print_stdout, reason = "the result of the command")]
+fn extraction(options: &Options) -> Result<()> {
     let kinds: Vec<Kind> = Kind::ALL
         .into_iter()
         .filter(|kind| options.only.is_empty() || options.only.contains(kind))

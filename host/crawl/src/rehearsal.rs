@@ -58,6 +58,8 @@ pub struct Rehearsal {
     profile: Arc<Profile>,
     frontier: Frontier,
     budget: Budget,
+    /// What prices share out.
+    visits_a_day: Option<u64>,
     stacks: Arc<Stacks>,
     robots: HashMap<String, (Arc<Robots>, Timestamp)>,
     /// What is kept for sites, by authority. Many visits to few sites in no time leave so many versions of these values in the
@@ -165,6 +167,7 @@ impl Rehearsal {
         let frontier = Frontier::open(&dir.join("state"), config)?;
         let budget = Budget::open(&frontier, now)?;
         Ok(Self {
+            visits_a_day: profile.settings().revisit.budget,
             budget,
             profile,
             frontier,
@@ -177,6 +180,13 @@ impl Rehearsal {
             _tables: tables,
             _engine: engine,
         })
+    }
+
+    /// There are so many visits a day, or fewer where `revisit.budget` says so: an operator who knows that his crawl may make
+    /// no more would have written it there.
+    pub fn allow(&mut self, visits_a_day: u64) {
+        let wanted = self.visits_a_day.unwrap_or(u64::MAX);
+        self.visits_a_day = Some(visits_a_day.min(wanted));
     }
 
     /// The profile in force.
@@ -627,7 +637,7 @@ impl Rehearsal {
             is_visit,
             pace: self.frontier.pace(&issue.queue, took)?,
             queued: self.frontier.statistics().queued,
-            budget: self.profile.settings().revisit.budget,
+            budget: self.visits_a_day,
         };
         self.budget.answered(&self.frontier, issue, answered)
     }

@@ -76,6 +76,7 @@ impl Simulation {
             &web.prefixes(),
             start,
         )?;
+        crawl.allow(visits_a_day(&self.scenario, &web).round().max(1.0) as u64);
         crawl.seed(web.seeds(), start)?;
         let oracle = Self::oracle(&self.scenario, self.seed, &web, &politeness);
         let mut run = Run::new(&self.scenario, web, crawl);
@@ -92,7 +93,7 @@ impl Simulation {
         politeness: &Politeness,
     ) -> (Oracle, BTreeMap<PageId, f64>) {
         let (ids, known): (Vec<PageId>, Vec<_>) = web.known().into_iter().unzip();
-        let budget = scenario.budget * web.average_pages(scenario.days);
+        let budget = visits_a_day(scenario, web);
         let limits: Vec<f64> = (0..web.hosts())
             .map(|host| {
                 let took = web.response(host);
@@ -145,6 +146,11 @@ impl Simulation {
     }
 }
 
+/// The budget of all pages together.
+fn visits_a_day(scenario: &Scenario, web: &Web) -> f64 {
+    scenario.budget * web.average_pages(scenario.days)
+}
+
 /// How long a host rests after a request that took so long.
 fn rest(politeness: &Politeness, took: Duration) -> Duration {
     let factor = politeness.delay_factor.max(0.0);
@@ -194,7 +200,7 @@ struct Run {
 
 impl Run {
     fn new(scenario: &Scenario, web: Web, crawl: Rehearsal) -> Self {
-        let per_day = scenario.budget * web.average_pages(scenario.days);
+        let per_day = visits_a_day(scenario, &web);
         let per_millisecond = per_day / DAY;
         let politeness = crawl.profile().settings().politeness.clone();
         Self {

@@ -17,15 +17,19 @@ use check::{Check, HOUR, MONDAY};
 use written::ScenarioFile;
 
 /// Scenarios that ship.
-const READY: [(&str, &str); 6] = [
+const READY: [(&str, &str); 10] = [
     ("blogs", include_str!("../scenarios/blogs.toml")),
+    ("bursts", include_str!("../scenarios/bursts.toml")),
+    ("clocks", include_str!("../scenarios/clocks.toml")),
     (
         "dead-archive",
         include_str!("../scenarios/dead-archive.toml"),
     ),
+    ("feeds", include_str!("../scenarios/feeds.toml")),
     ("government", include_str!("../scenarios/government.toml")),
     ("hostile", include_str!("../scenarios/hostile.toml")),
     ("poisson", include_str!("../scenarios/poisson.toml")),
+    ("rhythm", include_str!("../scenarios/rhythm.toml")),
     ("thesis", include_str!("../scenarios/thesis.toml")),
 ];
 

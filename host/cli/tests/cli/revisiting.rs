@@ -1,0 +1,138 @@
+//! What wait evaluators come to, small: docs/REVISITING.md has the whole measurement. Webs are simulated, the same at every
+//! run, so figures here are not subject to chance; margins are for evaluators that are made better at something else.
+
+use std::path::PathBuf;
+
+use serde_json::Value;
+
+use crate::command::Home;
+
+/// A profile of those that the documented table compares.
+fn evaluator(name: &str) -> PathBuf {
+    let folder = PathBuf::from(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../simulate/evaluators"
+    ));
+    folder.join(name).with_extension("toml")
+}
+
+/// The report of one simulation.
+#[track_caller]
+fn simulated(home: &Home, profile: PathBuf) -> Value {
+    let profile = profile.to_str().unwrap();
+    let arguments = ["simulate", "web.toml", "--profile", profile, "--json"];
+    let report: Value = serde_json::from_str(&home.run(&arguments).code(0).out).unwrap();
+    assert_eq!(report["visits"]["faults"], 0, "{report:#}");
+    assert_eq!(report["visits"]["too-soon"], 0, "{report:#}");
+    report
+}
+
+fn number(report: &Value, name: &str) -> f64 {
+    let value = name.split('/').fold(report, |value, name| &value[name]);
+    value.as_f64().unwrap()
+}
+
+/// Half a visit per page and day: neither enough for everything nor next to nothing.
+#[test]
+fn who_shares_out_a_budget_beats_who_multiplies_waits_and_comes_near_to_the_best() {
+    let home = Home::new();
+    home.file(
+        "web.toml",
+        r#"
+days = "75d"
+warm-up = "30d"
+budget = { visits = 0.5 }
+
+[[site]]
+name = "random"
+count = 4
+pages = 50
+known = true
+[[site.page]]
+change = { process = "poisson", per-day = 0.1, rates = "lognormal", spread = 1.5 }
+"#,
+    );
+    let [fresh, many, adaptive] =
+        ["budgeted-1", "budgeted-0", "adaptive"].map(|name| simulated(&home, evaluator(name)));
+    for report in [&fresh, &many, &adaptive] {
+        let used = number(report, "budget-used");
+        assert!(used < 1.01, "{used}: {report:#}");
+    }
+    let of = |name| [&fresh, &many, &adaptive].map(|report| number(report, name));
+    let [best, _, other] = of("freshness-of-best");
+    assert!(best > 0.94 && best > other + 0.03, "{best} {other}");
+    let [_, best, other] = of("captures-of-best");
+    assert!(best > 0.88 && best > other + 0.08, "{best} {other}");
+}
+
+/// A site that answers in 20 seconds and rests for five has at most some 3,500 visits a day. Five times as many are paid
+/// for, and every page changes twice an hour.
+#[test]
+fn no_budget_buys_visits_that_politeness_forbids() {
+    let home = Home::new();
+    home.file(
+        "web.toml",
+        r#"
+days = "1d"
+warm-up = "6h"
+budget = { visits = 60 }
+
+[[site]]
+name = "slow"
+pages = 300
+known = true
+response = "20s"
+[[site.page]]
+change = { process = "poisson", per-day = 50 }
+"#,
+    );
+    for name in ["budgeted-0", "budgeted-1", "adaptive"] {
+        let report = simulated(&home, evaluator(name));
+        let used = number(&report, "budget-used");
+        assert!(used < 0.5, "{name}: {used}: {report:#}");
+        let gap = number(&report, "visits/smallest-gap");
+        assert!(gap >= 5.0, "{name}: {gap}");
+    }
+}
+
+/// Every answer has other bytes than the one before, and a page changes once in five days.
+#[test]
+fn a_clock_is_no_news_where_it_is_stripped() {
+    let home = Home::new();
+    home.file(
+        "web.toml",
+        r#"
+days = "50d"
+warm-up = "10d"
+budget = { visits = 1 }
+
+[[site]]
+name = "clock"
+count = 2
+pages = 25
+known = true
+[[site.page]]
+change = { process = "poisson", per-day = 0.2 }
+clock = 1.0
+"#,
+    );
+    let bare = "extends = \"continuous\"\n[stacks]\ndigest = []\n";
+    let bare = simulated(&home, home.file("bare.toml", bare));
+    let stripped = simulated(
+        &home,
+        home.file("stripped.toml", "extends = \"continuous\"\n"),
+    );
+    assert_eq!(number(&bare, "visits/unchanged"), 0.0, "{bare:#}");
+    // Each page found changed is one that has changed.
+    let changed = number(&stripped, "visits/changed");
+    assert_eq!(changed, number(&stripped, "captured"), "{stripped:#}");
+    assert!(
+        number(&stripped, "visits/unchanged") > changed,
+        "{stripped:#}"
+    );
+    let stored = |report| number(report, "visits/stored");
+    assert!(
+        stored(&bare) > 3.0 * stored(&stripped),
+        "{bare:#} {stripped:#}"
+    );
+}

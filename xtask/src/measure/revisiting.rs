@@ -1,0 +1,303 @@
+//! `cargo xtask measure revisiting`: what wait evaluators come to on the scenarios that ship, as shares of what somebody could
+//! reach who knows how often each page changes. docs/REVISITING.md has the table.
+//!
+//! Evaluators are the profiles in `host/simulate/evaluators`; whoever wants to see another one beside them names its profile.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use serde::Deserialize;
+
+use crate::command;
+use crate::repository::root;
+
+/// In the table's order: where the goals are set, then what is nearer to the web.
+const SCENARIOS: [&str; 9] = [
+    "poisson",
+    "rhythm",
+    "bursts",
+    "feeds",
+    "thesis",
+    "government",
+    "blogs",
+    "dead-archive",
+    "hostile",
+];
+
+/// Profiles in `host/simulate/evaluators`.
+const EVALUATORS: [&str; 7] = [
+    "budgeted-1",
+    "budgeted-0",
+    "poisson",
+    "adaptive",
+    "nutch",
+    "stormcrawler",
+    "fixed",
+];
+
+/// Visits per page and day.
+const BUDGETS: [f64; 2] = [1.0, 0.1];
+
+/// Options of `cargo xtask measure revisiting`.
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// These scenarios alone: names of those that ship, or TOML files [default: all of the table].
+    #[arg(value_name = "SCENARIO")]
+    only: Vec<String>,
+    /// Visits per page and day; several may be given [default: 1 and 0.1].
+    #[arg(long, value_name = "VISITS")]
+    budget: Vec<f64>,
+    /// Another profile beside those of the table; several may be given.
+    #[arg(long, value_name = "PROFILE")]
+    profile: Vec<PathBuf>,
+    /// Days of each simulation, in place of the scenario's.
+    #[arg(long)]
+    days: Option<f64>,
+    /// The web's seed.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Keep each report in this folder; what is there already is not simulated again.
+    #[arg(long, value_name = "FOLDER")]
+    keep: Option<PathBuf>,
+    /// An `opilio` to measure with [default: the release build].
+    #[arg(long, value_name = "PROGRAM")]
+    opilio: Option<PathBuf>,
+}
+
+/// What is read of a report of `opilio simulate --json`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+struct Report {
+    freshness: f64,
+    captures: f64,
+    pages: u64,
+    starved: u64,
+    longest_interval: f64,
+    budget_used: f64,
+    oracle: Oracle,
+    visits: Visits,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+struct Oracle {
+    freshness: f64,
+    captures: f64,
+    freshness_tried: f64,
+    captures_tried: f64,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+struct Visits {
+    too_soon: u64,
+    overdue: f64,
+    faults: u64,
+}
+
+/// All that was measured with one budget: a row for each scenario, in it a report for each evaluator.
+struct Table {
+    budget: f64,
+    evaluators: Vec<String>,
+    rows: Vec<(String, Vec<Report>)>,
+}
+
+/// Runs the command.
+#[expect(clippy::print_stdout, reason = "the result of the command")]
+pub(super) fn run(options: &Options) -> Result<()> {
+    let opilio = match &options.opilio {
+        Some(opilio) => opilio.clone(),
+        None => command::release("opilio")?,
+    };
+    let names = SCENARIOS.map(str::to_owned);
+    let scenarios = or_all(&options.only, &names);
+    let budgets = or_all(&options.budget, &BUDGETS);
+    let folder = root().join("host/simulate/evaluators");
+    let ours = EVALUATORS.map(|name| folder.join(name).with_extension("toml"));
+    let profiles: Vec<&PathBuf> = ours.iter().chain(&options.profile).collect();
+    for budget in budgets {
+        let mut table = Table {
+            budget: *budget,
+            evaluators: profiles.iter().map(|path| stem(path)).collect(),
+            rows: Vec::new(),
+        };
+        for scenario in scenarios {
+            let reports = profiles
+                .iter()
+                .map(|profile| report(&opilio, scenario, *budget, profile, options));
+            let reports = reports.collect::<Result<Vec<_>>>()?;
+            table.rows.push((stem(Path::new(scenario)), reports));
+        }
+        println!("{}", table.as_markdown());
+    }
+    Ok(())
+}
+
+fn or_all<'a, T>(some: &'a [T], all: &'a [T]) -> &'a [T] {
+    if some.is_empty() { all } else { some }
+}
+
+fn stem(path: &Path) -> String {
+    let stem = path.file_stem().unwrap_or_default();
+    stem.to_string_lossy().into_owned()
+}
+
+/// One simulation, or the report that is kept of it.
+#[expect(clippy::print_stderr, reason = "how far it is")]
+fn report(
+    opilio: &Path,
+    scenario: &str,
+    budget: f64,
+    profile: &Path,
+    options: &Options,
+) -> Result<Report> {
+    let name = format!(
+        "{}-{budget}-{}.json",
+        stem(Path::new(scenario)),
+        stem(profile)
+    );
+    let kept = options.keep.as_ref().map(|folder| folder.join(&name));
+    let text = match &kept {
+        Some(kept) if kept.exists() => fs::read_to_string(kept)?,
+        _ => {
+            eprintln!("{scenario}, {budget} visits: {}", stem(profile));
+            let mut simulate = Command::new(opilio);
+            simulate.args(["simulate", scenario, "--json", "--profile"]);
+            simulate.arg(profile);
+            simulate.args(["--budget", &budget.to_string()]);
+            simulate.args(["--seed", &options.seed.to_string()]);
+            if let Some(days) = options.days {
+                simulate.args(["--days", &days.to_string()]);
+            }
+            command::output(&mut simulate)?
+        }
+    };
+    let report: Report = serde_json::from_str(&text).with_context(|| format!("in {name}"))?;
+    ensure!(
+        report.visits.faults == 0,
+        "{name}: calls of plugins failed, so it says nothing of the evaluator"
+    );
+    if let Some(kept) = kept.filter(|kept| !kept.exists()) {
+        if let Some(folder) = kept.parent() {
+            fs::create_dir_all(folder)?;
+        }
+        fs::write(kept, text)?;
+    }
+    Ok(report)
+}
+
+impl Report {
+    /// Freshness and captured versions as shares of the best: the formula's or that of its plan tried on the same web,
+    /// whichever is more.
+    fn of_best(&self) -> (f64, f64) {
+        let Oracle {
+            freshness,
+            captures,
+            freshness_tried,
+            captures_tried,
+        } = self.oracle;
+        (
+            self.freshness / freshness.max(freshness_tried),
+            self.captures / captures.max(captures_tried),
+        )
+    }
+}
+
+impl Table {
+    /// Two tables: how near to the best each came, and what it cost.
+    fn as_markdown(&self) -> String {
+        let mut text = format!("{} visits per page and day\n\n", self.budget);
+        let percent = |share: f64| format!("{:.1}", 100.0 * share);
+        let _ = writeln!(text, "| | best, % | {} |", self.evaluators.join(" | "));
+        let _ = writeln!(text, "|---|---|{}", "---|".repeat(self.evaluators.len()));
+        for (scenario, reports) in &self.rows {
+            let _ = write!(text, "| {scenario} |");
+            if let Some(Report { oracle, .. }) = reports.first() {
+                let (fresh, captured) = (
+                    oracle.freshness.max(oracle.freshness_tried),
+                    oracle.captures.max(oracle.captures_tried),
+                );
+                let _ = write!(text, " {} / {} |", percent(fresh), percent(captured));
+            }
+            for report in reports {
+                let (fresh, captured) = report.of_best();
+                let _ = write!(text, " {} / {} |", percent(fresh), percent(captured));
+            }
+            text.push('\n');
+        }
+        text.push_str(
+            "\n| | budget used, % | overdue, days | starved, % | longest interval, days | too soon |\n|---|---|---|---|---|---|\n",
+        );
+        for (index, evaluator) in self.evaluators.iter().enumerate() {
+            let of_this = self.rows.iter().map(|(_, reports)| &reports[index]);
+            let most = |value: fn(&Report) -> f64| of_this.clone().map(value).fold(0.0, f64::max);
+            let used = of_this.clone().map(|report| report.budget_used);
+            let least = used.fold(f64::INFINITY, f64::min);
+            let too_soon: u64 = of_this.clone().map(|report| report.visits.too_soon).sum();
+            let _ = writeln!(
+                text,
+                "| {evaluator} | {:.0} to {:.0} | {:.2} | {} | {:.0} | {too_soon} |",
+                100.0 * least,
+                100.0 * most(|report| report.budget_used),
+                most(|report| report.visits.overdue),
+                percent(most(
+                    |report| report.starved as f64 / report.pages.max(1) as f64
+                )),
+                most(|report| report.longest_interval),
+            );
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+
+    fn report(freshness: f64, captures: f64, too_soon: u64) -> Report {
+        let text = format!(
+            r#"{{"freshness": {freshness}, "captures": {captures}, "pages": 200, "starved": 3, "longest-interval": 41.5,
+                "budget-used": 0.97, "versions": 7,
+                "oracle": {{"freshness": 0.8, "captures": 0.5, "freshness-tried": 0.75, "captures-tried": 0.6}},
+                "visits": {{"too-soon": {too_soon}, "overdue": 0.25, "faults": 0, "requests": 9}}}}"#
+        );
+        serde_json::from_str(&text).unwrap()
+    }
+
+    #[test]
+    fn shares_are_of_the_better_oracle_and_costs_are_the_worst_of_all_scenarios() {
+        let table = Table {
+            budget: 0.1,
+            evaluators: vec!["one".to_owned(), "other".to_owned()],
+            rows: vec![
+                (
+                    "poisson".to_owned(),
+                    vec![report(0.72, 0.3, 0), report(0.4, 0.6, 2)],
+                ),
+                (
+                    "bursts".to_owned(),
+                    vec![report(0.8, 0.6, 0), report(0.2, 0.15, 3)],
+                ),
+            ],
+        };
+        let expected = "\
+0.1 visits per page and day
+
+| | best, % | one | other |
+|---|---|---|---|
+| poisson | 80.0 / 60.0 | 90.0 / 50.0 | 50.0 / 100.0 |
+| bursts | 80.0 / 60.0 | 100.0 / 100.0 | 25.0 / 25.0 |
+
+| | budget used, % | overdue, days | starved, % | longest interval, days | too soon |
+|---|---|---|---|---|---|
+| one | 97 to 97 | 0.25 | 1.5 | 42 | 0 |
+| other | 97 to 97 | 0.25 | 1.5 | 42 | 5 |
+";
+        assert_eq!(table.as_markdown(), expected);
+    }
+}
