@@ -25,7 +25,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use crate::actions;
-use crate::alerts::{Board, Notifier};
+use crate::alerts::{AlertKind, Board, Notifier, Severity};
 use crate::archive;
 use crate::budget::Budget;
 use crate::census::{self, LastCensus};
@@ -632,7 +632,7 @@ impl Plan {
             ledger,
             series,
             census: LastCensus::default(),
-            board: Board::default(),
+            board: Board::open(job.directory()),
             notifier: Mutex::default(),
             faults_before,
             job: std::path::absolute(job.directory())
@@ -949,9 +949,9 @@ impl Crawl {
             self.stop.end(End::Halted(problem));
         });
         let server = self.take_commands();
-        let words = match self.job.resumed() {
-            true => "goes on",
-            false => "a new job",
+        let words = match self.baseline.discovered {
+            0 => "a new job",
+            _ => "goes on",
         };
         self.log.crawl("begin", words);
         for note in &self.notes {
@@ -969,6 +969,7 @@ impl Crawl {
             .notifier
             .lock()
             .unwrap_or_else(PoisonError::into_inner) = notifier;
+        self.context.clear(AlertKind::Halted, "");
         let beating = tokio::spawn(pulse::keep(
             self.context.clone(),
             self.stop.clone(),
@@ -996,6 +997,11 @@ impl Crawl {
             Ok(end) => end,
             Err(halt) => End::Halted(stacks::chain(&halt)),
         };
+        if let End::Halted(why) = &end {
+            let why = format!("it could not go on: {why}");
+            self.context
+                .raise(AlertKind::Halted, "", Severity::Critical, &why);
+        }
         if let Some(server) = server {
             server.close().await;
         }
@@ -1243,6 +1249,7 @@ impl Crawl {
         };
         self.save_cookies();
         pulse::finish(&self.context, self.job.directory());
+        self.context.board.write();
         let kept = keep_run_time(&self.context, self.began).and_then(|()| {
             let prices = self.context.budget().all_prices(Timestamp::now());
             let mut frontier = self.context.frontier();

@@ -54,6 +54,7 @@ mod progress_log;
 mod pulse;
 mod recorder;
 mod records;
+mod redirect;
 pub mod rehearsal;
 mod replace;
 pub mod sample;
@@ -67,7 +68,7 @@ mod standing;
 mod tables;
 pub mod transfer;
 
-pub use alerts::{Alert, AlertKind, Severity, free_space, http_client};
+pub use alerts::{Acknowledged, Alert, AlertKind, Severity, free_space, http_client, kept_alerts};
 pub use breakdown::{Breakdown, HostAmount, StatusAmount, TypeAmount};
 pub use census::{Census, PageCensus, QueueCensus, QueueStates};
 pub use context::Halt;

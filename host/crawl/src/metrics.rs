@@ -399,6 +399,7 @@ mod tests {
                 message: String::new(),
                 since: at,
                 until: None,
+                acknowledged: None,
             }],
             census: Census {
                 queues: Some(QueueCensus {

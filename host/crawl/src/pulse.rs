@@ -83,7 +83,7 @@ impl Pulse {
         let mut folders: Vec<PathBuf> = folders.map(|folder| job.join(folder)).collect();
         folders.push(job.clone());
         Pulse {
-            watch: Watch::new(profile.alerts.clone()),
+            watch: Watch::new(profile.alerts.clone(), &context.board.active()),
             folders,
             progress: ProgressLog::new(began),
             first: None,

@@ -7,7 +7,7 @@ use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
 use indicatif::HumanBytes;
 use opilio_crawl::control::{By, Command, ReportKind};
-use opilio_crawl::{Alert, Breakdown, Figures, metrics};
+use opilio_crawl::{Alert, AlertKind, Breakdown, Figures, metrics};
 
 use super::Asked;
 use super::ask::{self, ask};
@@ -79,17 +79,50 @@ pub(super) fn figures(asked: &Asked) -> Result<u8> {
     Ok(exit::OK)
 }
 
+/// The command line of `opilio job alerts`.
+#[derive(Debug, Args)]
+pub(super) struct AlertsArgs {
+    #[command(flatten)]
+    pub(super) asked: Asked,
+    /// You know of alerts of this kind: they are no longer counted as open, until they become worse or come again.
+    #[arg(long, value_name = "KIND", value_parser = alert_kind)]
+    acknowledge: Option<AlertKind>,
+    /// Of that alone: a plugin, a folder.
+    #[arg(long, value_name = "SUBJECT", requires = "acknowledge")]
+    subject: Option<String>,
+}
+
+impl AlertsArgs {
+    /// What it asks of the job.
+    pub(super) fn command(&self) -> Command {
+        match self.acknowledge {
+            None => Command::Alerts,
+            Some(kind) => Command::Acknowledge {
+                kind,
+                subject: self.subject.clone(),
+            },
+        }
+    }
+}
+
+fn alert_kind(name: &str) -> Result<AlertKind, String> {
+    let kinds = AlertKind::ALL;
+    let known = kinds.iter().find(|kind| kind.name() == name);
+    known.copied().ok_or_else(|| {
+        let names: Vec<_> = kinds.iter().map(|kind| kind.name()).collect();
+        format!("one of {}", names.join(", "))
+    })
+}
+
 /// Alerts as people read them.
 pub(crate) fn alerts(alerts: &[Alert], out: &mut dyn Write) -> io::Result<()> {
     if alerts.is_empty() {
-        return writeln!(
-            out,
-            "no alert holds, and none has held since the crawl began"
-        );
+        return writeln!(out, "no alert holds, and none has held");
     }
     for alert in alerts {
         let since = alert.since.strftime("%Y-%m-%d %H:%M:%S");
         let state = match alert.until {
+            None if alert.acknowledged.is_some() => format!("{}, known", alert.severity.name()),
             None => alert.severity.name().to_owned(),
             Some(until) => format!("over since {}", until.strftime("%H:%M:%S")),
         };

@@ -1,8 +1,10 @@
 // What an operator should look at: alerts that stand, and those that have passed.
 
+import { job as path, send } from "../api.js";
 import { h, put } from "../dom.js";
 import { when, words } from "../format.js";
 import { badge, heading, read } from "../job.js";
+import { done, failed } from "../notice.js";
 
 const EVERY = 5000;
 
@@ -11,6 +13,15 @@ export async function open(page) {
   const standing = h("section.card", { "aria-live": "polite" });
   const past = h("section.card");
   let last = "";
+  const acknowledge = async (alert) => {
+    try {
+      await send("POST", path(page.job, "alerts", "acknowledge"), { kind: alert.kind, subject: alert.subject });
+      done(`${words(alert.kind)}: acknowledged`);
+      await load();
+    } catch (problem) {
+      failed(problem, "It could not be acknowledged");
+    }
+  };
   const load = async () => {
     const answer = await read(page, "alerts");
     const now = JSON.stringify(answer);
@@ -19,7 +30,7 @@ export async function open(page) {
     const alerts = answer.alerts;
     const open = alerts.filter((alert) => !alert.until);
     const gone = alerts.filter((alert) => alert.until);
-    put(standing, h("h2", {}, "Standing"), open.length === 0 ? h("p.nothing", {}, "All is well.") : list(open));
+    put(standing, h("h2", {}, "Standing"), open.length === 0 ? h("p.nothing", {}, "All is well.") : list(open, acknowledge));
     past.hidden = gone.length === 0;
     put(past, h("h2", {}, "Passed"), list(gone));
   };
@@ -29,7 +40,7 @@ export async function open(page) {
   page.signal.addEventListener("abort", () => clearInterval(timer));
 }
 
-function list(alerts) {
+function list(alerts, acknowledge) {
   return h(
     "ul.timeline",
     {},
@@ -42,6 +53,8 @@ function list(alerts) {
         " ",
         badge(alert.severity),
         h("div", {}, alert.message),
+        alert.acknowledged && h("div.hint", {}, `known to ${alert.acknowledged.by} since `, when(alert.acknowledged.at)),
+        acknowledge && !alert.acknowledged && h("button.button", { type: "button", "data-needs": "operator", onclick: () => acknowledge(alert) }, "Acknowledge"),
         h("div.hint", {}, "since ", when(alert.since), alert.until && [", over since ", when(alert.until)]),
       ),
     ),

@@ -1,5 +1,7 @@
 //! How a job gets on: its status, its course, what it has brought in, alerts, reports, metrics.
 
+use std::path::Path;
+
 use axum::Json;
 use axum::extract::State;
 use axum::http::header;
@@ -7,16 +9,16 @@ use axum::response::{IntoResponse, Response};
 use jiff::Timestamp;
 use opilio_crawl::control::{Answer, Command, ReportKind, Standing, Status};
 
-use opilio_crawl::{Alert, Breakdown, Figures, Sample, metrics};
+use opilio_crawl::{Alert, AlertKind, Breakdown, Figures, Sample, metrics};
 use opilio_frontier::Statistics;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
 
-use super::Shared;
 use super::events::JobStatus;
+use super::{Done, Shared};
 use crate::access::Caller;
-use crate::input::{Params, Place};
+use crate::input::{Body, Params, Place};
 use crate::overview::Known;
 use crate::problem::Problem;
 
@@ -83,6 +85,13 @@ enum ReportForm {
     Text,
 }
 
+/// Alerts that held when a job was last crawled. Where they cannot be read there are none: asking for them says why.
+fn held(job: &Path) -> Vec<Alert> {
+    let mut alerts = opilio_crawl::kept_alerts(job).unwrap_or_default();
+    alerts.retain(|alert| alert.until.is_none());
+    alerts
+}
+
 /// What is known of a job without asking it.
 pub(crate) fn status_of(known: &Known) -> JobStatus {
     let resting = || Status {
@@ -98,7 +107,7 @@ pub(crate) fn status_of(known: &Known) -> JobStatus {
             .map(|course| course.statistics)
             .unwrap_or_default(),
         in_flight: Vec::new(),
-        alerts: Vec::new(),
+        alerts: held(&known.directory),
         census: Default::default(),
         share: Default::default(),
         taken: Default::default(),
@@ -180,6 +189,29 @@ pub(crate) async fn alerts(
     });
     let alerts = found.await?;
     Ok(Json(Alerts { alerts }))
+}
+
+/// An alert that somebody knows of.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct KnownAlert {
+    /// What it is about.
+    kind: AlertKind,
+    /// Which one; none: all of that kind.
+    #[serde(default)]
+    subject: Option<String>,
+}
+
+/// Says that somebody knows of an alert: it still holds, and is no longer counted as open.
+#[utoipa::path(post, path = "/jobs/{job}/alerts/acknowledge", tag = "watch", params(("job" = String, Path, description = "Its name")), request_body = KnownAlert, responses((status = 200, body = Done)))]
+pub(crate) async fn acknowledge(
+    State(daemon): Shared,
+    caller: Caller,
+    Place(job): Place<String>,
+    Body(KnownAlert { kind, subject }): Body<KnownAlert>,
+) -> Result<Json<Done>, Problem> {
+    let command = Command::Acknowledge { kind, subject };
+    daemon.have_done(&job, &caller, command).await
 }
 
 /// The reports that there are.

@@ -262,6 +262,7 @@ mod tests {
                 message: "says {job}\nand\0 more".to_owned(),
                 since: Timestamp::UNIX_EPOCH,
                 until: None,
+                acknowledged: None,
             },
         };
         let word = "{event} {kind} of {job}: {message} {}{";

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use opilio_profile::{Alerts, ByteSize};
 
-use super::{AlertKind, Severity};
+use super::{Alert, AlertKind, Severity};
 use crate::census::QueueCensus;
 use crate::series::Sample;
 
@@ -62,13 +62,15 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    pub(crate) fn new(settings: Alerts) -> Watch {
+    /// Of a crawl in which these alerts hold already.
+    pub(crate) fn new(settings: Alerts, held: &[Alert]) -> Watch {
+        let low = held.iter().find(|alert| alert.kind == AlertKind::DiskLow);
         Watch {
             settings,
             clocks: None,
             finished: None,
-            holding: Vec::new(),
-            low_folder: None,
+            holding: held.iter().map(|alert| alert.kind).collect(),
+            low_folder: low.map(|alert| alert.subject.clone()),
             is_paused: false,
         }
     }
@@ -93,11 +95,16 @@ impl Watch {
         let by_clock = seen.at.as_millisecond() - at.as_millisecond();
         let by = by_clock - i64::try_from(passed.as_millis()).unwrap_or(i64::MAX);
         if by.unsigned_abs() > limit.as_millis().try_into().unwrap_or(u64::MAX) {
-            let way = if by < 0 { "back" } else { "forward" };
-            let seconds = by.unsigned_abs() / 1000;
-            let message = format!(
-                "the machine's clock went {way} by {seconds} s, or the machine slept; due times and dates of captures go by it"
-            );
+            let length = long(Duration::from_millis(by.unsigned_abs()));
+            // What rests, rests to a time that is now far off.
+            let message = match by < 0 {
+                true => format!(
+                    "the machine's clock went back by {length}; dates of captures go by it, and queues that rested rest for so much longer: `opilio frontier wake JOB QUEUE` ends a rest"
+                ),
+                false => format!(
+                    "the machine's clock went forward by {length}, or the machine slept; due times and dates of captures go by it"
+                ),
+            };
             acts.push(Act::Raise(
                 AlertKind::ClockJump,
                 String::new(),
@@ -114,7 +121,7 @@ impl Watch {
         let folder = folder.display().to_string();
         let below = |limit: Option<ByteSize>| limit.is_some_and(|limit| *room < limit.bytes());
         let settings = &self.settings;
-        let said = format!("{:.1} GiB", *room as f64 / f64::from(1 << 30));
+        let said = size(*room);
         let is_full = below(settings.disk_pause);
         if is_full && !self.is_paused {
             self.is_paused = true;
@@ -162,6 +169,9 @@ impl Watch {
             |counter: fn(&Sample) -> u64| counter(seen.now).saturating_sub(counter(seen.then));
         let turns = since(|sample| sample.uris);
         let minutes = self.settings.window.as_secs_f64() / 60.0;
+        // A crawl that has just gone on says nothing of what held before.
+        let seen_for = Duration::try_from(seen.now.at - seen.then.at).unwrap_or_default();
+        let is_telling = turns >= self.settings.window_uris || seen_for >= self.settings.window;
         let shares = [
             (
                 AlertKind::FaultRate,
@@ -186,12 +196,10 @@ impl Watch {
             ),
         ];
         for (kind, count, limit, what, remedy) in shares {
-            if limit == 0 {
-                continue;
-            }
             let percent = count as f64 * 100.0 / (turns.max(1)) as f64;
-            let is_over = percent >= f64::from(limit) && turns >= self.settings.window_uris;
-            let is_well = turns == 0 || percent < f64::from(limit) * CLEARED_AT;
+            let is_over =
+                limit > 0 && percent >= f64::from(limit) && turns >= self.settings.window_uris;
+            let is_well = limit == 0 || is_telling && percent < f64::from(limit) * CLEARED_AT;
             let message = format!(
                 "{count} {what} to {turns} URIs finished in the last {minutes} minutes; {remedy}"
             );
@@ -201,13 +209,13 @@ impl Watch {
 
     fn hosts(&mut self, seen: &Seen<'_>, acts: &mut Vec<Act>) {
         let limit = self.settings.failing_hosts_percent;
-        let Some(queues) = seen.queues.filter(|_| limit > 0) else {
+        let Some(queues) = seen.queues else {
             return;
         };
         let hosts = queues.states.nonempty();
         let percent = queues.failing as f64 * 100.0 / hosts.max(1) as f64;
-        let is_over = percent >= f64::from(limit) && hosts >= HOSTS_MIN;
-        let is_well = percent < f64::from(limit) * CLEARED_AT || hosts < HOSTS_MIN;
+        let is_over = limit > 0 && percent >= f64::from(limit) && hosts >= HOSTS_MIN;
+        let is_well = limit == 0 || percent < f64::from(limit) * CLEARED_AT || hosts < HOSTS_MIN;
         let message = format!(
             "{} of {hosts} queues back off after failures, among them {}",
             queues.failing,
@@ -218,13 +226,15 @@ impl Watch {
 
     fn stall(&mut self, seen: &Seen<'_>, acts: &mut Vec<Act>) {
         let Some(limit) = self.settings.stalled_after else {
-            return;
+            return self.hold(AlertKind::Stalled, false, true, String::new(), acts);
         };
         let is_waiting = seen.waits_until.is_some_and(|until| until > seen.at);
-        let is_new = self
-            .finished
-            .is_none_or(|(uris, at)| uris != seen.now.uris || at > seen.at);
-        if is_new || seen.holds || is_waiting {
+        let before = self.finished;
+        let is_moving = before.is_some_and(|(uris, _)| uris != seen.now.uris);
+        // It begins, or its clock was put.
+        let is_new = before.is_none_or(|(_, at)| at > seen.at);
+        let is_well = is_moving || seen.holds || is_waiting;
+        if is_new || is_well {
             self.finished = Some((seen.now.uris, seen.at));
         }
         let since = self.finished.map_or(seen.at, |(_, at)| at);
@@ -234,10 +244,10 @@ impl Watch {
             "nothing has been finished for {} minutes although URIs are due; `opilio job status` shows what is in flight",
             stood.as_secs() / 60
         );
-        self.hold(AlertKind::Stalled, is_over, !is_over, message, acts);
+        self.hold(AlertKind::Stalled, is_over, is_well, message, acts);
     }
 
-    /// Raises what is over its limit, keeps what is in between, clears what is well below.
+    /// Raises what is over its limit, leaves what is in between as it was, clears what is well below.
     fn hold(
         &mut self,
         kind: AlertKind,
@@ -247,16 +257,36 @@ impl Watch {
         acts: &mut Vec<Act>,
     ) {
         let holds = self.holding.contains(&kind);
-        if is_over || (holds && !is_well) {
+        if is_over {
             if !holds {
                 self.holding.push(kind);
             }
             let act = Act::Raise(kind, String::new(), Severity::Warning, message);
             acts.push(act);
-        } else if holds {
+        } else if holds && is_well {
             self.holding.retain(|it| *it != kind);
             acts.push(Act::Clear(kind, String::new()));
         }
+    }
+}
+
+/// A size that people take in at a glance.
+fn size(bytes: u64) -> String {
+    const UNITS: [(&str, u64); 3] = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
+    match UNITS.iter().find(|(_, unit)| bytes >= *unit) {
+        Some((name, unit)) => format!("{:.1} {name}", bytes as f64 / *unit as f64),
+        None => format!("{bytes} B"),
+    }
+}
+
+/// A duration that people take in at a glance.
+fn long(time: Duration) -> String {
+    let seconds = time.as_secs();
+    match seconds {
+        0..120 => format!("{seconds} s"),
+        120..7_200 => format!("{} minutes", seconds / 60),
+        7_200..172_800 => format!("{} hours", seconds / 3_600),
+        _ => format!("{} days", seconds / 86_400),
     }
 }
 
@@ -308,7 +338,7 @@ mod tests {
     impl Trial {
         fn new(toml: &str) -> Trial {
             Trial {
-                watch: Watch::new(settings(toml)),
+                watch: Watch::new(settings(toml), &[]),
                 began: Instant::now(),
                 second: 0,
                 clock: 0,
@@ -387,7 +417,7 @@ mod tests {
             (99, 99, &[][..]),
             (100, 49, &[]),
             (100, 50, &["failure-rate warning"]),
-            (100, 41, &["failure-rate warning"]),
+            (100, 41, &[]),
             (100, 39, &["failure-rate over"]),
             (100, 41, &[]),
         ] {
@@ -398,6 +428,48 @@ mod tests {
         assert_eq!(trial.after(1), ["fault-rate warning"]);
         (trial.now.faults, trial.now.walls) = (0, 20);
         assert_eq!(trial.after(1), ["fault-rate over", "bot-walls warning"]);
+    }
+
+    #[test]
+    fn a_crawl_that_goes_on_ends_what_held_before_once_it_knows_better() {
+        let held = |kind: AlertKind, subject: &str| Alert {
+            kind,
+            subject: subject.to_owned(),
+            severity: Severity::Warning,
+            message: String::new(),
+            since: Timestamp::UNIX_EPOCH,
+            until: None,
+            acknowledged: None,
+        };
+        let held = [
+            held(AlertKind::FailureRate, ""),
+            held(AlertKind::Stalled, ""),
+            held(AlertKind::DiskLow, "/elsewhere"),
+        ];
+        let mut trial = Trial::new("");
+        trial.watch = Watch::new(settings("window-uris = 100"), &held);
+        assert_eq!(trial.after(1), [""; 0]);
+        (trial.now.uris, trial.room) = (10, Some(500 << 30));
+        assert_eq!(trial.after(1), ["disk-low over", "stalled over"]);
+        trial.now.uris = 100;
+        assert_eq!(trial.after(1), ["failure-rate over"]);
+        // What is no longer asked for does not stay.
+        trial.watch = Watch::new(settings("failures-percent = 0"), &held[..1]);
+        assert_eq!(trial.after(1), ["failure-rate over"]);
+    }
+
+    #[test]
+    fn sizes_and_durations_are_told_as_people_say_them() {
+        for (bytes, said) in [
+            (24_746_394, "23.6 MiB"),
+            (4 << 30, "4.0 GiB"),
+            (512, "512 B"),
+        ] {
+            assert_eq!(size(bytes), said);
+        }
+        for (seconds, said) in [(31, "31 s"), (4_000, "66 minutes"), (2_592_000, "30 days")] {
+            assert_eq!(long(Duration::from_secs(seconds)), said);
+        }
     }
 
     #[test]

@@ -22,12 +22,14 @@ use crate::extraction::FoundLink;
 use crate::lanes::Lane;
 use crate::policy;
 use crate::records::{self, About, Keep, Previous};
+use crate::redirect;
 use crate::scope;
 use crate::stacks::Stacks;
 use crate::standing::{self, Memory};
 use crate::{found, precedence};
 
 use super::exchange::HeaderVerdict;
+use super::preconditions::redirect_of;
 use super::{Chain, Entry, Turn, disregarded, status, transfer};
 
 /// The note under which extractors leave what `<meta name=robots>` says.
@@ -189,6 +191,10 @@ impl Chain<'_> {
         // Wait evaluators are the last who may keep anything.
         let kept = memory.kept.changes();
         visit.kept = standing::changes(kept.uri);
+        let target = redirect_of(&self.issue.uri, &exchange);
+        visit
+            .kept
+            .extend(redirect::remember(&self.issue.record, &exchange, target));
         let entry = Entry {
             status: exchange.status(),
             size: Some(exchange.payload.length()),

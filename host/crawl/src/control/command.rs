@@ -9,6 +9,7 @@ use regex::Regex;
 use serde::{Deserialize, Serialize};
 
 use super::{ControlError, Fault, ReportKind};
+use crate::alerts::AlertKind;
 use crate::share::Share;
 use crate::transfer::Selection;
 
@@ -62,6 +63,14 @@ pub enum Command {
     },
     /// What the operator should know, and lately should have known.
     Alerts,
+    /// Somebody knows of an alert that holds.
+    Acknowledge {
+        /// What it is about.
+        kind: AlertKind,
+        /// Which one; none: all of that kind.
+        #[serde(default)]
+        subject: Option<String>,
+    },
     /// Have every log go on in a new file.
     RotateLogs,
     /// Begin nothing new; what is in flight finishes.
@@ -451,6 +460,11 @@ impl fmt::Display for Command {
             Command::Breakdown => f.write_str("breakdown"),
             Command::Report { report, .. } => write!(f, "report {}", report.name()),
             Command::Alerts => f.write_str("alerts"),
+            Command::Acknowledge { kind, subject } => {
+                write!(f, "alerts --acknowledge {}", kind.name())?;
+                let mut subject = subject.iter();
+                subject.try_for_each(|one| write!(f, " --subject {one:?}"))
+            }
             Command::RotateLogs => f.write_str("logs --rotate"),
             Command::Pause => f.write_str("pause"),
             Command::Resume => f.write_str("resume"),

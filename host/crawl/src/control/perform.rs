@@ -71,6 +71,9 @@ impl Desk<'_> {
             Command::Breakdown => self.breakdown(say),
             Command::Report { report, text } => self.report_of(*report, *text, say),
             Command::Alerts => self.alerts(say),
+            Command::Acknowledge { kind, subject } => {
+                self.acknowledge(by, *kind, subject.as_deref(), say)
+            }
             Command::RotateLogs => self.rotate_logs(say),
             Command::Pause => self.pause(true, say),
             Command::Resume => self.pause(false, say),
@@ -176,7 +179,7 @@ impl Desk<'_> {
                 bytes: 0,
                 statistics,
                 in_flight: Vec::new(),
-                alerts: Vec::new(),
+                alerts: self.active_alerts(),
                 census: Census::default(),
                 share: Share::default(),
                 taken: ShareTaken::default(),

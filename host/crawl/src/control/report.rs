@@ -17,12 +17,13 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use self::page::Page;
 use super::perform::Say;
-use super::{Answer, ControlError, Desk};
-use crate::alerts::Alert;
+use super::{Answer, By, ControlError, Desk, Fault};
+use crate::alerts::{Acknowledged, Alert, AlertKind, Board};
 use crate::breakdown::Breakdown;
 use crate::ledger::{Ledger, Whole};
 use crate::series;
@@ -126,7 +127,7 @@ impl Desk<'_> {
     /// The course of the crawl.
     pub(super) fn series(
         &self,
-        since: Option<jiff::Timestamp>,
+        since: Option<Timestamp>,
         points: Option<u64>,
         say: Say<'_>,
     ) -> Result<String, ControlError> {
@@ -151,19 +152,56 @@ impl Desk<'_> {
         Ok(String::new())
     }
 
-    /// What the operator should know; nothing where nobody runs the job.
+    /// What the operator should know. Of a job that nobody runs: what held when it was last crawled.
     pub(super) fn alerts(&self, say: Say<'_>) -> Result<String, ControlError> {
-        let alerts = self
-            .running
-            .map_or_else(Vec::new, |running| running.context.board.all());
+        let alerts = self.on_board(Board::all);
         say(Answer::Alerts { alerts });
         Ok(String::new())
     }
 
     /// Alerts that hold.
     pub(super) fn active_alerts(&self) -> Vec<Alert> {
-        self.running
-            .map_or_else(Vec::new, |running| running.context.board.active())
+        self.on_board(Board::active)
+    }
+
+    /// Somebody knows of an alert.
+    pub(super) fn acknowledge(
+        &self,
+        by: &By,
+        kind: AlertKind,
+        subject: Option<&str>,
+        say: Say<'_>,
+    ) -> Result<String, ControlError> {
+        let by = Acknowledged {
+            by: by.to_string(),
+            at: Timestamp::now(),
+        };
+        let known = self.on_board(|board| board.acknowledge(kind, subject, &by));
+        if known.is_empty() {
+            let which = subject.map_or_else(String::new, |subject| format!(" of {subject:?}"));
+            return Err(ControlError::new(
+                Fault::Unknown,
+                format!(
+                    "no alert {}{which} holds; `opilio job alerts` lists those that do",
+                    kind.name()
+                ),
+            ));
+        }
+        let subjects = known.iter().map(|alert| alert.subject.as_str());
+        let words = format!(
+            "{} {}",
+            kind.name(),
+            subjects.collect::<Vec<_>>().join(", ")
+        );
+        let result = format!("acknowledged: {}", words.trim_end());
+        Ok(super::perform::done(&result, say))
+    }
+
+    fn on_board<T>(&self, look: impl FnOnce(&Board) -> T) -> T {
+        match self.running {
+            Some(running) => look(&running.context.board),
+            None => look(&Board::open(self.job)),
+        }
     }
 
     /// Every log goes on in a new file.

@@ -1,11 +1,12 @@
 //! The seeds of a job: what became of each, and new ones.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use opilio_frontier::{ContentState, PastVisit, Place, UriRecord};
+use opilio_frontier::{ContentState, PastVisit, Place, Standing, UriRecord};
 use opilio_profile::{Seed, Seeds};
+use opilio_uri::Uri;
 use serde::{Deserialize, Serialize};
 
 use super::perform::{Say, listened};
@@ -14,6 +15,7 @@ use crate::crawl;
 use crate::history::Changed;
 use crate::job;
 use crate::ledger;
+use crate::redirect;
 
 /// A seed, and what became of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
@@ -29,9 +31,14 @@ pub struct SeedReport {
     pub fetched: Option<Timestamp>,
     /// Fetch status of its last turn; 0 before the first.
     pub status: i32,
-    /// Where its last answer redirected to, as far as the job knows.
+    /// Its last turn came to a response: its own, or a redirect elsewhere.
+    pub crawled: bool,
+    /// Where it ended when it was last asked for: the last of the URIs that it redirected to, one after the other.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub redirect: Option<String>,
+    /// Fetch status of that; none where it was not fetched.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub redirect_status: Option<i32>,
     /// Responses of status 2xx and 3xx to URIs that were found from it, as far as they have been counted: while the job
     /// runs, the last few seconds are missing.
     pub pages: u64,
@@ -161,20 +168,8 @@ impl Desk<'_> {
                 })?
             }
         };
-        let (later, _) = Seeds::parse(job::ADDED_SEEDS, &job::added_seeds(self.job));
-        let later: HashSet<&str> = later.list.iter().map(|seed| seed.uri.as_str()).collect();
-        let redirects = self.redirects();
         let most = usize::try_from(limit).unwrap_or(usize::MAX);
-        for seed in all.iter().skip(start).take(most) {
-            let uri = seed.uri.as_str();
-            let (record, pages) = {
-                let frontier = self.frontier();
-                let counts = ledger::source(&frontier, uri)?.unwrap_or_default();
-                let pages = counts.range(200..400).map(|(_, count)| count).sum();
-                (frontier.record(&seed.uri)?, pages)
-            };
-            let origin = if later.contains(uri) { "added" } else { "job" };
-            let report = report(uri, origin, record.as_ref(), pages, redirects.get(uri));
+        for report in self.seed_reports(all.iter().skip(start).take(most))? {
             listened(say(Answer::Seed(Box::new(report))))?;
         }
         if let Some(last) = all
@@ -190,12 +185,28 @@ impl Desk<'_> {
         Ok(String::new())
     }
 
-    /// Where seeds redirect to, as far as that widened the scope.
-    fn redirects(&self) -> HashMap<String, String> {
-        let lines = job::redirected_seeds(self.job);
-        let both = lines.iter().filter_map(|line| line.split_once(" # "));
-        both.map(|(prefix, seed)| (seed.to_owned(), prefix.to_owned()))
-            .collect()
+    /// What became of these seeds.
+    pub(super) fn seed_reports<'s>(
+        &self,
+        seeds: impl Iterator<Item = &'s Seed>,
+    ) -> Result<Vec<SeedReport>, ControlError> {
+        let (later, _) = Seeds::parse(job::ADDED_SEEDS, &job::added_seeds(self.job));
+        let later: HashSet<&str> = later.list.iter().map(|seed| seed.uri.as_str()).collect();
+        let mut reports = Vec::new();
+        for seed in seeds {
+            let uri = seed.uri.as_str();
+            let origin = if later.contains(uri) { "added" } else { "job" };
+            let frontier = self.frontier();
+            let counts = ledger::source(&frontier, uri)?.unwrap_or_default();
+            let pages = counts.range(200..400).map(|(_, count)| count).sum();
+            let record = frontier.record(&seed.uri)?;
+            let end = match &record {
+                Some(record) => redirect::end_of(&frontier, record)?,
+                None => None,
+            };
+            reports.push(report(uri, origin, record.as_ref(), pages, end));
+        }
+        Ok(reports)
     }
 }
 
@@ -216,7 +227,7 @@ fn report(
     origin: &str,
     record: Option<&UriRecord>,
     pages: u64,
-    redirect: Option<&String>,
+    end: Option<(Uri, Option<UriRecord>)>,
 ) -> SeedReport {
     let history = record
         .map(|record| record.history.as_slice())
@@ -229,7 +240,13 @@ fn report(
         captured: record.is_some_and(|record| record.archived.is_some()),
         fetched: history.first().map(|past| past.at),
         status: record.map_or(0, |record| record.status),
-        redirect: redirect.cloned(),
+        crawled: record
+            .is_some_and(|record| record.status != 0 && record.standing == Standing::Succeeded),
+        redirect: end.as_ref().map(|(uri, _)| uri.as_str().to_owned()),
+        redirect_status: end
+            .and_then(|(_, record)| record)
+            .map(|record| record.status)
+            .filter(|status| *status != 0),
         pages,
         visits: record.map_or(0, |record| record.visits),
         changed: history.iter().find(is_version).map(|past| past.at),

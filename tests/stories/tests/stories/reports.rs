@@ -199,3 +199,57 @@ async fn progress_is_logged_in_the_predecessors_columns() {
         "{log}"
     );
 }
+
+#[tokio::test]
+async fn a_seed_is_reported_with_where_it_ended() {
+    let web = site(WWW)
+        .page("/old", Reply::redirect(301, "/moved"))
+        .page("/moved", Reply::redirect(302, "/new"))
+        .page("/new", html("here it is"))
+        .page("/lost", Reply::redirect(301, "/nowhere"))
+        .page("/plain", html("no redirect"))
+        .rest(|_| Reply::status(404))
+        .serve()
+        .await;
+    let mut story = crawl();
+    for seed in ["/old", "/lost", "/plain"] {
+        story = story.seed(web.url(WWW, seed));
+    }
+    story.run().await.finished();
+    let command = Command::Report {
+        report: ReportKind::Seeds,
+        text: false,
+    };
+    let answers = story.order(command).await.unwrap();
+    let rows = answers.into_iter().map(|answer| match answer {
+        Answer::Row { row } => row,
+        other => panic!("{other:?}"),
+    });
+    let seen: Vec<_> = rows
+        .map(|row| {
+            let text = |name: &str| row[name].as_str().map(str::to_owned);
+            assert!(row["changed"].is_string(), "{row}");
+            (
+                text("seed"),
+                row["status"].as_i64(),
+                text("redirect"),
+                row["redirect_status"].as_i64(),
+                row["pages"].as_u64(),
+            )
+        })
+        .collect();
+    let url = |target: &str| Some(web.url(WWW, target));
+    let expected = [
+        (url("/old"), Some(301), url("/new"), Some(200), Some(4)),
+        (url("/lost"), Some(301), url("/nowhere"), Some(404), Some(1)),
+        (url("/plain"), Some(200), None, None, Some(1)),
+    ];
+    assert_eq!(seen, expected);
+    let text = report(&story, ReportKind::Seeds).await;
+    let row = format!(
+        "301 CRAWLED {} {}",
+        web.url(WWW, "/old"),
+        web.url(WWW, "/new")
+    );
+    assert!(text.lines().any(|line| line == row), "{text}");
+}

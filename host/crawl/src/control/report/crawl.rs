@@ -1,21 +1,25 @@
 //! The crawl in a few lines, its seeds, and how fresh its pages are.
 
-use std::collections::HashMap;
 use std::time::Duration;
 
-use opilio_frontier::{Overdue, Standing as Ended};
+use opilio_frontier::Overdue;
 use serde_json::{Value, json};
 
 use super::page::{Column, Page};
+use crate::census;
 use crate::control::{ControlError, Desk};
 use crate::course::Course;
-use crate::{census, job};
 
-const SEEDS: [Column; 4] = [
+const SEEDS: [Column; 9] = [
     ("code", "status"),
     ("status", "crawled"),
     ("seed", "seed"),
     ("redirect", "redirect"),
+    ("", "redirect_status"),
+    ("", "pages"),
+    ("", "visits"),
+    ("", "fetched"),
+    ("", "changed"),
 ];
 
 const CLASSES: [Column; 3] = [
@@ -23,14 +27,6 @@ const CLASSES: [Column; 3] = [
     ("#due-late-by", "due_late_by"),
     ("#visited-ago", "visited_ago"),
 ];
-
-/// A seed in the report.
-struct SeedRow {
-    status: i32,
-    is_crawled: bool,
-    seed: String,
-    redirect: Option<String>,
-}
 
 impl Desk<'_> {
     pub(super) fn crawl_report(&self, page: &mut Page<'_>) -> Result<(), ControlError> {
@@ -55,8 +51,8 @@ impl Desk<'_> {
             }
             None => self.last_end()?,
         };
-        let seeds = self.seed_rows()?;
-        let crawled = seeds.iter().filter(|seed| seed.is_crawled).count();
+        let seeds = self.seed_reports(self.profile.seeds.list.iter())?;
+        let crawled = seeds.iter().filter(|seed| seed.crawled).count();
         let seconds = ran.as_secs_f64().max(0.001);
         let rate = |count: u64| json!((count as f64 / seconds * 100.0).round() / 100.0);
         page.facts(&[
@@ -139,42 +135,32 @@ impl Desk<'_> {
         })
     }
 
+    /// Those that were not crawled first, as whoever reads the report looks for them.
     pub(super) fn seeds_report(&self, page: &mut Page<'_>) -> Result<(), ControlError> {
         page.head(&SEEDS);
-        for row in self.seed_rows()? {
-            let crawled = match row.is_crawled {
+        // What is counted is counted to the last line.
+        self.counted()?;
+        let mut seeds = self.seed_reports(self.profile.seeds.list.iter())?;
+        seeds.sort_by_key(|seed| seed.crawled);
+        for seed in seeds {
+            let crawled = match seed.crawled {
                 true => "CRAWLED",
                 false => "NOTCRAWLED",
             };
-            let redirect = row.redirect.map_or(Value::Null, Value::String);
-            let row = vec![row.status.into(), crawled.into(), row.seed.into(), redirect];
+            let row = vec![
+                seed.status.into(),
+                crawled.into(),
+                seed.uri.into(),
+                json!(seed.redirect),
+                json!(seed.redirect_status),
+                seed.pages.into(),
+                seed.visits.into(),
+                json!(seed.fetched),
+                json!(seed.changed),
+            ];
             page.row(&SEEDS, row)?;
         }
         Ok(())
-    }
-
-    /// Those that were not crawled first, as whoever reads the report looks for them.
-    fn seed_rows(&self) -> Result<Vec<SeedRow>, ControlError> {
-        let moved = job::redirected_seeds(self.job);
-        let moved: HashMap<&str, &str> = moved
-            .iter()
-            .filter_map(|line| line.split_once(" # "))
-            .map(|(prefix, seed)| (seed, prefix))
-            .collect();
-        let mut rows = Vec::new();
-        for seed in &self.profile.seeds.list {
-            let record = self.frontier().record(&seed.uri)?;
-            let record = record.filter(|record| record.status != 0);
-            let uri = seed.uri.as_str();
-            rows.push(SeedRow {
-                status: record.as_ref().map_or(0, |record| record.status),
-                is_crawled: record.is_some_and(|record| record.standing == Ended::Succeeded),
-                seed: uri.to_owned(),
-                redirect: moved.get(uri).map(|prefix| (*prefix).to_owned()),
-            });
-        }
-        rows.sort_by_key(|row| row.is_crawled);
-        Ok(rows)
     }
 
     pub(super) fn freshness_report(&self, page: &mut Page<'_>) -> Result<(), ControlError> {

@@ -8,7 +8,7 @@ use super::super::{Answer, ControlError};
 /// Text that is handed on at once, in bytes.
 const PIECE: usize = 16 * 1024;
 
-/// A column: what it is called in the text and in objects.
+/// A column: what it is called in the text and in objects. What is called nothing in the text stands in objects alone.
 pub(super) type Column = (&'static str, &'static str);
 
 /// A report on its way to whoever asked.
@@ -54,6 +54,7 @@ impl<'s> Page<'s> {
             }
             let names: Vec<String> = columns
                 .iter()
+                .filter(|(name, _)| !name.is_empty())
                 .map(|(name, _)| format!("[{name}]"))
                 .collect();
             self.text.push_str(&names.join(" "));
@@ -68,7 +69,9 @@ impl<'s> Page<'s> {
         values: Vec<Value>,
     ) -> Result<(), ControlError> {
         if self.is_text {
-            let cells: Vec<String> = values.iter().map(cell).collect();
+            let shown = columns.iter().zip(&values);
+            let shown = shown.filter(|((name, _), _)| !name.is_empty());
+            let cells: Vec<String> = shown.map(|(_, value)| cell(value)).collect();
             self.text.push_str(&cells.join(" "));
             self.text.push('\n');
             return self.hand_on(PIECE);
