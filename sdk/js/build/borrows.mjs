@@ -4,11 +4,15 @@
 // when the call returns. componentize-qjs 0.4.5 (and those before it) drops them a moment later, in the function that
 // clears up after the call, and the host refuses every answer. So the module between engine and contract is changed: each
 // export that borrows becomes a function that calls the old one and then drops what was lent, and clearing up becomes a
-// function that does nothing, since what it would free goes with the instance when the call is over. A component in which
-// there is nothing to change comes back as it was.
+// function that does nothing, since what it would free goes with the instance when the call is over. What another version
+// makes may drop in time by itself, and dropping twice is a fault: whoever raises the version looks whether this is still
+// needed. Where the functions are not found that are expected, nothing is made.
+
+/** The version whose components this mends. */
+export const MENDED = "0.4.5";
 
 /** Which parameters of the core function are borrowed handles; for one that may be none, which says whether it is. */
-const BORROWS = {
+export const BORROWS = {
   "filter#judge-candidates": [{ at: 3, resource: "candidates" }],
   "filter#judge-document": [{ at: 3, resource: "document" }, { at: 4, resource: "visit" }],
   "digest-stripper#strip": [{ at: 0, resource: "document" }],
@@ -24,11 +28,20 @@ const COMPONENT = 4;
 /** Sections of a core module. */
 const [TYPES, IMPORTS, FUNCTIONS, EXPORTS, CODE] = [1, 2, 3, 7, 10];
 
-/** The component, giving back in time. */
-export function giveBack(component) {
+/** The component of a plugin of these kinds, giving back in time. */
+export function giveBack(component, kinds) {
+  const mended = new Set();
+  const made = inner(Buffer.from(component), mended);
+  const lent = Object.keys(BORROWS).filter((name) => kinds.includes(name.split("#")[0]));
+  const missed = lent.filter((name) => !mended.has(name));
+  if (missed.length > 0) throw new Error(`componentize-qjs has made no ${missed.join(", no ")} where they were looked for`);
+  return made;
+}
+
+function inner(component, mended) {
   return written(component, (id, content) => {
-    if (id === COMPONENT) return giveBack(content);
-    return id === CORE_MODULE ? patched(content) : content;
+    if (id === COMPONENT) return inner(content, mended);
+    return id === CORE_MODULE ? patched(content, mended) : content;
   });
 }
 
@@ -42,12 +55,14 @@ function written(binary, change) {
   return Buffer.concat(parts);
 }
 
-function patched(module) {
+function patched(module, mended) {
   const known = Object.fromEntries(sections(module));
   const exported = EXPORTS in known ? exports(known[EXPORTS]) : [];
   const borrowing = exported.flatMap((one) => {
-    const borrows = BORROWS[/^opilio:plugin\/(.+?)@[^#]*(#.+)$/.exec(one.name)?.slice(1).join("")];
-    return borrows ? [{ ...one, borrows }] : [];
+    const called = /^opilio:plugin\/(.+?)@[^#]*(#.+)$/.exec(one.name)?.slice(1).join("");
+    if (!(called in BORROWS)) return [];
+    mended.add(called);
+    return [{ ...one, borrows: BORROWS[called] }];
   });
   if (borrowing.length === 0) return module;
 

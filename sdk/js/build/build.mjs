@@ -4,9 +4,9 @@ import { mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-import { giveBack } from "./borrows.mjs";
+import { giveBack, MENDED } from "./borrows.mjs";
 import { componentModule, describe } from "./bundle.mjs";
-import { project, tool } from "./project.mjs";
+import { MissingTool, missing, project, tool, toolPackage } from "./project.mjs";
 import { checkTypes } from "./types.mjs";
 import { writeWorld } from "./world.mjs";
 
@@ -20,7 +20,7 @@ export async function build(folder, out) {
   try {
     const contract = writeWorld(scratch, kinds);
     const module = await componentModule(plugin, ["setup", ...kinds].map(camel), contract);
-    const component = await engines[plugin.engine](plugin, module, scratch);
+    const component = await engines[plugin.engine](plugin, module, scratch, kinds);
     const file = out ?? join(folder, `${plugin.name}.wasm`);
     writeFileSync(`${file}.new`, component);
     renameSync(`${file}.new`, file);
@@ -32,10 +32,12 @@ export async function build(folder, out) {
 }
 
 const engines = {
-  async quickjs(plugin, jsSource, witPath) {
+  async quickjs(plugin, jsSource, witPath, kinds) {
+    const { version } = toolPackage("componentize-qjs", plugin).facts;
+    if (version !== MENDED) throw new MissingTool(`${missing("componentize-qjs", plugin.folder)} (found ${version})`);
     const { componentize } = await tool("componentize-qjs", plugin);
     const { component } = await componentize({ witPath, world: "component", jsSource, sync: true });
-    return giveBack(component);
+    return giveBack(component, kinds);
   },
   async starlingmonkey(plugin, jsSource, witPath) {
     const { componentize } = await tool("@bytecodealliance/componentize-js", plugin);

@@ -1,0 +1,117 @@
+// What is changed in the modules of componentize-qjs, on a module made here: run, and asked what it dropped and when.
+
+import assert from "node:assert/strict";
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+
+import { BORROWS, giveBack, MENDED } from "../build/borrows.mjs";
+import { build } from "../build/build.mjs";
+import { MissingTool, SDK } from "../build/project.mjs";
+
+const text = (of) => [of.length, ...Buffer.from(of)];
+const section = (id, items) => {
+  const content = [items.length, ...items.flat()];
+  return [id, content.length, ...content];
+};
+const [FUNCTION, I32] = [0x60, 0x7f];
+const RESULT = 42;
+
+/** A component around a module that exports a function of the contract with so many parameters, and what clears up after it. */
+function component(name, params, resources) {
+  const drops = resources.map((resource) => [...text("host"), ...text(`[resource-drop]${resource}`), 0, 0]);
+  // Where the function stands among those of the module: behind the imports.
+  const [call, after] = [1 + drops.length, 2 + drops.length];
+  const module = [
+    ...Buffer.from("\0asm\x01\0\0\0"),
+    ...section(1, [
+      [FUNCTION, 1, I32, 0],
+      [FUNCTION, params, ...Array(params).fill(I32), 1, I32],
+      [FUNCTION, 0, 0],
+    ]),
+    ...section(2, [...drops, [...text("host"), ...text("called"), 0, 2]]),
+    ...section(3, [[1], [0]]),
+    ...section(7, [
+      [...text(`opilio:plugin/${name}`), 0, call],
+      [...text(`cabi_post_opilio:plugin/${name}`), 0, after],
+    ]),
+    // It says that it is called and answers; clearing up traps.
+    ...section(10, [[6, 0, 0x10, drops.length, 0x41, RESULT, 0x0b], [3, 0, 0x00, 0x0b]]),
+  ];
+  return Uint8Array.from([...Buffer.from("\0asm\x0d\0\x01\0"), 1, ...leb(module.length), ...module]);
+}
+
+const leb = (value) => (value < 128 ? [value] : [(value % 128) | 0x80, ...leb(Math.floor(value / 128))]);
+
+/** What happens when the mended function is called, in a plugin of these kinds. */
+function happens(name, parameters, resources, kinds = [name.split("@")[0]]) {
+  const mended = giveBack(component(name, parameters.length, resources), kinds);
+  // Behind the component's beginning, and the number and the length of its only section.
+  const module = mended.subarray(mended.indexOf("\0asm\x01", 8, "latin1"));
+  const said = [];
+  const host = { called: () => said.push("called") };
+  for (const resource of resources) host[`[resource-drop]${resource}`] = (handle) => said.push(`${resource} ${handle}`);
+  const { exports } = new WebAssembly.Instance(new WebAssembly.Module(module), { host });
+  assert.equal(exports[`opilio:plugin/${name}`](...parameters), RESULT);
+  exports[`cabi_post_opilio:plugin/${name}`](RESULT);
+  return said;
+}
+
+test("what was lent is dropped behind the call and before its end, and nothing clears up later", () => {
+  const at = "@0.2.0#";
+  assert.deepEqual(happens(`digest-stripper${at}strip`, [7], ["document"]), ["called", "document 7"]);
+  assert.deepEqual(happens(`change-evaluator${at}compare`, [7, 8, 0, 0, 0], ["visit", "document"]), ["called", "document 7", "visit 8"]);
+  assert.deepEqual(happens(`wait-evaluator${at}evaluate`, [8], ["visit"]), ["called", "visit 8"]);
+});
+
+test("what may be none is dropped where it is there", () => {
+  const rank = (candidates, is, document) =>
+    happens("precedence@0.2.0#rank-candidates", [candidates, is, document], ["candidates", "document"], []);
+  assert.deepEqual(rank(5, 1, 6), ["called", "candidates 5", "document 6"]);
+  assert.deepEqual(rank(5, 0, 6), ["called", "candidates 5"]);
+});
+
+test("where a function of the plugin's kinds is not found, nothing is made", () => {
+  const made = component("precedence@0.2.0#rank-candidates", 3, ["candidates", "document"]);
+  assert.throws(() => giveBack(made, ["precedence"]), /has made no precedence#rank-queue where/);
+  assert.throws(() => giveBack(made, ["filter"]), /has made no filter#judge-candidates, no filter#judge-document where/);
+  assert.doesNotThrow(() => giveBack(made, ["extractor"]));
+});
+
+test("every function that the contract lends something is known, with its parameters in their places", () => {
+  const wit = readFileSync(join(SDK, "../../wit/exports.wit"), "utf8");
+  const found = {};
+  for (const [, kind, body] of wit.matchAll(/^interface ([a-z-]+) \{$(.*?)^\}$/gms)) {
+    for (const [, name, parameters] of body.matchAll(/^ {4}([a-z-]+): func\((.*)\)(?: ->.*)?;$/gm)) {
+      // As the canonical ABI passes them: a stage is its number, and pointer and length of another's name.
+      let at = 0;
+      const borrows = [];
+      for (const [, optional, resource, type] of parameters.matchAll(/: (?:(option<)?borrow<([a-z]+)>>?|(.+?))(?:, (?=[a-z]+:)|$)/g)) {
+        if (optional) borrows.push({ at: at + 1, resource, where: at });
+        else if (resource) borrows.push({ at, resource });
+        at += type === "stage" ? 3 : optional ? 2 : 1;
+      }
+      if (borrows.length > 0) found[`${kind}#${name}`] = borrows;
+    }
+  }
+  assert.deepEqual(found, BORROWS);
+});
+
+test("another version of componentize-qjs is refused, since what it makes is not known", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "opilio-borrows-"));
+  try {
+    cpSync(join(SDK, "test/plugins/headline"), folder, { recursive: true, dereference: true });
+    const home = join(folder, "node_modules/componentize-qjs");
+    mkdirSync(home, { recursive: true });
+    writeFileSync(join(home, "package.json"), JSON.stringify({ name: "componentize-qjs", version: "9.0.0", main: "index.js" }));
+    await assert.rejects(build(folder), (problem) => {
+      assert.ok(problem instanceof MissingTool, problem.stack);
+      assert.match(problem.message, new RegExp(`componentize-qjs ${MENDED} is not installed: npm install .* \\(found 9\\.0\\.0\\)`));
+      return true;
+    });
+    assert.deepEqual(readdirSync(folder).filter((file) => file.endsWith(".wasm")), []);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+});
