@@ -9,10 +9,15 @@ use std::process::Command;
 
 use crate::{BuildError, Language, component, program};
 
-/// The compiler that says it with the least to install, and the version the examples are built with.
-const REMEDY: &str = "`python3 -m venv .venv && .venv/bin/pip install ziglang==0.15.2` in its folder gets Zig's, which needs \
-     nothing else; on Debian, `apt install clang lld wasi-libc libclang-rt-14-dev-wasm32`; or set WASI_SDK_PATH to a \
-     wasi-sdk";
+/// How to get a compiler, the one that needs the least first, in the version the examples are built with.
+fn remedy(folder: &Path) -> String {
+    let environment = folder.join(".venv");
+    let environment = environment.display();
+    format!(
+        "`python3 -m venv {environment} && {environment}/bin/pip install ziglang==0.15.2` gets Zig's, which needs nothing else; \
+         on Debian, `apt install clang lld wasi-libc libclang-rt-14-dev-wasm32`; or set WASI_SDK_PATH to a wasi-sdk"
+    )
+}
 
 /// Where Debian's wasi-libc puts its headers.
 const DEBIAN_WASI: &str = "/usr/include/wasm32-wasi";
@@ -53,8 +58,8 @@ impl Compiler {
             })
             .ok_or_else(|| BuildError::NoProgram {
                 language: Language::C,
-                missing: "C compiler for WebAssembly".to_owned(),
-                remedy: REMEDY.to_owned(),
+                missing: "a compiler of C and C++ for WebAssembly".to_owned(),
+                remedy: remedy(folder),
             })
     }
 

@@ -6,13 +6,14 @@ import { join } from "node:path";
 
 import { giveBack, MENDED } from "./borrows.mjs";
 import { componentModule, describe } from "./bundle.mjs";
-import { MissingTool, missing, project, tool, toolPackage } from "./project.mjs";
-import { checkTypes } from "./types.mjs";
+import { ENGINES, MissingTool, missing, needs, project, tool, toolPackage } from "./project.mjs";
+import { checkTypes, typeTools } from "./types.mjs";
 import { writeWorld } from "./world.mjs";
 
 /** Builds the plugin in `folder`; the component goes to `out`, or else to NAME.wasm beside its package.json. */
 export async function build(folder, out) {
   const plugin = project(folder);
+  needs(["esbuild", ...ENGINES[plugin.engine], ...typeTools(plugin)], plugin);
   await checkTypes(plugin);
   const described = await describe(plugin);
   const kinds = [...new Set(described.flatMap(({ kinds }) => kinds))];
@@ -34,7 +35,7 @@ export async function build(folder, out) {
 const engines = {
   async quickjs(plugin, jsSource, witPath, kinds) {
     const { version } = toolPackage("componentize-qjs", plugin).facts;
-    if (version !== MENDED) throw new MissingTool(`${missing("componentize-qjs", plugin.folder)} (found ${version})`);
+    if (version !== MENDED) throw new MissingTool(`${missing(["componentize-qjs"], plugin.folder)} (found ${version})`);
     const { componentize } = await tool("componentize-qjs", plugin);
     const { component } = await componentize({ witPath, world: "component", jsSource, sync: true });
     return giveBack(component, kinds);

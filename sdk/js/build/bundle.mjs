@@ -3,7 +3,7 @@
 import { SourceMap } from "node:module";
 import { join, relative } from "node:path";
 
-import { ProjectFault, SDK, tool } from "./project.mjs";
+import { MissingTool, ProjectFault, SDK, tool } from "./project.mjs";
 
 const source = (file) => JSON.stringify(join(SDK, "src", file));
 
@@ -49,7 +49,7 @@ export async function describe(project) {
   try {
     described = (await run(await bundle(project, contents, "node"))).default;
   } catch (problem) {
-    if (problem instanceof ProjectFault || problem.code) throw problem;
+    if (problem instanceof ProjectFault || problem instanceof MissingTool || problem.code) throw problem;
     throw new ProjectFault(`${project.entry}: ${problem.message}`);
   }
   return described;

@@ -13,8 +13,7 @@ const PINNED = {
   esbuild: "0.25.12",
   typescript: "5.9.3",
   "componentize-qjs": "0.4.5",
-  // With a jco of its own choosing it lacks a package.
-  "@bytecodealliance/componentize-js": "0.22.0 @bytecodealliance/jco@1.34.0",
+  "@bytecodealliance/componentize-js": "0.22.0",
   "@bytecodealliance/jco": "1.34.0",
 };
 
@@ -38,22 +37,25 @@ export function project(folder) {
   if (!existsSync(entry)) throw new ProjectFault(`${file}: main names ${entry}, which is not there`);
   if (typeof facts.name !== "string") throw new ProjectFault(`${file}: there is no name`);
   const engine = facts.opilio?.engine ?? "quickjs";
-  if (!["quickjs", "starlingmonkey"].includes(engine)) {
-    throw new ProjectFault(`${file}: opilio.engine is ${JSON.stringify(engine)}; it is quickjs or starlingmonkey`);
+  if (!(engine in ENGINES)) {
+    throw new ProjectFault(`${file}: opilio.engine is ${JSON.stringify(engine)}; it is ${Object.keys(ENGINES).join(" or ")}`);
   }
   return { folder, entry, engine, name: facts.name.split("/").at(-1), version: facts.version ?? "0.0.0" };
 }
 
-/** The folder of a package, the project's own or else in the checkout's `target/toolchains/js`, and its package.json. */
-export function toolPackage(name, { folder }) {
+/** The folder of a package, the project's own or else in the checkout's `target/toolchains/js`; none where it is not installed. */
+function home(name, folder) {
   const places = [folder, SDK, join(SDK, "../../target/toolchains/js")];
-  for (const place of places) {
-    // What only `import` may load, `resolve` does not find, but for its folder.
-    const folders = createRequire(join(place, "package.json")).resolve.paths(name);
-    const home = folders.map((folder) => join(folder, name)).find((folder) => existsSync(join(folder, "package.json")));
-    if (home) return { home, facts: JSON.parse(readFileSync(join(home, "package.json"), "utf8")) };
-  }
-  throw new MissingTool(missing(name, folder));
+  // What only `import` may load, `resolve` does not find, but for its folder.
+  const folders = places.flatMap((place) => createRequire(join(place, "package.json")).resolve.paths(name));
+  return folders.map((one) => join(one, name)).find((one) => existsSync(join(one, "package.json")));
+}
+
+/** A package's folder and its package.json. */
+export function toolPackage(name, { folder }) {
+  const found = home(name, folder);
+  if (!found) throw new MissingTool(missing([name], folder));
+  return { home: found, facts: JSON.parse(readFileSync(join(found, "package.json"), "utf8")) };
 }
 
 /** What a package exports. */
@@ -64,6 +66,21 @@ export async function tool(name, project) {
   return await import(pathToFileURL(join(home, entry.default ?? entry)));
 }
 
-/** What to do about a tool that is not there. */
-export const missing = (name, folder) =>
-  `${name} ${PINNED[name]?.split(" ")[0]} is not installed: npm install --prefix ${folder} --save-dev --save-exact ${name}@${PINNED[name]}`;
+/** Makes sure that all of these are there, so that whoever lacks several is told of all at once. */
+export function needs(names, { folder }) {
+  const lacking = names.filter((name) => !home(name, folder));
+  if (lacking.length > 0) throw new MissingTool(missing(lacking, folder));
+}
+
+/** What to do about tools that are not there. */
+export function missing(names, folder) {
+  const said = names.map((name) => `${name} ${PINNED[name]}`).join(", ");
+  const packages = names.map((name) => `${name}@${PINNED[name]}`).join(" ");
+  return `${said} ${names.length > 1 ? "are" : "is"} not installed: npm install --prefix ${folder} --save-dev --save-exact ${packages}`;
+}
+
+/** What builds with an engine; componentize-js lacks a package where it may choose its jco itself. */
+export const ENGINES = {
+  quickjs: ["componentize-qjs"],
+  starlingmonkey: ["@bytecodealliance/componentize-js", "@bytecodealliance/jco"],
+};

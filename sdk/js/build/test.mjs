@@ -4,12 +4,13 @@ import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 
 import { bundle, run } from "./bundle.mjs";
-import { project, ProjectFault, SDK } from "./project.mjs";
-import { checkTypes } from "./types.mjs";
+import { needs, project, ProjectFault, SDK } from "./project.mjs";
+import { checkTypes, typeTools } from "./types.mjs";
 
 /** Runs them; says how many there are. */
 export async function test(folder) {
   const plugin = project(folder);
+  needs(["esbuild", ...typeTools(plugin)], plugin);
   await checkTypes(plugin);
   const cases = join(folder, "cases");
   if (!existsSync(cases) || readdirSync(cases).length === 0) throw new ProjectFault(`${cases} has no cases`);

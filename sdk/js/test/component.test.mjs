@@ -10,7 +10,7 @@ import { after, test } from "node:test";
 import { fileURLToPath } from "node:url";
 
 import { build } from "../build/build.mjs";
-import { MissingTool, ProjectFault, SDK } from "../build/project.mjs";
+import { missing, MissingTool, needs, ProjectFault, SDK, tool } from "../build/project.mjs";
 import { test as testNatively } from "../build/test.mjs";
 
 const OPILIO = process.env.OPILIO ?? join(SDK, "../../target/debug/opilio");
@@ -130,8 +130,16 @@ export default plugin({ name: "x", summary: "X.", extract: (document) => [{ uri:
   );
 });
 
-test("a tool that is missing is said with the command that gets it", async () => {
+test("tools that are missing are said at once, with the command that gets them", async () => {
   const folder = mkdtempSync(join(scratch, "project-"));
-  const { tool } = await import("../build/project.mjs");
   await assert.rejects(tool("no-such-tool", { folder }), MissingTool);
+  assert.throws(() => needs(["no-such-tool", "esbuild", "nor-this"], { folder }), (problem) => {
+    assert.ok(problem instanceof MissingTool, problem.stack);
+    assert.match(problem.message, /^no-such-tool .*, nor-this .* are not installed: /);
+    return true;
+  });
+  assert.equal(
+    missing(["esbuild", "typescript"], "DIR"),
+    "esbuild 0.25.12, typescript 5.9.3 are not installed: npm install --prefix DIR --save-dev --save-exact esbuild@0.25.12 typescript@5.9.3",
+  );
 });
