@@ -9,9 +9,9 @@ const LINE = 20;
 const PAD = 7;
 const SHOWN_MAX = 40;
 
-/** An editor; `check(text)` gives its faults, `schema` what may stand in it. */
+/** An editor; `check(text)` gives its faults, `schema` what may stand in it. One that is read only is there to be read. */
 export class Editor {
-  constructor({ label, value = "", rows = 24, check, onchange }) {
+  constructor({ label, value = "", rows = 24, check, onchange, isReadOnly = false }) {
     this.check = check;
     this.onchange = onchange;
     this.schema = null;
@@ -21,6 +21,7 @@ export class Editor {
       "aria-label": label,
       rows,
       value,
+      readonly: isReadOnly,
       spellcheck: "false",
       autocapitalize: "off",
       autocomplete: "off",
@@ -35,7 +36,8 @@ export class Editor {
     this.area.addEventListener("input", () => this.changed());
     this.area.addEventListener("scroll", () => (this.gutter.scrollTop = this.area.scrollTop));
     this.area.addEventListener("keydown", (event) => this.key(event));
-    this.area.addEventListener("blur", () => setTimeout(() => this.close(), 150));
+    // A click on a fault leads back here.
+    this.area.addEventListener("blur", () => setTimeout(() => document.activeElement === this.area || this.close(), 150));
     new ResizeObserver(() => (this.gutter.style.height = `${this.area.offsetHeight}px`)).observe(this.area);
     this.number([]);
   }
@@ -53,7 +55,7 @@ export class Editor {
   changed(isTyped = true) {
     this.number(this.marks ?? []);
     this.onchange?.(this.area.value);
-    if (isTyped) this.propose(false);
+    if (isTyped) this.propose(!this.list.hidden);
     clearTimeout(this.timer);
     this.timer = setTimeout(() => this.judge(), 500);
   }

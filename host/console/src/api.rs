@@ -15,6 +15,7 @@ pub(crate) mod logs;
 pub(crate) mod plugins;
 pub(crate) mod profiles;
 pub(crate) mod queues;
+pub(crate) mod replay;
 pub(crate) mod session;
 pub(crate) mod settings;
 pub(crate) mod statistics;
@@ -111,6 +112,7 @@ pub(crate) fn router() -> (axum::Router<Arc<Daemon>>, OpenApi) {
         .routes(routes!(uris::act))
         .routes(routes!(uris::precedence))
         .routes(routes!(capture::capture))
+        .routes(routes!(replay::replay))
         .routes(routes!(capture::list))
         .routes(routes!(settings::list, settings::change))
         .routes(routes!(settings::history))

@@ -47,7 +47,7 @@ def run(browser, served, screenshots, **_):
         page.goto(served.of_job("frontier?state=frozen", JOB))
         expect(listed).to_have_count(1)
         page.goto(served.of_job("reports?kind=frontier-summary", JOB))
-        expect(page.locator("pre.lines")).to_contain_text("100,000")
+        expect(page.locator("pre.lines")).to_contain_text("queues: 100000")
     return faults
 
 

@@ -6,6 +6,7 @@ import { h, id, put } from "../dom.js";
 import { Editor } from "../editor.js";
 import { choice, done, faultText, field } from "../notice.js";
 import { place } from "../job.js";
+import { session } from "../session.js";
 import { checkProfile, readSchema } from "./profile.js";
 
 const DRAFT = "opilio-draft";
@@ -18,6 +19,10 @@ contact-url = "https://example.org/crawler"
 
 /** Opens the page. */
 export async function open(page) {
+  if (session.role === "viewer") {
+    put(page.main, h("div.head", {}, h("h1", {}, "New job")), h("p.nothing", {}, "Jobs are made by operators and administrators; you have signed in as a viewer."));
+    return;
+  }
   const draft = read();
   const { profiles } = await get("profiles", {}, page.signal);
   const offered = profiles.map((profile) => [profile.name, profile.ships ? `${profile.name} (built in)` : profile.name]);

@@ -4,23 +4,26 @@ import { get, job as path, send, text } from "../api.js";
 import { h, put } from "../dom.js";
 import { Editor } from "../editor.js";
 import { heading } from "../job.js";
+import { session } from "../session.js";
 
 /** Opens the page. */
 export async function open(page) {
   const profile = await text(path(page.job, "profile"), {}, page.signal);
-  const editor = new Editor({ label: "Profile (TOML)", value: profile, rows: 30, check: checkProfile });
-  readSchema(editor, page.signal);
+  const isLooking = session.role === "viewer";
+  const editor = new Editor({ label: "Profile (TOML)", value: profile, rows: 30, check: checkProfile, isReadOnly: isLooking });
+  if (!isLooking) readSchema(editor, page.signal);
   put(
     page.main,
     heading(page, "Profile", h("button.button.primary", { type: "button", "data-needs": "operator", onclick: () => makeJob(editor.value) }, "New job from this text")),
     h(
       "p.hint",
       {},
-      "What the job was made from; settings that were changed later are under Settings and History. What you write here is for a new job and leaves this one as it is. Ctrl and space propose settings.",
+      "What the job was made from; settings that were changed later are under Settings and History. ",
+      !isLooking && "What you write here is for a new job and leaves this one as it is. Ctrl and space propose settings.",
     ),
     editor.element,
   );
-  editor.judge();
+  if (!isLooking) editor.judge();
 }
 
 /** Faults of a profile. */

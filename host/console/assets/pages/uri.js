@@ -1,13 +1,14 @@
 // One URI: how it came here and why it is in scope, its visits, its versions, what plugins keep with it, the capture itself.
 
-import { address, get, job as path, send } from "../api.js";
+import { address as addressOf, get, job as path, send } from "../api.js";
 import { h, put } from "../dom.js";
-import { bytes, count, duration, when, words } from "../format.js";
-import { badge, heading, link, queueLink, read, region, uriLink } from "../job.js";
+import { bytes, count, duration, utc, when, words } from "../format.js";
+import { badge, chooser, heading, link, queueLink, read, region, uriLink } from "../job.js";
 import { ask, failed, field } from "../notice.js";
 import { Table, facts } from "../table.js";
 
 const EVERY = 3000;
+const VERSIONS = 200;
 
 /** Opens the page. */
 export async function open(page) {
@@ -133,18 +134,41 @@ function kept(attributes) {
   );
 }
 
-// The page as it was archived, in a frame that may run nothing, send nothing and reach nothing.
+// The page as it was archived, with its images and style sheets of the same time, in a frame that may run nothing, send nothing
+// and reach nothing. Which versions there are is asked when somebody wants to see one.
 function capture(page, uri) {
   if (!uri.archived) return null;
-  const where = address(path(page.job, "capture"), { uri: uri.uri });
   const holder = h("div");
+  const which = h("div.toolbar", { hidden: true });
+  const address = (part, at) => addressOf(path(page.job, part), { uri: uri.uri, at });
+  const look = (at) => {
+    const named = at ? `Capture of ${uri.uri} of ${utc(at)}` : `Capture of ${uri.uri}`;
+    put(
+      holder,
+      h("iframe.frame", { src: address("replay", at), sandbox: "", title: named, referrerpolicy: "no-referrer" }),
+      h("p.hint", {}, h("a", { href: address("capture", at), download: "" }, "Save what was received"), ", as it is in the archive."),
+    );
+  };
+  const versions = async () => {
+    const { captures, after, unlisted } = await get(path(page.job, "captures"), { uri: uri.uri, limit: VERSIONS }, page.signal);
+    if (captures.length < 2) return;
+    const told = (one) => `${utc(one.date)} – ${one.is_revisit ? "unchanged" : (one.status ?? one.media_type ?? "")}`;
+    put(
+      which,
+      chooser("Version", [["", "the last archived"], ...captures.map((one) => [one.date, told(one)])], "", look),
+      after && h("p.hint", {}, `The last ${count(VERSIONS)}.`),
+      unlisted.length > 0 && h("p.hint", {}, `${count(unlisted.length)} archive files have no index; what they hold is not listed.`),
+    );
+    which.hidden = false;
+  };
   const show = h(
     "button.button",
     {
       type: "button",
       onclick: () => {
-        put(holder, h("iframe.frame", { src: where, sandbox: "", title: `Capture of ${uri.uri}`, referrerpolicy: "no-referrer" }));
+        look();
         show.remove();
+        versions().catch(failed);
       },
     },
     "Show the capture",
@@ -153,8 +177,9 @@ function capture(page, uri) {
     "section.card",
     {},
     h("h2", {}, "The capture"),
-    h("p.hint", {}, "The last archived version, by itself: without scripts, and nothing of it is fetched from the live site."),
+    h("p.hint", {}, "As it was archived, with what the archive has of its images and style sheets: without scripts, and nothing of it is fetched from the live site."),
     h("div.actions", {}, show),
+    which,
     holder,
   );
 }

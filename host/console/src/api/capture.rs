@@ -44,10 +44,10 @@ const CODINGS: [&str; 5] = ["gzip", "x-gzip", "deflate", "br", "zstd"];
 #[serde(deny_unknown_fields)]
 pub(crate) struct Wanted {
     /// The URI.
-    uri: String,
+    pub(super) uri: String,
     /// As it was then: the last capture that is not younger. None: the last archived version.
     #[param(value_type = Option<String>, format = DateTime)]
-    at: Option<Timestamp>,
+    pub(super) at: Option<Timestamp>,
 }
 
 /// Which captures.
@@ -106,17 +106,17 @@ struct Location {
 }
 
 /// What the frontier knows of the URI that was asked about.
-struct Known {
+pub(super) struct Known {
     /// Under which the job has it.
-    uri: String,
+    pub(super) uri: String,
     /// The last archived version.
     last: Option<Location>,
 }
 
 /// A payload, as it is shown.
-struct Payload {
-    headers: HeaderMap,
-    bytes: Vec<u8>,
+pub(super) struct Payload {
+    pub(super) headers: HeaderMap,
+    pub(super) bytes: Vec<u8>,
 }
 
 /// A version of a URI: its payload, with its media type, under a policy that lets nothing in it run or load anything.
@@ -129,18 +129,8 @@ pub(crate) async fn capture(
 ) -> Result<Response, Problem> {
     let directory = daemon.directory(&job)?;
     let known = known(&daemon, &job, &caller, uri).await?;
-    let payload = blocking(move || {
-        let archive = Archive::of(&directory)?;
-        let location = match (at, known.last) {
-            (None, Some(last)) => last,
-            (at, last) => archive.at(&known.uri, at.unwrap_or(Timestamp::MAX), last)?,
-        };
-        archive.payload(&location)
-    });
-    let Payload { headers, bytes } = payload.await?;
-    let mut response = Body::from(bytes).into_response();
-    *response.headers_mut() = headers;
-    Ok(response)
+    let payload = blocking(move || Archive::of(&directory)?.version(&known, at));
+    Ok(payload.await?.into_response())
 }
 
 /// The captures of a URI, as far as the archive has indexes.
@@ -212,7 +202,7 @@ fn location(entry: &CdxjEntry) -> Option<Location> {
 }
 
 /// How the job calls a URI, and where its last version is. One that the job does not know any more may still be archived.
-async fn known(
+pub(super) async fn known(
     daemon: &Daemon,
     job: &str,
     caller: &Caller,
@@ -246,18 +236,40 @@ fn archived(record: &serde_json::Value) -> Option<Location> {
 }
 
 /// Where a job has its archive.
-struct Archive {
+pub(super) struct Archive {
     directories: Vec<PathBuf>,
 }
 
 impl Archive {
-    fn of(job: &Path) -> Result<Archive, Problem> {
+    pub(super) fn of(job: &Path) -> Result<Archive, Problem> {
         let places = Places::of(job).map_err(|problem| {
             Problem::conflict(format!("the job's profile cannot be read: {problem}"))
         })?;
         Ok(Archive {
             directories: places.archives,
         })
+    }
+
+    /// A version of a URI as it was at a time; none: the last one.
+    pub(super) fn version(&self, known: &Known, at: Option<Timestamp>) -> Result<Payload, Problem> {
+        let location = match (at, &known.last) {
+            (None, Some(last)) => last.clone(),
+            (at, last) => self.at(&known.uri, at.unwrap_or(Timestamp::MAX), last.clone())?,
+        };
+        self.payload(&location)
+    }
+
+    /// What was received of a URI next to a time, before or after it; none: nothing is archived that could be read.
+    pub(super) fn nearest(&self, uri: &str, moment: Timestamp) -> Option<Payload> {
+        let found = self.captures(uri).ok()?;
+        let is_whole = |entry: &&CdxjEntry| {
+            let status = entry.capture.status.as_deref();
+            entry.capture.is_revisit() || status.is_none_or(|status| status == "200")
+        };
+        let places = found.entries.iter().filter(is_whole).filter_map(location);
+        let distance = |place: &Location| moment.duration_since(place.date).abs();
+        let nearest = places.min_by_key(distance)?;
+        self.payload(&nearest).ok()
     }
 
     fn captures(&self, uri: &str) -> Result<Captures, Problem> {
@@ -456,6 +468,12 @@ impl Payload {
                 }
             }
         }
+    }
+
+    pub(super) fn into_response(self) -> Response {
+        let mut response = Body::from(self.bytes).into_response();
+        *response.headers_mut() = self.headers;
+        response
     }
 
     fn restrained(mut self, date: Timestamp) -> Payload {

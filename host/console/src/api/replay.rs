@@ -1,0 +1,183 @@
+//! A capture replayed as a page: with the style sheets, images and fonts that the archive has of the same time.
+//!
+//! They are written into the page as `data:` URIs, so that the frame in which a hostile page is shown has nothing to ask for: no
+//! address, no cookie, and no exception in its policy. That does not rest on the rewriting of the page: what it overlooks, the
+//! policy of [`capture`](super::capture) keeps from loading.
+
+mod markup;
+mod sheet;
+
+use std::collections::HashMap;
+
+use axum::extract::State;
+use axum::http::{HeaderValue, header};
+use axum::response::Response;
+use data_encoding::BASE64;
+use jiff::Timestamp;
+use opilio_fetch::charset::{Clues, decide};
+use opilio_fetch::coding;
+use opilio_uri::Uri;
+
+use super::Shared;
+use super::capture::{Archive, Payload, Wanted, known};
+use super::jobs::blocking;
+use crate::access::Caller;
+use crate::input::{Params, Place};
+use crate::problem::Problem;
+
+/// Longest text that is rewritten, and longest part of a page; longer ones are left out.
+const PART_BYTES_MAX: u64 = 8 << 20;
+
+/// What all parts of a page may come to, each counted as often as it stands there.
+const PARTS_BYTES_MAX: usize = 32 << 20;
+
+/// Most parts that are looked for.
+const PARTS_MAX: usize = 500;
+
+/// Style sheets that import each other are followed so deep.
+const IMPORTS_MAX: usize = 4;
+
+/// A version of a URI as a page, with its parts of the same time written into it, under a policy that lets nothing in it run or
+/// load anything. What is no HTML is given as it is.
+#[utoipa::path(get, path = "/jobs/{job}/replay", tag = "frontier", params(("job" = String, Path, description = "Its name"), Wanted), responses((status = 200, description = "The page, or the payload under its own media type", content_type = "*/*", body = Vec<u8>)))]
+pub(crate) async fn replay(
+    State(daemon): Shared,
+    caller: Caller,
+    Place(job): Place<String>,
+    Params(Wanted { uri, at }): Params<Wanted>,
+) -> Result<Response, Problem> {
+    let directory = daemon.directory(&job)?;
+    let known = known(&daemon, &job, &caller, uri).await?;
+    let page = blocking(move || {
+        let archive = Archive::of(&directory)?;
+        let payload = archive.version(&known, at)?;
+        let moment = at.unwrap_or_else(Timestamp::now);
+        Ok(whole(&archive, &known.uri, moment, payload))
+    });
+    Ok(page.await?.into_response())
+}
+
+fn whole(archive: &Archive, uri: &str, moment: Timestamp, mut payload: Payload) -> Payload {
+    let kind = media_type(&payload);
+    let is_page = kind == "text/html" || kind == "application/xhtml+xml";
+    let Some(base) = Uri::parse(uri).ok().filter(|_| is_page) else {
+        return payload;
+    };
+    let Some(html) = text(&payload) else {
+        return payload;
+    };
+    let mut parts = Parts {
+        archive,
+        moment,
+        found: HashMap::new(),
+        bytes_left: PARTS_BYTES_MAX,
+        imports: 0,
+    };
+    payload.bytes = markup::rewrite(&html, base, &mut parts).into_bytes();
+    let kind = HeaderValue::from_static("text/html; charset=utf-8");
+    payload.headers.insert(header::CONTENT_TYPE, kind);
+    payload.headers.remove(header::CONTENT_ENCODING);
+    payload
+}
+
+/// What a page is put together from.
+struct Parts<'a> {
+    archive: &'a Archive,
+    moment: Timestamp,
+    /// What was looked for already; none: it is not there.
+    found: HashMap<String, Option<String>>,
+    bytes_left: usize,
+    /// Style sheets that are being read, one for the other.
+    imports: usize,
+}
+
+impl Parts<'_> {
+    /// A part as a `data:` URI; none where the archive has nothing that could be one, or the page has become too long.
+    fn data(&mut self, base: &Uri, reference: &str) -> Option<String> {
+        let reference = reference.trim();
+        if reference
+            .get(..5)
+            .is_some_and(|scheme| scheme.eq_ignore_ascii_case("data:"))
+        {
+            return Some(reference.to_owned());
+        }
+        let uri = base.join(reference).ok().filter(Uri::is_http)?;
+        let found = match self.found.get(uri.as_str()) {
+            Some(found) => found.clone(),
+            None if self.found.len() >= PARTS_MAX => None,
+            None => {
+                // A sheet that imports itself finds nothing.
+                self.found.insert(uri.as_str().to_owned(), None);
+                let found = self.look(&uri);
+                self.found.insert(uri.as_str().to_owned(), found.clone());
+                found
+            }
+        }?;
+        self.bytes_left = self.bytes_left.checked_sub(found.len())?;
+        Some(found)
+    }
+
+    fn look(&mut self, uri: &Uri) -> Option<String> {
+        let payload = self.archive.nearest(uri.as_str(), self.moment)?;
+        let kind = media_type(&payload);
+        if kind == "text/css" {
+            if self.imports >= IMPORTS_MAX {
+                return None;
+            }
+            self.imports += 1;
+            let sheet = sheet::rewrite(&text(&payload)?, uri, self);
+            self.imports -= 1;
+            return Some(data_uri("text/css;charset=utf-8", sheet.as_bytes()));
+        }
+        // Fonts often come as anything; a page is no part of a page.
+        let is_part = ["image/", "font/", "audio/", "video/"]
+            .iter()
+            .any(|kinds| kind.starts_with(kinds))
+            || kind == "application/octet-stream"
+            || kind.contains("font");
+        match is_part {
+            true => Some(data_uri(&kind, &content(&payload)?)),
+            false => None,
+        }
+    }
+}
+
+/// As the server said, without parameters.
+fn media_type(payload: &Payload) -> String {
+    let kind = header_of(payload, header::CONTENT_TYPE).unwrap_or_default();
+    let kind = kind.split(';').next().unwrap_or_default().trim();
+    kind.to_ascii_lowercase()
+}
+
+fn header_of(payload: &Payload, name: header::HeaderName) -> Option<&str> {
+    payload.headers.get(name)?.to_str().ok()
+}
+
+/// The bytes without their coding; none where they cannot be had whole.
+fn content(payload: &Payload) -> Option<Vec<u8>> {
+    let codings: Vec<String> = header_of(payload, header::CONTENT_ENCODING)
+        .map(str::to_ascii_lowercase)
+        .into_iter()
+        .collect();
+    let decoded = coding::decode(&codings, || payload.bytes.as_slice(), PART_BYTES_MAX);
+    match decoded.problem {
+        None | Some(coding::CodingProblem::NotCoded(_)) => Some(decoded.content),
+        Some(_) => None,
+    }
+}
+
+fn text(payload: &Payload) -> Option<String> {
+    let content = content(payload)?;
+    let clues = Clues {
+        content_type: header_of(payload, header::CONTENT_TYPE),
+        host: None,
+    };
+    Some(decide(clues, &content).decode(&content).into_owned())
+}
+
+/// The media type is the server's word, and goes into an attribute or a style sheet.
+fn data_uri(kind: &str, bytes: &[u8]) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/+-.;=".contains(c);
+    let kind = kind.chars().filter(|c| is_plain(*c)).collect::<String>();
+    format!("data:{kind};base64,{}", BASE64.encode(bytes))
+}
