@@ -222,10 +222,11 @@ fn order(args: &CrawlArgs) -> Order {
     }
 }
 
-/// A profile's file, or the name of one that ships where there is no such file.
+/// A profile's file, or the name of one that ships where there is no such file. Where there is neither, what looks like a name
+/// is taken for one, so that the fault says which there are.
 pub(crate) fn profile_source(what: &str) -> ProfileSource {
-    let ships = opilio_profile::Profile::builtin_names().any(|name| name == what);
-    if ships && !Path::new(what).exists() {
+    let is_name = !what.is_empty() && !what.contains(['/', '\\', '.']);
+    if is_name && !Path::new(what).exists() {
         ProfileSource::Builtin(what.to_owned())
     } else {
         ProfileSource::File(what.into())

@@ -23,6 +23,7 @@ use opilio_profile::Layer;
 use serde::{Deserialize, Serialize};
 
 use crate::components;
+use crate::course::Course;
 use crate::settings;
 
 /// Version of the directory's layout that this build reads and writes.
@@ -133,6 +134,14 @@ pub enum JobError {
         #[source]
         source: serde_json::Error,
     },
+    /// What the job knows has gone, though it has crawled.
+    #[error(
+        "{state} is missing or empty, though the job has crawled: bring it back (is a disk not mounted?), or make a job of a checkpoint with opilio job restore; without it everything would be fetched again"
+    )]
+    StateGone {
+        /// Where the frontier's store should be.
+        state: String,
+    },
     /// The file system refused.
     #[error("cannot use {path}")]
     Io {
@@ -158,7 +167,9 @@ impl Job {
         let lock = lock(directory)?;
         let resumed = description_file.exists();
         let description = if resumed {
-            describe(directory)?
+            let description = describe(directory)?;
+            must_have_state(directory)?;
+            description
         } else {
             JobFile {
                 version: JOB_VERSION,
@@ -451,6 +462,20 @@ pub fn is_job(directory: &Path) -> bool {
     directory.join("job.json").is_file()
 }
 
+/// A job that has crawled is not begun from nothing because a disk is missing.
+fn must_have_state(directory: &Path) -> Result<(), JobError> {
+    let course = Course::read(directory).ok().flatten();
+    let has_crawled = course.is_some_and(|course| course.statistics.discovered > 0);
+    let state = directory.join("state");
+    let is_gone = || fs::read_dir(&state).map_or(true, |mut entries| entries.next().is_none());
+    match has_crawled && is_gone() {
+        true => Err(JobError::StateGone {
+            state: state.display().to_string(),
+        }),
+        false => Ok(()),
+    }
+}
+
 /// A job is made in a new or an empty directory, never among somebody's files. What a job that was made halfway
 /// leaves (it lacks `job.json`) is known by name and written over.
 fn refuse_foreign(directory: &Path) -> Result<(), JobError> {
@@ -550,6 +575,8 @@ fn io_error(path: &Path, source: io::Error) -> JobError {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
 
+    use opilio_frontier::Statistics;
+
     use super::*;
 
     fn open(directory: &Path) -> Result<Job, JobError> {
@@ -629,6 +656,29 @@ mod tests {
             Err(JobError::Version { found: 99, .. })
         ));
         assert_eq!(fs::read_to_string(&file).unwrap(), newer);
+    }
+
+    #[test]
+    fn a_job_whose_disk_is_missing_does_not_begin_from_nothing() {
+        let home = tempfile::tempdir().unwrap();
+        let job = open(home.path()).unwrap();
+        fs::write(job.state().join("format"), "3").unwrap();
+        drop(job);
+        let crawled = Statistics {
+            discovered: 3,
+            ..Statistics::default()
+        };
+        Course::begin(home.path(), crawled).unwrap();
+        let (state, elsewhere) = (home.path().join("state"), home.path().join("unmounted"));
+        fs::rename(&state, &elsewhere).unwrap();
+        for _ in ["without the folder", "with an empty one"] {
+            let refused = open(home.path()).unwrap_err().to_string();
+            assert!(refused.contains("is a disk not mounted?"), "{refused}");
+            fs::create_dir_all(&state).unwrap();
+        }
+        fs::remove_dir(&state).unwrap();
+        fs::rename(&elsewhere, &state).unwrap();
+        assert!(open(home.path()).unwrap().resumed());
     }
 
     #[test]

@@ -115,89 +115,150 @@ fn time(text: &str) -> Result<Timestamp> {
     }
 }
 
+/// What a log says, also in the files in which it was before it was rotated.
 fn show(file: &Path, args: &LogsArgs, grep: Option<Regex>, since: Option<Timestamp>) -> Result<u8> {
-    let unreadable = || format!("cannot read {}", file.display());
-    let tail = match (args.tail, since) {
-        (None, Some(_)) => None,
-        (tail, _) => Some(tail.unwrap_or(TAIL)),
-    };
+    let rotated = read::rotated(file).with_context(|| unreadable(file))?;
+    let chain: Vec<&Path> = rotated.iter().map(PathBuf::as_path).chain([file]).collect();
     let mut out = io::stdout().lock();
-    let mut end = match tail {
-        Some(0) => file.metadata().with_context(unreadable)?.len(),
-        Some(lines) => {
-            // As many pages as it takes: a page ends where much was looked at for few lines.
-            let mut wanted = Wanted {
-                tail: true,
-                since,
-                grep: grep.clone(),
-                lines: Some(lines),
-                ..Wanted::default()
-            };
-            let mut pages: Vec<LogPage> = Vec::new();
-            let mut left = lines;
-            loop {
-                let page = read::page(file, &wanted).with_context(unreadable)?;
-                let is_done = page.start == wanted.before.unwrap_or(page.end) || page.start == 0;
-                left = left.saturating_sub(page.lines.len());
-                wanted.before = Some(page.start);
-                wanted.lines = Some(left);
-                pages.push(page);
-                if is_done || left == 0 {
-                    break;
-                }
-            }
-            let end = pages.first().map_or(0, |page| page.end);
-            for page in pages.iter().rev() {
-                if !print(&mut out, page)? {
-                    return Ok(exit::OK);
-                }
-            }
-            end
-        }
-        None => {
-            let mut wanted = Wanted {
-                since,
-                grep: grep.clone(),
-                ..Wanted::default()
-            };
-            loop {
-                let page = read::page(file, &wanted).with_context(unreadable)?;
-                if !print(&mut out, &page)? {
-                    return Ok(exit::OK);
-                }
-                if page.end == page.start {
-                    break page.end;
-                }
-                wanted.after = Some(page.end);
-            }
-        }
+    let shown = match (args.tail, since) {
+        (None, Some(since)) => from(&chain, since, grep.as_ref(), &mut out)?,
+        (lines, since) => tail(
+            &chain,
+            lines.unwrap_or(TAIL),
+            since,
+            grep.as_ref(),
+            &mut out,
+        )?,
     };
-    if !args.follow {
-        return Ok(exit::OK);
+    match shown {
+        Some(end) if args.follow => follow(file, rotated, end, grep, &mut out),
+        _ => Ok(exit::OK),
     }
-    loop {
+}
+
+/// The last lines. Where the newest file ended; none where whoever read it has seen enough.
+fn tail(
+    chain: &[&Path],
+    lines: usize,
+    since: Option<Timestamp>,
+    grep: Option<&Regex>,
+    out: &mut dyn Write,
+) -> Result<Option<u64>> {
+    let mut pages: Vec<LogPage> = Vec::new();
+    let mut left = lines;
+    for file in chain.iter().rev() {
+        // As many pages as it takes: a page ends where much was looked at for few lines.
+        let mut wanted = Wanted {
+            tail: true,
+            since,
+            grep: grep.cloned(),
+            ..Wanted::default()
+        };
+        let mut is_done = false;
+        while left > 0 && !is_done {
+            wanted.lines = Some(left);
+            let page = read::page(file, &wanted).with_context(|| unreadable(file))?;
+            is_done = page.start == wanted.before.unwrap_or(page.end) || page.start == 0;
+            left = left.saturating_sub(page.lines.len());
+            wanted.before = Some(page.start);
+            pages.push(page);
+        }
+    }
+    let newest = chain.last().copied().unwrap_or(Path::new(""));
+    let end = match pages.first() {
+        Some(page) => page.end,
+        None => newest.metadata().with_context(|| unreadable(newest))?.len(),
+    };
+    for page in pages.iter().rev() {
+        if !print(out, page)? {
+            return Ok(None);
+        }
+    }
+    Ok(Some(end))
+}
+
+/// All lines of this time and later. Where the newest file ended; none where whoever read it has seen enough.
+fn from(
+    chain: &[&Path],
+    since: Timestamp,
+    grep: Option<&Regex>,
+    out: &mut dyn Write,
+) -> Result<Option<u64>> {
+    let mut end = 0;
+    for file in chain {
+        let mut wanted = Wanted {
+            since: Some(since),
+            grep: grep.cloned(),
+            ..Wanted::default()
+        };
+        loop {
+            let page = read::page(file, &wanted).with_context(|| unreadable(file))?;
+            if !print(out, &page)? {
+                return Ok(None);
+            }
+            end = page.end;
+            if page.end == page.start {
+                break;
+            }
+            wanted.after = Some(page.end);
+        }
+    }
+    Ok(Some(end))
+}
+
+/// What is written later. `rotated` are the files that were there before, `end` is how far the log was read.
+fn follow(
+    file: &Path,
+    mut rotated: Vec<PathBuf>,
+    mut end: u64,
+    grep: Option<Regex>,
+    out: &mut dyn Write,
+) -> Result<u8> {
+    let page = |file: &Path, after: u64| {
         let wanted = Wanted {
-            after: Some(end),
+            after: Some(after),
             grep: grep.clone(),
             ..Wanted::default()
         };
-        // Between a rename and a new file there is none for a moment.
         match read::page(file, &wanted) {
-            Ok(page) => {
-                let is_new = page.end != end;
+            Ok(page) => Ok(Some(page)),
+            // Between a rename and a new file there is none for a moment.
+            Err(problem) if problem.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(problem) => Err(problem).with_context(|| unreadable(file)),
+        }
+    };
+    loop {
+        let newest = page(file, end)?;
+        // Asked after the page was read: that may be of a file that came since, and what was followed has another name now.
+        let now = read::rotated(file).with_context(|| unreadable(file))?;
+        let come: Vec<_> = now.iter().filter(|it| !rotated.contains(it)).collect();
+        for older in &come {
+            while let Some(page) = page(older, end)?.filter(|page| page.end != end) {
                 end = page.end;
-                if !print(&mut out, &page)? {
+                if !print(out, &page)? {
                     return Ok(exit::OK);
                 }
-                if is_new {
-                    continue;
+            }
+            end = 0;
+        }
+        if !come.is_empty() {
+            rotated = now;
+            continue;
+        }
+        match newest.filter(|page| page.end != end) {
+            Some(page) => {
+                end = page.end;
+                if !print(out, &page)? {
+                    return Ok(exit::OK);
                 }
             }
-            Err(problem) if problem.kind() == io::ErrorKind::NotFound => end = 0,
-            Err(problem) => return Err(problem).with_context(unreadable),
+            None => std::thread::sleep(LOOK),
         }
-        std::thread::sleep(LOOK);
     }
+}
+
+fn unreadable(file: &Path) -> String {
+    format!("cannot read {}", file.display())
 }
 
 /// False: whoever read it has seen enough.

@@ -61,6 +61,14 @@ fn a_profile_that_is_not_there_is_said_to_be_missing() {
         &["missing.toml", "--seed", SEED],
         &["missing.toml"],
     );
+    check_refused(
+        &Home::new(),
+        &["continous", "--seed", SEED],
+        &[
+            "continous: no built-in profile",
+            "did you mean \"continuous\"?",
+        ],
+    );
 }
 
 #[test]

@@ -1,5 +1,8 @@
 //! What an operator sees of a job: logs, reports, figures, alerts; and what the command line says of itself.
 
+use std::io::{BufRead as _, BufReader, Lines, Write as _};
+use std::process::{Child, ChildStdout, Stdio};
+
 use opilio_stories::{asked, until};
 use serde_json::Value;
 
@@ -117,8 +120,110 @@ fn the_command_line_describes_itself_to_shells_and_as_manual() {
     }
     home.run(&["completions", "tcsh"]).code(2);
     let page = home.run(&["man"]).code(0).out;
-    assert!(page.contains(".TH opilio 1"), "{page}");
+    let foot = concat!("opilio ", env!("CARGO_PKG_VERSION"));
+    assert!(page.contains(".TH OPILIO 1"), "{page}");
+    assert!(page.contains(foot), "{page}");
     home.run(&["man", "--dir", "man"]).code(0);
     let page = std::fs::read_to_string(home.path().join("man/opilio-job-logs.1")).unwrap();
     assert!(page.contains("\\-\\-follow"), "{page}");
+}
+
+#[cfg(unix)]
+#[test]
+fn prometheus_reads_the_figures_of_a_daemon_whether_jobs_run_or_not() {
+    let home = Home::new();
+    home.run(&[
+        "job",
+        "new",
+        "--profile",
+        "demo",
+        "--seed",
+        "http://127.0.0.1:9/",
+        "jobs/quiet",
+    ])
+    .code(0);
+    let daemon = crate::serve::Daemon::start(&home, &["--no-auth"]);
+    let answer = daemon.call("GET", "/metrics", None, "");
+    let kind = "content-type: text/plain; version=0.0.4; charset=utf-8";
+    assert!(answer.head.contains(kind), "{}", answer.head);
+    let figure = "opilio_jobs{state=\"new\"} 1\n";
+    assert!(answer.body.contains(figure), "{}", answer.body);
+    assert!(!answer.body.contains("opilio_job_up"), "{}", answer.body);
+}
+
+/// A log that somebody follows.
+struct Followed {
+    child: Child,
+    lines: Lines<BufReader<ChildStdout>>,
+}
+
+impl Followed {
+    fn start(home: &Home) -> Followed {
+        let arguments = ["job", "logs", "job", "crawl", "--follow", "--tail", "1"];
+        let mut command = home.opilio(&arguments);
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        Followed { child, lines }
+    }
+
+    fn next(&mut self) -> String {
+        self.lines.next().unwrap().unwrap() + "\n"
+    }
+}
+
+impl Drop for Followed {
+    fn drop(&mut self) {
+        // Nothing to do where it has ended.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn a_log_is_read_and_followed_over_its_rotations() {
+    let home = Home::new();
+    home.profile("");
+    let new = ["job", "new", "job", "--profile", "p.toml"];
+    home.run(&[&new[..], &["--seed", "http://localhost/"]].concat())
+        .code(0);
+    let (log, line) = (home.job().join("logs/crawl.log"), |second: u8| {
+        format!("2026-11-20T12:00:{second:02}.000Z 200 line {second}\n")
+    });
+    let write = |seconds: std::ops::Range<u8>| {
+        let mut options = std::fs::File::options();
+        let mut file = options.create(true).append(true).open(&log).unwrap();
+        file.write_all(seconds.map(line).collect::<String>().as_bytes())
+            .unwrap();
+    };
+    let rotate = |stamp: &str| {
+        std::fs::rename(&log, log.with_file_name(format!("crawl.log.{stamp}"))).unwrap();
+    };
+    write(0..3);
+    rotate("20261120120002500");
+    write(3..5);
+    std::fs::write(log.with_file_name("crawl.log.old"), line(59)).unwrap();
+
+    let read = |arguments: &[&str]| {
+        let all = [&["job", "logs", "job", "crawl"], arguments].concat();
+        home.run(&all).code(0).out
+    };
+    let lines = |seconds: std::ops::Range<u8>| seconds.map(line).collect::<String>();
+    assert_eq!(read(&[]), lines(0..5));
+    assert_eq!(read(&["--tail", "3"]), lines(2..5));
+    assert_eq!(read(&["--since", "2026-11-20T12:00:01Z"]), lines(1..5));
+    assert_eq!(read(&["--grep", "line [03]"]), lines(0..1) + &lines(3..4));
+    let arguments = ["--since", "2026-11-20T12:00:01Z", "--tail", "9"];
+    assert_eq!(read(&arguments), lines(1..5));
+
+    let mut come = Followed::start(&home);
+    assert_eq!(come.next(), line(4));
+    // Twice between two looks, as a small logs.rotate-size may have it.
+    write(5..7);
+    rotate("20261120120006500");
+    write(7..8);
+    rotate("20261120120007500");
+    write(8..20);
+    for second in 5..20 {
+        assert_eq!(come.next(), line(second));
+    }
 }

@@ -5,7 +5,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use regex::Regex;
@@ -96,6 +96,24 @@ pub fn files(folder: &Path) -> io::Result<Vec<LogFile>> {
     }
     files.sort_by(|one, other| one.name.cmp(&other.name));
     Ok(files)
+}
+
+/// The files in which a log was before it was rotated, oldest first. What somebody has packed or renamed is not among them.
+///
+/// # Errors
+/// Where the folder cannot be read.
+pub fn rotated(file: &Path) -> io::Result<Vec<PathBuf>> {
+    let name = file.file_name().and_then(|name| name.to_str());
+    let (Some(folder), Some(name)) = (file.parent(), name) else {
+        return Ok(Vec::new());
+    };
+    let is_older = |other: &str| {
+        let stamp = other.strip_prefix(name).and_then(|it| it.strip_prefix('.'));
+        stamp.is_some_and(|it| it.len() == 17 && it.bytes().all(|byte| byte.is_ascii_digit()))
+    };
+    let files = files(folder)?.into_iter();
+    let older = files.filter(|file| is_older(&file.name));
+    Ok(older.map(|file| folder.join(file.name)).collect())
 }
 
 /// A page of a log.
