@@ -124,3 +124,36 @@ async fn a_plugin_that_fails_too_often_is_an_alert() {
     );
     assert!(told.log_file("job.log").contains("alert plugin bad"));
 }
+
+#[tokio::test]
+async fn a_crawl_that_goes_on_does_not_say_again_what_it_has_said() {
+    let web = site(WWW)
+        .page("/", html("a"))
+        .page("/b", html("b"))
+        .serve()
+        .await;
+    let story = crawl()
+        .seed(web.url(WWW, "/"))
+        .profile("[alerts]\ndisk-warn = '2000000GiB'");
+    story.run().await.finished();
+    // Nobody runs it, and it is known all the same.
+    let before = alerts(&story).await;
+    assert_eq!(before.len(), 1, "{before:?}");
+    assert_eq!(before[0].kind, AlertKind::DiskLow);
+    let acknowledge = |kind| Command::Acknowledge {
+        kind,
+        subject: None,
+    };
+    story.order(acknowledge(AlertKind::DiskLow)).await.unwrap();
+    let refused = story.order(acknowledge(AlertKind::BotWalls)).await;
+    let refused = refused.unwrap_err().to_string();
+    assert!(refused.contains("no alert bot-walls holds"), "{refused}");
+
+    let story = story.seed(web.url(WWW, "/b"));
+    let told = story.run().await.finished();
+    let log = told.log_file("alerts.log");
+    assert_eq!(log.lines().count(), 1, "{log}");
+    let after = alerts(&story).await;
+    assert_eq!(after[0].since, before[0].since);
+    assert!(after[0].acknowledged.is_some(), "{after:?}");
+}
