@@ -154,7 +154,7 @@ class Tiles {
     const seconds = last ? (new Date(last.at) - new Date(before.at)) / 1000 : 0;
     const isNow = last && Date.now() - new Date(last.at) < 60000;
     this.set("URIs/s", isNow && seconds > 0 ? rate((last.uris - before.uris) / seconds) : "–", "over ten seconds");
-    this.set("Content/s", isNow && seconds > 0 ? bytes((last.bytes - before.bytes) / seconds) : "–", "over ten seconds");
+    this.set("Content/s", isNow && seconds > 0 ? `${bytes((last.bytes - before.bytes) / seconds)}/s` : "–", "over ten seconds");
   }
 }
 

@@ -8,6 +8,8 @@ import { ask, done, failed, field } from "../notice.js";
 import { Table } from "../table.js";
 
 const EVERY = 5000;
+/** As a URI comes by them. */
+const STAGES = "scope precedence pre-fetch mid-fetch post-fetch digest change pre-extract extract last-resort archive wait observe".split(" ");
 
 /** Opens the page. */
 export async function open(page) {
@@ -71,18 +73,19 @@ function tally(counts) {
 // Which plugins stand in which stage, and their settings, are settings themselves.
 async function readStacks(page, element) {
   const { settings } = await read(page, "settings");
-  const stacks = settings.filter((setting) => setting.key.startsWith("stacks."));
+  const place = ({ key }) => STAGES.indexOf(key.replace("stacks.", "")) >>> 0;
+  const stacks = settings.filter((setting) => setting.key.startsWith("stacks.")).sort((a, b) => place(a) - place(b));
   const own = settings.filter((setting) => /^plugins\./.test(setting.key));
   put(
     element,
     h("h2", {}, "Stacks"),
     h(
-      "dl.facts",
+      "dl.stacks",
       {},
-      stacks.map((setting) =>
-        h("div", {}, h("dt", {}, words(setting.key.replace("stacks.", ""))), h("dd", {}, Array.isArray(setting.value) && setting.value.length > 0 ? h("ol.stack", {}, setting.value.map((name) => h("li", {}, stackName(name)))) : "–")),
-      ),
+      stacks.filter(hasPlugins).map((setting) => h("div", {}, h("dt", {}, stageName(setting)), h("dd", {}, h("ol.stack", {}, setting.value.map((name) => h("li", {}, stackName(name))))))),
     ),
+    stacks.some((setting) => !hasPlugins(setting)) &&
+      h("p.hint", {}, "No plugin stands in: ", stacks.filter((setting) => !hasPlugins(setting)).map(stageName).join(", "), "."),
     own.length > 0 &&
       h(
         "details",
@@ -91,6 +94,14 @@ async function readStacks(page, element) {
         h("dl.facts", {}, own.map((setting) => h("div", {}, h("dt", {}, h("code", {}, setting.key)), h("dd", {}, h("code", {}, setting.toml))))),
       ),
   );
+}
+
+function hasPlugins({ value }) {
+  return Array.isArray(value) && value.length > 0;
+}
+
+function stageName({ key }) {
+  return words(key.replace("stacks.", ""));
 }
 
 function stackName(entry) {

@@ -146,7 +146,7 @@ function capture(page, uri) {
     put(
       holder,
       h("iframe.frame", { src: address("replay", at), sandbox: "", title: named, referrerpolicy: "no-referrer" }),
-      h("p.hint", {}, h("a", { href: address("capture", at), download: "" }, "Save what was received"), ", as it is in the archive."),
+      h("p.hint", {}, h("a", { href: address("capture", at), target: "_blank", rel: "noreferrer" }, "What was received, by itself"), " (in another tab)"),
     );
   };
   const versions = async () => {
