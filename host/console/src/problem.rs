@@ -66,6 +66,11 @@ impl Problem {
         Problem::new(StatusCode::UNPROCESSABLE_ENTITY, detail)
     }
 
+    /// Whether it could never be as it was asked for.
+    pub(crate) fn is_unusable(&self) -> bool {
+        self.status == StatusCode::UNPROCESSABLE_ENTITY.as_u16()
+    }
+
     pub(crate) fn not_found(detail: impl Into<String>) -> Problem {
         Problem::new(StatusCode::NOT_FOUND, detail)
     }

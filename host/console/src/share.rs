@@ -170,42 +170,45 @@ pub(crate) fn lowered(
     lower
 }
 
-/// What a job can have of what it is to have, as long as others still hold more than they are to.
+/// What a job can have of what it is to have, as long as others still hold more than they are to; none while they hold
+/// everything.
 pub(crate) fn attainable(
     name: &str,
     members: &BTreeMap<String, Member>,
     wanted: &BTreeMap<String, Share>,
     limits: &Limits,
-) -> Share {
+) -> Option<Share> {
     let wish = wanted.get(name).copied().unwrap_or_default();
-    let others = || members.iter().filter(|(other, _)| *other != name);
-    let bytes_held = |member: &Member| member.share.and_then(|share| share.bytes_per_second);
-    let connections_held = |member: &Member| {
-        let allowed = member.share.and_then(|share| share.connections);
-        // What is in process when a share gets smaller goes on.
-        let open = member.taken.map_or(0, |(_, _, taken)| taken.connections);
-        allowed.map(|allowed| allowed.max(open))
-    };
     let own = members.get(name).and_then(|member| member.share);
     let own = own.unwrap_or_default();
-    // What it has it keeps; to give back is another matter.
-    let room = |all: u64, held: u64, own: Option<u64>| {
-        all.saturating_sub(held).max(own.unwrap_or(0)).max(1)
-    };
-    let bytes: u64 = others().filter_map(|(_, member)| bytes_held(member)).sum();
-    let connections: u64 = others()
-        .filter_map(|(_, member)| connections_held(member))
-        .sum();
-    Share {
-        bytes_per_second: wish.bytes_per_second.map(|wish| {
-            let all = limits.bandwidth.unwrap_or(u64::MAX);
-            wish.min(room(all, bytes, own.bytes_per_second))
-        }),
-        connections: wish.connections.map(|wish| {
-            let all = limits.connections.map_or(u64::MAX, |all| all as u64);
-            wish.min(room(all, connections, own.connections))
-        }),
+    let others = members.iter().filter(|(other, _)| *other != name);
+    let (mut bytes, mut connections) = (0_u64, 0_u64);
+    for (_, member) in others {
+        let share = member.share.unwrap_or_default();
+        bytes += share.bytes_per_second.unwrap_or(0);
+        // What is in process when a share gets smaller goes on.
+        let open = member.taken.map_or(0, |(_, _, taken)| taken.connections);
+        connections += share.connections.map_or(0, |allowed| allowed.max(open));
     }
+    // What it has it keeps: to give back is another matter.
+    let part = |wish: Option<u64>, all: Option<u64>, held: u64, own: Option<u64>| match wish {
+        None => Some(None),
+        Some(wish) => {
+            let room = all.unwrap_or(u64::MAX).saturating_sub(held);
+            let part = wish.min(room.max(own.unwrap_or(0)));
+            (part > 0).then_some(Some(part))
+        }
+    };
+    let all = limits.connections.map(|all| all as u64);
+    Some(Share {
+        bytes_per_second: part(
+            wish.bytes_per_second,
+            limits.bandwidth,
+            bytes,
+            own.bytes_per_second,
+        )?,
+        connections: part(wish.connections, all, connections, own.connections)?,
+    })
 }
 
 fn least(held: Option<u64>, wanted: Option<u64>) -> Option<u64> {
@@ -316,7 +319,7 @@ mod tests {
             ..ShareTaken::default()
         };
         let hungry = |elapsed: f64| ShareTaken {
-            bytes: (elapsed * 500_000.0) as u64,
+            bytes: (elapsed * 300_000.0) as u64,
             waited_for_bytes: elapsed as u64,
             connections: 5,
             waited_for_connections: elapsed as u64,
@@ -380,8 +383,8 @@ mod tests {
             lowered(&before, &wanted),
             [("a".to_owned(), share(500_000, 5))]
         );
-        // It could not be asked: the other begins with next to nothing.
-        assert_eq!(attainable("b", &before, &wanted, &limits()), share(1, 1));
+        // It could not be asked, and holds everything.
+        assert_eq!(attainable("b", &before, &wanted, &limits()), None);
         // It could, and eight connections are still open.
         let after = members([
             ("a", crawls(share(500_000, 5), 1.0, taken)),
@@ -389,9 +392,18 @@ mod tests {
         ]);
         assert_eq!(
             attainable("b", &after, &wanted, &limits()),
-            share(500_000, 2)
+            Some(share(500_000, 2))
         );
         assert_eq!(lowered(&after, &wanted), []);
+        // What it has it keeps, even where another has too much.
+        let crowded = members([
+            ("a", crawls(share(800_000, 8), 1.0, taken)),
+            ("b", crawls(share(500_000, 5), 1.0, taken)),
+        ]);
+        assert_eq!(
+            attainable("b", &crowded, &wanted, &limits()),
+            Some(share(500_000, 5))
+        );
     }
 
     #[test]
@@ -407,6 +419,9 @@ mod tests {
         let held = members([("a", crawls(share(500_000, 5), 1.0, ShareTaken::default()))]);
         assert_eq!(lowered(&held, &wanted), []);
         let limits = Limits::default();
-        assert_eq!(attainable("a", &held, &wanted, &limits), Share::default());
+        assert_eq!(
+            attainable("a", &held, &wanted, &limits),
+            Some(Share::default())
+        );
     }
 }

@@ -50,6 +50,8 @@ pub(crate) struct Supervisor {
     watcher: Watcher,
     processes: HashMap<String, Process>,
     shares: Shares,
+    /// Jobs that could not be told what they may take, and of which that was said.
+    deaf: HashMap<String, Deaf>,
     /// No job is begun for that reason, and it was said.
     is_disk_low: bool,
     seen_to: SeenTo,
@@ -64,6 +66,15 @@ struct Process {
     share: Share,
     /// Nobody else opens the job before the process has.
     turn: Option<OwnedSemaphorePermit>,
+}
+
+/// Why a job could not be told what it may take.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Deaf {
+    /// It is tried again at the next look.
+    Now,
+    /// This process never understands it.
+    Process(Option<u32>),
 }
 
 /// What is to be done about a job.
@@ -126,6 +137,7 @@ impl Supervisor {
             clock,
             processes: HashMap::new(),
             shares: Shares::new(&daemon.config.limits),
+            deaf: HashMap::new(),
             is_disk_low: false,
             hindered: HashMap::new(),
             seen_to: SeenTo::read(&daemon.config.own().join("calendar.json"))?,
@@ -192,13 +204,16 @@ impl Supervisor {
             waiting.clear();
         }
         waiting.truncate(places);
-        let begin: Vec<&String> = waiting.into_iter().map(|(_, _, name)| name).collect();
+        let begin: Vec<String> = waiting
+            .into_iter()
+            .map(|(_, _, name)| name.clone())
+            .collect();
         let shares = self.divide(jobs, members, &begin).await;
-        for (name, share) in begin.into_iter().zip(shares) {
-            if let Err(problem) = self.begin(name, share).await {
+        for (name, share) in shares {
+            if let Err(problem) = self.begin(&name, share).await {
                 tracing::error!(job = name, "{problem}");
                 let why = format!("its process cannot be begun: {problem}");
-                self.daemon.order(name, |orders| {
+                self.daemon.order(&name, |orders| {
                     orders.crawl = false;
                     orders.gave_up = Some(why);
                 });
@@ -253,24 +268,24 @@ impl Supervisor {
         }
     }
 
-    /// Tells jobs what they may take from now on; what those may that are to begin. Who has to give something back is told
-    /// first.
+    /// Tells jobs what they may take from now on. Who has to give something back is told first. Of those that are to begin,
+    /// the ones for which there is something now, and how much.
     async fn divide(
         &mut self,
         jobs: &Jobs,
         mut members: BTreeMap<String, Member>,
-        begin: &[&String],
-    ) -> Vec<Share> {
+        begin: &[String],
+    ) -> Vec<(String, Share)> {
         for name in begin {
             let member = Member {
                 share: None,
                 taken: None,
                 is_paused: false,
             };
-            members.insert((*name).clone(), member);
+            members.insert(name.clone(), member);
         }
+        let limits = self.daemon.config.limits.clone();
         let wanted = self.shares.divide(&members, Instant::now()).clone();
-        let limits = &self.daemon.config.limits;
         for (name, share) in lowered(&members, &wanted) {
             if self.tell(jobs, &name, share).await
                 && let Some(member) = members.get_mut(&name)
@@ -282,7 +297,9 @@ impl Supervisor {
             let Some(held) = members.get(name).and_then(|member| member.share) else {
                 continue;
             };
-            let share = attainable(name, &members, &wanted, limits);
+            let Some(share) = attainable(name, &members, &wanted, &limits) else {
+                continue;
+            };
             if share != held {
                 self.tell(jobs, name, share).await;
                 // Even where no answer came: it may have it.
@@ -293,36 +310,48 @@ impl Supervisor {
         }
         let mut shares = Vec::new();
         for name in begin {
-            let share = attainable(name, &members, &wanted, limits);
-            if let Some(member) = members.get_mut(*name) {
+            let Some(share) = attainable(name, &members, &wanted, &limits) else {
+                continue;
+            };
+            if let Some(member) = members.get_mut(name) {
                 member.share = Some(share);
             }
-            shares.push(share);
+            shares.push((name.clone(), share));
         }
         shares
     }
 
     /// Tells a job what it may take. False: it has not heard.
-    async fn tell(&self, jobs: &Jobs, name: &str, share: Share) -> bool {
+    async fn tell(&mut self, jobs: &Jobs, name: &str, share: Share) -> bool {
         let Some(known) = jobs.get(name).filter(|known| known.alive == Alive::Yes) else {
             return false;
         };
+        let pid = known.status.as_ref().and_then(|status| status.pid);
+        if self.deaf.get(name) == Some(&Deaf::Process(pid)) {
+            return false;
+        }
         let command = Command::Share { share };
         let asked = self
             .daemon
             .desk
             .ask(known.directory.clone(), DAEMON, command);
-        match tokio::time::timeout(PATIENCE, asked).await {
-            Ok(Ok(_)) => true,
-            Ok(Err(problem)) => {
-                tracing::warn!(job = name, "its share stays: {}", problem.detail());
-                false
+        let (deaf, problem) = match tokio::time::timeout(PATIENCE, asked).await {
+            Ok(Ok(_)) => {
+                self.deaf.remove(name);
+                return true;
             }
-            Err(_) => {
-                tracing::warn!(job = name, "its share stays: it does not answer");
-                false
+            Ok(Err(problem)) if problem.is_unusable() => {
+                let why = "its process is of another version and knows no shares; it has one when it is begun again";
+                (Deaf::Process(pid), why.to_owned())
             }
+            Ok(Err(problem)) => (Deaf::Now, problem.detail().to_owned()),
+            Err(_) => (Deaf::Now, "it does not answer".to_owned()),
+        };
+        // At every look it would be the same.
+        if self.deaf.insert(name.to_owned(), deaf) != Some(deaf) {
+            tracing::warn!(job = name, "it takes what it took before: {problem}");
         }
+        false
     }
 
     async fn begin(&mut self, name: &str, share: Share) -> Result<(), String> {

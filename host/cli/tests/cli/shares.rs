@@ -129,19 +129,24 @@ async fn jobs_that_crawl_at_once_keep_together_to_what_there_is_for_all() {
         home.run(&arguments).code(0);
     }
     until("both are there", || daemon.get("/jobs")["total"] == 2).await;
-    for job in ["a", "b"] {
-        daemon.post(&format!("/jobs/{job}/start"), None, 202);
-    }
 
-    // Ten pages could be asked for at once, and three are: both jobs wait for connections.
+    // Five pages could be asked for at once, and three are.
     let status = |job: &str| daemon.get(&format!("/jobs/{job}/status"));
-    let wait = |job: &str| {
-        daemon.state(job) == "running"
-            && status(job)["taken"]["waited_for_connections"].as_u64() > Some(0)
-    };
-    until("both want more connections", || wait("a") && wait("b")).await;
+    daemon.post("/jobs/a/start", None, 202);
     until("three pages are asked for", || hall.held_at_most() == 3).await;
-    assert_eq!(shares(&daemon).map(|shares| shares.len()), Some(2));
+    until("it wants more connections", || {
+        status("a")["taken"]["waited_for_connections"].as_u64() > Some(0)
+    })
+    .await;
+    assert_eq!(shares(&daemon), Some(vec![(BANDWIDTH, 3)]));
+
+    // Another is to begin: it does once the first, which is told to take less, has given a connection back.
+    daemon.post("/jobs/b/start", None, 202);
+    until("the first may have fewer connections", || {
+        shares(&daemon).is_some_and(|shares| shares[0].1 == 1)
+    })
+    .await;
+    assert_eq!(daemon.state("b"), "waiting");
 
     // What comes from here on is held against the time that passes here: a slow machine has received less.
     let began = Instant::now();

@@ -229,8 +229,9 @@ async fn what_was_missed_is_made_up_for_and_what_died_outside_its_window_waits_f
     kill(&process(&home, &format!("jobs/{JOB}")));
     let daemon = Resident::start(&home, &hands).await;
     let waits = || {
-        let job = daemon.job().unwrap();
-        job["state"] == "waiting" && job["ended_why"] == "its crawl window is closed"
+        daemon.job().is_some_and(|job| {
+            job["state"] == "waiting" && job["ended_why"] == "its crawl window is closed"
+        })
     };
     until("it waits for its window", waits).await;
     assert_eq!(gate.was_asked("/"), 1);
@@ -239,5 +240,45 @@ async fn what_was_missed_is_made_up_for_and_what_died_outside_its_window_waits_f
     hands.turn("2026-04-01T20:00:00Z");
     daemon.until("finished").await;
     assert_eq!((gate.was_asked("/"), gate.was_asked("/a")), (2, 1));
+    daemon.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_an_operator_pauses_in_a_closed_window_stays_paused_when_it_opens() {
+    let gate = Gate::serve(&[("/", "<a href='/a'>a</a>"), ("/a", "a")]);
+    let home = Home::new();
+    furnish(&home, &gate);
+    let hands = Hands::at("2026-04-01T00:59:00Z");
+    let daemon = Resident::start(&home, &hands).await;
+    until("the calendar was looked at", || {
+        home.path().join("jobs/.opilio/calendar.json").exists()
+    })
+    .await;
+    hands.turn("2026-04-01T01:00:00Z");
+    until("the seed is asked for", || gate.was_asked("/") == 1).await;
+    hands.turn("2026-04-01T04:00:00Z");
+    daemon.until("pausing").await;
+    gate.open();
+    let is_closed = || {
+        let orders = fs::read_to_string(home.path().join(format!("jobs/{JOB}/orders.json")));
+        orders.unwrap().contains("\"window_closed\": true")
+    };
+    daemon.until("paused").await;
+    until("it is known whose pause it is", is_closed).await;
+
+    let directory = format!("jobs/{JOB}");
+    let early = home.run(&["job", "resume", &directory]).code(1);
+    assert!(
+        early.err.contains("its crawl window is closed"),
+        "{early:?}"
+    );
+    home.run(&["job", "pause", &directory]).code(0);
+    assert!(!is_closed());
+
+    hands.turn("2026-04-01T20:00:00Z");
+    home.run(&["job", "resume", &directory]).code(0);
+    daemon.until("finished").await;
+    let log = fs::read_to_string(home.path().join(&directory).join("logs/job.log")).unwrap();
+    assert!(!log.contains("daemon window => open"), "{log}");
     daemon.end().await;
 }
