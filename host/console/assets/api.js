@@ -40,12 +40,17 @@ export function text(path, query, signal) {
   return call("GET", path, { query, signal, accept: "text/plain" });
 }
 
+/** Fails as reading it would, and reads nothing: for what a frame shows, which cannot say why it is empty. */
+export function probe(path, query, signal) {
+  return call("GET", path, { query, signal, accept: "*/*", isRead: false });
+}
+
 /** Changes something; what it answers. */
 export function send(method, path, body, query) {
   return call(method, path, { body, query });
 }
 
-async function call(method, path, { query, body, signal, accept = "application/json" }) {
+async function call(method, path, { query, body, signal, accept = "application/json", isRead = true }) {
   const headers = { accept };
   if (body !== undefined) headers["content-type"] = "application/json";
   let response;
@@ -69,6 +74,7 @@ async function call(method, path, { query, body, signal, accept = "application/j
     if (response.status === 401) window.dispatchEvent(new Event("signed-out"));
     throw new Problem(response.status, document);
   }
+  if (!isRead) return void response.body?.cancel();
   if (response.status === 204) return null;
   return isJson && accept === "application/json" ? response.json() : response.text();
 }

@@ -1,6 +1,6 @@
 // One URI: how it came here and why it is in scope, its visits, its versions, what plugins keep with it, the capture itself.
 
-import { address as addressOf, get, job as path, send } from "../api.js";
+import { address as addressOf, get, job as path, probe, send } from "../api.js";
 import { h, put } from "../dom.js";
 import { bytes, count, duration, utc, when, words } from "../format.js";
 import { badge, chooser, heading, link, queueLink, read, region, uriLink } from "../job.js";
@@ -141,7 +141,13 @@ function capture(page, uri) {
   const holder = h("div");
   const which = h("div.toolbar", { hidden: true });
   const address = (part, at) => addressOf(path(page.job, part), { uri: uri.uri, at });
-  const look = (at) => {
+  const look = async (at) => {
+    try {
+      await probe(path(page.job, "replay"), { uri: uri.uri, at }, page.signal);
+    } catch (problem) {
+      if (problem.name !== "AbortError") put(holder, h("p.form-error", { role: "alert" }, problem.message));
+      return;
+    }
     const named = at ? `Capture of ${uri.uri} of ${utc(at)}` : `Capture of ${uri.uri}`;
     put(
       holder,
@@ -155,7 +161,7 @@ function capture(page, uri) {
     const told = (one) => `${utc(one.date)} – ${one.is_revisit ? "unchanged" : (one.status ?? one.media_type ?? "")}`;
     put(
       which,
-      chooser("Version", [["", "the last archived"], ...captures.map((one) => [one.date, told(one)])], "", look),
+      chooser("Version", [["", "the last archived"], ...captures.map((one) => [endOf(one.date), told(one)])], "", look),
       after && h("p.hint", {}, `The last ${count(VERSIONS)}.`),
       unlisted.length > 0 && h("p.hint", {}, `${count(unlisted.length)} archive files have no index; what they hold is not listed.`),
     );
@@ -182,6 +188,11 @@ function capture(page, uri) {
     which,
     holder,
   );
+}
+
+// Lists have the second of a capture; until the end of it there it is.
+function endOf(second) {
+  return new Date(Date.parse(second) + 999).toISOString();
 }
 
 async function explain(page, uri) {

@@ -237,7 +237,7 @@ fn archived(record: &serde_json::Value) -> Option<Location> {
 
 /// Where a job has its archive.
 pub(super) struct Archive {
-    directories: Vec<PathBuf>,
+    pub(super) directories: Vec<PathBuf>,
 }
 
 impl Archive {

@@ -181,3 +181,97 @@ fn data_uri(kind: &str, bytes: &[u8]) -> String {
     let kind = kind.chars().filter(|c| is_plain(*c)).collect::<String>();
     format!("data:{kind};base64,{}", BASE64.encode(bytes))
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+
+    /// What becomes of a page at `http://example.org/dir/`, where the archive has `a.png` beside it.
+    #[track_caller]
+    fn check(html: &str, expected: &str) {
+        let archive = Archive {
+            directories: Vec::new(),
+        };
+        let mut parts = Parts {
+            archive: &archive,
+            moment: Timestamp::UNIX_EPOCH,
+            found: HashMap::from([(
+                "http://example.org/dir/a.png".to_owned(),
+                Some("data:image/png;base64,QQ==".to_owned()),
+            )]),
+            bytes_left: 100,
+            imports: 0,
+        };
+        let base = Uri::parse("http://example.org/dir/").unwrap();
+        assert_eq!(markup::rewrite(html, base, &mut parts), expected, "{html}");
+    }
+
+    #[test]
+    fn a_page_has_its_parts_in_it() {
+        const A: &str = "data:image/png;base64,QQ==";
+        check("<img src=a.png>", &format!("<img src=\"{A}\">"));
+        check(
+            "<img src=/dir/a.png><img src=b.png alt=b>",
+            &format!("<img src=\"{A}\"><img alt=\"b\">"),
+        );
+        check(
+            "<img srcset='b.png 1x, a.png 2x'>",
+            &format!("<img src=\"{A}\">"),
+        );
+        check(
+            "<style>b{background:url(a.png)}</style>",
+            &format!("<style>b{{background:url(\"{A}\")}}</style>"),
+        );
+        check(
+            "<b style='background:url(b.png)'>",
+            "<b style=\"background:url(&quot;data:,&quot;)\">",
+        );
+        check(
+            "<base href=/dir/><base href=/other/><img src=a.png>",
+            &format!("<img src=\"{A}\">"),
+        );
+        check(
+            "<noscript><img src=a.png></noscript>",
+            &format!("<noscript><img src=\"{A}\"></noscript>"),
+        );
+        let four = format!("<img src=\"{A}\">").repeat(3) + "<img>";
+        check(&"<img src=a.png>".repeat(4), &four);
+    }
+
+    #[test]
+    fn nothing_of_a_page_leads_out_of_it() {
+        check("<p onclick=x()>a<script>alert(1)</script>b", "<p>ab");
+        check(
+            "<a href='//evil.example/' target=_top ping=/p>x</a>",
+            "<a data-href=\"//evil.example/\">x</a>",
+        );
+        check("<a href=#part>x</a>", "<a href=\"#part\">x</a>");
+        check(
+            "<meta http-equiv=refresh content='0;url=/x'><meta charset=latin1>",
+            "",
+        );
+        check(
+            "<iframe src=/x srcdoc='<b>'>y</iframe><object data=/x></object><embed src=/x>",
+            "",
+        );
+        check(
+            "<form action=/x><input formaction=/y src=b.png>",
+            "<form><input>",
+        );
+        check(
+            "<svg><use href=/x#y /><use xlink:href=#y /></svg>",
+            "<svg><use/><use xlink:href=\"#y\"/></svg>",
+        );
+        check("<link rel=preload href=/x><link rel=icon href=a.png>", "");
+        check(
+            "<b title='\"><i>&amp;'>&lt;i&gt;</b>",
+            "<b title=\"&quot;&gt;&lt;i&gt;&amp;\">&lt;i&gt;</b>",
+        );
+        check(
+            "<title>&lt;/title><script></title>",
+            "<title>&lt;/title&gt;&lt;script&gt;</title>",
+        );
+    }
+}

@@ -1,0 +1,162 @@
+"""Every action of the pages of the frontier: queues, URIs, and a URI with its captures."""
+
+import re
+from urllib.parse import quote
+
+from playwright.sync_api import expect
+
+from daemon import JOB
+from parts import confirm, fact, notice, rows
+
+
+def frontier(page, served):
+    page.goto(served.of_job("frontier"))
+    queues = rows(page, "Queues")
+    expect(queues.first).to_be_visible()
+    page.get_by_label("State").select_option("frozen")
+    expect(page.get_by_text("No queue is frozen.")).to_be_visible()
+    page.get_by_label("State").select_option("")
+    page.get_by_label("Order").select_option("size")
+    expect(queues.first).to_be_visible()
+    name = queues.first.locator("a").inner_text()
+    # The beginning of a name leads to where it stands in the order of names, the whole of it to the queue.
+    page.get_by_label("Queue by name").fill(name[:-2])
+    page.get_by_role("button", name="Open").click()
+    expect(queues.first).to_contain_text(name)
+    expect(page.get_by_text(f"From {name[:-2]} on")).to_be_visible()
+    page.get_by_role("button", name="From the beginning").click()
+    page.get_by_role("button", name="Refresh").click()
+    page.get_by_label("Queue by name").fill(name)
+    page.get_by_role("button", name="Open").click()
+    expect(page.get_by_role("heading", name=name, level=1)).to_be_visible()
+    expect(rows(page, re.compile("^URIs of")).first).to_be_visible()
+    for act, state in [("Freeze", "frozen"), ("Retire", "retired")]:
+        undo = {"Freeze": "Thaw", "Retire": "Unretire"}[act]
+        page.get_by_role("button", name=act, exact=True).click()
+        confirm(page, act)
+        expect(fact(page, "State")).to_contain_text(state)
+        page.get_by_role("button", name=undo, exact=True).click()
+        confirm(page, undo)
+        expect(fact(page, "State")).not_to_contain_text(state)
+    page.get_by_role("button", name="Wake").click()
+    notice(page, ".")
+    page.get_by_role("button", name="Precedence").click()
+    page.get_by_role("dialog").get_by_label("Precedence").fill("3")
+    confirm(page, "Set")
+    expect(fact(page, "Precedence")).to_have_text("3")
+    page.goto(served.of_job("frontier"))
+    page.get_by_role("button", name="Precedence floor").click()
+    page.get_by_role("dialog").get_by_label("Floor").fill("200")
+    confirm(page, "Set")
+    page.get_by_role("button", name="Precedence floor").click()
+    confirm(page, "Set")
+
+
+def held(page, served, seed):
+    """A URI that is being fetched, for as long as its server keeps it: what waits for its end says so, and it can be broken off."""
+    uri = seed.replace("www.", "held.") + "page.html"
+    served.ask("POST", f"jobs/{JOB}/seeds", {"seeds": [uri]})
+    page.goto(served.of_job(f"uri?uri={quote(uri, safe='')}"))
+    # The page follows: nobody opens it again.
+    ends = page.get_by_role("button", name="Break off", exact=True)
+    expect(ends).to_be_visible()
+    expect(page.get_by_text("It is being fetched.")).to_be_visible()
+    page.get_by_role("button", name="Precedence").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Precedence").fill("1")
+    dialog.get_by_role("button", name="Set").click()
+    expect(dialog.locator(".form-error")).to_contain_text("is being fetched")
+    dialog.get_by_role("button", name="Cancel").click()
+    expect(dialog).to_have_count(0)
+    ends.click()
+    confirm(page, "Break off")
+    expect(ends).to_have_count(0)
+    page.goto(served.of_job("logs?grep=-7000&file=crawl.log"))
+    expect(page.get_by_role("log")).to_contain_text(uri)
+
+
+def uris(page, served, seed, screenshots):
+    # What the page is shown with below.
+    for part in [seed + "style.css", seed.replace("www.", "images.") + "press.png"]:
+        page.goto(served.of_job(f"uri?uri={quote(part, safe='')}"))
+        expect(fact(page, "Last status")).to_have_text("200")
+    page.goto(served.of_job(f"uri?uri={quote(seed.replace('www.', 'news.'), safe='')}"))
+    expect(fact(page, "Visits")).to_contain_text(re.compile("of them ([2-9]|[1-9][0-9]+) brought"))
+    # Nothing is being fetched while the job is paused, so that whatever is looked at stays as it is.
+    page.goto(served.of_job())
+    page.get_by_role("button", name="Pause").click()
+    expect(page.locator(".head .badge").first).to_have_text("paused")
+    page.goto(served.of_job("uris"))
+    listed = rows(page, "URIs")
+    expect(listed.first).to_be_visible()
+    page.get_by_label("Regular expression").fill("^http")
+    page.get_by_role("button", name="List").click()
+    expect(listed.first).to_contain_text("http")
+    page.get_by_role("button", name="Count").click()
+    expect(page.get_by_text(re.compile(r"[1-9][0-9,]* URIs of"))).to_be_visible()
+    page.get_by_label("One URI").fill(seed)
+    page.get_by_role("button", name="Open", exact=True).click()
+    expect(page.get_by_role("heading", name=seed, level=1)).to_be_visible()
+    visits = rows(page, "Visits")
+    expect(visits.first).to_contain_text("200")
+    expect(page.get_by_text("It is in scope.")).to_be_visible()
+    page.get_by_role("button", name="Show the capture").click()
+    frame = page.frame_locator("iframe")
+    expect(frame.locator("h1")).to_have_text("The Daily Harvest")
+    # With its style sheet, the picture that the sheet names, and the one of another host.
+    background = frame.locator("body").evaluate("body => getComputedStyle(body).backgroundImage")
+    if not background.startswith('url("data:image/svg'):
+        raise AssertionError(f"the capture has the background {background[:100]}")
+    expect(frame.get_by_alt_text("The press")).to_have_js_property("complete", True)
+    if frame.get_by_alt_text("The press").evaluate("image => image.naturalWidth") == 0:
+        raise AssertionError("the capture is without its picture")
+    # Of what would run or lead out nothing is left.
+    expect(frame.locator("script, a[href]")).to_have_count(0)
+    page.screenshot(path=f"{screenshots}/uri-capture.png", full_page=True)
+    page.get_by_role("button", name="Force").click()
+    confirm(page, "Force")
+    page.get_by_role("button", name="Precedence").click()
+    page.get_by_role("dialog").get_by_label("Precedence").fill("1")
+    confirm(page, "Set")
+    expect(fact(page, "Precedence")).to_have_text("1")
+    # Earlier versions of a page that changes.
+    page.goto(served.of_job(f"uri?uri={quote(seed.replace('www.', 'news.'), safe='')}"))
+    page.get_by_role("button", name="Show the capture").click()
+    body = page.frame_locator("iframe").locator("body")
+    expect(body).not_to_contain_text("Edition 1.")
+    version = page.get_by_label("Version")
+    expect(version).to_be_visible()
+    version.select_option(index=version.locator("option").count() - 1)
+    expect(body).to_contain_text("Edition 1.")
+    with page.expect_popup() as other:
+        page.get_by_role("link", name="What was received, by itself").click()
+    expect(other.value.locator("body")).to_contain_text("Edition 1.")
+    other.value.close()
+    # Something that is not needed any more.
+    page.goto(served.of_job("uris"))
+    page.get_by_label("Regular expression").fill("(png|css|ico)$")
+    page.get_by_role("button", name="List").click()
+    expect(listed.first).to_contain_text(re.compile("png|css|ico"))
+    listed.first.locator("a").first.click()
+    page.get_by_role("button", name="Delete", exact=True).click()
+    confirm(page, "Delete")
+    expect(fact(page, "State")).to_contain_text("deleted")
+    page.get_by_role("button", name="Forget", exact=True).click()
+    confirm(page, "Forget")
+    expect(page.locator("dt", has_text="Last status")).to_have_count(0)
+    page.goto(served.of_job("uris"))
+    # Never all of them by mistake.
+    page.get_by_role("button", name="Forget …").click()
+    expect(page.locator(".notice.failed")).to_contain_text("never meant")
+    page.get_by_label("Regular expression").fill(r"\.png$")
+    page.get_by_role("button", name="Delete …").click()
+    confirm(page, "Delete")
+    page.get_by_label("Regular expression").fill("/story/2")
+    page.get_by_role("button", name="List").click()
+    expect(listed.first).to_contain_text("/story/2")
+    page.get_by_role("button", name="Forget …").click()
+    confirm(page, "Forget")
+    expect(page.get_by_text("No URI is like that.")).to_be_visible()
+    page.goto(served.of_job())
+    page.get_by_role("button", name="Resume").click()
+    expect(page.locator(".head .badge").first).to_have_text("running")
