@@ -2,6 +2,7 @@
 //! checks clean: what would not is left out and listed.
 
 mod beans;
+mod policies;
 mod rules;
 mod settings;
 
@@ -71,6 +72,12 @@ const STRUCTURE: &[&str] = &[
     "TextSeedModule",
     "UnitCostAssignmentPolicy",
     "UriPrecedencePolicy",
+    "BaseUriPrecedencePolicy",
+    "ZeroCostAssignmentPolicy",
+    "WagCostAssignmentPolicy",
+    "AntiCalendarCostAssignmentPolicy",
+    "QuotaEnforcer",
+    "RuntimeLimitEnforcer",
     "ActionDirectory",
     "DiskSpaceMonitor",
     "BaseQueuePrecedencePolicy",
@@ -115,7 +122,6 @@ const INSIDE: &[&str] = &[
     "recorderInBufferBytes",
     "recorderOutBufferBytes",
     "robotsPolicyName",
-    "runWhileEmpty",
     "scope",
     "scratchDir",
     "seeds",
@@ -124,7 +130,6 @@ const INSIDE: &[&str] = &[
     "snoozeLongMs",
     "statisticsTracker",
     "storePaths",
-    "template",
     "uriPrecedencePolicy",
     "uriUniqFilter",
     "checkpointsDir",
@@ -139,11 +144,34 @@ const INSIDE: &[&str] = &[
     "useHTTP11",
     "sendConnectionClose",
     "digestContent",
-    "digestAlgorithm",
     "logExtraInfo",
     "queuePrecedencePolicy",
-    "rule",
-    "shouldProcessRule",
+];
+
+/// Why logins are not carried over.
+const PASSWORDS: &str =
+    "passwords do not stand in profiles: write a table under [logins] or [credentials]";
+
+/// Properties of which one value is what Opilio does.
+const AS_HERE: [(&str, &str); 5] = [
+    ("deferToPrevious", "true"),
+    ("digestAlgorithm", "sha1"),
+    ("runWhileEmpty", "false"),
+    (
+        "template",
+        "${prefix}-${timestamp17}-${serialno}-${heritrix.pid}~${heritrix.hostname}~${heritrix.port}",
+    ),
+    ("useSharedCache", "true"),
+];
+
+/// Beans that a job does well without: one that is switched off changes nothing here.
+const OPTIONAL: [&str; 6] = [
+    "ActionDirectory",
+    "CheckpointService",
+    "CrawlLimitEnforcer",
+    "DiskSpaceMonitor",
+    "QuotaEnforcer",
+    "RuntimeLimitEnforcer",
 ];
 
 /// A profile that was made of a job of Heritrix.
@@ -153,6 +181,17 @@ pub struct ImportedProfile {
     pub toml: String,
     /// What could not be carried over.
     pub left: Vec<LeftOut>,
+    /// Where no file was to be read: the file of seeds that it names, which the profile then does not.
+    pub seeds_file: Option<String>,
+}
+
+/// Files that a configuration names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NamedFiles<'f> {
+    /// They are looked for from this folder on, where the profile is to lie.
+    In(&'f Path),
+    /// None is read: the configuration comes from somebody who may not know what this machine has.
+    Unread,
 }
 
 /// Something that could not be carried over.
@@ -181,14 +220,16 @@ struct Import {
     left: BTreeSet<LeftOut>,
 }
 
-/// Makes a profile of the text of a `crawler-beans.cxml`. `folder` is where the profile is to lie: files that it names are
-/// looked for there.
+/// Settings besides that of the seeds that an import may make of names of files.
+const FILES: [&str; 2] = ["cookies.load", "cookies.save"];
+
+/// Makes a profile of the text of a `crawler-beans.cxml`.
 ///
 /// # Errors
-/// Why it is no such file.
+/// Why it is no such file; or which settings name files that are not to be read.
 pub fn import_heritrix(
     xml: &str,
-    folder: &Path,
+    files: NamedFiles<'_>,
     builtins: &[String],
 ) -> Result<ImportedProfile, String> {
     let mut import = Import {
@@ -200,21 +241,57 @@ pub fn import_heritrix(
         left: BTreeSet::new(),
     };
     import.read();
+    let (base, seeds_file) = match files {
+        NamedFiles::In(folder) => (Some(folder.to_owned()), None),
+        NamedFiles::Unread => (None, import.take_seeds_file()?),
+    };
     let given = Given {
         builtins: builtins.to_vec(),
         name: Some("imported".to_owned()),
         seeds_elsewhere: true,
-        base: Some(folder.to_owned()),
+        base,
         ..Given::default()
     };
     let toml = import.checked(&given);
     Ok(ImportedProfile {
         toml,
         left: import.left.into_iter().collect(),
+        seeds_file,
     })
 }
 
 impl Import {
+    /// The file of seeds. Any other file that is named is refused: a scope without its list would be another scope.
+    fn take_seeds_file(&mut self) -> Result<Option<String>, String> {
+        let seeds_file = self.settings.remove("seeds-file");
+        let settings = FILES
+            .iter()
+            .filter(|name| self.settings.contains_key(**name));
+        let mut named: Vec<String> = settings.map(|name| (*name).to_owned()).collect();
+        let overridden = self
+            .overrides
+            .iter()
+            .flat_map(|(_, settings)| settings.keys());
+        named.extend(
+            overridden
+                .filter(|name| FILES.contains(&name.as_str()))
+                .cloned(),
+        );
+        let tables = self.tables.iter();
+        named.extend(
+            tables
+                .filter(|(_, table)| table.get("file").is_some())
+                .map(|(name, _)| format!("tables.{name}.file")),
+        );
+        if !named.is_empty() {
+            return Err(format!(
+                "these settings name files of this machine, of which none is read here: {}; write into the configuration what they hold",
+                named.join(", ")
+            ));
+        }
+        Ok(seeds_file.and_then(|file| file.as_str().map(str::to_owned)))
+    }
+
     fn read(&mut self) {
         let beans = self.beans.list.clone();
         for bean in &beans {
@@ -249,17 +326,9 @@ impl Import {
             };
             self.put(bean, property, setting, *unit, &text);
         }
-        match bean.class.as_str() {
-            "ARCWriterProcessor" => self.set("archive.format", "arc".into()),
-            "HostnameQueueAssignmentPolicy" => self.set("frontier.queue-key", "host".into()),
-            "AssignmentLevelSurtQueueAssignmentPolicy" => {
-                self.set("frontier.queue-key", "domain".into());
-            }
-            "FetchHTTP" | "FetchHTTP2" => self.proxy(bean),
-            _ => {}
-        }
+        self.choice(bean);
         for property in bean.properties.values() {
-            if let Property::Bean(inner) = property {
+            for inner in property.within() {
                 self.bean(inner);
             }
         }
@@ -275,22 +344,6 @@ impl Import {
             Err(why) => {
                 let problem = format!("{property} = {:?}: {why}", text.trim());
                 self.leave(bean.line, &bean.name(), &problem);
-            }
-        }
-    }
-
-    fn proxy(&mut self, bean: &Bean) {
-        for (kind, host, port) in [
-            ("http", "httpProxyHost", "httpProxyPort"),
-            ("socks5", "socksProxyHost", "socksProxyPort"),
-        ] {
-            self.used(bean, host);
-            self.used(bean, port);
-            let (Some(host), Some(port)) = (bean.text(host), bean.text(port)) else {
-                continue;
-            };
-            if !host.is_empty() {
-                self.set("fetch.proxy", format!("{kind}://{host}:{port}").into());
             }
         }
     }
@@ -515,28 +568,76 @@ impl Import {
         if !is_known && bean.text("enabled") != Some("false") {
             let problem = match bean.class.as_str() {
                 class if class.contains("Script") => "scripts are not executed",
-                "HtmlFormCredential" | "HttpAuthenticationCredential" => {
-                    "passwords do not stand in profiles: write a table under [logins] or [credentials]"
-                }
+                "HtmlFormCredential" | "HttpAuthenticationCredential" => PASSWORDS,
                 _ => "nothing here is known to do the same",
             };
             self.leave(bean.line, &bean.name(), problem);
             return;
         }
-        let unused: Vec<(String, String)> = self
-            .beans
-            .unused(bean)
-            .into_iter()
-            .filter_map(|(name, property)| match property {
-                Property::Text(text) => Some((name.clone(), text.trim().to_owned())),
-                _ => None,
-            })
-            .filter(|(name, text)| !text.is_empty() && !INSIDE.contains(&name.as_str()))
-            .collect();
-        for (name, text) in unused {
-            let problem = format!("{name} = {text:?}: there is no setting of it here");
-            self.leave(bean.line, &bean.name(), &problem);
+        if bean.text("enabled") == Some("false") {
+            let class = bean.class.as_str();
+            if is_known && !is_rule && !is_extractor && !OPTIONAL.contains(&class) {
+                self.leave(
+                    bean.line,
+                    &bean.name(),
+                    "enabled = false: it cannot be switched off here",
+                );
+            }
+            return;
         }
+        let unused = self.beans.unused(bean).into_iter();
+        let unused: Vec<(String, Property)> = unused
+            .map(|(name, property)| (name.clone(), property.clone()))
+            .collect();
+        for (name, property) in unused {
+            self.account_property(bean, &name, &property);
+        }
+    }
+
+    /// Says of a property, and of the beans within it, of which nothing was made.
+    fn account_property(&mut self, bean: &Bean, name: &str, property: &Property) {
+        let is_inside = INSIDE.contains(&name);
+        let is_rule = |inner: &Bean| {
+            inner.class.ends_with("DecideRule") || inner.class == "DecideRuleSequence"
+        };
+        let text = match property {
+            Property::Text(text) => text.trim().to_owned(),
+            // It changes nothing until a script associates it with something.
+            Property::Map(_) if bean.class == "Sheet" => return,
+            Property::Map(entries) => {
+                let entries = entries
+                    .iter()
+                    .map(|(key, value)| format!("{key}: {}", value.trim()));
+                entries.collect::<Vec<_>>().join(", ")
+            }
+            Property::Reference(id) if name.ends_with("Rule") => id.clone(),
+            Property::Reference(_) => return,
+            Property::Bean(inner) if is_rule(inner) => inner.class.clone(),
+            Property::Bean(inner) if inner.class.starts_with("Config") => {
+                let said = inner.text("path").or_else(|| inner.text("value"));
+                said.unwrap_or_default().to_owned()
+            }
+            Property::Bean(inner) => return self.account(inner),
+            Property::List(items) => {
+                for inner in property.within() {
+                    self.account(inner);
+                }
+                let texts = items.iter().filter_map(|item| match item {
+                    Property::Text(text) => Some(text.trim()),
+                    _ => None,
+                });
+                texts.collect::<Vec<_>>().join(", ")
+            }
+        };
+        if name == "credentials" {
+            return self.leave(bean.line, &bean.name(), PASSWORDS);
+        }
+        let is_as_here = AS_HERE.contains(&(name, text.as_str()));
+        if text.is_empty() || is_inside || is_as_here {
+            return;
+        }
+        let problem = format!("{name} = {text:?}: there is no setting of it here");
+        self.leave(bean.line, &bean.name(), &problem);
     }
 
     fn set(&mut self, setting: &str, value: Value) {

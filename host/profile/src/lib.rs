@@ -96,7 +96,7 @@ pub use fetch::{
 pub use file::{Extends, ProfileFile};
 pub use frontier::{Frontier, FrontierFile, QueueKey};
 pub use group::{Group, GroupFile};
-pub use heritrix::{ImportedProfile, LeftOut, import_heritrix};
+pub use heritrix::{ImportedProfile, LeftOut, NamedFiles, import_heritrix};
 pub use layer::Layer;
 pub use limits::{Limits, LimitsFile};
 pub use logs::{Logs, LogsFile};

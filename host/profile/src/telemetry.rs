@@ -52,13 +52,6 @@ impl Default for TelemetryFile {
 
 impl TelemetryFile {
     pub(crate) fn check(&self, mut part: Part<'_, '_>) -> Telemetry {
-        if !(0.0..=1.0).contains(&self.sample) {
-            part.refuse(
-                "sample",
-                format!("not a share: {}", self.sample),
-                "write a number from 0 to 1, such as 0.01 for a hundredth",
-            );
-        }
         let traces = self.otlp.as_deref().map(traces_address);
         if let (Some(Err(problem)), Some(written)) = (&traces, &self.otlp) {
             let problem = format!("{problem}: {}", quote(written));

@@ -1,8 +1,9 @@
 //! Jobs of Heritrix 3 that become profiles.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-use opilio_profile::{Given, ImportedProfile, Profile, Stage, import_heritrix};
+use opilio_profile::{Given, ImportedProfile, NamedFiles, Profile, Stage, import_heritrix};
 use opilio_uri::Uri;
+use serde_json::json;
 
 const BUILTINS: [&str; 32] = [
     "hops",
@@ -133,7 +134,12 @@ http://www.kb.nl/
 "#;
 
 fn import(xml: &str) -> ImportedProfile {
-    import_heritrix(xml, std::path::Path::new(""), &BUILTINS.map(str::to_owned)).unwrap()
+    import_heritrix(
+        xml,
+        NamedFiles::In("".as_ref()),
+        &BUILTINS.map(str::to_owned),
+    )
+    .unwrap()
 }
 
 fn parse(toml: &str) -> Profile {
@@ -267,11 +273,177 @@ fn what_a_profile_may_not_say_is_left_out_and_listed() {
 
 #[test]
 fn what_is_no_such_file_is_refused() {
-    let refused = |xml: &str| import_heritrix(xml, std::path::Path::new(""), &[]).unwrap_err();
+    let refused = |xml: &str| import_heritrix(xml, NamedFiles::In("".as_ref()), &[]).unwrap_err();
     assert!(refused("hello").contains("not XML"));
     assert!(refused("<html/>").contains("its root is <html>"));
     let bomb = "<!DOCTYPE b [<!ENTITY a '0123456789'><!ENTITY b '&a;&a;&a;&a;&a;&a;&a;&a;&a;&a;'>\
         <!ENTITY c '&b;&b;&b;&b;&b;&b;&b;&b;&b;&b;'><!ENTITY d '&c;&c;&c;&c;&c;&c;&c;&c;&c;&c;'>]>\
         <beans><bean class='x'><property name='a'><value>&d;&d;&d;</value></property></bean></beans>";
-    let _ = import_heritrix(bomb, std::path::Path::new(""), &[]);
+    let _ = import_heritrix(bomb, NamedFiles::In("".as_ref()), &[]);
+}
+
+#[test]
+fn what_comes_from_elsewhere_has_no_file_read() {
+    let home = tempfile::tempdir().unwrap();
+    let secret = home.path().join("secret.txt");
+    std::fs::write(&secret, "http://secret.example/\n").unwrap();
+    let import = |module: &str| {
+        let file = secret.display().to_string();
+        let xml = format!("<beans>{}</beans>", module.replace("FILE", &file));
+        let builtins = BUILTINS.map(str::to_owned);
+        (
+            import_heritrix(&xml, NamedFiles::In(home.path()), &builtins),
+            import_heritrix(&xml, NamedFiles::Unread, &builtins),
+        )
+    };
+    let source =
+        "<bean class='org.archive.spring.ConfigFile'><property name='path' value='FILE'/></bean>";
+    let seeds = format!(
+        "<bean id='seeds' class='org.archive.modules.seeds.TextSeedModule'><property name='textSource'>{source}</property></bean>"
+    );
+    let (trusted, other) = import(&seeds);
+    assert!(trusted.unwrap().toml.contains("seeds-file"));
+    let other = other.unwrap();
+    assert!(!other.toml.contains("secret"), "{}", other.toml);
+    assert_eq!(other.seeds_file, Some(secret.display().to_string()));
+
+    let scope = format!(
+        "<bean id='scope' class='org.archive.modules.deciderules.DecideRuleSequence'><property name='rules'><list>\
+         <bean class='org.archive.modules.deciderules.surt.SurtPrefixedDecideRule'><property name='surtsSource'>{source}</property></bean>\
+         </list></property></bean>"
+    );
+    let cookies = "<bean id='c' class='org.archive.modules.fetcher.BdbCookieStore'><property name='cookiesLoadFile' value='FILE'/></bean>";
+    for (module, setting) in [
+        (scope.as_str(), "tables.surts-1.file"),
+        (cookies, "cookies.load"),
+    ] {
+        let (_, other) = import(module);
+        let refused = other.unwrap_err();
+        assert!(refused.contains(setting), "{refused}");
+        assert!(!refused.contains("secret"), "{refused}");
+    }
+}
+
+/// A job whose beans stand within each other, as the profile that Heritrix ships has them.
+const NESTED: &str = r#"<?xml version="1.0" encoding="UTF-8"?>
+<beans xmlns="http://www.springframework.org/schema/beans">
+ <bean id="metadata" class="org.archive.modules.CrawlMetadata">
+  <property name="operatorContactUrl" value="https://archive.kb.nl/crawl"/>
+ </bean>
+ <bean id="preparer" class="org.archive.crawler.prefetch.FrontierPreparer">
+  <property name="canonicalizationPolicy">
+   <bean class="org.archive.modules.canonicalize.RulesCanonicalizationPolicy">
+    <property name="rules"><list>
+     <bean class="org.archive.modules.canonicalize.LowercaseRule"/>
+     <bean class="org.archive.modules.canonicalize.StripExtraSlashes"/>
+     <bean class="org.archive.modules.canonicalize.RegexRule">
+      <property name="regex" value="(.*)[?&amp;]print=1"/><property name="format" value="$1"/>
+     </bean>
+     <bean class="org.example.OwnRule"/>
+    </list></property>
+   </bean>
+  </property>
+  <property name="queueAssignmentPolicy">
+   <bean class="org.archive.crawler.frontier.HostnameQueueAssignmentPolicy">
+    <property name="deferToPrevious" value="true"/><property name="forceQueueAssignment" value="one"/>
+   </bean>
+  </property>
+  <property name="uriPrecedencePolicy">
+   <bean class="org.archive.crawler.frontier.precedence.HopsUriPrecedencePolicy">
+    <property name="basePrecedence" value="4"/>
+   </bean>
+  </property>
+  <property name="costAssignmentPolicy"><bean class="org.archive.crawler.frontier.WagCostAssignmentPolicy"/></property>
+ </bean>
+ <bean id="frontier" class="org.archive.crawler.frontier.BdbFrontier">
+  <property name="queuePrecedencePolicy">
+   <bean class="org.archive.crawler.frontier.precedence.SuccessCountsQueuePrecedencePolicy">
+    <property name="basePrecedence" value="5"/><property name="incrementCounts" value="10,200"/>
+   </bean>
+  </property>
+ </bean>
+ <bean id="fetchHttp" class="org.archive.modules.fetcher.FetchHTTP">
+  <property name="acceptHeaders"><list><value>Accept-Language: nl</value></list></property>
+  <property name="digestAlgorithm" value="md5"/>
+  <property name="shouldFetchBodyRule">
+   <bean class="org.archive.modules.deciderules.ContentTypeMatchesRegexDecideRule"><property name="regex" value="^text/.*"/></bean>
+  </property>
+  <property name="httpProxyHost" value="proxy.kb.nl"/><property name="httpProxyPort" value="3128"/>
+ </bean>
+ <bean id="fetchProcessors" class="org.archive.modules.FetchChain">
+  <property name="processors"><list>
+   <ref bean="fetchHttp"/>
+   <bean class="org.archive.crawler.prefetch.QuotaEnforcer">
+    <property name="hostMaxFetchSuccesses" value="500"/><property name="groupMaxAllKb" value="1024"/>
+    <property name="serverMaxSuccessKb" value="9"/>
+   </bean>
+   <bean class="org.archive.crawler.prefetch.RuntimeLimitEnforcer">
+    <property name="runtimeSec" value="3600"/><property name="expirationOperation" value="TERMINATE"/>
+   </bean>
+   <bean class="org.archive.modules.extractor.ExtractorUniversal"/>
+  </list></property>
+ </bean>
+ <bean id="credentialStore" class="org.archive.modules.credential.CredentialStore">
+  <property name="credentials"><map><entry key="own">
+   <bean class="org.archive.modules.credential.HtmlFormCredential"><property name="domain" value="kb.nl"/></bean>
+  </entry></map></property>
+ </bean>
+ <bean id="warcWriter" class="org.archive.modules.writer.WARCWriterChainProcessor">
+  <property name="template" value="${prefix}-${timestamp17}"/>
+ </bean>
+</beans>"#;
+
+#[test]
+fn what_stands_within_a_bean_is_carried_over_or_listed() {
+    let builtins: Vec<String> = BUILTINS.iter().map(|name| (*name).to_owned()).collect();
+    let folder = tempfile::tempdir().unwrap();
+    let imported = import_heritrix(NESTED, NamedFiles::In(folder.path()), &builtins).unwrap();
+    let toml: toml::Table = imported.toml.parse().unwrap();
+    let said = serde_json::to_value(toml).unwrap();
+    let own = json!({ "regex": "(.*)[?&]print=1", "replace": "${1}" });
+    for (setting, value) in [
+        (
+            "/canonicalization/rules",
+            json!(["lowercase", "strip-extra-slashes", own]),
+        ),
+        ("/frontier/queue-key", json!("host")),
+        ("/uri/precedence-policy", json!("hops")),
+        ("/uri/precedence", json!(4)),
+        ("/uri/cost-policy", json!("query")),
+        ("/queue/precedence-policy", json!("success-counts")),
+        ("/queue/precedence", json!(5)),
+        ("/queue/precedence-steps", json!([10, 200])),
+        ("/fetch/headers/Accept-Language", json!("nl")),
+        ("/fetch/proxy", json!("http://proxy.kb.nl:3128")),
+        ("/quotas/host/succeeded", json!(500)),
+        ("/quotas/queue/bytes", json!("1024KiB")),
+        ("/limits/time", json!("1h")),
+    ] {
+        let found = said.pointer(setting);
+        assert_eq!(found, Some(&value), "{setting}: {}", imported.toml);
+    }
+    let left: Vec<&str> = imported
+        .left
+        .iter()
+        .map(|left| left.problem.as_str())
+        .collect();
+    for said in [
+        "nothing here is known to do the same",
+        "forceQueueAssignment = \"one\"",
+        "digestAlgorithm = \"md5\"",
+        "shouldFetchBodyRule = \"ContentTypeMatchesRegexDecideRule\"",
+        "serverMaxSuccessKb = \"9\"",
+        "passwords do not stand in profiles",
+        "template = \"${prefix}-${timestamp17}\"",
+    ] {
+        assert!(
+            left.iter().any(|one| one.contains(said)),
+            "{said}: {left:#?}"
+        );
+    }
+    for class in ["OwnRule", "ExtractorUniversal"] {
+        let named = imported.left.iter().any(|left| left.bean == class);
+        assert!(named, "{class}: {:#?}", imported.left);
+    }
+    assert_eq!(left.len(), 8, "{left:#?}");
 }

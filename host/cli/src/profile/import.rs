@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 use clap::Args;
-use opilio_profile::import_heritrix;
+use opilio_profile::{NamedFiles, import_heritrix};
 use serde_json::json;
 
 use crate::{exit, terminal};
@@ -52,7 +52,7 @@ pub(crate) fn run(args: &ImportArgs) -> Result<u8> {
     let builtins: Vec<String> = opilio_builtin::all()
         .map(|builtin| builtin.plugin.to_owned())
         .collect();
-    let imported = match import_heritrix(&xml, folder, &builtins) {
+    let imported = match import_heritrix(&xml, NamedFiles::In(folder), &builtins) {
         Ok(imported) => imported,
         Err(problem) => {
             eprintln!("opilio: {shown}: {problem}");

@@ -19,6 +19,8 @@ pub(crate) struct Bean {
     pub(crate) class: String,
     /// Its line in the file.
     pub(crate) line: usize,
+    /// Where it begins in the file, in bytes: no two begin at the same place.
+    start: usize,
     /// What it says.
     pub(crate) properties: BTreeMap<String, Property>,
 }
@@ -43,7 +45,7 @@ pub(crate) enum Property {
 pub(crate) struct Beans {
     /// Those that stand by themselves, in order.
     pub(crate) list: Vec<Bean>,
-    /// Properties that have been made something of: the bean's line and the property.
+    /// Properties that have been made something of: where the bean begins, and the property.
     used: BTreeSet<(usize, String)>,
 }
 
@@ -94,14 +96,14 @@ impl Beans {
     /// A property, of which something is made now.
     pub(crate) fn take<'b>(&mut self, bean: &'b Bean, name: &str) -> Option<&'b Property> {
         let property = bean.properties.get(name)?;
-        self.used.insert((bean.line, name.to_owned()));
+        self.used.insert((bean.start, name.to_owned()));
         Some(property)
     }
 
     /// Properties of which nothing was made.
     pub(crate) fn unused<'b>(&self, bean: &'b Bean) -> Vec<(&'b String, &'b Property)> {
         let is_unused =
-            |(name, _): &(&String, &Property)| !self.used.contains(&(bean.line, (*name).clone()));
+            |(name, _): &(&String, &Property)| !self.used.contains(&(bean.start, (*name).clone()));
         bean.properties.iter().filter(is_unused).collect()
     }
 
@@ -128,6 +130,20 @@ impl Beans {
                 set(bean, rest, value);
             }
         }
+    }
+}
+
+impl Property {
+    /// The beans that stand within, not those it refers to.
+    pub(crate) fn within(&self) -> impl Iterator<Item = &Bean> {
+        let items = match self {
+            Property::List(items) => items.as_slice(),
+            one => std::slice::from_ref(one),
+        };
+        items.iter().filter_map(|item| match item {
+            Property::Bean(bean) => Some(&**bean),
+            _ => None,
+        })
     }
 }
 
@@ -190,6 +206,7 @@ fn bean(node: Node<'_, '_>, depth: usize) -> Bean {
             .unwrap_or_default()
             .to_owned(),
         line: node.document().text_pos_at(node.range().start).row as usize,
+        start: node.range().start,
         properties: BTreeMap::new(),
     };
     if depth > DEPTH_MAX {
@@ -249,7 +266,12 @@ fn value(node: Node<'_, '_>, depth: usize) -> Option<Property> {
         "map" => Property::Map(
             elements(node)
                 .filter_map(|entry| {
-                    let inner = || Some(elements(entry).next()?.text()?.to_owned());
+                    let inner = || {
+                        let inner = elements(entry).next()?;
+                        // Of a bean its class: nothing is made of one, but it is not passed over.
+                        let text = inner.attribute("class").or_else(|| inner.text());
+                        Some(text?.to_owned())
+                    };
                     let value = entry.attribute("value").map(str::to_owned);
                     Some((entry.attribute("key")?.to_owned(), value.or_else(inner)?))
                 })

@@ -26,6 +26,8 @@ pub(crate) enum Unit {
     Mebibytes,
     /// 0 means no limit.
     KilobytesASecond,
+    /// 0 and below mean no limit.
+    Kilobytes,
     UserAgent,
     Robots,
     /// Whether robots.txt is only noted.
@@ -288,6 +290,79 @@ pub(crate) const SETTINGS: &[(&str, &str, &str, Unit)] = &[
         Unit::Number,
     ),
     (
+        "BaseUriPrecedencePolicy",
+        "basePrecedence",
+        "uri.precedence",
+        Unit::Number,
+    ),
+    (
+        "BaseUriPrecedencePolicy",
+        "navlinksOnly",
+        "uri.navigation-hops-only",
+        Unit::Truth,
+    ),
+    ("CandidateScoper", "logToFile", "logs.scope", Unit::Truth),
+    (
+        "QuotaEnforcer",
+        "hostMaxFetchSuccesses",
+        "quotas.host.succeeded",
+        Unit::Count,
+    ),
+    (
+        "QuotaEnforcer",
+        "hostMaxFetchResponses",
+        "quotas.host.fetched",
+        Unit::Count,
+    ),
+    (
+        "QuotaEnforcer",
+        "hostMaxAllKb",
+        "quotas.host.bytes",
+        Unit::Kilobytes,
+    ),
+    (
+        "QuotaEnforcer",
+        "hostMaxNovelKb",
+        "quotas.host.novel-bytes",
+        Unit::Kilobytes,
+    ),
+    (
+        "QuotaEnforcer",
+        "hostMaxNovelUrls",
+        "quotas.host.novel",
+        Unit::Count,
+    ),
+    (
+        "QuotaEnforcer",
+        "groupMaxFetchSuccesses",
+        "quotas.queue.succeeded",
+        Unit::Count,
+    ),
+    (
+        "QuotaEnforcer",
+        "groupMaxFetchResponses",
+        "quotas.queue.fetched",
+        Unit::Count,
+    ),
+    (
+        "QuotaEnforcer",
+        "groupMaxAllKb",
+        "quotas.queue.bytes",
+        Unit::Kilobytes,
+    ),
+    (
+        "QuotaEnforcer",
+        "groupMaxNovelKb",
+        "quotas.queue.novel-bytes",
+        Unit::Kilobytes,
+    ),
+    (
+        "QuotaEnforcer",
+        "groupMaxNovelUrls",
+        "quotas.queue.novel",
+        Unit::Count,
+    ),
+    (
         "DiskSpaceMonitor",
         "pauseThresholdMiB",
         "alerts.disk-pause",
@@ -309,6 +384,10 @@ pub(crate) fn known_as(class: &str) -> &str {
         "HostnameQueueAssignmentPolicy" | "AssignmentLevelSurtQueueAssignmentPolicy" => {
             "SurtAuthorityQueueAssignmentPolicy"
         }
+        "HighestUriQueuePrecedencePolicy" | "SuccessCountsQueuePrecedencePolicy" => {
+            "BaseQueuePrecedencePolicy"
+        }
+        "CostUriPrecedencePolicy" | "HopsUriPrecedencePolicy" => "BaseUriPrecedencePolicy",
         other => other,
     }
 }
@@ -360,7 +439,7 @@ impl Unit {
                 number => Value::from(format!("{number}B")),
             },
             Unit::Mebibytes => Value::from(format!("{}MiB", number()?.max(0))),
-            Unit::KilobytesASecond => match number()? {
+            Unit::KilobytesASecond | Unit::Kilobytes => match number()? {
                 number if number <= 0 => Value::from("none"),
                 number => Value::from(format!("{number}KiB")),
             },

@@ -1,0 +1,233 @@
+//! Beans that choose rather than say a number: how queues are called, what goes first, what a fetch costs, which URIs count as
+//! the same, and which headers are sent.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::Import;
+use super::beans::{Bean, Property};
+use super::settings::Unit;
+
+/// Class, setting, value. Those that are the default here are left out.
+const CHOICES: [(&str, &str, &str); 10] = [
+    ("ARCWriterProcessor", "archive.format", "arc"),
+    (
+        "HostnameQueueAssignmentPolicy",
+        "frontier.queue-key",
+        "host",
+    ),
+    (
+        "AssignmentLevelSurtQueueAssignmentPolicy",
+        "frontier.queue-key",
+        "domain",
+    ),
+    ("ZeroCostAssignmentPolicy", "uri.cost-policy", "zero"),
+    ("WagCostAssignmentPolicy", "uri.cost-policy", "query"),
+    (
+        "AntiCalendarCostAssignmentPolicy",
+        "uri.cost-policy",
+        "anti-calendar",
+    ),
+    ("BaseUriPrecedencePolicy", "uri.precedence-policy", "base"),
+    ("HopsUriPrecedencePolicy", "uri.precedence-policy", "hops"),
+    (
+        "HighestUriQueuePrecedencePolicy",
+        "queue.precedence-policy",
+        "highest-uri",
+    ),
+    (
+        "SuccessCountsQueuePrecedencePolicy",
+        "queue.precedence-policy",
+        "success-counts",
+    ),
+];
+
+/// Rules of canonical forms, there and here.
+const RULES: [(&str, &str); 8] = [
+    ("LowercaseRule", "lowercase"),
+    ("StripUserinfoRule", "strip-userinfo"),
+    ("StripWWWRule", "strip-www"),
+    ("StripWWWNRule", "strip-www-n"),
+    ("StripSessionIDs", "strip-session-ids"),
+    ("StripSessionCFIDs", "strip-session-cfids"),
+    ("FixupQueryString", "fixup-query"),
+    ("StripExtraSlashes", "strip-extra-slashes"),
+];
+
+/// What a rule of one's own makes of a URI where it says nothing.
+const WHOLE: &str = "$1";
+
+impl Import {
+    /// What the class of a bean says.
+    pub(super) fn choice(&mut self, bean: &Bean) {
+        let chosen = CHOICES.iter().find(|(class, ..)| *class == bean.class);
+        if let Some((_, setting, value)) = chosen {
+            self.set(setting, (*value).into());
+        }
+        match bean.class.as_str() {
+            "SuccessCountsQueuePrecedencePolicy" => self.steps(bean),
+            "RulesCanonicalizationPolicy" => self.canonicalization(bean),
+            "RuntimeLimitEnforcer" => self.run_time(bean),
+            "FetchHTTP" | "FetchHTTP2" => {
+                self.proxy(bean);
+                self.headers(bean);
+            }
+            _ => {}
+        }
+    }
+
+    fn steps(&mut self, bean: &Bean) {
+        let Some(written) = self.taken_text(bean, "incrementCounts") else {
+            return;
+        };
+        let steps: Result<Vec<u64>, _> = written.split(',').map(|it| it.trim().parse()).collect();
+        match steps {
+            Ok(steps) => self.set("queue.precedence-steps", json!(steps)),
+            Err(_) => {
+                let problem = format!("incrementCounts = {written:?}: no numbers with commas");
+                self.leave(bean.line, &bean.name(), &problem);
+            }
+        }
+    }
+
+    fn canonicalization(&mut self, bean: &Bean) {
+        let Some(Property::List(rules)) = self.beans.take(bean, "rules").cloned() else {
+            return;
+        };
+        let mut list = Vec::new();
+        for rule in &rules {
+            let Some(rule) = self.beans.target(rule).cloned() else {
+                continue;
+            };
+            if rule.text("enabled") == Some("false") {
+                continue;
+            }
+            let known = RULES.iter().find(|(class, _)| *class == rule.class);
+            match known {
+                Some((_, name)) => list.push(json!(name)),
+                None if rule.class == "RegexRule" => list.extend(self.regex_rule(&rule)),
+                None => self.leave(
+                    rule.line,
+                    &rule.name(),
+                    "nothing here is known to do the same",
+                ),
+            }
+        }
+        let default = crate::canonicalization::CanonicalizationFile::default();
+        if json!(default.rules) != json!(list) {
+            self.set("canonicalization.rules", list.into());
+        }
+    }
+
+    fn regex_rule(&mut self, rule: &Bean) -> Option<Value> {
+        let regex = self.taken_text(rule, "regex").unwrap_or_default();
+        let format = self.taken_text(rule, "format");
+        let format = format.unwrap_or_else(|| WHOLE.to_owned());
+        let replace = groups(&format);
+        match (crate::matching::regex(&regex), replace) {
+            (Ok(_), Some(replace)) => Some(json!({ "regex": regex, "replace": replace })),
+            (Err(why), _) => {
+                let problem = format!("regex = {regex:?}: {why}");
+                self.leave(rule.line, &rule.name(), &problem);
+                None
+            }
+            (_, None) => {
+                let problem = format!("format = {format:?}: what its escapes mean is not known");
+                self.leave(rule.line, &rule.name(), &problem);
+                None
+            }
+        }
+    }
+
+    /// Its end of a job is the one of three that there is here.
+    fn run_time(&mut self, bean: &Bean) {
+        let operation = self.taken_text(bean, "expirationOperation");
+        let operation = operation.as_deref().unwrap_or("PAUSE");
+        let seconds = ["runtimeSec", "runtimeSeconds"]
+            .into_iter()
+            .find_map(|name| self.taken_text(bean, name));
+        let seconds = seconds.as_deref().unwrap_or("86400");
+        if operation == "TERMINATE" {
+            self.put(bean, "runtimeSec", "limits.time", Unit::Seconds, seconds);
+        } else {
+            let problem = format!(
+                "{operation} after {seconds} s: only the end of a job is a setting here, as limits.time"
+            );
+            self.leave(bean.line, &bean.name(), &problem);
+        }
+    }
+
+    fn headers(&mut self, bean: &Bean) {
+        let Some(Property::List(lines)) = self.beans.take(bean, "acceptHeaders").cloned() else {
+            return;
+        };
+        let mut headers = BTreeMap::new();
+        for line in &lines {
+            let Property::Text(line) = line else {
+                continue;
+            };
+            match line.split_once(':') {
+                Some((name, value)) => {
+                    headers.insert(name.trim().to_owned(), value.trim().to_owned());
+                }
+                None => {
+                    let problem = format!("acceptHeaders: {:?} is no header", line.trim());
+                    self.leave(bean.line, &bean.name(), &problem);
+                }
+            }
+        }
+        if !headers.is_empty() {
+            self.set("fetch.headers", json!(headers));
+        }
+    }
+
+    fn proxy(&mut self, bean: &Bean) {
+        for (kind, host, port) in [
+            ("http", "httpProxyHost", "httpProxyPort"),
+            ("socks5", "socksProxyHost", "socksProxyPort"),
+        ] {
+            let (host, port) = (self.taken_text(bean, host), self.taken_text(bean, port));
+            match (host, port) {
+                (Some(host), Some(port)) => {
+                    self.set("fetch.proxy", format!("{kind}://{host}:{port}").into());
+                }
+                (None, None) => {}
+                _ => self.leave(
+                    bean.line,
+                    &bean.name(),
+                    "a proxy of which only one of host and port is said: write fetch.proxy",
+                ),
+            }
+        }
+    }
+
+    /// A text that is said and not empty, of which something is made now.
+    fn taken_text(&mut self, bean: &Bean, property: &str) -> Option<String> {
+        self.beans.take(bean, property)?;
+        let text = bean.text(property)?;
+        (!text.is_empty()).then(|| text.to_owned())
+    }
+}
+
+/// `$1` as it is written here; none where there are backslashes, of which each has its own meaning there.
+fn groups(format: &str) -> Option<String> {
+    if format.contains('\\') {
+        return None;
+    }
+    let mut text = String::new();
+    let mut rest = format;
+    while let Some(place) = rest.find('$') {
+        text.push_str(&rest[..place]);
+        rest = &rest[place + 1..];
+        let digits = rest.find(|c: char| !c.is_ascii_digit());
+        let (number, behind) = rest.split_at(digits.unwrap_or(rest.len()));
+        match number.is_empty() {
+            // `${name}` is the same in both.
+            true => text.push('$'),
+            false => text.push_str(&format!("${{{number}}}")),
+        }
+        rest = behind;
+    }
+    Some(text + rest)
+}
