@@ -40,7 +40,7 @@ pub(crate) fn man<C: CommandFactory>(args: &ManArgs) -> Result<u8> {
     command.build();
     let Some(dir) = &args.dir else {
         let mut page = Vec::new();
-        Man::new(command).render(&mut page)?;
+        page_of(command, "opilio").render(&mut page)?;
         return print(&page);
     };
     std::fs::create_dir_all(dir).with_context(|| format!("cannot use {}", dir.display()))?;
@@ -48,12 +48,18 @@ pub(crate) fn man<C: CommandFactory>(args: &ManArgs) -> Result<u8> {
     Ok(exit::OK)
 }
 
+/// With what stands at its head and foot: title, version, and which manual it belongs to.
+fn page_of(command: clap::Command, name: &str) -> Man {
+    Man::new(command)
+        .title(name.to_uppercase())
+        .source(concat!("opilio ", env!("CARGO_PKG_VERSION")))
+        .manual("Opilio")
+}
+
 /// That of a command, then those of the commands below it.
 fn write_pages(command: &clap::Command, name: &str, dir: &Path) -> Result<()> {
     let mut page = Vec::new();
-    Man::new(command.clone())
-        .title(name.to_uppercase())
-        .render(&mut page)?;
+    page_of(command.clone(), name).render(&mut page)?;
     let file = dir.join(format!("{name}.1"));
     std::fs::write(&file, page).with_context(|| format!("cannot write {}", file.display()))?;
     for below in command.get_subcommands() {

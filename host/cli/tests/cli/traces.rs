@@ -200,7 +200,7 @@ fn a_collector_that_is_not_there_holds_nobody_up() {
     home.profile("telemetry = { otlp = 'collector:4317', sample = 2.0 }");
     let faults = home.run(&["profile", "check", "p.toml"]).code(2).out;
     assert!(faults.contains("not an address"), "{faults}");
-    assert!(faults.contains("not a share"), "{faults}");
+    assert!(faults.contains("must be at most 1.0"), "{faults}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

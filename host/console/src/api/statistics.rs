@@ -19,6 +19,7 @@ use super::events::JobStatus;
 use super::{Done, Shared};
 use crate::access::Caller;
 use crate::input::{Body, Params, Place};
+use crate::metrics::{MEDIA_TYPE, of_daemon};
 use crate::overview::Known;
 use crate::problem::Problem;
 
@@ -278,6 +279,7 @@ pub(crate) async fn all_metrics(
     caller: Caller,
 ) -> Result<Response, Problem> {
     let jobs = daemon.jobs.borrow().clone();
+    let states: Vec<_> = jobs.values().map(|known| known.overview.state).collect();
     let running: Vec<_> = jobs
         .iter()
         .filter(|(_, known)| known.status.is_some())
@@ -296,10 +298,8 @@ pub(crate) async fn all_metrics(
                 Err(problem) => tracing::warn!(job = name, "no metrics: {problem}"),
             }
         }
-        Ok(metrics(
-            figures.iter().map(|(name, it)| (name.as_str(), it)),
-        ))
+        let of_jobs = metrics(figures.iter().map(|(name, it)| (name.as_str(), it)));
+        Ok(of_daemon(&states) + &of_jobs)
     });
-    let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-    Ok(([(header::CONTENT_TYPE, kind)], text.await?).into_response())
+    Ok(([(header::CONTENT_TYPE, MEDIA_TYPE)], text.await?).into_response())
 }

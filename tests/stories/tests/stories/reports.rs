@@ -240,7 +240,7 @@ async fn a_seed_is_reported_with_where_it_ended() {
         .collect();
     let url = |target: &str| Some(web.url(WWW, target));
     let expected = [
-        (url("/old"), Some(301), url("/new"), Some(200), Some(4)),
+        (url("/old"), Some(301), url("/new"), Some(200), Some(3)),
         (url("/lost"), Some(301), url("/nowhere"), Some(404), Some(1)),
         (url("/plain"), Some(200), None, None, Some(1)),
     ];

@@ -1,0 +1,63 @@
+//! The daemon's own figures for Prometheus, before those of the jobs that run.
+
+use std::fmt::Write as _;
+
+use crate::overview::JobState;
+
+/// What is answered: the text exposition format, which does without the end mark that OpenMetrics wants.
+pub(crate) const MEDIA_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+const STATES: [(JobState, &str); 12] = [
+    (JobState::New, "new"),
+    (JobState::Waiting, "waiting"),
+    (JobState::Starting, "starting"),
+    (JobState::Running, "running"),
+    (JobState::Pausing, "pausing"),
+    (JobState::Paused, "paused"),
+    (JobState::Ending, "ending"),
+    (JobState::Stopped, "stopped"),
+    (JobState::Finished, "finished"),
+    (JobState::Failed, "failed"),
+    (JobState::Crashed, "crashed"),
+    (JobState::Damaged, "damaged"),
+];
+
+/// Which daemon it is, and how many jobs are in which state.
+pub(crate) fn of_daemon(jobs: &[JobState]) -> String {
+    let mut text = format!(
+        "# HELP opilio_build_info The daemon's version; always 1.\n\
+         # TYPE opilio_build_info gauge\n\
+         opilio_build_info{{version=\"{}\"}} 1\n\
+         # HELP opilio_jobs Jobs of the daemon in each state.\n\
+         # TYPE opilio_jobs gauge\n",
+        env!("CARGO_PKG_VERSION")
+    );
+    for (state, name) in STATES {
+        let count = jobs.iter().filter(|job| **job == state).count();
+        // Writing to a text does not fail.
+        let _ = writeln!(text, "opilio_jobs{{state=\"{name}\"}} {count}");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_state_is_counted_under_the_name_that_the_api_has_for_it() {
+        for (state, name) in STATES {
+            assert_eq!(serde_json::json!(state), name);
+        }
+        let text = of_daemon(&[JobState::Failed, JobState::New, JobState::Failed]);
+        let figures: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
+        assert_eq!(figures.len(), 13);
+        for figure in [
+            "opilio_jobs{state=\"failed\"} 2",
+            "opilio_jobs{state=\"new\"} 1",
+            "opilio_jobs{state=\"running\"} 0",
+        ] {
+            assert!(figures.contains(&figure), "{figure}: {text}");
+        }
+    }
+}
