@@ -88,6 +88,7 @@ pub(crate) fn router() -> (axum::Router<Arc<Daemon>>, OpenApi) {
         .routes(routes!(statistics::series))
         .routes(routes!(statistics::breakdown))
         .routes(routes!(statistics::alerts))
+        .routes(routes!(statistics::acknowledge))
         .routes(routes!(statistics::reports))
         .routes(routes!(statistics::report))
         .routes(routes!(logs::list))

@@ -25,6 +25,7 @@ mod folder;
 mod guard;
 mod heritrix;
 mod input;
+mod metrics;
 mod orders;
 mod overview;
 mod problem;
