@@ -152,8 +152,8 @@ pub(crate) async fn run(args: JobArgs) -> Result<u8> {
         JobCommand::Clone(args) => life::copy(&args),
         JobCommand::Delete(args) => life::delete(&args),
         JobCommand::Status(asked) => life::status(&asked).await,
-        JobCommand::Pause(asked) => ask(&asked, Command::Pause),
-        JobCommand::Resume(asked) => ask(&asked, Command::Resume),
+        JobCommand::Pause(asked) => life::pause(&asked),
+        JobCommand::Resume(asked) => life::resume(&asked),
         JobCommand::Stop(asked) => life::stop(&asked),
         JobCommand::Checkpoint(args) => {
             let to = args.to.as_deref().map(std::path::absolute).transpose()?;

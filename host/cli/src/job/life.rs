@@ -1,4 +1,4 @@
-//! `opilio job list|new|start|status|stop|clone|delete`: jobs side by side in a folder. They work whether a daemon sees to the
+//! `opilio job list|new|start|status|pause|resume|stop|clone|delete`: jobs side by side in a folder. They work whether a daemon sees to the
 //! folder or not; where one does, it begins what is to begin.
 
 use std::path::{Path, PathBuf};
@@ -135,6 +135,31 @@ pub(crate) async fn status(asked: &Asked) -> Result<u8> {
     Ok(code)
 }
 
+/// Begins nothing new. Where its window had paused the job already, from now on somebody has, and the window resumes it no more.
+pub(crate) fn pause(asked: &Asked) -> Result<u8> {
+    let code = ask(asked, Command::Pause)?;
+    if let Some(mut orders) = closed(&asked.job).filter(|_| code == exit::OK) {
+        orders.window_closed = false;
+        order(&orders, &asked.job)?;
+    }
+    Ok(code)
+}
+
+/// Goes on after a pause, but not after that of a window.
+pub(crate) fn resume(asked: &Asked) -> Result<u8> {
+    let job = std::path::absolute(&asked.job)?;
+    if closed(&job).is_some() && job.parent().is_some_and(is_seen_to) {
+        bail!("its crawl window is closed; it goes on when that opens");
+    }
+    ask(asked, Command::Resume)
+}
+
+/// What is wanted of a job that its window has paused.
+fn closed(job: &Path) -> Option<Orders> {
+    let orders = Orders::read(job).ok().flatten();
+    orders.filter(|orders| orders.window_closed)
+}
+
 /// Ends a job politely. One that is to begin, and has not, does not begin.
 #[expect(clippy::print_stdout, reason = "the result of the command")]
 #[expect(
@@ -147,7 +172,7 @@ pub(crate) fn stop(asked: &Asked) -> Result<u8> {
     if !is_to_crawl() || control::is_reachable(job) || opilio_crawl::is_held(job)? {
         return ask(asked, Command::Stop);
     }
-    Orders::new(false, &user()).write(job)?;
+    order(&Orders::new(false, &user()), job)?;
     let done = Answer::Done {
         result: NOT_BEGUN.to_owned(),
     };
@@ -192,7 +217,7 @@ pub(crate) fn new(args: NewArgs) -> Result<u8> {
 
 /// Begins a job.
 pub(crate) fn start(args: &StartArgs) -> Result<u8> {
-    let (folder, name) = split(&args.job)?;
+    let (folder, name) = existing(&args.job)?;
     start_named(&folder, &name)
 }
 
@@ -203,7 +228,7 @@ fn start_named(folder: &Folder, name: &str) -> Result<u8> {
         bail!("job {} is running already", job.display());
     }
     if is_seen_to(folder.path()) {
-        Orders::new(true, &user()).write(&job)?;
+        order(&Orders::new(true, &user()), &job)?;
         println!("the daemon begins it as soon as there is a place");
         return Ok(exit::OK);
     }
@@ -217,16 +242,21 @@ fn start_named(folder: &Folder, name: &str) -> Result<u8> {
     Ok(exit::OK)
 }
 
+fn order(orders: &Orders, job: &Path) -> Result<()> {
+    let written = orders.write(job);
+    written.with_context(|| format!("cannot write {}", job.join("orders.json").display()))
+}
+
 /// Makes a job like another.
 pub(crate) fn copy(args: &CloneArgs) -> Result<u8> {
-    let (folder, name) = split(&args.job)?;
+    let (folder, name) = existing(&args.job)?;
     folder.copy(&name, &args.name)?;
     Ok(exit::OK)
 }
 
 /// Deletes a job.
 pub(crate) fn delete(args: &DeleteArgs) -> Result<u8> {
-    let (folder, name) = split(&args.job)?;
+    let (folder, name) = existing(&args.job)?;
     folder.job(&name)?;
     if !args.yes {
         let what = match args.archive {
@@ -246,7 +276,16 @@ pub(crate) fn delete(args: &DeleteArgs) -> Result<u8> {
     Ok(exit::OK)
 }
 
-/// The folder of a job, and its name there.
+/// The folder of a job that is there, and its name.
+fn existing(job: &Path) -> Result<(Folder, String)> {
+    let folder = std::path::absolute(job)?;
+    match folder.parent().filter(|folder| folder.is_dir()) {
+        Some(_) => split(job),
+        None => bail!("there is no job {}", job.display()),
+    }
+}
+
+/// The folder of a job, and its name there. The folder is made where it is missing.
 fn split(job: &Path) -> Result<(Folder, String)> {
     let job = std::path::absolute(job)?;
     let name = job.file_name().and_then(|name| name.to_str());

@@ -40,6 +40,9 @@ async fn jobs_are_copied_listed_and_deleted_without_a_daemon() {
     gate.open();
     until("two is stopped", || states()[1] == is("two", "stopped")).await;
 
+    let elsewhere = home.run(&["job", "start", "typo/one"]).code(1);
+    assert!(elsewhere.err.contains("no job typo/one"), "{elsewhere:?}");
+    assert!(!home.path().join("typo").exists());
     let unasked = home.run(&["job", "delete", "jobs/one"]).code(1);
     assert!(unasked.err.contains("give --yes"), "{unasked:?}");
     home.run(&["job", "delete", "jobs/one", "--yes"]).code(0);
@@ -104,7 +107,9 @@ async fn a_job_that_waits_says_so_and_can_be_stopped_before_it_begins() {
         status.contains("why  finished: nothing is left"),
         "{status}"
     );
-    let log = fs::read_to_string(home.path().join("jobs/b/logs/job.log")).unwrap();
+    let log = home.run(&["job", "log", "jobs/a"]).code(0).out;
+    assert!(log.contains("crawl begin => a new job"), "{log}");
+    let log = home.run(&["job", "log", "jobs/b"]).code(0).out;
     assert!(log.contains("stop => it does not begin"), "{log}");
     assert_eq!(daemon.state("b"), "new");
 }
@@ -118,4 +123,17 @@ fn a_job_without_a_contact_is_not_made_and_the_remedy_is_said() {
     let remedy = "mend the profile, or give --contact-url URL";
     assert!(missing.err.contains(remedy), "{missing:?}");
     assert!(!home.path().join("jobs/job").exists());
+}
+
+#[test]
+fn a_file_of_the_daemon_that_is_damaged_is_named_before_it_listens() {
+    let home = Home::new();
+    home.run(&["token", "new", "ada", "--role", "admin"])
+        .code(0);
+    for file in ["calendar.json", "tokens.json"] {
+        home.file(&format!("jobs/.opilio/{file}"), "{");
+        let refused = home.run(&["serve", "--listen", "127.0.0.1:0"]).code(1);
+        assert!(refused.err.contains(file), "{refused:?}");
+        assert_eq!(refused.out, "");
+    }
 }
