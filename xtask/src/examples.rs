@@ -73,20 +73,27 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let mut first = Steps::default();
     toolchains::fetch(&mut first);
     native::sdks_at_hand(&mut first);
-    for folder in &examples {
-        if matches!(Language::of(folder), Some(Language::Rust | Language::Go)) {
-            project(&mut first, opilio, folder);
-        }
+    let (of_go, others): (Vec<_>, Vec<_>) = examples
+        .iter()
+        .partition(|folder| Language::of(folder) == Some(Language::Go));
+    for folder in of_go {
+        project(&mut first, opilio, folder);
     }
     template(&mut first, opilio, &home, "go");
     let first = first.run()?;
 
+    // The longest first, so that none of them is left for the end: dependencies are compiled for Rust's, and components of
+    // 18 MB for Python's.
     let mut second = Steps::default();
+    let (of_rust, others): (Vec<_>, Vec<_>) = others
+        .into_iter()
+        .partition(|folder| Language::of(folder) == Some(Language::Rust));
+    for folder in of_rust {
+        project(&mut second, opilio, folder);
+    }
     native::sdks_with_tools(&mut second, opilio);
-    for folder in &examples {
-        if !matches!(Language::of(folder), Some(Language::Rust | Language::Go)) {
-            project(&mut second, opilio, folder);
-        }
+    for folder in others {
+        project(&mut second, opilio, folder);
     }
     let languages = root().join("tests/languages");
     project(&mut second, opilio, &languages.join("cpp"));
