@@ -400,7 +400,8 @@ fn archive(crawl: &Crawl) -> Result<()> {
     );
     let wall = told.log_of(&web.url(SITE, "/wall"))?;
     ensure!(
-        wall.iter().any(|line| line.contains("consent-wall:")),
+        wall.iter()
+            .any(|line| line.contains(" -5001 ") && line.contains("walls:consent_wall")),
         "the wall passes for a page: {wall:?}"
     );
     let broken = told.file("observers/broken/broken-links.csv")?;
