@@ -267,7 +267,7 @@ def settings(page, served, screenshots):
     page.goto(served.of_job("history"))
     expect(page.locator("ol.timeline")).to_contain_text("300ms")
     expect(page.locator("ol.timeline")).to_contain_text("news.harvest.localhost")
-    expect(page.locator("ol.timeline li").first).to_contain_text("lena")
+    expect(page.locator("ol.timeline li", has_text="by lena").first).to_be_visible()
 
 
 def profile(page, served):
@@ -301,6 +301,10 @@ def profile(page, served):
 def alerts(page, served):
     page.goto(served.of_job("alerts"))
     expect(page.get_by_role("heading", name="Standing")).to_be_visible()
+    # The profile wants more room than any disk has.
+    page.get_by_role("button", name="Acknowledge").click()
+    notice(page, "acknowledged")
+    expect(page.get_by_text("known to lena since")).to_be_visible()
 
 
 def clone(page, served):

@@ -38,8 +38,8 @@ contact-url = "https://crawler.harvest.library/about"
 """
 
 
-# What the daemon's own folder has beside it: a web on loopback, one page of which is held back for as long as the story wants, and a
-# table that plugins may look things up in.
+# What the daemon's own folder has beside it: a web on loopback, one page of which is held back for as long as the story wants, an
+# alert that always stands, and a table that plugins may look things up in.
 LOOPBACK = """
 [dns]
 hosts = { "*.localhost" = "127.0.0.1" }
@@ -47,6 +47,9 @@ hosts = { "*.localhost" = "127.0.0.1" }
 [fetch]
 allow-addresses = ["loopback"]
 response-timeout = "2m"
+
+[alerts]
+disk-warn = "1000TiB"
 
 [tables.closed]
 kind = "surt-prefixes"
