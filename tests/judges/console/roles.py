@@ -72,7 +72,7 @@ def refused(page, description, role):
             address = re.sub(r"\{\w+\}", "nothing", address)
             status = page.evaluate(
                 """([method, address]) => fetch(address.slice(1), { method, headers: { "content-type": "application/json" },
-                    body: method === "GET" ? undefined : "{}" }).then((answer) => answer.status)""",
+                    body: method === "GET" ? undefined : JSON.stringify({ component: "builtin:html" }) }).then((answer) => answer.status)""",
                 [method.upper(), address],
             )
             if status != 403:
