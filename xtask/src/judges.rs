@@ -4,10 +4,12 @@
 //! packages), crawls over a thousand pages that nobody here wrote, and has them counted and verified by an independent
 //! link walk (lxml) and an independent WARC reader (warcio). Has archives of a small web read, indexed, packed and replayed
 //! in a browser by everybody who reads archives. Pushes plugins to a registry (docker-registry) and pulls them
-//! from it, in turns with an independent client (wkg). Uses the web console in a browser (Playwright, axe-core).
+//! from it, in turns with an independent client (wkg). Uses the web console in a browser (Playwright, axe-core). Asks the API all that
+//! its description allows (schemathesis), and has clients of Heritrix steer the daemon (hapy-heritrix, heritrix3-wrapper).
 
 mod api;
 mod console;
+mod heritrix;
 mod registry;
 mod replay;
 
@@ -56,6 +58,8 @@ enum Judge {
     Console,
     /// The daemon's API: schemathesis.
     Api,
+    /// The REST interface of Heritrix 3: hapy-heritrix and heritrix3-wrapper.
+    Heritrix,
 }
 
 /// Runs the judges.
@@ -97,6 +101,11 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     }
     if wanted(Judge::Api) {
         api::judge(&home, &opilio)?;
+        judged += 1;
+    }
+    if wanted(Judge::Heritrix) {
+        let runtime = tokio::runtime::Runtime::new()?;
+        runtime.block_on(heritrix::judge(&home, &opilio))?;
         judged += 1;
     }
     println!("judges: {judged} passed, 0 failed");

@@ -266,7 +266,7 @@ impl Daemon {
 impl From<FolderError> for Problem {
     fn from(problem: FolderError) -> Problem {
         use opilio_crawl::{CrawlError, JobError};
-        let said = problem.to_string();
+        let said = chain(&problem);
         match problem {
             FolderError::Name(_) => Problem::unusable(said),
             FolderError::Unknown(_) => Problem::not_found(said),
@@ -274,11 +274,17 @@ impl From<FolderError> for Problem {
             FolderError::Control(problem) => problem.into(),
             FolderError::Crawl(CrawlError::Profile(faults)) => profiles::faulty(&faults),
             FolderError::Crawl(CrawlError::Job(
-                JobError::InUse { .. } | JobError::NotAJob { .. },
+                JobError::InUse { .. } | JobError::NotAJob { .. } | JobError::StateGone { .. },
             )) => Problem::conflict(said),
             FolderError::Crawl(_) | FolderError::Io { .. } => Problem::failure(said),
         }
     }
+}
+
+/// A problem and what is behind it, in one line.
+fn chain(problem: &dyn std::error::Error) -> String {
+    let behind = std::iter::successors(problem.source(), |it| it.source());
+    behind.fold(problem.to_string(), |said, it| format!("{said}: {it}"))
 }
 
 /// Where the next page begins, taken off the end of the answers.

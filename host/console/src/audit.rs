@@ -5,6 +5,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -13,10 +14,27 @@ use utoipa::ToSchema;
 /// A file of this size goes on in a new one; the old one gets `.1`, and the one before that goes.
 const BYTES_MAX: u64 = 32 << 20;
 
+/// Requests of nobody's that are listed within [`SPAN`]. Anybody can send more, and would fill the log with them until what
+/// others did is gone.
+const OF_NOBODY_MAX: u64 = 60;
+const SPAN: Duration = Duration::from_secs(60);
+
+/// Longest path that is listed whole.
+const PATH_BYTES_MAX: usize = 1_000;
+
 /// The log.
 pub(crate) struct Audit {
     path: PathBuf,
     file: Mutex<File>,
+    of_nobody: Mutex<OfNobody>,
+}
+
+/// Requests of those who were not let in, within the span that is under way.
+#[derive(Default)]
+struct OfNobody {
+    since: Option<Instant>,
+    listed: u64,
+    left_out: u64,
 }
 
 /// What somebody wanted changed.
@@ -37,6 +55,14 @@ pub(crate) struct AuditEntry {
     /// Why nothing was changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
+    /// So many requests before this one are not listed, all of them refused and of nobody: there were too many.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub left_out: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+fn is_none(left_out: &u64) -> bool {
+    *left_out == 0
 }
 
 impl Audit {
@@ -44,11 +70,25 @@ impl Audit {
         fs::create_dir_all(folder)?;
         let path = folder.join("audit.jsonl");
         let file = Mutex::new(appended(&path)?);
-        Ok(Audit { path, file })
+        Ok(Audit {
+            path,
+            file,
+            of_nobody: Mutex::default(),
+        })
     }
 
-    pub(crate) fn write(&self, entry: &AuditEntry) {
-        if let Err(problem) = self.try_write(entry) {
+    pub(crate) fn write(&self, mut entry: AuditEntry) {
+        let mut of_nobody = self
+            .of_nobody
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if entry.user.is_none() && !of_nobody.is_listed(Instant::now()) {
+            return;
+        }
+        entry.left_out = std::mem::take(&mut of_nobody.left_out);
+        let end = entry.path.floor_char_boundary(PATH_BYTES_MAX);
+        entry.path.truncate(end);
+        if let Err(problem) = self.try_write(&entry) {
             tracing::error!("{} cannot be written: {problem}", self.path.display());
         }
     }
@@ -81,6 +121,24 @@ impl Audit {
     }
 }
 
+impl OfNobody {
+    fn is_listed(&mut self, now: Instant) -> bool {
+        if self
+            .since
+            .is_none_or(|since| now.duration_since(since) >= SPAN)
+        {
+            self.since = Some(now);
+            self.listed = 0;
+        }
+        let is_listed = self.listed < OF_NOBODY_MAX;
+        match is_listed {
+            true => self.listed += 1,
+            false => self.left_out += 1,
+        }
+        is_listed
+    }
+}
+
 fn appended(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.create(true).append(true);
@@ -90,4 +148,45 @@ fn appended(path: &Path) -> io::Result<File> {
         options.mode(0o600);
     }
     options.open(path)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+
+    #[test]
+    fn whoever_is_not_let_in_cannot_fill_the_log() {
+        let home = tempfile::tempdir().unwrap();
+        let audit = Audit::open(home.path()).unwrap();
+        let write = |user: Option<&str>| {
+            audit.write(AuditEntry {
+                at: Timestamp::UNIX_EPOCH,
+                user: user.map(str::to_owned),
+                from: "192.0.2.1".to_owned(),
+                method: "POST".to_owned(),
+                path: "/é".repeat(50_000),
+                status: 401,
+                problem: None,
+                left_out: 0,
+            });
+        };
+        for _ in 0..OF_NOBODY_MAX + 9 {
+            write(None);
+        }
+        write(Some("lena"));
+        let all = audit.last(1_000).unwrap();
+        assert_eq!(all.len() as u64, OF_NOBODY_MAX + 1);
+        assert_eq!((all[0].user.as_deref(), all[0].left_out), (Some("lena"), 9));
+        assert_eq!((all[1].user.as_deref(), all[1].left_out), (None, 0));
+        assert!(all[0].path.len() <= PATH_BYTES_MAX);
+        let (mut of_nobody, now) = (OfNobody::default(), Instant::now());
+        let listed = (0..OF_NOBODY_MAX * 2).filter(|_| of_nobody.is_listed(now));
+        assert_eq!(listed.count() as u64, OF_NOBODY_MAX);
+        assert!(
+            of_nobody.is_listed(now + SPAN),
+            "the next minute has its own"
+        );
+    }
 }

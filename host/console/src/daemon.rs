@@ -8,9 +8,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use jiff::Timestamp;
 use opilio_crawl::ProfileSource;
 use opilio_profile::Profile;
-use tokio::sync::{Notify, watch};
+use tokio::sync::{Notify, Semaphore, watch};
 
 use crate::access::Access;
+use crate::api::events::STREAMS_MAX;
 use crate::asking::Desk;
 use crate::audit::Audit;
 use crate::config::Config;
@@ -18,6 +19,7 @@ use crate::folder::Folder;
 use crate::heritrix::Door;
 use crate::orders::Orders;
 use crate::overview::Jobs;
+use crate::problem::Problem;
 
 /// What all parts share.
 pub(crate) struct Daemon {
@@ -37,6 +39,8 @@ pub(crate) struct Daemon {
     pub began: Timestamp,
     /// Who is let in to `/engine`; none: there is no such path.
     pub heritrix: Option<Door>,
+    /// Places for streams of events.
+    pub streams: Arc<Semaphore>,
     orders: Mutex<()>,
     /// What is wrong with entries of the calendar, by their names.
     calendar_problems: Mutex<BTreeMap<String, String>>,
@@ -48,10 +52,12 @@ impl Daemon {
         folder: Folder,
         program: PathBuf,
         heritrix: Option<Door>,
-    ) -> io::Result<Daemon> {
-        Ok(Daemon {
-            access: Access::new(config.token_file())?,
-            audit: Audit::open(&config.own())?,
+        access: Access,
+        audit: Audit,
+    ) -> Daemon {
+        Daemon {
+            access,
+            audit,
             config,
             folder,
             desk: Desk::new(),
@@ -61,13 +67,36 @@ impl Daemon {
             program,
             began: Timestamp::now(),
             heritrix,
+            streams: Arc::new(Semaphore::new(STREAMS_MAX)),
             orders: Mutex::new(()),
             calendar_problems: Mutex::default(),
-        })
+        }
+    }
+
+    /// Changes what is wanted of a job, for somebody who is told where it cannot be written.
+    pub(crate) fn order_for<T>(
+        &self,
+        name: &str,
+        change: impl FnOnce(&mut Orders) -> T,
+    ) -> Result<T, Problem> {
+        let (changed, written) = self.change(name, change);
+        let said = |problem| format!("orders.json of job {name:?} cannot be written: {problem}");
+        match written {
+            Ok(()) => Ok(changed),
+            Err(problem) => Err(Problem::failure(said(problem))),
+        }
     }
 
     /// Changes what is wanted of a job.
     pub(crate) fn order<T>(&self, name: &str, change: impl FnOnce(&mut Orders) -> T) -> T {
+        let (changed, written) = self.change(name, change);
+        if let Err(problem) = written {
+            tracing::error!(job = name, "orders.json cannot be written: {problem}");
+        }
+        changed
+    }
+
+    fn change<T>(&self, name: &str, change: impl FnOnce(&mut Orders) -> T) -> (T, io::Result<()>) {
         let _held = self.orders.lock().unwrap_or_else(PoisonError::into_inner);
         let job = self.folder.path().join(name);
         let mut orders = match Orders::read(&job) {
@@ -81,11 +110,9 @@ impl Daemon {
             }
         };
         let changed = change(&mut orders);
-        if let Err(problem) = orders.write(&job) {
-            tracing::error!(job = name, "orders.json cannot be written: {problem}");
-        }
+        let written = orders.write(&job);
         self.nudge.notify_one();
-        changed
+        (changed, written)
     }
 
     /// What is wrong with an entry of the calendar from now on; none: nothing.

@@ -139,8 +139,9 @@ impl Folder {
             job: Some(directory.clone()),
             component_cache: self.component_cache.clone(),
         })?;
-        plan.make()?;
-        Ok(directory)
+        let made = plan.make();
+        let made = made.inspect_err(|_| forget_halfway(&directory));
+        made.map(|_| directory).map_err(FolderError::from)
     }
 
     /// Makes a job with the profile, the seeds and the plugins that another one was made with, and nothing of what it found.
@@ -150,8 +151,9 @@ impl Folder {
     pub fn copy(&self, name: &str, copy: &str) -> Result<PathBuf, FolderError> {
         let from = self.job(name)?;
         let directory = self.free(copy)?;
-        opilio_crawl::copy_job(&from, &directory)?;
-        Ok(directory)
+        let made = opilio_crawl::copy_job(&from, &directory);
+        let made = made.inspect_err(|_| forget_halfway(&directory));
+        made.map(|_| directory).map_err(FolderError::from)
     }
 
     /// Removes what a job knows. Its archive, logs, reports, profile and seeds stay, unless these are to go, too. An archive
@@ -172,7 +174,18 @@ impl Folder {
         // From here on it is no job, whatever happens in between.
         fs::remove_file(directory.join("job.json")).map_err(io)?;
         if with_archive {
-            return fs::remove_dir_all(&directory).map_err(io);
+            // Out of the way first: whoever has just looked at the job may write what it has seen.
+            let own = self.path.join(".opilio");
+            let gone = own.join(format!("deleted-{name}"));
+            fs::create_dir_all(&own).map_err(io)?;
+            match fs::remove_dir_all(&gone) {
+                Err(problem) if problem.kind() != io::ErrorKind::NotFound => {
+                    return Err(io(problem));
+                }
+                _ => {}
+            }
+            fs::rename(&directory, &gone).map_err(io)?;
+            return fs::remove_dir_all(&gone).map_err(io);
         }
         for known in ["state", "scratch", "components", "checkpoints"] {
             match fs::remove_dir_all(directory.join(known)) {
@@ -207,6 +220,15 @@ impl Folder {
             true => Ok(self.path.join(name)),
             false => Err(FolderError::Name(name.to_owned())),
         }
+    }
+}
+
+/// What could not be made to its end goes again, as on a full disk, so that its name is free. What somebody else makes at the
+/// same time stays.
+fn forget_halfway(directory: &Path) {
+    let is_ours = !is_job(directory) && matches!(opilio_crawl::is_held(directory), Ok(false));
+    if is_ours && let Err(problem) = fs::remove_dir_all(directory) {
+        tracing::warn!("{} stays, half made: {problem}", directory.display());
     }
 }
 

@@ -13,6 +13,7 @@ use axum::response::{IntoResponse as _, Response};
 use jiff::Timestamp;
 
 use crate::access::{Caller, Refusal, Role};
+use crate::api::session::SignedIn;
 use crate::audit::AuditEntry;
 use crate::config::Config;
 use crate::daemon::Daemon;
@@ -25,6 +26,9 @@ pub(crate) const COOKIE: &str = "opilio-session";
 
 /// Nothing from elsewhere, nothing inline, in no frame: what a hostile page has put into a job is text here and stays so.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; font-src 'self'; frame-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+
+/// Largest body of a request of somebody who is not known: a token, and room for what is around it.
+const OPEN_BYTES_MAX: u64 = 4_096;
 
 /// What needs no token: the console's own files, which are no secret, the way to sign in, and whether the daemon is well.
 fn is_open(method: &Method, path: &str) -> bool {
@@ -47,7 +51,7 @@ pub(crate) async fn guard(
     let from = request
         .extensions()
         .get::<ConnectInfo<Peer>>()
-        .map_or(IpAddr::from([0, 0, 0, 0]), |peer| peer.0.0.ip());
+        .map_or(IpAddr::from([0, 0, 0, 0]), |peer| peer.0.address.ip());
     let looks = method == Method::GET || method == Method::HEAD;
     let admitted = admit(&daemon, &request, from, looks);
     let user = admitted.as_ref().ok().and_then(Clone::clone);
@@ -63,14 +67,18 @@ pub(crate) async fn guard(
     };
     if !looks {
         let said = response.extensions().get::<Said>();
-        daemon.audit.write(&AuditEntry {
+        let signed_in = response.extensions().get::<SignedIn>();
+        daemon.audit.write(AuditEntry {
             at: Timestamp::now(),
-            user: user.map(|caller| caller.user),
+            user: user
+                .map(|caller| caller.user)
+                .or_else(|| signed_in.map(|it| it.0.clone())),
             from: from.to_string(),
             method: method.to_string(),
             path: path.clone(),
             status: response.status().as_u16(),
             problem: said.map(|said| said.0.clone()),
+            left_out: 0,
         });
     }
     careful(response.headers_mut(), &path, daemon.config.tls.is_some());
@@ -119,6 +127,14 @@ fn admit(
         (None, None) => None,
     };
     if is_open(request.method(), path) {
+        if caller.is_none() && !looks && !is_small(headers) {
+            return Err(Problem::new(
+                StatusCode::PAYLOAD_TOO_LARGE,
+                format!(
+                    "whoever is not signed in sends {OPEN_BYTES_MAX} bytes at most, and says how many"
+                ),
+            ));
+        }
         return Ok(caller);
     }
     let Some(caller) = caller else {
@@ -131,6 +147,16 @@ fn admit(
         return Err(lacks(Role::Operator));
     }
     Ok(Some(caller))
+}
+
+/// Whether a body is as small as it has to be before anybody is known; its length holds, or the request is none.
+fn is_small(headers: &HeaderMap) -> bool {
+    let length = headers.get(header::CONTENT_LENGTH);
+    match length.map(|length| length.to_str().map(str::parse::<u64>)) {
+        Some(Ok(Ok(length))) => length <= OPEN_BYTES_MAX,
+        Some(_) => false,
+        None => !headers.contains_key(header::TRANSFER_ENCODING),
+    }
 }
 
 /// A client of Heritrix: what it answered to a challenge, or the challenge.

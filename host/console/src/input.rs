@@ -1,5 +1,8 @@
-//! What comes with a request, or the problem with it: axum's own extractors refuse in plain text.
+//! What comes with a request, or the problem with it: axum's own extractors refuse in plain text, and wait for a body for ever.
 
+use std::time::Duration;
+
+use axum::body::Bytes;
 use axum::extract::rejection::{FormRejection, JsonRejection, PathRejection, QueryRejection};
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::StatusCode;
@@ -7,6 +10,12 @@ use axum::http::request::Parts;
 use serde::de::DeserializeOwned;
 
 use crate::problem::Problem;
+
+/// For a body to come in: what a slow line takes for the largest.
+const BODY: Duration = Duration::from_secs(300);
+
+/// A body as it is.
+pub(crate) struct Whole(pub(crate) Bytes);
 
 /// A body in JSON.
 pub(crate) struct Body<T>(pub(crate) T);
@@ -24,7 +33,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
-        match axum::Json::<T>::from_request(request, state).await {
+        match in_time(axum::Json::<T>::from_request(request, state)).await? {
             Ok(axum::Json(body)) => Ok(Body(body)),
             Err(refused) => Err(Problem::new(
                 status_of(&refused),
@@ -38,11 +47,30 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Form<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
-        match axum::Form::<T>::from_request(request, state).await {
+        match in_time(axum::Form::<T>::from_request(request, state)).await? {
             Ok(axum::Form(form)) => Ok(Form(form)),
             Err(refused) => Err(refused_form(&refused)),
         }
     }
+}
+
+impl<S: Send + Sync> FromRequest<S> for Whole {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+        match in_time(Bytes::from_request(request, state)).await? {
+            Ok(body) => Ok(Whole(body)),
+            Err(refused) => Err(Problem::new(refused.status(), causes(&refused.body_text()))),
+        }
+    }
+}
+
+async fn in_time<T>(body: impl Future<Output = T>) -> Result<T, Problem> {
+    let too_slow = |_| {
+        let problem = format!("the body did not come in within {} seconds", BODY.as_secs());
+        Problem::new(StatusCode::REQUEST_TIMEOUT, problem)
+    };
+    tokio::time::timeout(BODY, body).await.map_err(too_slow)
 }
 
 fn refused_form(refused: &FormRejection) -> Problem {

@@ -28,6 +28,7 @@ mod input;
 mod metrics;
 mod orders;
 mod overview;
+mod pace;
 mod problem;
 mod process;
 mod server;
@@ -57,6 +58,9 @@ pub use overview::{JobOverview, JobState, glance};
 pub use process::begin;
 pub use window::Window;
 
+use access::Access;
+use audit::Audit;
+use calendar::SeenTo;
 use daemon::Daemon;
 use heritrix::Door;
 use supervisor::Supervisor;
@@ -120,21 +124,21 @@ impl Console {
         config.check()?;
         let folder = Folder::open(&config.jobs, component_cache)?;
         let own = config.own();
-        let failed = |source| ConsoleError::Io {
-            path: own.clone(),
-            source,
-        };
-        std::fs::create_dir_all(&own).map_err(failed)?;
+        std::fs::create_dir_all(&own).map_err(failed(&own))?;
         let lock = lock(&own)?;
+        let tokens = config.token_file();
+        let access = Access::new(tokens.clone()).map_err(failed(&tokens))?;
+        let audit = Audit::open(&own).map_err(failed(&own))?;
+        // A file that is none must not be found after somebody was told where the daemon listens.
+        let seen_to = own.join("calendar.json");
+        SeenTo::read(&seen_to).map_err(failed(&seen_to))?;
         let address = config.listen;
         let needs_token = config.authentication;
         let door = config.heritrix.as_ref().map(|file| {
-            Door::open(file).map_err(|source| ConsoleError::Io {
-                path: file.password_file.clone(),
-                source,
-            })
+            let opened = Door::open(file);
+            opened.map_err(failed(&file.password_file))
         });
-        let daemon = Daemon::new(config, folder, program, door.transpose()?).map_err(failed)?;
+        let daemon = Daemon::new(config, folder, program, door.transpose()?, access, audit);
         if needs_token && !daemon.access.has_tokens() {
             return Err(ConsoleError::NoTokens);
         }
@@ -193,15 +197,20 @@ pub fn is_seen_to(folder: &Path) -> bool {
         .is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
 }
 
+/// What the file system refused, and where.
+fn failed(path: &Path) -> impl Fn(io::Error) -> ConsoleError {
+    |source| ConsoleError::Io {
+        path: path.to_owned(),
+        source,
+    }
+}
+
 fn lock(own: &Path) -> Result<File, ConsoleError> {
     let path = own.join("lock");
-    let failed = |source| ConsoleError::Io {
-        path: path.clone(),
-        source,
-    };
+    let failed = failed(&path);
     let mut options = OpenOptions::new();
     let file = options.create(true).truncate(false).read(true).write(true);
-    let file = file.open(&path).map_err(failed)?;
+    let file = file.open(&path).map_err(&failed)?;
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => {

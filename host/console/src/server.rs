@@ -24,6 +24,7 @@ use crate::assets;
 use crate::daemon::Daemon;
 use crate::guard::guard;
 use crate::heritrix;
+use crate::pace;
 use crate::problem::Problem;
 use crate::tls::{Doors, Peer};
 use crate::traced::traced;
@@ -60,6 +61,7 @@ pub(crate) fn routes(daemon: &Arc<Daemon>) -> axum::Router {
     .layer(middleware::from_fn_with_state(daemon.clone(), guard))
     .layer(middleware::from_fn(traced))
     .layer(CompressionLayer::new().compress_when(small))
+    .layer(middleware::from_fn(pace::count))
     .with_state(daemon.clone())
 }
 

@@ -4,26 +4,29 @@
 //! Nothing is known here that is not in the jobs' directories, so that a daemon that begins anew goes on where the last one
 //! was, be it after an upgrade or after the machine went down.
 
+mod occasions;
+mod sharing;
+
 use std::collections::{BTreeMap, HashMap};
 use std::process::Child;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use opilio_crawl::control::{self, Command, Standing};
+use opilio_crawl::control::{self, Command};
 use opilio_crawl::{Course, EndWord, Share};
 use tokio::sync::OwnedSemaphorePermit;
 
-use crate::calendar::{CalendarEntry, SeenTo};
+use crate::calendar::SeenTo;
 use crate::clock::Clock;
 use crate::config::Restart;
 use crate::daemon::Daemon;
-use crate::folder::{FolderError, NewJob};
 use crate::orders::Orders;
 use crate::overview::{JobState, Jobs, Known, Watcher, is_disk_low};
 use crate::process::{self, Alive};
-use crate::share::{Member, Shares, attainable, lowered};
+use crate::share::Shares;
 use crate::window;
+use sharing::Deaf;
 
 /// Between two looks at all jobs.
 const PERIOD: Duration = Duration::from_secs(1);
@@ -39,9 +42,6 @@ const EXIT_FAULTS: i32 = 2;
 
 /// The exit code of a process that could not have the job, because another process has it.
 const EXIT_IN_USE: i32 = 3;
-
-/// Longest wait for a job that is told what it may take.
-const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Looks after all jobs.
 pub(crate) struct Supervisor {
@@ -66,15 +66,6 @@ struct Process {
     share: Share,
     /// Nobody else opens the job before the process has.
     turn: Option<OwnedSemaphorePermit>,
-}
-
-/// Why a job could not be told what it may take.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Deaf {
-    /// It is tried again at the next look.
-    Now,
-    /// This process never understands it.
-    Process(Option<u32>),
 }
 
 /// What is to be done about a job.
@@ -254,106 +245,6 @@ impl Supervisor {
         !is_low
     }
 
-    /// A job that crawls, as far as what all jobs have together goes.
-    fn member(&self, name: &str, known: &Known) -> Member {
-        let status = known.status.as_ref();
-        let begun = self.processes.get(name).map(|process| process.share);
-        Member {
-            share: status.map(|status| status.share).or(begun),
-            taken: status.and_then(|status| {
-                let (pid, elapsed) = (status.pid?, status.elapsed_s?);
-                Some((pid, elapsed, status.taken))
-            }),
-            is_paused: status.is_some_and(|status| status.state == Standing::Paused),
-        }
-    }
-
-    /// Tells jobs what they may take from now on. Who has to give something back is told first. Of those that are to begin,
-    /// the ones for which there is something now, and how much.
-    async fn divide(
-        &mut self,
-        jobs: &Jobs,
-        mut members: BTreeMap<String, Member>,
-        begin: &[String],
-    ) -> Vec<(String, Share)> {
-        for name in begin {
-            let member = Member {
-                share: None,
-                taken: None,
-                is_paused: false,
-            };
-            members.insert(name.clone(), member);
-        }
-        let limits = self.daemon.config.limits.clone();
-        let wanted = self.shares.divide(&members, Instant::now()).clone();
-        for (name, share) in lowered(&members, &wanted) {
-            if self.tell(jobs, &name, share).await
-                && let Some(member) = members.get_mut(&name)
-            {
-                member.share = Some(share);
-            }
-        }
-        for name in wanted.keys() {
-            let Some(held) = members.get(name).and_then(|member| member.share) else {
-                continue;
-            };
-            let Some(share) = attainable(name, &members, &wanted, &limits) else {
-                continue;
-            };
-            if share != held {
-                self.tell(jobs, name, share).await;
-                // Even where no answer came: it may have it.
-                if let Some(member) = members.get_mut(name) {
-                    member.share = Some(share);
-                }
-            }
-        }
-        let mut shares = Vec::new();
-        for name in begin {
-            let Some(share) = attainable(name, &members, &wanted, &limits) else {
-                continue;
-            };
-            if let Some(member) = members.get_mut(name) {
-                member.share = Some(share);
-            }
-            shares.push((name.clone(), share));
-        }
-        shares
-    }
-
-    /// Tells a job what it may take. False: it has not heard.
-    async fn tell(&mut self, jobs: &Jobs, name: &str, share: Share) -> bool {
-        let Some(known) = jobs.get(name).filter(|known| known.alive == Alive::Yes) else {
-            return false;
-        };
-        let pid = known.status.as_ref().and_then(|status| status.pid);
-        if self.deaf.get(name) == Some(&Deaf::Process(pid)) {
-            return false;
-        }
-        let command = Command::Share { share };
-        let asked = self
-            .daemon
-            .desk
-            .ask(known.directory.clone(), DAEMON, command);
-        let (deaf, problem) = match tokio::time::timeout(PATIENCE, asked).await {
-            Ok(Ok(_)) => {
-                self.deaf.remove(name);
-                return true;
-            }
-            Ok(Err(problem)) if problem.is_unusable() => {
-                let why = "its process is of another version and knows no shares; it has one when it is begun again";
-                (Deaf::Process(pid), why.to_owned())
-            }
-            Ok(Err(problem)) => (Deaf::Now, problem.detail().to_owned()),
-            Err(_) => (Deaf::Now, "it does not answer".to_owned()),
-        };
-        // At every look it would be the same.
-        if self.deaf.insert(name.to_owned(), deaf) != Some(deaf) {
-            tracing::warn!(job = name, "it takes what it took before: {problem}");
-        }
-        false
-    }
-
     async fn begin(&mut self, name: &str, share: Share) -> Result<(), String> {
         let words = |problem: &dyn std::fmt::Display| problem.to_string();
         let job = self
@@ -452,71 +343,6 @@ impl Supervisor {
                 }
             }
             Step::Holds => self.daemon.order(name, |orders| orders.deaths = 0),
-        }
-    }
-
-    /// Makes a job of the calendar, and has it begun.
-    async fn make(&self, entry: &CalendarEntry, job: &str) -> Result<(), String> {
-        let Some(profile) = self.daemon.profile(&entry.profile) else {
-            return Err(self.daemon.no_profile(&entry.profile));
-        };
-        let new = NewJob {
-            name: job.to_owned(),
-            profile,
-            seeds: entry.seeds.clone(),
-            contact_url: None,
-        };
-        let folder = self.daemon.folder.clone();
-        let made = tokio::task::spawn_blocking(move || folder.make(new)).await;
-        match made {
-            // One that a daemon made before it died is begun nevertheless.
-            Ok(Ok(_) | Err(FolderError::Taken(_))) => {
-                let by = format!("calendar {}", entry.name);
-                self.daemon
-                    .order(job, |orders| *orders = Orders::new(true, &by));
-                Ok(())
-            }
-            Ok(Err(problem)) => Err(problem.to_string()),
-            Err(panic) => Err(panic.to_string()),
-        }
-    }
-
-    /// Makes and begins what the calendar wants. What cannot be made is tried again, as long as one that was missed would be.
-    async fn see_to_calendar(&mut self, now: Timestamp) {
-        let before = self.seen_to.clone();
-        for entry in self.daemon.config.calendar.clone() {
-            let since = self.seen_to.since(&entry.name, now);
-            let Some(due) = entry.due(since, now) else {
-                if self.hindered.remove(&entry.name).is_some() {
-                    tracing::error!(entry = entry.name, "its job is left out: a day has passed");
-                    self.daemon.calendar_problem(&entry.name, None);
-                }
-                continue;
-            };
-            match self.make(&entry, &due.job).await {
-                Ok(()) => {
-                    self.seen_to.done(&entry.name, due.at);
-                    self.hindered.remove(&entry.name);
-                    self.daemon.calendar_problem(&entry.name, None);
-                    tracing::info!(entry = entry.name, job = due.job, "made");
-                }
-                Err(problem) => {
-                    let problem = format!("job {} cannot be made: {problem}", due.job);
-                    if self.hindered.get(&entry.name) != Some(&problem) {
-                        tracing::error!(entry = entry.name, "{problem}");
-                        self.daemon
-                            .calendar_problem(&entry.name, Some(problem.clone()));
-                        self.hindered.insert(entry.name.clone(), problem);
-                    }
-                }
-            }
-        }
-        if before != self.seen_to
-            && let Err(problem) = self
-                .seen_to
-                .write(&self.daemon.config.own().join("calendar.json"))
-        {
-            tracing::error!("calendar.json cannot be written: {problem}");
         }
     }
 }

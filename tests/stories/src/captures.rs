@@ -89,7 +89,7 @@ fn files(job: &Path) -> Vec<PathBuf> {
     };
     let mut files: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
     // Indexes stand beside the files that they are of.
-    files.retain(|file| file.extension().is_none_or(|ending| ending != "cdxj"));
+    files.retain(|file| !file.to_string_lossy().contains(".cdxj"));
     files.sort();
     files
 }

@@ -1,5 +1,5 @@
 //! The daemon's API, asked all that its description allows and much that it does not, by schemathesis: no request makes it fail,
-//! and every answer is as described.
+//! and every answer is as described. Before that every operation is asked by each role and by nobody.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -8,10 +8,11 @@ use std::process::{Child, Command, Stdio};
 
 use anyhow::{Context as _, Result};
 
-use crate::command::status;
+use crate::command::{output, status};
 use crate::registries;
+use crate::repository::root;
 
-const PYTHON_PACKAGES: [&str; 1] = ["schemathesis==4.32.5"];
+const PYTHON_PACKAGES: [&str; 2] = ["schemathesis==4.32.5", "requests==2.34.2"];
 
 /// What is judged. Left out is that each request that fits the description is accepted: which jobs and queues there are, no
 /// description says. So is that wrong tokens are refused as unknown: after some of them the daemon says that they were too many.
@@ -21,8 +22,9 @@ const CHECKS: &str = "not_a_server_error,status_code_conformance,content_type_co
 /// along that the next request does not have.
 const PHASES: &str = "examples,coverage,fuzzing";
 
-/// The jobs that there are. One of them is to be deleted.
-const JOBS: [&str; 2] = ["first", "second"];
+/// The jobs that there are: one that crawls, and never ends, so that questions need not open it; and one that is at rest, ended
+/// and deleted. The seed of both is on a network where they may not go.
+const JOBS: [[&str; 2]; 2] = [["first", "continuous"], ["second", "default"]];
 
 /// Which of them requests are about, so that they get beyond the name.
 const CONFIG: &str = r#"[parameters]
@@ -30,10 +32,13 @@ const CONFIG: &str = r#"[parameters]
 "path.file" = "job.log"
 
 [[operations]]
-include-name = "DELETE /api/v1/jobs/{job}"
+include-name-regex = "(DELETE /api/v1/jobs/\\{job\\}|/stop)$"
 [operations.parameters]
 "path.job" = "second"
 "#;
+
+/// Whose tokens there are, by the names of their roles.
+const ROLES: [&str; 3] = ["viewer", "operator", "admin"];
 
 /// Streams, which do not end, and beginning jobs, which would crawl.
 const LEFT_OUT: &str = "events|/start$|/session$";
@@ -59,17 +64,20 @@ pub(super) fn judge(home: &Path, opilio: &Path) -> Result<()> {
     fs::create_dir_all(&home)?;
     let python = registries::python(&PYTHON_PACKAGES)?;
     let seed = "http://nowhere.localhost/";
-    for job in JOBS {
+    for [job, profile] in JOBS {
         let job = format!("jobs/{job}");
         let mut make = Command::new(opilio);
-        make.args(["job", "new", &job, "--profile", "default", "--seed", seed]);
+        make.args(["job", "new", &job, "--profile", profile, "--seed", seed]);
         status(make.current_dir(&home))?;
     }
     fs::write(home.join("schemathesis.toml"), CONFIG)?;
-    let mut token = Command::new(opilio);
-    token.args(["token", "new", "judge", "--role", "admin"]);
-    let token = token.current_dir(&home).output()?;
-    let token = String::from_utf8(token.stdout)?;
+    let mut tokens = Vec::new();
+    for role in ROLES {
+        let mut token = Command::new(opilio);
+        token.args(["token", "new", role, "--role", role]);
+        let token = output(token.current_dir(&home))?;
+        tokens.push(token.trim().to_owned());
+    }
     let mut daemon = Daemon(
         Command::new(opilio)
             .args(["serve", "--listen", "127.0.0.1:0"])
@@ -81,18 +89,29 @@ pub(super) fn judge(home: &Path, opilio: &Path) -> Result<()> {
     let mut url = String::new();
     BufReader::new(out).read_line(&mut url)?;
     let url = url.trim().trim_end_matches('/');
+    let mut start = Command::new(opilio);
+    start.args(["job", "start", "jobs/first"]);
+    output(start.current_dir(&home))?;
+    let mut roles = Command::new(&python);
+    roles
+        .arg(root().join("tests/judges/api/roles.py"))
+        .args([url, "first", "jobs/.opilio/audit.jsonl"])
+        .args(&tokens);
+    status(roles.current_dir(&home))?;
     let mut judge = Command::new(python.with_file_name("st"));
     judge
         .args(["run", &format!("{url}/api/v1/openapi.json")])
         .args([
             "--header",
-            &format!("Authorization: Bearer {}", token.trim()),
+            &format!("Authorization: Bearer {}", tokens[ROLES.len() - 1]),
         ])
         .args(["--exclude-path-regex", LEFT_OUT, "--checks", CHECKS])
         .args(["--phases", PHASES])
         .args([
+            // The same questions every time.
+            "--generation-deterministic",
             "--max-examples",
-            "20",
+            "10",
             "--request-timeout",
             "60",
             "--no-color",

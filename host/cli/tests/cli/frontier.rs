@@ -66,6 +66,17 @@ async fn what_is_deleted_stays_known_and_what_is_forgotten_may_be_found_again() 
         .map(|uri| uri["state"].clone())
         .collect();
     assert_eq!(states, ["deleted", "deleted"]);
+    // Page for page it is the same list.
+    let page = |after: &[&str]| {
+        let command = ["frontier", "list", "job", "--surt", &prefix, "--limit", "1"];
+        let command = [&command[..], &["--json"], after].concat();
+        objects(&home.run(&command).code(0).out)
+    };
+    let first = page(&[]);
+    assert_eq!(first[0], objects(&list.out)[0]);
+    assert_eq!(first[1]["answer"], "more", "{first:?}");
+    let second = page(&["--after", first[1]["after"].as_str().unwrap()]);
+    assert_eq!(second, objects(&list.out)[1..], "and this is the last");
     home.run(&["frontier", "delete", "job", "--yes"]).code(2);
     let bad = home
         .run(&["frontier", "count", "job", "--regex", "a(b"])

@@ -195,15 +195,32 @@ fn clients_answer_a_challenge_run_no_scripts_and_see_files_of_jobs_alone() {
         assert_eq!(answer.status, status, "{method} {path} {form}: {answer:?}");
     }
     let value = "<property name=\"value\"><value>http://a.example/</value></property>";
-    let path = "<property name=\"path\" value=\"/etc/passwd\"/>";
-    let text = cxml("http://a.example/", "").replace(value, path);
+    // A file of this machine is not for whoever may only crawl, and whether there is one neither.
+    home.file("outside.txt", "http://secret.example/\n");
+    let outside = home.path().join("outside.txt").display().to_string();
     let config = "/engine/job/one/jobdir/crawler-beans.cxml";
+    for path in [
+        outside.as_str(),
+        "../../../../outside.txt",
+        &format!("file://{outside}"),
+        "/etc/passwd",
+        "/dev/zero",
+        "none.txt",
+    ] {
+        let named = format!("<property name=\"path\" value=\"{path}\"/>");
+        let text = cxml("http://a.example/", "").replace(value, &named);
+        assert_eq!(daemon.send("PUT", config, &text, "").status, 200);
+        let refused = post(&daemon, "/engine/job/one", "action=build", 403);
+        assert!(refused.body.contains("seeds-file"), "{refused:?}");
+        assert!(!refused.body.contains("secret"), "{refused:?}");
+    }
+    let cookies = format!(
+        "<bean id=\"cookies\" class=\"org.archive.modules.fetcher.BdbCookieStore\"><property name=\"cookiesLoadFile\" value=\"{outside}\"/></bean>"
+    );
+    let text = cxml("http://a.example/", &cookies);
     assert_eq!(daemon.send("PUT", config, &text, "").status, 200);
-    // A file of this machine is not for whoever may only crawl.
     let refused = post(&daemon, "/engine/job/one", "action=build", 422);
-    let left = get(&daemon, "/engine/job/one/jobdir/left-out.txt").body;
-    assert!(left.contains("seeds-file"), "{left}");
-    assert!(!format!("{refused:?} {left}").contains("root:"), "{left}");
+    assert!(refused.body.contains("cookies.load"), "{refused:?}");
     let bare = Home::new();
     let none = Daemon::start(&bare, &["--no-auth"]);
     assert_eq!(get(&none, "/engine").status, 404);

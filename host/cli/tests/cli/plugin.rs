@@ -256,7 +256,9 @@ fn told_of_an_archive(home: &Home, pages: usize) {
 /// No difference in what could be read is not the same as no difference.
 fn told_of_a_cut_archive(home: &Home) {
     let warcs = std::fs::read_dir(home.job().join("warcs")).unwrap();
-    let archived = std::fs::read(warcs.last().unwrap().unwrap().path()).unwrap();
+    let mut warcs = warcs.map(|file| file.unwrap().path());
+    let warc = warcs.find(|file| file.extension().is_some_and(|ending| ending == "gz"));
+    let archived = std::fs::read(warc.unwrap()).unwrap();
     home.file("cut.warc.gz", &archived[..archived.len() - 40]);
     let ended = "; reading ended early: 1 damaged record\n";
     let run = home.run(&["plugin", "run", "html", "cut.warc.gz"]).code(1);

@@ -98,4 +98,14 @@ async fn an_operator_replaces_a_plugin_of_a_running_crawl() {
     home.run(&["crawl", "p.toml", "--job", "job"]).code(0);
     let kept = std::fs::read_to_string(home.job().join("plugins.json")).unwrap();
     assert!(kept.contains("\"component\": \"builtin:css\""), "{kept}");
+
+    // Settings that came with a replacement go before the profile's, so that changing these would do nothing.
+    let setting = "plugins.pages.settings.follow-nofollow=false";
+    let set = || home.run(&["job", "set", "job", setting]);
+    replace(&["pages", "html"]).code(0);
+    set().code(0);
+    replace(&["pages", "html", "--settings", "{\"follow-nofollow\": true}"]).code(0);
+    let refused = set().code(2);
+    assert!(refused.err.contains("would have no effect"), "{refused:?}");
+    assert!(refused.err.contains("--settings JSON"), "{refused:?}");
 }

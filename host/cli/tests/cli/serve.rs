@@ -5,8 +5,10 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-use opilio_stories::until;
+use opilio_stories::{captures, html, site, until};
+use opilio_test_web::Reply;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore};
 use serde_json::{Value, json};
@@ -236,6 +238,157 @@ async fn jobs_are_made_begun_finished_copied_and_deleted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_uri_is_shown_as_it_was_and_lists_go_on_page_for_page() {
+    let turn = Arc::new(AtomicUsize::new(0));
+    let now = turn.clone();
+    let web = site(WWW)
+        .page("/robots.txt", Reply::status(404))
+        .answer("/", move |_| {
+            html(["the first", "the second", "the second"][now.load(Ordering::SeqCst)])
+        })
+        .serve()
+        .await;
+    let home = Home::new();
+    home.profile("name = 'versions'");
+    let seed = web.url(WWW, "/");
+    home.run(&["crawl", "p.toml", "--job", "jobs/one", "--seed", &seed])
+        .code(0);
+    for _ in 1..3 {
+        turn.fetch_add(1, Ordering::SeqCst);
+        home.run(&["frontier", "force", "jobs/one", &seed]).code(0);
+        home.run(&["crawl", "p.toml", "--job", "jobs/one"]).code(0);
+    }
+    // To the millisecond, which indexes leave out.
+    let mut dates: Vec<String> = captures(&home.path().join("jobs/one"))
+        .iter()
+        .filter(|capture| capture.uri == seed && ["response", "revisit"].contains(&&*capture.kind))
+        .map(|capture| capture.header("WARC-Date").unwrap().to_owned())
+        .collect();
+    dates.sort();
+    let daemon = Daemon::start(&home, &["--no-auth"]);
+    let listed = |more: &str| daemon.get(&format!("/jobs/one/captures?uri={seed}{more}"));
+    let all = listed("");
+    let revisits: Vec<&Value> = all["captures"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|capture| &capture["is_revisit"])
+        .collect();
+    assert_eq!(revisits, [true, false, false], "{all}");
+    assert_eq!(all["unlisted"], json!([]), "{all}");
+    let first = listed("&limit=2");
+    let after = first["after"].as_str().unwrap();
+    let second = listed(&format!("&limit=2&after={after}"));
+    assert_eq!(second["captures"][0], all["captures"][2], "{second}");
+    assert_eq!(second["after"], Value::Null);
+
+    let shown = |query: &str| {
+        let path = format!("/api/v1/jobs/one/capture?uri={seed}{query}");
+        daemon.call("GET", &path, None, "")
+    };
+    for (date, expected) in dates.iter().zip(["the first", "the second", "the second"]) {
+        let shown = shown(&format!("&at={date}"));
+        assert!(shown.body.contains(expected), "{date}: {shown:?}");
+        assert!(shown.head.contains("memento-datetime: "), "{shown:?}");
+    }
+    assert!(shown("").body.contains("the second"));
+    let before = shown("&at=2001-01-01T00:00:00Z");
+    assert_eq!(before.status, 404);
+    assert!(
+        before.body.contains("its first capture is of "),
+        "{before:?}"
+    );
+    assert_eq!(shown("&at=yesterday").status, 400);
+    let none = daemon.get("/jobs/one/captures?uri=http://nowhere.example/");
+    assert_eq!(none["captures"], json!([]));
+
+    let uris = |more: &str| daemon.get(&format!("/jobs/one/uris?{more}"));
+    let all = uris("");
+    let (mut paged, mut after) = (Vec::new(), String::new());
+    loop {
+        let page = uris(&format!("limit=1{after}"));
+        paged.extend(page["uris"].as_array().unwrap().iter().cloned());
+        let Some(next) = page["after"].as_str() else {
+            break;
+        };
+        after = format!("&after={next}");
+    }
+    assert!(paged.len() > 1, "{paged:?}");
+    assert_eq!(Value::from(paged), all["uris"]);
+    let bad = daemon.call("GET", "/api/v1/jobs/one/uris?after=x", None, "");
+    assert_eq!(bad.status, 422, "{bad:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_actions_that_conflict_each_is_done_or_refused() {
+    let gate = Gate::serve(&[("/", "")]);
+    let home = Home::new();
+    home.profile("name = 'gate'");
+    make(&home, "jobs/x", &gate.url("/"));
+    let daemon = Daemon::start(&home, &["--no-auth"]);
+    daemon.post("/jobs/x/start", None, 202);
+    until("the seed is asked for", || gate.was_asked("/") == 1).await;
+    let actions = [
+        "pause",
+        "resume",
+        "stop",
+        "start",
+        "checkpoint",
+        "pause",
+        "stop",
+        "resume",
+    ];
+    std::thread::scope(|scope| {
+        for action in actions {
+            let daemon = &daemon;
+            scope.spawn(move || {
+                let path = format!("/api/v1/jobs/x/{action}");
+                let answer = daemon.call("POST", &path, None, "");
+                let is_told = answer.head.contains("application/problem+json");
+                assert!(
+                    answer.status < 300 || (answer.status == 409 && is_told),
+                    "{action}: {answer:?}"
+                );
+            });
+        }
+    });
+    gate.open();
+    daemon.call("POST", "/api/v1/jobs/x/stop", None, "");
+    until("it is at rest", || {
+        ["stopped", "finished"].contains(&daemon.state("x").as_str())
+    })
+    .await;
+    home.run(&["frontier", "check", "jobs/x"]).code(0);
+}
+
+#[test]
+fn no_way_of_writing_a_setting_runs_a_program_or_opens_a_file() {
+    let home = Home::new();
+    make(&home, "jobs/x", "http://nowhere.localhost/");
+    let daemon = Daemon::start(&home, &["--no-auth"]);
+    for set in [
+        json!(["archive.on-close = [\"id\"]"]),
+        // What is no TOML by itself becomes a text, and the rest is taken nonetheless.
+        json!(["archive.prefix = it's", "archive.on-close = [\"id\"]"]),
+        json!(["politeness.min-delay=2s", "alerts.command = [\"id\"]"]),
+        json!(["seeds-file=/etc/passwd"]),
+        json!(["archive.prefix = 'x'\n[archive]\non-close = ['id']"]),
+        json!(["archive = { on-close = ['id'] }"]),
+        json!(["\"archive\".\"on-close\" = ['id']"]),
+    ] {
+        for only_check in [true, false] {
+            let body = json!({"set": set, "only_check": only_check});
+            let answer = daemon.call("PATCH", "/api/v1/jobs/x/settings", Some(body), "");
+            assert!([403, 422].contains(&answer.status), "{set}: {answer:?}");
+        }
+    }
+    let bypassed = json!({"set": ["politeness.min-delay=2s", "alerts.command = [\"id\"]"]});
+    let answer = daemon.call("PATCH", "/api/v1/jobs/x/settings", Some(bypassed), "");
+    assert_eq!(answer.status, 403, "{answer:?}");
+    assert!(!home.path().join("jobs/x/changes").exists());
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_crawl_that_the_system_ends_goes_on_when_the_machine_is_up_again() {
     let gate = Gate::serve(&[("/", "<a href='/a'>a</a>"), ("/a", "a")]);
     let home = Home::new();
@@ -412,6 +565,9 @@ fn tokens_allow_what_their_roles_say() {
     let cookie = signed.head.split("set-cookie: ").nth(1).unwrap();
     assert!(cookie.contains("httponly; samesite=strict"), "{cookie}");
     let cookie = cookie.split(';').next().unwrap();
+    let large = json!({"token": "x".repeat(5_000)});
+    let refused = daemon.call("POST", "/api/v1/session", Some(large), "");
+    assert_eq!(refused.status, 413, "{refused:?}");
     let with = |more: &str| {
         let headers = format!("Cookie: {cookie}\r\n{more}");
         daemon
@@ -421,6 +577,11 @@ fn tokens_allow_what_their_roles_say() {
     assert_eq!(with(""), 404);
     assert_eq!(with("Origin: https://evil.example\r\n"), 403);
     assert_eq!(with("Host: evil.example\r\n"), 421);
+    let audit = home.path().join("jobs/.opilio/audit.jsonl");
+    let audit = fs::read_to_string(audit).unwrap();
+    let signed_in = audit.lines().find(|line| line.contains("session")).unwrap();
+    assert!(signed_in.contains("\"user\":\"otto\""), "{signed_in}");
+    assert!(!audit.contains(&operator), "{audit}");
 
     // Revoked, it is good for nothing, and neither is the cookie.
     let listed = home.run(&["token", "list"]).code(0).out;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::State;
+use axum::http::StatusCode;
 use axum::response::sse::{Event, KeepAlive, KeepAliveStream, Sse};
 use futures_core::Stream;
 use opilio_crawl::control::Status;
@@ -18,6 +19,9 @@ use crate::daemon::Daemon;
 use crate::input::Place;
 use crate::overview::{JobOverview, Jobs};
 use crate::problem::Problem;
+
+/// Streams at the same time: so many that there are connections left for everything else.
+pub(crate) const STREAMS_MAX: usize = 500;
 
 /// Proxies break off what is silent for long.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
@@ -42,7 +46,7 @@ struct Changed<'j> {
 
 /// All jobs: an event `jobs` with those that have changed, at first all, about each second in which something has.
 #[utoipa::path(get, path = "/events", tag = "jobs", responses((status = 200, content_type = "text/event-stream", body = String)))]
-pub(crate) async fn all(State(daemon): Shared) -> Sse<KeepAliveStream<Received>> {
+pub(crate) async fn all(State(daemon): Shared) -> Result<Sse<KeepAliveStream<Received>>, Problem> {
     let mut before = Arc::<Jobs>::default();
     let mut is_first = true;
     follow(&daemon, move |jobs| {
@@ -74,7 +78,7 @@ pub(crate) async fn of_job(
 ) -> Result<Sse<KeepAliveStream<Received>>, Problem> {
     daemon.directory(&job)?;
     let mut before = None;
-    Ok(follow(&daemon, move |jobs| {
+    follow(&daemon, move |jobs| {
         // One that was just made is seen with the next look; one that is gone ends the stream.
         let Some(known) = jobs.get(&job) else {
             return before.is_none().then_some(None);
@@ -87,17 +91,22 @@ pub(crate) async fn of_job(
             Event::default().event("status").json_data(&status).ok()
         });
         Some(event.flatten())
-    }))
+    })
 }
 
 /// A stream of what `say` makes of each look at all jobs; none ends it.
 fn follow(
     daemon: &Daemon,
     mut say: impl FnMut(&Arc<Jobs>) -> Option<Option<Event>> + Send + 'static,
-) -> Sse<KeepAliveStream<Received>> {
+) -> Result<Sse<KeepAliveStream<Received>>, Problem> {
+    let place = daemon.streams.clone().try_acquire_owned().map_err(|_| {
+        let problem = format!("{STREAMS_MAX} streams of events are open already; close some");
+        Problem::new(StatusCode::SERVICE_UNAVAILABLE, problem).retry_after(10)
+    })?;
     let (sender, receiver) = mpsc::channel(4);
     let (mut jobs, mut closing) = (daemon.jobs.subscribe(), daemon.closing.subscribe());
     tokio::spawn(async move {
+        let _place = place;
         loop {
             let seen = jobs.borrow_and_update().clone();
             match say(&seen) {
@@ -116,7 +125,7 @@ fn follow(
             }
         }
     });
-    Sse::new(Received(receiver)).keep_alive(KeepAlive::new().interval(KEEP_ALIVE))
+    Ok(Sse::new(Received(receiver)).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)))
 }
 
 /// What comes out of a channel, as a stream.

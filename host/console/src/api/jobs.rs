@@ -293,13 +293,13 @@ pub(crate) async fn start(
         _ => return Err(Problem::conflict(format!("it is {} already", word(state)))),
     }
     // What is known of it may be a second old.
-    let is_wanted = daemon.order(&job, |orders| {
+    let is_wanted = daemon.order_for(&job, |orders| {
         let was = orders.crawl;
         if !was {
             *orders = Orders::new(true, &caller.user);
         }
         was
-    });
+    })?;
     if is_wanted {
         return Err(Problem::conflict("it is to begin already"));
     }
@@ -315,14 +315,15 @@ pub(crate) async fn stop(
     Place(job): Place<String>,
 ) -> Result<Json<Done>, Problem> {
     let known = daemon.known(&job).await?;
+    if known.overview.state == JobState::Waiting {
+        daemon.order_for(&job, |orders| orders.crawl = false)?;
+        let result = "it does not begin".to_owned();
+        return Ok(Json(Done { result }));
+    }
     let was = known.orders.is_some_and(|orders| orders.crawl);
     // First, so that it is not begun again if it dies on its way.
     if was {
         daemon.order(&job, |orders| orders.crawl = false);
-    }
-    if known.overview.state == JobState::Waiting {
-        let result = "it does not begin".to_owned();
-        return Ok(Json(Done { result }));
     }
     let stopped = daemon.have_done(&job, &caller, Command::Stop).await;
     if stopped.is_err() && was {

@@ -18,7 +18,7 @@ use crate::input::{Body, Place};
 use crate::problem::Problem;
 
 /// Settings that name programs, files or secrets of this machine, or networks within. `*` is any name.
-const OUTSIDE: [&[&str]; 18] = [
+const OUTSIDE: [&[&str]; 22] = [
     &["seeds-file"],
     &["archive", "directory"],
     &["archive", "more-directories"],
@@ -28,10 +28,14 @@ const OUTSIDE: [&[&str]; 18] = [
     &["archive", "duplicates", "history"],
     &["logs", "directory"],
     &["alerts", "command"],
+    &["alerts", "webhook"],
+    &["telemetry", "otlp"],
     &["cookies", "load"],
     &["cookies", "save"],
+    &["fetch", "proxy"],
     &["fetch", "proxy-password"],
     &["fetch", "allow-addresses"],
+    &["dns", "servers"],
     &["uri", "precedence-file"],
     &["tables", "*", "file"],
     &["credentials"],
@@ -243,6 +247,11 @@ mod tests {
         );
         refused("archive.on-close = [\"id\"]", "archive.on-close");
         refused("alerts = { command = [\"id\"] }", "alerts.command");
+        refused(
+            "[alerts]\nwebhook = \"http://192.168.0.1/\"",
+            "alerts.webhook",
+        );
+        refused("fetch.proxy = \"http://192.168.0.1\"", "fetch.proxy");
         refused("seeds-file = \"/etc/passwd\"", "seeds-file");
         refused("extends = \"/etc/passwd\"", "extends");
         refused("extends = [\"default\", \"../a.toml\"]", "extends");

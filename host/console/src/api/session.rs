@@ -63,7 +63,7 @@ pub(crate) async fn sign_in(
     let session = Session {
         authenticated: true,
         required: true,
-        user: Some(caller.user),
+        user: Some(caller.user.clone()),
         role: Some(caller.role),
     };
     let secure = match daemon.config.tls {
@@ -71,8 +71,14 @@ pub(crate) async fn sign_in(
         None => "",
     };
     let set = format!("{COOKIE}={cookie}; HttpOnly; SameSite=Strict; Path=/{secure}");
-    Ok(([(header::SET_COOKIE, set)], Json(session)))
+    // For the audit log: the request itself came from nobody.
+    let signed_in = Extension(SignedIn(caller.user));
+    Ok((signed_in, [(header::SET_COOKIE, set)], Json(session)))
 }
+
+/// Who has signed in by a request.
+#[derive(Clone)]
+pub(crate) struct SignedIn(pub(crate) String);
 
 /// Ends the session.
 #[utoipa::path(delete, path = "/session", tag = "daemon", responses((status = 204, description = "It is over")))]

@@ -134,7 +134,13 @@ pub(crate) async fn change(
     Body(changing): Body<Changing>,
 ) -> Result<Json<ChangedSettings>, Problem> {
     daemon.directory(&job)?;
-    profiles::keeps_to_itself(&changing.set.join("\n"))?;
+    // As they will be read: what is no TOML becomes a text.
+    let text: Vec<String> = changing
+        .set
+        .iter()
+        .map(|one| opilio_profile::assignment(one))
+        .collect();
+    profiles::keeps_to_itself(&text.join("\n"))?;
     let command = Command::Set {
         set: changing.set,
         matching: changing.matching,

@@ -104,16 +104,16 @@ impl Daemon {
 
     /// Folders within that of the jobs are found by themselves; no other is looked into.
     fn can_add(&self, path: &str) -> Result<(), Problem> {
-        let wanted = Path::new(path).canonicalize();
-        let jobs = self.folder.path().canonicalize();
-        let (Ok(wanted), Ok(jobs)) = (wanted, jobs) else {
-            return Err(Problem::unusable(format!("{path} is no folder")));
-        };
-        let name = wanted.file_name().and_then(|name| name.to_str());
-        let name = name.filter(|name| wanted.parent() == Some(&jobs) && is_name(name));
-        let Some(name) = name else {
+        let jobs = self.folder.path();
+        let jobs = jobs.canonicalize().unwrap_or_else(|_| jobs.to_owned());
+        // Whether there is anything at any other place is nobody's business.
+        let wanted = Path::new(path).canonicalize().ok();
+        let wanted = wanted.filter(|wanted| wanted.parent() == Some(&jobs));
+        let name = wanted.as_deref().and_then(Path::file_name);
+        let name = name.and_then(|name| name.to_str());
+        let Some(name) = name.filter(|name| is_name(name)) else {
             return Err(Problem::forbidden(format!(
-                "{path} is not in the folder of jobs, {}; put it there",
+                "{path} is no folder in that of jobs, {}; put it there",
                 jobs.display()
             )));
         };

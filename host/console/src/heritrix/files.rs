@@ -18,7 +18,7 @@ use tokio::sync::mpsc;
 use super::drafts::{BYTES_MAX, is_editable};
 use crate::api::jobs::blocking;
 use crate::daemon::Daemon;
-use crate::input::Place;
+use crate::input::{Place, Whole};
 use crate::problem::Problem;
 
 /// Read at once.
@@ -171,7 +171,7 @@ pub(super) async fn any_path(
 pub(super) async fn put(
     State(daemon): State<Arc<Daemon>>,
     Place((name, file)): Place<(String, String)>,
-    body: Bytes,
+    Whole(body): Whole,
 ) -> Result<StatusCode, Problem> {
     let case = daemon.case(&name).await?;
     if case.known.is_some() {

@@ -7,11 +7,11 @@ use axum::http::HeaderMap;
 use axum::response::Response;
 use opilio_crawl::logs::read;
 use opilio_crawl::{Places, ProfileSource, builtin_plugins};
-use opilio_profile::{LeftOut, import_heritrix};
+use opilio_profile::{LeftOut, NamedFiles, import_heritrix};
 use regex::Regex;
 use serde::Deserialize;
 
-use super::drafts::{CONFIG, Draft, is_editable};
+use super::drafts::{BYTES_MAX, CONFIG, Draft, is_editable};
 use super::model::{Case, Stage};
 use super::{answer, see_other};
 use crate::access::Caller;
@@ -190,21 +190,27 @@ impl Daemon {
         };
         let xml = std::fs::read_to_string(draft.config())
             .map_err(|problem| cannot("crawler-beans.cxml", &problem))?;
-        let imported = import_heritrix(&xml, &draft.folder, &builtin_plugins())
+        let imported = import_heritrix(&xml, NamedFiles::Unread, &builtin_plugins())
             .map_err(|problem| cannot("crawler-beans.cxml", &problem))?;
         let mut profile: toml::Table = imported
             .toml
             .parse()
             .map_err(|problem| cannot("the profile made of crawler-beans.cxml", &problem))?;
         let mut seeds = Vec::new();
-        // One beside the configuration has come with it; any other is refused below.
-        if let Some(toml::Value::String(file)) = profile.get("seeds-file")
-            && is_editable(file)
-        {
-            let text = std::fs::read_to_string(draft.folder.join(file))
-                .map_err(|problem| cannot(file, &problem))?;
+        if let Some(file) = &imported.seeds_file {
+            // One beside the configuration has come with it.
+            let path = draft.folder.join(file);
+            let is_beside = is_editable(file)
+                && path
+                    .symlink_metadata()
+                    .is_ok_and(|it| it.is_file() && it.len() <= BYTES_MAX);
+            if !is_beside {
+                return Err(Problem::forbidden(format!(
+                    "seeds-file: {file:?} is no seed list beside the configuration, and no other file of this machine is read: put it into jobdir/, with .txt at its end, and name it without folders"
+                )));
+            }
+            let text = std::fs::read_to_string(&path).map_err(|problem| cannot(file, &problem))?;
             seeds.extend(text.lines().map(str::to_owned));
-            profile.remove("seeds-file");
         }
         profiles::keeps_to_itself(&profile.to_string())?;
         profile.insert("name".to_owned(), name.into());

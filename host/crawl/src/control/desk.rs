@@ -138,7 +138,14 @@ impl ControlError {
 
 impl From<opilio_frontier::Error> for ControlError {
     fn from(problem: opilio_frontier::Error) -> ControlError {
-        ControlError::failure(&problem)
+        match problem {
+            // Somebody is just leaving it.
+            opilio_frontier::Error::InUse { .. } => ControlError::new(
+                Fault::State,
+                format!("{problem}, which begins or ends; try again"),
+            ),
+            problem => ControlError::failure(&problem),
+        }
     }
 }
 

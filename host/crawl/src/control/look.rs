@@ -149,10 +149,15 @@ impl Desk<'_> {
     ) -> Result<String, ControlError> {
         let selection = which.selection()?;
         // Reads a state of the store as it is now, without holding the frontier.
-        let after = after.unwrap_or_default();
+        let after = match after {
+            Some(text) => from_hexadecimal(text)
+                .and_then(|key| String::from_utf8(key).ok())
+                .ok_or_else(|| no_cursor(text))?,
+            None => String::new(),
+        };
         let records = self
             .frontier()
-            .records_behind(selection.key_prefix(), after);
+            .records_behind(selection.key_prefix(), &after);
         let (mut listed, mut last) = (0, String::new());
         for (examined, record) in (1..).zip(records) {
             let (key, record) = record?;
@@ -167,7 +172,9 @@ impl Desk<'_> {
                 continue;
             }
             if listed == limit {
-                say(Answer::More { after: last });
+                say(Answer::More {
+                    after: hexadecimal(last.as_bytes()),
+                });
                 break;
             }
             listed += 1;
@@ -232,21 +239,11 @@ impl Desk<'_> {
 fn to_cursor(queue: &str, cursor: &[u8]) -> String {
     let (order, key) = cursor.split_first().map_or((0, cursor), |(o, k)| (*o, k));
     let key = key.get(queue.len() + 1..).unwrap_or_default();
-    std::iter::once(order)
-        .chain(key.iter().copied())
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+    hexadecimal(&[&[order], key].concat())
 }
 
 fn from_cursor(queue: &str, text: &str) -> Result<Vec<u8>, ControlError> {
-    let bytes: Option<Vec<u8>> = (text.is_ascii() && text.len().is_multiple_of(2))
-        .then(|| {
-            text.as_bytes()
-                .chunks(2)
-                .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok())
-                .collect()
-        })
-        .flatten();
+    let bytes = from_hexadecimal(text);
     match bytes.as_deref().and_then(<[u8]>::split_first) {
         Some((order @ (0 | 1), key)) => {
             let mut cursor = vec![*order];
@@ -255,11 +252,31 @@ fn from_cursor(queue: &str, text: &str) -> Result<Vec<u8>, ControlError> {
             cursor.extend(key);
             Ok(cursor)
         }
-        _ => Err(ControlError::new(
-            Fault::Request,
-            format!("{text:?} is no cursor: take the one that an earlier page ended with"),
-        )),
+        _ => Err(no_cursor(text)),
     }
+}
+
+/// Cursors stand in addresses and command lines, where anything else would have to be quoted.
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn from_hexadecimal(text: &str) -> Option<Vec<u8>> {
+    (text.is_ascii() && text.len().is_multiple_of(2))
+        .then(|| {
+            text.as_bytes()
+                .chunks(2)
+                .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok())
+                .collect()
+        })
+        .flatten()
+}
+
+fn no_cursor(text: &str) -> ControlError {
+    ControlError::new(
+        Fault::Request,
+        format!("{text:?} is no cursor: take the one that an earlier page ended with"),
+    )
 }
 
 impl QueueSort {

@@ -93,10 +93,10 @@ struct Held {
     log: JobLog,
 }
 
-/// With its frontier.
+/// With its frontier, which is closed before the job is given back: fields are dropped in their order.
 struct Opened {
-    held: Held,
     frontier: Mutex<Frontier>,
+    held: Held,
 }
 
 impl Held {
