@@ -18,6 +18,7 @@ mod process;
 mod report;
 mod run;
 mod scenario;
+mod swings;
 mod web;
 
 pub use compare::{Comparison, Estimate, Measure, Row};

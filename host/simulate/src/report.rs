@@ -74,6 +74,8 @@ pub struct Visits {
     pub too_short: u64,
     /// Waits above the profile's longest, which were cut to it.
     pub too_long: u64,
+    /// Answers that went far up and down and up again though every visit found the same.
+    pub oscillating: u64,
     /// By how much visits came late, in days, on average.
     pub overdue: f64,
     /// Requests to a host sooner than its rest allows.
@@ -302,8 +304,8 @@ impl Report {
         line(
             "waits",
             format!(
-                "{} answered; {} below and {} above the profile's limits, held to these",
-                visits.waits, visits.too_short, visits.too_long
+                "{} answered; {} below and {} above the profile's limits, held to these; {} oscillating",
+                visits.waits, visits.too_short, visits.too_long, visits.oscillating
             ),
         );
         line(

@@ -17,6 +17,7 @@ use crate::oracle::{self, Goal};
 use crate::process::{DAY, stream, uniform};
 use crate::report::{Oracle, Report, Visits, WaitOfPage};
 use crate::scenario::Scenario;
+use crate::swings::Swings;
 use crate::web::{PageId, Place, Served, Web};
 
 /// Parts of the measured time in the drawing of freshness.
@@ -193,7 +194,8 @@ struct Run {
     number: u64,
     hosts: BTreeMap<usize, Host>,
     visits: Visits,
-    waits: BTreeMap<PageId, (Duration, Option<Duration>)>,
+    waits: BTreeMap<PageId, Duration>,
+    swings: BTreeMap<PageId, Swings>,
     overdue: f64,
     overdue_counted: u64,
 }
@@ -222,6 +224,7 @@ impl Run {
                 ..Visits::default()
             },
             waits: BTreeMap::new(),
+            swings: BTreeMap::new(),
             overdue: 0.0,
             overdue_counted: 0,
         }
@@ -351,9 +354,14 @@ impl Run {
             self.web.captured(id, started, served.version);
         }
         if let (Some(id), Some(wait)) = (is_page, came.wait) {
-            self.waits.insert(id, (wait, came.asked));
+            self.waits.insert(id, wait);
         }
+        let oscillates = match (is_page, came.asked) {
+            (Some(id), Some(asked)) => self.swings.entry(id).or_default().note(came.state, asked),
+            _ => false,
+        };
         if started >= self.web.window().from {
+            self.visits.oscillating += u64::from(oscillates);
             self.tally(&came, is_page, size, served.not_modified);
         }
         Ok(())
@@ -420,7 +428,7 @@ impl Run {
         let longest = pages.iter().map(|id| self.web.pages[*id].longest).max();
         let step = self.waits.len().div_ceil(WAITS_SHOWN).max(1);
         let waits = self.waits.iter().step_by(step);
-        let waits = waits.map(|(id, (wait, _))| WaitOfPage {
+        let waits = waits.map(|(id, wait)| WaitOfPage {
             rate: self.web.rate(*id),
             wait: wait.as_secs_f64() / 86_400.0,
             best: best
