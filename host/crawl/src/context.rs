@@ -298,9 +298,10 @@ impl Context {
             .raise(kind, subject, severity, what, Timestamp::now());
         if let Some(alert) = raised {
             let name = kind.name();
-            tracing::warn!("{name} {subject}: {what}");
             let subject = format!("alert {name} {subject}");
-            self.job_log.crawl(subject.trim_end(), what);
+            let subject = subject.trim_end();
+            tracing::warn!("{subject}: {what}");
+            self.job_log.crawl(subject, what);
             self.announce(Event::Raised, alert);
         }
     }

@@ -126,10 +126,11 @@ pub(crate) fn alerts(alerts: &[Alert], out: &mut dyn Write) -> io::Result<()> {
             None => alert.severity.name().to_owned(),
             Some(until) => format!("over since {}", until.strftime("%H:%M:%S")),
         };
+        // Some are of the whole crawl and have no subject.
+        let what = format!("{} {}", alert.kind.name(), alert.subject);
         let line = format!(
-            "{since}  {state:<20}  {} {}: {}",
-            alert.kind.name(),
-            alert.subject,
+            "{since}  {state:<20}  {}: {}",
+            what.trim_end(),
             alert.message
         );
         writeln!(out, "{}", terminal::line(&line))?;
