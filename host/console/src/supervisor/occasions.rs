@@ -1,0 +1,75 @@
+//! Jobs of the calendar: made and begun when their time has come.
+
+use jiff::Timestamp;
+
+use super::Supervisor;
+use crate::calendar::CalendarEntry;
+use crate::folder::{FolderError, NewJob};
+use crate::orders::Orders;
+
+impl Supervisor {
+    /// Makes a job of the calendar, and has it begun.
+    async fn make(&self, entry: &CalendarEntry, job: &str) -> Result<(), String> {
+        let Some(profile) = self.daemon.profile(&entry.profile) else {
+            return Err(self.daemon.no_profile(&entry.profile));
+        };
+        let new = NewJob {
+            name: job.to_owned(),
+            profile,
+            seeds: entry.seeds.clone(),
+            contact_url: None,
+        };
+        let folder = self.daemon.folder.clone();
+        let made = tokio::task::spawn_blocking(move || folder.make(new)).await;
+        match made {
+            // One that a daemon made before it died is begun nevertheless.
+            Ok(Ok(_) | Err(FolderError::Taken(_))) => {
+                let by = format!("calendar {}", entry.name);
+                self.daemon
+                    .order(job, |orders| *orders = Orders::new(true, &by));
+                Ok(())
+            }
+            Ok(Err(problem)) => Err(problem.to_string()),
+            Err(panic) => Err(panic.to_string()),
+        }
+    }
+
+    /// Makes and begins what the calendar wants. What cannot be made is tried again, as long as one that was missed would be.
+    pub(super) async fn see_to_calendar(&mut self, now: Timestamp) {
+        let before = self.seen_to.clone();
+        for entry in self.daemon.config.calendar.clone() {
+            let since = self.seen_to.since(&entry.name, now);
+            let Some(due) = entry.due(since, now) else {
+                if self.hindered.remove(&entry.name).is_some() {
+                    tracing::error!(entry = entry.name, "its job is left out: a day has passed");
+                    self.daemon.calendar_problem(&entry.name, None);
+                }
+                continue;
+            };
+            match self.make(&entry, &due.job).await {
+                Ok(()) => {
+                    self.seen_to.done(&entry.name, due.at);
+                    self.hindered.remove(&entry.name);
+                    self.daemon.calendar_problem(&entry.name, None);
+                    tracing::info!(entry = entry.name, job = due.job, "made");
+                }
+                Err(problem) => {
+                    let problem = format!("job {} cannot be made: {problem}", due.job);
+                    if self.hindered.get(&entry.name) != Some(&problem) {
+                        tracing::error!(entry = entry.name, "{problem}");
+                        self.daemon
+                            .calendar_problem(&entry.name, Some(problem.clone()));
+                        self.hindered.insert(entry.name.clone(), problem);
+                    }
+                }
+            }
+        }
+        if before != self.seen_to
+            && let Err(problem) = self
+                .seen_to
+                .write(&self.daemon.config.own().join("calendar.json"))
+        {
+            tracing::error!("calendar.json cannot be written: {problem}");
+        }
+    }
+}

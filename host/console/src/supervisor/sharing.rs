@@ -1,0 +1,126 @@
+//! Tells jobs what they may take of what all have together, as `share.rs` divides it.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use opilio_crawl::Share;
+use opilio_crawl::control::{Command, Standing};
+
+use super::{DAEMON, Supervisor};
+use crate::overview::{Jobs, Known};
+use crate::process::Alive;
+use crate::share::{Member, attainable, lowered};
+
+/// Longest wait for a job that is told what it may take.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// Why a job could not be told what it may take.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Deaf {
+    /// It is tried again at the next look.
+    Now,
+    /// This process never understands it.
+    Process(Option<u32>),
+}
+
+impl Supervisor {
+    /// A job that crawls, as far as what all jobs have together goes.
+    pub(super) fn member(&self, name: &str, known: &Known) -> Member {
+        let status = known.status.as_ref();
+        let begun = self.processes.get(name).map(|process| process.share);
+        Member {
+            share: status.map(|status| status.share).or(begun),
+            taken: status.and_then(|status| {
+                let (pid, elapsed) = (status.pid?, status.elapsed_s?);
+                Some((pid, elapsed, status.taken))
+            }),
+            is_paused: status.is_some_and(|status| status.state == Standing::Paused),
+        }
+    }
+
+    /// Tells jobs what they may take from now on. Who has to give something back is told first. Of those that are to begin,
+    /// the ones for which there is something now, and how much.
+    pub(super) async fn divide(
+        &mut self,
+        jobs: &Jobs,
+        mut members: BTreeMap<String, Member>,
+        begin: &[String],
+    ) -> Vec<(String, Share)> {
+        for name in begin {
+            let member = Member {
+                share: None,
+                taken: None,
+                is_paused: false,
+            };
+            members.insert(name.clone(), member);
+        }
+        let limits = self.daemon.config.limits.clone();
+        let wanted = self.shares.divide(&members, Instant::now()).clone();
+        for (name, share) in lowered(&members, &wanted) {
+            if self.tell(jobs, &name, share).await
+                && let Some(member) = members.get_mut(&name)
+            {
+                member.share = Some(share);
+            }
+        }
+        for name in wanted.keys() {
+            let Some(held) = members.get(name).and_then(|member| member.share) else {
+                continue;
+            };
+            let Some(share) = attainable(name, &members, &wanted, &limits) else {
+                continue;
+            };
+            if share != held {
+                self.tell(jobs, name, share).await;
+                // Even where no answer came: it may have it.
+                if let Some(member) = members.get_mut(name) {
+                    member.share = Some(share);
+                }
+            }
+        }
+        let mut shares = Vec::new();
+        for name in begin {
+            let Some(share) = attainable(name, &members, &wanted, &limits) else {
+                continue;
+            };
+            if let Some(member) = members.get_mut(name) {
+                member.share = Some(share);
+            }
+            shares.push((name.clone(), share));
+        }
+        shares
+    }
+
+    /// Tells a job what it may take. False: it has not heard.
+    async fn tell(&mut self, jobs: &Jobs, name: &str, share: Share) -> bool {
+        let Some(known) = jobs.get(name).filter(|known| known.alive == Alive::Yes) else {
+            return false;
+        };
+        let pid = known.status.as_ref().and_then(|status| status.pid);
+        if self.deaf.get(name) == Some(&Deaf::Process(pid)) {
+            return false;
+        }
+        let command = Command::Share { share };
+        let asked = self
+            .daemon
+            .desk
+            .ask(known.directory.clone(), DAEMON, command);
+        let (deaf, problem) = match tokio::time::timeout(PATIENCE, asked).await {
+            Ok(Ok(_)) => {
+                self.deaf.remove(name);
+                return true;
+            }
+            Ok(Err(problem)) if problem.is_unusable() => {
+                let why = "its process is of another version and knows no shares; it has one when it is begun again";
+                (Deaf::Process(pid), why.to_owned())
+            }
+            Ok(Err(problem)) => (Deaf::Now, problem.detail().to_owned()),
+            Err(_) => (Deaf::Now, "it does not answer".to_owned()),
+        };
+        // At every look it would be the same.
+        if self.deaf.insert(name.to_owned(), deaf) != Some(deaf) {
+            tracing::warn!(job = name, "it takes what it took before: {problem}");
+        }
+        false
+    }
+}
