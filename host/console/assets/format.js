@@ -118,6 +118,11 @@ export function refreshTimes(root = document) {
   }
 }
 
+/** Who did something; jobs write the process beside the name. */
+export function person(by) {
+  return String(by ?? "–").replace(/:\d+$/, "");
+}
+
 /** `in-process` as people write it. */
 export function words(name) {
   return String(name ?? "–").replaceAll(/[-_]/g, " ");

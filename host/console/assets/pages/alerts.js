@@ -2,7 +2,7 @@
 
 import { job as path, send } from "../api.js";
 import { h, put } from "../dom.js";
-import { when, words } from "../format.js";
+import { person, when, words } from "../format.js";
 import { badge, heading, read } from "../job.js";
 import { done, failed } from "../notice.js";
 
@@ -53,7 +53,7 @@ function list(alerts, acknowledge) {
         " ",
         badge(alert.severity),
         h("div", {}, alert.message),
-        alert.acknowledged && h("div.hint", {}, `known to ${alert.acknowledged.by} since `, when(alert.acknowledged.at)),
+        alert.acknowledged && h("div.hint", {}, `known to ${person(alert.acknowledged.by)} since `, when(alert.acknowledged.at)),
         acknowledge && !alert.acknowledged && h("button.button", { type: "button", "data-needs": "operator", onclick: () => acknowledge(alert) }, "Acknowledge"),
         h("div.hint", {}, "since ", when(alert.since), alert.until && [", over since ", when(alert.until)]),
       ),

@@ -1,7 +1,7 @@
 // What was changed in a job since it was made, by whom and when.
 
 import { h, put } from "../dom.js";
-import { when, words } from "../format.js";
+import { person, when, words } from "../format.js";
 import { heading, read } from "../job.js";
 import { Pages } from "../table.js";
 
@@ -31,7 +31,7 @@ function entry(change) {
     "li",
     {},
     h("strong", {}, WORDS[change.change] ?? words(change.change)),
-    ` by ${change.by} `,
+    ` by ${person(change.by)} `,
     h("div.hint", {}, change.number && `no. ${change.number}, `, when(change.at)),
     content && h("pre.lines.small", { tabindex: "0", "aria-label": "What was changed" }, content),
   );
