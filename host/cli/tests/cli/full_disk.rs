@@ -4,6 +4,7 @@ use opilio_stories::{captures, html, site, sound};
 use opilio_test_web::Reply;
 
 use crate::command::{Ended, Home, WWW};
+use crate::serve::Daemon;
 
 /// Bodies of this many bytes, more of them than fit under [`FILE_MAX`].
 const BODY_BYTES: usize = 8 << 20;
@@ -97,4 +98,25 @@ fn a_disk_with_no_room_for_a_frontier_is_one_sentence_and_the_next_run_begins() 
     );
     home.run(&command).code(0);
     sound(&home.job());
+}
+
+#[test]
+fn a_full_disk_takes_no_name_and_makes_no_promise() {
+    const FULL: &str = "trap '' XFSZ; ulimit -f 0";
+    let home = Home::new();
+    home.profile("");
+    let seed = ["--seed", "http://localhost/"];
+    let new = ["job", "new", "jobs/one", "--profile", "p.toml"];
+    home.run(&[&new[..], &seed].concat()).code(0);
+    let when_full = |arguments: &[&str]| {
+        let output = home.opilio_after(FULL, arguments).output();
+        Ended::of(&output.unwrap()).code(1)
+    };
+    let clone = ["job", "clone", "jobs/one", "two"];
+    when_full(&clone);
+    home.run(&clone).code(0);
+
+    let _daemon = Daemon::start(&home, &["--no-auth"]);
+    let refused = when_full(&["job", "start", "jobs/two"]);
+    assert!(refused.err.contains("orders.json"), "{refused:?}");
 }
