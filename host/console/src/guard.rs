@@ -55,6 +55,14 @@ pub(crate) async fn guard(
     let looks = method == Method::GET || method == Method::HEAD;
     let admitted = admit(&daemon, &request, from, looks);
     let user = admitted.as_ref().ok().and_then(Clone::clone);
+    let is_open = is_open(&method, &path);
+    let admitted = admitted.and_then(|caller| match caller {
+        Some(caller) if !looks && !is_open => {
+            caller.needs(Role::Operator)?;
+            Ok(Some(caller))
+        }
+        caller => Ok(caller),
+    });
     let mut response = match admitted {
         Ok(caller) => {
             request.extensions_mut().insert(PeerAddress(from));
@@ -143,9 +151,6 @@ fn admit(
             "sign in, or send a token: Authorization: Bearer TOKEN; `opilio token new` makes one",
         ));
     };
-    if !looks && caller.role < Role::Operator {
-        return Err(lacks(Role::Operator));
-    }
     Ok(Some(caller))
 }
 

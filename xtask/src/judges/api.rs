@@ -22,9 +22,9 @@ const CHECKS: &str = "not_a_server_error,status_code_conformance,content_type_co
 /// along that the next request does not have.
 const PHASES: &str = "examples,coverage,fuzzing";
 
-/// The jobs that there are: one that crawls, and never ends, so that questions need not open it; and one that is at rest, ended
-/// and deleted. The seed of both is on a network where they may not go.
-const JOBS: [[&str; 2]; 2] = [["first", "continuous"], ["second", "default"]];
+/// The jobs that there are: one that a process runs, paused, so that questions need not open it; and one that is at rest, ended,
+/// let go and deleted.
+const JOBS: [&str; 2] = ["first", "second"];
 
 /// Which of them requests are about, so that they get beyond the name.
 const CONFIG: &str = r#"[parameters]
@@ -32,7 +32,7 @@ const CONFIG: &str = r#"[parameters]
 "path.file" = "job.log"
 
 [[operations]]
-include-name-regex = "(DELETE /api/v1/jobs/\\{job\\}|/stop)$"
+include-name-regex = "(DELETE /api/v1/jobs/\\{job\\}|/stop|/resume)$"
 [operations.parameters]
 "path.job" = "second"
 "#;
@@ -43,10 +43,10 @@ const ROLES: [&str; 3] = ["viewer", "operator", "admin"];
 /// Streams, which do not end, and beginning jobs, which would crawl.
 const LEFT_OUT: &str = "events|/start$|/session$";
 
-/// The daemon, ended with the judgement.
-struct Daemon(Child);
+/// The daemon, or the crawl, ended with the judgement.
+struct Running(Child);
 
-impl Drop for Daemon {
+impl Drop for Running {
     fn drop(&mut self) {
         // Nothing to do where it has ended.
         let _ = self.0.kill();
@@ -64,10 +64,10 @@ pub(super) fn judge(home: &Path, opilio: &Path) -> Result<()> {
     fs::create_dir_all(&home)?;
     let python = registries::python(&PYTHON_PACKAGES)?;
     let seed = "http://nowhere.localhost/";
-    for [job, profile] in JOBS {
+    for job in JOBS {
         let job = format!("jobs/{job}");
         let mut make = Command::new(opilio);
-        make.args(["job", "new", &job, "--profile", profile, "--seed", seed]);
+        make.args(["job", "new", &job, "--profile", "default", "--seed", seed]);
         status(make.current_dir(&home))?;
     }
     fs::write(home.join("schemathesis.toml"), CONFIG)?;
@@ -78,7 +78,7 @@ pub(super) fn judge(home: &Path, opilio: &Path) -> Result<()> {
         let token = output(token.current_dir(&home))?;
         tokens.push(token.trim().to_owned());
     }
-    let mut daemon = Daemon(
+    let mut daemon = Running(
         Command::new(opilio)
             .args(["serve", "--listen", "127.0.0.1:0"])
             .current_dir(&home)
@@ -89,9 +89,13 @@ pub(super) fn judge(home: &Path, opilio: &Path) -> Result<()> {
     let mut url = String::new();
     BufReader::new(out).read_line(&mut url)?;
     let url = url.trim().trim_end_matches('/');
-    let mut start = Command::new(opilio);
-    start.args(["job", "start", "jobs/first"]);
-    output(start.current_dir(&home))?;
+    let _crawl = Running(
+        Command::new(opilio)
+            .args(["crawl", "jobs/first/profile.toml", "--job", "jobs/first"])
+            .args(["--paused", "--quiet"])
+            .current_dir(&home)
+            .spawn()?,
+    );
     let mut roles = Command::new(&python);
     roles
         .arg(root().join("tests/judges/api/roles.py"))
