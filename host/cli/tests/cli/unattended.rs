@@ -190,6 +190,11 @@ async fn what_the_calendar_cannot_make_is_told_and_made_once_it_can() {
         told("there is no profile \"national\": put national.toml into")
     })
     .await;
+    // A clock that is turned before that has missed nothing.
+    until("the calendar was looked at", || {
+        home.path().join("jobs/.opilio/calendar.json").exists()
+    })
+    .await;
     hands.turn("2026-04-01T01:00:00Z");
     until("it is told", || {
         told("job national-2026-04-01 cannot be made")
