@@ -8,9 +8,11 @@ use std::time::Duration;
 use opilio_plugin::prelude::*;
 
 use crate::experience::{self, DAY, EVIDENCE, EVIDENCE_VERSION};
+use crate::index::Belief;
 use crate::media_types;
 use crate::poisson::{check_limits, check_range, days, holidays, until};
 use crate::rhythm::{RHYTHM, RHYTHM_VERSION, Rhythm};
+use crate::spread::{SPREAD, SPREAD_VERSION, Spread};
 use crate::told::{TOLD, TOLD_VERSION, Told};
 
 /// Waits until a visit is worth its price.
@@ -48,9 +50,6 @@ pub struct Settings {
     /// A longer wait than this is reconsidered every so often, without a visit: prices change, and so does what is usual.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub reconsider: Period,
-    /// As how many changes of the document itself counts what is usual around it.
-    #[schemars(range(min = 0.01, max = 100), extend("x-opilio-overridable" = true))]
-    pub prior_weight: f64,
     /// Visits after which one counts for a third: a document may change its ways.
     #[schemars(range(min = 2, max = 10_000), extend("x-opilio-overridable" = true))]
     pub memory: f64,
@@ -78,7 +77,6 @@ impl Default for Settings {
             min_wait: Period::seconds(60 * 60),
             max_wait: Period::seconds(26 * 7 * 24 * 60 * 60),
             reconsider: Period::seconds(7 * 24 * 60 * 60),
-            prior_weight: 0.5,
             memory: 50.0,
             rhythm: true,
             holidays: Vec::new(),
@@ -110,12 +108,6 @@ impl Plugin for Budgeted {
             settings.link_weight,
             0.0..=10.0,
         );
-        check_range(
-            &mut faults,
-            "/prior-weight",
-            settings.prior_weight,
-            0.01..=100.0,
-        );
         check_range(&mut faults, "/memory", settings.memory, 2.0..=10_000.0);
         check_limits(&mut faults, settings.min_wait, settings.max_wait);
         let holidays = holidays(&mut faults, &settings.holidays);
@@ -127,6 +119,7 @@ impl Plugin for Budgeted {
         vec![
             Keep::with_uri(EVIDENCE, EVIDENCE_VERSION),
             Keep::with_site(RHYTHM, RHYTHM_VERSION),
+            Keep::with_site(SPREAD, SPREAD_VERSION),
             Keep::with_site(TOLD, TOLD_VERSION),
         ]
     }
@@ -139,12 +132,14 @@ impl WaitEvaluator for Budgeted {
             return None;
         }
         let mut evidence = experience::evidence(visit, settings.memory);
-        let usual = experience::usual(visit, settings.prior_weight);
+        let around = experience::surroundings(visit);
+        let mut spread = Spread::of(visit);
+        let before = spread.before(around);
         let mut rhythm = settings.rhythm.then(|| Rhythm::of(visit, &self.holidays));
         let mut told = settings.signals.then(|| Told::of(visit));
         let interval = experience::interval(visit).filter(|_| experience::is_visit(visit));
         if let Some(interval) = interval {
-            let rate = evidence.belief(usual, 0.0).mean();
+            let rate = Belief::of(&before, &evidence.likelihood()).mean();
             let days = days(rhythm.as_ref(), interval.from, interval.to);
             let was_named = !visit.signals().is_empty();
             if was_named && interval.has_changed {
@@ -153,6 +148,13 @@ impl WaitEvaluator for Budgeted {
                 evidence.add(days, interval.has_changed, settings.memory);
             }
             visit.set_attribute(EVIDENCE, &evidence.written());
+            let belief = Belief::of(&before, &evidence.likelihood());
+            spread.learn(
+                &belief,
+                experience::days(interval.from, interval.to),
+                around,
+            );
+            visit.set_site_value(SPREAD, &spread.written());
             if let Some(rhythm) = &mut rhythm
                 && rhythm.learn(interval.from, interval.to, interval.has_changed, rate)
             {
@@ -166,7 +168,7 @@ impl WaitEvaluator for Budgeted {
         }
         // Changes that will be told of need not be looked for: to the rest of them, time passes more slowly.
         let untold = told.map_or(1.0, |told| told.untold());
-        let belief = evidence.belief(usual, 0.0);
+        let belief = Belief::of(&before, &evidence.likelihood());
         let (min, max) = (
             settings.min_wait.milliseconds(),
             settings.max_wait.milliseconds(),
@@ -177,9 +179,12 @@ impl WaitEvaluator for Budgeted {
         let last = experience::last_visit(visit);
         let due = last + until(rhythm.as_ref(), last, days).clamp(min, max);
         let wait = due.saturating_sub(visit.now());
+        // A document that has never been compared with itself is looked at once more at the time promised, however dear visits
+        // have become meanwhile: put off again and again, it would never show what it is.
+        let is_known = evidence.visits > 0.0;
         let reconsider = settings.reconsider.milliseconds();
         Some(Wait {
-            ask_again: (reconsider > 0 && wait > reconsider).then_some(reconsider),
+            ask_again: (is_known && reconsider > 0 && wait > reconsider).then_some(reconsider),
             ..Wait::after(Duration::from_millis(wait))
         })
     }

@@ -88,23 +88,41 @@ pub(crate) fn days(from: u64, to: u64) -> f64 {
 
 /// What is usual around the document, as if it had been seen for so many changes of it.
 pub(crate) fn usual(visit: &Visit, weight: f64) -> Usual {
+    Usual {
+        changes: weight,
+        days: weight / surroundings(visit).here,
+    }
+}
+
+/// How often documents change, a day: on the whole site, and where the document stands.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Surroundings {
+    pub(crate) site: f64,
+    pub(crate) here: f64,
+    /// From one visit of a document of the site to the next, in days, where any is known.
+    pub(crate) interval: Option<f64>,
+}
+
+/// From the sums that the host keeps.
+pub(crate) fn surroundings(visit: &Visit) -> Surroundings {
     let around = visit.neighbourhood();
     let sums = |shares: &str| {
         let one = around.iter().find(|one| one.shares == shares);
-        one.map_or((0.0, 0.0), |one| {
-            seen(one.visits, one.changes, one.observed)
-        })
+        one.map(|one| seen(one.visits, one.changes, one.observed))
     };
-    let (changes, days) = sums("host");
-    let host = (changes + NOBODY_KNOWS.changes) / (days + NOBODY_KNOWS.days);
+    let (changes, days) = sums("host").unwrap_or_default();
+    let site = (changes + NOBODY_KNOWS.changes) / (days + NOBODY_KNOWS.days);
     let within = |shares: &str| {
-        let (changes, days) = sums(shares);
-        (changes + CIRCLE) / (days + CIRCLE / host)
+        let (changes, days) = sums(shares).unwrap_or_default();
+        (changes + CIRCLE) / (days + CIRCLE / site)
     };
-    let rate = within("path-prefix") * within("media-type") / host;
-    Usual {
-        changes: weight,
-        days: weight / rate.clamp(1e-6, 1e4),
+    let here = within("path-prefix") * within("media-type") / site;
+    let host = around.iter().find(|one| one.shares == "host");
+    let interval = host.filter(|host| host.visits > 0 && host.observed > 0);
+    Surroundings {
+        site: site.clamp(1e-6, 1e4),
+        here: here.clamp(1e-6, 1e4),
+        interval: interval.map(|host| host.observed as f64 / host.visits as f64 / DAY),
     }
 }
 

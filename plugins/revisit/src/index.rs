@@ -4,49 +4,95 @@
 //! For a document of importance μ that changes at rate Δ, as in a Poisson process, the index of the optimal schedule is
 //! μ·Δ^(−θ)·g(Δτ), g(x) = 1 − (1 + x)·e^(−x): θ = 1 where the share of time counts in which the copy is fresh (Cho and
 //! Garcia-Molina), θ = 0 where versions captured count (after Olston and Pandey). The rate is never known, so what is
-//! used is the index's mean under what is believed of the rate: a gamma distribution, for which it has a closed form.
+//! used is the index's mean under what is believed of the rate: a share for each of some rates, between which a handful of
+//! visits cannot tell. Rates grow by √2 from one to the next, so that e^(−Δτ) of the next but one is the square.
 
-/// What is believed of a rate: the gamma distribution of this shape and with this rate parameter (days).
-#[derive(Debug, Clone, Copy, PartialEq)]
+/// Rates that are told apart.
+pub(crate) const RATES: usize = 41;
+
+/// The slowest: a change in 27 years, which no crawl tells from none.
+const SLOWEST: f64 = 1e-4;
+
+/// Logarithm of the factor from one rate to the next.
+pub(crate) const STEP: f64 = std::f64::consts::LN_2 / 2.0;
+
+/// What is believed of a document's rate: a share for each, 1 in all.
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Belief {
-    pub(crate) shape: f64,
-    pub(crate) days: f64,
+    pub(crate) shares: [f64; RATES],
 }
 
 /// Steps of the search for a time; each halves the interval, on a scale of logarithms.
-const STEPS: u32 = 40;
+const STEPS: u32 = 30;
+
+/// Changes a day, slowest first.
+pub(crate) fn rates() -> [f64; RATES] {
+    let mut rates = [SLOWEST; RATES];
+    for (at, rate) in rates.iter_mut().enumerate() {
+        *rate *= (at as f64 * STEP).exp();
+    }
+    rates
+}
+
+/// The place of a rate among them, a broken number.
+pub(crate) fn place(rate: f64) -> f64 {
+    ((rate / SLOWEST).ln() / STEP).clamp(0.0, (RATES - 1) as f64)
+}
+
+/// How likely a change in so many days is, by rate: 1 − e^(−Δτ).
+pub(crate) fn found(days: f64) -> [f64; RATES] {
+    let mut found = [0.0; RATES];
+    found[0] = -(-SLOWEST * days).exp_m1();
+    found[1] = -(-SLOWEST * STEP.exp() * days).exp_m1();
+    for at in 2..RATES {
+        found[at] = found[at - 2] * (2.0 - found[at - 2]);
+    }
+    found
+}
 
 impl Belief {
+    /// From what was believed before, in any measure, and the logarithms of how likely what has been seen is.
+    pub(crate) fn of(before: &[f64; RATES], likelihood: &[f64; RATES]) -> Self {
+        let most = likelihood.iter().copied().fold(f64::MIN, f64::max);
+        let mut shares = [0.0; RATES];
+        let mut all = 0.0;
+        for (at, share) in shares.iter_mut().enumerate() {
+            *share = before[at] * (likelihood[at] - most).exp();
+            all += *share;
+        }
+        shares.iter_mut().for_each(|share| *share /= all);
+        Self { shares }
+    }
+
     /// Changes a day.
-    pub(crate) fn mean(self) -> f64 {
-        self.shape / self.days
+    pub(crate) fn mean(&self) -> f64 {
+        let rates = rates();
+        let parts = self.shares.iter().zip(rates);
+        parts.map(|(share, rate)| share * rate).sum()
     }
 
-    /// The mean of Δ^(−θ)·g(Δτ): grows with τ, from 0.
-    pub(crate) fn index(self, days: f64, theta: f64) -> f64 {
-        let Belief { shape: a, days: b } = self;
-        // E[Δ^(−θ)] of the distribution, taken out as a factor: what is left is a gamma of shape a − θ. Where that is not
-        // above nought the mean has no bound, though the index has: shapes are kept above by half.
-        let a = a.max(theta + 0.5);
-        let b = b * (a / self.shape);
-        let rest = a - theta;
-        let scale = (theta * b.ln() + ln_gamma(rest) - ln_gamma(a)).exp();
-        let share = b / (b + days);
-        // E[e^(−Δτ)] and E[Δτ·e^(−Δτ)] under the gamma of shape `rest`.
-        let silent = share.powf(rest);
-        let once = rest * days / (b + days) * silent;
-        scale * (1.0 - silent - once).max(0.0)
-    }
-
-    /// The time at which the index reaches a price, within these limits.
-    pub(crate) fn days_until(self, price: f64, theta: f64, (min, max): (f64, f64)) -> f64 {
-        if self.index(max, theta) <= price {
+    /// The time at which the mean of Δ^(−θ)·g(Δτ) reaches a price, within these limits.
+    pub(crate) fn days_until(&self, price: f64, theta: f64, (min, max): (f64, f64)) -> f64 {
+        let rates = rates();
+        let mut worth = self.shares;
+        for (worth, rate) in worth.iter_mut().zip(rates) {
+            *worth *= rate.powf(-theta);
+        }
+        let index = |days: f64| -> f64 {
+            let found = found(days);
+            let mut index = 0.0;
+            for at in 0..RATES {
+                index += worth[at] * (found[at] - rates[at] * days * (1.0 - found[at]));
+            }
+            index
+        };
+        if index(max) <= price {
             return max;
         }
         let (mut low, mut high) = (min, max);
         for _ in 0..STEPS {
             let middle = (low * high).sqrt();
-            if self.index(middle, theta) < price {
+            if index(middle) < price {
                 low = middle;
             } else {
                 high = middle;
@@ -54,18 +100,6 @@ impl Belief {
         }
         high
     }
-}
-
-/// Logarithm of the gamma function for arguments above 0: Stirling's series, after moving the argument above 8.
-fn ln_gamma(x: f64) -> f64 {
-    let (mut x, mut moved) = (x, 1.0);
-    while x < 8.0 {
-        moved *= x;
-        x += 1.0;
-    }
-    let square = 1.0 / (x * x);
-    let series = (1.0 / 12.0 - square * (1.0 / 360.0 - square / 1260.0)) / x;
-    (x - 0.5) * x.ln() - x + 0.918_938_533_204_672_8 + series - moved.ln()
 }
 
 #[cfg(test)]
@@ -78,65 +112,54 @@ mod tests {
     }
 
     fn near(one: f64, other: f64) -> bool {
-        (one - other).abs() <= 1e-3 * other.abs()
+        (one - other).abs() <= 1e-6 * other.abs()
+    }
+
+    /// Of rates that are as likely as their place says.
+    fn belief() -> Belief {
+        let mut likelihood = [0.0; RATES];
+        for (at, likelihood) in likelihood.iter_mut().enumerate() {
+            *likelihood = (1.0 + at as f64).ln();
+        }
+        Belief::of(&[1.0; RATES], &likelihood)
     }
 
     #[test]
-    fn of_a_rate_that_is_known_the_index_is_that_of_the_formula() {
-        for rate in [0.01, 1.0, 30.0] {
-            let belief = Belief {
-                shape: 1e6,
-                days: 1e6 / rate,
-            };
-            for theta in [0.0, 0.5, 1.0] {
-                for days in [0.1, 1.0, 20.0] {
-                    let (index, formula) = (
-                        belief.index(days, theta),
-                        rate.powf(-theta) * g(rate * days),
-                    );
-                    assert!(
-                        near(index, formula),
-                        "{rate} {theta} {days}: {index} {formula}"
-                    );
-                }
+    fn shares_are_of_one_and_as_likely_as_was_said() {
+        let belief = belief();
+        assert!(near(belief.shares.iter().sum(), 1.0));
+        assert!(near(belief.shares[9], 10.0 * belief.shares[0]));
+    }
+
+    #[test]
+    fn a_change_is_as_likely_as_by_the_formula() {
+        for days in [1e-3, 1.0, 400.0] {
+            for (found, rate) in found(days).into_iter().zip(rates()) {
+                let formula = -(-rate * days).exp_m1();
+                assert!(near(found, formula), "{rate} {days}: {found} {formula}");
             }
         }
     }
 
-    /// By adding up over the density.
     #[test]
-    fn of_a_belief_the_index_is_the_mean() {
-        for (shape, days) in [(0.7, 7.0), (2.0, 3.0), (9.0, 100.0)] {
-            let belief = Belief { shape, days };
-            for (theta, after) in [(0.0, 2.0), (0.0, 40.0), (0.2, 5.0)] {
-                let steps = (0..200_000).map(|step| (f64::from(step) / 5_000.0 - 30.0).exp());
-                let density = |rate: f64| rate.powf(shape) * (-days * rate).exp();
-                let (sum, all) = steps.fold((0.0, 0.0), |(sum, all), rate: f64| {
-                    let weight = density(rate);
-                    (
-                        sum + weight * rate.powf(-theta) * g(rate * after),
-                        all + weight,
-                    )
-                });
-                let index = belief.index(after, theta);
-                assert!(
-                    near(index, sum / all),
-                    "{shape} {theta}: {index} {}",
-                    sum / all
-                );
-            }
+    fn rates_have_their_places() {
+        for (at, rate) in rates().into_iter().enumerate() {
+            assert!((place(rate) - at as f64).abs() < 1e-9);
         }
+        assert_eq!((place(0.0), place(1e9)), (0.0, (RATES - 1) as f64));
     }
 
+    /// At that time the price is what the sum over the rates comes to.
     #[test]
     fn the_time_is_that_at_which_the_price_is_reached_within_the_limits() {
-        let belief = Belief {
-            shape: 2.0,
-            days: 4.0,
-        };
-        for theta in [0.0, 1.0] {
-            let days = belief.days_until(0.3, theta, (0.01, 100.0));
-            assert!(near(belief.index(days, theta), 0.3), "{theta}: {days}");
+        let belief = belief();
+        for theta in [0.0, 0.5, 1.0] {
+            let days = belief.days_until(0.3, theta, (0.001, 100.0));
+            let parts = belief.shares.iter().zip(rates());
+            let index: f64 = parts
+                .map(|(share, rate)| share * rate.powf(-theta) * g(rate * days))
+                .sum();
+            assert!((index - 0.3).abs() < 1e-4, "{theta}: {days} {index}");
         }
         assert_eq!(belief.days_until(1.5, 0.0, (0.01, 100.0)), 100.0);
         let least = belief.days_until(1e-12, 0.0, (0.5, 100.0));

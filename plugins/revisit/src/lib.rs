@@ -13,6 +13,7 @@ pub mod poisson;
 mod rate;
 mod rhythm;
 pub mod similar;
+mod spread;
 pub mod strict;
 mod told;
 pub mod unchanged_headers;

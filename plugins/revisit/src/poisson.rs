@@ -106,7 +106,7 @@ impl WaitEvaluator for Poisson {
         let mut rhythm = settings.rhythm.then(|| Rhythm::of(visit, &self.holidays));
         let interval = experience::interval(visit).filter(|_| experience::is_visit(visit));
         if let Some(interval) = interval {
-            let rate = evidence.belief(usual, 0.5).mean();
+            let rate = evidence.rate(usual, 0.5);
             let days = days(rhythm.as_ref(), interval.from, interval.to);
             evidence.add(days, interval.has_changed, settings.memory);
             visit.set_attribute(EVIDENCE, &evidence.written());
@@ -116,7 +116,7 @@ impl WaitEvaluator for Poisson {
                 visit.set_site_value(RHYTHM, &rhythm.written());
             }
         }
-        let rate = evidence.belief(usual, 0.5).mean();
+        let rate = evidence.rate(usual, 0.5);
         let days = -(1.0 - settings.changed_share).ln() / rate;
         let wait = until(rhythm.as_ref(), visit.now(), days);
         let (min, max) = (

@@ -7,7 +7,7 @@
 //! regular, the corrected estimate −ln((n − X + ½)/(n + ½))/τ (Cho and Garcia-Molina 2003). What is usual around the document
 //! enters as if it had been seen: so many changes in so much time.
 
-use crate::index::Belief;
+use crate::index::{RATES, found, rates};
 
 /// Intervals with a change are put together by length, each class twice as long as the one before; the shortest is of up to a
 /// minute.
@@ -103,10 +103,9 @@ impl Evidence {
         self.quiet + self.changed.iter().map(|(_, sum)| sum).sum::<f64>()
     }
 
-    /// What is to be believed of the rate: the gamma distribution that fits the likelihood best around its highest point, on
-    /// the scale of logarithms. `half` is that part of an unchanged visit which corrects the estimate where nothing else does:
-    /// a half, or nought where what is usual weighs enough.
-    pub(crate) fn belief(&self, usual: Usual, half: f64) -> Belief {
+    /// The most likely rate, with what is usual as if it had been seen. `half` is that part of an unchanged visit which
+    /// corrects the estimate where nothing else does: a half, or nought where what is usual weighs enough.
+    pub(crate) fn rate(&self, usual: Usual, half: f64) -> f64 {
         let half = match self.visits > 0.0 {
             true => half * self.days() / self.visits,
             false => 0.0,
@@ -122,16 +121,18 @@ impl Evidence {
                 high = rate;
             }
         }
-        let rate = (low * high).sqrt();
-        let bend: f64 = self
-            .classes()
-            .map(|(count, days)| count * bend(rate * days))
-            .sum();
-        let shape = (rate * quiet + bend).max(1e-3);
-        Belief {
-            shape,
-            days: shape / rate,
+        (low * high).sqrt()
+    }
+
+    /// How likely what has been seen is, by rate: logarithms.
+    pub(crate) fn likelihood(&self) -> [f64; RATES] {
+        let mut likelihood = rates().map(|rate| -rate * self.quiet);
+        for (count, days) in self.classes() {
+            for (likelihood, found) in likelihood.iter_mut().zip(found(days)) {
+                *likelihood += count * found.ln();
+            }
         }
+        likelihood
     }
 
     /// Of the logarithm of the likelihood, by the logarithm of the rate.
@@ -157,18 +158,6 @@ fn one_or_more(x: f64) -> f64 {
     } else {
         x / x.exp_m1()
     }
-}
-
-/// −x times its derivative.
-fn bend(x: f64) -> f64 {
-    if x < 1e-3 {
-        return x / 2.0;
-    }
-    if x > 500.0 {
-        return 0.0;
-    }
-    let grown = x.exp_m1();
-    x * (x * (grown + 1.0) - grown) / (grown * grown)
 }
 
 #[cfg(test)]
@@ -206,7 +195,7 @@ mod tests {
             let visits: Vec<_> = (0..all).map(|at| (days, at < changed)).collect();
             let (n, x) = (f64::from(all), f64::from(changed));
             let formula = -((n - x + 0.5) / (n + 0.5)).ln() / days;
-            let mean = seen(&visits).belief(NOTHING_USUAL, 0.5).mean();
+            let mean = seen(&visits).rate(NOTHING_USUAL, 0.5);
             assert!(
                 (mean - formula).abs() <= 1e-6 + 1e-6 * formula,
                 "{all} {changed}: {mean} {formula}"
@@ -218,7 +207,7 @@ mod tests {
     #[test]
     fn of_irregular_visits_it_is_the_most_likely_one() {
         let evidence = seen(&[(1.0, true), (2.0, true), (3.0, false)]);
-        let rate = evidence.belief(NOTHING_USUAL, 0.0).mean();
+        let rate = evidence.rate(NOTHING_USUAL, 0.0);
         let left = 1.0 / rate.exp_m1() + 2.0 / (2.0 * rate).exp_m1();
         assert!((left - 3.0).abs() < 1e-6, "{rate}: {left}");
     }
@@ -229,10 +218,23 @@ mod tests {
             changes: 0.5,
             days: 5.0,
         };
-        let mean = |visits: &[(f64, bool)]| seen(visits).belief(usual, 0.0).mean();
+        let mean = |visits: &[(f64, bool)]| seen(visits).rate(usual, 0.0);
         assert!((mean(&[]) - 0.1).abs() < 1e-6);
         assert!(mean(&[(30.0, false)]) < 0.02);
         assert!(mean(&[(0.1, true); 5]) > 0.8);
+    }
+
+    /// Of three days without a change and two changes after a day each: −3Δ + 2·ln(1 − e^(−Δ)).
+    #[test]
+    fn what_has_been_seen_is_as_likely_as_by_the_formula() {
+        let likelihood = seen(&[(3.0, false), (1.0, true), (1.0, true)]).likelihood();
+        for (likelihood, rate) in likelihood.into_iter().zip(rates()) {
+            let formula = -3.0 * rate + 2.0 * (-(-rate).exp_m1()).ln();
+            assert!(
+                (likelihood - formula).abs() < 1e-6 * formula.abs(),
+                "{rate}"
+            );
+        }
     }
 
     #[test]
@@ -244,7 +246,7 @@ mod tests {
         for _ in 0..60 {
             evidence.add(1.0, true, 20.0);
         }
-        let rate = evidence.belief(NOTHING_USUAL, 0.5).mean();
+        let rate = evidence.rate(NOTHING_USUAL, 0.5);
         assert!(rate > 1.5, "{rate}");
         assert!((evidence.visits - 20.0).abs() < 0.1, "{}", evidence.visits);
     }
@@ -255,10 +257,10 @@ mod tests {
         let text = evidence.written();
         assert_eq!(Evidence::read(&text).unwrap().written(), text);
         let (one, other) = (
-            evidence.belief(NOTHING_USUAL, 0.5),
-            Evidence::read(&text).unwrap().belief(NOTHING_USUAL, 0.5),
+            evidence.rate(NOTHING_USUAL, 0.5),
+            Evidence::read(&text).unwrap().rate(NOTHING_USUAL, 0.5),
         );
-        assert!((one.mean() - other.mean()).abs() < 1e-4 * one.mean());
+        assert!((one - other).abs() < 1e-4 * one);
         assert!(evidence.written().len() < 200);
         for text in ["", "1", "1 2 99 1 1", "1 2 3", "a b", "1 2 3 4 x"] {
             assert_eq!(Evidence::read(text), None, "{text}");

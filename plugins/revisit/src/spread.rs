@@ -1,0 +1,201 @@
+//! How the rates of a site's documents are spread, learned from all of them and kept with the site. A document that has been
+//! visited three times says little of its rate; whether its site has few documents that change daily and many that never do, or
+//! only such as change monthly, is known much sooner, and says what to make of three visits (empirical Bayes).
+//!
+//! Each visit adds what is believed of its document's rate, as often as the time since the visit before holds intervals
+//! that are usual on the site: by visits alone those would count most that are visited most. That is the step by step form
+//! of expectation and maximisation over a mixture of given rates.
+
+use opilio_plugin::prelude::*;
+
+use crate::experience::Surroundings;
+use crate::index::{Belief, RATES, STEP, place};
+
+/// Under this name it is kept with the site.
+pub(crate) const SPREAD: &str = "spread";
+
+/// Of its form.
+pub(crate) const SPREAD_VERSION: u32 = 1;
+
+/// Before anything is learned: the logarithm of the rate is normal around what is usual on the site, with this standard
+/// deviation. Wide, since sites have documents of all kinds.
+const SIGMA: f64 = 2.0;
+
+/// As many documents this counts for.
+const SUPPOSED: f64 = 10.0;
+
+/// As many as are remembered: more, and the older ones fade, so that a site may change its ways and what was believed early
+/// is forgotten.
+const LEARNED_MAX: f64 = 300.0;
+
+/// Usual intervals that one visit counts for at most.
+const TURNS_MAX: f64 = 10.0;
+
+/// Documents by rate, as far as they count.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Spread {
+    documents: [f64; RATES],
+}
+
+impl Spread {
+    /// What is kept for the site of a visit.
+    pub(crate) fn of(visit: &Visit) -> Self {
+        let kept = visit.site_value(SPREAD);
+        let kept = kept.filter(|kept| kept.version == SPREAD_VERSION);
+        let mut documents = [0.0; RATES];
+        if let Some(kept) = kept {
+            let numbers = kept.value.split(' ').map(|number| number.parse::<u32>());
+            for (documents, number) in documents.iter_mut().zip(numbers) {
+                *documents = f64::from(number.unwrap_or(0)) / 1000.0;
+            }
+        }
+        Self { documents }
+    }
+
+    pub(crate) fn written(&self) -> String {
+        let thousandths = |number: &f64| ((number * 1000.0).round() as u32).to_string();
+        let numbers: Vec<_> = self.documents.iter().map(thousandths).collect();
+        numbers.join(" ")
+    }
+
+    /// What to suppose of a document that stands there, before its own visits; in documents.
+    pub(crate) fn before(&self, around: Surroundings) -> [f64; RATES] {
+        let middle = place(around.site) - SIGMA * SIGMA / 2.0 / STEP;
+        let mut before = [0.0; RATES];
+        let mut all = 0.0;
+        for (at, before) in before.iter_mut().enumerate() {
+            let off = (at as f64 - middle) * STEP / SIGMA;
+            *before = (-off * off / 2.0).exp();
+            all += *before;
+        }
+        for (before, documents) in before.iter_mut().zip(self.documents) {
+            *before = *before / all * SUPPOSED + documents;
+        }
+        moved(&before, around.steps())
+    }
+
+    /// Takes note of what is believed of a document after so many days.
+    pub(crate) fn learn(&mut self, belief: &Belief, days: f64, around: Surroundings) {
+        let turns = days / around.interval.unwrap_or(days).max(1e-3);
+        let turns = turns.clamp(0.0, TURNS_MAX);
+        let shares = moved(&belief.shares, -around.steps());
+        let mut all = 0.0;
+        for (documents, share) in self.documents.iter_mut().zip(shares) {
+            *documents += turns * share;
+            all += *documents;
+        }
+        if all > LEARNED_MAX {
+            let kept = LEARNED_MAX / all;
+            self.documents.iter_mut().for_each(|one| *one *= kept);
+        }
+    }
+}
+
+impl Surroundings {
+    /// By how many rates the document's surroundings are faster than the site.
+    fn steps(self) -> f64 {
+        (self.here / self.site).ln() / STEP
+    }
+}
+
+/// Shares moved to rates faster by so many steps; what would leave the scale stays at its end.
+fn moved(shares: &[f64; RATES], steps: f64) -> [f64; RATES] {
+    let mut moved = [0.0; RATES];
+    for (at, share) in shares.iter().enumerate() {
+        let to = (at as f64 + steps).clamp(0.0, (RATES - 1) as f64);
+        let low = to as usize;
+        let high = (low + 1).min(RATES - 1);
+        let part = to - low as f64;
+        moved[low] += share * (1.0 - part);
+        moved[high] += share * part;
+    }
+    moved
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::index::rates;
+    use crate::rate::Evidence;
+    use opilio_plugin::testing::{VisitFacts, visit};
+
+    const AROUND: Surroundings = Surroundings {
+        site: 0.1,
+        here: 0.1,
+        interval: Some(1.0),
+    };
+
+    /// Nine of ten documents never change and one does twice a day; each has been visited for twenty days.
+    fn learned() -> Spread {
+        let mut spread = Spread::of(&visit(VisitFacts::default()));
+        let mut evidence = vec![Evidence::default(); 40];
+        for _ in 0..20 {
+            for (document, evidence) in evidence.iter_mut().enumerate() {
+                evidence.add(1.0, document % 10 == 0, 50.0);
+                let belief = Belief::of(&spread.before(AROUND), &evidence.likelihood());
+                spread.learn(&belief, 1.0, AROUND);
+            }
+        }
+        spread
+    }
+
+    fn mean_after(spread: &Spread, visits: &[(f64, bool)], around: Surroundings) -> f64 {
+        let mut evidence = Evidence::default();
+        for &(days, has_changed) in visits {
+            evidence.add(days, has_changed, 50.0);
+        }
+        Belief::of(&spread.before(around), &evidence.likelihood()).mean()
+    }
+
+    #[test]
+    fn two_visits_to_a_new_document_say_which_of_its_kinds_it_is_of() {
+        let (nothing, spread) = (Spread::of(&visit(VisitFacts::default())), learned());
+        let quiet = [(1.0, false), (1.0, false)];
+        let (before, after) = (
+            mean_after(&nothing, &quiet, AROUND),
+            mean_after(&spread, &quiet, AROUND),
+        );
+        assert!(after < before / 2.0, "{before} {after}");
+        let lively = [(1.0, true), (1.0, true)];
+        let (before, after) = (
+            mean_after(&nothing, &lively, AROUND),
+            mean_after(&spread, &lively, AROUND),
+        );
+        assert!(after > before * 1.2, "{before} {after}");
+    }
+
+    #[test]
+    fn where_documents_change_more_often_more_is_supposed() {
+        let nothing = Spread::of(&visit(VisitFacts::default()));
+        let there = Surroundings {
+            here: 0.4,
+            ..AROUND
+        };
+        let (site, there) = (
+            mean_after(&nothing, &[], AROUND),
+            mean_after(&nothing, &[], there),
+        );
+        assert!((3.0..=4.01).contains(&(there / site)), "{site} {there}");
+        assert!((0.05..0.2).contains(&site), "{site}");
+    }
+
+    #[test]
+    fn what_is_moved_is_neither_more_nor_less() {
+        for steps in [-100.0, -1.3, 0.0, 2.5, 100.0] {
+            let all: f64 = moved(&[0.5; RATES], steps).iter().sum();
+            assert!((all - 0.5 * RATES as f64).abs() < 1e-9, "{steps}: {all}");
+        }
+        let mut one = [0.0; RATES];
+        one[10] = 1.0;
+        assert_eq!(moved(&one, 3.0)[13], 1.0);
+    }
+
+    #[test]
+    fn no_more_is_remembered_than_that() {
+        let spread = learned();
+        let all: f64 = spread.documents.iter().sum();
+        assert!(all <= LEARNED_MAX + 1e-6, "{all}");
+        assert_eq!(rates().len(), RATES);
+        assert!(spread.written().len() < 400, "{}", spread.written());
+    }
+}
