@@ -28,8 +28,15 @@ const MEMORY_WINDOWS: f64 = 20.0;
 /// Days in which documents that disappear are forgotten: some are visited twice a year.
 const DOCUMENTS_MEMORY: f64 = 365.0;
 
-/// What a backlog as long as the waits themselves counts for, beside ln(asked for/there are).
-const BACKLOG_WEIGHT: f64 = 0.3;
+/// How late documents may be, in parts of their waits, where there are no more visits than that. Due times fall at random and
+/// in waves: without anything late, visits go unused.
+const BACKLOG_AIM: f64 = 0.1;
+
+/// What being later or earlier by a whole wait counts for, beside ln(asked for/there are).
+const BACKLOG_WEIGHT: f64 = 2.0;
+
+/// Later than that by more than this, in waits, counts for no more: a backlog takes its time, however dear visits are.
+const BACKLOG_EXCESS_MAX: f64 = 0.1;
 
 /// Where nobody has said how many visits there are, there are as many as come while documents are late. While they are not
 /// later than this part of a wait, there may be more.
@@ -41,12 +48,9 @@ const GROWTH: f64 = 1.1;
 /// Visits over which the time between two is averaged.
 const GAPS: f64 = 100.0;
 
-/// How much more may be asked for than there is, logarithmically, where documents are late because there is no more: due
-/// times fall at random, so what is not asked for too much is not used up.
-const ALLOWANCE_MAX: f64 = 0.1;
-
-/// That much is allowed from a tenth of this backlog on, in parts of a wait.
-const ALLOWANCE_OF_BACKLOG: f64 = 10.0;
+/// Until something is late nobody knows that there are no more visits, and no more than those wanted must be asked for. So
+/// the aim counts in full only from a backlog on that is this many times smaller.
+const BACKLOG_SEEN: f64 = 25.0;
 
 /// A price and what it follows from.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -153,9 +157,9 @@ impl Controller {
                 possible.max(GROWTH * asked)
             }
         });
-        let allowance = (ALLOWANCE_OF_BACKLOG * backlog).min(ALLOWANCE_MAX);
+        let late = (backlog - BACKLOG_AIM).clamp(-BACKLOG_SEEN * backlog, BACKLOG_EXCESS_MAX);
         let excess = (asked.max(1e-9) / available.max(1e-9)).ln();
-        let excess = excess - allowance + BACKLOG_WEIGHT * backlog;
+        let excess = excess + BACKLOG_WEIGHT * late;
         self.excess = excess.clamp(-EXCESS_MAX, EXCESS_MAX);
         let level = self.level + self.excess * (passed / window).min(1.0);
         self.level = level.clamp(-LOG_PRICE_MAX, LOG_PRICE_MAX);
