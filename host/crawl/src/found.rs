@@ -210,6 +210,11 @@ impl Task {
     }
 
     fn judge_state(&self, document: &Document, whole: bool, visit: &Visit, reading: &mut Reading) {
+        if let Some(digest) = self.stripped_before().filter(|_| whole) {
+            reading.state = ContentState::Unchanged;
+            reading.stripped = Some(digest);
+            return;
+        }
         let mut stripped = digest::stripped(
             &self.stacks.digest,
             self.stacks.digest_hash,
@@ -242,6 +247,15 @@ impl Task {
         if is_complete && reading.state != ContentState::Unchanged {
             self.compare(document, visit, reading);
         }
+    }
+
+    /// What the strippers left of the last archived version, where this one has the same bytes and the strippers are the same:
+    /// they would leave the same again. Most visits of a continuous crawl are such.
+    fn stripped_before(&self) -> Option<StrippedDigest> {
+        let last = self.last.as_ref()?;
+        let is_same = last.payload == Some(self.exchange.payload_digest.0);
+        let stripped = last.stripped.filter(|_| is_same)?;
+        (stripped.stripper == self.stacks.digest_hash).then_some(stripped)
     }
 
     /// Whether different bytes are a new version.
