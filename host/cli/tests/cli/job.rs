@@ -190,9 +190,23 @@ async fn a_terminal_that_is_gone_ends_a_crawl_in_good_order_unless_it_was_begun_
         Home::new(),
         Gate::serve(&[("/", "<a href='/a'>a</a>"), ("/a", "")]),
     );
-    let mut running = paused(&home, &gate, &[]).await;
-    running.signal("HUP");
-    assert_eq!(running.wait(), 0);
+    home.profile("name = 'gate'");
+    gate.open();
+    let hang_up = |process: u32| {
+        let mut kill = Command::new("kill");
+        let hung_up = kill.args(["-HUP", &process.to_string()]).status();
+        assert!(hung_up.unwrap().success());
+    };
+    let seed = gate.url("/");
+    let begun = [
+        "crawl", "p.toml", "--seed", &seed, "--job", "job", "--paused", "--quiet",
+    ];
+    // These tests may run below nohup themselves, and what is ignored is inherited.
+    let heard = r#"exec env --default-signal=HUP "$0" "$@""#;
+    let mut running = home.opilio_after(heard, &begun).spawn().unwrap();
+    until("it is paused", || state(&home).as_deref() == Some("paused")).await;
+    hang_up(running.id());
+    assert!(running.wait().unwrap().success());
     let log = job_log(&home);
     assert!(log.contains("crawl end => ended by the system"), "{log}");
 
@@ -201,9 +215,7 @@ async fn a_terminal_that_is_gone_ends_a_crawl_in_good_order_unless_it_was_begun_
     let mut command = home.opilio_after("trap '' HUP", &crawl);
     let mut outlives = command.stdout(Stdio::null()).spawn().unwrap();
     until("it is paused", || state(&home).as_deref() == Some("paused")).await;
-    let process = outlives.id().to_string();
-    let hung_up = Command::new("kill").args(["-HUP", &process]).status();
-    assert!(hung_up.unwrap().success());
+    hang_up(outlives.id());
     home.run(&["job", "resume", "job"]).code(0);
     assert!(outlives.wait().unwrap().success());
     assert_eq!(gate.asked(), ["/", "/a"]);
