@@ -515,6 +515,7 @@ fn disregarded(status: i32, reason: String, transfer: Option<Transfer>) -> Outco
     Outcome::Disregarded {
         status,
         reason,
+        wait: None,
         transfer,
     }
 }

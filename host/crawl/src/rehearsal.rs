@@ -252,14 +252,14 @@ impl Rehearsal {
         let settings = self.settings(issue, None, now);
         if let Some(over) = &issue.over_quota {
             let reason = format!("quota:{}:{}", over.kind.name(), over.limit);
-            return self.disregard(issue, status::QUOTA, reason, now);
+            return self.disregard(issue, status::QUOTA, reason, None, now);
         }
         if let Some(robots) = issue.uri.robots_txt()
             && robots != issue.uri
         {
             let known = self.robots.get(robots.as_str());
             let known = known.filter(|(_, until)| *until > now);
-            let Some((rules, _)) = known else {
+            let Some((rules, until)) = known else {
                 let prerequisite = Self::prerequisite(issue, robots);
                 let outcome = Outcome::Deferred {
                     prerequisites: vec![prerequisite],
@@ -275,7 +275,8 @@ impl Rehearsal {
             let verdict = rules.verdict(agent, issue.uri.path_and_query());
             if is_heeded && let RobotsVerdict::Refused(reason) = verdict {
                 let why = format!("robotExcluded: {reason}");
-                return self.disregard(issue, status::ROBOTS, why, now);
+                let good_for = Duration::try_from(*until - now).ok();
+                return self.disregard(issue, status::ROBOTS, why, good_for, now);
             }
         }
         let record = &issue.record;
@@ -295,11 +296,13 @@ impl Rehearsal {
         issue: &Issue,
         status: i32,
         reason: String,
+        wait: Option<Duration>,
         now: Timestamp,
     ) -> Result<Leave, opilio_frontier::Error> {
         let outcome = Outcome::Disregarded {
             status,
             reason,
+            wait,
             transfer: None,
         };
         self.frontier.finished(issue.ticket, outcome, now)?;
@@ -459,6 +462,7 @@ impl Rehearsal {
                 let outcome = Outcome::Disregarded {
                     status: status::BLOCKED,
                     reason: "mid-fetch".to_owned(),
+                    wait: None,
                     transfer: Some(response.transfer),
                 };
                 self.frontier.finished(issue.ticket, outcome, ended)?;
@@ -511,6 +515,7 @@ impl Rehearsal {
                     Outcome::Disregarded {
                         status: status::BLOCKED,
                         reason: reading.rejected.unwrap_or_default(),
+                        wait: None,
                         transfer,
                     },
                     Ended::Nothing,

@@ -123,13 +123,13 @@ impl Servers {
         Ok(())
     }
 
-    /// The robots.txt of a URI's server, where it is known and still good.
+    /// The robots.txt of a URI's server, where it is known and still good, and for how long it is.
     pub(crate) fn robots(
         &self,
         frontier: &Mutex<Frontier>,
         uri: &Uri,
         now: Timestamp,
-    ) -> Option<Arc<Robots>> {
+    ) -> Option<(Arc<Robots>, Duration)> {
         let key = robots_key(uri);
         let mut held = self.robots.lock().unwrap_or_else(PoisonError::into_inner);
         if !held.parsed.contains_key(&key) {
@@ -137,10 +137,9 @@ impl Servers {
             let robots = Arc::new(Robots::from_response(stored.status, &stored.body));
             held.keep(key.clone(), stored.body.len(), robots, stored.expires);
         }
-        held.parsed
-            .get(&key)
-            .filter(|(_, expires)| *expires > now.as_millisecond())
-            .map(|(robots, _)| robots.clone())
+        let (robots, expires) = held.parsed.get(&key)?;
+        let left = u64::try_from(expires - now.as_millisecond()).ok()?;
+        (left > 0).then(|| (robots.clone(), Duration::from_millis(left)))
     }
 
     /// What came when this robots.txt was asked for, where that is known and still good: status and body.

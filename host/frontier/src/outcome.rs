@@ -89,6 +89,9 @@ pub enum Outcome {
         status: i32,
         /// The filter or the limit that decided, for [`Frontier::why`](crate::Frontier::why).
         reason: String,
+        /// Until that may be otherwise, where it is known: when a robots.txt expires. It is not looked at later than after
+        /// [`Config::max_wait`](crate::Config::max_wait), and not at all under [`Strategy::Snapshot`].
+        wait: Option<Duration>,
         /// None where no request was sent, which costs no politeness delay.
         transfer: Option<Transfer>,
     },

@@ -56,10 +56,13 @@ impl Frontier {
                     Outcome::Retry { status, after, .. } => turn.retry(status, after),
                     Outcome::Failed { status, .. } => turn.fail(status).map(turned),
                     Outcome::OutOfScope { reason, .. } if !turn.record.seed => turn.forget(reason),
-                    Outcome::OutOfScope { status, reason }
-                    | Outcome::Disregarded { status, reason, .. } => {
-                        turn.disregard(status, &reason)
-                    }
+                    Outcome::OutOfScope { status, reason } => turn.disregard(status, &reason, None),
+                    Outcome::Disregarded {
+                        status,
+                        reason,
+                        wait,
+                        ..
+                    } => turn.disregard(status, &reason, wait),
                     Outcome::Deferred { .. } | Outcome::Considered { .. } => Err(damaged(
                         "an outcome settled twice",
                         turn.busy.record_key.as_bytes(),
@@ -245,11 +248,16 @@ impl Turn<'_, '_> {
         Ok((Disposition::Retrying { attempts }, Vec::new()))
     }
 
-    fn disregard(mut self, status: i32, reason: &str) -> Result<Settled, Error> {
+    fn disregard(
+        mut self,
+        status: i32,
+        reason: &str,
+        wait: Option<Duration>,
+    ) -> Result<Settled, Error> {
         self.record.status = status;
         rejection::cut(reason).clone_into(&mut self.record.reason);
         self.change.stand(&mut self.record, Standing::Disregarded);
-        let wait = self.probe_wait();
+        let wait = self.probe_wait(wait);
         self.complete(wait, None, 0).map(turned)
     }
 
@@ -308,7 +316,7 @@ impl Turn<'_, '_> {
         visit::remember(&mut self.record, past, self.change.config.history_length);
         self.change.stand(&mut self.record, Standing::Failed);
         self.record.reason.clear();
-        let wait = self.probe_wait();
+        let wait = self.probe_wait(None);
         let cost = match is_prerequisite(&self.uri, &self.record) {
             true => 0,
             false => {
@@ -319,11 +327,14 @@ impl Turn<'_, '_> {
         self.complete(wait, None, cost)
     }
 
-    /// How long what failed or was disregarded waits; none under snapshot.
-    fn probe_wait(&self) -> Option<Duration> {
+    /// How long what failed or was disregarded waits, which is not for ever though its cause may last; none under snapshot.
+    fn probe_wait(&self, known: Option<Duration>) -> Option<Duration> {
+        let longest = self.change.config.max_wait;
         match self.record.strategy {
             Strategy::Snapshot => None,
-            Strategy::Revisit | Strategy::Fixed => Some(self.change.config.max_wait),
+            Strategy::Revisit | Strategy::Fixed => {
+                Some(known.map_or(longest, |wait| wait.min(longest)))
+            }
         }
     }
 

@@ -25,7 +25,7 @@ use crate::scope;
 use crate::standing::{self, Memory};
 
 use super::exchange::retry_after;
-use super::{Chain, Entry, Turn, disregarded, status, transfer};
+use super::{Chain, Entry, Turn, status, transfer};
 
 /// How long a robots.txt waits for a turn of the host that it redirects to, before it is put off.
 const TURN_PATIENCE: Duration = Duration::from_secs(60);
@@ -146,13 +146,14 @@ impl Chain<'_> {
         if leave.part.is_some() {
             return Ok(Precondition::Met(leave));
         }
-        let Some(robots) = context.servers.robots(&context.frontier, uri, self.started) else {
+        let known = context.servers.robots(&context.frontier, uri, self.started);
+        let Some((robots, good_for)) = known else {
             return Ok(Precondition::settled(match uri.robots_txt() {
                 Some(robots) => self.deferred(robots),
                 None => Turn::failed(status::UNFETCHABLE, String::new()),
             }));
         };
-        if let Some(refusal) = self.refused_by(&robots, &mut leave) {
+        if let Some(refusal) = self.refused_by(&robots, good_for, &mut leave) {
             return Ok(Precondition::settled(refusal));
         }
         match context.logins.needs(&context.frontier, uri, self.started) {
@@ -169,8 +170,8 @@ impl Chain<'_> {
         }
     }
 
-    /// What robots.txt says, by the profile's policy; none where the URI may be fetched.
-    fn refused_by(&self, robots: &Robots, leave: &mut Leave) -> Option<Turn> {
+    /// What robots.txt says, by the profile's policy; none where the URI may be fetched. It says so for as long as it is good.
+    fn refused_by(&self, robots: &Robots, good_for: Duration, leave: &mut Leave) -> Option<Turn> {
         let settings = &self.settings.robots;
         let own = self.context.profile.user_agent.as_str();
         if settings.policy == RobotsPolicy::Ignore {
@@ -203,7 +204,13 @@ impl Chain<'_> {
             ),
             Reason::Unreachable(_) => Turn::failed(status::ROBOTS_FAILED, String::new()),
             reason => Turn {
-                outcome: disregarded(status::ROBOTS, format!("robotExcluded: {reason}"), None),
+                outcome: Outcome::Disregarded {
+                    status: status::ROBOTS,
+                    reason: format!("robotExcluded: {reason}"),
+                    // The profile's own text does not expire.
+                    wait: custom.is_none().then_some(good_for),
+                    transfer: None,
+                },
                 entry: Entry {
                     annotations: remarks,
                     ..Entry::of(status::ROBOTS, String::new())

@@ -100,6 +100,7 @@ fn outcome(ending: u8, links: &[Link]) -> Outcome {
         6 => Outcome::Disregarded {
             reason: "filter".to_owned(),
             status: -9998,
+            wait: (ending > 60).then(|| secs(ending.into())),
             transfer,
         },
         _ => Outcome::Failed {

@@ -127,7 +127,10 @@ enum Ending {
         after: Option<u64>,
         sent: Option<Sent>,
     },
-    Disregarded(Option<Sent>),
+    Disregarded {
+        wait: Option<u64>,
+        sent: Option<Sent>,
+    },
     Failed(Option<Sent>),
     OutOfScope,
 }
@@ -317,7 +320,7 @@ fn ending() -> BoxedStrategy<Ending> {
         }),
         3 => links().prop_map(Ending::Deferred),
         3 => (prop::option::of(0u64..400), maybe_sent()).prop_map(|(after, sent)| Ending::Retry { after, sent }),
-        1 => maybe_sent().prop_map(Ending::Disregarded),
+        1 => (prop::option::of(0u64..2_000), maybe_sent()).prop_map(|(wait, sent)| Ending::Disregarded { wait, sent }),
         1 => maybe_sent().prop_map(Ending::Failed),
         1 => Just(Ending::OutOfScope),
     ]
@@ -667,9 +670,9 @@ impl Pair {
         let has_requested = match &ending {
             Ending::Success { .. } => true,
             Ending::Deferred(_) | Ending::OutOfScope => false,
-            Ending::Retry { sent, .. } | Ending::Disregarded(sent) | Ending::Failed(sent) => {
-                sent.is_some()
-            }
+            Ending::Retry { sent, .. }
+            | Ending::Disregarded { sent, .. }
+            | Ending::Failed(sent) => sent.is_some(),
         };
         if has_requested && issue.uri.scheme() != "dns" {
             self.last_request.insert(issue.queue.clone(), self.now);
@@ -717,9 +720,10 @@ impl Pair {
                 after: after.map(secs),
                 transfer: transfer(sent),
             },
-            Ending::Disregarded(sent) => Outcome::Disregarded {
+            Ending::Disregarded { wait, sent } => Outcome::Disregarded {
                 reason: "filter".to_owned(),
                 status: -9998,
+                wait: wait.map(secs),
                 transfer: transfer(sent),
             },
             Ending::Failed(sent) => Outcome::Failed {

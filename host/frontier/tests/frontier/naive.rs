@@ -797,7 +797,11 @@ impl Naive {
                 uri.status = *status;
                 uri.standing = Standing::Disregarded;
                 self.uris.insert(text.to_owned(), uri);
-                let wait = self.probe_wait(text);
+                let known = match &outcome {
+                    Outcome::Disregarded { wait, .. } => *wait,
+                    _ => None,
+                };
+                let wait = self.probe_wait(text, known);
                 waiting(self.complete(&busy, wait, 0, now))
             }
         };
@@ -1036,13 +1040,14 @@ impl Naive {
             true => 0,
             false => u64::from(uri.cost) + u64::from(self.config.error_penalty),
         };
-        let wait = self.probe_wait(&busy.text);
+        let wait = self.probe_wait(&busy.text, None);
         self.complete(busy, wait, cost, now)
     }
 
-    fn probe_wait(&self, text: &str) -> Option<Duration> {
+    fn probe_wait(&self, text: &str, known: Option<Duration>) -> Option<Duration> {
         let revisits = self.uris[text].strategy.revisits();
-        revisits.then_some(self.config.max_wait)
+        let longest = self.config.max_wait;
+        revisits.then(|| known.unwrap_or(longest).min(longest))
     }
 
     fn complete(

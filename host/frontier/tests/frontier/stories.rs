@@ -625,6 +625,7 @@ fn what_failed_or_was_disregarded_is_probed_again_under_revisit_alone() {
     let disregarded = Outcome::Disregarded {
         reason: "robots".to_owned(),
         status: -9998,
+        wait: None,
         transfer: None,
     };
     assert_eq!(
@@ -654,6 +655,32 @@ fn what_failed_or_was_disregarded_is_probed_again_under_revisit_alone() {
         ),
         (1, 1, 3)
     );
+}
+
+#[test]
+fn what_is_disregarded_until_a_known_time_comes_back_then_and_not_after_the_longest_wait() {
+    let mut site = Site::new(config());
+    let uris = ["http://a.org/1", "http://a.org/2", "http://a.org/3"];
+    let snapshot = candidate(uris[2], "");
+    site.schedule(
+        vec![revisited(uris[0], ""), revisited(uris[1], ""), snapshot],
+        0,
+    );
+    let mut disregard = |uri, wait| {
+        let outcome = Outcome::Disregarded {
+            reason: "robots".to_owned(),
+            status: -9998,
+            wait: Some(secs(wait)),
+            transfer: None,
+        };
+        let issue = site.issue(0, uri);
+        site.finish(&issue, outcome, 0).disposition
+    };
+    assert_eq!(disregard(uris[0], 60), Disposition::Waiting(at(60)));
+    // The store is looked through once in the longest wait, whatever a robots.txt says.
+    assert_eq!(disregard(uris[1], 9_999), Disposition::Waiting(at(1_000)));
+    assert_eq!(disregard(uris[2], 60), Disposition::Done);
+    site.issue(60, uris[0]);
 }
 
 #[test]

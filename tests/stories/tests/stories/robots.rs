@@ -6,6 +6,7 @@ use opilio_stories::{Told, crawl, html, rests, site};
 use opilio_test_web::{Reply, Web};
 
 use crate::many::{A, B};
+use crate::revisits::visits;
 
 const RULES: &str = "User-agent: *\nDisallow: /private\nUser-agent: big\nDisallow:\nUser-agent: small\nDisallow: /small\n";
 
@@ -119,6 +120,30 @@ async fn a_policy_holds_for_what_its_override_matches() {
         crawl().profile("[[override]]\nmatch.regex = '/private/'\nrobots = { policy = 'ignore' }");
     let told = story.seed(web.url(A, "/")).run().await.finished();
     check(&web, &told, 200, false);
+}
+
+#[tokio::test]
+async fn a_page_that_is_opened_is_fetched_when_the_rules_that_closed_it_expire() {
+    let web = site(A)
+        .answer("/robots.txt", |seen| match seen.visit {
+            1 => rules(RULES),
+            _ => rules("User-agent: *\nDisallow:\n"),
+        })
+        .page("/private/a.html", html("private"))
+        .serve()
+        .await;
+    // The longest wait is four weeks.
+    let story = crawl().profile("strategy = 'revisit'\n[robots]\nexpires = '300ms'");
+    let page = web.url(A, "/private/a.html");
+    let told = story
+        .seed(page.clone())
+        .run_until("the page", || visits(&web, "/private/a.html") > 0)
+        .await;
+    let statuses: Vec<_> = told.of(&page).iter().map(|line| line.status).collect();
+    assert!(
+        statuses.len() > 1 && statuses[0] == -9998 && statuses.ends_with(&[200]),
+        "{statuses:?}"
+    );
 }
 
 #[tokio::test]
