@@ -159,6 +159,16 @@ impl Job {
     /// # Errors
     /// See [`JobError`].
     pub fn open(directory: &Path, copies: &Copies<'_>, now: Timestamp) -> Result<Job, JobError> {
+        Job::open_with(directory, copies, now, || Ok(()))
+    }
+
+    /// The same; a job that is made has whatever `bring` puts into its directory before it is a job.
+    fn open_with(
+        directory: &Path,
+        copies: &Copies<'_>,
+        now: Timestamp,
+        bring: impl FnOnce() -> Result<(), JobError>,
+    ) -> Result<Job, JobError> {
         let description_file = directory.join("job.json");
         if !description_file.exists() {
             refuse_foreign(directory)?;
@@ -200,6 +210,7 @@ impl Job {
                     .map(|seed| format!("{seed}\n"))
                     .collect::<String>(),
             )?;
+            bring()?;
             // Last, so that a job that was made halfway is no job yet.
             let text = serde_json::to_string_pretty(&job.description).map_err(|source| {
                 JobError::Damaged {
@@ -400,24 +411,25 @@ pub fn copy_job(from: &Path, directory: &Path) -> Result<Job, JobError> {
         base: &frozen.base,
         layers: &layers,
     };
-    let job = Job::open(directory, &copies, Timestamp::now())?;
-    copy(
-        &from.join(components::LIST),
-        &directory.join(components::LIST),
-    )?;
-    for folder in [components::COMPONENTS, settings::CHANGES] {
-        let (folder, into) = (from.join(folder), directory.join(folder));
-        if !folder.exists() {
-            continue;
+    Job::open_with(directory, &copies, Timestamp::now(), || {
+        copy(
+            &from.join(components::LIST),
+            &directory.join(components::LIST),
+        )?;
+        for folder in [components::COMPONENTS, settings::CHANGES] {
+            let (folder, into) = (from.join(folder), directory.join(folder));
+            if !folder.exists() {
+                continue;
+            }
+            fs::create_dir_all(&into).map_err(|source| io_error(&into, source))?;
+            let entries = fs::read_dir(&folder).map_err(|source| io_error(&folder, source))?;
+            for entry in entries {
+                let entry = entry.map_err(|source| io_error(&folder, source))?;
+                copy(&entry.path(), &into.join(entry.file_name()))?;
+            }
         }
-        fs::create_dir_all(&into).map_err(|source| io_error(&into, source))?;
-        let entries = fs::read_dir(&folder).map_err(|source| io_error(&folder, source))?;
-        for entry in entries {
-            let entry = entry.map_err(|source| io_error(&folder, source))?;
-            copy(&entry.path(), &into.join(entry.file_name()))?;
-        }
-    }
-    Ok(job)
+        Ok(())
+    })
 }
 
 /// Copies a file, where there is one.
@@ -640,6 +652,22 @@ mod tests {
         });
         assert!(open(home.path()).unwrap().resumed());
         looking.join().unwrap();
+    }
+
+    #[test]
+    fn a_copy_without_all_that_belongs_to_it_is_no_job() {
+        let home = tempfile::tempdir().unwrap();
+        let (from, to) = (home.path().join("from"), home.path().join("to"));
+        drop(open(&from).unwrap());
+        let changes = from.join(settings::CHANGES);
+        fs::create_dir_all(changes.join("unreadable")).unwrap();
+        fs::write(changes.join("1.toml"), "workers = 2\n").unwrap();
+        assert!(copy_job(&from, &to).is_err());
+        assert!(!is_job(&to));
+        fs::remove_dir(changes.join("unreadable")).unwrap();
+        fs::remove_dir_all(&to).unwrap();
+        copy_job(&from, &to).unwrap();
+        assert!(to.join(settings::CHANGES).join("1.toml").exists());
     }
 
     #[test]
