@@ -515,6 +515,18 @@ impl<'f> Change<'f> {
         Ok(())
     }
 
+    /// No slot of a server group rests longer than from now on for `longest`. True where one did.
+    pub(crate) fn shorten_group(&mut self, group: &str, longest: Duration) -> Result<bool, Error> {
+        let until = instant::after(self.now, longest);
+        let groups = &self.memory.groups;
+        let slots = groups.shortened(self.store, &self.groups, group, until)?;
+        let is_long = slots.is_some();
+        if let Some(slots) = slots {
+            self.groups.insert(group.to_owned(), slots);
+        }
+        Ok(is_long)
+    }
+
     /// What has been counted under the key of a tally.
     pub(crate) fn tally(&mut self, key: &[u8]) -> Result<&mut Tally, Error> {
         if !self.tallies.contains_key(key) {

@@ -185,6 +185,33 @@ impl Groups {
         Ok(slots)
     }
 
+    /// The slots of a group once none of them rests beyond `until`; none where none does. `changed` as above.
+    pub(crate) fn shortened(
+        &self,
+        store: &Store,
+        changed: &GroupSlots,
+        name: &str,
+        until: Millis,
+    ) -> Result<Option<Vec<Millis>>, Error> {
+        let mut slots = match (changed.get(name), self.held.get(name)) {
+            (Some(slots), _) => slots.clone(),
+            (None, Some(group)) => group.slots.clone(),
+            (None, None) => read(store, name)?,
+        };
+        if slots.iter().all(|at| *at <= until) {
+            return Ok(None);
+        }
+        slots.iter_mut().for_each(|at| *at = until.min(*at));
+        Ok(Some(slots))
+    }
+
+    /// Queues that stand back for a group need not beyond `until`.
+    pub(crate) fn wake(&mut self, name: &str, until: Millis) {
+        if self.held.get(name).is_some_and(|it| !it.parked.is_empty()) {
+            self.waking.insert((until, name.to_owned()));
+        }
+    }
+
     /// Follows what has been written.
     pub(crate) fn follow(&mut self, written: GroupSlots) {
         for (name, slots) in written {

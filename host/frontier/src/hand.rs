@@ -1,5 +1,7 @@
 //! The operator's hand. Nothing here waits: a sweep over many URIs is made in parts by whoever calls.
 
+use std::collections::BTreeSet;
+
 use jiff::Timestamp;
 use opilio_uri::Uri;
 
@@ -9,7 +11,9 @@ use crate::{
     candidate::is_queue_name,
     change::{self, Change},
     frontier::uri_of,
+    instant,
     keys::{self, Rank},
+    politeness::OWED_MAX,
     queue::QueueRecord,
     store::{damaged, decode},
 };
@@ -39,6 +43,17 @@ pub struct Swept {
     /// URIs that were meant and that other sources have found as well: they stay, see [`SweepAction::ForgetSole`].
     pub shared: u64,
     /// Record key to go on behind; none at the end.
+    pub after: Option<String>,
+}
+
+/// What one look at queues that rest too long came to.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Woken {
+    /// Queues looked at.
+    pub examined: u64,
+    /// Queues that rested longer than they may, or stood back for a server group that did.
+    pub woken: u64,
+    /// Queue to go on behind; none at the end.
     pub after: Option<String>,
 }
 
@@ -89,6 +104,72 @@ impl Frontier {
             record.slots.clear();
             record.paid_until = i64::MIN;
         })
+    }
+
+    /// Looks at up to `queues_max` queues, from the one behind `after` on, for those that rest longer than anything that
+    /// happens now could make them, as a clock that was ahead leaves them. Each of them rests as long as one request could
+    /// bring from now on, because nobody knows when its server was last asked; so do server groups, and what the whole crawl
+    /// owes for its bandwidth. Due times of URIs stay.
+    ///
+    /// # Errors
+    /// Where the store fails.
+    pub fn wake_overlong(
+        &mut self,
+        after: Option<&str>,
+        queues_max: usize,
+        now: Timestamp,
+    ) -> Result<Woken, Error> {
+        let mut from = after.unwrap_or_default().as_bytes().to_vec();
+        if after.is_some() {
+            from.push(0);
+        }
+        let mut queues = Vec::new();
+        for guard in self.store.queues.range(from..).take(queues_max) {
+            let (key, value) = guard.into_inner()?;
+            let name = std::str::from_utf8(&key).map_err(|_| damaged("a queue's name", &key))?;
+            let record: QueueRecord = decode("a queue", &key, &value)?;
+            queues.push((name.to_owned(), record));
+        }
+        let last = queues.last().filter(|_| queues.len() == queues_max);
+        let mut woken = Woken {
+            examined: queues.len() as u64,
+            woken: 0,
+            after: last.map(|(name, _)| name.clone()),
+        };
+        let longest_of_group = self.config.group.min_delay;
+        let mut groups = BTreeSet::new();
+        self.attempt(|frontier| {
+            frontier.applied(now, |change| {
+                let config = change.config;
+                if change.counters.paid_until > instant::after(now, OWED_MAX) {
+                    change.counters.paid_until = instant::floor(now);
+                }
+                for (name, mut record) in queues {
+                    let is_long = record.shorten_rests(now, config);
+                    if is_long {
+                        change.queue(&name)?.shorten_rests(now, config);
+                        change.line_up_again(&name)?;
+                    }
+                    let group = record.group(config).map(str::to_owned);
+                    if let Some(group) = group
+                        && (change.shorten_group(&group, longest_of_group)?
+                            || groups.contains(&group))
+                    {
+                        groups.insert(group);
+                        woken.woken += 1;
+                    } else if is_long {
+                        woken.woken += 1;
+                    }
+                }
+                Ok(())
+            })?;
+            for group in &groups {
+                let until = instant::after(now, longest_of_group);
+                frontier.memory.groups.wake(group, until);
+            }
+            Ok(())
+        })?;
+        Ok(woken)
     }
 
     /// Gives a queue a precedence in place of what its settings say, or takes it away again.
@@ -453,7 +534,7 @@ fn include_one(
         let rank = Rank {
             directive: crate::Directive::Normal,
             precedence: record.precedence,
-            due: crate::instant::after(known.at, max_wait).max(crate::instant::floor(change.now)),
+            due: instant::after(known.at, max_wait).max(instant::floor(change.now)),
             arrival: change.counters.arrival(),
         };
         record.place = change::place(rank);

@@ -57,7 +57,7 @@ pub use check::{CheckSummary, Fault, Finding};
 pub use checkpoint::{Checkpoint, CheckpointSummary};
 pub use config::Config;
 pub use frontier::Frontier;
-pub use hand::{Known, SweepAction, Swept};
+pub use hand::{Known, SweepAction, Swept, Woken};
 pub use kept::{Fingerprint, KeptChange, KeptValue, KeptValues};
 pub use outcome::{
     Disposition, Finished, Issue, Next, Outcome, PREREQUISITE_FAILED, Refused, Success, Ticket,

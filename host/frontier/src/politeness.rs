@@ -4,6 +4,9 @@ use std::time::Duration;
 
 use crate::{Error, Frontier, Politeness, QueueSettings, change, instant::Millis};
 
+/// Bandwidth is hardly ever owed for longer: it would be 8 GB at 100 kB a second. What is comes from a clock that was ahead.
+pub(crate) const OWED_MAX: Duration = Duration::from_secs(24 * 3600);
+
 impl Frontier {
     /// From one request to the server of a queue to the next, at the least, where one takes so long; none where there is no
     /// such queue.

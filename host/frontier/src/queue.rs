@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Config, PrecedencePolicy, QueueSettings, Tally, groups::GroupHold, instant, instant::Millis,
-    memory::BusyQueue,
+    memory::BusyQueue, politeness,
 };
 
 /// What the store keeps of a queue. Idle queues cost this much disk and no memory.
@@ -212,6 +212,32 @@ impl QueueRecord {
         for slot in 0..self.settings(config).valence.max(1) {
             self.rest(slot, until);
         }
+    }
+
+    /// Rests that are longer than anything from now on could bring, as after a clock that was ahead, become as long as one
+    /// request can bring: nobody knows when its server was last asked. False where there is none.
+    pub(crate) fn shorten_rests(&mut self, now: Timestamp, config: &Config) -> bool {
+        let settings = self.settings(config);
+        let polite = politeness::longest_rest(&settings.politeness, self.crawl_delay);
+        // Where several are in process, one may have failed and another have ended the row of failures.
+        let longest = match self.failures > 0 || settings.valence > 1 {
+            true => polite
+                .max(settings.retry_delay_max)
+                .max(settings.politeness.retry_after_max),
+            false => polite,
+        };
+        let shorten = |at: &mut Millis, longest: Duration| {
+            let is_long = *at > instant::after(now, longest);
+            if is_long {
+                *at = instant::after(now, polite);
+            }
+            is_long
+        };
+        let mut is_long = shorten(&mut self.paid_until, longest.max(politeness::OWED_MAX));
+        for slot in &mut self.slots {
+            is_long |= shorten(slot, longest);
+        }
+        is_long
     }
 
     /// When the first of its slots may issue, whatever is in process.

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use opilio_frontier::{
-    Candidate, Known, Next, Outcome, Place, QueueState, Refused, Scheduled, Standing, Success,
-    SweepAction,
+    Candidate, Known, Next, Outcome, Place, QueueState, Refused, Resolver, Scheduled, Standing,
+    Success, SweepAction,
 };
 
 use crate::site::{Site, at, candidate, config, revisited, secs, success, uri, with_queue};
@@ -162,6 +162,63 @@ fn waking_a_queue_ends_its_back_off() {
     site.finish(&page, down, 1);
     let report = site.frontier().queue("org,a,", at(1)).unwrap().unwrap();
     assert_eq!(report.failures, 1);
+}
+
+#[test]
+fn what_rests_since_a_clock_was_ahead_goes_on_and_other_rests_stay() {
+    const YEAR: i64 = 365 * 86_400;
+    let mut config = with_queue(|queue| queue.bandwidth = Some(100));
+    config.bandwidth = Some(100);
+    config.resolver = Some(Resolver::new(|queue| {
+        let mut settings = with_queue(|queue| queue.bandwidth = Some(100)).queue;
+        settings.group = (queue == "org,c,").then(|| "servers".to_owned());
+        settings
+    }));
+    config.group.min_delay = secs(7);
+    let mut site = Site::new(config);
+    let uris = |of: &str| {
+        let text = |page| format!("http://{of}.org/{page}");
+        vec![candidate(&text(1), ""), candidate(&text(2), "")]
+    };
+    site.schedule(uris("b"), 0);
+    let b = site.issue(0, "http://b.org/1");
+    let down = Outcome::Retry {
+        status: -2,
+        after: Some(secs(250)),
+        transfer: None,
+    };
+    site.finish(&b, down, 0);
+    for queue in ["a", "c", "d"] {
+        site.schedule(uris(queue), 0);
+    }
+    // The clock is a year ahead.
+    for (second, page) in [(YEAR, "http://a.org/1"), (YEAR + 1, "http://c.org/1")] {
+        let issue = site.issue(second, page);
+        site.finish(&issue, success(ZERO, None, vec![]), second);
+    }
+    // It is right again.
+    site.waits(10, YEAR + 2);
+    let mut after = None;
+    let mut woken = Vec::new();
+    loop {
+        let frontier = site.frontier();
+        let part = frontier.wake_overlong(after.as_deref(), 1, at(10)).unwrap();
+        woken.push((part.examined, part.woken));
+        after = part.after;
+        if after.is_none() {
+            break;
+        }
+    }
+    assert_eq!(woken, [(1, 1), (1, 0), (1, 1), (1, 0), (0, 0)]);
+    site.issue(10, "http://d.org/1");
+    // As long as one request can bring, and as long as its server said.
+    site.waits(10, 20);
+    site.issue(20, "http://a.org/2");
+    site.issue(20, "http://c.org/2");
+    site.waits(20, 250);
+    site.issue(250, "http://b.org/2");
+    let again = site.frontier().wake_overlong(None, 9, at(250)).unwrap();
+    assert_eq!(again.woken, 0);
 }
 
 #[test]
