@@ -53,8 +53,8 @@ enum FrontierCommand {
     Freeze(QueueArgs),
     /// A frozen queue gives URIs again.
     Thaw(QueueArgs),
-    /// End a queue's rest or back-off.
-    Wake(QueueArgs),
+    /// End a queue's rest or back-off, or all that are too long since a clock was ahead.
+    Wake(WakeArgs),
     /// Break off the fetch of a URI; it counts as failed, with status -7000.
     Cancel(UriArgs),
     /// Fetch a URI now, even if it is known, done or out of scope.
@@ -96,6 +96,22 @@ struct QueueArgs {
     /// The queue's name, as `opilio frontier queues` shows it.
     #[arg(value_name = "QUEUE")]
     queue: String,
+}
+
+#[derive(Debug, Args)]
+struct WakeArgs {
+    #[command(flatten)]
+    asked: Asked,
+    /// The queue's name, as `opilio frontier queues` shows it.
+    #[arg(
+        value_name = "QUEUE",
+        conflicts_with = "all",
+        required_unless_present = "all"
+    )]
+    queue: Option<String>,
+    /// All queues that rest longer than politeness and back-off could have them; they rest as after one request.
+    #[arg(long)]
+    all: bool,
 }
 
 #[derive(Debug, Args)]
@@ -325,7 +341,10 @@ pub(crate) fn run(args: FrontierArgs) -> Result<u8> {
         FrontierCommand::Unretire(args) => queue(args, |queue| Command::Unretire { queue }),
         FrontierCommand::Freeze(args) => queue(args, |queue| Command::Freeze { queue }),
         FrontierCommand::Thaw(args) => queue(args, |queue| Command::Thaw { queue }),
-        FrontierCommand::Wake(args) => queue(args, |queue| Command::Wake { queue }),
+        FrontierCommand::Wake(args) => {
+            let command = args.queue.map(|queue| Command::Wake { queue });
+            ask(&args.asked, command.unwrap_or(Command::WakeOverlong))
+        }
         FrontierCommand::Cancel(args) => uri(args, |uri| Command::Cancel { uri }),
         FrontierCommand::Force(args) => uri(args, |uri| Command::Force { uri }),
         FrontierCommand::Precedence(args) => precedence(args),

@@ -105,6 +105,7 @@ pub(crate) fn router() -> (axum::Router<Arc<Daemon>>, OpenApi) {
         .routes(routes!(queues::act))
         .routes(routes!(queues::precedence))
         .routes(routes!(queues::floor))
+        .routes(routes!(queues::wake))
         .routes(routes!(uris::list))
         .routes(routes!(uris::count))
         .routes(routes!(uris::sweep))

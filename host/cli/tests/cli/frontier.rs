@@ -177,6 +177,22 @@ async fn a_queue_is_retired_and_comes_back_and_why_tells() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn rests_that_are_too_long_are_ended_together() {
+    let (home, gate) = (
+        Home::new(),
+        Gate::serve(&[("/", "<a href='/a'>a</a>"), ("/a", "")]),
+    );
+    let mut running = paused(&home, &gate, &[]).await;
+    let wake = ["frontier", "wake", "job", "--all"];
+    let none = home.run(&wake).code(0);
+    assert!(none.out.contains("0 of 1 queues rested"), "{none:?}");
+    home.run(&[&wake[..], &[&queue(&gate)]].concat()).code(2);
+    home.run(&wake[..3]).code(2);
+    resume(&home, &mut running);
+    assert!(job_log(&home).contains(" wake --all => 0 of 1 queues"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_is_forced_is_fetched_whatever_is_known_of_it() {
     let elsewhere = Gate::serve(&[("/far", "")]);
     elsewhere.open();

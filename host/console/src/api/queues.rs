@@ -207,3 +207,13 @@ pub(crate) async fn floor(
     let command = Command::Floor { floor };
     daemon.have_done(&job, &caller, command).await
 }
+
+/// Ends the rests of queues that are longer than politeness and back-off could have them, as after a clock that was ahead.
+#[utoipa::path(post, path = "/jobs/{job}/wake", tag = "frontier", params(("job" = String, Path, description = "Its name")), responses((status = 200, body = Done)))]
+pub(crate) async fn wake(
+    State(daemon): Shared,
+    caller: Caller,
+    Place(job): Place<String>,
+) -> Result<Json<Done>, Problem> {
+    daemon.have_done(&job, &caller, Command::WakeOverlong).await
+}

@@ -99,7 +99,7 @@ impl Watch {
             // What rests, rests to a time that is now far off.
             let message = match by < 0 {
                 true => format!(
-                    "the machine's clock went back by {length}; dates of captures go by it, and queues that rested rest for so much longer: `opilio frontier wake JOB QUEUE` ends a rest"
+                    "the machine's clock went back by {length}; dates of captures go by it, and queues that rested rest for so much longer: `opilio frontier wake JOB --all` ends what is too long"
                 ),
                 false => format!(
                     "the machine's clock went forward by {length}, or the machine slept; due times and dates of captures go by it"

@@ -208,6 +208,8 @@ pub enum Command {
         /// Its name.
         queue: String,
     },
+    /// End the rests that are longer than any queue should have, as after a clock that was ahead.
+    WakeOverlong,
     /// Break off the fetch of a URI.
     Cancel {
         /// The URI.
@@ -509,6 +511,7 @@ impl fmt::Display for Command {
             Command::Freeze { queue } => write!(f, "freeze {queue:?}"),
             Command::Thaw { queue } => write!(f, "thaw {queue:?}"),
             Command::Wake { queue } => write!(f, "wake {queue:?}"),
+            Command::WakeOverlong => write!(f, "wake --all"),
             Command::Cancel { uri } => write!(f, "cancel {uri:?}"),
             Command::Force { uri } => write!(f, "force {uri:?}"),
             Command::UriPrecedence { uri, precedence } => {

@@ -18,6 +18,9 @@ use crate::transfer::queue_as_json;
 /// Fetches in flight that a status names.
 const IN_FLIGHT_MAX: usize = 100;
 
+/// Queues that are looked at before the crawl may go on.
+const QUEUES_PART: usize = 1_000;
+
 /// Between two parts, so that workers who wait for the frontier get it first.
 pub(super) const BREATH: Duration = Duration::from_millis(1);
 
@@ -134,6 +137,7 @@ impl Desk<'_> {
             Command::Freeze { queue } => self.alter(queue, say, |f, q, now| f.freeze(q, true, now)),
             Command::Thaw { queue } => self.alter(queue, say, |f, q, now| f.freeze(q, false, now)),
             Command::Wake { queue } => self.alter(queue, say, |f, q, now| f.wake(q, now)),
+            Command::WakeOverlong => self.wake_overlong(say),
             Command::QueuePrecedence { queue, precedence } => {
                 self.alter(queue, say, |f, q, now| {
                     f.set_queue_precedence(q, *precedence, now)
@@ -262,6 +266,32 @@ impl Desk<'_> {
         self.nudge();
         let report = self.report(queue)?;
         Ok(done(&queue_sentence(&report), say))
+    }
+
+    fn wake_overlong(&self, say: Say<'_>) -> Result<String, ControlError> {
+        let (mut examined, mut woken) = (0, 0);
+        let mut after = None;
+        loop {
+            let part =
+                self.frontier()
+                    .wake_overlong(after.as_deref(), QUEUES_PART, Timestamp::now())?;
+            examined += part.examined;
+            woken += part.woken;
+            after = part.after;
+            if after.is_none() {
+                break;
+            }
+            listened(say(Answer::Progress {
+                examined,
+                meant: woken,
+            }))?;
+            std::thread::sleep(BREATH);
+        }
+        self.nudge();
+        let result = format!(
+            "{woken} of {examined} queues rested for too long, and rest now as after one request"
+        );
+        Ok(done(&result, say))
     }
 
     pub(super) fn report(&self, queue: &str) -> Result<QueueReport, ControlError> {
