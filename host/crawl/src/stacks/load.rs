@@ -155,18 +155,21 @@ impl Progress<'_> {
         };
         let (written, settings) = match replacement.and_then(|replacement| replacement.settings) {
             Some(settings) => {
-                let complete = opilio_profile::complete_settings(&maker.schema, settings.clone())
-                    .map_err(|problems| at_component(problems.join("; ")))?;
+                let complete =
+                    opilio_profile::complete_settings(&maker.schema, settings.clone())
+                        .map_err(|problems| maker.signed(at_component(problems.join("; "))))?;
                 (settings, complete)
             }
             None => {
-                let settings = profile.check_settings(&instance.name, &maker.schema)?;
+                let settings = profile
+                    .check_settings(&instance.name, &maker.schema)
+                    .map_err(|faults| maker.signed(faults))?;
                 (instance.settings.clone(), settings)
             }
         };
         let plugin = maker
             .configured(settings.clone())
-            .map_err(|problem| configure_faults(profile, instance, &problem))?;
+            .map_err(|problem| maker.signed(configure_faults(profile, instance, &problem)))?;
         let variants = overridden(profile, &maker, &written)?;
         let terms = Terms {
             filters: instance.filters.clone(),
@@ -302,6 +305,10 @@ fn configure_faults(profile: &Profile, instance: &Instance, problem: &ConfigureE
                 faults.push(profile.fault_at(&pointer, &fault.problem));
             }
             faults
+        }
+        ConfigureError::Fault(fault) => {
+            let problem = format!("cannot be configured: {}: {}", fault.kind, fault.message);
+            Faults::from(component_fault(profile, instance, problem))
         }
         other => Faults::from(component_fault(profile, instance, chain(other))),
     }

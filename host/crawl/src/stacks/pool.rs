@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use opilio_profile::{
-    Breaker as Rule, Faults, OnFault, PluginSettings, Profile, Stage, complete_settings,
+    Breaker as Rule, Fault, Faults, OnFault, PluginSettings, Profile, Stage, complete_settings,
 };
 use opilio_sandbox::{
     Component, ConfigureError, Description, Kind, Limits, Plugin, PluginConfig, Statistics, Tables,
@@ -138,6 +138,20 @@ impl Maker {
     pub(super) fn snapshot(&self, settings: Value) -> Result<Plugin, String> {
         let made = self.configured(settings);
         made.map_err(|problem| chain(&problem))
+    }
+
+    /// Faults of its settings, with the plugin's own name and version: the profile may call it otherwise, and the line that
+    /// is shown need not name it at all.
+    pub(super) fn signed(&self, faults: Faults) -> Faults {
+        let mut plugins = self.component.plugins().iter();
+        let version = plugins
+            .find(|plugin| plugin.name == self.plugin)
+            .map_or("", |plugin| plugin.version.as_str());
+        let signed = |fault: Fault| Fault {
+            problem: format!("{} {version}: {}", self.plugin, fault.problem),
+            ..fault
+        };
+        faults.into_iter().map(signed).collect()
     }
 }
 
@@ -518,7 +532,7 @@ pub(super) fn overridden(
     }
     match faults.is_empty() {
         true => Ok(variants),
-        false => Err(faults),
+        false => Err(maker.signed(faults)),
     }
 }
 

@@ -95,21 +95,44 @@ async fn settings_that_do_not_fit_are_refused_at_the_override() {
     };
     let fixed = refused("[[override]]\nmatch.host = ['a.org']\nplugins.hops.settings.maxx = 3");
     assert!(
-        fixed.contains("unknown key \"maxx\" (did you mean \"max\"?)"),
+        fixed.contains("hops 0.1.0: unknown key \"maxx\" (did you mean \"max\"?)"),
         "{fixed}"
     );
     let strict = refused(
         "[stacks]\ndigest = ['regex-strip']\n[[override]]\nmatch.host = ['a.org']\nplugins.regex-strip.settings.patterns = ['(']",
     );
     assert!(
-        strict.contains("story.toml:") && strict.contains("patterns"),
+        strict.contains("story.toml:") && strict.contains("regex-strip 0.1.0: "),
         "{strict}"
     );
     let fixed = refused(
         "[[override]]\nmatch.host = ['a.org']\nplugins.surt-scope.settings.from-seeds = false",
     );
     assert!(
-        fixed.contains("does not let from-seeds be overridden"),
+        fixed.contains(
+            "surt-scope 0.1.0: plugin \"surt-scope\" does not let from-seeds be overridden"
+        ),
         "{fixed}"
+    );
+}
+
+#[tokio::test]
+async fn settings_that_do_not_fit_are_refused_in_the_name_of_the_plugin() {
+    let refused = |settings: &str| {
+        let toml = format!(
+            "[stacks]\ndigest = ['banners']\n[plugins.banners]\ncomponent = 'builtin:regex-strip'\nsettings = {{ {settings} }}"
+        );
+        let story = crawl().profile(&toml).seed("http://s.localhost/");
+        story.begin().map(drop).unwrap_err().to_string()
+    };
+    let schema = refused("patterns = 3");
+    assert!(
+        schema.contains("regex-strip 0.1.0: expected a list"),
+        "{schema}"
+    );
+    let guest = refused("patterns = ['(']");
+    assert!(
+        guest.contains("regex-strip 0.1.0: is no regular expression"),
+        "{guest}"
     );
 }
