@@ -75,6 +75,7 @@ impl Consideration {
         let last = issue.record.history.first()?.at;
         let since = Duration::try_from(now - last).unwrap_or_default();
         let in_all = since.saturating_add(wait);
+        answer.note_odd(in_all, false, limits);
         let in_all = in_all.clamp(limits.min_wait, limits.max_wait);
         let wait = in_all.saturating_sub(since);
         Some(Considered {

@@ -8,7 +8,7 @@ use encoding_rs::Encoding;
 use opilio_fetch::{Exchange, ResponseHead, charset};
 use opilio_frontier::{ContentState, Digests, Fingerprint, StrippedDigest};
 use opilio_profile::Revisit;
-use opilio_sandbox::{Document, DocumentParts, Header, Stage, Verdict, Visit};
+use opilio_sandbox::{Document, DocumentParts, Header, Plugin, Stage, Verdict, Visit};
 use opilio_uri::Uri;
 
 use crate::breaker::Failure;
@@ -82,6 +82,8 @@ pub(crate) struct Judged {
 /// What wait evaluators made of a visit.
 pub(crate) struct Evaluated {
     pub wait: Option<Duration>,
+    /// Who answered.
+    by: Option<Plugin>,
     /// Some evaluator could not be asked.
     pub failed: bool,
     pub failures: Vec<Failure>,
@@ -94,6 +96,24 @@ impl Evaluated {
     pub(crate) fn until_asked(&self, wait: Duration, limits: &Revisit) -> Option<Duration> {
         let ask_again = self.ask_again.map(|after| after.max(limits.min_wait));
         ask_again.filter(|after| *after < wait)
+    }
+
+    /// Counts with the evaluator that it answered this wait, where the profile's limits correct it or answers oscillate.
+    pub(crate) fn note_odd(&self, wait: Duration, oscillates: bool, limits: &Revisit) {
+        let Some(evaluator) = &self.by else { return };
+        let outside = match wait {
+            wait if wait > limits.max_wait => Some("too-long"),
+            wait if wait >= limits.min_wait => None,
+            // What is no number arrives as that.
+            Duration::ZERO => Some("zero"),
+            _ => Some("too-short"),
+        };
+        for why in outside
+            .into_iter()
+            .chain(oscillates.then_some("oscillating"))
+        {
+            evaluator.note_odd_wait(why);
+        }
     }
 
     /// The wait until the next visit: what was answered, within the limits of the profile.
@@ -439,6 +459,7 @@ pub(crate) fn evaluate(
 ) -> Evaluated {
     let mut evaluated = Evaluated {
         wait: None,
+        by: None,
         failed: false,
         failures: Vec::new(),
         ask_again: None,
@@ -452,6 +473,7 @@ pub(crate) fn evaluate(
         match staged.evaluate(visit) {
             Ok(Some(wait)) => {
                 evaluated.wait = Some(wait.next_visit);
+                evaluated.by = Some(staged.plugin.clone());
                 evaluated.ask_again = wait.ask_again;
                 break;
             }

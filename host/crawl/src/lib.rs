@@ -65,10 +65,13 @@ mod settings;
 mod share;
 mod stacks;
 mod standing;
+mod swings;
 mod tables;
 pub mod transfer;
 
-pub use alerts::{Acknowledged, Alert, AlertKind, Severity, free_space, http_client, kept_alerts};
+pub use alerts::{
+    Acknowledged, Alert, AlertKind, Severity, free_space, give_up, http_client, kept_alerts,
+};
 pub use breakdown::{Breakdown, HostAmount, StatusAmount, TypeAmount};
 pub use census::{Census, PageCensus, QueueCensus, QueueStates};
 pub use context::Halt;
@@ -90,4 +93,5 @@ pub use plugin_report::{CallTimes, PluginReport, plugin_table};
 pub use progress::{End, Progress, QueueTally, Summary};
 pub use series::Sample;
 pub use share::{Share, ShareTaken};
+pub use swings::Swings;
 pub use tables::TableReport;

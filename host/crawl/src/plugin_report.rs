@@ -41,6 +41,10 @@ pub struct PluginReport {
     pub memory_max: u64,
     /// What it answered, by what an answer is: `links`, `accept`, `pass` …
     pub outputs: BTreeMap<String, u64>,
+    /// Waits that it answered, by what is odd about them: `zero`, `too-short` and `too-long` were held to the profile's limits;
+    /// `oscillating` ones were taken as they are.
+    #[serde(default)]
+    pub odd_waits: BTreeMap<String, u64>,
     /// Its own counters.
     pub counters: BTreeMap<String, u64>,
     /// Bytes of log messages past the limit.
@@ -100,6 +104,11 @@ impl PluginReport {
                 .into_iter()
                 .map(|(what, count)| (what.to_owned(), count))
                 .collect(),
+            odd_waits: statistics
+                .odd_waits
+                .into_iter()
+                .map(|(why, count)| (why.to_owned(), count))
+                .collect(),
             counters: statistics.counters,
             log_bytes_dropped: statistics.log_bytes_dropped,
             kept_dropped: statistics.kept_dropped,
@@ -129,6 +138,8 @@ impl PluginReport {
             .iter()
             .map(|(kind, count)| format!("{count} {kind}"))
             .collect();
+        let odd = self.odd_waits.iter();
+        remarks.extend(odd.map(|(why, count)| format!("{count} waits {}", why.replace('-', " "))));
         if let Some(left) = self.left_out_s {
             remarks.push(format!("left out for {} s", left.ceil()));
         } else if self.trips > 0 {
@@ -243,6 +254,7 @@ pub(crate) fn busy() -> PluginReport {
         times: CallTimes::default(),
         memory_max: 1,
         outputs: BTreeMap::from([("links".to_owned(), 7)]),
+        odd_waits: BTreeMap::from([("too-long".to_owned(), 2)]),
         counters: BTreeMap::from([("pages".to_owned(), 2)]),
         log_bytes_dropped: 0,
         kept_dropped: 0,
@@ -273,6 +285,7 @@ mod tests {
             },
             memory_max: 3 << 19,
             outputs: BTreeMap::new(),
+            odd_waits: BTreeMap::new(),
             counters: BTreeMap::new(),
             log_bytes_dropped: 0,
             kept_dropped: 0,
@@ -291,6 +304,7 @@ mod tests {
         let bad = PluginReport {
             variant: Some("1a2b3c4d".to_owned()),
             faults: BTreeMap::from([(FaultKind::Trap, 3), (FaultKind::Timeout, 1)]),
+            odd_waits: BTreeMap::from([("too-short".to_owned(), 6)]),
             left_out_s: Some(12.5),
             trips: 1,
             ..report("bad", 4)
@@ -300,7 +314,7 @@ mod tests {
             "\
 plugin          calls  median     99 %  longest   memory  answers                  faults
 html              100   12 µs  34.5 ms    2.0 s  1.5 MiB  4 fragments, 1234 links  -
-bad (1a2b3c4d)      4   12 µs  34.5 ms    2.0 s  1.5 MiB  -                        3 trap, 1 timeout, left out for 13 s
+bad (1a2b3c4d)      4   12 µs  34.5 ms    2.0 s  1.5 MiB  -                        3 trap, 1 timeout, 6 waits too short, left out for 13 s
 "
         );
         assert_eq!(plugin_table(&[report("idle", 0)]), "");

@@ -210,6 +210,11 @@ impl Plugin {
             .clone()
     }
 
+    /// Counts a wait that it answered and that its caller does not take as it is, under this word.
+    pub fn note_odd_wait(&self, why: &'static str) {
+        self.note(|statistics| *statistics.odd_waits.entry(why).or_default() += 1);
+    }
+
     /// Finds links in documents of one type, all in one call: one whole document, or all fragments of that type in a
     /// page. Answers stand in the same order. Of no documents, no call is made.
     pub fn extract(&self, documents: Vec<Document>) -> Result<Vec<Extraction>, Fault> {

@@ -26,6 +26,8 @@ pub struct Statistics {
     /// What it answered, by what an answer is: `links`, `fragments`, `spans`, `waits`, `lines`, `reports`, `ranks`, and
     /// verdicts and differences under their names (`accept`, `unchanged`). What it had no opinion on is under `pass`.
     pub outputs: BTreeMap<&'static str, u64>,
+    /// Waits that the host did not take as they were, or wonders at, by why, as it says.
+    pub odd_waits: BTreeMap<&'static str, u64>,
     /// Bytes of log messages past the limit.
     pub log_bytes_dropped: u64,
     /// Values to be kept that were past a limit or not declared.
@@ -52,6 +54,9 @@ impl Statistics {
         }
         for (what, n) in &other.outputs {
             *self.outputs.entry(what).or_default() += n;
+        }
+        for (why, n) in &other.odd_waits {
+            *self.odd_waits.entry(why).or_default() += n;
         }
         self.log_bytes_dropped += other.log_bytes_dropped;
         self.kept_dropped += other.kept_dropped;
@@ -119,6 +124,7 @@ mod tests {
         };
         one.count("a", 1, 2);
         one.output("links", 3);
+        one.odd_waits.insert("zero", 5);
         one.faults.insert(FaultKind::Trap, 1);
         one.times.add(std::time::Duration::from_millis(1));
         let mut both = one.clone();
@@ -130,6 +136,7 @@ mod tests {
         assert_eq!((both.calls, both.memory_max), (4, 9));
         assert_eq!((both.counters["a"], both.outputs["links"]), (2, 6));
         assert_eq!(both.faults[&FaultKind::Trap], 2);
+        assert_eq!(both.odd_waits["zero"], 10);
         assert_eq!(both.times.count(), 2);
         assert_eq!(both.times.total(), std::time::Duration::from_millis(2));
     }

@@ -18,7 +18,6 @@ mod process;
 mod report;
 mod run;
 mod scenario;
-mod swings;
 mod web;
 
 pub use compare::{Comparison, Estimate, Measure, Row};

@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use opilio_crawl::CrawlError;
 use opilio_crawl::rehearsal::{Came, Ended, Leave, Rehearsal};
+use opilio_crawl::{CrawlError, Swings};
 use opilio_frontier::{ContentState, Issue, Next};
 use opilio_profile::{Politeness, Profile};
 
@@ -17,7 +17,6 @@ use crate::oracle::{self, Goal};
 use crate::process::{DAY, stream, uniform};
 use crate::report::{Oracle, Report, Visits, WaitOfPage};
 use crate::scenario::Scenario;
-use crate::swings::Swings;
 use crate::web::{PageId, Place, Served, Web};
 
 /// Parts of the measured time in the drawing of freshness.

@@ -26,6 +26,7 @@ use crate::redirect;
 use crate::scope;
 use crate::stacks::Stacks;
 use crate::standing::{self, Memory};
+use crate::swings::Swings;
 use crate::{found, precedence};
 
 use super::exchange::HeaderVerdict;
@@ -186,11 +187,12 @@ impl Chain<'_> {
         let waits = self
             .wait(&visit, &settings, stacks, reading, &memory)
             .await?;
-        let wait = waits.map(|(wait, _)| wait);
-        let ask_again = waits.and_then(|(_, ask_again)| ask_again);
+        let wait = waits.as_ref().map(|waits| waits.until_next);
+        let ask_again = waits.as_ref().and_then(|waits| waits.until_asked);
         // Wait evaluators are the last who may keep anything.
         let kept = memory.kept.changes();
         visit.kept = standing::changes(kept.uri);
+        visit.kept.extend(waits.and_then(|waits| waits.swings));
         let target = redirect_of(&self.issue.uri, &exchange);
         visit
             .kept
@@ -629,7 +631,7 @@ impl Chain<'_> {
     }
 
     /// The wait until the next visit: under revisit what the first evaluator with an answer says, within the limits of
-    /// the profile. And when to ask it again before, if at all.
+    /// the profile.
     pub(super) async fn wait(
         &self,
         visit: &Visit,
@@ -637,13 +639,19 @@ impl Chain<'_> {
         stacks: Arc<Stacks>,
         reading: found::Reading,
         memory: &Memory,
-    ) -> Result<Option<(Duration, Option<Duration>)>, Halt> {
+    ) -> Result<Option<Waits>, Halt> {
         let record = &self.issue.record;
         match settings.strategy {
             // What others depend on is asked for again when it has expired.
             _ if self.is_prerequisite() => return Ok(None),
             Strategy::Snapshot => return Ok(None),
-            Strategy::Fixed => return Ok(Some((settings.revisit.fixed_wait, None))),
+            Strategy::Fixed => {
+                return Ok(Some(Waits {
+                    until_next: settings.revisit.fixed_wait,
+                    until_asked: None,
+                    swings: None,
+                }));
+            }
             Strategy::Revisit => {}
         }
         let mut asked = standing::after(self.issue, self.started, visit, memory);
@@ -660,9 +668,20 @@ impl Chain<'_> {
             })
             .await?;
         self.context.failures(&answer.failures)?;
-        let wait = answer.until_next(record.wait, &settings.revisit);
+        let limits = &settings.revisit;
+        let wait = answer.until_next(record.wait, limits);
+        let last = record.history.first().map(|past| past.state);
+        let mut swings = Swings::of(last.zip(record.wait), &record.kept);
+        let oscillates = swings.note(visit.state, wait);
+        if let Some(answered) = answer.wait {
+            answer.note_odd(answered, oscillates, limits);
+        }
         self.promised(wait, true)?;
-        Ok(Some((wait, answer.until_asked(wait, &settings.revisit))))
+        Ok(Some(Waits {
+            until_next: wait,
+            until_asked: answer.until_asked(wait, limits),
+            swings: Some(swings.kept()),
+        }))
     }
 
     pub(super) fn final_annotations(
@@ -684,6 +703,15 @@ impl Chain<'_> {
         }
         annotations
     }
+}
+
+/// What wait evaluators made of a visit.
+pub(super) struct Waits {
+    until_next: Duration,
+    /// To ask before, without a visit.
+    until_asked: Option<Duration>,
+    /// Of the answers so far.
+    swings: Option<KeptChange>,
 }
 
 /// In groups of those that are alike, in order.

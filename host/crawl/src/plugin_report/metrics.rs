@@ -20,7 +20,7 @@ struct Sample {
     value: f64,
 }
 
-const METRICS: [Metric; 9] = [
+const METRICS: [Metric; 10] = [
     Metric {
         name: "opilio_plugin_calls_total",
         kind: Kind::Counter,
@@ -89,6 +89,16 @@ const METRICS: [Metric; 9] = [
             let outputs = plugin.outputs.iter();
             outputs
                 .map(|(what, count)| Sample::of("what", what.clone(), *count))
+                .collect()
+        },
+    },
+    Metric {
+        name: "opilio_plugin_odd_waits_total",
+        kind: Kind::Counter,
+        help: "Waits of an evaluator that are outside of the profile's limits or oscillate, by why.",
+        samples: |plugin| {
+            let odd = plugin.odd_waits.iter();
+            odd.map(|(why, count)| Sample::of("why", why.clone(), *count))
                 .collect()
         },
     },
@@ -188,6 +198,7 @@ mod tests {
             },
             memory_max: 3 << 19,
             outputs: BTreeMap::from([("links".to_owned(), 7)]),
+            odd_waits: BTreeMap::new(),
             counters: BTreeMap::new(),
             log_bytes_dropped: 0,
             kept_dropped: 0,
