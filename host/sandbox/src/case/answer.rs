@@ -130,6 +130,12 @@ impl Answer {
         value
     }
 
+    /// As a case expects it: natively nothing is cut off, and the SDKs know no words for it.
+    pub(super) fn shortened(mut self) -> Self {
+        drop_defaults(&mut self.0);
+        self
+    }
+
     /// As a case file has it, where the line that it begins on is indented by so many blanks.
     pub fn written(&self, indent: usize) -> String {
         let value = self.short();

@@ -321,7 +321,7 @@ impl Recording {
             settings: self.settings.clone(),
             tables: self.tables.clone(),
             call: self.call.clone(),
-            expected,
+            expected: expected.shortened(),
             note: format!("recorded {}", self.at),
         };
         let mut files = Vec::new();

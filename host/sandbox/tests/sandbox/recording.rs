@@ -123,6 +123,11 @@ fn a_recording_becomes_a_case_with_content_that_is_no_text_beside_it() {
     let (case, contents) = recording.case("one", answer);
     assert_eq!(contents, []);
     let written = serde_json::to_value(&case).unwrap();
+    assert_eq!(
+        written["expected"],
+        json!([{"links": [{"uri": "x", "context": "a/@href"}], "finished": true}]),
+        "nothing that only the host knows"
+    );
     let written = &written["call"]["extract"]["documents"][0];
     assert_eq!(written["text"], "<a href=x>");
 
