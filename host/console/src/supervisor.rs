@@ -204,6 +204,9 @@ impl Supervisor {
             if let Err(problem) = self.begin(&name, share).await {
                 tracing::error!(job = name, "{problem}");
                 let why = format!("its process cannot be begun: {problem}");
+                if let Some(known) = jobs.get(&name) {
+                    give_up(&name, known, &why);
+                }
                 self.daemon.order(&name, |orders| {
                     orders.crawl = false;
                     orders.gave_up = Some(why);
@@ -323,6 +326,7 @@ impl Supervisor {
                     false => format!("{why}: {said}"),
                 };
                 note("process died", &format!("it is not begun again; {why}"));
+                give_up(name, known, &why);
                 self.daemon.order(name, |orders| {
                     orders.crawl = false;
                     orders.gave_up = Some(why);
@@ -345,6 +349,16 @@ impl Supervisor {
             Step::Holds => self.daemon.order(name, |orders| orders.deaths = 0),
         }
     }
+}
+
+/// Tells the job's operator, which may take a while.
+fn give_up(name: &str, known: &Known, why: &str) {
+    let (job, name, why) = (known.directory.clone(), name.to_owned(), why.to_owned());
+    tokio::spawn(async move {
+        if let Err(problem) = opilio_crawl::give_up(job, why).await {
+            tracing::error!(job = name, "nobody was told that it is given up: {problem}");
+        }
+    });
 }
 
 impl Case<'_> {

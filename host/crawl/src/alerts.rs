@@ -8,6 +8,7 @@
 
 mod board;
 mod disk;
+mod given_up;
 mod notify;
 mod watch;
 
@@ -21,6 +22,7 @@ pub(crate) use board::Board;
 pub use board::kept_alerts;
 pub use disk::free_space;
 pub(crate) use disk::room;
+pub use given_up::give_up;
 pub use notify::http_client;
 pub(crate) use notify::{Notice, Notifier};
 pub(crate) use watch::{Act, Seen, Watch};

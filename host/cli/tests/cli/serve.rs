@@ -495,6 +495,39 @@ async fn a_crawl_that_is_killed_goes_on_by_itself_and_one_outlives_the_daemon() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_job_that_is_given_up_is_an_alert_until_it_is_begun_again() {
+    let gate = Gate::serve(&[("/", "x")]);
+    let home = Home::new();
+    home.file("opilio.toml", "[restart]\nattempts = 0\n");
+    let daemon = Daemon::start(&home, &["--no-auth"]);
+    let tell = "cat > told.tmp && mv told.tmp told.json";
+    let profile = home.profile(&format!("alerts = {{ command = ['sh', '-c', '{tell}'] }}"));
+    let (profile, seed) = (profile.to_str().unwrap(), gate.url("/"));
+    let new = ["job", "new", "jobs/job", "--profile", profile];
+    home.run(&[&new[..], &["--seed", &seed]].concat()).code(0);
+    until("it is known", || daemon.state("job") == "new").await;
+    daemon.post("/jobs/job/start", None, 202);
+    until("it runs", || daemon.state("job") == "running").await;
+    kill(&process(&home, "jobs/job"));
+    let told = home.path().join("jobs/job/told.json");
+    until("somebody is told", || told.exists()).await;
+    let told: Value = serde_json::from_slice(&fs::read(told).unwrap()).unwrap();
+    assert_eq!(told["alert"]["kind"], "halted", "{told}");
+    let message = told["alert"]["message"].as_str().unwrap();
+    assert!(message.contains("it died 1 times in a row"), "{message}");
+    let holds = || {
+        let alerts = daemon.get("/jobs/job/alerts");
+        let alerts = alerts["alerts"].as_array().unwrap().clone();
+        alerts.iter().any(|alert| alert["until"].is_null())
+    };
+    assert!(holds());
+    gate.open();
+    daemon.post("/jobs/job/start", None, 202);
+    until("it is finished", || daemon.state("job") == "finished").await;
+    assert!(!holds());
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn jobs_wait_for_a_place() {
     let gate = Gate::serve(&[("/", "x")]);
     let home = Home::new();

@@ -49,7 +49,8 @@ pub(crate) struct Notifier {
     sending: JoinHandle<()>,
 }
 
-struct Way {
+/// Where notices of a job go.
+pub(super) struct Way {
     webhook: Option<(reqwest::Client, String)>,
     command: Vec<String>,
     command_timeout: Duration,
@@ -59,22 +60,7 @@ struct Way {
 impl Notifier {
     /// None where the profile wants nothing sent.
     pub(crate) fn start(settings: &opilio_profile::Alerts, job: &Path) -> Option<Notifier> {
-        if settings.webhook.is_none() && settings.command.is_empty() {
-            return None;
-        }
-        let webhook = settings.webhook.clone().and_then(|address| {
-            let client = http_client(&address, settings.webhook_timeout);
-            let client = client.inspect_err(|problem| {
-                tracing::error!("alerts are not sent to {address}: {problem}")
-            });
-            Some((client.ok()?, address))
-        });
-        let way = Way {
-            webhook,
-            command: settings.command.clone(),
-            command_timeout: settings.command_timeout,
-            job: job.to_owned(),
-        };
+        let way = Way::of(settings, job)?;
         let (notices, mut waiting) = mpsc::channel::<Notice>(WAITING_MAX);
         let sending = tokio::spawn(async move {
             while let Some(notice) = waiting.recv().await {
@@ -106,7 +92,28 @@ impl Notifier {
 }
 
 impl Way {
-    async fn send(&self, notice: &Notice) {
+    /// None where the profile wants nothing sent.
+    pub(super) fn of(settings: &opilio_profile::Alerts, job: &Path) -> Option<Way> {
+        if settings.webhook.is_none() && settings.command.is_empty() {
+            return None;
+        }
+        let webhook = settings.webhook.clone().and_then(|address| {
+            let client = http_client(&address, settings.webhook_timeout);
+            let client = client.inspect_err(|problem| {
+                tracing::error!("alerts are not sent to {address}: {problem}")
+            });
+            Some((client.ok()?, address))
+        });
+        Some(Way {
+            webhook,
+            command: settings.command.clone(),
+            command_timeout: settings.command_timeout,
+            job: job.to_owned(),
+        })
+    }
+
+    /// Tries for a while.
+    pub(super) async fn send(&self, notice: &Notice) {
         if let Some((client, address)) = &self.webhook
             && let Err(problem) = post(client, address, notice).await
         {

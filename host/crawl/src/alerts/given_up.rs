@@ -1,0 +1,52 @@
+//! A job that whoever sees to it gives up. No process runs it that could say so, and its operator is to know all the same.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use super::notify::Way;
+use super::{AlertKind, Board, Event, Notice, Severity};
+use crate::crawl::{CrawlError, frozen_profile};
+use crate::job;
+use crate::logs::Logs;
+
+/// Raises the alert of a crawl that cannot go on, and sends it where the job's profile wants alerts sent. It is over when the
+/// job is begun again.
+///
+/// # Errors
+/// The job's profile cannot be read, or somebody has the job after all.
+pub async fn give_up(job: PathBuf, why: String) -> Result<(), CrawlError> {
+    let told = tokio::task::spawn_blocking(move || raise(&job, &why)).await;
+    let told = told.unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic()))?;
+    if let Some((way, notice)) = told {
+        way.send(&notice).await;
+    }
+    Ok(())
+}
+
+fn raise(job: &Path, why: &str) -> Result<Option<(Way, Notice)>, CrawlError> {
+    let profile = frozen_profile(job)?;
+    let _held = job::hold(job)?;
+    let at = Timestamp::now();
+    let message = format!("it is not begun again: {why}");
+    let board = Board::open(job);
+    let raised = board.raise(AlertKind::Halted, "", Severity::Critical, &message, at);
+    let Some(alert) = raised else {
+        return Ok(None);
+    };
+    let line = format!("{at:.3} {} {alert}", Event::Raised.name());
+    let folder = job.join(&profile.logs.directory);
+    let logged = Logs::open(&folder, &profile.logs, Arc::default());
+    if let Err(problem) = logged.and_then(|logs| logs.alert(&line)) {
+        tracing::error!("alerts.log cannot be written: {problem}");
+    }
+    let notice = Notice {
+        job: job.to_owned(),
+        name: profile.name.clone(),
+        at,
+        event: Event::Raised,
+        alert,
+    };
+    Ok(Way::of(&profile.alerts, job).map(|way| (way, notice)))
+}
