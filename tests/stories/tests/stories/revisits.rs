@@ -1,6 +1,6 @@
 //! Pages that are visited again: what is kept of each visit, and what the log says.
 
-use opilio_stories::{Line, Story, crawl, html, site};
+use opilio_stories::{Line, Story, crawl, html, never_waits, site};
 use opilio_test_web::{Reply, Web};
 
 const WWW: &str = "www.story.localhost";
@@ -242,4 +242,32 @@ async fn a_crawl_that_is_stopped_remembers_versions_and_validators() {
     let page = web.url(WWW, "/");
     assert_eq!(told.records("response", &page).len(), 1);
     assert_eq!(told.records("revisit", &page).len(), visits(&web, "/") - 1);
+}
+
+#[tokio::test]
+async fn waits_that_the_limits_correct_are_counted_with_the_evaluator() {
+    let web = site(WWW).page("/", html("always the same")).serve().await;
+    let told = crawl()
+        .plugin("never-waits", &never_waits())
+        .profile(
+            r#"
+            strategy = "revisit"
+            revisit = { default-wait = "20ms", min-wait = "20ms", max-wait = "1s" }
+            stacks = { wait = ["never-waits"] }
+            "#,
+        )
+        .seed(web.url(WWW, "/"))
+        .run_until("three visits", || visits(&web, "/") >= 3)
+        .await;
+    let report = |name: &str| {
+        let file = told.job().join("reports").join(name);
+        std::fs::read_to_string(file).unwrap()
+    };
+    let count = told.of(&web.url(WWW, "/")).len();
+    let said = format!("{count} waits zero");
+    assert!(report("plugins.txt").contains(&said), "{said}");
+    let sample = format!(
+        "opilio_plugin_odd_waits_total{{plugin=\"never-waits\",variant=\"\",why=\"zero\"}} {count}\n"
+    );
+    assert!(report("plugins.prom").contains(&sample), "{sample}");
 }
