@@ -16,8 +16,8 @@ pub struct RobotsFile {
     /// What to do with robots.txt. Default `"obey"`: it is what a site has said; laws on legal deposit may say otherwise.
     pub policy: RobotsPolicy,
 
-    /// After this long a robots.txt is fetched again before the next URI of its site. Default `"24h"`: RFC 9309 §2.4
-    /// asks not to use a copy for longer.
+    /// After this long a robots.txt is fetched again before the next URI of its site, and what it closed is looked at again
+    /// where the crawl revisits. Default `"24h"`: RFC 9309 §2.4 asks not to use a copy for longer.
     pub expires: DurationWritten,
 
     /// With policy `custom`, the robots.txt that holds in place of the site's. Default `""`: there is none.
