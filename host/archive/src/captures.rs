@@ -69,22 +69,19 @@ pub fn captures(directories: &[PathBuf], uri: &str) -> io::Result<Captures> {
 
 /// What the index of a file has under a key, if there is one.
 fn listed(target: &Path, key: &[u8]) -> io::Result<Option<Vec<CdxjEntry>>> {
-    if let Some(index) = open(&index_path(target))? {
-        return sorted(index, key)
-            .map(Some)
-            .map_err(|problem| of(&index_path(target), problem));
+    let (finished, written) = (index_path(target), open_index_path(target));
+    if let Some(index) = open(&finished)? {
+        let found = sorted(index, key).map_err(|problem| of(&finished, problem));
+        return found.map(Some);
     }
-    let path = open_index_path(target);
-    if let Some(index) = open(&path)? {
-        return entries(BufReader::new(index), key, false)
-            .map(Some)
-            .map_err(|problem| of(&path, problem));
+    if let Some(index) = open(&written)? {
+        let found = entries(BufReader::new(index), key, false);
+        return found.map_err(|problem| of(&written, problem)).map(Some);
     }
     // Finished between the one look and the other.
-    match open(&index_path(target))? {
-        Some(index) => sorted(index, key).map(Some),
-        None => Ok(None),
-    }
+    let index = open(&finished)?;
+    let found = index.map(|index| sorted(index, key).map_err(|problem| of(&finished, problem)));
+    found.transpose()
 }
 
 fn open(path: &Path) -> io::Result<Option<File>> {

@@ -46,7 +46,7 @@ pub use desk::{ControlError, Fault};
 pub use reach::{carry_out, is_reachable, log_file, note};
 pub use report::ReportKind;
 pub use seeds::SeedReport;
-pub use set::{FaultFound, SettingChanged, SettingInForce};
+pub use set::{FaultFound, SettingChanged, SettingInForce, changing};
 pub use snapshot::{Checkpoint, restore};
 
 pub(crate) use desk::{Desk, Running};

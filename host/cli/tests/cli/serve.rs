@@ -382,6 +382,13 @@ fn no_way_of_writing_a_setting_runs_a_program_or_opens_a_file() {
             assert!([403, 422].contains(&answer.status), "{set}: {answer:?}");
         }
     }
+    // Written on below the conditions, it would be a table of the override that these begin.
+    let proxy = json!({
+        "set": ["[override.fetch]", "proxy = 'http://127.0.0.1:9/'"],
+        "matching": {"host": ["nowhere.localhost"]},
+    });
+    let answer = daemon.call("PATCH", "/api/v1/jobs/x/settings", Some(proxy), "");
+    assert_eq!(answer.status, 403, "{answer:?}");
     let bypassed = json!({"set": ["politeness.min-delay=2s", "alerts.command = [\"id\"]"]});
     let answer = daemon.call("PATCH", "/api/v1/jobs/x/settings", Some(bypassed), "");
     assert_eq!(answer.status, 403, "{answer:?}");

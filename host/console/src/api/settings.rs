@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::response::Response;
 use opilio_crawl::control::{
-    Answer, Change, Command, FaultFound, SeedReport, SettingChanged, SettingInForce,
+    self, Answer, Change, Command, FaultFound, SeedReport, SettingChanged, SettingInForce,
 };
 use opilio_profile::MatchFile;
 use serde::{Deserialize, Serialize};
@@ -134,13 +134,10 @@ pub(crate) async fn change(
     Body(changing): Body<Changing>,
 ) -> Result<Json<ChangedSettings>, Problem> {
     daemon.directory(&job)?;
-    // As they will be read: what is no TOML becomes a text.
-    let text: Vec<String> = changing
-        .set
-        .iter()
-        .map(|one| opilio_profile::assignment(one))
-        .collect();
-    profiles::keeps_to_itself(&text.join("\n"))?;
+    profiles::keeps_to_itself(&control::changing(
+        &changing.set,
+        changing.matching.as_ref(),
+    ))?;
     let command = Command::Set {
         set: changing.set,
         matching: changing.matching,

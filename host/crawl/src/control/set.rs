@@ -144,7 +144,13 @@ impl Desk<'_> {
         by: &By,
         say: Say<'_>,
     ) -> Result<String, ControlError> {
-        let text = text_of(set, matching)?;
+        if set.is_empty() {
+            return Err(ControlError::new(
+                Fault::Request,
+                "nothing is to be changed: give at least one key = value",
+            ));
+        }
+        let text = changing(set, matching);
         let said = opilio_profile::said(&text);
         let refused = |faults: Faults, say: Say<'_>| {
             say(Answer::Faults {
@@ -421,14 +427,9 @@ impl Changing<'_> {
     }
 }
 
-/// The change as a profile has it.
-fn text_of(set: &[String], matching: Option<&MatchFile>) -> Result<String, ControlError> {
-    if set.is_empty() {
-        return Err(ControlError::new(
-            Fault::Request,
-            "nothing is to be changed: give at least one key = value",
-        ));
-    }
+/// A change of settings as the profile that it is: `set` are settings in TOML, or `key = value` as people type it, and hold
+/// where `matching` says, or everywhere. Whoever judges a change before it is made reads this text, for it is what is taken.
+pub fn changing(set: &[String], matching: Option<&MatchFile>) -> String {
     let mut text = String::new();
     if let Some(matching) = matching {
         text.push_str(&format!("[[override]]\n{}\n", matching.toml()));
@@ -437,7 +438,7 @@ fn text_of(set: &[String], matching: Option<&MatchFile>) -> Result<String, Contr
         text.push_str(&opilio_profile::assignment(one));
         text.push('\n');
     }
-    Ok(text)
+    text
 }
 
 /// The plugin whose settings a JSON Pointer leads to.
