@@ -1,14 +1,16 @@
 //! The captures of one URI in an archive, found by the indexes that stand beside its files.
 //!
 //! The index of a finished file is sorted and is looked into by bisection; that of a file being written is in the order of
-//! writing and is read through. Files without one are named, since nobody would wait for them to be read.
+//! writing and is read through. Files without one are named, since nobody would wait for them to be read. Where there are many
+//! files, catalogues say which of them to look into.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use opilio_uri::cdx_key;
 
+use crate::catalogue::{Told, names};
 use crate::cdxj::{CdxjEntry, LINE_BYTES_MAX, index_path, open_index_path};
 use crate::repair::{OPEN_SUFFIX, is_archive};
 
@@ -27,29 +29,34 @@ pub struct Captures {
 /// A directory or an index that cannot be read, or is none.
 pub fn captures(directories: &[PathBuf], uri: &str) -> io::Result<Captures> {
     let mut found = Captures::default();
-    let key = cdx_key(uri).replace(' ', "%20") + " ";
+    let key = cdx_key(uri).replace(' ', "%20");
+    let begins = format!("{key} ");
     for directory in directories {
-        let files = match fs::read_dir(directory) {
+        let files = match names(directory) {
             // Nothing was archived so far.
             Err(missing) if missing.kind() == io::ErrorKind::NotFound => continue,
             files => files?,
         };
-        for file in files {
-            let file = file?;
-            let name = file.file_name();
-            let name = name.to_string_lossy();
-            let name = name.strip_suffix(OPEN_SUFFIX).unwrap_or(&name);
-            if !is_archive(name) {
+        let told = Told::of(directory, &files, &key);
+        for file in &files {
+            let name = file.strip_suffix(OPEN_SUFFIX).unwrap_or(file);
+            // Of a file that is being written no catalogue knows.
+            let is_finished = file == name;
+            if !is_archive(name) || is_finished && told.leaves_out(directory, name) {
                 continue;
             }
             let target = directory.join(name);
-            match listed(&target, key.as_bytes())? {
+            let listed = match is_finished {
+                true => listed(&target, begins.as_bytes()),
+                false => listed_so_far(&target, begins.as_bytes()),
+            };
+            match listed? {
                 Some(entries) => found.entries.extend(entries.into_iter().map(|mut entry| {
                     // Indexes of others may name files as they were elsewhere.
                     entry.capture.filename = Some(name.to_owned());
                     entry
                 })),
-                None => found.unlisted.push(file.path()),
+                None => found.unlisted.push(directory.join(file)),
             }
         }
     }
@@ -69,19 +76,23 @@ pub fn captures(directories: &[PathBuf], uri: &str) -> io::Result<Captures> {
 
 /// What the index of a file has under a key, if there is one.
 fn listed(target: &Path, key: &[u8]) -> io::Result<Option<Vec<CdxjEntry>>> {
-    let (finished, written) = (index_path(target), open_index_path(target));
-    if let Some(index) = open(&finished)? {
-        let found = sorted(index, key).map_err(|problem| of(&finished, problem));
-        return found.map(Some);
-    }
-    if let Some(index) = open(&written)? {
-        let found = entries(BufReader::new(index), key, false);
-        return found.map_err(|problem| of(&written, problem)).map(Some);
-    }
-    // Finished between the one look and the other.
-    let index = open(&finished)?;
-    let found = index.map(|index| sorted(index, key).map_err(|problem| of(&finished, problem)));
-    found.transpose()
+    let finished = index_path(target);
+    let Some(index) = open(&finished)? else {
+        return Ok(None);
+    };
+    let found = sorted(index, key).map_err(|problem| of(&finished, problem));
+    found.map(Some)
+}
+
+/// The same of a file that was just being written. A finished index beside it may be that of another which had its name.
+fn listed_so_far(target: &Path, key: &[u8]) -> io::Result<Option<Vec<CdxjEntry>>> {
+    let written = open_index_path(target);
+    let Some(index) = open(&written)? else {
+        // Finished since the directory was read.
+        return listed(target, key);
+    };
+    let found = entries(BufReader::new(index), key, false);
+    found.map_err(|problem| of(&written, problem)).map(Some)
 }
 
 fn open(path: &Path) -> io::Result<Option<File>> {

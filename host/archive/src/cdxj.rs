@@ -112,8 +112,11 @@ pub(crate) fn open_index_path(file: &Path) -> PathBuf {
     path.into()
 }
 
-/// Writes sorted entries to a file, which is whole or not there.
-pub(crate) fn write(path: &Path, entries: &[CdxjEntry]) -> io::Result<()> {
+/// Writes sorted entries to a file ([`index_path`]), which is whole or what it was.
+///
+/// # Errors
+/// The file or the draft beside it cannot be written.
+pub fn write(path: &Path, entries: &[CdxjEntry]) -> io::Result<()> {
     let mut draft = path.to_owned().into_os_string();
     draft.push(DRAFT_SUFFIX);
     let mut out = io::BufWriter::new(File::create(&draft)?);

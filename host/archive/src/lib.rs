@@ -9,6 +9,7 @@
 
 mod arc;
 mod captures;
+mod catalogue;
 pub mod cdxj;
 mod check;
 mod digest;
@@ -27,7 +28,8 @@ mod writer;
 mod zst;
 
 pub use crate::captures::{Captures, captures};
-pub use crate::cdxj::{CdxjCapture, CdxjEntry, CdxjError, index, index_path};
+pub use crate::catalogue::{catalogue, forget_catalogues};
+pub use crate::cdxj::{CdxjCapture, CdxjEntry, CdxjError, index, index_path, write as write_index};
 pub use crate::check::{CheckReport, FAULTS_MAX, Fault, FaultKind, check};
 pub use crate::digest::{Algorithm, Digest, DigestError, Hasher};
 pub use crate::fields::Fields;

@@ -21,10 +21,11 @@ pub(crate) mod settings;
 pub(crate) mod statistics;
 pub(crate) mod uris;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use opilio_crawl::control::{Answer, Command};
+use opilio_crawl::control::{Answer, Command, is_reachable};
+use opilio_crawl::files_stay_inside;
 use serde::{Deserialize, Serialize};
 use utoipa::openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa::openapi::{ContentBuilder, OpenApi, Ref, RefOr, ResponseBuilder, SecurityRequirement};
@@ -218,7 +219,13 @@ fn checked_limit(limit: u64) -> Result<u64, Problem> {
     }
 }
 
+/// Refuses a job whose own files are elsewhere: whatever reads them quotes them where they have faults. Blocks.
+fn own_files(job: &Path) -> Result<(), Problem> {
+    files_stay_inside(job).map_err(|problem| Problem::conflict(problem.to_string()))
+}
+
 impl Daemon {
+    /// Where a job is. Its files are another matter: see [`own_files`].
     pub(crate) fn directory(&self, job: &str) -> Result<PathBuf, Problem> {
         self.folder.job(job).map_err(Problem::from)
     }
@@ -230,6 +237,14 @@ impl Daemon {
         command: Command,
     ) -> Result<Vec<Answer>, Problem> {
         let directory = self.directory(job)?;
+        let job = directory.clone();
+        // Whatever its files are, a process that runs can be halted: it reads none of them for that.
+        let halts = matches!(command, Command::Stop | Command::Pause | Command::Resume);
+        jobs::blocking(move || match halts && is_reachable(&job) {
+            true => Ok(()),
+            false => own_files(&job),
+        })
+        .await?;
         self.desk.ask(directory, &caller.user, command).await
     }
 
@@ -275,7 +290,10 @@ impl From<FolderError> for Problem {
             FolderError::Control(problem) => problem.into(),
             FolderError::Crawl(CrawlError::Profile(faults)) => profiles::faulty(&faults),
             FolderError::Crawl(CrawlError::Job(
-                JobError::InUse { .. } | JobError::NotAJob { .. } | JobError::StateGone { .. },
+                JobError::InUse { .. }
+                | JobError::NotAJob { .. }
+                | JobError::StateGone { .. }
+                | JobError::Link(_),
             )) => Problem::conflict(said),
             FolderError::Crawl(_) | FolderError::Io { .. } => Problem::failure(said),
         }

@@ -227,7 +227,10 @@ impl Folder {
 /// same time stays.
 fn forget_halfway(directory: &Path) {
     let is_ours = !is_job(directory) && matches!(opilio_crawl::is_held(directory), Ok(false));
-    if is_ours && let Err(problem) = fs::remove_dir_all(directory) {
+    if is_ours
+        && let Err(problem) = fs::remove_dir_all(directory)
+        && problem.kind() != io::ErrorKind::NotFound
+    {
         tracing::warn!("{} stays, half made: {problem}", directory.display());
     }
 }

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use crate::config::Limits;
 use crate::overview::JobState;
 
 /// What is answered: the text exposition format, which does without the end mark that OpenMetrics wants.
@@ -22,8 +23,8 @@ const STATES: [(JobState, &str); 12] = [
     (JobState::Damaged, "damaged"),
 ];
 
-/// Which daemon it is, and how many jobs are in which state.
-pub(crate) fn of_daemon(jobs: &[JobState]) -> String {
+/// Which daemon it is, how many jobs are in which state, and what they may take together where that is limited.
+pub(crate) fn of_daemon(jobs: &[JobState], limits: &Limits) -> String {
     let mut text = format!(
         "# HELP opilio_build_info The daemon's version; always 1.\n\
          # TYPE opilio_build_info gauge\n\
@@ -37,6 +38,26 @@ pub(crate) fn of_daemon(jobs: &[JobState]) -> String {
         // Writing to a text does not fail.
         let _ = writeln!(text, "opilio_jobs{{state=\"{name}\"}} {count}");
     }
+    let connections = limits.connections.map(|most| most as u64);
+    for (name, help, limit) in [
+        (
+            "opilio_limit_bytes_per_second",
+            "Bytes that all jobs may receive in a second.",
+            limits.bandwidth,
+        ),
+        (
+            "opilio_limit_connections",
+            "Connections that all jobs may have open.",
+            connections,
+        ),
+    ] {
+        if let Some(limit) = limit {
+            let _ = write!(
+                text,
+                "# HELP {name} {help}\n# TYPE {name} gauge\n{name} {limit}\n"
+            );
+        }
+    }
     text
 }
 
@@ -49,7 +70,8 @@ mod tests {
         for (state, name) in STATES {
             assert_eq!(serde_json::json!(state), name);
         }
-        let text = of_daemon(&[JobState::Failed, JobState::New, JobState::Failed]);
+        let jobs = [JobState::Failed, JobState::New, JobState::Failed];
+        let text = of_daemon(&jobs, &Limits::default());
         let figures: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
         assert_eq!(figures.len(), 13);
         for figure in [
@@ -59,5 +81,17 @@ mod tests {
         ] {
             assert!(figures.contains(&figure), "{figure}: {text}");
         }
+    }
+
+    #[test]
+    fn what_all_jobs_may_take_is_told_where_it_is_limited() {
+        let limits = Limits {
+            bandwidth: Some(125_000),
+            ..Limits::default()
+        };
+        let text = of_daemon(&[], &limits);
+        let gauge =
+            "# TYPE opilio_limit_bytes_per_second gauge\nopilio_limit_bytes_per_second 125000\n";
+        assert!(text.ends_with(gauge), "{text}");
     }
 }

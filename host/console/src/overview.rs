@@ -10,7 +10,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use jiff::Timestamp;
 use opilio_crawl::control::{Answer, By, Command, Request, Standing, Status, carry_out};
-use opilio_crawl::{Course, EndWord, Made, Share, made};
+use opilio_crawl::{Alert, Course, EndWord, Made, Share, kept_alerts, made};
 use serde::{Deserialize, Serialize};
 use tokio::task::JoinSet;
 use utoipa::ToSchema;
@@ -57,7 +57,7 @@ pub struct JobOverview {
     pub uris_per_second: f64,
     /// Bytes received a second, over the last seconds.
     pub bytes_per_second: f64,
-    /// Alerts that stand.
+    /// Alerts that hold and of which nobody knows; of a job at rest, those that held when it was last crawled.
     pub alerts: u64,
     /// Times at which it may crawl; none: always.
     pub schedule: Option<String>,
@@ -133,12 +133,14 @@ enum Holds {
 /// What was read of a job, and when its files were written.
 #[derive(Clone, Default)]
 struct Read {
-    stamps: [Option<SystemTime>; 3],
+    stamps: [Option<SystemTime>; 4],
     made: Option<Made>,
     /// What is wrong with each of the files.
     problems: [Option<String>; 3],
     course: Option<Course>,
     orders: Option<Orders>,
+    /// As its last process kept them.
+    alerts: u64,
     status: Option<Arc<Status>>,
     /// Process, moment, URIs and bytes, from which rates are taken.
     before: Option<(u32, Instant, u64, u64)>,
@@ -239,6 +241,7 @@ impl Read {
             stamp("job.json"),
             stamp("course.json"),
             stamp("orders.json"),
+            stamp("alerts.json"),
         ];
         let is_old = |at: usize| stamps[at] != self.stamps[at];
         let [of_job, of_course, of_orders] = &mut self.problems;
@@ -261,6 +264,11 @@ impl Read {
                 *of_orders = Some(format!("orders.json is damaged: {source}"));
                 None
             });
+        }
+        if is_old(3) {
+            // What is damaged begins anew when the job goes on, and hides nothing else of the job.
+            let kept = kept_alerts(directory).unwrap_or_default();
+            self.alerts = open(&kept);
         }
         self.stamps = stamps;
     }
@@ -312,7 +320,7 @@ impl Read {
             alerts: self
                 .status
                 .as_ref()
-                .map_or(0, |status| status.open_alerts()),
+                .map_or(self.alerts, |status| open(&status.alerts)),
             schedule,
             deaths: self.orders.as_ref().map_or(0, |orders| orders.deaths),
             share: self
@@ -382,6 +390,11 @@ impl Read {
             (None, None) => (JobState::New, None),
         }
     }
+}
+
+/// Alerts that hold and that nobody has said to know of.
+fn open(alerts: &[Alert]) -> u64 {
+    alerts.iter().filter(|alert| alert.is_open()).count() as u64
 }
 
 /// What a job waits for that is to begin.

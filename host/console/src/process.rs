@@ -6,7 +6,7 @@ use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use opilio_crawl::{Course, Share};
+use opilio_crawl::{Course, Share, stays_inside};
 
 use crate::orders::Orders;
 
@@ -89,6 +89,7 @@ fn output_file(job: &Path) -> PathBuf {
 /// What the last process said at the end.
 pub(crate) fn last_words(job: &Path) -> String {
     let read = || -> io::Result<String> {
+        stays_inside(job, &output_file(job))?;
         let mut file = File::open(output_file(job))?;
         let length = file.metadata()?.len();
         file.seek(SeekFrom::Start(length.saturating_sub(TAIL_BYTES)))?;

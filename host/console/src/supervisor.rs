@@ -226,8 +226,12 @@ impl Supervisor {
         match process.child.try_wait() {
             Ok(None) => ProcessState::Alive,
             Ok(Some(status)) => {
-                self.processes.remove(name);
-                ProcessState::Exited(status.code())
+                let code = status.code();
+                // What was last looked at may be older than its end: how it ended is told until that is seen.
+                if alive == Alive::No || code == Some(EXIT_IN_USE) {
+                    self.processes.remove(name);
+                }
+                ProcessState::Exited(code)
             }
             Err(problem) => {
                 tracing::error!(job = name, "its process cannot be asked: {problem}");
@@ -422,9 +426,10 @@ fn step(case: &Case<'_>, restart: &Restart) -> Step {
         (None, ProcessState::Exited(Some(EXIT_FAULTS))) => {
             Step::GiveUp("its profile or a plugin has faults".to_owned())
         }
-        (None, _) if orders.deaths >= restart.attempts => {
-            Step::GiveUp(format!("it died {} times in a row", orders.deaths + 1))
-        }
+        (None, _) if orders.deaths >= restart.attempts => Step::GiveUp(match orders.deaths {
+            0 => "it died once".to_owned(),
+            before => format!("it died {} times in a row", before + 1),
+        }),
         (None, _) => {
             let pause = restart
                 .pause

@@ -25,7 +25,7 @@ pub(crate) use disk::room;
 pub use given_up::give_up;
 pub use notify::http_client;
 pub(crate) use notify::{Notice, Notifier};
-pub(crate) use watch::{Act, Seen, Watch};
+pub(crate) use watch::{Act, Seen, WAIT_MIN, Watch};
 
 /// Something that the operator should know.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -101,6 +101,13 @@ pub(crate) enum Event {
     Raised,
     /// It is over.
     Cleared,
+}
+
+impl Alert {
+    /// It holds, and nobody has said to know of it.
+    pub fn is_open(&self) -> bool {
+        self.until.is_none() && self.acknowledged.is_none()
+    }
 }
 
 impl AlertKind {

@@ -6,8 +6,11 @@
 
 mod consideration;
 mod exchange;
+mod keeping;
+mod outlinks;
 mod preconditions;
 mod settlement;
+mod waiting;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -29,7 +29,7 @@ use crate::ledger::Ledger;
 use crate::logins::Logins;
 use crate::logs::Logs;
 use crate::observers::Observers;
-use crate::plugin_report::PluginReport;
+use crate::plugin_report::{PluginFigures, PluginReport, SeenBefore};
 use crate::precedence::{self, QueueTurns};
 use crate::progress::QueueTally;
 use crate::records;
@@ -68,6 +68,7 @@ pub(crate) struct Context {
     pub notifier: Mutex<Option<Notifier>>,
     /// Faults of plugins in earlier processes, as far as they are known.
     pub faults_before: u64,
+    pub plugins_before: SeenBefore,
     /// The job's directory.
     pub job: std::path::PathBuf,
     pub servers: Servers,
@@ -349,11 +350,17 @@ impl Context {
         }
     }
 
-    /// What was seen of each plugin so far, in the order of their names, variants behind their instances.
+    /// What all processes of the job have seen of each plugin so far, in the order of their names, variants behind their
+    /// instances.
     pub(crate) fn plugin_reports(&self) -> Vec<PluginReport> {
+        let seen = self.plugins_seen().into_iter();
+        seen.map(|seen| seen.report).collect()
+    }
+
+    /// The same, as the next process needs it.
+    pub(crate) fn plugins_seen(&self) -> Vec<PluginFigures> {
         let stacks = self.stacks();
-        let seen = stacks.pool().seen().into_iter();
-        let reports = seen.map(|seen| {
+        let now = stacks.pool().seen().into_iter().map(|seen| {
             let PluginSeen {
                 name,
                 variant,
@@ -361,17 +368,15 @@ impl Context {
                 statistics,
                 breaker,
             } = seen;
-            let is_own = variant.is_none();
-            PluginReport {
-                lost_events: if is_own {
-                    self.observers.lost(&name)
-                } else {
-                    0
-                },
-                ..PluginReport::new(&name, variant, &plugin, statistics, breaker)
-            }
+            let lost_events = match variant {
+                None => self.observers.lost(&name),
+                Some(_) => 0,
+            };
+            let mut seen = PluginFigures::new(&name, variant, &plugin, statistics, breaker);
+            seen.report.lost_events = lost_events;
+            seen
         });
-        reports.collect()
+        self.plugins_before.with(now)
     }
 
     /// Asks precedence plugins about these queues, and has them go by what is answered.

@@ -31,6 +31,12 @@ pub struct ExplainedUri {
     pub queue: String,
     /// The rest of that queue after a fetch that took a second, in seconds.
     pub rest_s: f64,
+    /// The page that it is judged as found on: as was asked, or as it was found; none for a seed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub via: Option<String>,
+    /// The hops from the seed, likewise; empty for a seed.
+    #[serde(default)]
+    pub hops: String,
     /// It belongs to the crawl.
     pub in_scope: bool,
     /// What the filters of the scope answer, in the order asked.
@@ -194,6 +200,8 @@ pub(crate) fn explained(
             .max(of_queue.politeness.min_delay.as_secs_f64())
             .min(of_queue.politeness.max_delay.as_secs_f64()),
         queue,
+        via: asked.via.map(|via| via.as_str().to_owned()),
+        hops: asked.hops.as_str().to_owned(),
         in_scope: is_seed || accepted(&in_scope),
         scope,
         fetched: accepted(&fetched),

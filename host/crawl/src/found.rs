@@ -92,10 +92,11 @@ pub(crate) struct Evaluated {
 }
 
 impl Evaluated {
-    /// When to ask again, where that is before the visit: no sooner than a visit could be.
+    /// When to ask again, where the evaluator wants to be asked: no sooner than a visit could be, and at the visit at the latest,
+    /// so that it is asked about news until then.
     pub(crate) fn until_asked(&self, wait: Duration, limits: &Revisit) -> Option<Duration> {
-        let ask_again = self.ask_again.map(|after| after.max(limits.min_wait));
-        ask_again.filter(|after| *after < wait)
+        let ask_again = self.ask_again?;
+        Some(ask_again.max(limits.min_wait).min(wait))
     }
 
     /// Counts with the evaluator that it answered this wait, where the profile's limits correct it or answers oscillate.

@@ -12,36 +12,34 @@
 //! A job is made once and resumed ever after from its own copies, so that an edited profile never changes a crawl
 //! by surprise.
 
-use std::collections::{BTreeSet, HashSet};
-use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{self, Read, Seek, Write};
+mod copy;
+mod error;
+mod lock;
+mod seeds;
+
+use std::fs::{self, File};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use opilio_profile::Layer;
 use serde::{Deserialize, Serialize};
 
-use crate::components;
+pub use copy::copy_job;
+pub use error::JobError;
+pub use lock::{Hold, hold, is_held};
+pub(crate) use seeds::{
+    ADDED_SEEDS, REDIRECTED_SEEDS, REMOVED_SEEDS, add_seeds, added_seeds, redirected_seeds,
+    removed_seeds, restore_removed,
+};
+
+use self::error::io_error;
+use self::lock::lock;
 use crate::course::Course;
 use crate::settings;
 
 /// Version of the directory's layout that this build reads and writes.
 pub const JOB_VERSION: u32 = 1;
-
-/// SURT prefixes of seeds that redirected elsewhere, one a line, ` # ` and the seed behind it.
-pub(crate) const REDIRECTED_SEEDS: &str = "redirected-seeds.txt";
-
-/// Seeds that came to the job after it was made, lines as in `seeds.txt`, which stays as it was.
-pub(crate) const ADDED_SEEDS: &str = "added-seeds.txt";
-
-/// Seeds that the operator has removed, one a line; they count even where the profile names them.
-pub(crate) const REMOVED_SEEDS: &str = "removed-seeds.txt";
-
-/// How long a job that another process holds is waited for: a command that looks into it is soon done, a crawl is not.
-const LOCK_WAIT_MAX: Duration = Duration::from_secs(3);
-/// How often it is tried meanwhile; the system has no waiting with an end.
-const LOCK_PROBE_INTERVAL: Duration = Duration::from_millis(20);
 
 /// A job directory, locked by this process until dropped.
 #[derive(Debug)]
@@ -92,65 +90,6 @@ pub(crate) struct Frozen {
     pub name: String,
     /// The folder that relative paths of the profile start from.
     pub base: PathBuf,
-}
-
-/// Why a job directory cannot be used. Nothing has been changed in it.
-#[derive(Debug, thiserror::Error)]
-pub enum JobError {
-    /// Another process runs the job.
-    #[error(
-        "job {directory} is in use by process {process}; stop it, or name another directory with --job"
-    )]
-    InUse {
-        /// The job's directory.
-        directory: String,
-        /// What the lock file says of its holder.
-        process: String,
-    },
-    /// Made by a version with another layout.
-    #[error(
-        "job {directory} has layout version {found}, this build reads {JOB_VERSION}; use the version that made it, or name another directory with --job"
-    )]
-    Version {
-        /// The job's directory.
-        directory: String,
-        /// The version found.
-        found: u32,
-    },
-    /// There is something in the directory that no job left there.
-    #[error(
-        "{directory} is not empty and holds no job (no job.json); name another directory with --job"
-    )]
-    NotAJob {
-        /// The directory.
-        directory: String,
-    },
-    /// `job.json` cannot be understood.
-    #[error("{file} is damaged")]
-    Damaged {
-        /// The file.
-        file: String,
-        /// Why.
-        #[source]
-        source: serde_json::Error,
-    },
-    /// What the job knows has gone, though it has crawled.
-    #[error(
-        "{state} is missing or empty, though the job has crawled: bring it back (is a disk not mounted?), or make a job of a checkpoint with opilio job restore; without it everything would be fetched again"
-    )]
-    StateGone {
-        /// Where the frontier's store should be.
-        state: String,
-    },
-    /// The file system refused.
-    #[error("cannot use {path}")]
-    Io {
-        /// The file or directory.
-        path: String,
-        /// Why.
-        #[source]
-        source: io::Error,
-    },
 }
 
 impl Job {
@@ -264,30 +203,6 @@ impl Job {
         self.directory.join("warcs")
     }
 
-    /// Adds those seeds that the job does not know yet, so that they count after the next resume as well.
-    pub(crate) fn add_seeds(&self, lines: &[String]) -> Result<(), JobError> {
-        let known = Frozen::read(&self.directory)?.seeds;
-        let known: HashSet<&str> = known.lines().collect();
-        let new = lines.iter().filter(|line| !known.contains(line.as_str()));
-        let new: String = new.map(|line| format!("{line}\n")).collect();
-        if new.is_empty() {
-            return Ok(());
-        }
-        add_seeds(&self.directory, &new)
-            .map_err(|source| io_error(&self.directory.join(ADDED_SEEDS), source))
-    }
-
-    /// Seeds in force are not removed ones any more: the operator has given them again.
-    pub(crate) fn restore_seeds(&self, seeds: &opilio_profile::Seeds) -> Result<(), JobError> {
-        restore_removed(&self.directory, &seeds.list)
-            .map_err(|source| io_error(&self.directory.join(REMOVED_SEEDS), source))
-    }
-
-    /// SURT prefixes of seeds that redirected elsewhere, one a line.
-    pub(crate) fn redirected_seeds(&self) -> PathBuf {
-        self.directory.join(REDIRECTED_SEEDS)
-    }
-
     /// Logs.
     pub fn logs(&self) -> PathBuf {
         self.directory.join("logs")
@@ -310,47 +225,6 @@ impl Frozen {
             base,
         })
     }
-}
-
-/// Seeds that came to the job in `directory` after it was made; none where there is no such file.
-pub(crate) fn added_seeds(directory: &Path) -> String {
-    fs::read_to_string(directory.join(ADDED_SEEDS)).unwrap_or_default()
-}
-
-/// Adds lines to those seeds, on the disk when this returns.
-pub(crate) fn add_seeds(directory: &Path, lines: &str) -> io::Result<()> {
-    let mut file = OpenOptions::new()
-        .create(true)
-        .append(true)
-        .open(directory.join(ADDED_SEEDS))?;
-    file.write_all(lines.as_bytes())?;
-    file.sync_all()
-}
-
-/// SURT prefixes of redirected seeds of the job in `directory`; none where there is no such file.
-pub(crate) fn redirected_seeds(directory: &Path) -> Vec<String> {
-    let text = fs::read_to_string(directory.join(REDIRECTED_SEEDS)).unwrap_or_default();
-    text.lines().map(str::to_owned).collect()
-}
-
-/// These are not removed ones any more.
-pub(crate) fn restore_removed(directory: &Path, seeds: &[opilio_profile::Seed]) -> io::Result<()> {
-    let removed = removed_seeds(directory);
-    let mut left = removed.clone();
-    for seed in seeds {
-        left.remove(seed.uri.as_str());
-    }
-    if left.len() == removed.len() {
-        return Ok(());
-    }
-    let list: String = left.iter().map(|seed| format!("{seed}\n")).collect();
-    write_text(&directory.join(REMOVED_SEEDS), &list)
-}
-
-/// Seeds that were removed from the job in `directory`.
-pub(crate) fn removed_seeds(directory: &Path) -> BTreeSet<String> {
-    let text = fs::read_to_string(directory.join(REMOVED_SEEDS)).unwrap_or_default();
-    text.lines().map(str::to_owned).collect()
 }
 
 fn describe(directory: &Path) -> Result<JobFile, JobError> {
@@ -395,78 +269,6 @@ pub fn made(directory: &Path) -> Result<Made, JobError> {
         at: made,
         profile: name,
     })
-}
-
-/// Makes a job in `directory` with the profile of the one in `from`, changes included, its seeds and its plugins.
-///
-/// # Errors
-/// See [`JobError`]; the directory is new or empty.
-pub fn copy_job(from: &Path, directory: &Path) -> Result<Job, JobError> {
-    let frozen = Frozen::read(from)?;
-    let layers = settings::layers(from).map_err(|source| io_error(from, source))?;
-    let copies = Copies {
-        profile: &read(&frozen.profile)?,
-        name: &frozen.name,
-        seeds: &frozen.seeds.lines().map(str::to_owned).collect::<Vec<_>>(),
-        base: &frozen.base,
-        layers: &layers,
-    };
-    Job::open_with(directory, &copies, Timestamp::now(), || {
-        copy(
-            &from.join(components::LIST),
-            &directory.join(components::LIST),
-        )?;
-        for folder in [components::COMPONENTS, settings::CHANGES] {
-            let (folder, into) = (from.join(folder), directory.join(folder));
-            if !folder.exists() {
-                continue;
-            }
-            fs::create_dir_all(&into).map_err(|source| io_error(&into, source))?;
-            let entries = fs::read_dir(&folder).map_err(|source| io_error(&folder, source))?;
-            for entry in entries {
-                let entry = entry.map_err(|source| io_error(&folder, source))?;
-                copy(&entry.path(), &into.join(entry.file_name()))?;
-            }
-        }
-        Ok(())
-    })
-}
-
-/// Copies a file, where there is one.
-fn copy(from: &Path, to: &Path) -> Result<(), JobError> {
-    match fs::copy(from, to) {
-        Err(problem) if problem.kind() != io::ErrorKind::NotFound => Err(io_error(from, problem)),
-        _ => Ok(()),
-    }
-}
-
-/// Whether a process holds the job in `directory`. Whoever begins it at the very moment of asking may be refused.
-///
-/// # Errors
-/// The lock cannot be looked at.
-pub fn is_held(directory: &Path) -> io::Result<bool> {
-    let file = match File::open(directory.join("lock")) {
-        Ok(file) => file,
-        Err(problem) if problem.kind() == io::ErrorKind::NotFound => return Ok(false),
-        Err(problem) => return Err(problem),
-    };
-    match file.try_lock_shared() {
-        Ok(()) => Ok(false),
-        Err(TryLockError::WouldBlock) => Ok(true),
-        Err(TryLockError::Error(problem)) => Err(problem),
-    }
-}
-
-/// Holds the job in `directory`: until this is dropped no other process has it.
-#[derive(Debug)]
-pub struct Hold(#[expect(dead_code, reason = "held for its lock")] File);
-
-/// Holds a job, be it to take it away.
-///
-/// # Errors
-/// Another process has it, or the lock cannot be taken.
-pub fn hold(directory: &Path) -> Result<Hold, JobError> {
-    lock(directory).map(Hold)
 }
 
 /// Whether `directory` holds a job, whatever its version.
@@ -519,47 +321,6 @@ fn refuse_foreign(directory: &Path) -> Result<(), JobError> {
     Ok(())
 }
 
-/// Takes the lock of a job. Who only looks into one holds it as well, for as long as that takes; so it is waited for.
-fn lock(directory: &Path) -> Result<File, JobError> {
-    let path = directory.join("lock");
-    let mut file = OpenOptions::new()
-        .create(true)
-        .truncate(false)
-        .read(true)
-        .write(true)
-        .open(&path)
-        .map_err(|source| io_error(&path, source))?;
-    let began = Instant::now();
-    let mut locked = file.try_lock();
-    while matches!(locked, Err(TryLockError::WouldBlock)) && began.elapsed() < LOCK_WAIT_MAX {
-        std::thread::sleep(LOCK_PROBE_INTERVAL);
-        locked = file.try_lock();
-    }
-    match locked {
-        Ok(()) => {}
-        Err(TryLockError::WouldBlock) => {
-            let mut holder = String::new();
-            // The lock is what counts; its text only helps the reader.
-            let _ = file.read_to_string(&mut holder);
-            let process = if holder.trim().is_empty() {
-                "unknown".to_owned()
-            } else {
-                holder.trim().to_owned()
-            };
-            return Err(JobError::InUse {
-                directory: directory.display().to_string(),
-                process,
-            });
-        }
-        Err(TryLockError::Error(source)) => return Err(io_error(&path, source)),
-    }
-    file.set_len(0)
-        .and_then(|()| file.rewind())
-        .and_then(|()| writeln!(file, "{}", std::process::id()))
-        .map_err(|source| io_error(&path, source))?;
-    Ok(file)
-}
-
 fn read(path: &Path) -> Result<String, JobError> {
     fs::read_to_string(path).map_err(|source| io_error(path, source))
 }
@@ -576,19 +337,13 @@ pub(crate) fn write_text(path: &Path, text: impl AsRef<[u8]>) -> io::Result<()> 
         .and_then(|()| fs::rename(&draft, path))
 }
 
-fn io_error(path: &Path, source: io::Error) -> JobError {
-    JobError::Io {
-        path: path.display().to_string(),
-        source,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
 
     use opilio_frontier::Statistics;
 
+    use super::lock::LOCK_PROBE_INTERVAL;
     use super::*;
 
     fn open(directory: &Path) -> Result<Job, JobError> {
@@ -668,6 +423,38 @@ mod tests {
         fs::remove_dir_all(&to).unwrap();
         copy_job(&from, &to).unwrap();
         assert!(to.join(settings::CHANGES).join("1.toml").exists());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_copy_has_nothing_of_what_links_lead_to_elsewhere() {
+        use std::os::unix::fs::symlink;
+        let home = tempfile::tempdir().unwrap();
+        let (from, secret) = (home.path().join("from"), home.path().join("secret"));
+        drop(open(&from).unwrap());
+        fs::write(&secret, "secret").unwrap();
+        for (at, link) in [
+            ADDED_SEEDS,
+            settings::LAYERS,
+            crate::components::LIST,
+            "changes/000001.toml",
+            "components/a.wasm",
+        ]
+        .iter()
+        .enumerate()
+        {
+            let (link, to) = (from.join(link), home.path().join(format!("to{at}")));
+            fs::create_dir_all(link.parent().unwrap()).unwrap();
+            symlink(&secret, &link).unwrap();
+            let refused = copy_job(&from, &to).unwrap_err();
+            assert!(
+                matches!(&refused, JobError::Link(why) if why.to_string().contains("by a link")),
+                "{link:?}: {refused:?}"
+            );
+            assert!(!is_job(&to), "{link:?}");
+            fs::remove_file(link).unwrap();
+        }
+        copy_job(&from, &home.path().join("to")).unwrap();
     }
 
     #[test]

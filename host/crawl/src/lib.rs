@@ -88,7 +88,7 @@ pub use ledger::{Amount, HostCounts, Totals};
 pub use metrics::{Figures, metrics};
 pub use opilio_archive::Repaired;
 pub use opilio_profile::{Faults, Level};
-pub use places::{Places, component_cache};
+pub use places::{Places, component_cache, files_stay_inside, stays_inside};
 pub use plugin_report::{CallTimes, PluginReport, plugin_table};
 pub use progress::{End, Progress, QueueTally, Summary};
 pub use series::Sample;

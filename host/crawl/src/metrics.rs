@@ -322,6 +322,7 @@ fn job(text: &mut Exposition, name: &str, figures: &Figures) {
             pages.due as f64,
         );
     }
+    share(text, job, status);
     for kind in AlertKind::ALL {
         let holds = |alert: &&Alert| alert.kind == kind;
         let count = status.alerts.iter().filter(holds).count();
@@ -335,6 +336,49 @@ fn job(text: &mut Exposition, name: &str, figures: &Figures) {
         );
     }
     crate::plugin_report::expose(text, &[("job_name", name)], plugins);
+}
+
+/// What the job may take of the machine's line and what it takes. Without a share it takes what it likes, which is no figure.
+fn share(text: &mut Exposition, job: &[(&str, &str)], status: &Status) {
+    let (share, taken) = (status.share, status.taken);
+    let given = [
+        (
+            "opilio_share_bytes_per_second",
+            "What the daemon lets the job receive, in bytes a second; absent where any.",
+            share.bytes_per_second,
+        ),
+        (
+            "opilio_share_connections",
+            "Connections that the daemon lets the job have; absent where any.",
+            share.connections,
+        ),
+    ];
+    for (name, help, given) in given {
+        if let Some(given) = given {
+            text.gauge(name, help, job, given as f64);
+        }
+    }
+    text.counter(
+        "opilio_received_bytes_total",
+        "Bytes received since the process began, with those of bodies that were not kept.",
+        job,
+        taken.bytes as f64,
+    );
+    text.gauge(
+        "opilio_connections",
+        "URIs in process, or connections open where those are more.",
+        job,
+        taken.connections as f64,
+    );
+    let waits = [
+        ("bytes", taken.waited_for_bytes),
+        ("connections", taken.waited_for_connections),
+    ];
+    for (wanted, waits) in waits {
+        let labels = [job, &[("wanted", wanted)]].concat();
+        let help = "Times since the process began that the job had to wait for its share, or for limits.bandwidth of its profile.";
+        text.counter("opilio_share_waits_total", help, &labels, waits as f64);
+    }
 }
 
 /// A histogram whose sum is not known, and so is left out.
@@ -390,8 +434,14 @@ mod tests {
             bytes: 40,
             statistics: opilio_frontier::Statistics::default(),
             in_flight: Vec::new(),
-            share: crate::Share::default(),
-            taken: crate::ShareTaken::default(),
+            share: crate::Share {
+                bytes_per_second: Some(1000),
+                connections: Some(6),
+            },
+            taken: crate::ShareTaken {
+                waited_for_connections: 2,
+                ..crate::ShareTaken::default()
+            },
             alerts: vec![Alert {
                 kind: AlertKind::DiskLow,
                 subject: "/".to_owned(),
@@ -465,6 +515,13 @@ mod tests {
         assert!(text.contains(&format!("{heading}{samples}")), "{text}");
         assert!(text.contains("opilio_alerts{job_name=\"a\",kind=\"disk-low\"} 1\n"));
         assert!(text.contains("opilio_pages_freshness_ratio{job_name=\"a\"} 0.25\n"));
+        for share in [
+            "opilio_share_bytes_per_second{job_name=\"a\"} 1000\n",
+            "opilio_share_connections{job_name=\"a\"} 6\n",
+            "opilio_share_waits_total{job_name=\"a\",wanted=\"connections\"} 2\n",
+        ] {
+            assert!(text.contains(share), "{share} in {text}");
+        }
         assert!(text.contains("opilio_plugin_calls_total{job_name=\"a\",plugin=\"html\""));
     }
 

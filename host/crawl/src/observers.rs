@@ -30,6 +30,7 @@ use crate::context::Context;
 use crate::crawl::Stop;
 use crate::job::write_text;
 use crate::lanes::Lane;
+use crate::places::stays_inside;
 use crate::progress::End;
 use crate::stacks::{Staged, chain};
 
@@ -405,6 +406,7 @@ pub(crate) fn reports_of(job: &Path, name: &str) -> PathBuf {
 /// The reports that stand there, by name; none where there are none.
 pub(crate) fn written(job: &Path, name: &str) -> Result<Vec<Report>, (PathBuf, io::Error)> {
     let folder = reports_of(job, name);
+    stays_inside(job, &folder).map_err(|problem| (folder.clone(), problem))?;
     let entries = match fs::read_dir(&folder) {
         Err(problem) if problem.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         other => other.map_err(|problem| (folder.clone(), problem))?,
@@ -413,6 +415,7 @@ pub(crate) fn written(job: &Path, name: &str) -> Result<Vec<Report>, (PathBuf, i
     for entry in entries {
         let entry = entry.map_err(|problem| (folder.clone(), problem))?;
         let path = entry.path();
+        stays_inside(job, &path).map_err(|problem| (path.clone(), problem))?;
         reports.push(Report {
             file: entry.file_name().to_string_lossy().into_owned(),
             content: fs::read_to_string(&path).map_err(|problem| (path, problem))?,

@@ -1,24 +1,31 @@
 //! What was seen of each plugin: calls, faults, times, memory, what it answered.
 //!
 //! The same figures stand in `JOB/reports/plugins.txt`, `plugins.json` and `plugins.prom`, which are written while the crawl runs and when
-//! it ends, in the answer of `opilio job plugins`, and at the end of the command.
+//! it ends, in the answer of `opilio job plugins`, and at the end of the command. They are of the whole job: a process goes on with
+//! what the one before has written, so that a crash costs what was seen since.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use opilio_sandbox::{FaultKind, Plugin, Statistics};
+use opilio_sandbox::{FaultKind, Plugin, Statistics, Times};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::breaker::BreakerState;
 use crate::job::write_text;
+use crate::places::stays_inside;
 
 mod metrics;
 
 pub(crate) use metrics::expose;
 
-/// What was seen of a plugin in this process.
+/// Plugins and variants of earlier processes that are kept, those that were called most.
+const ROWS_MAX: usize = 1000;
+
+/// What was seen of a plugin by all processes of the job.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct PluginReport {
@@ -75,49 +82,132 @@ pub struct CallTimes {
     pub max_s: f64,
 }
 
-impl PluginReport {
+/// What was seen of a plugin as `plugins.json` has it: so that more can be added to it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct PluginFigures {
+    #[serde(flatten)]
+    pub report: PluginReport,
+    /// How long calls took, of which the report has some figures.
+    #[serde(default)]
+    pub durations: Times,
+}
+
+impl PluginFigures {
+    /// In one process.
     pub(crate) fn new(
         name: &str,
         variant: Option<String>,
         plugin: &Plugin,
         statistics: Statistics,
         breaker: BreakerState,
-    ) -> PluginReport {
-        let times = &statistics.times;
-        PluginReport {
+    ) -> PluginFigures {
+        let named = |counts: BTreeMap<&'static str, u64>| {
+            let counts = counts.into_iter();
+            counts
+                .map(|(what, count)| (what.to_owned(), count))
+                .collect()
+        };
+        let report = PluginReport {
             name: name.to_owned(),
             variant,
             version: plugin.version().to_owned(),
             component: plugin.component_sha256().to_owned(),
             calls: statistics.calls,
-            times: CallTimes {
-                total_s: times.total().as_secs_f64(),
-                median_s: times.quantile(0.5).as_secs_f64(),
-                p90_s: times.quantile(0.9).as_secs_f64(),
-                p99_s: times.quantile(0.99).as_secs_f64(),
-                max_s: times.max().as_secs_f64(),
-            },
+            times: CallTimes::of(&statistics.times),
             faults: statistics.faults,
             memory_max: statistics.memory_max,
-            outputs: statistics
-                .outputs
-                .into_iter()
-                .map(|(what, count)| (what.to_owned(), count))
-                .collect(),
-            odd_waits: statistics
-                .odd_waits
-                .into_iter()
-                .map(|(why, count)| (why.to_owned(), count))
-                .collect(),
+            outputs: named(statistics.outputs),
+            odd_waits: named(statistics.odd_waits),
             counters: statistics.counters,
             log_bytes_dropped: statistics.log_bytes_dropped,
             kept_dropped: statistics.kept_dropped,
             left_out_s: breaker.open_for.as_ref().map(Duration::as_secs_f64),
             trips: breaker.trips,
             lost_events: 0,
+        };
+        PluginFigures {
+            report,
+            durations: statistics.times,
         }
     }
 
+    /// Adds what was seen of it before. What it is, and whether it is left out, is as it is now.
+    fn add(&mut self, before: &PluginFigures) {
+        self.durations.add_all(&before.durations);
+        let (own, before) = (&mut self.report, &before.report);
+        own.times = CallTimes::of(&self.durations);
+        own.calls = own.calls.saturating_add(before.calls);
+        own.memory_max = own.memory_max.max(before.memory_max);
+        for (kind, count) in &before.faults {
+            *own.faults.entry(*kind).or_default() += count;
+        }
+        for (own, before) in [
+            (&mut own.outputs, &before.outputs),
+            (&mut own.odd_waits, &before.odd_waits),
+            (&mut own.counters, &before.counters),
+        ] {
+            for (what, count) in before {
+                let sum = own.entry(what.clone()).or_default();
+                *sum = sum.saturating_add(*count);
+            }
+        }
+        own.log_bytes_dropped += before.log_bytes_dropped;
+        own.kept_dropped += before.kept_dropped;
+        own.trips += before.trips;
+        own.lost_events += before.lost_events;
+    }
+}
+
+/// What earlier processes of a job have seen of its plugins.
+pub(crate) struct SeenBefore(Vec<PluginFigures>);
+
+impl SeenBefore {
+    /// As the last process has written it. Where that cannot be read it begins anew: figures are no reason not to crawl.
+    pub(crate) fn open(job: &Path) -> SeenBefore {
+        let mut seen = written::<PluginFigures>(job).unwrap_or_else(|(file, problem)| {
+            tracing::warn!("{}: {problem}; its figures begin anew", file.display());
+            None
+        });
+        let rows = seen.get_or_insert_default();
+        // Settings that change again and again leave a variant each.
+        rows.sort_by_key(|row| std::cmp::Reverse(row.report.calls));
+        rows.truncate(ROWS_MAX);
+        for row in rows.iter_mut() {
+            row.report.left_out_s = None;
+        }
+        SeenBefore(seen.unwrap_or_default())
+    }
+
+    /// With what this process has seen, in the order of names, variants behind their plugins. Plugins that stand in no
+    /// stack any more are as they were.
+    pub(crate) fn with(&self, now: impl IntoIterator<Item = PluginFigures>) -> Vec<PluginFigures> {
+        let key = |row: &PluginFigures| (row.report.name.clone(), row.report.variant.clone());
+        let mut all: BTreeMap<_, _> = now.into_iter().map(|row| (key(&row), row)).collect();
+        for before in &self.0 {
+            match all.entry(key(before)) {
+                Entry::Occupied(mut now) => now.get_mut().add(before),
+                Entry::Vacant(gone) => {
+                    gone.insert(before.clone());
+                }
+            }
+        }
+        all.into_values().collect()
+    }
+}
+
+impl CallTimes {
+    fn of(times: &Times) -> CallTimes {
+        CallTimes {
+            total_s: times.total().as_secs_f64(),
+            median_s: times.quantile(0.5).as_secs_f64(),
+            p90_s: times.quantile(0.9).as_secs_f64(),
+            p99_s: times.quantile(0.99).as_secs_f64(),
+            max_s: times.max().as_secs_f64(),
+        }
+    }
+}
+
+impl PluginReport {
     /// Faults of all kinds.
     pub fn faults_all(&self) -> u64 {
         self.faults.values().sum()
@@ -139,14 +229,18 @@ impl PluginReport {
             .map(|(kind, count)| format!("{count} {kind}"))
             .collect();
         let odd = self.odd_waits.iter();
-        remarks.extend(odd.map(|(why, count)| format!("{count} waits {}", why.replace('-', " "))));
+        remarks.extend(
+            odd.map(|(why, count)| {
+                format!("{} {}", counted(*count, "wait"), why.replace('-', " "))
+            }),
+        );
         if let Some(left) = self.left_out_s {
             remarks.push(format!("left out for {} s", left.ceil()));
         } else if self.trips > 0 {
-            remarks.push(format!("failed too often {} times", self.trips));
+            remarks.push(format!("failed too often, {}", counted(self.trips, "time")));
         }
         if self.lost_events > 0 {
-            remarks.push(format!("{} events lost", self.lost_events));
+            remarks.push(format!("{} lost", counted(self.lost_events, "event")));
         }
         if remarks.is_empty() {
             remarks.push("-".to_owned());
@@ -208,6 +302,12 @@ fn aligned(rows: &[[String; 8]]) -> String {
     text
 }
 
+/// A number of things, in words.
+fn counted(count: u64, thing: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} {thing}{plural}")
+}
+
 fn spelled(seconds: f64) -> String {
     match seconds {
         s if s < 1e-3 => format!("{:.0} µs", s * 1e6),
@@ -217,20 +317,28 @@ fn spelled(seconds: f64) -> String {
 }
 
 /// Writes all three files below the job's `reports/`.
-pub(crate) fn write(job: &Path, plugins: &[PluginReport]) -> io::Result<()> {
+pub(crate) fn write(job: &Path, seen: &[PluginFigures]) -> io::Result<()> {
     let folder = job.join("reports");
     std::fs::create_dir_all(&folder)?;
+    let plugins: Vec<_> = seen.iter().map(|seen| seen.report.clone()).collect();
     write_text(
         &folder.join("plugins.txt"),
-        plugin_table(plugins).as_bytes(),
+        plugin_table(&plugins).as_bytes(),
     )?;
-    let json = serde_json::to_string_pretty(plugins)?;
+    let json = serde_json::to_string_pretty(seen)?;
     write_text(&folder.join("plugins.json"), format!("{json}\n").as_bytes())?;
-    write_text(&folder.join("plugins.prom"), metrics::text(plugins))
+    write_text(&folder.join("plugins.prom"), metrics::text(&plugins))
 }
 
 /// What was last written there; none where nothing has been.
 pub(crate) fn read(job: &Path) -> Result<Option<Vec<PluginReport>>, (PathBuf, io::Error)> {
+    let file = job.join("reports/plugins.json");
+    // Whoever is told what is wrong with it is told some of it.
+    stays_inside(job, &file).map_err(|problem| (file, problem))?;
+    written(job)
+}
+
+fn written<T: DeserializeOwned>(job: &Path) -> Result<Option<Vec<T>>, (PathBuf, io::Error)> {
     let file = job.join("reports/plugins.json");
     let text = match std::fs::read(&file) {
         Err(problem) if problem.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -266,6 +374,8 @@ pub(crate) fn busy() -> PluginReport {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
     use super::*;
 
     fn report(name: &str, calls: u64) -> PluginReport {
@@ -304,19 +414,100 @@ mod tests {
         let bad = PluginReport {
             variant: Some("1a2b3c4d".to_owned()),
             faults: BTreeMap::from([(FaultKind::Trap, 3), (FaultKind::Timeout, 1)]),
-            odd_waits: BTreeMap::from([("too-short".to_owned(), 6)]),
+            odd_waits: BTreeMap::from([("too-short".to_owned(), 6), ("zero".to_owned(), 1)]),
             left_out_s: Some(12.5),
             trips: 1,
             ..report("bad", 4)
         };
+        let once = PluginReport {
+            trips: 1,
+            lost_events: 2,
+            ..report("once", 1)
+        };
         assert_eq!(
-            plugin_table(&[html, report("idle", 0), bad]),
+            plugin_table(&[html, report("idle", 0), bad, once]),
             "\
 plugin          calls  median     99 %  longest   memory  answers                  faults
 html              100   12 µs  34.5 ms    2.0 s  1.5 MiB  4 fragments, 1234 links  -
-bad (1a2b3c4d)      4   12 µs  34.5 ms    2.0 s  1.5 MiB  -                        3 trap, 1 timeout, 6 waits too short, left out for 13 s
+bad (1a2b3c4d)      4   12 µs  34.5 ms    2.0 s  1.5 MiB  -                        3 trap, 1 timeout, 6 waits too short, 1 wait zero, left out for 13 s
+once                1   12 µs  34.5 ms    2.0 s  1.5 MiB  -                        failed too often, 1 time, 2 events lost
 "
         );
         assert_eq!(plugin_table(&[report("idle", 0)]), "");
+    }
+
+    /// As a process has seen it.
+    fn seen(name: &str, calls: u64, times: &str) -> PluginFigures {
+        PluginFigures {
+            report: report(name, calls),
+            durations: serde_json::from_str(times).unwrap(),
+        }
+    }
+
+    #[test]
+    fn a_process_goes_on_with_what_the_one_before_has_seen() {
+        let job = tempfile::tempdir().unwrap();
+        let first = SeenBefore::open(job.path());
+        let mut html = seen(
+            "html",
+            3,
+            r#"{"buckets": [[80, 3]], "total_ns": 3000000, "max_ns": 1000000}"#,
+        );
+        html.report.faults = BTreeMap::from([(FaultKind::Trap, 2)]);
+        html.report.outputs = BTreeMap::from([("links".to_owned(), 7)]);
+        html.report.left_out_s = Some(600.0);
+        html.report.trips = 1;
+        let mut gone = seen("gone", 5, "{}");
+        gone.report.variant = Some("1a2b3c4d".to_owned());
+        gone.report.left_out_s = Some(600.0);
+        let kept = first.with([html, gone]);
+        write(job.path(), &kept).unwrap();
+        assert_eq!(read(job.path()).unwrap().unwrap(), reports(&kept));
+
+        let second = SeenBefore::open(job.path());
+        let mut html = seen(
+            "html",
+            1,
+            r#"{"buckets": [[160, 1]], "total_ns": 1000000000, "max_ns": 1000000000}"#,
+        );
+        html.report.version = "2.0.0".to_owned();
+        html.report.outputs = BTreeMap::from([("links".to_owned(), 1), ("pass".to_owned(), 1)]);
+        let all = reports(&second.with([html, seen("new", 4, "{}")]));
+        let told: Vec<_> = all.iter().map(|row| (row.title(), row.calls)).collect();
+        let expected = [("gone (1a2b3c4d)", 5), ("html", 4), ("new", 4)];
+        assert_eq!(told, expected.map(|(name, calls)| (name.to_owned(), calls)));
+        let html = &all[1];
+        assert_eq!(html.version, "2.0.0");
+        assert_eq!((html.faults_all(), html.trips), (2, 1));
+        assert_eq!((html.outputs["links"], html.outputs["pass"]), (8, 1));
+        assert!(
+            (html.times.total_s - 1.003).abs() < 1e-9,
+            "{:?}",
+            html.times
+        );
+        assert!(html.times.median_s < html.times.p99_s, "{:?}", html.times);
+        // Breakers begin anew with each process.
+        assert_eq!((html.left_out_s, all[0].left_out_s), (None, None));
+        // And a third time nothing counts twice.
+        write(job.path(), &second.with([])).unwrap();
+        let third = SeenBefore::open(job.path()).with([]);
+        assert_eq!(reports(&third)[1].calls, 3);
+    }
+
+    #[test]
+    fn figures_that_cannot_be_read_begin_anew() {
+        let job = tempfile::tempdir().unwrap();
+        std::fs::create_dir(job.path().join("reports")).unwrap();
+        std::fs::write(job.path().join("reports/plugins.json"), "[{").unwrap();
+        assert!(SeenBefore::open(job.path()).with([]).is_empty());
+        // As they were written before durations were kept.
+        let old = serde_json::to_string(&[report("html", 2)]).unwrap();
+        std::fs::write(job.path().join("reports/plugins.json"), old).unwrap();
+        let rows = SeenBefore::open(job.path()).with([seen("html", 1, "{}")]);
+        assert_eq!(reports(&rows)[0].calls, 3);
+    }
+
+    fn reports(seen: &[PluginFigures]) -> Vec<PluginReport> {
+        seen.iter().map(|seen| seen.report.clone()).collect()
     }
 }

@@ -41,7 +41,7 @@ pub(crate) fn frontier_config_at(
     let resolved = profile.clone();
     Config {
         queue: QueueSettings::default(),
-        // What depends on the time of day is resolved anew when the hash says so: `resolve_queues` in `crawl.rs`.
+        // What depends on the time of day is resolved anew when the hash says so: `keep_time` in `crawl/beside.rs`.
         settings_hash: profile.settings_hash_at(now()),
         resolver: Some(Resolver::new(move |queue| {
             queue_settings(&resolved, queue, now())

@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
@@ -24,6 +25,11 @@ const STORE_EVERY: Duration = Duration::from_secs(5);
 /// The course of the crawl is written this often; what a crash costs is a piece of a chart.
 const WRITE_EVERY: Duration = Duration::from_secs(600);
 
+/// Finished archive files are entered in catalogues this often, and so many at a time: a folder that has 100,000 when it is first
+/// looked at has them entered within a day.
+const CATALOGUE_EVERY: Duration = Duration::from_secs(300);
+const CATALOGUED_MAX: usize = 512;
+
 /// What is known from one second to the next.
 struct Pulse {
     context: Arc<Context>,
@@ -35,6 +41,8 @@ struct Pulse {
     first: Option<Sample>,
     stored: Instant,
     written: Instant,
+    catalogued: Option<Instant>,
+    cataloguing: Option<thread::JoinHandle<()>>,
     logged: Option<Instant>,
 }
 
@@ -89,6 +97,8 @@ impl Pulse {
             first: None,
             stored: began,
             written: began,
+            catalogued: None,
+            cataloguing: None,
             logged: None,
             context,
             stop,
@@ -102,6 +112,7 @@ impl Pulse {
         self.context.series.push(sample.clone());
         self.look(&sample, now);
         self.log(&sample);
+        self.catalogue();
         let context = &self.context;
         if self.stored.elapsed() >= STORE_EVERY || context.ledger.is_full() {
             self.stored = Instant::now();
@@ -115,6 +126,35 @@ impl Pulse {
                 tracing::error!("the course of the crawl cannot be written: {problem}");
             }
         }
+    }
+
+    /// Lets the archive's catalogues follow its files, beside the crawl.
+    fn catalogue(&mut self) {
+        let is_due = self
+            .catalogued
+            .is_none_or(|at| at.elapsed() >= CATALOGUE_EVERY);
+        let is_at_it = self
+            .cataloguing
+            .as_ref()
+            .is_some_and(|it| !it.is_finished());
+        if !self.context.profile.archive.index || !is_due || is_at_it {
+            return;
+        }
+        self.catalogued = Some(Instant::now());
+        let archive = &self.context.profile.archive;
+        let directories = archive.more_directories.iter().chain([&archive.directory]);
+        let directories: Vec<_> = directories.map(|folder| self.job.join(folder)).collect();
+        // The crawl's end does not wait for it: what is half written is not in force.
+        let begun = thread::Builder::new().name("catalogue".to_owned());
+        let begun = begun.spawn(move || {
+            for directory in directories {
+                if let Err(problem) = opilio_archive::catalogue(&directory, CATALOGUED_MAX) {
+                    let directory = directory.display();
+                    tracing::warn!("look-ups in {directory} take longer: {problem}");
+                }
+            }
+        });
+        self.cataloguing = begun.ok();
     }
 
     /// The last line of the log.
@@ -133,6 +173,7 @@ impl Pulse {
         let then = then.filter(|then| then.at > first.at);
         let census = context.census.get();
         let standing = context.live.standing();
+        let waits_until = context.live.waits_until();
         let seen = Seen {
             at: now,
             instant: Instant::now(),
@@ -141,7 +182,8 @@ impl Pulse {
             then: then.as_ref().unwrap_or(first),
             queues: census.queues.as_ref(),
             holds: standing != Standing::Running || self.stop.is_asked(),
-            waits_until: context.live.waits_until(),
+            waits_until,
+            is_overlong: waits_until.is_some_and(|until| context.is_overlong(until, now)),
         };
         for act in self.watch.look(&seen) {
             match act {
@@ -179,6 +221,15 @@ impl Pulse {
 }
 
 impl Context {
+    /// Whether the wait until then is the work of rests that nothing explains.
+    fn is_overlong(&self, until: Timestamp, now: Timestamp) -> bool {
+        if until <= now + alerts::WAIT_MIN {
+            return false;
+        }
+        let overlong = self.frontier().overlong_until(now);
+        overlong.is_ok_and(|overlong| overlong.is_some())
+    }
+
     /// The crawl as it is now.
     pub(crate) fn sample(&self, at: Timestamp) -> Sample {
         let statistics = self.frontier().statistics();

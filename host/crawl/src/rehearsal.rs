@@ -22,11 +22,11 @@ use opilio_frontier::{
     Refused, Success, Transfer, Validators, Visit, WarcLocation,
 };
 use opilio_profile::{Profile, RobotsPolicy, Settings, Strategy, StrippedEqual};
-use opilio_sandbox::{Candidates, Engine, EngineConfig, Stage, Verdict};
+use opilio_sandbox::{Candidates, Engine, EngineConfig, Stage, Verdict, Visit as Turn};
 use opilio_uri::{Hop, HopPath, Uri};
 use sha1::{Digest as _, Sha1};
 
-use crate::around::Earlier;
+use crate::around::{Earlier, Shared};
 use crate::breaker::Failure;
 use crate::budget::{Answered, Budget};
 use crate::consideration::Consideration;
@@ -154,6 +154,7 @@ impl Rehearsal {
     ) -> Result<Self, CrawlError> {
         let engine = Engine::new(EngineConfig {
             cache_dir: component_cache,
+            remember: true,
             ..EngineConfig::default()
         })?;
         let (tables, plugins) =
@@ -457,7 +458,9 @@ impl Rehearsal {
         let record = &issue.record;
         let memory = self.memory(issue)?;
         let head = &response.head;
-        let unchanged = match self.mid_fetch(issue, head, started, &memory) {
+        let status = i32::from(head.status);
+        let turn = standing::visit(issue, started, status, head.media_type(), &memory);
+        let unchanged = match self.mid_fetch(issue, head, &turn, &memory) {
             Some(Verdict::Reject) => {
                 let outcome = Outcome::Disregarded {
                     status: status::BLOCKED,
@@ -482,13 +485,7 @@ impl Rehearsal {
             head: head.clone(),
             uri: issue.uri.as_str().to_owned(),
             base: issue.uri.as_str().to_owned(),
-            visit: standing::visit(
-                issue,
-                started,
-                i32::from(head.status),
-                head.media_type(),
-                &memory,
-            ),
+            visit: turn,
             last: record.archived.is_some().then_some(record.digests),
             last_fingerprint: record.fingerprint.clone(),
             last_extractor: record.extractor,
@@ -533,7 +530,8 @@ impl Rehearsal {
         let is_whole = is_archived_whole(issue, &reading, same_bytes, &settings);
         let mut visit = remembered(issue, head, &reading, payload, is_whole);
         let earlier = Earlier::of(record);
-        let around = memory.around.after(&issue.uri, earlier, &visit, started);
+        let shared = Shared::of(&issue.uri, record, &visit.media_type, Some(&visit));
+        let around = memory.around.after(&shared, earlier, &visit, started);
         let is_prerequisite = record.hop_path.last() == Some(Hop::Prerequisite);
         let state = reading.state;
         let refresh_embeds = settings.revisit.refresh_embeds && state == ContentState::Changed;
@@ -652,29 +650,24 @@ impl Rehearsal {
         &mut self,
         issue: &Issue,
         head: &ResponseHead,
-        started: Timestamp,
+        visit: &Turn,
         memory: &Memory,
     ) -> Option<Verdict> {
-        let stacks = self.stacks_for(issue, None, started).1;
+        let stacks = self.stacks_for(issue, None, visit.now).1;
         if stacks.mid_fetch.is_empty() {
             return None;
         }
         let record = &issue.record;
         let uri = issue.uri.as_str();
         let document = found::document(uri, uri, head, Bytes::new(), None, memory);
-        let visit = standing::visit(
-            issue,
-            started,
-            i32::from(head.status),
-            head.media_type(),
-            memory,
-        );
         let guards = Guards::default();
         let stage = Stage::MidFetch;
-        let judged = found::judge_document(&stacks.mid_fetch, &stage, &document, &visit, &guards);
+        let judged = found::judge_document(&stacks.mid_fetch, &stage, &document, visit, &guards);
         self.note(judged.failures);
         self.note(guards.take_failures());
-        let of_type = self.stacks_for(issue, Some(&record.media_type), started).1;
+        let of_type = self
+            .stacks_for(issue, Some(&record.media_type), visit.now)
+            .1;
         let is_extracted = record.extractor == Some(of_type.extract_hash);
         match judged.verdict {
             Verdict::Reject => Some(Verdict::Reject),

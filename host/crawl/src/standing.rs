@@ -13,7 +13,7 @@ use opilio_sandbox::{
 };
 use opilio_uri::Uri;
 
-use crate::around::Around;
+use crate::around::{Around, Shared};
 use crate::extraction::FoundLink;
 
 /// What the plugins of one visit share. Clones are the same.
@@ -131,6 +131,19 @@ pub(crate) fn visit(
     media_type: Option<String>,
     memory: &Memory,
 ) -> Visit {
+    let media_type = media_type.unwrap_or_default();
+    let shared = Shared::of(&issue.uri, &issue.record, &media_type, None);
+    let neighbourhood = memory.around.neighbourhood(&shared);
+    Visit {
+        status,
+        media_type,
+        neighbourhood,
+        ..before(issue, now, memory)
+    }
+}
+
+/// What is known before any answer.
+fn before(issue: &Issue, now: Timestamp, memory: &Memory) -> Visit {
     let record = &issue.record;
     let history = record.history.iter().map(|past| PastVisit {
         at: u64::try_from(past.at.as_millisecond()).unwrap_or(0),
@@ -138,15 +151,11 @@ pub(crate) fn visit(
         state: plugin_state(past.state),
         size: past.size,
     });
-    let media_type = media_type.unwrap_or_default();
-    let neighbourhood = memory.around.neighbourhood(&issue.uri, &media_type);
     let validators = [
         ("etag", &record.validators.etag),
         ("last-modified", &record.validators.last_modified),
     ];
     Visit {
-        status,
-        media_type,
         last_wait: record.wait.filter(|_| record.visits > 0),
         overdue: if record.visits > 0 {
             issue.overdue
@@ -163,7 +172,6 @@ pub(crate) fn visit(
         outlinks: record.outlinks,
         inlinks: record.referrers.into(),
         signals: record.kept.signals().into_iter().map(signal).collect(),
-        neighbourhood,
         notes: memory.notes.clone(),
         kept: memory.kept.clone(),
         ..Visit::of(candidate(&issue.uri, record), now)
@@ -182,18 +190,16 @@ fn signal(signal: opilio_frontier::Signal) -> Signal {
 /// The visit once it has been judged: what wait evaluators see.
 pub(crate) fn after(issue: &Issue, now: Timestamp, turn: &Turn, memory: &Memory) -> Visit {
     let new_version = matches!(turn.state, ContentState::New | ContentState::Changed);
+    let shared = Shared::of(&issue.uri, &issue.record, &turn.media_type, Some(turn));
     Visit {
+        status: turn.status,
+        media_type: turn.media_type.clone(),
+        neighbourhood: memory.around.neighbourhood(&shared),
         state: plugin_state(turn.state),
         size: turn.size,
         versions: issue.record.versions + u64::from(new_version),
         outlinks: turn.outlinks.unwrap_or(issue.record.outlinks),
-        ..visit(
-            issue,
-            now,
-            turn.status,
-            Some(turn.media_type.clone()),
-            memory,
-        )
+        ..before(issue, now, memory)
     }
 }
 

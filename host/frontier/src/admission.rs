@@ -5,7 +5,7 @@ use opilio_uri::Hop;
 
 use crate::{
     Candidate, Digests, Directive, KeptValues, Place, RECORD_KEY_BYTES_MAX, Refusal, Scheduled,
-    Standing, UriRecord, Validators,
+    Standing, UriRecord, Validators, again,
     candidate::is_queue_name,
     change::{self, Change},
     instant::{self, Millis},
@@ -205,9 +205,13 @@ fn raise(
             // Only what was asked for by name pulls a URI out of its wait; being linked again does not.
             let is_pulled = is_higher && candidate.directive >= Directive::High;
             let news = news(candidate, &record, change.now);
-            if news.is_some() && signal::remember(&mut record, candidate, change.now) {
+            let is_new = news.is_some() && signal::remember(&mut record, candidate, change.now);
+            if is_new {
                 change.put(key, record.clone());
             }
+            // Whose evaluator wants to be asked is asked, once for each piece of news; others are visited.
+            let visit_after = again::visit_after(&record, rank);
+            let news = news.filter(|_| is_new || visit_after.is_none());
             let due = if candidate.force
                 || moves_here
                 || is_refreshed(candidate, origin)
@@ -216,7 +220,13 @@ fn raise(
                 rank.due.min(now)
             } else {
                 let told = [news, signalled(candidate, now)].into_iter().flatten();
-                told.fold(rank.due, Millis::min)
+                let due = told.fold(rank.due, Millis::min);
+                if let Some(visit) = visit_after
+                    && news == Some(due)
+                {
+                    again::hasten(&mut record, due, visit);
+                }
+                due
             };
             let directive = if is_ready || is_pulled || candidate.force || moves_here {
                 rank.directive.max(candidate.directive)

@@ -1,7 +1,9 @@
 //! URIs that wait evaluators want to be asked about again before their wait is over, since what a visit costs may have
 //! changed by then. Such a URI waits until then only; when it comes out, it is issued to be considered and not to be visited,
-//! unless somebody has moved it meanwhile. What it is that stands in its queue is kept among what plugins keep with the
-//! URI, under a name that none can have: gone with the URI, and no new format of the store.
+//! unless somebody has moved it meanwhile. News of it are a change of circumstances: they have it considered at once.
+//!
+//! What it is that stands in its queue is kept among what plugins keep with the URI, under a name that none can have: gone
+//! with the URI, and no new format of the store.
 
 use std::time::Duration;
 
@@ -22,7 +24,8 @@ const NAME: &str = "again";
 /// Of the value's form.
 const VERSION: u32 = 1;
 
-/// When a URI is due that waits so long from now on and is asked about before: when it is asked about. Left in the record.
+/// When a URI is due that waits so long from now on and is asked about before, or where there is news: when it is asked about.
+/// Left in the record.
 pub(crate) fn schedule(
     record: &mut UriRecord,
     now: Timestamp,
@@ -31,16 +34,26 @@ pub(crate) fn schedule(
 ) -> Millis {
     let visit = instant::after(now, wait);
     let ask = ask_again.map(|ask_again| instant::after(now, ask_again));
-    let ask = ask.filter(|ask| *ask < visit);
+    // Nobody asks when it is time for the visit, but there may be news before.
+    let ask = ask.map(|ask| ask.min(visit));
+    keep(record, ask.map(|ask| (ask, visit)));
+    ask.unwrap_or(visit)
+}
+
+/// There is news: a URI that waits to be asked about is asked about then, and will be visited when it would have been.
+pub(crate) fn hasten(record: &mut UriRecord, ask: Millis, visit: Millis) {
+    keep(record, Some((ask, visit)));
+}
+
+fn keep(record: &mut UriRecord, times: Option<(Millis, Millis)>) {
     record.kept.apply(KeptChange {
         plugin: OWNER.to_owned(),
         name: NAME.to_owned(),
-        value: ask.map(|ask| KeptValue {
+        value: times.map(|(ask, visit)| KeptValue {
             version: VERSION,
             value: format!("{ask} {visit}"),
         }),
     });
-    ask.unwrap_or(visit)
 }
 
 /// When a URI that comes out at this rank is to be visited, where it has come out to be asked about; none where it has been

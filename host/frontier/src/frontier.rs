@@ -116,24 +116,14 @@ impl Frontier {
             for key in frontier.memory.groups.woken(now_millis) {
                 frontier.memory.line.insert_key(key);
             }
-            let ordering = Ordering {
-                floor: frontier.config.precedence_floor,
-                ageing: frontier.config.ageing,
-            };
             loop {
+                let first = frontier.first_in_line(now_millis)?;
                 let memory = &mut frontier.memory;
-                let (busy_queues, borrowed) = (&memory.busy_queues, &memory.borrowed);
-                let first = memory
-                    .line
-                    .first(&frontier.store, now_millis, ordering, |queue| {
-                        busy_queues.get(queue).is_some_and(|busy| busy.is_full)
-                            || borrowed.contains(queue)
-                    })?;
-                let woken = memory.groups.first_waking(ordering.floor);
+                let woken = memory.groups.first_waking(frontier.config.precedence_floor);
                 let (queue, key) = match (first, woken) {
                     (First::Ready { queue, key }, _) => (Arc::<str>::from(queue), key),
-                    (First::At(at), woken) => {
-                        let wake = woken.map_or(at, |woken| woken.min(at));
+                    (First::At { wake, .. }, woken) => {
+                        let wake = woken.map_or(wake, |woken| woken.min(wake));
                         return Ok(Next::WaitUntil(instant::timestamp(wake)));
                     }
                     (First::Nobody, Some(woken)) => {
@@ -484,6 +474,19 @@ impl Frontier {
                 change.line_up_again(&issued.queue)?;
             }
             Ok(())
+        })
+    }
+
+    /// The first queue in the line that may give a URI, or that will.
+    pub(crate) fn first_in_line(&mut self, now: Millis) -> Result<First, Error> {
+        let ordering = Ordering {
+            floor: self.config.precedence_floor,
+            ageing: self.config.ageing,
+        };
+        let memory = &mut self.memory;
+        let (busy_queues, borrowed) = (&memory.busy_queues, &memory.borrowed);
+        memory.line.first(&self.store, now, ordering, |queue| {
+            busy_queues.get(queue).is_some_and(|busy| busy.is_full) || borrowed.contains(queue)
         })
     }
 

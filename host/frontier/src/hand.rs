@@ -13,6 +13,7 @@ use crate::{
     frontier::uri_of,
     instant,
     keys::{self, Rank},
+    line::First,
     politeness::OWED_MAX,
     queue::QueueRecord,
     store::{damaged, decode},
@@ -170,6 +171,47 @@ impl Frontier {
             Ok(())
         })?;
         Ok(woken)
+    }
+
+    /// Until when nothing is issued because of rests that [`Frontier::wake_overlong`] would shorten; none where it is not
+    /// such a rest that ends first.
+    ///
+    /// # Errors
+    /// Where the store fails.
+    pub fn overlong_until(&mut self, now: Timestamp) -> Result<Option<Timestamp>, Error> {
+        let until = self.attempt(|frontier| {
+            let now_millis = instant::floor(now);
+            let counters = &frontier.memory.counters;
+            if counters.paid_until > now_millis {
+                let paid_until = counters.paid_until;
+                return Ok((paid_until > instant::after(now, OWED_MAX)).then_some(paid_until));
+            }
+            let group = frontier
+                .memory
+                .groups
+                .first_waking(frontier.config.precedence_floor);
+            let first = frontier.first_in_line(now_millis)?;
+            match (first, group) {
+                (First::Ready { .. }, _) | (First::Nobody, None) => Ok(None),
+                (First::At { wake, queue }, group) if group.is_none_or(|group| wake <= group) => {
+                    let mut record =
+                        change::read_queue(&frontier.store, &queue)?.ok_or_else(|| {
+                            damaged("a turn of a queue without a record", queue.as_bytes())
+                        })?;
+                    let rests_until = record.next_ready(&frontier.config);
+                    record.shorten_rests(now, &frontier.config);
+                    // What is due later still would wait without its rest as well.
+                    let is_long = record.next_ready(&frontier.config) < rests_until
+                        && (!record.ready.is_empty() || record.first_due < rests_until);
+                    Ok(is_long.then_some(wake))
+                }
+                (_, group) => {
+                    let longest = instant::after(now, frontier.config.group.min_delay);
+                    Ok(group.filter(|until| *until > longest))
+                }
+            }
+        })?;
+        Ok(until.map(instant::timestamp))
     }
 
     /// Gives a queue a precedence in place of what its settings say, or takes it away again.

@@ -35,8 +35,8 @@ struct Class {
 pub(crate) enum First {
     /// This queue may give a URI; it stands there with this key.
     Ready { queue: String, key: Vec<u8> },
-    /// No queue may before this time.
-    At(Millis),
+    /// No queue may before this time; then this one may.
+    At { wake: Millis, queue: String },
     /// No queue has a URI to give, but for those in process.
     Nobody,
 }
@@ -72,7 +72,7 @@ impl Line {
         ordering: Ordering,
         is_full: impl Fn(&str) -> bool,
     ) -> Result<First, Error> {
-        let mut earliest = None;
+        let mut earliest: Option<(Millis, String)> = None;
         let mut best: Option<(i64, Class, Vec<u8>)> = None;
         for (&class, window) in &mut self.classes {
             if ordering
@@ -102,7 +102,9 @@ impl Line {
                     }
                     break;
                 } else {
-                    earliest = Some(earliest.map_or(wake, |earliest: Millis| earliest.min(wake)));
+                    if earliest.as_ref().is_none_or(|(before, _)| wake < *before) {
+                        earliest = Some((wake, queue.to_owned()));
+                    }
                     break;
                 }
             }
@@ -115,7 +117,7 @@ impl Line {
                 key,
             });
         }
-        Ok(earliest.map_or(First::Nobody, First::At))
+        Ok(earliest.map_or(First::Nobody, |(wake, queue)| First::At { wake, queue }))
     }
 
     /// Takes note of a turn that has been stored.

@@ -23,6 +23,14 @@ pub(crate) struct Document {
     sources: Vec<(String, String)>,
 }
 
+/// What a TOML text says; none where it is no TOML, or is nested deeper than any profile: whoever reads the profile says so.
+/// Unlike a parser by itself, it takes any text from anybody.
+#[must_use]
+pub fn toml_value(text: &str) -> Option<Value> {
+    let (document, faults) = Document::parse("", text);
+    faults.is_empty().then_some(document.value)
+}
+
 /// Where a value stands. Bytes of the text.
 #[derive(Debug, Clone)]
 struct Spans {

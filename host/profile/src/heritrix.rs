@@ -1,10 +1,13 @@
 //! From a Heritrix 3 job's `crawler-beans.cxml` to a profile, with a list of all that could not be carried over. The profile
 //! checks clean: what would not is left out and listed.
 
+mod account;
 mod beans;
 mod policies;
 mod rules;
 mod settings;
+mod sheets;
+mod written;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -13,11 +16,7 @@ use serde_json::{Map, Value, json};
 
 use self::beans::{Bean, Beans, Property};
 use self::settings::{SETTINGS, Unit, known_as};
-use crate::profile::{Given, Profile};
-use crate::shape::toml_text;
-
-/// Lines that are taken out because a profile may not say them; each shows the next.
-const FAULTY_LINES_MAX: usize = 200;
+use crate::profile::Given;
 
 /// Extractors there, and here.
 const EXTRACTORS: [(&str, &str); 13] = [
@@ -34,144 +33,6 @@ const EXTRACTORS: [(&str, &str); 13] = [
     ("ExtractorPDF", "pdf"),
     ("ExtractorXML", "xml"),
     ("ExtractorJson", "json"),
-];
-
-/// Beans that are how Heritrix is put together, and what Opilio does without being told.
-const STRUCTURE: &[&str] = &[
-    "BdbCookieStore",
-    "BdbFrontier",
-    "BdbModule",
-    "BdbServerCache",
-    "BdbUriUniqFilter",
-    "CandidateChain",
-    "CandidateScoper",
-    "CandidatesProcessor",
-    "CheckpointService",
-    "ConfigPathConfigurer",
-    "CostUriPrecedencePolicy",
-    "CrawlController",
-    "CrawlLimitEnforcer",
-    "CrawlMetadata",
-    "CrawlerLoggerModule",
-    "CredentialStore",
-    "DispositionChain",
-    "DispositionProcessor",
-    "FetchChain",
-    "FetchDNS",
-    "FetchFTP",
-    "FetchHTTP",
-    "FetchWhois",
-    "FrontierPreparer",
-    "KeyWordProperties",
-    "PreconditionEnforcer",
-    "Preselector",
-    "RulesCanonicalizationPolicy",
-    "SimpleCookieStore",
-    "StatisticsTracker",
-    "SurtAuthorityQueueAssignmentPolicy",
-    "TextSeedModule",
-    "UnitCostAssignmentPolicy",
-    "UriPrecedencePolicy",
-    "BaseUriPrecedencePolicy",
-    "ZeroCostAssignmentPolicy",
-    "WagCostAssignmentPolicy",
-    "AntiCalendarCostAssignmentPolicy",
-    "QuotaEnforcer",
-    "RuntimeLimitEnforcer",
-    "ActionDirectory",
-    "DiskSpaceMonitor",
-    "BaseQueuePrecedencePolicy",
-    "SheetOverlaysManager",
-    "Sheet",
-    "SurtPrefixesSheetAssociation",
-    "WARCWriterChainProcessor",
-    "WARCWriterProcessor",
-    "DecideRuleSequence",
-    "CustomEditorConfigurer",
-    "CommonAnnotationBeanPostProcessor",
-];
-
-/// Properties that say how Heritrix does things inside, or where files lie that lie elsewhere here.
-const INSIDE: &[&str] = &[
-    "applicationContext",
-    "audience",
-    "bdb",
-    "candidateChain",
-    "chain",
-    "controller",
-    "crawlController",
-    "cookieStore",
-    "credentialStore",
-    "dir",
-    "directory",
-    "dispositionChain",
-    "enabled",
-    "expectedConcurrency",
-    "fetchChain",
-    "frontier",
-    "kryo",
-    "logToFile",
-    "loggerModule",
-    "metadata",
-    "metadataProvider",
-    "pauseAtStart",
-    "poolMaxActive",
-    "processors",
-    "preparer",
-    "queueAssignmentPolicy",
-    "recorderInBufferBytes",
-    "recorderOutBufferBytes",
-    "robotsPolicyName",
-    "scope",
-    "scratchDir",
-    "seeds",
-    "serverCache",
-    "sheetOverlaysManager",
-    "snoozeLongMs",
-    "statisticsTracker",
-    "storePaths",
-    "uriPrecedencePolicy",
-    "uriUniqFilter",
-    "checkpointsDir",
-    "path",
-    "actionDir",
-    "doneDir",
-    "initialDelaySeconds",
-    "recoveryLogEnabled",
-    "costAssignmentPolicy",
-    "canonicalizationPolicy",
-    "rules",
-    "useHTTP11",
-    "sendConnectionClose",
-    "digestContent",
-    "logExtraInfo",
-    "queuePrecedencePolicy",
-];
-
-/// Why logins are not carried over.
-const PASSWORDS: &str =
-    "passwords do not stand in profiles: write a table under [logins] or [credentials]";
-
-/// Properties of which one value is what Opilio does.
-const AS_HERE: [(&str, &str); 5] = [
-    ("deferToPrevious", "true"),
-    ("digestAlgorithm", "sha1"),
-    ("runWhileEmpty", "false"),
-    (
-        "template",
-        "${prefix}-${timestamp17}-${serialno}-${heritrix.pid}~${heritrix.hostname}~${heritrix.port}",
-    ),
-    ("useSharedCache", "true"),
-];
-
-/// Beans that a job does well without: one that is switched off changes nothing here.
-const OPTIONAL: [&str; 6] = [
-    "ActionDirectory",
-    "CheckpointService",
-    "CrawlLimitEnforcer",
-    "DiskSpaceMonitor",
-    "QuotaEnforcer",
-    "RuntimeLimitEnforcer",
 ];
 
 /// A profile that was made of a job of Heritrix.
@@ -372,29 +233,6 @@ impl Import {
         }
     }
 
-    /// The rules of a sequence, references followed.
-    fn rules_of(&mut self, scope: &Bean) -> Vec<Bean> {
-        let Some(Property::List(rules)) = self.beans.take(scope, "rules").cloned() else {
-            return Vec::new();
-        };
-        let mut found = Vec::new();
-        for rule in rules {
-            match self.beans.target(&rule).cloned() {
-                Some(inner) if inner.class == "DecideRuleSequence" => {
-                    self.leave(
-                        inner.line,
-                        &inner.name(),
-                        "a sequence within a sequence: its rules stand in the one above it now, which may decide otherwise",
-                    );
-                    found.extend(self.rules_of(&inner));
-                }
-                Some(rule) => found.push(rule),
-                None => {}
-            }
-        }
-        found
-    }
-
     /// Extractors that the job does not have are taken out.
     fn extractors(&mut self, beans: &[Bean]) {
         let Some(chain) = beans.iter().find(|bean| bean.class == "FetchChain") else {
@@ -431,90 +269,6 @@ impl Import {
             .collect();
         if !absent.is_empty() {
             self.set("stacks.extract.without", json!(absent));
-        }
-    }
-
-    /// Sheets that SURT prefixes are associated with become overrides.
-    fn sheets(&mut self, beans: &[Bean]) {
-        for association in beans {
-            if association.class == "DecideRuledSheetAssociation" {
-                self.leave(
-                    association.line,
-                    &association.name(),
-                    "sheets are associated by SURT prefix, host, domain or expression here, not by rules; write an [[override]]",
-                );
-                continue;
-            }
-            if association.class != "SurtPrefixesSheetAssociation" {
-                continue;
-            }
-            let prefixes = self.list_of(association, "surtPrefixes");
-            for name in self.list_of(association, "targetSheetNames") {
-                let Some(sheet) = self.beans.by_id(&name).cloned() else {
-                    self.leave(
-                        association.line,
-                        &association.name(),
-                        &format!("no sheet {name:?}"),
-                    );
-                    continue;
-                };
-                let Some(Property::Map(map)) = self.beans.take(&sheet, "map").cloned() else {
-                    continue;
-                };
-                let mut said = BTreeMap::new();
-                for (path, text) in &map {
-                    self.sheet_entry(&sheet, path, text, &mut said);
-                }
-                if !said.is_empty() && !prefixes.is_empty() {
-                    self.overrides.push((prefixes.clone(), said));
-                }
-            }
-        }
-    }
-
-    fn sheet_entry(
-        &mut self,
-        sheet: &Bean,
-        path: &str,
-        text: &str,
-        said: &mut BTreeMap<String, Value>,
-    ) {
-        let (id, property) = path.split_once('.').unwrap_or((path, ""));
-        let class = self
-            .beans
-            .by_id(id)
-            .map(|bean| known_as(&bean.class).to_owned());
-        let entry = SETTINGS
-            .iter()
-            .find(|(of, name, ..)| class.as_deref() == Some(*of) && *name == property);
-        let Some((_, _, setting, unit)) = entry else {
-            let problem = format!("{path} = {:?}: there is no setting of it here", text.trim());
-            self.leave(sheet.line, &sheet.name(), &problem);
-            return;
-        };
-        match unit.read(text) {
-            Ok(Value::Null) => {}
-            Ok(value) => {
-                said.insert((*setting).to_owned(), value);
-            }
-            Err(why) => {
-                let problem = format!("{path} = {:?}: {why}", text.trim());
-                self.leave(sheet.line, &sheet.name(), &problem);
-            }
-        }
-    }
-
-    fn list_of(&mut self, bean: &Bean, property: &str) -> Vec<String> {
-        match self.beans.take(bean, property) {
-            Some(Property::List(items)) => items
-                .iter()
-                .filter_map(|item| match item {
-                    Property::Text(text) => Some(text.trim().to_owned()),
-                    _ => None,
-                })
-                .collect(),
-            Some(Property::Text(text)) => vec![text.trim().to_owned()],
-            _ => Vec::new(),
         }
     }
 
@@ -555,91 +309,6 @@ impl Import {
         }
     }
 
-    /// Says of what nothing was made.
-    fn account(&mut self, bean: &Bean) {
-        let is_rule = bean.class.ends_with("DecideRule");
-        let is_extractor = EXTRACTORS.iter().any(|(class, _)| *class == bean.class);
-        let is_known = STRUCTURE.contains(&bean.class.as_str())
-            || STRUCTURE.contains(&known_as(&bean.class))
-            || is_rule
-            || is_extractor
-            || bean.class.ends_with("Report")
-            || bean.class.ends_with("RecordBuilder");
-        if !is_known && bean.text("enabled") != Some("false") {
-            let problem = match bean.class.as_str() {
-                class if class.contains("Script") => "scripts are not executed",
-                "HtmlFormCredential" | "HttpAuthenticationCredential" => PASSWORDS,
-                _ => "nothing here is known to do the same",
-            };
-            self.leave(bean.line, &bean.name(), problem);
-            return;
-        }
-        if bean.text("enabled") == Some("false") {
-            let class = bean.class.as_str();
-            if is_known && !is_rule && !is_extractor && !OPTIONAL.contains(&class) {
-                self.leave(
-                    bean.line,
-                    &bean.name(),
-                    "enabled = false: it cannot be switched off here",
-                );
-            }
-            return;
-        }
-        let unused = self.beans.unused(bean).into_iter();
-        let unused: Vec<(String, Property)> = unused
-            .map(|(name, property)| (name.clone(), property.clone()))
-            .collect();
-        for (name, property) in unused {
-            self.account_property(bean, &name, &property);
-        }
-    }
-
-    /// Says of a property, and of the beans within it, of which nothing was made.
-    fn account_property(&mut self, bean: &Bean, name: &str, property: &Property) {
-        let is_inside = INSIDE.contains(&name);
-        let is_rule = |inner: &Bean| {
-            inner.class.ends_with("DecideRule") || inner.class == "DecideRuleSequence"
-        };
-        let text = match property {
-            Property::Text(text) => text.trim().to_owned(),
-            // It changes nothing until a script associates it with something.
-            Property::Map(_) if bean.class == "Sheet" => return,
-            Property::Map(entries) => {
-                let entries = entries
-                    .iter()
-                    .map(|(key, value)| format!("{key}: {}", value.trim()));
-                entries.collect::<Vec<_>>().join(", ")
-            }
-            Property::Reference(id) if name.ends_with("Rule") => id.clone(),
-            Property::Reference(_) => return,
-            Property::Bean(inner) if is_rule(inner) => inner.class.clone(),
-            Property::Bean(inner) if inner.class.starts_with("Config") => {
-                let said = inner.text("path").or_else(|| inner.text("value"));
-                said.unwrap_or_default().to_owned()
-            }
-            Property::Bean(inner) => return self.account(inner),
-            Property::List(items) => {
-                for inner in property.within() {
-                    self.account(inner);
-                }
-                let texts = items.iter().filter_map(|item| match item {
-                    Property::Text(text) => Some(text.trim()),
-                    _ => None,
-                });
-                texts.collect::<Vec<_>>().join(", ")
-            }
-        };
-        if name == "credentials" {
-            return self.leave(bean.line, &bean.name(), PASSWORDS);
-        }
-        let is_as_here = AS_HERE.contains(&(name, text.as_str()));
-        if text.is_empty() || is_inside || is_as_here {
-            return;
-        }
-        let problem = format!("{name} = {text:?}: there is no setting of it here");
-        self.leave(bean.line, &bean.name(), &problem);
-    }
-
     fn set(&mut self, setting: &str, value: Value) {
         self.settings.insert(setting.to_owned(), value);
     }
@@ -660,95 +329,5 @@ impl Import {
             bean: bean.to_owned(),
             problem: problem.to_owned(),
         });
-    }
-
-    fn free_name(&self, component: &str, decision: &str) -> String {
-        let stem = match (decision, component) {
-            (
-                "reject",
-                "surt-scope" | "regex-list" | "host" | "domain" | "hop-path" | "via-surt",
-            ) => {
-                format!("{component}-out")
-            }
-            _ => component.to_owned(),
-        };
-        let is_free = |name: &String| !self.plugins.contains_key(name);
-        std::iter::once(stem.clone())
-            .chain((2..).map(|number| format!("{stem}-{number}")))
-            .find(is_free)
-            .unwrap_or(stem)
-    }
-
-    fn free_table(&self, stem: &str) -> String {
-        (1..)
-            .map(|number| format!("{stem}-{number}"))
-            .find(|name| !self.tables.contains_key(name))
-            .unwrap_or_else(|| stem.to_owned())
-    }
-
-    /// The profile, what it may not say taken out and listed.
-    fn checked(&mut self, given: &Given) -> String {
-        let mut toml = self.toml();
-        for _ in 0..FAULTY_LINES_MAX {
-            let Err(faults) = Profile::parse("imported.toml", &toml, given) else {
-                return toml;
-            };
-            let mut lines: Vec<String> = toml.lines().map(str::to_owned).collect();
-            let fault = faults.iter().find_map(|fault| {
-                let place = fault.place.as_ref()?;
-                let line = lines.get(place.line.checked_sub(1)?)?;
-                (!line.starts_with('#') && !line.is_empty())
-                    .then(|| (place.line - 1, fault.clone()))
-            });
-            let Some((number, fault)) = fault else {
-                return toml;
-            };
-            let line = lines[number].clone();
-            self.leave(0, "profile", &format!("{line}: {}", fault.problem));
-            lines[number] = format!("# {line} # {}", fault.problem.replace('\n', " "));
-            toml = lines.join("\n") + "\n";
-        }
-        toml
-    }
-
-    fn toml(&self) -> String {
-        let mut text = "# Made of a crawler-beans.cxml. What is not written here is as by default, which docs/PROFILE.md lists.\n".to_owned();
-        let mut tables: BTreeMap<&str, Vec<(&str, &Value)>> = BTreeMap::new();
-        for (name, value) in &self.settings {
-            let (table, key) = name.split_once('.').unwrap_or(("", name));
-            tables.entry(table).or_default().push((key, value));
-        }
-        for (table, settings) in tables {
-            if !table.is_empty() {
-                text.push_str(&format!("\n[{table}]\n"));
-            }
-            for (key, value) in settings {
-                text.push_str(&format!("{key} = {}\n", toml_text(value)));
-            }
-        }
-        for (name, plugin) in &self.plugins {
-            if let Some((component, settings)) = plugin {
-                text.push_str(&format!(
-                    "\n[plugins.{name}]\ncomponent = \"builtin:{component}\"\nsettings = {}\n",
-                    toml_text(&Value::Object(settings.clone()))
-                ));
-            }
-        }
-        for (name, table) in &self.tables {
-            text.push_str(&format!("\n[tables.{name}]\n"));
-            for (key, value) in table.as_object().into_iter().flatten() {
-                text.push_str(&format!("{key} = {}\n", toml_text(value)));
-            }
-        }
-        for (prefixes, said) in &self.overrides {
-            text.push_str(&format!(
-                "\n[[override]]\nmatch.surt = {}\n",
-                toml_text(&json!(prefixes))
-            ));
-            for (key, value) in said {
-                text.push_str(&format!("{key} = {}\n", toml_text(value)));
-            }
-        }
-        text
     }
 }

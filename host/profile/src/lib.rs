@@ -83,6 +83,7 @@ pub use credentials::{
     Credential, CredentialFile, Login, LoginFile, SecretFile, SecretProblem, SecretSource,
 };
 pub use dns::{Dns, DnsFile, DnsServer, HostPattern, Hosts};
+pub use document::toml_value;
 pub use duration::{
     DURATION_MAX, DurationProblem, DurationWritten, format_duration, parse_duration,
 };

@@ -11,9 +11,11 @@ use wasmtime::{ResourceLimiter, Store, Trap, WasmBacktrace};
 use crate::Keep;
 use crate::engine::Shared;
 use crate::fault::{Fault, FaultKind};
+use crate::kept::Owner;
 use crate::limits::Limits;
 use crate::log_line::{LogLevel, LogLine, LogSink};
 use crate::notes::clip;
+use crate::remembered::Trace;
 use crate::table::{Shelf, Tables};
 use crate::ticker::ticks;
 use crate::wasi::Wasi;
@@ -50,6 +52,15 @@ impl Callee {
             tables: Tables::default(),
         })
     }
+
+    /// Whose kept values are asked for.
+    pub(crate) fn owner(&self) -> Owner<'_> {
+        Owner {
+            plugin: &self.name,
+            keeps: &self.keeps,
+            limits: &self.limits,
+        }
+    }
 }
 
 /// Who is called, for what.
@@ -68,6 +79,8 @@ pub(crate) struct Used {
     pub(crate) counts: Vec<(String, u64)>,
     pub(crate) log_bytes_dropped: u64,
     pub(crate) kept_dropped: u64,
+    /// What the guest asked, where that was noted and says all.
+    pub(crate) trace: Option<Trace>,
 }
 
 /// What may go wrong within a call.
@@ -118,6 +131,7 @@ pub(crate) fn call<R>(
         counts: state.counts,
         log_bytes_dropped: state.log_bytes_dropped,
         kept_dropped: state.kept_dropped,
+        trace: state.trace,
     };
     (answer, used)
 }
@@ -233,6 +247,8 @@ pub(crate) struct CallState {
     pub(crate) log_bytes_dropped: u64,
     pub(crate) kept_dropped: u64,
     pub(crate) counts: Vec<(String, u64)>,
+    /// What the guest has asked so far; none where that is not noted, or does not say all that its answer depends on or does.
+    pub(crate) trace: Option<Trace>,
     memory: Memory,
     /// The tables, from the first look at them on.
     tables: Option<Arc<Shelf>>,
@@ -254,6 +270,7 @@ impl CallState {
             log_bytes_dropped: 0,
             kept_dropped: 0,
             counts: Vec::new(),
+            trace: None,
             memory: Memory {
                 max,
                 has: 0,
@@ -265,6 +282,7 @@ impl CallState {
 
     /// All tables, as they stood when the call first looked: whatever is reloaded meanwhile, it sees one state.
     pub(crate) fn tables(&mut self) -> &Shelf {
+        self.trace = None;
         self.tables
             .get_or_insert_with(|| self.callee.tables.shelf())
     }

@@ -165,6 +165,23 @@ impl Document {
         &self.0.parts.headers
     }
 
+    /// The values of a header, whatever the case of its name.
+    pub(crate) fn values_of(&self, name: &str) -> impl Iterator<Item = &String> {
+        let headers = self.headers().iter();
+        let named = headers.filter(move |header| header.name.eq_ignore_ascii_case(name));
+        named.map(|header| &header.value)
+    }
+
+    /// So many bytes of the content from there on, or as many as there are.
+    pub(crate) fn part(&self, offset: u64, length: u32) -> &[u8] {
+        let content = self.content();
+        let start = usize::try_from(offset)
+            .unwrap_or(usize::MAX)
+            .min(content.len());
+        let end = start.saturating_add(length as usize).min(content.len());
+        &content[start..end]
+    }
+
     /// Media type, lower-case, without parameters.
     pub fn media_type(&self) -> &str {
         &self.0.parts.media_type

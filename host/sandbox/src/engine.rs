@@ -51,6 +51,10 @@ pub struct EngineConfig {
     /// Linear memory that any plugin may be granted, in bytes; [`Limits::memory`](crate::Limits::memory) beyond
     /// counts as this. Default 1 GiB, at most 4 GiB.
     pub memory_max: usize,
+    /// Plugins that are told what they have been told before are not called: their answers are remembered. For who asks about
+    /// the same documents again and again; it costs up to a hundred megabytes for each plugin, and a look at what is known
+    /// before each call. Default: no.
+    pub remember: bool,
     /// Where plugins' log lines go.
     pub log_sink: LogSink,
 }
@@ -62,6 +66,7 @@ impl Default for EngineConfig {
             cache_dir: None,
             instances_max: 2 * processors + 8,
             memory_max: 1 << 30,
+            remember: false,
             log_sink: to_tracing(),
         }
     }
@@ -73,6 +78,7 @@ impl fmt::Debug for EngineConfig {
             .field("cache_dir", &self.cache_dir)
             .field("instances_max", &self.instances_max)
             .field("memory_max", &self.memory_max)
+            .field("remember", &self.remember)
             .finish_non_exhaustive()
     }
 }
@@ -113,6 +119,7 @@ pub(crate) struct Shared {
     /// Stands for version and configuration of the engine in the keys of the cache.
     pub(crate) compatibility: String,
     pub(crate) memory_max: usize,
+    pub(crate) remembers: bool,
     pub(crate) sink: LogSink,
     _ticker: Ticker,
 }
@@ -160,6 +167,7 @@ impl Engine {
             cache,
             compatibility,
             memory_max: config.memory_max,
+            remembers: config.remember,
             sink: config.log_sink,
             _ticker: ticker,
         })))
@@ -188,7 +196,8 @@ fn wasmtime_config(settings: &EngineConfig) -> wasmtime::Result<Config> {
         .max_core_instance_size(INSTANCE_BYTES_MAX)
         .table_elements(TABLE_ELEMENTS_MAX)
         .max_memory_size(settings.memory_max)
-        .max_unused_warm_slots(instances)
+        // A slot for each plugin of a stack: one that another plugin had must be mapped anew.
+        .max_unused_warm_slots(instances.saturating_mul(MEMORIES_PER_COMPONENT_MAX))
         .linear_memory_keep_resident(RESIDENT_BYTES)
         .table_keep_resident(RESIDENT_BYTES)
         // Asks the kernel which pages were written, so that only those are cleared; where it can say (Linux 6.7).

@@ -12,6 +12,7 @@ use crate::kept::{Kept, Owner, Place};
 use crate::log_line::{LogLevel, LogLine};
 use crate::notes::clip;
 use crate::queue::Queue;
+use crate::remembered::{OfDocument, OfVisit};
 use crate::visit::{Visit, instant, millis};
 
 /// Different counters that are summed up within a call before they reach the statistics.
@@ -29,14 +30,43 @@ pub(crate) fn link(linker: &mut Linker<CallState>) -> wasmtime::Result<()> {
 
 impl CallState {
     fn owner(&self) -> Owner<'_> {
-        Owner {
-            plugin: &self.callee.name,
-            keeps: &self.callee.keeps,
-            limits: &self.callee.limits,
+        self.callee.owner()
+    }
+
+    /// A document that is asked about.
+    fn of_document(
+        &mut self,
+        document: &Resource<Document>,
+        question: impl FnOnce() -> OfDocument,
+    ) -> wasmtime::Result<&Document> {
+        let document = self.table.get(document)?;
+        if let Some(trace) = &mut self.trace {
+            trace.of_document(question(), document, self.callee.owner());
         }
+        Ok(document)
+    }
+
+    /// A visit that is asked about.
+    fn of_visit(
+        &mut self,
+        visit: &Resource<Visit>,
+        question: impl FnOnce() -> OfVisit,
+    ) -> wasmtime::Result<&Visit> {
+        let visit = self.table.get(visit)?;
+        if let Some(trace) = &mut self.trace {
+            trace.of_visit(question(), visit, self.callee.owner());
+        }
+        Ok(visit)
+    }
+
+    /// A visit that is asked about what is new each time.
+    fn of_this_visit(&mut self, visit: &Resource<Visit>) -> wasmtime::Result<&Visit> {
+        self.trace = None;
+        Ok(self.table.get(visit)?)
     }
 
     fn keep(&mut self, kept: &Kept, place: Place, name: String, value: String) {
+        self.trace = None;
         if kept.set(self.owner(), place, name, value).is_err() {
             self.kept_dropped += 1;
         }
@@ -48,19 +78,25 @@ impl documents::Host for CallState {}
 
 impl documents::HostDocument for CallState {
     fn uri(&mut self, document: Resource<Document>) -> wasmtime::Result<String> {
-        Ok(self.table.get(&document)?.uri().to_owned())
+        Ok(self
+            .of_document(&document, || OfDocument::Uri)?
+            .uri()
+            .to_owned())
     }
 
     fn base(&mut self, document: Resource<Document>) -> wasmtime::Result<String> {
-        Ok(self.table.get(&document)?.base())
+        Ok(self.of_document(&document, || OfDocument::Base)?.base())
     }
 
     fn status(&mut self, document: Resource<Document>) -> wasmtime::Result<i32> {
-        Ok(self.table.get(&document)?.status())
+        Ok(self.of_document(&document, || OfDocument::Status)?.status())
     }
 
     fn headers(&mut self, document: Resource<Document>) -> wasmtime::Result<Vec<types::Header>> {
-        Ok(self.table.get(&document)?.headers().to_vec())
+        Ok(self
+            .of_document(&document, || OfDocument::Headers)?
+            .headers()
+            .to_vec())
     }
 
     fn header(
@@ -68,31 +104,36 @@ impl documents::HostDocument for CallState {
         document: Resource<Document>,
         name: String,
     ) -> wasmtime::Result<Vec<String>> {
-        let headers = self.table.get(&document)?.headers().iter();
-        Ok(headers
-            .filter(|header| header.name.eq_ignore_ascii_case(&name))
-            .map(|header| header.value.clone())
-            .collect())
+        let document = self.of_document(&document, || OfDocument::Header(name.clone()))?;
+        Ok(document.values_of(&name).cloned().collect())
     }
 
     fn media_type(&mut self, document: Resource<Document>) -> wasmtime::Result<String> {
-        Ok(self.table.get(&document)?.media_type().to_owned())
+        Ok(self
+            .of_document(&document, || OfDocument::MediaType)?
+            .media_type()
+            .to_owned())
     }
 
     fn charset(&mut self, document: Resource<Document>) -> wasmtime::Result<Option<String>> {
         Ok(self
-            .table
-            .get(&document)?
+            .of_document(&document, || OfDocument::Charset)?
             .charset()
             .map(|charset| charset.name().to_ascii_lowercase()))
     }
 
     fn fragment(&mut self, document: Resource<Document>) -> wasmtime::Result<Option<String>> {
-        Ok(self.table.get(&document)?.fragment().map(str::to_owned))
+        Ok(self
+            .of_document(&document, || OfDocument::Fragment)?
+            .fragment()
+            .map(str::to_owned))
     }
 
     fn length(&mut self, document: Resource<Document>) -> wasmtime::Result<u64> {
-        Ok(self.table.get(&document)?.content().len() as u64)
+        Ok(self
+            .of_document(&document, || OfDocument::Length)?
+            .content()
+            .len() as u64)
     }
 
     fn read(
@@ -101,16 +142,15 @@ impl documents::HostDocument for CallState {
         offset: u64,
         length: u32,
     ) -> wasmtime::Result<Vec<u8>> {
-        let content = self.table.get(&document)?.content();
-        let start = usize::try_from(offset)
-            .unwrap_or(usize::MAX)
-            .min(content.len());
-        let end = start.saturating_add(length as usize).min(content.len());
-        Ok(content[start..end].to_vec())
+        let document = self.of_document(&document, || OfDocument::Read { offset, length })?;
+        Ok(document.part(offset, length).to_vec())
     }
 
     fn text(&mut self, document: Resource<Document>) -> wasmtime::Result<String> {
-        Ok(self.table.get(&document)?.text().to_owned())
+        Ok(self
+            .of_document(&document, || OfDocument::Text)?
+            .text()
+            .to_owned())
     }
 
     fn note(
@@ -118,7 +158,10 @@ impl documents::HostDocument for CallState {
         document: Resource<Document>,
         name: String,
     ) -> wasmtime::Result<Option<String>> {
-        Ok(self.table.get(&document)?.notes().get(&name))
+        Ok(self
+            .of_document(&document, || OfDocument::Note(name.clone()))?
+            .notes()
+            .get(&name))
     }
 
     fn set_note(
@@ -127,6 +170,7 @@ impl documents::HostDocument for CallState {
         name: String,
         value: String,
     ) -> wasmtime::Result<()> {
+        self.trace = None;
         self.table
             .get(&document)?
             .notes()
@@ -139,6 +183,7 @@ impl documents::HostDocument for CallState {
         document: Resource<Document>,
         annotation: String,
     ) -> wasmtime::Result<()> {
+        self.trace = None;
         self.table
             .get(&document)?
             .notes()
@@ -151,7 +196,8 @@ impl documents::HostDocument for CallState {
         document: Resource<Document>,
         name: String,
     ) -> wasmtime::Result<Option<types::KeptValue>> {
-        let kept = self.table.get(&document)?.kept();
+        let document = self.of_document(&document, || OfDocument::Attribute(name.clone()))?;
+        let kept = document.kept().clone();
         Ok(kept.get(self.owner(), Place::Uri, &name))
     }
 
@@ -171,7 +217,8 @@ impl documents::HostDocument for CallState {
         document: Resource<Document>,
         name: String,
     ) -> wasmtime::Result<Option<types::KeptValue>> {
-        let kept = self.table.get(&document)?.kept();
+        let document = self.of_document(&document, || OfDocument::SiteValue(name.clone()))?;
+        let kept = document.kept().clone();
         Ok(kept.get(self.owner(), Place::Site, &name))
     }
 
@@ -194,47 +241,56 @@ impl documents::HostDocument for CallState {
 
 impl documents::HostVisit for CallState {
     fn candidate(&mut self, visit: Resource<Visit>) -> wasmtime::Result<types::Candidate> {
-        Ok(self.table.get(&visit)?.candidate.clone())
+        Ok(self
+            .of_visit(&visit, || OfVisit::Candidate)?
+            .candidate
+            .clone())
     }
 
     fn now(&mut self, visit: Resource<Visit>) -> wasmtime::Result<u64> {
-        Ok(instant(self.table.get(&visit)?.now))
+        Ok(instant(self.of_this_visit(&visit)?.now))
     }
 
     fn status(&mut self, visit: Resource<Visit>) -> wasmtime::Result<i32> {
-        Ok(self.table.get(&visit)?.status)
+        Ok(self.of_visit(&visit, || OfVisit::Status)?.status)
     }
 
     fn media_type(&mut self, visit: Resource<Visit>) -> wasmtime::Result<String> {
-        Ok(self.table.get(&visit)?.media_type.clone())
+        Ok(self
+            .of_visit(&visit, || OfVisit::MediaType)?
+            .media_type
+            .clone())
     }
 
     fn state(&mut self, visit: Resource<Visit>) -> wasmtime::Result<types::ContentState> {
-        Ok(self.table.get(&visit)?.state)
+        Ok(self.of_visit(&visit, || OfVisit::State)?.state)
     }
 
     fn size(&mut self, visit: Resource<Visit>) -> wasmtime::Result<Option<u64>> {
-        Ok(self.table.get(&visit)?.size)
+        Ok(self.of_visit(&visit, || OfVisit::Size)?.size)
     }
 
     fn last_wait(&mut self, visit: Resource<Visit>) -> wasmtime::Result<Option<u64>> {
-        Ok(self.table.get(&visit)?.last_wait.map(millis))
+        Ok(self
+            .of_visit(&visit, || OfVisit::LastWait)?
+            .last_wait
+            .map(millis))
     }
 
     fn overdue(&mut self, visit: Resource<Visit>) -> wasmtime::Result<u64> {
-        Ok(millis(self.table.get(&visit)?.overdue))
+        Ok(millis(self.of_this_visit(&visit)?.overdue))
     }
 
     fn visits(&mut self, visit: Resource<Visit>) -> wasmtime::Result<u64> {
-        Ok(self.table.get(&visit)?.visits)
+        Ok(self.of_this_visit(&visit)?.visits)
     }
 
     fn versions(&mut self, visit: Resource<Visit>) -> wasmtime::Result<u64> {
-        Ok(self.table.get(&visit)?.versions)
+        Ok(self.of_visit(&visit, || OfVisit::Versions)?.versions)
     }
 
     fn history(&mut self, visit: Resource<Visit>) -> wasmtime::Result<Vec<types::PastVisit>> {
-        Ok(self.table.get(&visit)?.history.clone())
+        Ok(self.of_this_visit(&visit)?.history.clone())
     }
 
     fn validator(
@@ -242,35 +298,31 @@ impl documents::HostVisit for CallState {
         visit: Resource<Visit>,
         name: String,
     ) -> wasmtime::Result<Option<String>> {
-        Ok(self
-            .table
-            .get(&visit)?
-            .validators
-            .get(&name.to_ascii_lowercase())
-            .cloned())
+        let visit = self.of_visit(&visit, || OfVisit::Validator(name.clone()))?;
+        Ok(visit.validator(&name).cloned())
     }
 
     fn outlinks(&mut self, visit: Resource<Visit>) -> wasmtime::Result<u64> {
-        Ok(self.table.get(&visit)?.outlinks)
+        Ok(self.of_visit(&visit, || OfVisit::Outlinks)?.outlinks)
     }
 
     fn inlinks(&mut self, visit: Resource<Visit>) -> wasmtime::Result<u64> {
-        Ok(self.table.get(&visit)?.inlinks)
+        Ok(self.of_visit(&visit, || OfVisit::Inlinks)?.inlinks)
     }
 
     fn signals(&mut self, visit: Resource<Visit>) -> wasmtime::Result<Vec<types::Signal>> {
-        Ok(self.table.get(&visit)?.signals.clone())
+        Ok(self.of_visit(&visit, || OfVisit::Signals)?.signals.clone())
     }
 
     fn neighbourhood(
         &mut self,
         visit: Resource<Visit>,
     ) -> wasmtime::Result<Vec<types::Neighbourhood>> {
-        Ok(self.table.get(&visit)?.neighbourhood.clone())
+        Ok(self.of_this_visit(&visit)?.neighbourhood.clone())
     }
 
     fn measure(&mut self, visit: Resource<Visit>, name: String) -> wasmtime::Result<Option<f64>> {
-        Ok(self.table.get(&visit)?.measures.get(&name).copied())
+        Ok(self.of_this_visit(&visit)?.measures.get(&name).copied())
     }
 
     fn attribute(
@@ -278,7 +330,8 @@ impl documents::HostVisit for CallState {
         visit: Resource<Visit>,
         name: String,
     ) -> wasmtime::Result<Option<types::KeptValue>> {
-        let kept = &self.table.get(&visit)?.kept;
+        let visit = self.of_visit(&visit, || OfVisit::Attribute(name.clone()))?;
+        let kept = visit.kept.clone();
         Ok(kept.get(self.owner(), Place::Uri, &name))
     }
 
@@ -298,7 +351,8 @@ impl documents::HostVisit for CallState {
         visit: Resource<Visit>,
         name: String,
     ) -> wasmtime::Result<Option<types::KeptValue>> {
-        let kept = &self.table.get(&visit)?.kept;
+        let visit = self.of_visit(&visit, || OfVisit::SiteValue(name.clone()))?;
+        let kept = visit.kept.clone();
         Ok(kept.get(self.owner(), Place::Site, &name))
     }
 
@@ -314,7 +368,10 @@ impl documents::HostVisit for CallState {
     }
 
     fn note(&mut self, visit: Resource<Visit>, name: String) -> wasmtime::Result<Option<String>> {
-        Ok(self.table.get(&visit)?.notes.get(&name))
+        Ok(self
+            .of_visit(&visit, || OfVisit::Note(name.clone()))?
+            .notes
+            .get(&name))
     }
 
     fn drop(&mut self, visit: Resource<Visit>) -> wasmtime::Result<()> {
@@ -477,6 +534,7 @@ impl log::Host for CallState {
 
 impl CallState {
     pub(crate) fn log_line(&mut self, level: LogLevel, message: &str) {
+        self.trace = None;
         // A line costs at least one byte of the limit, or empty ones would cost nothing and be kept by the million.
         let room = self.callee.limits.log_bytes - self.log_bytes;
         let kept = clip(message, room);

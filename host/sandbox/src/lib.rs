@@ -44,6 +44,7 @@ mod notes;
 mod permits;
 mod plugin;
 mod queue;
+mod remembered;
 mod settings;
 mod snapshot;
 mod statistics;

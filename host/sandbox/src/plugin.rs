@@ -1,5 +1,6 @@
 //! A configured plugin: what it is, and the calls to it.
 
+use std::hash::Hash;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use wasmtime::component::{Instance, Resource};
 use crate::answers::{
     check_aligned, checked, fitting, joined, kept_small, observed, ranked, reported,
 };
-use crate::call::{CallState, Occasion, Problem, call};
+use crate::call::{CallState, Occasion, Problem, Used, call};
 use crate::candidates::Candidates;
 use crate::component::{Loaded, Program};
 use crate::configure::Configuration;
@@ -22,6 +23,7 @@ use crate::fault::{Fault, FaultKind};
 use crate::handles::Matcher;
 use crate::permits::Permits;
 use crate::queue::Queue;
+use crate::remembered::{About, Answers, Remembered, Said, Trace};
 use crate::statistics::Statistics;
 use crate::visit::{Visit, instant};
 use crate::{
@@ -47,6 +49,8 @@ struct Ready {
     origin: String,
     start: Start,
     statistics: Mutex<Statistics>,
+    /// What it has answered, where that is remembered.
+    remembered: Option<Answers>,
 }
 
 impl std::fmt::Debug for Plugin {
@@ -123,6 +127,7 @@ impl Plugin {
             origin: component.origin.clone(),
             start,
             statistics: Mutex::default(),
+            remembered: component.shared.remembers.then(Answers::default),
         }))
     }
 
@@ -290,10 +295,17 @@ impl Plugin {
     ) -> Result<Ruling, Fault> {
         let uri = Arc::from(document.uri());
         self.check_has(Callable::Filter, &uri)?;
-        let ruling = self.call(uri, |exports, store, instance| {
-            let ruling = exports.judge_document(store, &instance, &stage, document, visit)?;
-            fitting(ruling, &stage)
-        })?;
+        let about = About {
+            document: Some(document),
+            visit,
+            owner: self.0.configuration.callee.owner(),
+        };
+        let known = self.0.remembered.as_ref().map(|answers| &answers.rulings);
+        let ruling =
+            self.recall_or_call(known, &stage, uri, about, |exports, store, instance| {
+                let ruling = exports.judge_document(store, &instance, &stage, document, visit)?;
+                fitting(ruling, &stage)
+            })?;
         self.note(|statistics| statistics.output(verdict_name(&ruling.verdict), 1));
         Ok(ruling)
     }
@@ -344,19 +356,25 @@ impl Plugin {
     pub fn evaluate(&self, visit: &Visit) -> Result<Option<Wait>, Fault> {
         let uri = Arc::from(visit.candidate.uri.as_str());
         self.check_has(Callable::WaitEvaluator, &uri)?;
-        let wait = self.call(uri, |exports, store, instance| {
-            Ok(exports.evaluate(store, &instance, visit)?)
+        let about = About {
+            document: None,
+            visit,
+            owner: self.0.configuration.callee.owner(),
+        };
+        let known = self.0.remembered.as_ref().map(|answers| &answers.waits);
+        let wait = self.recall_or_call(known, &(), uri, about, |exports, store, instance| {
+            let wait = exports.evaluate(store, &instance, visit)?;
+            Ok(wait.map(|wait| {
+                // With the visit at the latest: until then there may be news to be asked about.
+                let ask_again = wait.ask_again.map(|it| it.min(wait.next_visit));
+                Wait {
+                    next_visit: Duration::from_millis(wait.next_visit),
+                    ask_again: ask_again.map(Duration::from_millis),
+                }
+            }))
         })?;
         self.note(|statistics| statistics.output(wait.map_or(PASS, |_| "waits"), 1));
-        Ok(wait.map(|wait| {
-            let ask_again = wait
-                .ask_again
-                .filter(|ask_again| *ask_again < wait.next_visit);
-            Wait {
-                next_visit: Duration::from_millis(wait.next_visit),
-                ask_again: ask_again.map(Duration::from_millis),
-            }
-        }))
+        Ok(wait)
     }
 
     /// Precedences of candidates, 1 being the highest, all in one call; none leaves one to the next plugin. `document`
@@ -431,11 +449,55 @@ impl Plugin {
         Ok(reports)
     }
 
+    /// The answer that was given to the same question when the host told the same; otherwise a call, whose answer is
+    /// remembered then. Calls, where nothing is remembered.
+    fn recall_or_call<Q: Clone + Eq + Hash, A: Clone>(
+        &self,
+        known: Option<&Remembered<Q, A>>,
+        asked: &Q,
+        uri: Arc<str>,
+        about: About<'_>,
+        work: impl FnOnce(&Exports, &mut Store<CallState>, Instance) -> Result<A, Problem>,
+    ) -> Result<A, Fault> {
+        let Some(known) = known else {
+            return self.call(uri, work);
+        };
+        if let Some(said) = known.recall(asked, about) {
+            self.note(|statistics| {
+                statistics.calls += 1;
+                for (name, n) in &said.counts {
+                    statistics.count(name, *n, self.limits().counters);
+                }
+            });
+            return Ok(said.answer.clone());
+        }
+        let (answer, used) = self.call_and_use(uri, |exports, store, instance| {
+            store.data_mut().trace = Some(Trace::default());
+            work(exports, store, instance)
+        });
+        if let (Ok(answer), Some(trace)) = (&answer, used.trace) {
+            let said = Said {
+                answer: answer.clone(),
+                counts: used.counts,
+            };
+            known.remember(asked, trace, said);
+        }
+        answer
+    }
+
     fn call<R>(
         &self,
         uri: Arc<str>,
         work: impl FnOnce(&Exports, &mut Store<CallState>, Instance) -> Result<R, Problem>,
     ) -> Result<R, Fault> {
+        self.call_and_use(uri, work).0
+    }
+
+    fn call_and_use<R>(
+        &self,
+        uri: Arc<str>,
+        work: impl FnOnce(&Exports, &mut Store<CallState>, Instance) -> Result<R, Problem>,
+    ) -> (Result<R, Fault>, Used) {
         let Ready {
             shared,
             program,
@@ -463,11 +525,11 @@ impl Plugin {
             statistics.memory_max = statistics.memory_max.max(used.memory as u64);
             statistics.log_bytes_dropped += used.log_bytes_dropped;
             statistics.kept_dropped += used.kept_dropped;
-            for (name, n) in used.counts {
-                statistics.count(&name, n, self.limits().counters);
+            for (name, n) in &used.counts {
+                statistics.count(name, *n, self.limits().counters);
             }
         });
-        answer
+        (answer, used)
     }
 
     fn note(&self, work: impl FnOnce(&mut Statistics)) {

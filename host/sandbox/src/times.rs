@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 /// Buckets per doubling; a bucket's ends differ by a tenth or so.
 const PER_DOUBLING: u32 = 8;
 /// Times up to 2^10 ns share the first bucket, those from 2^37 ns (137 s) on the last.
@@ -10,12 +12,51 @@ const LAST_DOUBLING: u32 = 37;
 const BUCKETS: usize = ((LAST_DOUBLING - FIRST_DOUBLING) * PER_DOUBLING) as usize + 2;
 
 /// Durations, counted by size.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "Written", into = "Written")]
 pub struct Times {
     buckets: [u64; BUCKETS],
     count: u64,
     total: Duration,
     max: Duration,
+}
+
+/// As they are written down: buckets with nothing in them are left out.
+#[derive(Default, Serialize, Deserialize)]
+#[serde(default)]
+struct Written {
+    buckets: Vec<(usize, u64)>,
+    total_ns: u64,
+    max_ns: u64,
+}
+
+impl From<Times> for Written {
+    fn from(times: Times) -> Written {
+        let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        let buckets = times.buckets.iter().copied().enumerate();
+        Written {
+            buckets: buckets.filter(|(_, count)| *count > 0).collect(),
+            total_ns: nanoseconds(times.total),
+            max_ns: nanoseconds(times.max),
+        }
+    }
+}
+
+impl From<Written> for Times {
+    fn from(written: Written) -> Times {
+        let mut times = Times {
+            total: Duration::from_nanos(written.total_ns),
+            max: Duration::from_nanos(written.max_ns),
+            ..Times::default()
+        };
+        for (bucket, count) in written.buckets {
+            // What is past the last bucket is longer than all others.
+            let bucket = &mut times.buckets[bucket.min(BUCKETS - 1)];
+            *bucket = bucket.saturating_add(count);
+            times.count = times.count.saturating_add(count);
+        }
+        times
+    }
 }
 
 impl Default for Times {
@@ -59,11 +100,12 @@ impl Times {
         Duration::ZERO
     }
 
-    pub(crate) fn add_all(&mut self, other: &Self) {
+    /// Adds others.
+    pub fn add_all(&mut self, other: &Self) {
         for (own, more) in self.buckets.iter_mut().zip(&other.buckets) {
-            *own += more;
+            *own = own.saturating_add(*more);
         }
-        self.count += other.count;
+        self.count = self.count.saturating_add(other.count);
         self.total = self.total.saturating_add(other.total);
         self.max = self.max.max(other.max);
     }
@@ -106,6 +148,8 @@ fn end_of(bucket: usize) -> Option<Duration> {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
     use super::*;
 
     #[test]
@@ -150,5 +194,21 @@ mod tests {
         assert_eq!(times.count(), 1000);
         times.add(Duration::from_secs(1000));
         assert_eq!(times.quantile(1.0), Duration::from_secs(1000));
+    }
+
+    #[test]
+    fn what_is_written_down_is_read_again_and_added_to() {
+        let mut times = Times::default();
+        for milliseconds in [1, 1, 200, 300_000] {
+            times.add(Duration::from_millis(milliseconds));
+        }
+        let written = serde_json::to_string(&times).unwrap();
+        let mut read: Times = serde_json::from_str(&written).unwrap();
+        assert_eq!(read, times);
+        read.add_all(&times);
+        assert_eq!((read.count(), read.total()), (8, times.total() * 2));
+        assert_eq!(read.quantile(0.5), times.quantile(0.5));
+        let damaged = serde_json::from_str::<Times>(r#"{"buckets": [[100000, 2]]}"#);
+        assert_eq!(damaged.unwrap().count(), 2);
     }
 }

@@ -77,6 +77,11 @@ impl Visit {
             kept: Kept::default(),
         }
     }
+
+    /// A header of the last archived version, whatever the case of its name.
+    pub(crate) fn validator(&self, name: &str) -> Option<&String> {
+        self.validators.get(&name.to_ascii_lowercase())
+    }
 }
 
 /// As the contract counts time: milliseconds since 1970, nothing before.

@@ -58,7 +58,8 @@ pub struct Settings {
     pub rhythm: bool,
     /// Days that are like Sundays, such as `2026-12-25`.
     pub holidays: Vec<String>,
-    /// Whether it is learned how far feeds and sitemaps can be relied upon: what they tell need not be looked for.
+    /// Whether it is learned how far feeds and sitemaps can be relied upon: what they tell need not be looked for, and what is
+    /// often wrong is not followed. Otherwise whatever they name is visited.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub signals: bool,
     /// Media types that this evaluator answers for, such as `text/*`; the next one in the stack gets the others.
@@ -142,7 +143,8 @@ impl WaitEvaluator for Budgeted {
             let rate = Belief::of(&before, &evidence.likelihood()).mean();
             let days = days(rhythm.as_ref(), interval.from, interval.to);
             let was_named = !visit.signals().is_empty();
-            if was_named && interval.has_changed {
+            let is_believed = told.as_ref().is_none_or(|told| told.doubt() < 0.5);
+            if was_named && interval.has_changed && is_believed {
                 evidence.add_told(days, settings.memory);
             } else {
                 evidence.add(days, interval.has_changed, settings.memory);
@@ -160,9 +162,8 @@ impl WaitEvaluator for Budgeted {
             {
                 visit.set_site_value(RHYTHM, &rhythm.written());
             }
-            if let Some(told) = &mut told
-                && told.learn(was_named, interval.has_changed)
-            {
+            if let Some(told) = &mut told {
+                told.learn(was_named, interval.has_changed);
                 visit.set_site_value(TOLD, &told.written());
             }
         }
@@ -175,7 +176,12 @@ impl WaitEvaluator for Budgeted {
         );
         let limits = (min as f64 / DAY, max as f64 / DAY);
         let price = self.price(visit) / self.worth(visit);
-        let days = belief.days_until(price, settings.theta, limits) / untold;
+        let news = match experience::is_visit(visit) || visit.signals().is_empty() {
+            true => 0.0,
+            false => told.map_or(f64::INFINITY, |told| told.news()),
+        };
+        let waited = news / belief.mean().max(1e-9);
+        let days = (belief.days_until(price, settings.theta, limits) - waited).max(0.0) / untold;
         let last = experience::last_visit(visit);
         let due = last + until(rhythm.as_ref(), last, days).clamp(min, max);
         let wait = due.saturating_sub(visit.now());
@@ -183,8 +189,9 @@ impl WaitEvaluator for Budgeted {
         // have become meanwhile: put off again and again, it would never show what it is.
         let is_known = evidence.visits > 0.0;
         let reconsider = settings.reconsider.milliseconds();
+        // However short the wait: of what lists tell meanwhile it is asked only who wants to be asked.
         Some(Wait {
-            ask_again: (is_known && reconsider > 0 && wait > reconsider).then_some(reconsider),
+            ask_again: (is_known && reconsider > 0).then_some(reconsider),
             ..Wait::after(Duration::from_millis(wait))
         })
     }

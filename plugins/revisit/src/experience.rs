@@ -1,5 +1,5 @@
 //! What evaluators that estimate rates know of a document at a visit: what its visits have shown, kept with the URI, and what
-//! is usual around it, from the sums that the host keeps of its site, its folder and its type.
+//! is usual around it, from the sums that the host keeps of its site, its folder, its type, its depth and of those that are dated.
 
 use opilio_plugin::PastVisit;
 use opilio_plugin::prelude::*;
@@ -23,6 +23,9 @@ const NOBODY_KNOWS: Usual = Usual {
 
 /// Changes that a wider circle counts for beside a narrower one.
 const CIRCLE: f64 = 3.0;
+
+/// What depth and the presence of `Last-Modified` tell counts for half, for much of it folder and type have told.
+const OVERLAPPING: f64 = 0.5;
 
 /// Changes missed because several fell between two visits are made up for, up to this factor.
 const MISSED_MAX: f64 = 3.0;
@@ -116,7 +119,10 @@ pub(crate) fn surroundings(visit: &Visit) -> Surroundings {
         let (changes, days) = sums(shares).unwrap_or_default();
         (changes + CIRCLE) / (days + CIRCLE / site)
     };
-    let here = within("path-prefix") * within("media-type") / site;
+    let compared = |shares: &str| within(shares) / site;
+    let named = compared("path-prefix") * compared("media-type");
+    let overlapping = compared("depth") * compared("last-modified");
+    let here = site * named * overlapping.powf(OVERLAPPING);
     let host = around.iter().find(|one| one.shares == "host");
     let interval = host.filter(|host| host.visits > 0 && host.observed > 0);
     Surroundings {

@@ -9,6 +9,7 @@ use opilio_plugin::prelude::*;
 
 use crate::byte_size::ByteSize;
 use crate::decision::{Decision, Decisions, Finding};
+use crate::list;
 use crate::patterns::Patterns;
 
 /// Decides on documents in which one of its keywords or expressions is found.
@@ -66,44 +67,24 @@ impl Plugin for ContentRegex {
     type Settings = Settings;
 
     fn new(settings: Settings) -> Result<Self, Vec<SettingsFault>> {
-        let patterns = Patterns::new("patterns", &settings.patterns);
-        let blank = settings
-            .keywords
-            .iter()
-            .enumerate()
-            .filter(|(_, keyword)| keyword.trim().is_empty());
-        let mut faults: Vec<SettingsFault> = blank
-            .map(|(at, _)| {
-                SettingsFault::new(
-                    format!("/keywords/{at}"),
-                    "an empty keyword stands in every text",
-                )
-            })
-            .collect();
-        let patterns = match patterns {
-            Ok(patterns) => patterns,
-            Err(more) => {
-                faults.extend(more);
-                return Err(faults);
-            }
+        let keyword = |text: &str| match text.trim() {
+            "" => Err("an empty keyword stands in every text"),
+            keyword => Ok(keyword.to_lowercase()),
         };
-        let keywords = settings
-            .keywords
-            .iter()
-            .map(|keyword| keyword.trim().to_lowercase());
-        none_or(
-            faults,
-            Self {
-                keywords: keywords.collect(),
-                patterns,
-                tables: settings.tables,
-                size_max: settings.size_max.0,
-                decisions: Decisions {
-                    then: settings.then,
-                    otherwise: settings.otherwise,
-                },
+        let (keywords, patterns) = list::both(
+            list::each("keywords", &settings.keywords, keyword),
+            Patterns::new("patterns", &settings.patterns),
+        )?;
+        Ok(Self {
+            keywords,
+            patterns,
+            tables: settings.tables,
+            size_max: settings.size_max.0,
+            decisions: Decisions {
+                then: settings.then,
+                otherwise: settings.otherwise,
             },
-        )
+        })
     }
 }
 

@@ -3,6 +3,7 @@
 use opilio_plugin::prelude::*;
 
 use crate::decision::{Decision, Decisions, Finding};
+use crate::list;
 use crate::media_types::MediaTypes;
 use crate::patterns::Patterns;
 
@@ -49,23 +50,18 @@ impl Plugin for ContentType {
     type Settings = Settings;
 
     fn new(settings: Settings) -> Result<Self, Vec<SettingsFault>> {
-        let types = MediaTypes::new("types", &settings.types);
-        let patterns = Patterns::new("patterns", &settings.patterns);
-        match (types, patterns) {
-            (Ok(types), Ok(patterns)) => Ok(Self {
-                types,
-                patterns,
-                decisions: Decisions {
-                    then: settings.then,
-                    otherwise: settings.otherwise,
-                },
-            }),
-            (types, patterns) => {
-                let mut faults = types.err().unwrap_or_default();
-                faults.extend(patterns.err().unwrap_or_default());
-                Err(faults)
-            }
-        }
+        let (types, patterns) = list::both(
+            MediaTypes::new("types", &settings.types),
+            Patterns::new("patterns", &settings.patterns),
+        )?;
+        Ok(Self {
+            types,
+            patterns,
+            decisions: Decisions {
+                then: settings.then,
+                otherwise: settings.otherwise,
+            },
+        })
     }
 }
 

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use opilio_plugin::prelude::*;
 
 use crate::decision::{Decision, Decisions, Finding};
+use crate::list;
 use crate::parts::SurtServer;
 use crate::prefixes::{Prefixes, host_from};
 
@@ -53,36 +54,30 @@ impl Plugin for Domain {
     type Settings = Settings;
 
     fn new(settings: Settings) -> Result<Self, Vec<SettingsFault>> {
-        let mut faults = Vec::new();
-        let mut domains = Vec::new();
-        for (at, text) in settings.domains.iter().enumerate() {
-            match host_from(text) {
-                Ok(host) if host.port.is_empty() => domains.push(key_of(&host.labels).into_owned()),
-                Ok(_) => faults.push(SettingsFault::new(
-                    format!("/domains/{at}"),
-                    format!(
-                        "`{text}` has a port; a domain counts at every port, `host` knows ports"
-                    ),
-                )),
-                Err(problem) => faults.push(SettingsFault::new(format!("/domains/{at}"), problem)),
-            }
-        }
+        let mut domains = list::each("domains", &settings.domains, domain_from)?;
         if settings.from_seeds {
             let seeds = settings.seed_prefixes.iter();
             let hosts = seeds.filter_map(|prefix| SurtServer::of(prefix));
             domains.extend(hosts.map(|server| key_of(without_www(server.host)).into_owned()));
         }
-        let decisions = Decisions {
-            then: settings.then,
-            otherwise: settings.otherwise,
-        };
-        none_or(
-            faults,
-            Self {
-                domains: domains.into_iter().collect(),
-                decisions,
+        Ok(Self {
+            domains: domains.into_iter().collect(),
+            decisions: Decisions {
+                then: settings.then,
+                otherwise: settings.otherwise,
             },
-        )
+        })
+    }
+}
+
+/// What a domain of the settings is looked up by.
+fn domain_from(text: &str) -> Result<String, String> {
+    let host = host_from(text)?;
+    match host.port.is_empty() {
+        true => Ok(key_of(&host.labels).into_owned()),
+        false => Err(format!(
+            "`{text}` has a port; a domain counts at every port, `host` knows ports"
+        )),
     }
 }
 

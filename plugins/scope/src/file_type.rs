@@ -5,6 +5,7 @@
 use opilio_plugin::prelude::*;
 
 use crate::decision::{Decision, Decisions, Finding};
+use crate::list;
 use crate::media_types::MediaTypes;
 use crate::parts::Parts;
 
@@ -184,41 +185,30 @@ impl Plugin for FileType {
     type Settings = Settings;
 
     fn new(settings: Settings) -> Result<Self, Vec<SettingsFault>> {
-        let mut faults = Vec::new();
-        for (at, text) in settings.extensions.iter().enumerate() {
-            let odd = text.is_empty()
-                || text.contains(['.', '/', '*'])
-                || text.contains(char::is_whitespace);
-            if odd {
-                faults.push(SettingsFault::new(
-                    format!("/extensions/{at}"),
-                    format!("`{text}` is no ending; write it like `iso`, without dot or star"),
-                ));
-            }
-        }
-        let extensions = settings
-            .extensions
-            .iter()
-            .map(|text| text.to_ascii_lowercase())
-            .collect();
-        match MediaTypes::new("media-types", &settings.media_types) {
-            Ok(media_types) => none_or(
-                faults,
-                Self {
-                    kinds: settings.kinds,
-                    extensions,
-                    media_types,
-                    decisions: Decisions {
-                        then: settings.then,
-                        otherwise: settings.otherwise,
-                    },
-                },
-            ),
-            Err(more) => {
-                faults.extend(more);
-                Err(faults)
-            }
-        }
+        let (extensions, media_types) = list::both(
+            list::each("extensions", &settings.extensions, extension_from),
+            MediaTypes::new("media-types", &settings.media_types),
+        )?;
+        Ok(Self {
+            kinds: settings.kinds,
+            extensions,
+            media_types,
+            decisions: Decisions {
+                then: settings.then,
+                otherwise: settings.otherwise,
+            },
+        })
+    }
+}
+
+fn extension_from(text: &str) -> Result<String, String> {
+    let odd =
+        text.is_empty() || text.contains(['.', '/', '*']) || text.contains(char::is_whitespace);
+    match odd {
+        true => Err(format!(
+            "`{text}` is no ending; write it like `iso`, without dot or star"
+        )),
+        false => Ok(text.to_ascii_lowercase()),
     }
 }
 

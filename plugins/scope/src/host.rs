@@ -3,6 +3,7 @@
 use opilio_plugin::prelude::*;
 
 use crate::decision::{Decision, Decisions, Finding};
+use crate::list;
 use crate::parts::SurtServer;
 use crate::prefixes::{Host, host_from};
 
@@ -53,28 +54,20 @@ impl Plugin for Hosts {
     type Settings = Settings;
 
     fn new(settings: Settings) -> Result<Self, Vec<SettingsFault>> {
-        let mut faults = Vec::new();
-        let mut hosts = Vec::new();
-        for (at, text) in settings.hosts.iter().enumerate() {
-            match host_from(text) {
-                Ok(host) => hosts.push(host),
-                Err(problem) => faults.push(SettingsFault::new(format!("/hosts/{at}"), problem)),
-            }
-        }
+        let mut hosts = list::each("hosts", &settings.hosts, host_from)?;
         if settings.from_seeds {
             let seeds = settings.seed_prefixes.iter();
-            hosts.extend(
-                seeds
-                    .filter_map(|prefix| SurtServer::of(prefix))
-                    .map(Host::from),
-            );
+            let servers = seeds.filter_map(|prefix| SurtServer::of(prefix));
+            hosts.extend(servers.map(Host::from));
         }
         hosts.sort_unstable();
-        let decisions = Decisions {
-            then: settings.then,
-            otherwise: settings.otherwise,
-        };
-        none_or(faults, Self { hosts, decisions })
+        Ok(Self {
+            hosts,
+            decisions: Decisions {
+                then: settings.then,
+                otherwise: settings.otherwise,
+            },
+        })
     }
 }
 

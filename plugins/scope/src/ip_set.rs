@@ -7,6 +7,7 @@ use std::net::IpAddr;
 use opilio_plugin::prelude::*;
 
 use crate::decision::{Decision, Decisions, Finding};
+use crate::list;
 
 /// Decides on servers whose address lies in one of its networks.
 pub struct IpSet {
@@ -109,27 +110,13 @@ impl Plugin for IpSet {
     type Settings = Settings;
 
     fn new(settings: Settings) -> Result<Self, Vec<SettingsFault>> {
-        let mut faults = Vec::new();
-        let mut networks = Vec::new();
-        for (at, text) in settings.addresses.iter().enumerate() {
-            match Network::parse(text) {
-                Ok(network) => networks.push(network),
-                Err(problem) => {
-                    faults.push(SettingsFault::new(format!("/addresses/{at}"), problem))
-                }
-            }
-        }
-        let decisions = Decisions {
-            then: settings.then,
-            otherwise: settings.otherwise,
-        };
-        none_or(
-            faults,
-            Self {
-                networks,
-                decisions,
+        Ok(Self {
+            networks: list::each("addresses", &settings.addresses, Network::parse)?,
+            decisions: Decisions {
+                then: settings.then,
+                otherwise: settings.otherwise,
             },
-        )
+        })
     }
 }
 

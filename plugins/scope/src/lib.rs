@@ -16,6 +16,7 @@ pub mod hop_path;
 pub mod hops;
 pub mod host;
 pub mod ip_set;
+pub mod list;
 pub mod media_types;
 pub mod parts;
 pub mod path;

@@ -2,6 +2,8 @@
 
 use opilio_plugin::prelude::*;
 
+use crate::list;
+
 /// Media types, some with a star for what may be anything.
 #[derive(Debug)]
 pub struct MediaTypes(Vec<String>);
@@ -9,15 +11,16 @@ pub struct MediaTypes(Vec<String>);
 impl MediaTypes {
     /// Checks those of a setting; what can be no media type is reported under its place in it.
     pub fn new(setting: &str, written: &[String]) -> Result<Self, Vec<SettingsFault>> {
-        let lower = written.iter().map(|text| text.trim().to_ascii_lowercase());
-        let types: Vec<String> = lower.collect();
-        let faults = types.iter().enumerate().filter(|(_, text)| !is_pattern(text)).map(|(at, text)| {
-            SettingsFault::new(
-                format!("/{setting}/{at}"),
-                format!("`{text}` is no media type; write it like `text/html`, `image/*` or `*+json`, without parameters"),
-            )
-        });
-        none_or(faults.collect(), ()).map(|()| Self(types))
+        let read = |text: &str| {
+            let text = text.trim().to_ascii_lowercase();
+            match is_pattern(&text) {
+                true => Ok(text),
+                false => Err(format!(
+                    "`{text}` is no media type; write it like `text/html`, `image/*` or `*+json`, without parameters"
+                )),
+            }
+        };
+        list::each(setting, written, read).map(Self)
     }
 
     /// There are none.

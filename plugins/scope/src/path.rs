@@ -3,6 +3,7 @@
 use opilio_plugin::prelude::*;
 
 use crate::decision::{Decision, Decisions, Finding};
+use crate::list;
 use crate::prefixes::{Prefixes, prefix_from};
 
 /// Decides on what lies in one of its folders.
@@ -51,28 +52,17 @@ impl Plugin for Folders {
     type Settings = Settings;
 
     fn new(settings: Settings) -> Result<Self, Vec<SettingsFault>> {
-        let mut faults = Vec::new();
-        let mut folders = Vec::new();
-        for (at, text) in settings.paths.iter().enumerate() {
-            match prefix_from(text) {
-                Ok(prefix) => folders.push(on_one_host(prefix)),
-                Err(problem) => faults.push(SettingsFault::new(format!("/paths/{at}"), problem)),
-            }
-        }
+        let mut prefixes = list::each("paths", &settings.paths, prefix_from)?;
         if settings.from_seeds {
-            folders.extend(settings.seed_prefixes.into_iter().map(on_one_host));
+            prefixes.extend(settings.seed_prefixes);
         }
-        let decisions = Decisions {
-            then: settings.then,
-            otherwise: settings.otherwise,
-        };
-        none_or(
-            faults,
-            Self {
-                folders: folders.into_iter().collect(),
-                decisions,
+        Ok(Self {
+            folders: prefixes.into_iter().map(on_one_host).collect(),
+            decisions: Decisions {
+                then: settings.then,
+                otherwise: settings.otherwise,
             },
-        )
+        })
     }
 }
 

@@ -6,6 +6,8 @@
 use opilio_plugin::prelude::*;
 use regex_lite::Regex;
 
+use crate::list;
+
 /// Regular expressions, in the order written.
 #[derive(Debug)]
 pub struct Patterns(Vec<Regex>);
@@ -13,22 +15,12 @@ pub struct Patterns(Vec<Regex>);
 impl Patterns {
     /// Compiles those of a setting; what does not compile is reported under its place in it.
     pub fn new(setting: &str, written: &[String]) -> Result<Self, Vec<SettingsFault>> {
-        let mut faults = Vec::new();
-        let mut patterns = Vec::new();
-        for (at, text) in written.iter().enumerate() {
-            let fault = |problem: String| SettingsFault::new(format!("/{setting}/{at}"), problem);
-            if text.is_empty() {
-                faults.push(fault("an empty expression matches everything".to_owned()));
-                continue;
-            }
-            match Regex::new(text) {
-                Ok(pattern) => patterns.push(pattern),
-                Err(problem) => faults.push(fault(format!(
-                    "`{text}` is no regular expression: {problem}"
-                ))),
-            }
-        }
-        none_or(faults, Self(patterns))
+        let read = |text: &str| match text {
+            "" => Err("an empty expression matches everything".to_owned()),
+            _ => Regex::new(text)
+                .map_err(|problem| format!("`{text}` is no regular expression: {problem}")),
+        };
+        list::each(setting, written, read).map(Self)
     }
 
     /// There are none.

@@ -3,6 +3,7 @@
 use opilio_plugin::prelude::*;
 
 use crate::decision::{Decision, Decisions, Finding};
+use crate::list;
 
 /// Decides on responses with one of its statuses.
 pub struct Status {
@@ -49,22 +50,17 @@ impl Plugin for Status {
     type Settings = Settings;
 
     fn new(settings: Settings) -> Result<Self, Vec<SettingsFault>> {
-        let mut faults = Vec::new();
-        let mut ranges = Vec::new();
-        for (at, text) in settings.statuses.iter().enumerate() {
-            match range(text) {
-                Some(range) => ranges.push(range),
-                None => faults.push(SettingsFault::new(
-                    format!("/statuses/{at}"),
-                    format!("`{text}` is no status; write it like `404` or `500-599`"),
-                )),
-            }
-        }
-        let decisions = Decisions {
-            then: settings.then,
-            otherwise: settings.otherwise,
-        };
-        none_or(faults, Self { ranges, decisions })
+        Ok(Self {
+            ranges: list::each("statuses", &settings.statuses, |text| {
+                range(text).ok_or_else(|| {
+                    format!("`{text}` is no status; write it like `404` or `500-599`")
+                })
+            })?,
+            decisions: Decisions {
+                then: settings.then,
+                otherwise: settings.otherwise,
+            },
+        })
     }
 }
 

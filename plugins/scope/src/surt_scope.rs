@@ -3,6 +3,7 @@
 use opilio_plugin::prelude::*;
 
 use crate::decision::{Decision, Decisions, Finding};
+use crate::list;
 use crate::prefixes::{Prefixes, prefix_from};
 
 /// Decides on what lies under one of its SURT prefixes.
@@ -62,39 +63,23 @@ impl Plugin for SurtScope {
     type Settings = Settings;
 
     fn new(settings: Settings) -> Result<Self, Vec<SettingsFault>> {
-        let seeds = if settings.from_seeds {
-            settings.seed_prefixes.as_slice()
-        } else {
-            &[]
+        let seeds = match settings.from_seeds {
+            true => settings.seed_prefixes.as_slice(),
+            false => &[],
         };
-        let lists = [
-            ("prefixes", settings.prefixes.as_slice()),
-            ("seed-prefixes", seeds),
-        ];
-        let mut faults = Vec::new();
-        let mut prefixes = Vec::new();
-        for (setting, list) in lists {
-            for (at, text) in list.iter().enumerate() {
-                match prefix_from(text) {
-                    Ok(prefix) => prefixes.push(prefix),
-                    Err(problem) => {
-                        faults.push(SettingsFault::new(format!("/{setting}/{at}"), problem))
-                    }
-                }
-            }
-        }
-        none_or(
-            faults,
-            Self {
-                prefixes: prefixes.into_iter().collect(),
-                tables: settings.tables,
-                also_check_via: settings.also_check_via,
-                decisions: Decisions {
-                    then: settings.then,
-                    otherwise: settings.otherwise,
-                },
+        let (listed, seeds) = list::both(
+            list::each("prefixes", &settings.prefixes, prefix_from),
+            list::each("seed-prefixes", seeds, prefix_from),
+        )?;
+        Ok(Self {
+            prefixes: listed.into_iter().chain(seeds).collect(),
+            tables: settings.tables,
+            also_check_via: settings.also_check_via,
+            decisions: Decisions {
+                then: settings.then,
+                otherwise: settings.otherwise,
             },
-        )
+        })
     }
 }
 

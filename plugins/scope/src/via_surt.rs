@@ -3,6 +3,7 @@
 use opilio_plugin::prelude::*;
 
 use crate::decision::{Decision, Decisions, Finding};
+use crate::list;
 use crate::prefixes::{Prefixes, prefix_from};
 
 /// Decides on what was found on a page under one of its SURT prefixes.
@@ -48,26 +49,15 @@ impl Plugin for ViaSurt {
     type Settings = Settings;
 
     fn new(settings: Settings) -> Result<Self, Vec<SettingsFault>> {
-        let mut faults = Vec::new();
-        let mut prefixes = Vec::new();
-        for (at, text) in settings.prefixes.iter().enumerate() {
-            match prefix_from(text) {
-                Ok(prefix) => prefixes.push(prefix),
-                Err(problem) => faults.push(SettingsFault::new(format!("/prefixes/{at}"), problem)),
-            }
-        }
-        let decisions = Decisions {
-            then: settings.then,
-            otherwise: settings.otherwise,
-        };
-        none_or(
-            faults,
-            Self {
-                prefixes: prefixes.into_iter().collect(),
-                tables: settings.tables,
-                decisions,
+        let prefixes = list::each("prefixes", &settings.prefixes, prefix_from)?;
+        Ok(Self {
+            prefixes: prefixes.into_iter().collect(),
+            tables: settings.tables,
+            decisions: Decisions {
+                then: settings.then,
+                otherwise: settings.otherwise,
             },
-        )
+        })
     }
 }
 

@@ -157,6 +157,10 @@ def plugins(page, served):
     page.goto(served.of_job("plugins"))
     html = rows(page, "Plugins").filter(has=page.locator("th", has_text=re.compile("^html$")))
     expect(html).not_to_contain_text("– 0")
+    # Its first wait is shorter than the profile allows, and is told as odd.
+    adaptive = rows(page, "Plugins").filter(has=page.locator("th", has_text=re.compile("^adaptive$")))
+    expect(adaptive).to_contain_text(re.compile("Odd waits: .*[1-9][0-9,]* shorter than revisit.min-wait"))
+    expect(html).not_to_contain_text("Odd waits")
     expect(page.get_by_text("surt-scope").last).to_be_visible()
     page.get_by_role("button", name="Replace html", exact=True).click()
     dialog = page.get_by_role("dialog")

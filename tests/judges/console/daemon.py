@@ -26,7 +26,7 @@ max-delay = "1s"
 
 [plugins.adaptive]
 component = "builtin:adaptive"
-settings = { initial-wait = "3s", min-wait = "2s", max-wait = "1m", default-wait = "5s" }
+settings = { initial-wait = "1s", min-wait = "1s", max-wait = "1m", default-wait = "5s" }
 
 [revisit]
 default-wait = "5s"

@@ -50,6 +50,9 @@ def frontier(page, served):
     confirm(page, "Set")
     page.get_by_role("button", name="Precedence floor").click()
     confirm(page, "Set")
+    page.get_by_role("button", name="Wake all").click()
+    confirm(page, "Wake all")
+    notice(page, "0 of [1-9][0-9]* queues rested for too long")
 
 
 def held(page, served, seed):

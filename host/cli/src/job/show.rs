@@ -140,6 +140,10 @@ pub(crate) fn seed_row(seed: &SeedReport) -> Vec<String> {
 pub(crate) fn explained(explained: &ExplainedUri, out: &mut dyn Write) -> io::Result<()> {
     let verdict = |yes: bool| if yes { "yes" } else { "no" };
     writeln!(out, "{}", explained.uri)?;
+    if let Some(via) = &explained.via {
+        let found = format!("on {via}, hops {}", explained.hops);
+        writeln!(out, "  {:<10} {}", "found", terminal::line(&found))?;
+    }
     for (name, value) in [
         ("canonical", explained.canonical.clone()),
         ("queue", explained.queue.clone()),

@@ -225,9 +225,14 @@ pub(super) fn as_in_a_crawl(component: &Component, case: &Case) -> Case {
     case
 }
 
-/// Those of a profile that says nothing of limits, links aside: a crawl counts them after it has left out repeats.
+/// Those of a profile that says nothing of limits (docs/PROFILE.md), links aside, which a crawl counts after it has left out
+/// repeats, and time: an author's machine may be slower than the one that crawls, and `plugin bench` says how long calls take.
 pub(super) fn limits() -> Limits {
-    Limits::default()
+    Limits {
+        memory: 64 << 20,
+        output_bytes: 16 << 20,
+        ..Limits::default()
+    }
 }
 
 /// Settings as given on a command line: JSON, or `@FILE`.

@@ -1,12 +1,13 @@
 //! `opilio warc index`: the CDXJ of archives, as replay tools read it.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{BufWriter, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 use clap::Args;
-use opilio_archive::{CdxjCapture, CdxjEntry, index, index_path};
+use opilio_archive::{CdxjCapture, CdxjEntry, forget_catalogues, index, index_path, write_index};
 
 use super::{answer, archives, note};
 use crate::exit;
@@ -49,9 +50,7 @@ pub(super) fn run(args: &IndexArgs) -> Result<u8> {
         }
         if args.beside {
             let path = index_path(file);
-            let out =
-                File::create(&path).with_context(|| format!("cannot write {}", path.display()))?;
-            write_lines(entries.iter(), BufWriter::new(out))
+            write_index(&path, &entries)
                 .with_context(|| format!("cannot write {}", path.display()))?;
             note(&format!("{}: {} captures", path.display(), entries.len()));
         } else {
@@ -59,6 +58,7 @@ pub(super) fn run(args: &IndexArgs) -> Result<u8> {
         }
     }
     if args.beside {
+        forget_catalogues_of(&files)?;
         return Ok(exit::OK);
     }
     all.sort_unstable();
@@ -71,6 +71,22 @@ pub(super) fn run(args: &IndexArgs) -> Result<u8> {
         }
     }
     Ok(exit::OK)
+}
+
+/// Removes the catalogues beside these files, whose indexes are others now; the crawl makes them anew.
+pub(super) fn forget_catalogues_of(files: &[impl AsRef<Path>]) -> Result<()> {
+    let files = files.iter().map(AsRef::as_ref);
+    let folders: BTreeSet<_> = files.filter_map(Path::parent).collect();
+    for folder in folders {
+        // The parent of a bare name has none.
+        let folder = match folder.as_os_str().is_empty() {
+            true => Path::new("."),
+            false => folder,
+        };
+        forget_catalogues(folder)
+            .with_context(|| format!("cannot remove a catalogue in {}", folder.display()))?;
+    }
+    Ok(())
 }
 
 fn is_not_modified(capture: &CdxjCapture) -> bool {

@@ -8,11 +8,12 @@ use anyhow::{Context as _, Result, bail, ensure};
 use clap::Args;
 use jiff::Timestamp;
 use opilio_archive::redact::{Survey, Target, Tombstone, Why, redact, survey};
-use opilio_archive::{Digest, Headers, Payloads, index, index_path};
+use opilio_archive::{Digest, Headers, Payloads, index, index_path, write_index};
 use opilio_crawl::is_job;
 use opilio_uri::Uri;
 use serde_json::{Value, json};
 
+use super::index::forget_catalogues_of;
 use super::row::{bare, check_surt, has_surt};
 use super::{answer, archives, note, places};
 use crate::{exit, terminal};
@@ -114,7 +115,10 @@ pub(super) fn run(args: &RedactArgs) -> Result<u8> {
                 done.bytes_before,
                 done.bytes_after
             ));
-            reindex(file)?;
+            let reindexed = reindex(file);
+            // Catalogues have hashes of what is gone, also where the index could not be written anew.
+            forget_catalogues_of(&[file])?;
+            reindexed?;
         }
     }
     Ok(match survey.damaged.is_empty() {
@@ -278,15 +282,7 @@ fn reindex(file: &Path) -> Result<()> {
     }
     let cannot = || format!("cannot write {} anew", path.display());
     let entries = index(file).with_context(cannot)?;
-    let mut text = String::new();
-    for entry in entries {
-        text.push_str(&format!("{entry}\n"));
-    }
-    let mut draft = path.clone().into_os_string();
-    draft.push(".open");
-    std::fs::write(&draft, text)
-        .and_then(|()| std::fs::rename(&draft, &path))
-        .with_context(cannot)
+    write_index(&path, &entries).with_context(cannot)
 }
 
 /// Adds lines to the journal beside a file.

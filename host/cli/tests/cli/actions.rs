@@ -7,8 +7,16 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use opilio_stories::{lines, until};
 
-use crate::command::Home;
-use crate::job::Gate;
+use crate::command::{Home, Running};
+use crate::job::{Gate, waiting};
+
+/// A crawl that waits at its gate and looks into its action directory meanwhile, and that directory.
+async fn looking(home: &Home, gate: &Gate) -> (Running, PathBuf) {
+    let running = waiting(home, gate, "actions.interval = '50ms'").await;
+    let action = home.job().join("action");
+    until("the folder is there", || action.is_dir()).await;
+    (running, action)
+}
 
 /// Drops a file as careful operators do it.
 fn drop_in(action: &Path, name: &str, text: impl AsRef<[u8]>) {
@@ -68,13 +76,9 @@ async fn what_is_dropped_into_the_action_directory_is_done_and_put_aside() {
         ("/done", ""),
     ]);
     let home = Home::new();
-    home.profile("name = 'gate'\nactions.interval = '50ms'");
+    let (mut running, action) = looking(&home, &gate).await;
+    let results = Results(home.job().join("actions-done"));
     let seed = gate.url("/");
-    let crawl = ["crawl", "p.toml", "--job", "job", "--seed", &seed];
-    let mut running = home.start(&crawl);
-    until("the seed is asked for", || gate.was_asked("/") == 1).await;
-    let action = home.job().join("action");
-    until("the folder is there", || action.is_dir()).await;
     let drop = |name: &str, text: &[u8]| drop_in(&action, name, text);
     let url = |target: &str| gate.url(target);
     drop(
@@ -90,7 +94,6 @@ async fn what_is_dropped_into_the_action_directory_is_done_and_put_aside() {
     );
     drop("4.include", format!("{}\n", url("/done")).as_bytes());
     drop("5.groovy", b"appCtx.shutdown()");
-    let results = Results(home.job().join("actions-done"));
     until("all is done", || results.all().len() == 5).await;
     gate.open();
     assert_eq!(running.wait(), 0);
@@ -130,14 +133,9 @@ async fn another_crawl_is_recovered_and_known_uris_are_forced() {
         ("/packed", ""),
     ]);
     let home = Home::new();
-    home.profile("name = 'gate'\nactions.interval = '50ms'");
-    let seed = gate.url("/");
-    let crawl = ["crawl", "p.toml", "--job", "job", "--seed", &seed];
-    let mut running = home.start(&crawl);
-    until("the seed is asked for", || gate.was_asked("/") == 1).await;
-    let action = home.job().join("action");
-    until("the folder is there", || action.is_dir()).await;
+    let (mut running, action) = looking(&home, &gate).await;
     let results = Results(home.job().join("actions-done"));
+    let seed = gate.url("/");
     let url = |target: &str| gate.url(target);
 
     // The journal of a crawl that died: one page was done, another waited, and a third is none of ours.

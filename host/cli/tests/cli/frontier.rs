@@ -4,7 +4,7 @@ use opilio_stories::{lines, sound, until};
 use serde_json::Value;
 
 use crate::command::{Home, Running};
-use crate::job::{Gate, job_log, paused, state};
+use crate::job::{Gate, job_log, paused, state, waiting};
 
 /// The queue of a gate.
 fn queue(gate: &Gate) -> String {
@@ -40,7 +40,7 @@ async fn what_is_deleted_stays_known_and_what_is_forgotten_may_be_found_again() 
         Home::new(),
         Gate::serve(&[("/", links), ("/keep", found_again), ("/again", "")]),
     );
-    let mut running = paused(&home, &gate, &[]).await;
+    let mut running = paused(&home, &gate).await;
     let prefix = gate.surt("/drop/");
     let dry = home
         .run(&["frontier", "delete", "job", "--surt", &prefix])
@@ -101,10 +101,8 @@ async fn what_is_deleted_stays_known_and_what_is_forgotten_may_be_found_again() 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_fetch_that_is_cancelled_counts_as_failed_with_minus_7000() {
     let (home, gate) = (Home::new(), Gate::serve(&[("/", "")]));
-    home.profile("name = 'gate'");
+    let mut running = waiting(&home, &gate, "").await;
     let seed = gate.url("/");
-    let mut running = home.start(&["crawl", "p.toml", "--seed", &seed, "--job", "job"]);
-    until("the seed is asked for", || gate.was_asked("/") == 1).await;
     let other = home
         .run(&["frontier", "cancel", "job", &gate.url("/other")])
         .code(1);
@@ -132,7 +130,7 @@ async fn a_queue_is_retired_and_comes_back_and_why_tells() {
             ("/a", ""),
         ]),
     );
-    let mut running = paused(&home, &gate, &[]).await;
+    let mut running = paused(&home, &gate).await;
     let queue = queue(&gate);
     let said = why(&home, &gate.url("/a"));
     assert!(said.contains("ready since"), "{said}");
@@ -182,7 +180,7 @@ async fn rests_that_are_too_long_are_ended_together() {
         Home::new(),
         Gate::serve(&[("/", "<a href='/a'>a</a>"), ("/a", "")]),
     );
-    let mut running = paused(&home, &gate, &[]).await;
+    let mut running = paused(&home, &gate).await;
     let wake = ["frontier", "wake", "job", "--all"];
     let none = home.run(&wake).code(0);
     assert!(none.out.contains("0 of 1 queues rested"), "{none:?}");
@@ -197,7 +195,7 @@ async fn what_is_forced_is_fetched_whatever_is_known_of_it() {
     let elsewhere = Gate::serve(&[("/far", "")]);
     elsewhere.open();
     let (home, gate) = (Home::new(), Gate::serve(&[("/", "")]));
-    let mut running = paused(&home, &gate, &[]).await;
+    let mut running = paused(&home, &gate).await;
     home.run(&["frontier", "force", "job", &gate.url("/")])
         .code(0);
     home.run(&["frontier", "force", "job", &elsewhere.url("/far")])
@@ -219,7 +217,7 @@ async fn what_is_forced_is_fetched_whatever_is_known_of_it() {
 async fn precedence_decides_what_goes_first() {
     let links = "<a href='/a'>a</a><a href='/b'>b</a><a href='/c'>c</a>";
     let (home, gate) = (Home::new(), Gate::serve(&[("/", links)]));
-    let mut running = paused(&home, &gate, &[]).await;
+    let mut running = paused(&home, &gate).await;
     let queue = queue(&gate);
     home.run(&[
         "frontier",
@@ -333,7 +331,7 @@ async fn what_leaves_one_job_comes_into_another() {
         Home::new(),
         Gate::serve(&[("/", links), ("/a", ""), ("/b", "")]),
     );
-    let mut running = paused(&home, &gate, &[]).await;
+    let mut running = paused(&home, &gate).await;
     home.run(&["frontier", "export", "job", "-o", "uris.jsonl"])
         .code(0);
     let index = home.run(&["frontier", "export", "job", "--cdxj"]).code(0);

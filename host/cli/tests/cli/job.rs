@@ -108,14 +108,18 @@ pub(crate) fn state(home: &Home) -> Option<String> {
     Some(status["state"].as_str()?.to_owned())
 }
 
-/// A crawl of a gate's `/` that has been paused while that was in flight; then the gate was opened.
-pub(crate) async fn paused(home: &Home, gate: &Gate, more: &[&str]) -> Running {
-    home.profile("name = 'gate'");
+/// A crawl of a gate's `/`, which has been asked for and waits there; `profile` is what its profile says besides.
+pub(crate) async fn waiting(home: &Home, gate: &Gate, profile: &str) -> Running {
+    home.profile(&format!("name = 'gate'\n{profile}"));
     let seed = gate.url("/");
-    let mut command = vec!["crawl", "p.toml", "--seed", &seed, "--job", "job"];
-    command.extend(more);
-    let running = home.start(&command);
+    let running = home.start(&["crawl", "p.toml", "--seed", &seed, "--job", "job"]);
     until("the seed is asked for", || gate.was_asked("/") == 1).await;
+    running
+}
+
+/// A crawl of a gate's `/` that has been paused while that was in flight; then the gate was opened.
+pub(crate) async fn paused(home: &Home, gate: &Gate) -> Running {
+    let running = waiting(home, gate, "").await;
     home.run(&["job", "pause", "job"]).code(0);
     assert_eq!(state(home).as_deref(), Some("pausing"));
     gate.open();
@@ -176,7 +180,7 @@ async fn a_paused_crawl_ends_at_an_interrupt_and_goes_on_later() {
         Home::new(),
         Gate::serve(&[("/", "<a href='/a'>a</a>"), ("/a", "")]),
     );
-    let mut running = paused(&home, &gate, &[]).await;
+    let mut running = paused(&home, &gate).await;
     running.signal("INT");
     assert_eq!(running.wait(), 0);
     assert_eq!(gate.asked(), ["/"]);
@@ -259,7 +263,7 @@ async fn a_checkpoint_of_a_running_crawl_makes_a_job_that_goes_on_from_there() {
             ("/b", ""),
         ]),
     );
-    let mut running = paused(&home, &gate, &[]).await;
+    let mut running = paused(&home, &gate).await;
     let made = home
         .run(&["job", "checkpoint", "job", "--to", "kept"])
         .code(0);
@@ -295,7 +299,7 @@ async fn a_checkpoint_of_a_running_crawl_makes_a_job_that_goes_on_from_there() {
 #[tokio::test(flavor = "multi_thread")]
 async fn one_process_works_on_a_job_and_what_needs_a_running_one_says_so() {
     let (home, gate) = (Home::new(), Gate::serve(&[("/", "")]));
-    let mut running = paused(&home, &gate, &[]).await;
+    let mut running = paused(&home, &gate).await;
     let second = home.run(&["crawl", "p.toml", "--job", "job"]).code(3);
     let pid = running.child.id();
     assert!(
@@ -389,7 +393,7 @@ async fn garbage_on_the_socket_is_answered_and_harms_nothing() {
         Home::new(),
         Gate::serve(&[("/", "<a href='/a'>a</a>"), ("/a", "")]),
     );
-    let mut running = paused(&home, &gate, &[]).await;
+    let mut running = paused(&home, &gate).await;
     let socket = home.job().join("control");
     let say = |bytes: &[u8]| {
         let mut stream = UnixStream::connect(&socket).unwrap();

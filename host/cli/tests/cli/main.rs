@@ -4,6 +4,8 @@
 
 #[cfg(unix)]
 mod actions;
+#[cfg(unix)]
+mod attacks;
 mod bad_input;
 #[cfg(unix)]
 mod certificates;

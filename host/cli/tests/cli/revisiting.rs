@@ -16,6 +16,13 @@ fn evaluator(name: &str) -> PathBuf {
     folder.join(name).with_extension("toml")
 }
 
+/// A home for simulations of this web.
+fn web(toml: &str) -> Home {
+    let home = Home::new();
+    home.file("web.toml", toml);
+    home
+}
+
 /// The report of one simulation.
 #[track_caller]
 fn simulated(home: &Home, profile: PathBuf) -> Value {
@@ -35,10 +42,7 @@ fn number(report: &Value, name: &str) -> f64 {
 /// Half a visit per page and day: neither enough for everything nor next to nothing.
 #[test]
 fn who_shares_out_a_budget_beats_who_multiplies_waits_and_comes_near_to_the_best() {
-    let home = Home::new();
-    home.file(
-        "web.toml",
-        r#"
+    let web = web(r#"
 days = "75d"
 warm-up = "30d"
 budget = { visits = 0.5 }
@@ -50,10 +54,9 @@ pages = 50
 known = true
 [[site.page]]
 change = { process = "poisson", per-day = 0.1, rates = "lognormal", spread = 1.5 }
-"#,
-    );
+"#);
     let [fresh, many, adaptive] =
-        ["budgeted-1", "budgeted-0", "adaptive"].map(|name| simulated(&home, evaluator(name)));
+        ["budgeted-1", "budgeted-0", "adaptive"].map(|name| simulated(&web, evaluator(name)));
     for report in [&fresh, &many, &adaptive] {
         let used = number(report, "budget-used");
         assert!(used < 1.01, "{used}: {report:#}");
@@ -69,10 +72,7 @@ change = { process = "poisson", per-day = 0.1, rates = "lognormal", spread = 1.5
 /// for, and every page changes twice an hour.
 #[test]
 fn no_budget_buys_visits_that_politeness_forbids() {
-    let home = Home::new();
-    home.file(
-        "web.toml",
-        r#"
+    let web = web(r#"
 days = "1d"
 warm-up = "6h"
 budget = { visits = 60 }
@@ -84,10 +84,9 @@ known = true
 response = "20s"
 [[site.page]]
 change = { process = "poisson", per-day = 50 }
-"#,
-    );
+"#);
     for name in ["budgeted-0", "budgeted-1", "adaptive"] {
-        let report = simulated(&home, evaluator(name));
+        let report = simulated(&web, evaluator(name));
         let used = number(&report, "budget-used");
         assert!(used < 0.5, "{name}: {used}: {report:#}");
         let gap = number(&report, "visits/smallest-gap");
@@ -98,10 +97,7 @@ change = { process = "poisson", per-day = 50 }
 /// Every answer has other bytes than the one before, and a page changes once in five days.
 #[test]
 fn a_clock_is_no_news_where_it_is_stripped() {
-    let home = Home::new();
-    home.file(
-        "web.toml",
-        r#"
+    let web = web(r#"
 days = "50d"
 warm-up = "10d"
 budget = { visits = 1 }
@@ -114,13 +110,12 @@ known = true
 [[site.page]]
 change = { process = "poisson", per-day = 0.2 }
 clock = 1.0
-"#,
-    );
+"#);
     let bare = "extends = \"continuous\"\n[stacks]\ndigest = []\n";
-    let bare = simulated(&home, home.file("bare.toml", bare));
+    let bare = simulated(&web, web.file("bare.toml", bare));
     let stripped = simulated(
-        &home,
-        home.file("stripped.toml", "extends = \"continuous\"\n"),
+        &web,
+        web.file("stripped.toml", "extends = \"continuous\"\n"),
     );
     assert_eq!(number(&bare, "visits/unchanged"), 0.0, "{bare:#}");
     // Each page found changed is one that has changed.

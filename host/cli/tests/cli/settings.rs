@@ -1,10 +1,10 @@
 //! Settings and seeds of a job that change after it was made, by way of the command line.
 
-use opilio_stories::{captures, lines, until};
+use opilio_stories::{captures, lines};
 use serde_json::Value;
 
 use crate::command::Home;
-use crate::job::{Gate, job_log};
+use crate::job::{Gate, job_log, waiting};
 
 fn json(out: &str) -> Vec<Value> {
     out.lines()
@@ -21,11 +21,8 @@ async fn an_operator_changes_a_running_crawl_and_a_restart_knows_it() {
         ("/added", "<a href='/a/b/c/d'>deep</a>"),
     ]);
     let home = Home::new();
-    home.profile("name = 'gate'");
+    let mut running = waiting(&home, &gate, "").await;
     let seed = gate.url("/");
-    let crawl = ["crawl", "p.toml", "--job", "job", "--seed", &seed];
-    let mut running = home.start(&crawl);
-    until("the seed is asked for", || gate.was_asked("/") == 1).await;
 
     // Every fault at once, and nothing is changed.
     let refused = home
@@ -185,4 +182,37 @@ async fn an_operator_changes_a_running_crawl_and_a_restart_knows_it() {
     assert_eq!(of("path-depth")["decides"], true);
     assert_eq!(of("surt-scope")["answer"], "accept");
     assert_eq!(of("surt-scope")["decides"], false);
+
+    // As it was found, where nothing is said of that.
+    let near = gate.url("/near");
+    let explained = home.run(&["job", "explain", "job", &near, "--json"]);
+    let explained = &json(&explained.code(0).out)[0];
+    assert_eq!(explained["hops"], "L", "{explained}");
+    assert_eq!(explained["via"], *seed, "{explained}");
+}
+
+#[test]
+fn a_contact_url_given_when_a_job_is_made_is_the_jobs_own() {
+    let home = Home::new();
+    let seed = "http://nowhere.example/";
+    let url = "https://archive.nowhere.net/bot";
+    let make = ["job", "new", "job", "--profile", "snapshot", "--seed", seed];
+    // A crawl that leaves the machine says who it is.
+    let refused = home.run(&make).code(2);
+    assert!(refused.err.contains("contact-url"), "{refused:?}");
+    home.run(&[&make[..], &["--contact-url", url]].concat())
+        .code(0);
+    // Whoever goes on with it has it: here to check a change, as a daemon would to begin.
+    home.run(&["job", "set", "job", "politeness.min-delay=4s"])
+        .code(0);
+    let settings = home.run(&["job", "settings", "job", "operator", "--json"]);
+    let settings = json(&settings.code(0).out);
+    let all = settings[0]["settings"].as_array().unwrap();
+    let contact = all
+        .iter()
+        .find(|one| one["key"] == "operator.contact-url")
+        .unwrap();
+    assert_eq!(contact["value"], url, "{contact}");
+    let history = home.run(&["job", "history", "job"]).code(0).out;
+    assert!(history.contains("who made the job"), "{history}");
 }

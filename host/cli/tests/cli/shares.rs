@@ -139,6 +139,18 @@ async fn jobs_that_crawl_at_once_keep_together_to_what_there_is_for_all() {
     })
     .await;
     assert_eq!(shares(&daemon), Some(vec![(BANDWIDTH, 3)]));
+    let metrics = daemon.call("GET", "/metrics", None, "").body;
+    for figure in [
+        "opilio_limit_connections 3".to_owned(),
+        format!("opilio_limit_bytes_per_second {BANDWIDTH}"),
+        "opilio_share_connections{job_name=\"a\"} 3".to_owned(),
+        format!("opilio_share_bytes_per_second{{job_name=\"a\"}} {BANDWIDTH}"),
+    ] {
+        assert!(
+            metrics.lines().any(|line| line == figure),
+            "{figure}: {metrics}"
+        );
+    }
 
     // Another is to begin: it does once the first, which is told to take less, has given a connection back.
     daemon.post("/jobs/b/start", None, 202);

@@ -65,6 +65,7 @@ struct Resident {
 }
 
 impl Resident {
+    /// A daemon that has looked at its calendar: a clock that is turned before that has missed nothing.
     async fn start(home: &Home, hands: &Hands) -> Resident {
         let config = Config::load(&home.path().join("opilio.toml")).unwrap();
         let console = Console::open(config, program(home), Some(component_cache()));
@@ -75,6 +76,8 @@ impl Resident {
             // Whoever held the other end has gone: so does the daemon.
             let _ = ended.await;
         }));
+        let looked_at = home.path().join("jobs/.opilio/calendar.json");
+        until("the calendar was looked at", || looked_at.exists()).await;
         Resident {
             api: Daemon::at(address),
             end,
@@ -114,25 +117,22 @@ fn program(home: &Home) -> PathBuf {
     file
 }
 
-fn furnish(home: &Home, gate: &Gate) {
+/// A site of two pages that waits at its gate, the home of a daemon that is to crawl it, and the hands of that daemon's clock.
+fn furnished(time: &'static str) -> (Gate, Home, Hands) {
+    let gate = Gate::serve(&[("/", "<a href='/a'>a</a>"), ("/a", "a")]);
+    let home = Home::new();
     home.file("opilio.toml", CONFIG);
     let profile = fs::read_to_string(home.profile("")).unwrap();
     fs::create_dir(home.path().join("profiles")).unwrap();
     let seeds = format!("seeds = [{:?}]\n{profile}", gate.url("/"));
     home.file("profiles/national.toml", seeds);
+    (gate, home, Hands::at(time))
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_calendar_begins_a_job_and_its_window_pauses_and_resumes_it_over_a_restart() {
-    let gate = Gate::serve(&[("/", "<a href='/a'>a</a>"), ("/a", "a")]);
-    let home = Home::new();
-    furnish(&home, &gate);
-    let hands = Hands::at("2026-04-01T00:59:00Z");
+    let (gate, home, hands) = furnished("2026-04-01T00:59:00Z");
     let daemon = Resident::start(&home, &hands).await;
-    until("the calendar was looked at", || {
-        home.path().join("jobs/.opilio/calendar.json").exists()
-    })
-    .await;
     assert_eq!(daemon.job(), None);
 
     // Three o'clock on the first of April, by the calendar's zone.
@@ -170,16 +170,13 @@ async fn the_calendar_begins_a_job_and_its_window_pauses_and_resumes_it_over_a_r
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_the_calendar_cannot_make_is_told_and_made_once_it_can() {
-    let gate = Gate::serve(&[("/", "")]);
+    let (gate, home, hands) = furnished("2026-04-01T00:59:00Z");
     gate.open();
-    let home = Home::new();
-    furnish(&home, &gate);
     let (profile, elsewhere) = (
         home.path().join("profiles/national.toml"),
         home.path().join("national.toml"),
     );
     fs::rename(&profile, &elsewhere).unwrap();
-    let hands = Hands::at("2026-04-01T00:59:00Z");
     let daemon = Resident::start(&home, &hands).await;
     let told = |what: &str| {
         let about = daemon.api.get("/daemon");
@@ -188,11 +185,6 @@ async fn what_the_calendar_cannot_make_is_told_and_made_once_it_can() {
     };
     until("it is told before the time has come", || {
         told("there is no profile \"national\": put national.toml into")
-    })
-    .await;
-    // A clock that is turned before that has missed nothing.
-    until("the calendar was looked at", || {
-        home.path().join("jobs/.opilio/calendar.json").exists()
     })
     .await;
     hands.turn("2026-04-01T01:00:00Z");
@@ -210,15 +202,8 @@ async fn what_the_calendar_cannot_make_is_told_and_made_once_it_can() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_missed_is_made_up_for_and_what_died_outside_its_window_waits_for_it() {
-    let gate = Gate::serve(&[("/", "<a href='/a'>a</a>"), ("/a", "a")]);
-    let home = Home::new();
-    furnish(&home, &gate);
-    let hands = Hands::at("2026-03-31T12:00:00Z");
+    let (gate, home, hands) = furnished("2026-03-31T12:00:00Z");
     let daemon = Resident::start(&home, &hands).await;
-    until("the calendar was looked at", || {
-        home.path().join("jobs/.opilio/calendar.json").exists()
-    })
-    .await;
     daemon.end().await;
 
     // The machine was down at three, and is up again at five.
@@ -250,15 +235,8 @@ async fn what_was_missed_is_made_up_for_and_what_died_outside_its_window_waits_f
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_an_operator_pauses_in_a_closed_window_stays_paused_when_it_opens() {
-    let gate = Gate::serve(&[("/", "<a href='/a'>a</a>"), ("/a", "a")]);
-    let home = Home::new();
-    furnish(&home, &gate);
-    let hands = Hands::at("2026-04-01T00:59:00Z");
+    let (gate, home, hands) = furnished("2026-04-01T00:59:00Z");
     let daemon = Resident::start(&home, &hands).await;
-    until("the calendar was looked at", || {
-        home.path().join("jobs/.opilio/calendar.json").exists()
-    })
-    .await;
     hands.turn("2026-04-01T01:00:00Z");
     until("the seed is asked for", || gate.was_asked("/") == 1).await;
     hands.turn("2026-04-01T04:00:00Z");

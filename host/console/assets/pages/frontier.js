@@ -93,6 +93,7 @@ export async function open(page) {
       page,
       "Frontier",
       h("button.button", { type: "button", "data-needs": "operator", onclick: () => askFloor(page) }, "Precedence floor"),
+      h("button.button", { type: "button", "data-needs": "operator", onclick: () => askToWake(page, () => pages.again().catch(failed)) }, "Wake all"),
       h("button.button", { type: "button", onclick: () => pages.again().catch(failed) }, "Refresh"),
     ),
     h(
@@ -112,6 +113,20 @@ export async function open(page) {
 /** When a queue gives its next URI. */
 export function nextDue(queue) {
   return queue.wake ?? queue.next_ready ?? queue.next_due;
+}
+
+// In the words of `opilio frontier wake --all`.
+function askToWake(page, after) {
+  ask({
+    title: "End all rests that are too long since a clock was ahead?",
+    text: "All queues that rest longer than politeness and back-off could have them; they rest as after one request.",
+    yes: "Wake all",
+    act: async () => {
+      const answer = await send("POST", path(page.job, "wake"));
+      after();
+      return answer?.result ?? "done";
+    },
+  });
 }
 
 function askFloor(page) {

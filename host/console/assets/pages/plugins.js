@@ -30,7 +30,7 @@ export async function open(page) {
       { title: "99 of 100", isNumber: true, cell: (plugin) => duration(plugin.times.p99_s) },
       { title: "Longest", isNumber: true, cell: (plugin) => duration(plugin.times.max_s) },
       { title: "Memory", isNumber: true, cell: (plugin) => bytes(plugin.memory_max) },
-      { title: "Answers", isWide: true, cell: (plugin) => tally({ ...plugin.outputs, ...plugin.counters }) },
+      { title: "Answers", isWide: true, cell: (plugin) => [tally({ ...plugin.outputs, ...plugin.counters }), oddWaits(plugin)] },
       {
         title: "Do",
         cell: (plugin) =>
@@ -63,6 +63,15 @@ function faults(plugin) {
     plugin.left_out_s && h("div.warn-text", {}, `left out for ${duration(plugin.left_out_s)}`),
     plugin.lost_events > 0 && h("div.warn-text", {}, `${count(plugin.lost_events)} events lost`),
   ];
+}
+
+/** What is odd about the waits of an evaluator: the profile's limits corrected them, or they swing. */
+const ODD = { zero: "zero", "too-short": "shorter than revisit.min-wait", "too-long": "longer than revisit.max-wait", oscillating: "swinging to and fro" };
+
+function oddWaits(plugin) {
+  const odd = Object.entries(plugin.odd_waits ?? {}).filter(([, number]) => number > 0);
+  if (odd.length === 0) return null;
+  return h("div.warn-text", {}, "Odd waits: ", odd.map(([why, number]) => `${count(number)} ${ODD[why] ?? words(why)}`).join(", "));
 }
 
 function tally(counts) {

@@ -57,7 +57,8 @@ export async function open(page) {
 
 function captured(seed) {
   if (!seed.captured) return badge(seed.status < 0 ? "failed" : seed.status ? "not archived" : "not yet");
-  const isToday = seed.fetched && seed.fetched.slice(0, 10) === new Date().toISOString().slice(0, 10);
+  // A turn that came to nothing captures nothing, whatever is archived from before.
+  const isToday = seed.crawled && seed.fetched && seed.fetched.slice(0, 10) === new Date().toISOString().slice(0, 10);
   return h("span.badge.good", {}, isToday ? "today" : "yes");
 }
 

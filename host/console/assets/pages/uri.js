@@ -221,6 +221,7 @@ async function explain(page, uri) {
   });
   table.show(answer.settings);
   return [
+    answer.via && h("p", {}, "As found on ", h("code", {}, answer.via), answer.hops ? `, hops ${answer.hops}.` : "."),
     h("p", {}, answer.in_scope ? "It is in scope." : "It is not in scope.", " ", answer.fetched ? "Filters before the fetch let it pass." : "Filters before the fetch keep it out."),
     filters("Scope", answer.scope),
     answer.pre_fetch.length > 0 && filters("Before the fetch", answer.pre_fetch),

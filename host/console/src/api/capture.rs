@@ -13,13 +13,14 @@ use axum::response::{IntoResponse, Response};
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use opilio_archive::{Captures, CdxjEntry, HttpPayload, Part, ReadError, Reader, captures};
-use opilio_crawl::Places;
 use opilio_crawl::control::{Answer, Command};
+use opilio_crawl::stays_inside;
 use opilio_uri::Uri;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::jobs::blocking;
+use super::logs::places;
 use super::{Shared, checked_limit, page};
 use crate::access::Caller;
 use crate::daemon::Daemon;
@@ -242,11 +243,8 @@ pub(super) struct Archive {
 
 impl Archive {
     pub(super) fn of(job: &Path) -> Result<Archive, Problem> {
-        let places = Places::of(job).map_err(|problem| {
-            Problem::conflict(format!("the job's profile cannot be read: {problem}"))
-        })?;
         Ok(Archive {
-            directories: places.archives,
+            directories: places(job)?.archives,
         })
     }
 
@@ -322,6 +320,8 @@ impl Archive {
                 place.file
             ))
         })?;
+        let folder = file.parent().unwrap_or(&file);
+        stays_inside(folder, &file).map_err(|problem| Problem::conflict(problem.to_string()))?;
         let reader = Reader::open_at(&file, place.offset).map_err(unreadable(&file))?;
         Ok((reader, file))
     }

@@ -1,19 +1,19 @@
 //! Logs of a job.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use axum::Json;
 use axum::extract::State;
 use jiff::Timestamp;
-use opilio_crawl::Places;
 use opilio_crawl::control::Command;
 use opilio_crawl::logs::read::{self, LogFile, LogPage, Wanted};
+use opilio_crawl::{Places, stays_inside};
 use regex::RegexBuilder;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::jobs::blocking;
-use super::{Done, Shared};
+use super::{Done, Shared, own_files};
 use crate::access::Caller;
 use crate::input::{Params, Place};
 use crate::problem::Problem;
@@ -55,13 +55,22 @@ pub(crate) struct Lines {
 
 async fn folder(daemon: &crate::daemon::Daemon, job: &str) -> Result<PathBuf, Problem> {
     let directory = daemon.directory(job)?;
-    blocking(move || match Places::of(&directory) {
-        Ok(places) => Ok(places.logs),
-        Err(problem) => Err(Problem::conflict(format!(
-            "the job's profile cannot be read: {problem}"
-        ))),
-    })
-    .await
+    blocking(move || Ok(places(&directory)?.logs)).await
+}
+
+/// Where a job has its files, as far as that is within its folder or the profile says otherwise.
+pub(crate) fn places(job: &Path) -> Result<Places, Problem> {
+    let inside = |path: &Path| {
+        stays_inside(job, path).map_err(|problem| Problem::conflict(problem.to_string()))
+    };
+    own_files(job)?;
+    let places = Places::of(job).map_err(|problem| {
+        Problem::conflict(format!("the job's profile cannot be read: {problem}"))
+    })?;
+    inside(&places.logs)?;
+    inside(&job.join("reports"))?;
+    // A folder of archive files may be a link: that is how they come onto a larger disk. Only archive files are shown of it.
+    Ok(places)
 }
 
 fn unreadable(problem: &std::io::Error) -> Problem {

@@ -7,9 +7,9 @@ use axum::Json;
 use axum::extract::State;
 use opilio_crawl::control::FaultFound;
 use opilio_crawl::{CrawlError, Faults, ProfileSource};
-use opilio_profile::{Given, Profile};
+use opilio_profile::{Given, Profile, toml_value};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use super::Shared;
@@ -171,31 +171,29 @@ fn found(faults: &Faults) -> Vec<FaultFound> {
 /// Refuses settings that reach out of the crawl.
 pub(crate) fn keeps_to_itself(text: &str) -> Result<(), Problem> {
     // What is no TOML is told by whoever reads it next.
-    let Ok(profile) = text.parse::<toml::Table>() else {
+    let Some(Value::Object(profile)) = toml_value(text) else {
         return Ok(());
     };
-    let overrides = profile.get("override").and_then(toml::Value::as_array);
+    let overrides = profile.get("override").and_then(Value::as_array);
     let layers = overrides.into_iter().flatten();
-    let tables: Vec<&toml::Table> = std::iter::once(&profile)
-        .chain(layers.filter_map(toml::Value::as_table))
+    let tables: Vec<&Map<String, Value>> = std::iter::once(&profile)
+        .chain(layers.filter_map(Value::as_object))
         .collect();
     let mut named: Vec<String> = tables
         .iter()
         .flat_map(|table| OUTSIDE.iter().filter(|path| has(table, path)))
         .map(|path| path.join("."))
         .collect();
-    let plugins = profile.get("plugins").and_then(toml::Value::as_table);
+    let plugins = profile.get("plugins").and_then(Value::as_object);
     for (name, plugin) in plugins.into_iter().flatten() {
-        let component = plugin.get("component").and_then(toml::Value::as_str);
+        let component = plugin.get("component").and_then(Value::as_str);
         if component.is_some_and(|it| !it.starts_with("builtin:") && !it.starts_with("oci://")) {
             named.push(format!("plugins.{name}.component"));
         }
     }
     let extended = match profile.get("extends") {
-        Some(toml::Value::String(one)) => vec![one.as_str()],
-        Some(toml::Value::Array(several)) => {
-            several.iter().filter_map(toml::Value::as_str).collect()
-        }
+        Some(Value::String(one)) => vec![one.as_str()],
+        Some(Value::Array(several)) => several.iter().filter_map(Value::as_str).collect(),
         _ => Vec::new(),
     };
     let ships = |name: &str| Profile::builtin_names().any(|ships| ships == name);
@@ -213,13 +211,13 @@ pub(crate) fn keeps_to_itself(text: &str) -> Result<(), Problem> {
     )))
 }
 
-fn has(table: &toml::Table, path: &[&str]) -> bool {
+fn has(table: &Map<String, Value>, path: &[&str]) -> bool {
     let Some((first, rest)) = path.split_first() else {
         return true;
     };
-    let within = |value: &toml::Value| match rest.is_empty() {
+    let within = |value: &Value| match rest.is_empty() {
         true => true,
-        false => value.as_table().is_some_and(|table| has(table, rest)),
+        false => value.as_object().is_some_and(|table| has(table, rest)),
     };
     match *first {
         "*" => table.values().any(within),

@@ -12,7 +12,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::jobs::blocking;
 use super::statistics::plain;
-use super::{Done, Page, Shared, checked_limit, more, page, profiles};
+use super::{Done, Page, Shared, checked_limit, more, own_files, page, profiles};
 use crate::access::Caller;
 use crate::input::{Body, Params, Place};
 use crate::problem::Problem;
@@ -247,9 +247,10 @@ pub(crate) async fn profile(
     State(daemon): Shared,
     Place(job): Place<String>,
 ) -> Result<Response, Problem> {
-    let file = daemon.directory(&job)?.join("profile.toml");
+    let directory = daemon.directory(&job)?;
     let text = blocking(move || {
-        std::fs::read_to_string(file)
+        own_files(&directory)?;
+        std::fs::read_to_string(directory.join("profile.toml"))
             .map_err(|problem| Problem::failure(format!("profile.toml cannot be read: {problem}")))
     });
     Ok(plain(text.await?))

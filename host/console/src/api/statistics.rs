@@ -299,7 +299,7 @@ pub(crate) async fn all_metrics(
             }
         }
         let of_jobs = metrics(figures.iter().map(|(name, it)| (name.as_str(), it)));
-        Ok(of_daemon(&states) + &of_jobs)
+        Ok(of_daemon(&states, &daemon.config.limits) + &of_jobs)
     });
     Ok(([(header::CONTENT_TYPE, MEDIA_TYPE)], text.await?).into_response())
 }

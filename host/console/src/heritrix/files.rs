@@ -12,11 +12,11 @@ use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
-use opilio_crawl::Places;
 use tokio::sync::mpsc;
 
 use super::drafts::{BYTES_MAX, is_editable};
 use crate::api::jobs::blocking;
+use crate::api::logs::places;
 use crate::daemon::Daemon;
 use crate::input::{Place, Whole};
 use crate::problem::Problem;
@@ -30,6 +30,9 @@ const CHUNKS_MAX: usize = 4;
 /// Ends of the names of files in a job's own folder that may be seen.
 const SHOWN: [&str; 5] = [".cxml", ".xml", ".txt", ".toml", ".log"];
 
+/// Ends of the names of archive files and their indexes.
+const ARCHIVED: [&str; 6] = [".warc", ".warc.gz", ".warc.zst", ".arc", ".arc.gz", ".cdxj"];
+
 /// The names of what may be seen, a line each.
 pub(super) async fn list(
     State(daemon): State<Arc<Daemon>>,
@@ -41,11 +44,12 @@ pub(super) async fn list(
         let draft = case.draft.map(|draft| draft.folder);
         let job = case.known.map(|known| known.directory);
         for folder in draft.iter().chain(&job) {
-            names.extend(shown_in(folder, "")?);
+            names.extend(shown_in(folder, "", is_shown)?);
         }
         if let Some(job) = &job {
-            for (folder, at) in folders(job)? {
-                names.extend(shown_in(&at, &format!("{folder}/"))?);
+            for folder in folders(job)? {
+                let before = format!("{}/", folder.called);
+                names.extend(shown_in(&folder.at, &before, folder.shows)?);
             }
         }
         names.sort();
@@ -56,7 +60,11 @@ pub(super) async fn list(
     Ok((kind, names.await?).into_response())
 }
 
-fn shown_in(folder: &Path, before: &str) -> Result<Vec<String>, Problem> {
+fn shown_in(
+    folder: &Path,
+    before: &str,
+    is_shown: fn(&str) -> bool,
+) -> Result<Vec<String>, Problem> {
     let unreadable = |problem: io::Error| {
         Problem::failure(format!("{} cannot be listed: {problem}", folder.display()))
     };
@@ -69,7 +77,7 @@ fn shown_in(folder: &Path, before: &str) -> Result<Vec<String>, Problem> {
         let entry = entry.map_err(unreadable)?;
         let is_file = entry.file_type().is_ok_and(|kind| kind.is_file());
         let name = entry.file_name().to_string_lossy().into_owned();
-        if is_file && (!before.is_empty() || is_shown(&name)) {
+        if is_file && is_shown(&name) {
             names.push(format!("{before}{name}"));
         }
     }
@@ -80,12 +88,37 @@ fn is_shown(name: &str) -> bool {
     SHOWN.iter().any(|end| name.ends_with(end))
 }
 
-/// Folders of a job that may be seen, and what they are called here.
-fn folders(job: &Path) -> Result<Vec<(&'static str, PathBuf)>, Problem> {
-    let places = Places::of(job)
-        .map_err(|problem| Problem::conflict(format!("its profile cannot be read: {problem}")))?;
-    let mut folders = vec![("logs", places.logs), ("reports", job.join("reports"))];
-    folders.extend(places.archives.into_iter().map(|folder| ("warcs", folder)));
+/// Whether a file is one of an archive, finished or not, or the index of one.
+fn is_archived(name: &str) -> bool {
+    let name = name.strip_suffix(".open").unwrap_or(name);
+    ARCHIVED.iter().any(|end| name.ends_with(end))
+}
+
+/// A folder of a job that may be seen.
+struct Seen {
+    /// As it is called here.
+    called: &'static str,
+    at: PathBuf,
+    /// By name: archive files may be anywhere, beside what is none of the job's.
+    shows: fn(&str) -> bool,
+}
+
+fn folders(job: &Path) -> Result<Vec<Seen>, Problem> {
+    let places = places(job)?;
+    let own = |called, at| Seen {
+        called,
+        at,
+        shows: |_| true,
+    };
+    let mut folders = vec![
+        own("logs", places.logs),
+        own("reports", job.join("reports")),
+    ];
+    folders.extend(places.archives.into_iter().map(|at| Seen {
+        called: "warcs",
+        at,
+        shows: is_archived,
+    }));
     Ok(folders)
 }
 
@@ -111,8 +144,8 @@ pub(super) async fn show(
             [folder, file] => match &case.known {
                 Some(known) => folders(&known.directory)?
                     .into_iter()
-                    .filter(|(called, _)| *called == folder)
-                    .find_map(|(_, folder)| within(&folder, file)),
+                    .filter(|seen| seen.called == folder && (seen.shows)(file))
+                    .find_map(|seen| within(&seen.at, file)),
                 None => None,
             },
             _ => None,

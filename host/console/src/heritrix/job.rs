@@ -6,7 +6,7 @@ use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::Response;
 use opilio_crawl::logs::read;
-use opilio_crawl::{Places, ProfileSource, builtin_plugins};
+use opilio_crawl::{ProfileSource, builtin_plugins, stays_inside};
 use opilio_profile::{LeftOut, NamedFiles, import_heritrix};
 use regex::Regex;
 use serde::Deserialize;
@@ -16,6 +16,7 @@ use super::model::{Case, Stage};
 use super::{answer, see_other};
 use crate::access::Caller;
 use crate::api::jobs::{self, blocking};
+use crate::api::logs::places;
 use crate::api::profiles;
 use crate::daemon::Daemon;
 use crate::folder::NewJob;
@@ -76,9 +77,11 @@ fn log_tail(directory: &std::path::Path) -> Vec<String> {
         grep: None,
         lines: Some(LOG_LINES),
     };
-    let page = Places::of(directory)
+    let log = places(directory)
         .ok()
-        .and_then(|places| read::page(&places.logs.join("crawl.log"), &wanted).ok());
+        .map(|places| places.logs.join("crawl.log"));
+    let log = log.filter(|log| stays_inside(directory, log).is_ok());
+    let page = log.and_then(|log| read::page(&log, &wanted).ok());
     let lines = page.map(|page| page.lines).unwrap_or_default();
     lines.into_iter().map(|line| line.text).collect()
 }

@@ -15,6 +15,9 @@ use crate::series::Sample;
 /// Queues that hold URIs, below which failing ones say nothing about the rest.
 const HOSTS_MIN: u64 = 10;
 
+/// Shorter waits tell nothing: the frontier asks for one, again and again, where a queue depends on a fetch that hangs.
+pub(crate) const WAIT_MIN: Duration = Duration::from_secs(5);
+
 /// A figure must have come down to this share of its limit before its alert is cleared.
 const CLEARED_AT: f64 = 0.8;
 
@@ -36,6 +39,8 @@ pub(crate) struct Seen<'s> {
     pub holds: bool,
     /// Nothing is due before this.
     pub waits_until: Option<Timestamp>,
+    /// Because of rests that are longer than anything could have made them.
+    pub is_overlong: bool,
 }
 
 /// What is to be done about it.
@@ -55,6 +60,7 @@ pub(crate) enum Act {
 pub(crate) struct Watch {
     settings: Alerts,
     clocks: Option<(Timestamp, Instant)>,
+    /// URIs finished, and since when there is more to do: some time ahead while nothing is due.
     finished: Option<(u64, Timestamp)>,
     holding: Vec<AlertKind>,
     low_folder: Option<String>,
@@ -228,22 +234,30 @@ impl Watch {
         let Some(limit) = self.settings.stalled_after else {
             return self.hold(AlertKind::Stalled, false, true, String::new(), acts);
         };
-        let is_waiting = seen.waits_until.is_some_and(|until| until > seen.at);
+        let due = seen
+            .waits_until
+            .filter(|until| *until > seen.at + WAIT_MIN && !seen.is_overlong);
         let before = self.finished;
         let is_moving = before.is_some_and(|(uris, _)| uris != seen.now.uris);
-        // It begins, or its clock was put.
-        let is_new = before.is_none_or(|(_, at)| at > seen.at);
-        let is_well = is_moving || seen.holds || is_waiting;
+        // It begins, its clock was put, or what was due later is due sooner.
+        let is_same = |at| seen.waits_until == Some(at) && !seen.is_overlong;
+        let is_new = before.is_none_or(|(_, at)| at > seen.at && !is_same(at));
+        let is_well = is_moving || seen.holds || due.is_some();
         if is_new || is_well {
-            self.finished = Some((seen.now.uris, seen.at));
+            self.finished = Some((seen.now.uris, due.unwrap_or(seen.at)));
         }
         let since = self.finished.map_or(seen.at, |(_, at)| at);
         let stood = Duration::try_from(seen.at - since).unwrap_or_default();
         let is_over = stood >= limit;
-        let message = format!(
-            "nothing has been finished for {} minutes although URIs are due; `opilio job status` shows what is in flight",
-            stood.as_secs() / 60
-        );
+        let minutes = stood.as_secs() / 60;
+        let message = match seen.waits_until.filter(|_| seen.is_overlong) {
+            Some(until) => format!(
+                "nothing has been finished for {minutes} minutes, and until {until:.0} queues rest for longer than any request makes them, as after a clock that was ahead: `opilio frontier wake JOB --all` ends that"
+            ),
+            None => format!(
+                "nothing has been finished for {minutes} minutes although URIs are due; `opilio job status` shows what is in flight"
+            ),
+        };
         self.hold(AlertKind::Stalled, is_over, is_well, message, acts);
     }
 
@@ -333,6 +347,7 @@ mod tests {
         queues: Option<QueueCensus>,
         holds: bool,
         waits_s: Option<u64>,
+        is_overlong: bool,
     }
 
     impl Trial {
@@ -347,6 +362,7 @@ mod tests {
                 queues: None,
                 holds: false,
                 waits_s: None,
+                is_overlong: false,
             }
         }
 
@@ -367,6 +383,7 @@ mod tests {
                 queues: self.queues.as_ref(),
                 holds: self.holds,
                 waits_until: self.waits_s.map(at),
+                is_overlong: self.is_overlong,
             };
             let acts = self.watch.look(&seen).into_iter();
             let words = acts.map(|act| match act {
@@ -507,13 +524,41 @@ mod tests {
         trial.now.uris += 1;
         assert_eq!(trial.after(1), ["stalled over"]);
         // Nothing is due for an hour, then something is.
-        trial.waits_s = Some(trial.second + 3600);
+        trial.waits_s = Some(trial.second + 3601);
+        assert_eq!(trial.after(1), [""; 0]);
         assert_eq!(trial.after(3599), [""; 0]);
-        assert_eq!(trial.after(599), [""; 0]);
-        assert_eq!(trial.after(2), ["stalled warning"]);
+        assert_eq!(trial.after(600), [""; 0]);
+        assert_eq!(trial.after(1), ["stalled warning"]);
+        // Nothing is due for a day, and then the operator forces something.
+        trial.waits_s = Some(trial.second + 86_400);
+        assert_eq!(trial.after(1), ["stalled over"]);
+        trial.waits_s = None;
+        assert_eq!(trial.after(3600), [""; 0]);
+        assert_eq!(trial.after(600), ["stalled warning"]);
         trial.holds = true;
         assert_eq!(trial.after(1), ["stalled over"]);
         assert_eq!(trial.after(10_000), [""; 0]);
+    }
+
+    #[test]
+    fn a_crawl_stalls_when_its_queues_rest_for_too_long_or_wait_again_and_again() {
+        let mut trial = Trial::new("stalled-after = '10m'");
+        trial.waits_s = Some(400 * 86_400);
+        assert_eq!(trial.after(1), [""; 0]);
+        assert_eq!(trial.after(86_400), [""; 0], "what is due then is due then");
+        // Or so it seemed: the queues rest until then, since the clock was ahead.
+        trial.is_overlong = true;
+        assert_eq!(trial.after(1), [""; 0]);
+        assert_eq!(trial.after(600), ["stalled warning"]);
+        trial.is_overlong = false;
+        assert_eq!(trial.after(1), ["stalled over"]);
+        // A second more, and a second more.
+        for _ in 0..600 {
+            trial.waits_s = Some(trial.second + 2);
+            assert_eq!(trial.after(1), [""; 0]);
+        }
+        trial.waits_s = Some(trial.second + 2);
+        assert_eq!(trial.after(1), ["stalled warning"]);
     }
 
     #[test]

@@ -2,59 +2,32 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use opilio_archive::{Location, StoredPayload};
 use opilio_fetch::robots_tag::RobotsTag;
 use opilio_fetch::{Exchange, ResponseHead};
-use opilio_frontier::{
-    Candidate, ContentState, Digests, KeptChange, Outcome, Refused, Success, Validators, Visit,
-};
-use opilio_profile::{ArchiveFormat, Settings, Strategy, StrippedEqual};
-use opilio_sandbox::{Candidates, Stage};
-use opilio_uri::{Hop, Uri};
+use opilio_frontier::{ContentState, Digests, KeptChange, Outcome, Success, Validators, Visit};
+use opilio_profile::Strategy;
+use opilio_uri::Hop;
 
-use crate::around::Earlier;
+use crate::around::{Earlier, Shared};
 use crate::context::Halt;
-use crate::crawl_log::revisit_annotations;
-use crate::duplicates::{Held, PayloadDigests};
 use crate::extraction::FoundLink;
+use crate::found;
 use crate::lanes::Lane;
 use crate::policy;
-use crate::records::{self, About, Keep, Previous};
+use crate::records::{self, About, Keep};
 use crate::redirect;
-use crate::scope;
 use crate::stacks::Stacks;
 use crate::standing::{self, Memory};
-use crate::swings::Swings;
-use crate::{found, precedence};
 
 use super::exchange::HeaderVerdict;
+use super::outlinks::Outlinks;
 use super::preconditions::redirect_of;
 use super::{Chain, Entry, Turn, disregarded, status, transfer};
 
 /// The note under which extractors leave what `<meta name=robots>` says.
 const ROBOTS_META: &str = "robots-meta";
-
-/// A link, and what decides about it.
-struct Found {
-    link: FoundLink,
-    /// The same as plugins see it.
-    seen: opilio_sandbox::Candidate,
-    /// The plugins that hold for its target.
-    stacks: Arc<Stacks>,
-}
-
-/// What became of the links of a page.
-#[derive(Default)]
-struct Outlinks {
-    accepted: Vec<Candidate>,
-    /// What plugins have ranked them, in the same order.
-    ranks: Vec<Option<u8>>,
-    refused: Vec<Refused>,
-    /// Filters of the scope that could not be asked, and about how many links.
-    unjudged: BTreeMap<Arc<str>, u64>,
-}
 
 impl Chain<'_> {
     /// A response that counts: digest, state, links, archive, wait.
@@ -180,10 +153,10 @@ impl Chain<'_> {
         drop(held);
 
         let mut visit = self.to_remember(&exchange, &head, &reading, &keep, location);
-        let earlier = Earlier::of(&self.issue.record);
-        let around = memory
-            .around
-            .after(&self.issue.uri, earlier, &visit, self.started);
+        let record = &self.issue.record;
+        let earlier = Earlier::of(record);
+        let shared = Shared::of(&self.issue.uri, record, &visit.media_type, Some(&visit));
+        let around = memory.around.after(&shared, earlier, &visit, self.started);
         let waits = self
             .wait(&visit, &settings, stacks, reading, &memory)
             .await?;
@@ -330,256 +303,6 @@ impl Chain<'_> {
             .await?)
     }
 
-    /// Links as candidates for the frontier, and those out of scope.
-    async fn outlinks(&self, reading: &found::Reading) -> Result<Outlinks, Halt> {
-        let mut links = reading.extracted.links.clone();
-        if self.is_robots() {
-            // They have been followed already, and lead nowhere else.
-            links.retain(|link| link.hop != Hop::Redirect);
-        }
-        if links.is_empty() {
-            return Ok(Outlinks::default());
-        }
-        let record = &self.issue.record;
-        if let Some(redirect) = links
-            .iter()
-            .find(|link| link.hop == Hop::Redirect && record.seed)
-        {
-            let seed = record.source.as_deref().unwrap_or(self.issue.uri.as_str());
-            self.context.seed_moved(seed, &redirect.uri).await?;
-        }
-        let via_surt = self.issue.uri.surt();
-        let found = links.into_iter().map(|link| Found {
-            seen: standing::found_candidate(&self.issue.uri, &via_surt, record, &link),
-            stacks: self.stacks_for(&link.uri),
-            link,
-        });
-        let mut accepted = Vec::new();
-        let mut refused = Vec::new();
-        let mut unjudged = BTreeMap::new();
-        // Nearly always one group of all: filters are asked once about the links of a page.
-        for group in grouped(found.collect(), |one, other| {
-            one.stacks.scope_hash == other.stacks.scope_hash
-        }) {
-            let judged = self
-                .ask_about(&group, |stacks, candidates| {
-                    scope::judge(&stacks.scope, &Stage::Scope, candidates, false)
-                })
-                .await?;
-            self.context.failures(&judged.failures)?;
-            for (plugin, links) in judged.unjudged {
-                *unjudged.entry(plugin).or_default() += links;
-            }
-            if self.context.logs.has_scope() {
-                let because: Vec<String> = judged.decisions.iter().map(|it| it.because()).collect();
-                let judged = group.iter().zip(&judged.decisions).zip(&because);
-                let lines = judged.map(|((found, decision), because)| {
-                    (found.link.uri.as_str(), decision.accepted, because.as_str())
-                });
-                self.context.logs.scope(self.issue.uri.as_str(), lines)?;
-            }
-            for (found, decision) in group.into_iter().zip(&judged.decisions) {
-                if decision.accepted {
-                    accepted.push(found);
-                } else {
-                    refused.push(Refused {
-                        reason: decision.because(),
-                        uri: found.link.uri,
-                    });
-                }
-            }
-        }
-        let mut outlinks = Outlinks {
-            refused,
-            unjudged,
-            ..Outlinks::default()
-        };
-        for group in grouped(accepted, |one, other| {
-            Arc::ptr_eq(&one.stacks, &other.stacks)
-        }) {
-            outlinks.ranks.extend(self.ranks(&group, reading).await?);
-            outlinks
-                .accepted
-                .extend(group.into_iter().map(|found| Candidate {
-                    scope: found.stacks.scope_hash,
-                    ..self.candidate(found.link)
-                }));
-        }
-        for (candidate, rank) in outlinks.accepted.iter_mut().zip(&outlinks.ranks) {
-            candidate.precedence = rank.unwrap_or(candidate.precedence);
-        }
-        Ok(outlinks)
-    }
-
-    /// The plugins that hold for a link's target.
-    fn stacks_for(&self, target: &Uri) -> Arc<Stacks> {
-        let settings = self
-            .context
-            .current()
-            .effective_with(&opilio_profile::Context {
-                source: self.issue.record.source.as_deref(),
-                now: Some(self.started),
-                ..opilio_profile::Context::of(target)
-            });
-        self.stacks_of(&settings)
-    }
-
-    /// What precedence plugins say of links for which the same ones hold.
-    async fn ranks(
-        &self,
-        group: &[Found],
-        reading: &found::Reading,
-    ) -> Result<Vec<Option<u8>>, Halt> {
-        if group.iter().all(|found| found.stacks.precedence.is_empty()) {
-            return Ok(vec![None; group.len()]);
-        }
-        let page = reading.document.clone();
-        let ranked = self
-            .ask_about(group, move |stacks, candidates| {
-                precedence::rank(&stacks.precedence, candidates, Some(&page))
-            })
-            .await?;
-        self.context.failures(&ranked.failures)?;
-        Ok(ranked.ranks)
-    }
-
-    /// Asks plugins about links, on a document lane: those that hold for the first of them.
-    async fn ask_about<T: Send + 'static>(
-        &self,
-        group: &[Found],
-        ask: impl FnOnce(&Stacks, &Candidates) -> T + Send + 'static,
-    ) -> Result<T, Halt> {
-        let stacks = match group.first() {
-            Some(first) => first.stacks.clone(),
-            None => self.stacks.clone(),
-        };
-        let candidates: Candidates = group.iter().map(|found| found.seen.clone()).collect();
-        let answer = self
-            .context
-            .lanes
-            .run(Lane::Document, move || ask(&stacks, &candidates))
-            .await?;
-        Ok(answer)
-    }
-
-    pub(super) fn candidate(&self, link: FoundLink) -> Candidate {
-        let record = &self.issue.record;
-        Candidate {
-            context: link.context,
-            modified: link.modified,
-            seed: record.seed && link.hop == Hop::Redirect,
-            ..policy::candidate(
-                &self.context.current(),
-                link.uri,
-                record.hop_path.then(link.hop),
-                Some(self.issue.uri.as_str()),
-                record.source.as_deref(),
-            )
-        }
-    }
-
-    /// A payload that is to be stored whole, so that nobody else stores the same meanwhile; where it is stored already
-    /// the answer says where. None: it is not looked up.
-    async fn hold(
-        &self,
-        exchange: &Exchange,
-        keep: &Keep,
-        payload: PayloadDigests,
-    ) -> Result<Option<Held<'_>>, Halt> {
-        let is_complete = exchange.truncated.is_none() && exchange.failure.is_none();
-        match &self.context.duplicates {
-            Some(duplicates)
-                if *keep == Keep::Response
-                    && is_complete
-                    && duplicates.wants(exchange.payload.length()) =>
-            {
-                Ok(Some(duplicates.hold(payload).await?))
-            }
-            _ => Ok(None),
-        }
-    }
-
-    /// The capture that has the payload of the version that was archived last: that one, or one of another URI.
-    fn previous(&self) -> Result<Option<Previous>, Halt> {
-        let record = &self.issue.record;
-        let Some(at) = record.archived.clone() else {
-            return Ok(None);
-        };
-        let original = match (&self.context.duplicates, record.digests.payload) {
-            (Some(duplicates), Some(payload)) => duplicates.original(&record.uri, payload)?,
-            _ => None,
-        };
-        let own = || Previous {
-            uri: record.uri.clone(),
-            at,
-        };
-        Ok(Some(original.map_or_else(own, records::previous_of)))
-    }
-
-    /// How the capture is kept.
-    pub(super) fn keep(
-        &self,
-        exchange: &Exchange,
-        reading: &found::Reading,
-        bodyless: bool,
-    ) -> Result<Keep, Halt> {
-        let record = &self.issue.record;
-        let previous = self.previous()?;
-        let identical = record.digests.payload == Some(exchange.payload_digest.0);
-        let is_arc = self.context.profile.archive.format == ArchiveFormat::Arc;
-        Ok(match (previous, reading.state) {
-            _ if !reading.archive => Keep::Nothing,
-            // ARC can say nothing of a payload that is not there.
-            _ if is_arc && bodyless => Keep::Nothing,
-            _ if is_arc => Keep::Response,
-            (Some(previous), ContentState::Unchanged) if bodyless => Keep::NotModified(previous),
-            (Some(previous), ContentState::Unchanged) if identical => Keep::Identical(previous),
-            (Some(previous), ContentState::Unchanged) => match self.settings.revisit.stripped_equal
-            {
-                StrippedEqual::Archive => Keep::Response,
-                StrippedEqual::Note => Keep::Note(previous),
-                StrippedEqual::Drop => Keep::Nothing,
-            },
-            _ => Keep::Response,
-        })
-    }
-
-    pub(super) fn annotate(
-        &self,
-        annotations: &mut Vec<String>,
-        reading: &found::Reading,
-        keep: &Keep,
-        not_modified: bool,
-    ) {
-        if self.issue.record.attempts > 0 {
-            annotations.push(format!("{}t", self.issue.record.attempts + 1));
-        }
-        if reading.state == ContentState::Unchanged {
-            annotations.push("unchanged".to_owned());
-        }
-        if not_modified {
-            annotations.push("duplicate:server-not-modified".to_owned());
-        }
-        match keep {
-            Keep::Identical(_) => {
-                annotations.push("duplicate:digest".to_owned());
-                annotations.push("warcRevisit:digest".to_owned());
-            }
-            Keep::Duplicate(_) => {
-                annotations.push("duplicate:digest".to_owned());
-                annotations.push("warcRevisit:uriAgnosticDigest".to_owned());
-            }
-            Keep::NotModified(_) => annotations.push("warcRevisit:notModified".to_owned()),
-            Keep::Response | Keep::Note(_) | Keep::Nothing => {}
-        }
-        if reading.extracted.dropped > 0 {
-            annotations.push(format!("dol:{}", reading.extracted.dropped));
-        }
-        for (plugin, problem) in &reading.extracted.problems {
-            tracing::debug!(uri = %self.issue.uri, plugin, problem, "could not be read in full");
-        }
-    }
-
     pub(super) fn to_remember(
         &self,
         exchange: &Exchange,
@@ -629,104 +352,6 @@ impl Chain<'_> {
             kept: Vec::new(),
         }
     }
-
-    /// The wait until the next visit: under revisit what the first evaluator with an answer says, within the limits of
-    /// the profile.
-    pub(super) async fn wait(
-        &self,
-        visit: &Visit,
-        settings: &Settings,
-        stacks: Arc<Stacks>,
-        reading: found::Reading,
-        memory: &Memory,
-    ) -> Result<Option<Waits>, Halt> {
-        let record = &self.issue.record;
-        match settings.strategy {
-            // What others depend on is asked for again when it has expired.
-            _ if self.is_prerequisite() => return Ok(None),
-            Strategy::Snapshot => return Ok(None),
-            Strategy::Fixed => {
-                return Ok(Some(Waits {
-                    until_next: settings.revisit.fixed_wait,
-                    until_asked: None,
-                    swings: None,
-                }));
-            }
-            Strategy::Revisit => {}
-        }
-        let mut asked = standing::after(self.issue, self.started, visit, memory);
-        asked.measures = self.measures()?;
-        let media_type = visit.media_type.clone();
-        let answer = self
-            .context
-            .lanes
-            .run(Lane::Header, move || {
-                let found::Reading {
-                    document, guards, ..
-                } = reading;
-                found::evaluate(&stacks.wait, &media_type, &asked, &document, &guards)
-            })
-            .await?;
-        self.context.failures(&answer.failures)?;
-        let limits = &settings.revisit;
-        let wait = answer.until_next(record.wait, limits);
-        let last = record.history.first().map(|past| past.state);
-        let mut swings = Swings::of(last.zip(record.wait), &record.kept);
-        let oscillates = swings.note(visit.state, wait);
-        if let Some(answered) = answer.wait {
-            answer.note_odd(answered, oscillates, limits);
-        }
-        self.promised(wait, true)?;
-        Ok(Some(Waits {
-            until_next: wait,
-            until_asked: answer.until_asked(wait, limits),
-            swings: Some(swings.kept()),
-        }))
-    }
-
-    pub(super) fn final_annotations(
-        &self,
-        mut annotations: Vec<String>,
-        visit: &Visit,
-        wait: Option<Duration>,
-    ) -> Vec<String> {
-        let record = &self.issue.record;
-        if wait.is_some() {
-            let new_version = matches!(visit.state, ContentState::New | ContentState::Changed);
-            let versions = record.versions + u64::from(new_version);
-            annotations.extend(revisit_annotations(
-                wait,
-                record.visits + 1,
-                versions,
-                self.issue.overdue,
-            ));
-        }
-        annotations
-    }
-}
-
-/// What wait evaluators made of a visit.
-pub(super) struct Waits {
-    until_next: Duration,
-    /// To ask before, without a visit.
-    until_asked: Option<Duration>,
-    /// Of the answers so far.
-    swings: Option<KeptChange>,
-}
-
-/// In groups of those that are alike, in order.
-fn grouped(all: Vec<Found>, is_alike: impl Fn(&Found, &Found) -> bool) -> Vec<Vec<Found>> {
-    let mut groups: Vec<Vec<Found>> = Vec::new();
-    for found in all {
-        let alike = groups
-            .iter_mut()
-            .find(|group| group.first().is_some_and(|first| is_alike(first, &found)));
-        match alike {
-            Some(group) => group.push(found),
-            None => groups.push(vec![found]),
-        }
-    }
-    groups
 }
 
 fn notes_of(memory: &Memory) -> BTreeMap<String, String> {

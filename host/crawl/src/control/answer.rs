@@ -241,14 +241,6 @@ pub struct Status {
     pub taken: ShareTaken,
 }
 
-impl Status {
-    /// Alerts that hold and that nobody has said to know of.
-    pub fn open_alerts(&self) -> u64 {
-        let open = self.alerts.iter();
-        open.filter(|alert| alert.acknowledged.is_none()).count() as u64
-    }
-}
-
 /// What a job is doing, in a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "kebab-case")]

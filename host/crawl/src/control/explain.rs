@@ -24,18 +24,31 @@ impl Desk<'_> {
         let uri = read_uri(uri)?;
         let via = via.as_deref().map(read_uri).transpose()?;
         let source = source.as_deref().map(read_uri).transpose()?;
-        let hops = hops.as_deref().unwrap_or_default();
-        let hops = HopPath::parse(hops).map_err(|problem| {
-            ControlError::new(
-                Fault::Request,
-                format!("{hops:?} is no hop path: {problem}"),
-            )
-        })?;
+        let hops = hops.as_deref().map(|hops| {
+            HopPath::parse(hops).map_err(|problem| {
+                ControlError::new(
+                    Fault::Request,
+                    format!("{hops:?} is no hop path: {problem}"),
+                )
+            })
+        });
+        let mut hops = hops.transpose()?;
+        let (mut via, mut source) = (via, source.map(|uri| uri.as_str().to_owned()));
+        // As it was found, unless the question says how it would be found.
+        if via.is_none()
+            && hops.is_none()
+            && source.is_none()
+            && let Some(record) = self.frontier().record(&uri)?
+        {
+            via = record.via.as_deref().and_then(|via| Uri::parse(via).ok());
+            hops = Some(record.hop_path);
+            source = record.source;
+        }
         let asked = Asked {
             uri: &uri,
             via: via.as_ref(),
-            hops,
-            source: source.as_ref().map(Uri::as_str),
+            hops: hops.unwrap_or_default(),
+            source: source.as_deref(),
             media_type: media_type.as_deref(),
             now: Timestamp::now(),
         };

@@ -196,8 +196,9 @@ fn what_rests_since_a_clock_was_ahead_goes_on_and_other_rests_stay() {
         let issue = site.issue(second, page);
         site.finish(&issue, success(ZERO, None, vec![]), second);
     }
-    // It is right again.
+    // It is right again; the bandwidth of the whole crawl is spent for a year.
     site.waits(10, YEAR + 2);
+    assert_eq!(site.overlong_until(10), Some(YEAR + 2));
     let mut after = None;
     let mut woken = Vec::new();
     loop {
@@ -219,6 +220,54 @@ fn what_rests_since_a_clock_was_ahead_goes_on_and_other_rests_stay() {
     site.issue(250, "http://b.org/2");
     let again = site.frontier().wake_overlong(None, 9, at(250)).unwrap();
     assert_eq!(again.woken, 0);
+}
+
+#[test]
+fn a_rest_that_nothing_explains_is_told_from_one_that_something_does() {
+    const YEAR: i64 = 365 * 86_400;
+    let mut config = config();
+    config.resolver = Some(Resolver::new(|queue| {
+        let mut settings = crate::site::config().queue;
+        settings.group = (queue == "org,c,").then(|| "servers".to_owned());
+        settings
+    }));
+    config.group.min_delay = secs(7);
+    let mut site = Site::new(config);
+    assert_eq!(site.overlong_until(0), None, "there is nothing");
+
+    let visit = |site: &mut Site, second, uri, wait| {
+        let issue = site.issue(second, uri);
+        assert_eq!(site.overlong_until(second), None, "it is in process");
+        site.finish(&issue, success(secs(1), wait, vec![]), second);
+    };
+    // Due in a year because somebody said so.
+    site.schedule(vec![revisited("http://a.org/1", "")], 0);
+    visit(&mut site, 0, "http://a.org/1", Some(secs(YEAR as u64)));
+    assert_eq!(site.overlong_until(1), None, "it is not due");
+    // A back-off of minutes, which is what servers may ask for.
+    site.schedule(vec![candidate("http://b.org/1", "")], 1);
+    let b = site.issue(1, "http://b.org/1");
+    let down = Outcome::Retry {
+        status: -2,
+        after: Some(secs(290)),
+        transfer: None,
+    };
+    site.finish(&b, down, 1);
+    assert_eq!(site.overlong_until(2), None, "it backs off");
+    // The same from tomorrow's clock.
+    site.schedule(vec![candidate("http://b.org/2", "")], 2);
+    visit(&mut site, 86_400, "http://b.org/1", None);
+    assert_eq!(site.overlong_until(2), Some(86_402));
+    assert_eq!(site.overlong_until(86_400), None, "tomorrow it is polite");
+    visit(&mut site, 86_402, "http://b.org/2", None);
+    // A server group that rests since then, although its queue may go.
+    let pages = ["http://c.org/1", "http://c.org/2"];
+    site.schedule(pages.map(|page| candidate(page, "")).to_vec(), 2);
+    visit(&mut site, 86_500, "http://c.org/1", None);
+    site.frontier().wake("org,c,", at(3)).unwrap();
+    site.waits(3, 86_507);
+    assert_eq!(site.overlong_until(3), Some(86_507));
+    assert_eq!(site.overlong_until(86_501), None);
 }
 
 #[test]

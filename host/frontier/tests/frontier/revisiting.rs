@@ -302,3 +302,31 @@ fn what_comes_out_late_or_was_moved_is_visited_and_not_considered() {
     let page = site.issue(10, "http://a.org/");
     assert_eq!(page.visit_after, None);
 }
+
+#[test]
+fn news_of_a_page_whose_evaluator_wants_to_be_asked_has_it_considered_once() {
+    let mut site = Site::new(config());
+    long_wait(&mut site);
+    let news = |modified| Candidate {
+        modified: Some(at(modified)),
+        ..revisited("http://a.org/", "L")
+    };
+    let raised = [Scheduled::Raised(Directive::Normal)];
+    assert_eq!(site.schedule(vec![news(10)], 20), raised);
+    let page = site.issue(20, "http://a.org/");
+    assert_eq!(page.visit_after, Some(at(1_000)));
+    assert_eq!(page.record.kept.signals().len(), 1);
+    // Not believed: it waits on, and the same news again is none.
+    site.finish(&page, considered(None, Some(5_000)), 20);
+    site.waits(20, 1_000);
+    assert_eq!(site.schedule(vec![news(10)], 30), [Scheduled::Known]);
+    site.reopen();
+    assert_eq!(site.schedule(vec![news(25)], 40), raised);
+    let page = site.issue(40, "http://a.org/");
+    assert_eq!(page.visit_after, Some(at(1_000)));
+    assert_eq!(page.record.kept.signals().len(), 2);
+    // Believed.
+    site.finish(&page, considered(Some(0), Some(0)), 40);
+    let page = site.issue(40, "http://a.org/");
+    assert_eq!((page.visit_after, page.overdue), (None, ZERO));
+}

@@ -164,6 +164,12 @@ impl Site {
         );
     }
 
+    /// Until when rests that nothing explains keep everything from being issued, in seconds.
+    pub(crate) fn overlong_until(&mut self, seconds: i64) -> Option<i64> {
+        let until = self.frontier().overlong_until(at(seconds)).unwrap();
+        until.map(|until| until.as_second() - at(0).as_second())
+    }
+
     #[track_caller]
     pub(crate) fn is_empty(&mut self, seconds: i64) {
         let next = self.next(seconds);

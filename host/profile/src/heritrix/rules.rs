@@ -49,6 +49,29 @@ pub(crate) fn translated(java: &str) -> Result<String, String> {
 }
 
 impl Import {
+    /// The rules of a sequence, references followed.
+    pub(super) fn rules_of(&mut self, scope: &Bean) -> Vec<Bean> {
+        let Some(Property::List(rules)) = self.beans.take(scope, "rules").cloned() else {
+            return Vec::new();
+        };
+        let mut found = Vec::new();
+        for rule in rules {
+            match self.beans.target(&rule).cloned() {
+                Some(inner) if inner.class == "DecideRuleSequence" => {
+                    self.leave(
+                        inner.line,
+                        &inner.name(),
+                        "a sequence within a sequence: its rules stand in the one above it now, which may decide otherwise",
+                    );
+                    found.extend(self.rules_of(&inner));
+                }
+                Some(rule) => found.push(rule),
+                None => {}
+            }
+        }
+        found
+    }
+
     /// The stack of the scope.
     pub(super) fn scope(&mut self, rules: &[Bean]) {
         let mut stack: Vec<String> = Vec::new();
@@ -310,6 +333,30 @@ impl Import {
             }
         }
         patterns
+    }
+
+    fn free_name(&self, component: &str, decision: &str) -> String {
+        let stem = match (decision, component) {
+            (
+                "reject",
+                "surt-scope" | "regex-list" | "host" | "domain" | "hop-path" | "via-surt",
+            ) => {
+                format!("{component}-out")
+            }
+            _ => component.to_owned(),
+        };
+        let is_free = |name: &String| !self.plugins.contains_key(name);
+        std::iter::once(stem.clone())
+            .chain((2..).map(|number| format!("{stem}-{number}")))
+            .find(is_free)
+            .unwrap_or(stem)
+    }
+
+    fn free_table(&self, stem: &str) -> String {
+        (1..)
+            .map(|number| format!("{stem}-{number}"))
+            .find(|name| !self.tables.contains_key(name))
+            .unwrap_or_else(|| stem.to_owned())
     }
 }
 

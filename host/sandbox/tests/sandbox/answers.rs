@@ -296,8 +296,11 @@ fn waits_arrive_as_durations() {
     check(&[0; 8], None);
     check(&[1, 0, 1_000, 0, 0, 0, 0, 0], Some((1_000, None)));
     check(&[1, 0, 1_000, 0, 1, 0, 999, 0], Some((1_000, Some(999))));
-    // Asking again after the visit would mean nothing.
-    check(&[1, 0, 1_000, 0, 1, 0, 1_000, 0], Some((1_000, None)));
+    // Who wants to be asked after the visit wants to be asked about news before it.
+    check(
+        &[1, 0, 1_000, 0, 1, 0, 2_000, 0],
+        Some((1_000, Some(1_000))),
+    );
     check(
         &[1, 0, u32::MAX, u32::MAX, 0, 0, 0, 0],
         Some((u64::MAX, None)),

@@ -17,6 +17,7 @@ mod isolation;
 mod kinds;
 mod load;
 mod recording;
+mod remembered;
 mod rubbish;
 mod state;
 mod support;

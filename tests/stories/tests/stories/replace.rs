@@ -311,7 +311,9 @@ async fn a_plugin_of_a_job_at_rest_is_replaced_for_when_it_goes_on() {
         .plugins
         .iter()
         .find(|plugin| plugin.name == "pages");
-    assert_eq!(pages.unwrap().faults_all(), 0);
+    // Of the whole job: the one before failed, and this one answers.
+    let pages = pages.unwrap();
+    assert!(pages.calls > pages.faults_all(), "{pages:?}");
 }
 
 #[tokio::test]

@@ -66,6 +66,10 @@ async fn a_crawl_that_was_stopped_goes_on_and_asks_for_nothing_twice() {
         .filter(|seen| seen.target == "/robots.txt")
         .count();
     assert_eq!(robots, 1);
+    // Figures of plugins are of all three processes, the last of which had not all pages.
+    let mut plugins = told.summary.plugins.iter();
+    let html = plugins.find(|plugin| plugin.name == "html").unwrap();
+    assert!(html.calls >= PAGES as u64 - 1, "{html:?}");
     for n in 2..PAGES {
         assert_eq!(
             told.record("response", &web.url(WWW, &format!("/{n}.html")))

@@ -1,6 +1,5 @@
 //! What a profile says of plugins beside their settings: guards, fault policies, tables, recordings, and settings that
 //! overrides change.
-#![allow(clippy::unwrap_used, reason = "tests")]
 
 use std::time::Duration;
 
@@ -10,59 +9,7 @@ use opilio_profile::{
 use opilio_uri::Uri;
 use serde_json::{Value, json};
 
-fn given() -> Given {
-    let builtins = [
-        "surt-scope",
-        "hops",
-        "transclusion",
-        "path-depth",
-        "repeating-path",
-        "prerequisite",
-        "scheme",
-        "http",
-        "html",
-        "css",
-        "js",
-        "robots",
-        "sitemap",
-        "feed",
-        "manifest",
-        "svg",
-        "media",
-        "office",
-        "pdf",
-        "swf",
-        "ftp-listing",
-        "whois",
-        "bot-walls",
-        "soft-404",
-        "json",
-        "xml",
-        "regex-strip",
-        "adaptive",
-    ];
-    Given {
-        builtins: builtins.map(str::to_owned).to_vec(),
-        seeds_elsewhere: true,
-        ..Given::default()
-    }
-}
-
-#[track_caller]
-fn profile(text: &str) -> Profile {
-    Profile::parse("p.toml", text, &given()).unwrap_or_else(|faults| panic!("{faults}"))
-}
-
-#[track_caller]
-fn refused(text: &str, expected: &str) {
-    let printed = match Profile::parse("p.toml", text, &given()) {
-        Ok(profile) => profile.notices,
-        Err(faults) => faults,
-    };
-    let printed = printed.to_string();
-    let expected = expected.trim_matches('\n');
-    assert_eq!(printed, expected, "\n--- printed:\n{printed}\n---");
-}
+use crate::{check, given, profile};
 
 /// What `regex-strip` might say of its settings.
 fn schema() -> Value {
@@ -100,7 +47,7 @@ fn every_kind_has_a_stack() {
     let a = profile.effective(&Uri::parse("http://a.org/").unwrap());
     assert!(a.stacks.change.is_empty());
     assert_eq!(a.stacks.precedence, ["scheme", "hops"]);
-    refused(
+    check(
         "[[override]]\nmatch.host = ['a.org']\nstacks.observe = []\n",
         r#"
 p.toml:3:8: stacks.observe is needed once for the whole job and cannot be overridden (write it above the overrides, in its own table)
@@ -116,7 +63,7 @@ fn filters_guard_plugins_and_have_no_guards_themselves() {
     assert_eq!(profile.plugins["html"].filters, ["path-depth"]);
     assert!(profile.plugins.contains_key("path-depth"));
     assert!(profile.notices.is_empty(), "{}", profile.notices);
-    refused(
+    check(
         "[plugins.html]\ncomponent = 'builtin:html'\nfilters = ['deep', 'path-dept', 'hops', 'hops']\n\
          [plugins.deep]\ncomponent = 'builtin:path-depth'\nfilters = ['hops']\n",
         r#"
@@ -154,7 +101,7 @@ fn what_follows_a_fault_is_said_by_plugin_and_stage() {
 
 #[test]
 fn the_scope_fails_closed_and_only_filters_accept_and_reject() {
-    refused(
+    check(
         r#"
 [plugins.hops]
 component = "builtin:hops"
@@ -190,7 +137,7 @@ p.toml:12:22: 11 faults cannot be among 10 calls (raise calls, or write fewer fa
 
 #[test]
 fn only_files_that_may_change_are_watched() {
-    refused(
+    check(
         "[plugins.html]\ncomponent = 'builtin:html'\nwatch = true\n",
         "
 p.toml:3:9: only a file is watched (remove watch)
@@ -220,7 +167,7 @@ fn tables_stand_in_files_or_in_the_profile() {
     assert_eq!(words.source, TableSource::Rows(vec!["a\tb".to_owned()]));
     assert_eq!(words.reload, Some(Duration::from_secs(10)));
     assert_eq!(profile.tables["fixed"].reload, None);
-    refused(
+    check(
         "[tables.a]\nkind = 'regexes'\n[tables.b]\nkind = 'regexes'\nfile = 'x'\nrows = ['y']\n[tables.C]\nkind = 'regex'\nfile = 'x'\n",
         r#"
 p.toml:1:9: the table has neither a file nor rows (write file = "blocked.txt")
@@ -247,7 +194,7 @@ fn calls_are_recorded_by_sample_and_by_uri() {
     assert!(profile.record.is_on());
     assert!(profile.record.uris.is_match("http://a.org/feed"));
     assert!(!profile.record.uris.is_match("http://a.org/food"));
-    refused(
+    check(
         "[record]\nuris = ['(']\nplugins = ['htm']\nsample = 2\nfiles = -1\n",
         r#"
 p.toml:2:9: not a regular expression: "(": unclosed group (see docs.rs/regex)
@@ -354,7 +301,7 @@ p.toml:9:6: plugin "regex-strip" does not let page.foot be overridden (it lets t
 
 #[test]
 fn an_override_of_settings_is_known_where_the_plugin_needs_it() {
-    refused(
+    check(
         r#"
 [stacks]
 observe = ["css"]

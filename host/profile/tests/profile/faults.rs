@@ -1,64 +1,9 @@
 //! What an operator sees of a profile with faults: all of them, each at its place.
-#![allow(clippy::unwrap_used, reason = "tests")]
 
-use opilio_profile::{Faults, Given, Level, Profile};
+use opilio_profile::{Given, Level, Profile};
 use proptest::prelude::*;
 
-const BUILTINS: [&str; 28] = [
-    "surt-scope",
-    "hops",
-    "transclusion",
-    "path-depth",
-    "repeating-path",
-    "prerequisite",
-    "scheme",
-    "http",
-    "html",
-    "css",
-    "js",
-    "robots",
-    "sitemap",
-    "feed",
-    "manifest",
-    "svg",
-    "media",
-    "office",
-    "pdf",
-    "swf",
-    "ftp-listing",
-    "whois",
-    "bot-walls",
-    "soft-404",
-    "json",
-    "xml",
-    "regex-strip",
-    "adaptive",
-];
-
-fn given() -> Given {
-    Given {
-        builtins: BUILTINS.map(str::to_owned).to_vec(),
-        seeds_elsewhere: true,
-        ..Given::default()
-    }
-}
-
-fn faults_of(text: &str) -> Faults {
-    match Profile::parse("p.toml", text, &given()) {
-        Ok(profile) => profile.notices,
-        Err(faults) => faults,
-    }
-}
-
-#[track_caller]
-fn check(text: &str, expected: &str) {
-    let printed = faults_of(text).to_string();
-    assert_eq!(
-        printed,
-        expected.trim_matches('\n'),
-        "\n--- printed:\n{printed}\n---"
-    );
-}
+use crate::{check, faults_of, given};
 
 #[test]
 fn every_fault_of_a_file_is_reported_at_its_place() {

@@ -1,51 +1,16 @@
 //! The profiles that ship, and the defaults that documentation promises.
-#![allow(clippy::unwrap_used, reason = "tests")]
 
 use std::time::Duration;
 
 use opilio_profile::{Given, Profile, ProfileFile, Stage, Strategy};
 use serde_json::Value;
 
+/// One seed, since profiles that ship have none.
 fn given() -> Given {
-    let builtins = [
-        "surt-scope",
-        "regex-list",
-        "hops",
-        "transclusion",
-        "path-depth",
-        "repeating-path",
-        "prerequisite",
-        "scheme",
-        "http",
-        "html",
-        "css",
-        "js",
-        "robots",
-        "sitemap",
-        "feed",
-        "manifest",
-        "svg",
-        "media",
-        "office",
-        "pdf",
-        "swf",
-        "ftp-listing",
-        "whois",
-        "bot-walls",
-        "soft-404",
-        "json",
-        "xml",
-        "regex-strip",
-        "html-strip",
-        "marked-sections",
-        "unchanged-headers",
-        "adaptive",
-        "feed-trigger",
-    ];
     Given {
-        builtins: builtins.map(str::to_owned).to_vec(),
         seeds: vec!["http://www.harvest.localhost:8080/".to_owned()],
-        ..Given::default()
+        seeds_elsewhere: false,
+        ..crate::given()
     }
 }
 

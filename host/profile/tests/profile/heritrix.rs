@@ -1,44 +1,10 @@
 //! Jobs of Heritrix 3 that become profiles.
-#![allow(clippy::unwrap_used, reason = "tests")]
 
 use opilio_profile::{Given, ImportedProfile, NamedFiles, Profile, Stage, import_heritrix};
 use opilio_uri::Uri;
 use serde_json::json;
 
-const BUILTINS: [&str; 32] = [
-    "hops",
-    "http",
-    "html",
-    "css",
-    "js",
-    "robots",
-    "sitemap",
-    "feed",
-    "manifest",
-    "svg",
-    "media",
-    "office",
-    "pdf",
-    "swf",
-    "ftp-listing",
-    "whois",
-    "bot-walls",
-    "soft-404",
-    "json",
-    "xml",
-    "adaptive",
-    "surt-scope",
-    "transclusion",
-    "path-depth",
-    "repeating-path",
-    "prerequisite",
-    "scheme",
-    "regex-list",
-    "host",
-    "domain",
-    "seed",
-    "hop-path",
-];
+use crate::given;
 
 const JOB: &str = r#"<?xml version="1.0" encoding="UTF-8"?>
 <beans xmlns="http://www.springframework.org/schema/beans" xmlns:p="http://www.springframework.org/schema/p">
@@ -134,18 +100,13 @@ http://www.kb.nl/
 "#;
 
 fn import(xml: &str) -> ImportedProfile {
-    import_heritrix(
-        xml,
-        NamedFiles::In("".as_ref()),
-        &BUILTINS.map(str::to_owned),
-    )
-    .unwrap()
+    import_heritrix(xml, NamedFiles::In("".as_ref()), &given().builtins).unwrap()
 }
 
 fn parse(toml: &str) -> Profile {
     let given = Given {
-        builtins: BUILTINS.map(str::to_owned).to_vec(),
-        ..Given::default()
+        seeds_elsewhere: false,
+        ..given()
     };
     Profile::parse("papers.toml", toml, &given).unwrap_or_else(|faults| panic!("{faults}\n{toml}"))
 }
@@ -290,7 +251,7 @@ fn what_comes_from_elsewhere_has_no_file_read() {
     let import = |module: &str| {
         let file = secret.display().to_string();
         let xml = format!("<beans>{}</beans>", module.replace("FILE", &file));
-        let builtins = BUILTINS.map(str::to_owned);
+        let builtins = given().builtins;
         (
             import_heritrix(&xml, NamedFiles::In(home.path()), &builtins),
             import_heritrix(&xml, NamedFiles::Unread, &builtins),
@@ -395,7 +356,7 @@ const NESTED: &str = r#"<?xml version="1.0" encoding="UTF-8"?>
 
 #[test]
 fn what_stands_within_a_bean_is_carried_over_or_listed() {
-    let builtins: Vec<String> = BUILTINS.iter().map(|name| (*name).to_owned()).collect();
+    let builtins = given().builtins;
     let folder = tempfile::tempdir().unwrap();
     let imported = import_heritrix(NESTED, NamedFiles::In(folder.path()), &builtins).unwrap();
     let toml: toml::Table = imported.toml.parse().unwrap();

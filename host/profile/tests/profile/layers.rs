@@ -1,48 +1,11 @@
 //! Profiles that extend others: what holds, where it comes from, and what is said of faults.
-#![allow(clippy::unwrap_used, reason = "tests")]
 
 use std::path::Path;
 
-use opilio_profile::{Given, Layer, Origin, Profile, Stage, TableSource};
+use opilio_profile::{Layer, Origin, Profile, Stage, TableSource};
 use opilio_uri::Uri;
 
-fn given() -> Given {
-    let builtins = [
-        "hops",
-        "http",
-        "html",
-        "css",
-        "js",
-        "robots",
-        "sitemap",
-        "feed",
-        "manifest",
-        "svg",
-        "media",
-        "office",
-        "pdf",
-        "swf",
-        "ftp-listing",
-        "whois",
-        "bot-walls",
-        "soft-404",
-        "json",
-        "xml",
-        "adaptive",
-        "surt-scope",
-        "transclusion",
-        "path-depth",
-        "repeating-path",
-        "prerequisite",
-        "scheme",
-        "regex-list",
-    ];
-    Given {
-        builtins: builtins.map(str::to_owned).to_vec(),
-        seeds_elsewhere: true,
-        ..Given::default()
-    }
-}
+use crate::given;
 
 fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();

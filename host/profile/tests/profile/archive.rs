@@ -1,13 +1,6 @@
 //! What the archive's settings refuse, each with its reason.
 
-use opilio_profile::{Given, Profile};
-
-fn faults_of(text: &str) -> String {
-    match Profile::parse("p.toml", text, &Given::default()) {
-        Ok(_) => String::new(),
-        Err(faults) => faults.to_string(),
-    }
-}
+use crate::faults_of;
 
 #[test]
 fn an_archive_that_cannot_be_is_refused() {
@@ -16,7 +9,7 @@ fn an_archive_that_cannot_be_is_refused() {
         let text = format!(
             "seeds = [\"http://a.example/\"]\n[operator]\ncontact-url = \"http://a.example/bot\"\n{written}"
         );
-        let faults = faults_of(&text);
+        let faults = faults_of(&text).to_string();
         assert!(faults.contains(problem), "{written}: {faults}");
     }
     check("[archive]\nname = \"${prefix}\"", "no ${serialno}");

@@ -1,71 +1,18 @@
 //! Overrides: what holds for which URI and which queue, where it comes from, and what is refused.
-#![allow(clippy::unwrap_used, reason = "tests")]
 
 use std::fmt::Write;
 use std::time::{Duration, Instant};
 
 use opilio_profile::{
-    Context, Given, Profile, QueuePrecedencePolicy, RobotsPolicy, ServerGroup, Strategy,
-    StrippedEqual, UriPrecedencePolicy,
+    Context, Profile, QueuePrecedencePolicy, RobotsPolicy, ServerGroup, Strategy, StrippedEqual,
+    UriPrecedencePolicy,
 };
 use opilio_uri::Uri;
 
-fn given() -> Given {
-    let builtins = [
-        "surt-scope",
-        "hops",
-        "transclusion",
-        "path-depth",
-        "repeating-path",
-        "prerequisite",
-        "scheme",
-        "accept",
-        "http",
-        "html",
-        "css",
-        "js",
-        "robots",
-        "sitemap",
-        "feed",
-        "manifest",
-        "svg",
-        "media",
-        "office",
-        "pdf",
-        "swf",
-        "ftp-listing",
-        "whois",
-        "bot-walls",
-        "soft-404",
-        "json",
-        "xml",
-        "regex-strip",
-        "adaptive",
-    ];
-    Given {
-        builtins: builtins.map(str::to_owned).to_vec(),
-        seeds_elsewhere: true,
-        ..Given::default()
-    }
-}
-
-fn profile(text: &str) -> Profile {
-    Profile::parse("p.toml", text, &given()).unwrap_or_else(|faults| panic!("{faults}"))
-}
+use crate::{check, given, profile};
 
 fn uri(text: &str) -> Uri {
     Uri::parse(text).unwrap()
-}
-
-#[track_caller]
-fn refused(text: &str, expected: &str) {
-    let printed = match Profile::parse("p.toml", text, &given()) {
-        Ok(profile) => profile.notices,
-        Err(faults) => faults,
-    };
-    let printed = printed.to_string();
-    let expected = expected.trim_matches('\n');
-    assert_eq!(printed, expected, "\n--- printed:\n{printed}\n---");
 }
 
 /// The shortest delay, in seconds, of the queue that a URI stands in.
@@ -527,7 +474,7 @@ fn queue_keys_limit_what_a_queue_is_known_by() {
 
 #[test]
 fn what_cannot_be_overridden_says_when_it_is_needed() {
-    refused(
+    check(
         r#"
 [[override]]
 match = { regex = "x", media-type = ["text/html"] }
@@ -571,7 +518,7 @@ p.toml:11:1: workers is needed once for the whole job and cannot be overridden (
 
 #[test]
 fn identity_depends_on_the_uri_alone() {
-    refused(
+    check(
         r#"
 [[override]]
 match = { source = ["a.org"] }
@@ -605,7 +552,7 @@ p.toml:13:18: canonicalization.rules holds for sites, so it cannot depend on mat
 
 #[test]
 fn faults_of_overrides_have_places() {
-    refused(
+    check(
         include_str!("override-faults.toml"),
         include_str!("override-faults.txt"),
     );
@@ -613,7 +560,7 @@ fn faults_of_overrides_have_places() {
 
 #[test]
 fn relations_hold_for_each_override_on_the_profile() {
-    refused(
+    check(
         r#"
 [politeness]
 max-delay = "6s"
@@ -649,7 +596,7 @@ p.toml:12:24: max-wait (2d) is shorter than default-wait (3d) (default-wait is n
 
 #[test]
 fn a_user_of_a_proxy_has_a_password_here_or_there() {
-    refused(
+    check(
         r#"
 [fetch]
 proxy = "http://proxy.example.org:3128"
@@ -831,7 +778,7 @@ fn precedences_come_from_a_file_beside_the_profile() {
 
 #[test]
 fn a_queue_name_is_not_for_the_whole_profile() {
-    refused(
+    check(
         "[queue]\nname = \"x\"\n",
         "p.toml:2:1: every URI would stand in one queue (write it in an [[override]], for those that match)\n    2 | name = \"x\"\n      | ^^^^",
     );

@@ -1,8 +1,9 @@
 //! Settings of plugins: checked against the plugin's schema, faults at their place in the profile however they are written.
-#![allow(clippy::unwrap_used, reason = "tests")]
 
-use opilio_profile::{Given, Profile};
+use opilio_profile::Profile;
 use serde_json::{Value, json};
+
+use crate::profile;
 
 fn schema() -> Value {
     json!({
@@ -21,47 +22,6 @@ fn schema() -> Value {
         },
         "$defs": {"Mode": {"oneOf": [{"const": "strict"}, {"const": "lenient"}]}},
     })
-}
-
-fn profile(text: &str) -> Profile {
-    let builtins = [
-        "hops",
-        "http",
-        "html",
-        "css",
-        "js",
-        "robots",
-        "sitemap",
-        "feed",
-        "manifest",
-        "svg",
-        "media",
-        "office",
-        "pdf",
-        "swf",
-        "ftp-listing",
-        "whois",
-        "bot-walls",
-        "soft-404",
-        "json",
-        "xml",
-        "adaptive",
-        "surt-scope",
-        "transclusion",
-        "path-depth",
-    ];
-    let more = ["repeating-path", "prerequisite", "scheme"];
-    let builtins = builtins
-        .iter()
-        .chain(&more)
-        .map(|name| (*name).to_owned())
-        .collect();
-    let given = Given {
-        builtins,
-        seeds_elsewhere: true,
-        ..Given::default()
-    };
-    Profile::parse("p.toml", text, &given).unwrap_or_else(|faults| panic!("{faults}"))
 }
 
 #[track_caller]

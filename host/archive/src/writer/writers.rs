@@ -1,0 +1,188 @@
+//! Several writers, and what lies in their directories.
+
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use jiff::Timestamp;
+
+use super::{Error, Location, Writer, WriterConfig};
+use crate::record::Record;
+use crate::repair::{Repaired, is_archive};
+use crate::warcinfo::{PluginInForce, WarcInfo};
+
+/// Several writers to one directory, so that captures need not wait for one another.
+#[derive(Debug)]
+pub struct Writers {
+    writers: Vec<Mutex<Writer>>,
+    next: AtomicUsize,
+    /// Bytes in the files of the directories, those of earlier processes included.
+    bytes: AtomicU64,
+}
+
+impl Writers {
+    /// Opens `count` writers (at least one), and reports what was repaired.
+    pub fn open(
+        config: &WriterConfig,
+        info: &WarcInfo,
+        count: usize,
+    ) -> Result<(Writers, Vec<Repaired>), Error> {
+        let mut writers = Vec::new();
+        let mut all_repaired = Vec::new();
+        for _ in 0..count.max(1) {
+            let (writer, repaired) = Writer::open(config.clone(), info.clone())?;
+            writers.push(Mutex::new(writer));
+            all_repaired.extend(repaired);
+        }
+        let files = archives(config)?;
+        let bytes = files.iter().map(|(_, bytes)| bytes).sum();
+        Ok((
+            Writers {
+                writers,
+                next: AtomicUsize::new(0),
+                bytes: AtomicU64::new(bytes),
+            },
+            all_repaired,
+        ))
+    }
+
+    /// Other plugins decide from now on: captures that follow name a description that has these.
+    pub fn set_plugins(&self, plugins: &[PluginInForce]) {
+        for writer in &self.writers {
+            let mut writer = lock(writer);
+            writer.info.plugins = plugins.to_vec();
+            if let Some(file) = &mut writer.current {
+                file.described = false;
+            }
+        }
+    }
+
+    /// Bytes of all records in the directories, those of earlier processes included.
+    pub fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Writes a capture to whichever writer is free, or waits for the one whose turn it is.
+    pub fn write(&self, capture: &[Record], now: Timestamp) -> Result<Vec<Location>, Error> {
+        // Begin with the first, so that files fill up one after another under light load.
+        let free = self
+            .writers
+            .iter()
+            .find_map(|writer| writer.try_lock().ok());
+        let mut writer = match free {
+            Some(writer) => writer,
+            None => {
+                let turn = self.next.fetch_add(1, Ordering::Relaxed) % self.writers.len();
+                lock(&self.writers[turn])
+            }
+        };
+        let locations = writer.write(capture, now)?;
+        let bytes = locations.iter().map(|location| location.length).sum();
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        Ok(locations)
+    }
+
+    /// Finishes every file past its age.
+    pub fn tick(&self, now: Timestamp) -> Result<(), Error> {
+        for writer in &self.writers {
+            lock(writer).tick(now)?;
+        }
+        Ok(())
+    }
+
+    /// Files finished since the last call.
+    pub fn take_finished(&self) -> Vec<PathBuf> {
+        self.writers
+            .iter()
+            .flat_map(|writer| lock(writer).take_finished())
+            .collect()
+    }
+
+    /// Finishes all open files and returns their names; a later capture begins a new file. Every
+    /// file is tried; the first error is returned.
+    pub fn finish(&self) -> Result<Vec<PathBuf>, Error> {
+        let mut closed = Vec::new();
+        let mut first_error = None;
+        for writer in &self.writers {
+            match lock(writer).rotate() {
+                Ok(path) => closed.extend(path),
+                Err(error) => first_error = first_error.or(Some(error)),
+            }
+        }
+        first_error.map_or(Ok(closed), Err)
+    }
+}
+
+/// A panic in the midst of a write has dropped the open file: it keeps its `.open` for the next
+/// repair, and the writer begins another.
+fn lock(writer: &Mutex<Writer>) -> MutexGuard<'_, Writer> {
+    writer.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The finished files in the directories of a configuration and their lengths, by name.
+pub fn archives(config: &WriterConfig) -> Result<Vec<(PathBuf, u64)>, Error> {
+    let mut files = Vec::new();
+    for directory in config.directories() {
+        let mut list = || -> io::Result<()> {
+            for entry in fs::read_dir(directory)? {
+                let entry = entry?;
+                if is_archive(&entry.file_name().to_string_lossy()) {
+                    files.push((entry.path(), entry.metadata()?.len()));
+                }
+            }
+            Ok(())
+        };
+        list().map_err(|source| Error::Directory {
+            directory: directory.clone(),
+            source,
+        })?;
+    }
+    files.sort();
+    Ok(files)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+    use crate::record::{Block, RecordId};
+    use crate::writer::Compression;
+
+    #[test]
+    fn files_name_the_plugins_in_force_when_they_were_begun() {
+        let directory = tempfile::tempdir().unwrap();
+        let config = WriterConfig {
+            compression: Compression::None,
+            ..WriterConfig::new(directory.path())
+        };
+        let (writers, _) = Writers::open(&config, &WarcInfo::new("opilio"), 1).unwrap();
+        let capture = || {
+            let record = Record::request(
+                RecordId::random(),
+                Timestamp::UNIX_EPOCH,
+                "http://a.example/",
+                Block::from(Vec::new()),
+            );
+            writers.write(&[record], Timestamp::UNIX_EPOCH).unwrap();
+        };
+        let plugin = PluginInForce {
+            name: "html".to_owned(),
+            version: "2.0.0".to_owned(),
+            hash: "sha256:00".to_owned(),
+            settings: None,
+        };
+        capture();
+        writers.set_plugins(&[plugin]);
+        let before = writers.finish().unwrap();
+        capture();
+        let after = writers.finish().unwrap();
+        let names_it = |files: &[PathBuf]| {
+            let text = fs::read(&files[0]).unwrap();
+            String::from_utf8_lossy(&text).contains("plugin: html 2.0.0")
+        };
+        assert!(!names_it(&before) && names_it(&after));
+    }
+}

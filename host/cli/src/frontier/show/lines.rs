@@ -1,0 +1,272 @@
+//! Lines of a name and a value: of a job, a queue, a URI, and the crawl in numbers.
+
+use std::time::Duration;
+
+use indicatif::{HumanBytes, HumanCount, HumanDuration};
+use opilio_crawl::TableReport;
+use opilio_crawl::control::{Status, WhyAnswer};
+use serde_json::Value;
+
+use super::value::{NOTHING, bytes, count, number, numbered, queue_state, text, time};
+use crate::terminal;
+
+/// Width of the names before values.
+const NAME_WIDTH: usize = 14;
+
+/// Fetches in flight that people are shown, the oldest first.
+const IN_FLIGHT_SHOWN: usize = 10;
+
+pub(super) fn line(name: &str, value: &str) -> String {
+    format!("{name:>NAME_WIDTH$}  {value}\n")
+}
+
+pub(super) fn status_lines(status: &Status) -> String {
+    let statistics = &status.statistics;
+    let state = match (status.pid, status.elapsed_s) {
+        (Some(pid), Some(elapsed)) => format!(
+            "{}; process {pid}, for {}",
+            status.state.name(),
+            HumanDuration(Duration::try_from_secs_f64(elapsed).unwrap_or_default())
+        ),
+        _ => format!("{}: no process runs it", status.state.name()),
+    };
+    let mut lines = line("job", &status.job.display().to_string());
+    lines += &line("state", &state);
+    lines += &line(
+        "URIs",
+        &format!(
+            "{} discovered, {} queued, {} in process",
+            HumanCount(statistics.discovered),
+            HumanCount(statistics.queued),
+            HumanCount(statistics.in_process)
+        ),
+    );
+    lines += &line(
+        "finished",
+        &format!(
+            "{} succeeded, {} failed, {} disregarded",
+            HumanCount(statistics.succeeded),
+            HumanCount(statistics.failed),
+            HumanCount(statistics.disregarded)
+        ),
+    );
+    if status.pid.is_some() {
+        let received = format!(
+            "{} for {} since it began",
+            HumanBytes(status.bytes),
+            numbered(status.uris, "URI")
+        );
+        lines += &line("received", &received);
+        let (share, taken) = (status.share, status.taken);
+        if let Some(bytes) = share.bytes_per_second {
+            lines += &line("share", &format!("{} a second", HumanBytes(bytes)));
+        }
+        if let Some(connections) = share.connections {
+            let share = format!("{connections} connections, {} in use", taken.connections);
+            lines += &line("share", &share);
+        }
+    }
+    for alert in &status.alerts {
+        let what = format!("{}: {}", alert.kind.name(), alert.message);
+        lines += &line(alert.severity.name(), &terminal::line(&what));
+    }
+    for (index, flight) in status.in_flight.iter().take(IN_FLIGHT_SHOWN).enumerate() {
+        let name = if index == 0 { "in flight" } else { "" };
+        let since = flight.since.strftime("%H:%M:%S");
+        lines += &line(name, &format!("since {since}  {}", flight.uri));
+    }
+    if status.in_flight.len() > IN_FLIGHT_SHOWN {
+        lines += &line("", "and others; --json names up to 100");
+    }
+    lines
+}
+
+pub(super) fn queue_lines(queue: &Value) -> String {
+    let state = queue_state(queue);
+    let mut lines = line("queue", &text(queue, "queue"));
+    lines += &line("state", &state);
+    lines += &line(
+        "URIs",
+        &format!(
+            "{} ready, {} of them in process; {} not yet due",
+            count(queue, "ready"),
+            count(queue, "in_process"),
+            count(queue, "waiting")
+        ),
+    );
+    lines += &line("precedence", &text(queue, "precedence"));
+    lines += &line("gives from", &time(queue, "wake"));
+    lines += &line("rests until", &time(queue, "next_ready"));
+    let failures = queue["failures"].as_u64().unwrap_or(0);
+    if failures > 0 {
+        lines += &line("failures", &format!("{failures} in a row"));
+    }
+    if let Some(delay) = queue["crawl_delay_ms"].as_u64() {
+        lines += &line(
+            "crawl-delay",
+            &format!("{:?}", Duration::from_millis(delay)),
+        );
+    }
+    if queue["group"].is_string() {
+        lines += &line("server group", &text(queue, "group"));
+    }
+    lines += &line(
+        "done",
+        &format!(
+            "{}: {}, {} succeeded, {} new or changed",
+            numbered(number(queue, "finished"), "turn"),
+            numbered(number(queue, "fetched"), "document"),
+            numbered(number(queue, "succeeded"), "URI"),
+            numbered(number(queue, "novel"), "document")
+        ),
+    );
+    lines += &line(
+        "received",
+        &format!(
+            "{}, {} of it new or changed",
+            bytes(queue, "bytes"),
+            bytes(queue, "novel_bytes")
+        ),
+    );
+    let run_time = Duration::from_millis(number(queue, "run_time_ms"));
+    lines += &line("exchanges took", &HumanDuration(run_time).to_string());
+    lines + &line("cost", &count(queue, "spent"))
+}
+
+pub(super) fn statistics_lines(statistics: &Value) -> String {
+    let of = |name: &str| count(statistics, name);
+    let nested = |group: &str, name: &str| count(&statistics[group], name);
+    let size = |name: &str| bytes(&statistics["bytes"], name);
+    let mut lines = line(
+        "URIs",
+        &format!(
+            "{} discovered, {} queued, {} in process",
+            of("discovered"),
+            of("queued"),
+            of("in_process")
+        ),
+    );
+    lines += &line(
+        "finished",
+        &format!(
+            "{} succeeded, {} failed, {} disregarded",
+            of("succeeded"),
+            of("failed"),
+            of("disregarded")
+        ),
+    );
+    lines += &line("visits", &of("visits"));
+    lines += &line(
+        "revisits",
+        &format!(
+            "{} changed, {} unchanged, {} not modified, {} unknown",
+            nested("revisits", "changed"),
+            nested("revisits", "unchanged"),
+            nested("revisits", "not_modified"),
+            nested("revisits", "unknown")
+        ),
+    );
+    lines += &line(
+        "received",
+        &format!(
+            "{} new or changed, {} unchanged, {} unknown",
+            size("novel"),
+            size("unchanged"),
+            size("unknown")
+        ),
+    );
+    lines += &line("retries", &of("retries"));
+    lines += &line("deferrals", &of("deferrals"));
+    lines += &line("out of scope", &format!("{} links", of("refused")));
+    lines += &line("faded", &of("faded"));
+    let bounds = [
+        "1 s", "1 min", "10 min", "1 h", "6 h", "1 day", "1 week", "4 weeks", "longer",
+    ];
+    let counts = statistics["overdue"]["counts"].as_array();
+    let late: Vec<String> = counts
+        .into_iter()
+        .flatten()
+        .zip(bounds)
+        .filter_map(|(count, bound)| Some((count.as_u64().filter(|count| *count > 0)?, bound)))
+        .map(|(count, bound)| format!("{} up to {bound}", HumanCount(count)))
+        .collect();
+    if !late.is_empty() {
+        lines += &line(
+            "overdue",
+            &late.join(", ").replace("up to longer", "longer"),
+        );
+    }
+    let run_time = &statistics["run_time"]["secs"];
+    let run_time = Duration::from_secs(run_time.as_u64().unwrap_or(0));
+    lines + &line("run time", &HumanDuration(run_time).to_string())
+}
+
+pub(super) fn why_lines(why: &WhyAnswer) -> String {
+    let mut lines = format!("{}\n", why.asked);
+    lines += &line("why", &why.sentence);
+    if why.canonical != why.asked {
+        lines += &line("counts as", &why.canonical);
+    }
+    let Some(uri) = &why.uri else { return lines };
+    if why.known == "same-as" {
+        lines += &line("stands for it", &text(uri, "uri"));
+    }
+    let hops = match text(uri, "hop_path") {
+        hops if hops == NOTHING => "none: it is where the crawl begins".to_owned(),
+        hops => format!("{hops} from {}", text(uri, "source")),
+    };
+    lines += &line("hops", &hops);
+    if number(uri, "visits") > 0 {
+        let visits = format!(
+            "{}, {}",
+            numbered(number(uri, "visits"), "visit"),
+            numbered(number(uri, "versions"), "version")
+        );
+        lines += &line("visits", &visits);
+    }
+    for (index, turn) in uri["history"].as_array().into_iter().flatten().enumerate() {
+        let name = if index == 0 { "turns" } else { "" };
+        let turn = format!(
+            "{}  {}  {}",
+            time(turn, "at"),
+            text(turn, "status"),
+            text(turn, "content")
+        );
+        lines += &line(name, &turn);
+    }
+    if let Some(queue) = &why.queue {
+        let state = queue_state(queue);
+        lines += &line("queue", &format!("{}: {state}", text(queue, "queue")));
+    }
+    lines
+}
+
+/// The lists that plugins look things up in, one a line, and what is wrong with the file of one below it.
+pub(super) fn table_lines(tables: &[TableReport]) -> String {
+    if tables.is_empty() {
+        return "the profile has no tables\n".to_owned();
+    }
+    let width = |of: fn(&TableReport) -> usize| tables.iter().map(of).max().unwrap_or(0);
+    let (name, kind) = (
+        width(|table| table.name.len()),
+        width(|table| table.kind.len()),
+    );
+    let line = |table: &TableReport| {
+        let file = match &table.file {
+            Some(file) => file.display().to_string(),
+            None => "profile.toml".to_owned(),
+        };
+        let mut line = format!(
+            "{:name$}  {:kind$}  {:>12} rows  read {}  {file}\n",
+            table.name,
+            table.kind,
+            HumanCount(table.rows).to_string(),
+            table.read.strftime("%Y-%m-%d %H:%M:%S UTC"),
+        );
+        if let Some(problem) = &table.problem {
+            line.push_str(&format!("{:name$}  stays as it was: {problem}\n", ""));
+        }
+        line
+    };
+    tables.iter().map(line).collect()
+}

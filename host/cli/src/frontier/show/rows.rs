@@ -1,0 +1,78 @@
+//! Rows of tables: of queues, of the URIs in one, and of URIs wherever they stand.
+
+use serde_json::Value;
+
+use super::value::{NOTHING, bytes, count, queue_state, status, text, time};
+
+pub(super) const QUEUE_COLUMNS: [&str; 9] = [
+    "queue",
+    "state",
+    "ready",
+    "waiting",
+    "in process",
+    "precedence",
+    "gives from",
+    "fetched",
+    "received",
+];
+
+pub(super) const QUEUED_COLUMNS: [&str; 5] = ["place", "directive", "precedence", "status", "URI"];
+
+pub(super) const URI_COLUMNS: [&str; 4] = ["state", "status", "when", "URI"];
+
+/// Names of columns of numbers.
+pub(super) const RIGHT: [&str; 7] = [
+    "ready",
+    "waiting",
+    "in process",
+    "precedence",
+    "fetched",
+    "received",
+    "status",
+];
+
+pub(super) fn queue_row(queue: &Value) -> Vec<String> {
+    vec![
+        text(queue, "queue"),
+        queue_state(queue),
+        count(queue, "ready"),
+        count(queue, "waiting"),
+        count(queue, "in_process"),
+        text(queue, "precedence"),
+        time(queue, "wake"),
+        count(queue, "fetched"),
+        bytes(queue, "bytes"),
+    ]
+}
+
+pub(super) fn queued_row(
+    uri: &Value,
+    is_ready: Option<bool>,
+    in_process: Option<bool>,
+) -> Vec<String> {
+    let place = match (in_process, is_ready) {
+        (Some(true), _) => "in process".to_owned(),
+        (_, Some(true)) => "ready".to_owned(),
+        _ => time(uri, "due"),
+    };
+    vec![
+        place,
+        text(uri, "directive"),
+        text(uri, "precedence"),
+        status(uri),
+        text(uri, "uri"),
+    ]
+}
+
+pub(super) fn uri_row(uri: &Value) -> Vec<String> {
+    let last = uri["history"].get(0).map(|last| time(last, "at"));
+    let (state, when) = match text(uri, "state").as_str() {
+        "queued" => ("queued".to_owned(), time(uri, "due")),
+        "done" => (
+            text(uri, "standing"),
+            last.unwrap_or_else(|| NOTHING.to_owned()),
+        ),
+        other => (other.to_owned(), last.unwrap_or_else(|| NOTHING.to_owned())),
+    };
+    vec![state, status(uri), when, text(uri, "uri")]
+}

@@ -1,0 +1,246 @@
+//! What somebody might try who may speak to the daemon, or write into a job's folder, and may not do more.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+use opilio_stories::until;
+use serde_json::{Value, json};
+
+use crate::command::Home;
+use crate::job::Gate;
+use crate::serve::{Daemon, make};
+
+/// Nests this deep are no profile.
+const LEVELS: usize = 10_000;
+
+/// Texts in which something is nested very deep.
+fn nests() -> [(&'static str, String); 5] {
+    // A parser that bounds parts of keys and nested values has their product left.
+    let both = |parts: usize, values: usize| {
+        let key = vec!["a"; parts].join(".");
+        format!(
+            "{}1{}",
+            format!("{{{key} = ").repeat(values),
+            "}".repeat(values)
+        )
+    };
+    [
+        (
+            "lists",
+            format!("a = {}1{}", "[".repeat(LEVELS), "]".repeat(LEVELS)),
+        ),
+        (
+            "tables",
+            format!("a = {}1{}", "{a = ".repeat(LEVELS), "}".repeat(LEVELS)),
+        ),
+        ("a key", format!("{} = 1", vec!["a"; LEVELS].join("."))),
+        (
+            "a heading",
+            format!("[{}]\nb = 1", vec!["a"; LEVELS].join(".")),
+        ),
+        ("keys in tables", format!("a = {}", both(79, 79))),
+    ]
+}
+
+#[test]
+fn what_is_nested_very_deep_is_a_fault_and_the_daemon_goes_on() {
+    let home = Home::new();
+    make(&home, "jobs/x", "http://nowhere.localhost/");
+    let daemon = Daemon::start(&home, &["--no-auth"]);
+    for (what, text) in nests() {
+        home.file("deep.toml", &text);
+        let ended = home.run(&["profile", "check", "deep.toml"]).code(2);
+        assert!(ended.out.contains("deep.toml:"), "{what}: {ended:?}");
+
+        let checked = daemon.post("/profiles/check", Some(json!({ "toml": text })), 200);
+        let faults = checked["faults"].as_array().unwrap();
+        assert!(!faults.is_empty(), "{what}");
+        let new =
+            json!({ "name": "deep", "profile_toml": text, "seeds": ["http://nowhere.localhost/"] });
+        let answer = daemon.call("POST", "/api/v1/jobs", Some(new), "");
+        assert_eq!(answer.status, 422, "{what}: {answer:?}");
+        let set = json!({ "set": [text] });
+        let answer = daemon.call("PATCH", "/api/v1/jobs/x/settings", Some(set), "");
+        assert_eq!(answer.status, 422, "{what}: {answer:?}");
+    }
+    let deep = "[".repeat(LEVELS) + &"]".repeat(LEVELS);
+    let answer = daemon.send(
+        "POST",
+        "/api/v1/profiles/check",
+        &deep,
+        "Content-Type: application/json\r\n",
+    );
+    assert!([400, 422].contains(&answer.status), "{answer:?}");
+    let jobs = daemon.get("/jobs");
+    assert_eq!(jobs["total"], 1, "{jobs}");
+}
+
+/// What nobody is to see over the API.
+const SECRET: &str = "root:x:0:0:the secret";
+
+#[test]
+fn no_link_in_a_jobs_folder_shows_what_is_elsewhere() {
+    let home = Home::new();
+    let elsewhere = home.path().join("elsewhere");
+    fs::create_dir(&elsewhere).unwrap();
+    let secret = home.file("elsewhere/passwd", SECRET);
+    fs::write(elsewhere.join("crawl.log"), SECRET).unwrap();
+    let list = home.file("elsewhere/list.json", json!([SECRET]).to_string());
+    fs::write(elsewhere.join("a.warc.gz.open"), "a capture").unwrap();
+    let password = home.file("password", "lily\n");
+    fs::set_permissions(password, fs::Permissions::from_mode(0o600)).unwrap();
+    home.file(
+        "opilio.toml",
+        "[heritrix]\nuser = \"nas\"\npassword-file = \"password\"\n",
+    );
+    // Each of these in a job of its own, in the place of what was there.
+    let links = [
+        ("logs", &elsewhere),
+        ("logs/crawl.log", &secret),
+        ("reports", &elsewhere),
+        ("reports/plugins.json", &list),
+        // Archive files may be elsewhere, and nothing else is shown of that place.
+        ("warcs", &elsewhere),
+        ("action", &elsewhere),
+        ("profile.toml", &secret),
+        ("seeds.txt", &secret),
+        ("changes/000001.toml", &secret),
+        ("process.log", &secret),
+    ];
+    for (at, (link, to)) in links.iter().enumerate() {
+        let job = format!("jobs/j{at}");
+        make(&home, &job, "http://nowhere.localhost/");
+        let place = home.path().join(job).join(link);
+        fs::create_dir_all(place.parent().unwrap()).unwrap();
+        if place.is_dir() {
+            fs::remove_dir_all(&place).unwrap();
+        } else if place.exists() {
+            fs::remove_file(&place).unwrap();
+        }
+        symlink(to, place).unwrap();
+    }
+    let daemon = Daemon::start(&home, &["--no-auth"]);
+    let capture = "capture?uri=http://nowhere.localhost/";
+    let captures = "captures?uri=http://nowhere.localhost/";
+    for (at, (link, _)) in links.iter().enumerate() {
+        let mut refused = Vec::new();
+        for path in [
+            "logs",
+            "logs/crawl.log",
+            "logs/passwd",
+            "profile",
+            "seeds",
+            "settings",
+            "status",
+            "alerts",
+            "plugins",
+            "observers",
+            "history",
+            "reports/processors",
+            "reports/seeds",
+            "reports/crawl",
+            capture,
+            captures,
+            "/engine/job/JOB",
+            "/engine/job/JOB/jobdir",
+            "/engine/job/JOB/jobdir/profile.toml",
+            "/engine/job/JOB/jobdir/logs/passwd",
+            "/engine/job/JOB/jobdir/reports/passwd",
+            "/engine/job/JOB/jobdir/warcs/passwd",
+        ] {
+            let whole = match path.starts_with('/') {
+                true => path.replace("JOB", &format!("j{at}")),
+                false => format!("/api/v1/jobs/j{at}/{path}"),
+            };
+            let answer = daemon.call("GET", &whole, None, "");
+            assert!(
+                !answer.body.contains("passwd\n"),
+                "{link}, {path}: {answer:?}"
+            );
+            assert!(
+                !answer.body.contains("the secret"),
+                "{link}, {path}: {answer:?}"
+            );
+            assert!(
+                !answer.body.contains("root:x"),
+                "{link}, {path}: {answer:?}"
+            );
+            let said: Value = serde_json::from_str(&answer.body).unwrap_or_default();
+            let detail = said["detail"].as_str().unwrap_or_default();
+            if answer.status == 409 && detail.contains("by a link, which is not followed") {
+                refused.push(path);
+            }
+        }
+        // What it stands for is refused with the reason.
+        let is_own = |link: &str| link.contains(".t");
+        let expected: &[&str] = match *link {
+            "logs" => &["logs", "logs/crawl.log"],
+            link if is_own(link) => &["logs", "profile", "seeds", "settings", captures],
+            _ => &[],
+        };
+        for path in expected {
+            assert!(
+                refused.contains(path),
+                "{link}: {path} is not in {refused:?}"
+            );
+        }
+        // In a copy it would be a file like any other.
+        let copies = [
+            (
+                "/api/v1/jobs/JOB/clone",
+                json!({ "name": format!("c{at}") }).to_string(),
+                "application/json",
+                201,
+            ),
+            (
+                "/engine/job/JOB",
+                format!("copyTo=d{at}"),
+                "application/x-www-form-urlencoded",
+                303,
+            ),
+        ];
+        for (path, body, kind, done) in copies {
+            let path = path.replace("JOB", &format!("j{at}"));
+            let answer = daemon.send("POST", &path, &body, &format!("Content-Type: {kind}\r\n"));
+            let expected = if is_own(link) { 409 } else { done };
+            assert_eq!(answer.status, expected, "{link}, {path}: {answer:?}");
+            assert!(!answer.body.contains("root:x"), "{link}: {answer:?}");
+        }
+        if *link == "warcs" {
+            let at = format!("/engine/job/j{at}/jobdir");
+            let names = daemon.call("GET", &at, None, "").body;
+            assert!(names.contains("warcs/a.warc.gz.open\n"), "{names}");
+            let file = format!("{at}/warcs/a.warc.gz.open");
+            let file = daemon.call("GET", &file, None, "");
+            assert_eq!((file.status, &*file.body), (200, "a capture"), "{file:?}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_with_links_that_lead_elsewhere_can_be_halted_and_deleted() {
+    let gate = Gate::serve(&[("/", "")]);
+    let home = Home::new();
+    home.profile("name = 'gate'");
+    let secret = home.file("secret", SECRET);
+    make(&home, "jobs/x", &gate.url("/"));
+    let daemon = Daemon::start(&home, &["--no-auth"]);
+    daemon.post("/jobs/x/start", None, 202);
+    until("the seed is asked for", || gate.was_asked("/") == 1).await;
+    let job = home.path().join("jobs/x");
+    // One that nobody reads is in nobody's way.
+    symlink(&secret, job.join("README")).unwrap();
+    daemon.get("/jobs/x/seeds");
+    symlink(&secret, job.join("added-seeds.txt")).unwrap();
+    let seeds = daemon.call("GET", "/api/v1/jobs/x/seeds", None, "");
+    assert_eq!(seeds.status, 409, "{seeds:?}");
+    daemon.get("/jobs/x/status");
+    for action in ["pause", "resume", "stop"] {
+        daemon.post(&format!("/jobs/x/{action}"), None, 200);
+    }
+    gate.open();
+    until("it has stopped", || daemon.state("x") == "stopped").await;
+    let gone = daemon.call("DELETE", "/api/v1/jobs/x", None, "");
+    assert_eq!(gone.status, 204, "{gone:?}");
+    assert_eq!(fs::read_to_string(secret).unwrap(), SECRET);
+}

@@ -1,0 +1,101 @@
+//! When a document is visited again.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use opilio_frontier::{ContentState, KeptChange, Visit};
+use opilio_profile::{Settings, Strategy};
+
+use super::Chain;
+use crate::context::Halt;
+use crate::crawl_log::revisit_annotations;
+use crate::found;
+use crate::lanes::Lane;
+use crate::stacks::Stacks;
+use crate::standing::{self, Memory};
+use crate::swings::Swings;
+
+/// What wait evaluators made of a visit.
+pub(super) struct Waits {
+    pub(super) until_next: Duration,
+    /// To ask before, without a visit.
+    pub(super) until_asked: Option<Duration>,
+    /// Of the answers so far.
+    pub(super) swings: Option<KeptChange>,
+}
+
+impl Chain<'_> {
+    /// The wait until the next visit: under revisit what the first evaluator with an answer says, within the limits of
+    /// the profile.
+    pub(super) async fn wait(
+        &self,
+        visit: &Visit,
+        settings: &Settings,
+        stacks: Arc<Stacks>,
+        reading: found::Reading,
+        memory: &Memory,
+    ) -> Result<Option<Waits>, Halt> {
+        let record = &self.issue.record;
+        match settings.strategy {
+            // What others depend on is asked for again when it has expired.
+            _ if self.is_prerequisite() => return Ok(None),
+            Strategy::Snapshot => return Ok(None),
+            Strategy::Fixed => {
+                return Ok(Some(Waits {
+                    until_next: settings.revisit.fixed_wait,
+                    until_asked: None,
+                    swings: None,
+                }));
+            }
+            Strategy::Revisit => {}
+        }
+        let mut asked = standing::after(self.issue, self.started, visit, memory);
+        asked.measures = self.measures()?;
+        let media_type = visit.media_type.clone();
+        let answer = self
+            .context
+            .lanes
+            .run(Lane::Header, move || {
+                let found::Reading {
+                    document, guards, ..
+                } = reading;
+                found::evaluate(&stacks.wait, &media_type, &asked, &document, &guards)
+            })
+            .await?;
+        self.context.failures(&answer.failures)?;
+        let limits = &settings.revisit;
+        let wait = answer.until_next(record.wait, limits);
+        let last = record.history.first().map(|past| past.state);
+        let mut swings = Swings::of(last.zip(record.wait), &record.kept);
+        let oscillates = swings.note(visit.state, wait);
+        if let Some(answered) = answer.wait {
+            answer.note_odd(answered, oscillates, limits);
+        }
+        self.promised(wait, true)?;
+        Ok(Some(Waits {
+            until_next: wait,
+            until_asked: answer.until_asked(wait, limits),
+            swings: Some(swings.kept()),
+        }))
+    }
+
+    pub(super) fn final_annotations(
+        &self,
+        mut annotations: Vec<String>,
+        visit: &Visit,
+        wait: Option<Duration>,
+    ) -> Vec<String> {
+        let record = &self.issue.record;
+        if wait.is_some() {
+            let new_version = matches!(visit.state, ContentState::New | ContentState::Changed);
+            let versions = record.versions + u64::from(new_version);
+            annotations.extend(revisit_annotations(
+                wait,
+                record.visits + 1,
+                versions,
+                self.issue.overdue,
+            ));
+        }
+        annotations
+    }
+}

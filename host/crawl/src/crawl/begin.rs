@@ -1,0 +1,306 @@
+//! A plan becomes a job, and a job a crawl: everything is opened that the crawl needs.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::Instant;
+
+use jiff::Timestamp;
+use opilio_archive::archives;
+use opilio_frontier::Frontier;
+use opilio_profile::{Faults, Profile, SecretSource};
+use opilio_source::Sources;
+use tokio::sync::watch;
+
+use super::error::io_error;
+use super::seeds::seed_lines;
+use super::{Crawl, CrawlError, Plan, Stop};
+use crate::alerts::Board;
+use crate::archive;
+use crate::budget::Budget;
+use crate::census::LastCensus;
+use crate::context::{Context, Counters, SeedPrefixes};
+use crate::control::{JobLog, Live};
+use crate::cookies::Cookies;
+use crate::course::Course;
+use crate::credentials::{Credentials, Missing};
+use crate::duplicates::Duplicates;
+use crate::fetchers::Fetchers;
+use crate::handover::Handover;
+use crate::history::{self, Change, Changed};
+use crate::job::{self, Job};
+use crate::lanes::Lanes;
+use crate::ledger::Ledger;
+use crate::logins::Logins;
+use crate::logs::Logs;
+use crate::observers::Observers;
+use crate::plugin_report::SeenBefore;
+use crate::policy;
+use crate::precedence::QueueTurns;
+use crate::recorder::Recorder;
+use crate::replace::Workshop;
+use crate::series::Series;
+use crate::servers::Servers;
+use crate::settings;
+use crate::stacks::{self, Loaded, Stacks};
+
+impl Plan {
+    /// Makes the job and does not begin to crawl: that is for the process that runs it.
+    ///
+    /// # Errors
+    /// [`CrawlError`]; a job that is in use or of another version is left as it is.
+    pub fn make(self) -> Result<Job, CrawlError> {
+        let contact = self.contact_url.as_deref();
+        let job = open_job(&self.directory, &self.profile, &self.base, contact)?;
+        keep_components(&job, &self.plugins, &self.sources)?;
+        Ok(job)
+    }
+
+    /// Makes or resumes the job and opens everything that the crawl needs.
+    ///
+    /// # Errors
+    /// [`CrawlError`]; a job that is in use or of another version is left as it is.
+    pub fn begin(self) -> Result<Crawl, CrawlError> {
+        let Plan {
+            profile,
+            tables,
+            plugins,
+            engine,
+            sources,
+            directory,
+            base,
+            prefixes,
+            contact_url,
+            notes,
+        } = self;
+        let (credentials, logins) = secrets(&profile).map_err(CrawlError::Profile)?;
+        let job = open_job(&directory, &profile, &base, contact_url.as_deref())?;
+        job.add_seeds(&seed_lines(&profile.seeds))?;
+        job.restore_seeds(&profile.seeds)?;
+        let profile = Arc::new(profile);
+        let mut frontier = Frontier::open(&job.state(), policy::frontier_config(&profile))?;
+        keep_identity(&mut frontier, &profile)?;
+        let baseline = frontier.statistics();
+        let course = Course::begin(job.directory(), baseline)
+            .map_err(|source| io_error(job.directory(), source))?;
+        let quota = policy::quota(&profile.queue_settings("").quotas.crawl);
+        let fetchers = Fetchers::new(&profile, job.scratch())?;
+        let cut = fetchers.base().cut();
+        keep_components(&job, &plugins, &sources)?;
+        let recorder = Recorder::new(profile.record.clone(), job.directory());
+        let pool = plugins.stacks.pool().recorded(recorder);
+        let stacks = Stacks::with(profile.settings(), pool);
+        let (writers, repaired) = archive::open(&profile, stacks.in_force(), job.directory())?;
+        let logs_directory = job.directory().join(&profile.logs.directory);
+        let frontier = Mutex::new(frontier);
+        let ledger = Ledger::open(&logs_directory, &frontier)
+            .map_err(|source| io_error(&logs_directory, source))?;
+        let ledger = Arc::new(ledger);
+        let logs = Logs::open(&logs_directory, &profile.logs, ledger.clone())
+            .map_err(|source| io_error(&logs_directory, source))?;
+        let series = Series::open(job.directory());
+        let faults_before = series
+            .since(None, None)
+            .last()
+            .map_or(0, |last| last.faults);
+        let log =
+            JobLog::open(&logs_directory).map_err(|source| io_error(&logs_directory, source))?;
+        let log = Arc::new(log);
+        let live = Arc::<Live>::default();
+        let duplicates = Duplicates::open(&profile, job.directory(), |words| {
+            log.crawl("archive.duplicates", &words);
+        })?;
+        let config = archive::writer_config(&profile, job.directory())?;
+        let finished = archives(&config)?.into_iter().map(|(file, _)| file);
+        let handover = Handover::open(
+            &profile.archive.on_close,
+            profile.archive.on_close_timeout,
+            job.directory(),
+            finished,
+        )
+        .map_err(|source| io_error(job.directory(), source))?;
+        let lanes = Lanes::start().map_err(|source| io_error(job.directory(), source))?;
+        let seeds = SeedPrefixes {
+            set: prefixes,
+            file: job.redirected_seeds(),
+            moves: HashMap::new(),
+        };
+        let budget = {
+            let frontier = frontier.lock().unwrap_or_else(PoisonError::into_inner);
+            Budget::open(&frontier, Timestamp::now())?
+        };
+        let context = Context {
+            current: RwLock::new(profile.clone()),
+            profile,
+            fetcher: fetchers.base().clone(),
+            fetchers,
+            frontier,
+            writers: Arc::new(writers),
+            duplicates,
+            handover,
+            lanes,
+            logs,
+            ledger,
+            series,
+            census: LastCensus::default(),
+            board: Board::open(job.directory()),
+            notifier: Mutex::default(),
+            faults_before,
+            plugins_before: SeenBefore::open(job.directory()),
+            job: std::path::absolute(job.directory())
+                .map_err(|source| io_error(job.directory(), source))?,
+            servers: Servers::default(),
+            cookies: Cookies::default(),
+            credentials,
+            logins,
+            counters: Counters::default(),
+            seeds: tokio::sync::Mutex::new(seeds),
+            stacks: RwLock::new(stacks),
+            tables: Arc::new(tables),
+            workshop: Workshop {
+                engine,
+                sources,
+                job: job.directory().to_owned(),
+                kept: Mutex::new(plugins.job),
+            },
+            tallies: Mutex::default(),
+            observers: Observers::default(),
+            scope_faults: Mutex::default(),
+            turns: QueueTurns::default(),
+            budget: Mutex::new(budget),
+            live: live.clone(),
+            job_log: log.clone(),
+        };
+        let crawl = Crawl {
+            context: Arc::new(context),
+            job,
+            repaired,
+            stop: Stop {
+                reason: Arc::new(watch::Sender::new(None)),
+                cut,
+            },
+            live,
+            log,
+            notes,
+            began: Instant::now(),
+            baseline,
+            quota,
+            course: Arc::new(Mutex::new(course)),
+        };
+        crawl.load_cookies()?;
+        crawl.schedule_lost()?;
+        crawl.schedule_seeds()?;
+        Ok(crawl)
+    }
+}
+
+/// Makes the job, with copies of what it was asked for, or opens the one that is there.
+fn open_job(
+    directory: &Path,
+    profile: &Profile,
+    base: &Path,
+    contact_url: Option<&str>,
+) -> Result<Job, CrawlError> {
+    let copies = job::Copies {
+        profile: profile.source_text(),
+        name: &profile.name,
+        seeds: &seed_lines(&profile.seeds),
+        base,
+        layers: profile.extended(),
+    };
+    let is_new = !job::is_job(directory);
+    let job = Job::open(directory, &copies, Timestamp::now())?;
+    if let Some(url) = contact_url.filter(|_| is_new) {
+        keep_contact(directory, url).map_err(|source| io_error(directory, source))?;
+    }
+    Ok(job)
+}
+
+/// A contact URL that a job is made with, beside its profile, is its first change: whoever goes on with it has it, too.
+fn keep_contact(job: &Path, url: &str) -> std::io::Result<()> {
+    // JSON's strings are TOML's.
+    let toml = format!("operator.contact-url = {}\n", serde_json::to_string(url)?);
+    let change = Change {
+        number: history::next_number(job)?,
+        at: Timestamp::now(),
+        by: "who made the job".to_owned(),
+        what: Changed::Set { toml: toml.clone() },
+    };
+    let Change { number, at, by, .. } = &change;
+    settings::keep_change(job, *number, &format!("# {at:.0} {by}\n{toml}"))?;
+    history::add(job, &change)
+}
+
+/// The job has copies of its own of all components, and the store learns of it, so that they are not pruned meanwhile.
+fn keep_components(job: &Job, plugins: &Loaded, sources: &Sources) -> Result<(), CrawlError> {
+    let kept = plugins.job.write(job.directory(), &plugins.components);
+    kept.map_err(|problem| CrawlError::Kept(stacks::chain(&problem)))?;
+    if let Err(problem) = sources.begun(job.directory(), plugins.job.frozen()) {
+        tracing::warn!(
+            "the store does not know of the job: {}",
+            stacks::chain(&problem)
+        );
+    }
+    Ok(())
+}
+
+/// The secrets that the profile names, or the faults of those that cannot be had.
+fn secrets(profile: &Profile) -> Result<(Credentials, Logins), Faults> {
+    let fault = |missing: Missing| {
+        let problem = stacks::chain(&missing);
+        Faults::from(profile.fault_at(&missing.pointer(), problem))
+    };
+    let credentials = Credentials::read(profile).map_err(fault)?;
+    let logins = Logins::read(profile).map_err(fault)?;
+    // Read again where it is needed; what is not there should be known before anything is created.
+    let proxy = profile.settings().fetch.proxy.as_ref();
+    if let Some(Err(problem)) = proxy
+        .and_then(|it| it.password.as_ref())
+        .map(SecretSource::read)
+    {
+        let fault = profile.fault_at("/fetch/proxy-password", stacks::chain(&problem));
+        return Err(Faults::from(fault));
+    }
+    Ok((credentials, logins))
+}
+
+/// What fixes the identity of URIs and queues is fixed with the first start of a job.
+fn keep_identity(frontier: &mut Frontier, profile: &Profile) -> Result<(), CrawlError> {
+    let identity = profile.identity();
+    match frontier.identity()? {
+        Some(then) if then != identity.as_bytes() => Err(CrawlError::Identity {
+            then: String::from_utf8_lossy(&then).into_owned(),
+        }),
+        Some(_) => Ok(()),
+        None => Ok(frontier.set_identity(identity.as_bytes())?),
+    }
+}
+
+impl Crawl {
+    /// Puts the cookies of the profile's file into the job.
+    fn load_cookies(&self) -> Result<(), CrawlError> {
+        let context = &self.context;
+        let settings = &context.profile.settings().cookies;
+        let Some(file) = &settings.load else {
+            return Ok(());
+        };
+        let text = std::fs::read_to_string(file).map_err(|source| io_error(file, source))?;
+        let (frontier, now) = (&context.frontier, Timestamp::now());
+        let loaded = context
+            .cookies
+            .load(frontier, &text, settings.per_host, now)?;
+        let Some((count, problems)) = loaded else {
+            return Ok(());
+        };
+        let file = file.display();
+        for problem in &problems {
+            tracing::warn!("{file}: {problem}; the line is left out");
+        }
+        let left_out = problems.len();
+        context.job_log.crawl(
+            &format!("cookies {file}"),
+            &format!("{count} cookies read, {left_out} lines left out"),
+        );
+        Ok(())
+    }
+}

@@ -1,0 +1,178 @@
+//! What goes on beside the dispatcher while a crawl runs, each a task that ends when `ended` says so.
+
+use std::path::PathBuf;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use tokio::spawn;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+use super::Crawl;
+use crate::actions;
+use crate::census;
+use crate::context::Context;
+use crate::control::Live;
+use crate::course::Course;
+use crate::handover;
+use crate::plugin_report;
+use crate::pulse;
+use crate::replace;
+use crate::stacks;
+use crate::tables;
+
+/// The frontier is forced to the disk at most this often, however short the profile's interval.
+const SYNC_INTERVAL_MIN: Duration = Duration::from_secs(1);
+
+/// How often the time is looked at.
+const TIME_INTERVAL: Duration = Duration::from_secs(30);
+
+/// Queues resolved at once.
+const QUEUES_RESOLVED: usize = 500;
+
+/// Begins all of it.
+pub(super) fn start(crawl: &Crawl, ended: &watch::Receiver<()>) -> Vec<JoinHandle<()>> {
+    let context = || crawl.context.clone();
+    let job = || crawl.job.directory().to_owned();
+    let ended = || ended.clone();
+    let tables = crawl.context.tables.clone();
+    let mut tasks = vec![
+        spawn(keep_time(
+            context(),
+            crawl.live.clone(),
+            crawl.began,
+            ended(),
+        )),
+        spawn(pulse::keep(
+            context(),
+            crawl.stop.clone(),
+            crawl.context.job.clone(),
+            crawl.began,
+            ended(),
+        )),
+        spawn(census::keep_queues(context(), ended())),
+        spawn(census::keep_pages(context(), ended())),
+        spawn(note_course(context(), crawl.course.clone(), job(), ended())),
+        spawn(tables::keep(tables, crawl.log.clone(), ended())),
+        spawn(replace::watch(context(), ended())),
+        spawn(actions::keep(crawl.running(), ended())),
+        spawn(handover::look_after(context(), ended())),
+        spawn(handover::hand_over(context(), ended())),
+        spawn(write_reports(context(), job(), ended())),
+    ];
+    if let Some(interval) = crawl.context.profile.archive.fsync {
+        let interval = interval.max(SYNC_INTERVAL_MIN);
+        tasks.push(spawn(sync_frontier(context(), interval, ended())));
+    }
+    tasks
+}
+
+/// Forces the frontier's journal to the disk now and then, so that power loss costs no more than the interval.
+async fn sync_frontier(context: Arc<Context>, interval: Duration, mut ended: watch::Receiver<()>) {
+    // Until it has ended, which comes before the interval is over.
+    while timeout(interval, ended.changed()).await.is_err() {
+        let context = context.clone();
+        let synced = tokio::task::spawn_blocking(move || context.frontier().persist()).await;
+        if let Ok(Err(problem)) = synced {
+            tracing::error!("{}", stacks::chain(&problem));
+        }
+    }
+}
+
+/// Keeps what depends on the passing of time: time spent crawling in the frontier's statistics, and the settings of queues
+/// where overrides hold at some times of day alone. Queues are resolved anew once at the beginning, since the profile may
+/// have changed, in parts that hold nobody up.
+async fn keep_time(
+    context: Arc<Context>,
+    live: Arc<Live>,
+    began: Instant,
+    mut ended: watch::Receiver<()>,
+) {
+    let mut resolved = None;
+    while ended.has_changed().is_ok() {
+        let now = Timestamp::now();
+        let settings_hash = context.current().settings_hash_at(now);
+        let is_changed = resolved != Some(settings_hash);
+        resolved = Some(settings_hash);
+        let context = context.clone();
+        let still = ended.clone();
+        let kept = tokio::task::spawn_blocking(move || -> Result<(), opilio_frontier::Error> {
+            keep_run_time(&context, began)?;
+            if !is_changed {
+                return Ok(());
+            }
+            context.frontier().set_settings_hash(settings_hash);
+            let mut after = None;
+            while still.has_changed().is_ok() {
+                let part =
+                    context
+                        .frontier()
+                        .resolve_queues(after.as_deref(), QUEUES_RESOLVED, now)?;
+                match part {
+                    Some(last) => after = Some(last),
+                    None => break,
+                }
+            }
+            Ok(())
+        });
+        if let Ok(Err(problem)) = kept.await {
+            tracing::error!("{}", stacks::chain(&problem));
+        }
+        if is_changed {
+            live.queues_resolved();
+        }
+        // Which changes only by going away.
+        let _ = timeout(TIME_INTERVAL, ended.changed()).await;
+    }
+}
+
+/// Adds what has passed since it was last added.
+pub(super) fn keep_run_time(
+    context: &Context,
+    began: Instant,
+) -> Result<(), opilio_frontier::Error> {
+    let passed = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+    let before = context
+        .counters
+        .run_time
+        .fetch_max(passed, Ordering::Relaxed);
+    let since = Duration::from_millis(passed.saturating_sub(before));
+    context.frontier().add_run_time(since)
+}
+
+/// Notes now and then how the crawl gets on, for whoever looks at many jobs.
+async fn note_course(
+    context: Arc<Context>,
+    course: Arc<Mutex<Course>>,
+    job: PathBuf,
+    mut ended: watch::Receiver<()>,
+) {
+    // Which changes only by going away.
+    while timeout(TIME_INTERVAL, ended.changed()).await.is_err() {
+        let (context, course, job) = (context.clone(), course.clone(), job.clone());
+        let noted = tokio::task::spawn_blocking(move || {
+            let statistics = context.frontier().statistics();
+            let mut course = course.lock().unwrap_or_else(PoisonError::into_inner);
+            course.goes_on(&job, statistics)
+        });
+        if let Ok(Err(problem)) = noted.await {
+            tracing::warn!("course.json cannot be written: {problem}");
+        }
+    }
+}
+
+/// Writes now and then what was seen of plugins, for whoever looks into the job while it runs.
+async fn write_reports(context: Arc<Context>, job: PathBuf, mut ended: watch::Receiver<()>) {
+    while timeout(TIME_INTERVAL, ended.changed()).await.is_err() {
+        let (context, job) = (context.clone(), job.clone());
+        let written = tokio::task::spawn_blocking(move || {
+            plugin_report::write(&job, &context.plugins_seen())
+        });
+        if let Ok(Err(problem)) = written.await {
+            tracing::error!("reports on plugins cannot be written: {problem}");
+        }
+    }
+}

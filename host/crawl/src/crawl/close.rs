@@ -1,0 +1,100 @@
+//! The end: everything is written down and closed, and what it was is summed up.
+
+use std::sync::PoisonError;
+
+use jiff::Timestamp;
+
+use super::Crawl;
+use super::beside::keep_run_time;
+use crate::control::{self, Desk};
+use crate::cookies::Cookies;
+use crate::duplicates::Duplicates;
+use crate::plugin_report;
+use crate::progress::{End, Summary};
+use crate::pulse;
+use crate::stacks;
+
+impl Crawl {
+    pub(super) fn close(self, end: End) -> Summary {
+        let progress = self.view().progress();
+        let plugins = self.context.plugins_seen();
+        // The first reason is the cause; what fails because of it only follows.
+        let mut end = end;
+        let mut halt = |problem: String| {
+            if !matches!(end, End::Halted(_)) {
+                end = End::Halted(problem);
+            }
+        };
+        self.save_cookies();
+        pulse::finish(&self.context, self.job.directory());
+        self.context.board.write();
+        let kept = keep_run_time(&self.context, self.began).and_then(|()| {
+            let prices = self.context.budget().all_prices(Timestamp::now());
+            let mut frontier = self.context.frontier();
+            frontier.put_servers(&prices)?;
+            frontier.persist()
+        });
+        if let Err(problem) = kept {
+            halt(stacks::chain(&problem));
+        }
+        if let Err(problem) = plugin_report::write(self.job.directory(), &plugins) {
+            let folder = self.job.directory().join("reports");
+            halt(format!("cannot write {}: {problem}", folder.display()));
+        }
+        if let Some(Err(problem)) = self.context.duplicates.as_ref().map(Duplicates::persist) {
+            halt(stacks::chain(&problem));
+        }
+        let warcs = match self.context.writers.finish() {
+            Ok(warcs) => warcs,
+            Err(problem) => {
+                halt(stacks::chain(&problem));
+                Vec::new()
+            }
+        };
+        let mut course = self.course.lock().unwrap_or_else(PoisonError::into_inner);
+        let statistics = self.context.frontier().statistics();
+        if let Err(problem) = course.end(self.job.directory(), statistics, &end) {
+            tracing::error!("course.json cannot be written: {problem}");
+        }
+        drop(course);
+        // Which say how it ended.
+        let desk = Desk::new(
+            self.job.directory(),
+            &self.context.profile,
+            &self.context.frontier,
+            &self.log,
+        );
+        if let Err(problem) = control::write_reports(&desk) {
+            tracing::error!("reports cannot be written: {problem}");
+        }
+        self.log.crawl("end", &end.to_string());
+        Summary {
+            end,
+            progress,
+            warcs,
+            job: self.job.directory().to_owned(),
+            warc_directory: self
+                .job
+                .directory()
+                .join(&self.context.profile.archive.directory),
+            logs: self
+                .job
+                .directory()
+                .join(&self.context.profile.logs.directory),
+            plugins: plugins.into_iter().map(|seen| seen.report).collect(),
+        }
+    }
+
+    /// Writes the job's cookies to the file that the profile names.
+    fn save_cookies(&self) {
+        let context = &self.context;
+        let Some(name) = &context.profile.settings().cookies.save else {
+            return;
+        };
+        let file = self.job.directory().join(name);
+        if let Err(problem) = Cookies::save(&context.frontier, &file, Timestamp::now()) {
+            let problem = stacks::chain(&problem);
+            tracing::warn!("cookies are not saved to {}: {problem}", file.display());
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! Who is fetched next and by whom: URIs that the frontier issues go to idle workers, until there is a reason to end.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use opilio_frontier::{Issue, Next};
+use tokio::task::JoinSet;
+
+use super::Crawl;
+use crate::chain::Chain;
+use crate::context::{Context, Halt};
+use crate::control::{Flight, JobLog};
+use crate::progress::End;
+
+/// Longest pause before the frontier is asked again, so that a clock that is set back costs no more than this.
+const PAUSE_MAX: Duration = Duration::from_secs(60);
+
+impl Crawl {
+    /// Hands issued URIs to workers until the end, then waits for those at work.
+    pub(super) async fn dispatch(&self) -> Result<End, Halt> {
+        let mut stop = self.stop.reason.subscribe();
+        let mut at_work: JoinSet<(usize, Result<(), Halt>)> = JoinSet::new();
+        let mut idle: Vec<usize> = (1..=self.context.profile.workers).rev().collect();
+        let throttle = self.context.fetcher.throttle();
+        let mut halted = None;
+        let mut paused = Paused::No;
+        let end = loop {
+            while let Some(done) = at_work.try_join_next() {
+                halted = halted.or(returned(done, &mut idle));
+            }
+            if halted.is_some() {
+                break End::Stopped;
+            }
+            let asked = self.stop.reason.borrow().clone();
+            if let Some(end) = asked.or_else(|| self.limit_reached()) {
+                break end;
+            }
+            let holds = self.live.holds();
+            paused = paused.then(holds, at_work.is_empty(), &self.log);
+            let is_at_share = !idle.is_empty() && at_work.len() >= throttle.connections_max();
+            if is_at_share && !holds {
+                self.live.wants_connections();
+            }
+            let is_full =
+                idle.is_empty() || is_at_share || !self.room_for_a_document(at_work.len());
+            // Asked first: what is resolved while the frontier is asked may be what it does not give yet.
+            let are_queues_resolved = self.live.are_queues_resolved();
+            let next = match holds || is_full {
+                true => Next::InProcess,
+                false => self.context.frontier().next(Timestamp::now())?,
+            };
+            self.live.wait_until(match (&next, holds || is_full) {
+                (Next::WaitUntil(at), false) => Some(*at),
+                (Next::Empty, false) => Some(Timestamp::MAX),
+                _ => None,
+            });
+            let pause = match next {
+                Next::Issue(issue) => {
+                    if let Some(worker) = idle.pop() {
+                        let flight = self.live.begin(issue.ticket, issue.uri.as_str());
+                        at_work.spawn(work(self.context.clone(), issue, worker, flight));
+                    }
+                    continue;
+                }
+                // What the operator has frozen is to go on some time; what is retired is done with.
+                Next::Empty if are_queues_resolved && !self.holds_frozen()? => break End::Finished,
+                Next::Empty => PAUSE_MAX,
+                Next::InProcess if at_work.is_empty() && !holds => break Err(Halt::NobodyAtWork)?,
+                Next::InProcess => PAUSE_MAX,
+                Next::WaitUntil(at) => {
+                    Duration::try_from(at - Timestamp::now()).unwrap_or_default()
+                }
+            };
+            // A worker that is done is seen here as its task ends, so none is ever waited for in vain.
+            tokio::select! {
+                Some(done) = at_work.join_next() => halted = halted.or(returned(done, &mut idle)),
+                () = tokio::time::sleep(pause.min(PAUSE_MAX)) => {}
+                _ = stop.changed() => {}
+                () = self.live.nudged() => {}
+            }
+        };
+        let grace = self.context.profile.settings().fetch.stop_grace;
+        let mut grace = pin!(async {
+            match grace {
+                Some(grace) => tokio::time::sleep(grace).await,
+                None => std::future::pending().await,
+            }
+        });
+        let mut waits = true;
+        loop {
+            tokio::select! {
+                done = at_work.join_next() => match done {
+                    Some(done) => halted = halted.or(returned(done, &mut idle)),
+                    None => break,
+                },
+                () = &mut grace, if waits => {
+                    waits = false;
+                    self.stop.cut();
+                }
+            }
+        }
+        halted.map_or(Ok(end), Err)
+    }
+
+    /// Whether a frozen queue keeps the crawl from being finished.
+    fn holds_frozen(&self) -> Result<bool, Halt> {
+        let frontier = self.context.frontier();
+        Ok(frontier.statistics().queued > 0 && frontier.has_frozen()?)
+    }
+}
+
+async fn work(
+    context: Arc<Context>,
+    issue: Box<Issue>,
+    worker: usize,
+    flight: Flight,
+) -> (usize, Result<(), Halt>) {
+    let done = Chain::new(&context, &issue, &flight).run(worker).await;
+    (worker, done)
+}
+
+/// A worker is idle again. A task that panicked is a defect of ours: the URI stays in process and is put back at the
+/// next start; the crawl stops rather than lose track.
+fn returned(
+    done: Result<(usize, Result<(), Halt>), tokio::task::JoinError>,
+    idle: &mut Vec<usize>,
+) -> Option<Halt> {
+    match done {
+        Ok((worker, result)) => {
+            idle.push(worker);
+            result.err().filter(|halt| !matches!(halt, Halt::Stopped))
+        }
+        Err(panic) => Some(Halt::Worker(panic.to_string())),
+    }
+}
+
+/// How far a pause is, for the job's log.
+#[derive(Clone, Copy, PartialEq)]
+enum Paused {
+    No,
+    Pausing,
+    Yes,
+}
+
+impl Paused {
+    fn then(self, holds: bool, is_idle: bool, log: &JobLog) -> Paused {
+        let next = match (holds, is_idle) {
+            (false, _) => Paused::No,
+            (true, false) => Paused::Pausing,
+            (true, true) => Paused::Yes,
+        };
+        match (self, next) {
+            (before, Paused::Yes) if before != Paused::Yes => {
+                log.crawl("pause", "nothing is in flight");
+            }
+            (before, Paused::No) if before != Paused::No => log.crawl("resume", "goes on"),
+            _ => {}
+        }
+        next
+    }
+}

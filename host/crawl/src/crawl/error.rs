@@ -1,0 +1,62 @@
+//! Why there is no crawl.
+
+use std::path::Path;
+
+use opilio_archive::PayloadsError;
+use opilio_profile::Faults;
+
+use crate::fetchers::FetcherError;
+use crate::job::JobError;
+
+/// Why there is no crawl.
+#[derive(Debug, thiserror::Error)]
+pub enum CrawlError {
+    /// The profile, or a component, has faults. Nothing has been created.
+    #[error("{0}")]
+    Profile(Faults),
+    /// The job directory cannot be used.
+    #[error(transparent)]
+    Job(#[from] JobError),
+    /// The plugin engine cannot be set up.
+    #[error(transparent)]
+    Engine(#[from] opilio_sandbox::EngineError),
+    /// The frontier cannot be opened.
+    #[error(transparent)]
+    Frontier(#[from] opilio_frontier::Error),
+    /// The job's profile names URIs or queues in another way than when the job was made.
+    #[error(
+        "the job's profile says otherwise than when the job was made which URIs count as the same or how queues are named ([canonicalization], frontier.queue-key, frontier.parallel-queues, queue.name): put it back, or make a new job; then it said {then}"
+    )]
+    Identity {
+        /// What it said, as JSON.
+        then: String,
+    },
+    /// What is stored already cannot be looked up.
+    #[error("payloads cannot be looked up")]
+    Payloads(#[from] PayloadsError),
+    /// The archive cannot be opened.
+    #[error(transparent)]
+    Archive(#[from] opilio_archive::Error),
+    /// The job's list of plugins, or its copies of their components, cannot be used.
+    #[error("{0}")]
+    Kept(String),
+    /// The fetcher cannot be set up.
+    #[error(transparent)]
+    Fetch(#[from] FetcherError),
+    /// The file system refused.
+    #[error("cannot use {path}")]
+    Io {
+        /// The file or directory.
+        path: String,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+}
+
+pub(super) fn io_error(path: &Path, source: std::io::Error) -> CrawlError {
+    CrawlError::Io {
+        path: path.display().to_string(),
+        source,
+    }
+}

@@ -1,0 +1,97 @@
+//! Which limit of the profile has been reached, of this process and of the whole crawl.
+
+use std::sync::atomic::Ordering;
+
+use opilio_frontier::{Quota, Tally};
+
+use super::Crawl;
+use crate::progress::End;
+
+impl Crawl {
+    pub(super) fn limit_reached(&self) -> Option<End> {
+        let profile = self.context.current();
+        let limits = &profile.limits;
+        let counters = &self.context.counters;
+        let documents = counters.documents.load(Ordering::Relaxed);
+        if limits.documents.is_some_and(|limit| documents >= limit) {
+            return Some(End::DocumentLimit);
+        }
+        let bytes = counters.bytes.load(Ordering::Relaxed);
+        if limits.bytes.is_some_and(|limit| bytes >= limit.bytes()) {
+            return Some(End::ByteLimit);
+        }
+        let archive = &profile.archive;
+        let written = self.context.writers.bytes();
+        if archive
+            .max_total_bytes
+            .is_some_and(|max| written >= max.bytes())
+        {
+            return Some(End::ArchiveLimit);
+        }
+        if let Some(quota) = self.quota_reached(0) {
+            return Some(End::Quota(quota));
+        }
+        let counted = [limits.fetched, limits.succeeded, limits.novel_documents];
+        if counted.iter().all(Option::is_none) && limits.novel_bytes.is_none() {
+            return None;
+        }
+        let since = self.since_begin();
+        let counts = [since.fetched, since.succeeded, since.novel];
+        let is_reached =
+            |(limit, count): (&Option<u64>, u64)| limit.is_some_and(|limit| count >= limit);
+        if counted.iter().zip(counts).any(is_reached) {
+            return Some(End::DocumentLimit);
+        }
+        let is_full = |limit: opilio_profile::ByteSize| since.novel_bytes >= limit.bytes();
+        limits
+            .novel_bytes
+            .is_some_and(is_full)
+            .then_some(End::ByteLimit)
+    }
+
+    /// Whether one more document may be begun, were all that is at work to succeed: the limit is never exceeded.
+    pub(super) fn room_for_a_document(&self, at_work: usize) -> bool {
+        let profile = self.context.current();
+        let limits = &profile.limits;
+        let at_work = at_work as u64;
+        let documents = self.context.counters.documents.load(Ordering::Relaxed);
+        let room =
+            |limit: Option<u64>, count: u64| limit.is_none_or(|limit| count + at_work < limit);
+        if !room(limits.documents, documents) || self.quota_reached(at_work).is_some() {
+            return false;
+        }
+        if limits.fetched.is_none() && limits.succeeded.is_none() {
+            return true;
+        }
+        let since = self.since_begin();
+        room(limits.fetched, since.fetched) && room(limits.succeeded, since.succeeded)
+    }
+
+    /// Which quota of the whole crawl has been reached, were so many more documents to come in: over all its processes,
+    /// and of time that for which they ran.
+    fn quota_reached(&self, at_work: u64) -> Option<&'static str> {
+        if self.quota == Quota::default() {
+            return None;
+        }
+        let statistics = self.context.frontier().statistics();
+        let ran = Tally {
+            run_time: statistics.run_time,
+            ..statistics.tally
+        };
+        self.quota.reached(&ran, at_work)
+    }
+
+    /// What this process has brought in.
+    fn since_begin(&self) -> Tally {
+        let now = self.context.frontier().statistics().tally;
+        let before = self.baseline.tally;
+        Tally {
+            fetched: now.fetched - before.fetched,
+            succeeded: now.succeeded - before.succeeded,
+            novel: now.novel - before.novel,
+            bytes: now.bytes - before.bytes,
+            novel_bytes: now.novel_bytes - before.novel_bytes,
+            run_time: now.run_time.saturating_sub(before.run_time),
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! Captures that the frontier knows and the archive has lost.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use jiff::Timestamp;
+use opilio_archive::Repaired;
+use opilio_frontier::{Candidate, UriRecord, WarcLocation};
+use opilio_uri::Uri;
+
+use super::seeds::SEED_BATCH;
+use super::{Crawl, CrawlError};
+use crate::policy;
+
+impl Crawl {
+    /// Captures that the frontier knows and the archive has lost: after a power failure the end of an open WARC file may
+    /// be gone although its URIs were finished. They are fetched again.
+    pub(super) fn schedule_lost(&self) -> Result<(), CrawlError> {
+        let kept = |repaired: &Repaired| {
+            let file = repaired.file.as_ref();
+            file.and_then(|file| std::fs::metadata(file).ok())
+                .map_or(0, |file| file.len())
+        };
+        let cut: HashMap<String, u64> = self
+            .repaired
+            .iter()
+            .filter(|repaired| {
+                repaired.cut_bytes > 0 || repaired.rescued.is_some() || repaired.file.is_none()
+            })
+            .filter_map(|repaired| Some((final_name(&repaired.found)?, kept(repaired))))
+            .collect();
+        if cut.is_empty() {
+            return Ok(());
+        }
+        if let Some(duplicates) = &self.context.duplicates {
+            duplicates.forget(&cut)?;
+        }
+        let records = self.context.frontier().records("");
+        let mut lost = Vec::new();
+        for record in records {
+            let record = record?;
+            let gone = |at: &WarcLocation| cut.get(&at.file).is_some_and(|kept| at.offset >= *kept);
+            if record.archived.as_ref().is_some_and(gone) {
+                lost.extend(self.again(&record));
+            }
+        }
+        if !lost.is_empty() {
+            tracing::warn!(
+                captures = lost.len(),
+                "lost from the archive when power failed; fetched again"
+            );
+        }
+        for batch in lost.chunks(SEED_BATCH) {
+            self.context
+                .frontier()
+                .schedule(batch.to_vec(), Timestamp::now())?;
+        }
+        Ok(())
+    }
+
+    fn again(&self, record: &UriRecord) -> Option<Candidate> {
+        let uri = Uri::parse(&record.uri).ok()?;
+        Some(Candidate {
+            queue: record.queue.clone(),
+            seed: record.seed,
+            force: true,
+            ..policy::candidate(
+                &self.context.profile,
+                uri,
+                record.hop_path.clone(),
+                record.via.as_deref(),
+                record.source.as_deref(),
+            )
+        })
+    }
+}
+
+/// The name a WARC file has when it is finished, of one found open.
+fn final_name(found: &Path) -> Option<String> {
+    let name = found.file_name()?.to_str()?;
+    Some(name.strip_suffix(".open").unwrap_or(name).to_owned())
+}

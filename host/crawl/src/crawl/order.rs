@@ -1,0 +1,86 @@
+//! What a crawl is asked for, and the profile that this names.
+
+use std::path::{Path, PathBuf};
+
+use opilio_profile::{Given, Profile};
+
+use super::CrawlError;
+use crate::job;
+
+/// What a crawl is asked for on the command line.
+#[derive(Clone, Debug)]
+pub struct Order {
+    /// The profile. A job that is resumed goes on with its own copy.
+    pub profile: ProfileSource,
+    /// More seeds.
+    pub seeds: Vec<String>,
+    /// Contact URL, in place of the profile's.
+    pub contact_url: Option<String>,
+    /// The job's directory; `jobs/` and the profile's name where none is given.
+    pub job: Option<PathBuf>,
+    /// Where compiled components are kept; none compiles them at every start.
+    pub component_cache: Option<PathBuf>,
+}
+
+/// What to crawl with.
+#[derive(Clone, Debug)]
+pub enum ProfileSource {
+    /// A file.
+    File(PathBuf),
+    /// One that ships, by name.
+    Builtin(String),
+    /// In memory; the name is what faults call it.
+    Text {
+        /// What faults call it.
+        file: String,
+        /// TOML.
+        text: String,
+    },
+}
+
+/// The profile as the command line names it, and the folder its relative paths start from.
+pub(super) fn written(
+    source: &ProfileSource,
+    given: &Given,
+) -> Result<(Profile, PathBuf), CrawlError> {
+    let here = std::env::current_dir().unwrap_or_default();
+    let profile = match source {
+        ProfileSource::File(path) => {
+            let folder = here.join(path.parent().unwrap_or(Path::new("")));
+            return Ok((
+                Profile::load(path, given).map_err(CrawlError::Profile)?,
+                folder,
+            ));
+        }
+        ProfileSource::Builtin(name) => Profile::builtin(name, given),
+        ProfileSource::Text { file, text } => Profile::parse(file, text, given),
+    };
+    Ok((profile.map_err(CrawlError::Profile)?, here))
+}
+
+/// A job goes on with its own copy of the profile; where the command line names another text, that must be said.
+pub(super) fn other_profile(
+    source: &ProfileSource,
+    profile: &Profile,
+    directory: &Path,
+) -> Vec<String> {
+    let (named, text) = match source {
+        ProfileSource::File(path) => (
+            path.display().to_string(),
+            std::fs::read_to_string(path).ok(),
+        ),
+        ProfileSource::Builtin(name) => (
+            format!("the built-in profile {name}"),
+            Profile::builtin_text(name).map(str::to_owned),
+        ),
+        ProfileSource::Text { file, text } => (file.clone(), Some(text.clone())),
+    };
+    if !job::is_job(directory) || text.is_none_or(|text| text == profile.source_text()) {
+        return Vec::new();
+    }
+    let job = directory.display();
+    vec![format!(
+        "{named} differs from the profile that job {job} was made with; the job goes on with its own copy, \
+         {job}/profile.toml: change that, or name another directory with --job"
+    )]
+}

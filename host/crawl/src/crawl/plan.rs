@@ -1,0 +1,200 @@
+//! What can be checked of a crawl before anything is created: profile, seeds, components and their settings.
+
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+use opilio_profile::{Given, Profile};
+use opilio_sandbox::{Engine, EngineConfig, Tables};
+use opilio_source::{Sources, SourcesConfig};
+use opilio_uri::SurtPrefixSet;
+
+use super::frozen::frozen;
+use super::order::{Order, other_profile, written};
+use super::{CrawlError, Plan};
+use crate::components::JobPlugins;
+use crate::job;
+use crate::stacks::{self, Loaded, Loading};
+use crate::tables::TableKeeper;
+
+/// Checks profile, seeds and components. Creates nothing but entries of the component cache.
+///
+/// # Errors
+/// [`CrawlError::Profile`] with every fault at its place; or why the engine cannot run here.
+pub fn plan(order: &Order) -> Result<Plan, CrawlError> {
+    let given = Given {
+        builtins: builtin_plugins(),
+        seeds: order.seeds.clone(),
+        contact_url: order.contact_url.clone(),
+        ..Given::default()
+    };
+    let resumed = order
+        .job
+        .as_deref()
+        .filter(|directory| job::is_job(directory));
+    let (mut profile, mut base) = match resumed {
+        Some(directory) => frozen(directory, given.clone())?,
+        None => written(&order.profile, &given)?,
+    };
+    let directory = order
+        .job
+        .clone()
+        .unwrap_or_else(|| Path::new("jobs").join(file_name(&profile.name)));
+    if resumed.is_none() && job::is_job(&directory) {
+        (profile, base) = frozen(&directory, given)?;
+    }
+    let mut notes = other_profile(&order.profile, &profile, &directory);
+    profile.check_job().map_err(CrawlError::Profile)?;
+    let prefixes = seed_prefixes(&profile, &job::redirected_seeds(&directory))?;
+    let engine = Engine::new(EngineConfig {
+        cache_dir: order.component_cache.clone(),
+        ..EngineConfig::default()
+    })?;
+    let list: Vec<String> = prefixes.iter().map(str::to_owned).collect();
+    let kept = JobPlugins::read(&directory)
+        .map_err(|problem| CrawlError::Kept(stacks::chain(&problem)))?;
+    let sources = sources(&directory);
+    let (tables, plugins) = load(&engine, &profile, &list, &sources, Some(&kept))?;
+    notes.extend(plugins.notes.iter().cloned());
+    Ok(Plan {
+        profile,
+        tables,
+        plugins,
+        engine,
+        sources,
+        directory,
+        base,
+        prefixes,
+        contact_url: order.contact_url.clone(),
+        notes,
+    })
+}
+
+impl Plan {
+    /// The profile in force.
+    pub fn profile(&self) -> &Profile {
+        &self.profile
+    }
+
+    /// What the operator should know before it begins, a sentence each.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// Where the job is or will be.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+}
+
+/// The plugins that ship, by the names that profiles have for them.
+pub fn builtin_plugins() -> Vec<String> {
+    opilio_builtin::all()
+        .map(|builtin| builtin.plugin.to_owned())
+        .collect()
+}
+
+/// Loads the components of a profile and checks their settings. Creates nothing but entries of the component cache.
+///
+/// # Errors
+/// [`CrawlError::Profile`] with every fault at its place; or why the engine cannot run here.
+pub fn check_plugins(
+    profile: &Profile,
+    component_cache: Option<PathBuf>,
+) -> Result<(), CrawlError> {
+    let engine = Engine::new(EngineConfig {
+        cache_dir: component_cache,
+        ..EngineConfig::default()
+    })?;
+    load(&engine, profile, &[], &sources(Path::new("")), None).map(drop)
+}
+
+/// The schema of each plugin's settings, by the instance's name in the profile.
+///
+/// # Errors
+/// As [`check_plugins`].
+pub fn settings_schemas(
+    profile: &Profile,
+    component_cache: Option<PathBuf>,
+) -> Result<Vec<(String, serde_json::Value)>, CrawlError> {
+    let engine = Engine::new(EngineConfig {
+        cache_dir: component_cache,
+        ..EngineConfig::default()
+    })?;
+    let (_, loaded) = load(&engine, profile, &[], &sources(Path::new("")), None)?;
+    Ok(loaded.stacks.pool().schemas())
+}
+
+/// Tables and plugins; faults of both at once.
+pub(crate) fn load(
+    engine: &Engine,
+    profile: &Profile,
+    seed_prefixes: &[String],
+    sources: &Sources,
+    job: Option<&JobPlugins>,
+) -> Result<(TableKeeper, Loaded), CrawlError> {
+    let tables = TableKeeper::load(profile);
+    let none = Tables::default();
+    let loading = Loading {
+        engine,
+        profile,
+        seed_prefixes,
+        tables: tables.as_ref().map_or(&none, TableKeeper::tables),
+        sources,
+        job,
+        only: None,
+    };
+    let plugins = stacks::load(loading);
+    match (tables, plugins) {
+        (Ok(tables), Ok(plugins)) => Ok((tables, plugins)),
+        (Err(faults), Ok(_)) | (Ok(_), Err(faults)) => Err(CrawlError::Profile(faults)),
+        (Err(mut faults), Err(more)) => {
+            faults.append(more);
+            Err(CrawlError::Profile(faults))
+        }
+    }
+}
+
+/// Where components come from. Whoever has no home directory has a store with the job.
+pub(crate) fn sources(job: &Path) -> Sources {
+    Sources::new(SourcesConfig::standard().unwrap_or_else(|_| SourcesConfig {
+        store: job.join("store"),
+        credentials: None,
+        now: Timestamp::now,
+    }))
+}
+
+/// A profile's name as a folder's.
+fn file_name(name: &str) -> String {
+    let name: String = name
+        .chars()
+        .map(|c| {
+            if c.is_alphanumeric() || "-_.".contains(c) {
+                c
+            } else {
+                '-'
+            }
+        })
+        .collect();
+    match name.trim_matches('.') {
+        "" => "crawl".to_owned(),
+        name => name.to_owned(),
+    }
+}
+
+fn seed_prefixes(profile: &Profile, redirected: &[String]) -> Result<SurtPrefixSet, CrawlError> {
+    let mut set = SurtPrefixSet::default();
+    for seed in &profile.seeds.list {
+        set.insert(&seed.surt_prefix);
+    }
+    for line in profile.seeds.surt_prefixes.iter().chain(redirected) {
+        match opilio_uri::surt_prefix_from_line(line) {
+            Ok(Some(prefix)) => set.insert(&prefix),
+            Ok(None) => {}
+            Err(problem) => {
+                let fault = profile.fault_at("/seeds", format!("SURT prefix {line:?}: {problem}"));
+                return Err(CrawlError::Profile(fault.into()));
+            }
+        }
+    }
+    Ok(set)
+}

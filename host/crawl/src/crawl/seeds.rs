@@ -1,0 +1,93 @@
+//! Seeds on their way into the frontier, and as lines of the job's copy.
+
+use jiff::Timestamp;
+use opilio_frontier::{Candidate, Directive};
+use opilio_profile::{Profile, Seed, Seeds};
+use opilio_sandbox::Candidates;
+use opilio_uri::{HopPath, Uri};
+
+use super::Crawl;
+use crate::context::Halt;
+use crate::policy;
+use crate::precedence;
+use crate::progress::End;
+use crate::stacks;
+use crate::standing;
+
+/// Seeds given to the frontier at once.
+pub(super) const SEED_BATCH: usize = 10_000;
+
+impl Crawl {
+    pub(super) fn schedule_seeds(&self) -> Result<(), opilio_frontier::Error> {
+        let context = &self.context;
+        let mut candidates: Vec<Candidate> = context
+            .profile
+            .seeds
+            .list
+            .iter()
+            .map(|Seed { uri, .. }| seed_candidate(&context.profile, uri))
+            .collect();
+        for batch in candidates.chunks_mut(SEED_BATCH) {
+            self.rank_seeds(batch);
+            context
+                .frontier()
+                .schedule(batch.to_vec(), Timestamp::now())?;
+        }
+        Ok(())
+    }
+
+    /// Gives seeds the precedence that plugins say they have. What they cannot be asked has that of the profile.
+    fn rank_seeds(&self, seeds: &mut [Candidate]) {
+        let context = &self.context;
+        let stacks = context.stacks();
+        if stacks.precedence.is_empty() {
+            return;
+        }
+        let seen: Candidates = seeds.iter().map(standing::seed).collect();
+        let ranked = context
+            .lanes
+            .wait(move || precedence::rank(&stacks.precedence, &seen, None));
+        let ranked = ranked.map_err(Halt::from).and_then(|ranked| {
+            context.failures(&ranked.failures)?;
+            Ok(ranked.ranks)
+        });
+        match ranked {
+            Ok(ranks) => {
+                for (seed, rank) in seeds.iter_mut().zip(ranks) {
+                    seed.precedence = rank.unwrap_or(seed.precedence);
+                }
+            }
+            Err(halt) => self.stop.end(End::Halted(stacks::chain(&halt))),
+        }
+    }
+}
+
+/// A seed as the frontier takes it.
+pub(crate) fn seed_candidate(profile: &Profile, uri: &Uri) -> Candidate {
+    Candidate {
+        seed: true,
+        directive: Directive::Medium,
+        ..policy::candidate(
+            profile,
+            uri.clone(),
+            HopPath::new(),
+            None,
+            Some(uri.as_str()),
+        )
+    }
+}
+
+/// Seeds, one a line, so that reading them back gives the same seeds and the same scope: what a seed implies depends on how
+/// it was written, so a prefix that its normal form does not imply has a line of its own.
+pub(crate) fn seed_lines(seeds: &Seeds) -> Vec<String> {
+    let mut lines = Vec::new();
+    for seed in &seeds.list {
+        lines.push(seed.uri.to_string());
+        if opilio_uri::implied_surt_prefix(seed.uri.as_str()).as_ref() != Ok(&seed.surt_prefix) {
+            lines.push(format!("+{}", seed.surt_prefix));
+        }
+    }
+    let prefixes = seeds.surt_prefixes.iter();
+    lines.extend(prefixes.map(|prefix| format!("+{prefix}")));
+    lines
+}

@@ -1,0 +1,59 @@
+//! A job that begins as another did.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use jiff::Timestamp;
+
+use super::error::io_error;
+use super::{Copies, Frozen, Job, JobError, read};
+use crate::components;
+use crate::places::{files_stay_inside, stays_inside};
+use crate::settings;
+
+/// Makes a job in `directory` with the profile of the one in `from`, changes included, its seeds and its plugins. What leads
+/// elsewhere by a link is not copied: in the copy it would be a file like any other, and be shown.
+///
+/// # Errors
+/// See [`JobError`]; the directory is new or empty.
+pub fn copy_job(from: &Path, directory: &Path) -> Result<Job, JobError> {
+    files_stay_inside(from).map_err(JobError::Link)?;
+    let frozen = Frozen::read(from)?;
+    let layers = settings::layers(from).map_err(|source| io_error(from, source))?;
+    let copies = Copies {
+        profile: &read(&frozen.profile)?,
+        name: &frozen.name,
+        seeds: &frozen.seeds.lines().map(str::to_owned).collect::<Vec<_>>(),
+        base: &frozen.base,
+        layers: &layers,
+    };
+    Job::open_with(directory, &copies, Timestamp::now(), || {
+        copy(
+            &from.join(components::LIST),
+            &directory.join(components::LIST),
+        )?;
+        for folder in [components::COMPONENTS, settings::CHANGES] {
+            let (folder, into) = (from.join(folder), directory.join(folder));
+            if !folder.exists() {
+                continue;
+            }
+            fs::create_dir_all(&into).map_err(|source| io_error(&into, source))?;
+            let entries = fs::read_dir(&folder).map_err(|source| io_error(&folder, source))?;
+            for entry in entries {
+                let entry = entry.map_err(|source| io_error(&folder, source))?;
+                stays_inside(from, &entry.path()).map_err(JobError::Link)?;
+                copy(&entry.path(), &into.join(entry.file_name()))?;
+            }
+        }
+        Ok(())
+    })
+}
+
+/// Copies a file, where there is one.
+fn copy(from: &Path, to: &Path) -> Result<(), JobError> {
+    match fs::copy(from, to) {
+        Err(problem) if problem.kind() != io::ErrorKind::NotFound => Err(io_error(from, problem)),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,230 @@
+//! An account of what the import has made nothing of, whether it matters here or not.
+
+use super::beans::{Bean, Property};
+use super::settings::known_as;
+use super::{EXTRACTORS, Import};
+
+/// Beans that are how Heritrix is put together, and what Opilio does without being told.
+const STRUCTURE: &[&str] = &[
+    "BdbCookieStore",
+    "BdbFrontier",
+    "BdbModule",
+    "BdbServerCache",
+    "BdbUriUniqFilter",
+    "CandidateChain",
+    "CandidateScoper",
+    "CandidatesProcessor",
+    "CheckpointService",
+    "ConfigPathConfigurer",
+    "CostUriPrecedencePolicy",
+    "CrawlController",
+    "CrawlLimitEnforcer",
+    "CrawlMetadata",
+    "CrawlerLoggerModule",
+    "CredentialStore",
+    "DispositionChain",
+    "DispositionProcessor",
+    "FetchChain",
+    "FetchDNS",
+    "FetchFTP",
+    "FetchHTTP",
+    "FetchWhois",
+    "FrontierPreparer",
+    "KeyWordProperties",
+    "PreconditionEnforcer",
+    "Preselector",
+    "RulesCanonicalizationPolicy",
+    "SimpleCookieStore",
+    "StatisticsTracker",
+    "SurtAuthorityQueueAssignmentPolicy",
+    "TextSeedModule",
+    "UnitCostAssignmentPolicy",
+    "UriPrecedencePolicy",
+    "BaseUriPrecedencePolicy",
+    "ZeroCostAssignmentPolicy",
+    "WagCostAssignmentPolicy",
+    "AntiCalendarCostAssignmentPolicy",
+    "QuotaEnforcer",
+    "RuntimeLimitEnforcer",
+    "ActionDirectory",
+    "DiskSpaceMonitor",
+    "BaseQueuePrecedencePolicy",
+    "SheetOverlaysManager",
+    "Sheet",
+    "SurtPrefixesSheetAssociation",
+    "WARCWriterChainProcessor",
+    "WARCWriterProcessor",
+    "DecideRuleSequence",
+    "CustomEditorConfigurer",
+    "CommonAnnotationBeanPostProcessor",
+];
+
+/// Properties that say how Heritrix does things inside, or where files lie that lie elsewhere here.
+const INSIDE: &[&str] = &[
+    "applicationContext",
+    "audience",
+    "bdb",
+    "candidateChain",
+    "chain",
+    "controller",
+    "crawlController",
+    "cookieStore",
+    "credentialStore",
+    "dir",
+    "directory",
+    "dispositionChain",
+    "enabled",
+    "expectedConcurrency",
+    "fetchChain",
+    "frontier",
+    "kryo",
+    "logToFile",
+    "loggerModule",
+    "metadata",
+    "metadataProvider",
+    "pauseAtStart",
+    "poolMaxActive",
+    "processors",
+    "preparer",
+    "queueAssignmentPolicy",
+    "recorderInBufferBytes",
+    "recorderOutBufferBytes",
+    "robotsPolicyName",
+    "scope",
+    "scratchDir",
+    "seeds",
+    "serverCache",
+    "sheetOverlaysManager",
+    "snoozeLongMs",
+    "statisticsTracker",
+    "storePaths",
+    "uriPrecedencePolicy",
+    "uriUniqFilter",
+    "checkpointsDir",
+    "path",
+    "actionDir",
+    "doneDir",
+    "initialDelaySeconds",
+    "recoveryLogEnabled",
+    "costAssignmentPolicy",
+    "canonicalizationPolicy",
+    "rules",
+    "useHTTP11",
+    "sendConnectionClose",
+    "digestContent",
+    "logExtraInfo",
+    "queuePrecedencePolicy",
+];
+
+/// Properties of which one value is what Opilio does.
+const AS_HERE: [(&str, &str); 5] = [
+    ("deferToPrevious", "true"),
+    ("digestAlgorithm", "sha1"),
+    ("runWhileEmpty", "false"),
+    (
+        "template",
+        "${prefix}-${timestamp17}-${serialno}-${heritrix.pid}~${heritrix.hostname}~${heritrix.port}",
+    ),
+    ("useSharedCache", "true"),
+];
+
+/// Beans that a job does well without: one that is switched off changes nothing here.
+const OPTIONAL: [&str; 6] = [
+    "ActionDirectory",
+    "CheckpointService",
+    "CrawlLimitEnforcer",
+    "DiskSpaceMonitor",
+    "QuotaEnforcer",
+    "RuntimeLimitEnforcer",
+];
+
+/// Why logins are not carried over.
+const PASSWORDS: &str =
+    "passwords do not stand in profiles: write a table under [logins] or [credentials]";
+
+impl Import {
+    /// Says of what nothing was made.
+    pub(super) fn account(&mut self, bean: &Bean) {
+        let is_rule = bean.class.ends_with("DecideRule");
+        let is_extractor = EXTRACTORS.iter().any(|(class, _)| *class == bean.class);
+        let is_known = STRUCTURE.contains(&bean.class.as_str())
+            || STRUCTURE.contains(&known_as(&bean.class))
+            || is_rule
+            || is_extractor
+            || bean.class.ends_with("Report")
+            || bean.class.ends_with("RecordBuilder");
+        if !is_known && bean.text("enabled") != Some("false") {
+            let problem = match bean.class.as_str() {
+                class if class.contains("Script") => "scripts are not executed",
+                "HtmlFormCredential" | "HttpAuthenticationCredential" => PASSWORDS,
+                _ => "nothing here is known to do the same",
+            };
+            self.leave(bean.line, &bean.name(), problem);
+            return;
+        }
+        if bean.text("enabled") == Some("false") {
+            let class = bean.class.as_str();
+            if is_known && !is_rule && !is_extractor && !OPTIONAL.contains(&class) {
+                self.leave(
+                    bean.line,
+                    &bean.name(),
+                    "enabled = false: it cannot be switched off here",
+                );
+            }
+            return;
+        }
+        let unused = self.beans.unused(bean).into_iter();
+        let unused: Vec<(String, Property)> = unused
+            .map(|(name, property)| (name.clone(), property.clone()))
+            .collect();
+        for (name, property) in unused {
+            self.account_property(bean, &name, &property);
+        }
+    }
+
+    /// Says of a property, and of the beans within it, of which nothing was made.
+    fn account_property(&mut self, bean: &Bean, name: &str, property: &Property) {
+        let is_inside = INSIDE.contains(&name);
+        let is_rule = |inner: &Bean| {
+            inner.class.ends_with("DecideRule") || inner.class == "DecideRuleSequence"
+        };
+        let text = match property {
+            Property::Text(text) => text.trim().to_owned(),
+            // It changes nothing until a script associates it with something.
+            Property::Map(_) if bean.class == "Sheet" => return,
+            Property::Map(entries) => {
+                let entries = entries
+                    .iter()
+                    .map(|(key, value)| format!("{key}: {}", value.trim()));
+                entries.collect::<Vec<_>>().join(", ")
+            }
+            Property::Reference(id) if name.ends_with("Rule") => id.clone(),
+            Property::Reference(_) => return,
+            Property::Bean(inner) if is_rule(inner) => inner.class.clone(),
+            Property::Bean(inner) if inner.class.starts_with("Config") => {
+                let said = inner.text("path").or_else(|| inner.text("value"));
+                said.unwrap_or_default().to_owned()
+            }
+            Property::Bean(inner) => return self.account(inner),
+            Property::List(items) => {
+                for inner in property.within() {
+                    self.account(inner);
+                }
+                let texts = items.iter().filter_map(|item| match item {
+                    Property::Text(text) => Some(text.trim()),
+                    _ => None,
+                });
+                texts.collect::<Vec<_>>().join(", ")
+            }
+        };
+        if name == "credentials" {
+            return self.leave(bean.line, &bean.name(), PASSWORDS);
+        }
+        let is_as_here = AS_HERE.contains(&(name, text.as_str()));
+        if text.is_empty() || is_inside || is_as_here {
+            return;
+        }
+        let problem = format!("{name} = {text:?}: there is no setting of it here");
+        self.leave(bean.line, &bean.name(), &problem);
+    }
+}

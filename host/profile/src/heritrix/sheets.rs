@@ -1,0 +1,95 @@
+//! Sheets that SURT prefixes are associated with become overrides.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::Import;
+use super::beans::{Bean, Property};
+use super::settings::{SETTINGS, known_as};
+
+impl Import {
+    /// Sheets that SURT prefixes are associated with become overrides.
+    pub(super) fn sheets(&mut self, beans: &[Bean]) {
+        for association in beans {
+            if association.class == "DecideRuledSheetAssociation" {
+                self.leave(
+                    association.line,
+                    &association.name(),
+                    "sheets are associated by SURT prefix, host, domain or expression here, not by rules; write an [[override]]",
+                );
+                continue;
+            }
+            if association.class != "SurtPrefixesSheetAssociation" {
+                continue;
+            }
+            let prefixes = self.list_of(association, "surtPrefixes");
+            for name in self.list_of(association, "targetSheetNames") {
+                let Some(sheet) = self.beans.by_id(&name).cloned() else {
+                    self.leave(
+                        association.line,
+                        &association.name(),
+                        &format!("no sheet {name:?}"),
+                    );
+                    continue;
+                };
+                let Some(Property::Map(map)) = self.beans.take(&sheet, "map").cloned() else {
+                    continue;
+                };
+                let mut said = BTreeMap::new();
+                for (path, text) in &map {
+                    self.sheet_entry(&sheet, path, text, &mut said);
+                }
+                if !said.is_empty() && !prefixes.is_empty() {
+                    self.overrides.push((prefixes.clone(), said));
+                }
+            }
+        }
+    }
+
+    fn sheet_entry(
+        &mut self,
+        sheet: &Bean,
+        path: &str,
+        text: &str,
+        said: &mut BTreeMap<String, Value>,
+    ) {
+        let (id, property) = path.split_once('.').unwrap_or((path, ""));
+        let class = self
+            .beans
+            .by_id(id)
+            .map(|bean| known_as(&bean.class).to_owned());
+        let entry = SETTINGS
+            .iter()
+            .find(|(of, name, ..)| class.as_deref() == Some(*of) && *name == property);
+        let Some((_, _, setting, unit)) = entry else {
+            let problem = format!("{path} = {:?}: there is no setting of it here", text.trim());
+            self.leave(sheet.line, &sheet.name(), &problem);
+            return;
+        };
+        match unit.read(text) {
+            Ok(Value::Null) => {}
+            Ok(value) => {
+                said.insert((*setting).to_owned(), value);
+            }
+            Err(why) => {
+                let problem = format!("{path} = {:?}: {why}", text.trim());
+                self.leave(sheet.line, &sheet.name(), &problem);
+            }
+        }
+    }
+
+    fn list_of(&mut self, bean: &Bean, property: &str) -> Vec<String> {
+        match self.beans.take(bean, property) {
+            Some(Property::List(items)) => items
+                .iter()
+                .filter_map(|item| match item {
+                    Property::Text(text) => Some(text.trim().to_owned()),
+                    _ => None,
+                })
+                .collect(),
+            Some(Property::Text(text)) => vec![text.trim().to_owned()],
+            _ => Vec::new(),
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! What has been imported, written as a profile that checks clean.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::Import;
+use crate::profile::{Given, Profile};
+use crate::shape::toml_text;
+
+/// Lines that are taken out because a profile may not say them; each shows the next.
+const FAULTY_LINES_MAX: usize = 200;
+
+impl Import {
+    /// The profile, what it may not say taken out and listed.
+    pub(super) fn checked(&mut self, given: &Given) -> String {
+        let mut toml = self.toml();
+        for _ in 0..FAULTY_LINES_MAX {
+            let Err(faults) = Profile::parse("imported.toml", &toml, given) else {
+                return toml;
+            };
+            let mut lines: Vec<String> = toml.lines().map(str::to_owned).collect();
+            let fault = faults.iter().find_map(|fault| {
+                let place = fault.place.as_ref()?;
+                let line = lines.get(place.line.checked_sub(1)?)?;
+                (!line.starts_with('#') && !line.is_empty())
+                    .then(|| (place.line - 1, fault.clone()))
+            });
+            let Some((number, fault)) = fault else {
+                return toml;
+            };
+            let line = lines[number].clone();
+            self.leave(0, "profile", &format!("{line}: {}", fault.problem));
+            lines[number] = format!("# {line} # {}", fault.problem.replace('\n', " "));
+            toml = lines.join("\n") + "\n";
+        }
+        toml
+    }
+
+    fn toml(&self) -> String {
+        let mut text = "# Made of a crawler-beans.cxml. What is not written here is as by default, which docs/PROFILE.md lists.\n".to_owned();
+        let mut tables: BTreeMap<&str, Vec<(&str, &Value)>> = BTreeMap::new();
+        for (name, value) in &self.settings {
+            let (table, key) = name.split_once('.').unwrap_or(("", name));
+            tables.entry(table).or_default().push((key, value));
+        }
+        for (table, settings) in tables {
+            if !table.is_empty() {
+                text.push_str(&format!("\n[{table}]\n"));
+            }
+            for (key, value) in settings {
+                text.push_str(&format!("{key} = {}\n", toml_text(value)));
+            }
+        }
+        for (name, plugin) in &self.plugins {
+            if let Some((component, settings)) = plugin {
+                text.push_str(&format!(
+                    "\n[plugins.{name}]\ncomponent = \"builtin:{component}\"\nsettings = {}\n",
+                    toml_text(&Value::Object(settings.clone()))
+                ));
+            }
+        }
+        for (name, table) in &self.tables {
+            text.push_str(&format!("\n[tables.{name}]\n"));
+            for (key, value) in table.as_object().into_iter().flatten() {
+                text.push_str(&format!("{key} = {}\n", toml_text(value)));
+            }
+        }
+        for (prefixes, said) in &self.overrides {
+            text.push_str(&format!(
+                "\n[[override]]\nmatch.surt = {}\n",
+                toml_text(&json!(prefixes))
+            ));
+            for (key, value) in said {
+                text.push_str(&format!("{key} = {}\n", toml_text(value)));
+            }
+        }
+        text
+    }
+}

@@ -1,0 +1,86 @@
+//! Profiles from outside: what is read out of them, where it comes from, and what is said of their faults.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod archive;
+mod faults;
+mod heritrix;
+mod layers;
+mod overrides;
+mod plugins;
+mod ready;
+mod settings;
+
+use opilio_profile::{Faults, Given, Profile};
+
+/// Plugins that stand for those that ship. Names alone matter here: nothing is loaded.
+const BUILTINS: [&str; 38] = [
+    "accept",
+    "adaptive",
+    "bot-walls",
+    "css",
+    "domain",
+    "feed",
+    "feed-trigger",
+    "ftp-listing",
+    "hop-path",
+    "hops",
+    "host",
+    "html",
+    "html-strip",
+    "http",
+    "js",
+    "json",
+    "manifest",
+    "marked-sections",
+    "media",
+    "office",
+    "path-depth",
+    "pdf",
+    "prerequisite",
+    "regex-list",
+    "regex-strip",
+    "repeating-path",
+    "robots",
+    "scheme",
+    "seed",
+    "sitemap",
+    "soft-404",
+    "surt-scope",
+    "svg",
+    "swf",
+    "transclusion",
+    "unchanged-headers",
+    "whois",
+    "xml",
+];
+
+/// What the host knows beside the profile: its plugins, and that seeds come from elsewhere, so that texts need none.
+fn given() -> Given {
+    Given {
+        builtins: BUILTINS.map(str::to_owned).to_vec(),
+        seeds_elsewhere: true,
+        ..Given::default()
+    }
+}
+
+#[track_caller]
+fn profile(text: &str) -> Profile {
+    Profile::parse("p.toml", text, &given()).unwrap_or_else(|faults| panic!("{faults}"))
+}
+
+/// All that is said of a profile: why it is refused, or what is noticed of one that is not.
+fn faults_of(text: &str) -> Faults {
+    match Profile::parse("p.toml", text, &given()) {
+        Ok(profile) => profile.notices,
+        Err(faults) => faults,
+    }
+}
+
+/// `expected` is all that is said of the profile, as it is printed.
+#[track_caller]
+fn check(text: &str, expected: &str) {
+    let printed = faults_of(text).to_string();
+    let expected = expected.trim_matches('\n');
+    assert_eq!(printed, expected, "\n--- printed:\n{printed}\n---");
+}
