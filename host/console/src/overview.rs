@@ -204,6 +204,8 @@ impl Watcher {
             match (*alive, statuses.remove(name).flatten()) {
                 (Alive::Yes, Some(status)) => read.seen(status),
                 (Alive::Yes, None) => {}
+                // What it was asked while it took commands tells that it has begun.
+                (Alive::Silent, _) => (read.status, read.rates) = (None, (0.0, 0.0)),
                 _ => (read.status, read.before, read.rates) = (None, None, (0.0, 0.0)),
             }
             let holds = match window::is_open(&self.windows, name, now) {
@@ -331,6 +333,15 @@ impl Read {
         }
     }
 
+    /// Whether a process that takes no commands took some before, or has told how it ended.
+    fn is_ending(&self) -> bool {
+        self.course.as_ref().is_some_and(|course| {
+            let is_new = |orders: &Orders| orders.begun > Some(course.began);
+            let was_asked = self.before.is_some_and(|(pid, ..)| pid == course.pid);
+            !self.orders.as_ref().is_some_and(is_new) && (was_asked || course.ended.is_some())
+        })
+    }
+
     fn state(&self, alive: Alive, holds: Holds) -> (JobState, Option<String>) {
         if let Some(problem) = self.problems.iter().flatten().next() {
             return (JobState::Damaged, Some(problem.clone()));
@@ -347,6 +358,7 @@ impl Read {
                 let why = closed.then(|| "its crawl window is closed".to_owned());
                 return (state, why);
             }
+            (Alive::Silent, _) if self.is_ending() => return (JobState::Ending, None),
             (Alive::Yes | Alive::Silent, _) => return (JobState::Starting, None),
             (Alive::No, _) => {}
         }

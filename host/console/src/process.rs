@@ -100,6 +100,17 @@ pub(crate) fn last_words(job: &Path) -> String {
     read().unwrap_or_default()
 }
 
+/// Whether a job that is to crawl has no process: none was begun for it, or that has died.
+pub(crate) fn is_awaited(job: &Path, orders: &Orders) -> bool {
+    let course = Course::read(job).ok().flatten();
+    let began = course.map(|course| course.began);
+    // One that was begun and has not told of itself is on its way.
+    let is_begun = orders.begun.is_some_and(|begun| began < Some(begun));
+    !is_begun
+        && !opilio_crawl::control::is_reachable(job)
+        && !opilio_crawl::is_held(job).unwrap_or(true)
+}
+
 /// Whether a process runs a job, as far as its directory tells.
 pub(crate) fn is_alive(
     job: &Path,
@@ -109,10 +120,15 @@ pub(crate) fn is_alive(
     if opilio_crawl::control::is_reachable(job) {
         return Ok(Alive::Yes);
     }
-    // Who holds a job that rests looks into it.
+    if !opilio_crawl::is_held(job)? {
+        return Ok(Alive::No);
+    }
+    // Who holds a job that rests looks into it, but for the process that crawled last: that has reports to write yet.
     let begins = orders.is_some_and(|orders| orders.crawl && orders.begun.is_some());
-    let has_ended = course.is_none_or(|course| course.ended.is_some());
-    match (begins || !has_ended) && opilio_crawl::is_held(job)? {
+    let rests = course.is_none_or(|course| {
+        course.ended.is_some() && opilio_crawl::holder(job) != Some(course.pid)
+    });
+    match begins || !rests {
         true => Ok(Alive::Silent),
         false => Ok(Alive::No),
     }

@@ -261,11 +261,17 @@ impl Supervisor {
             .map_err(|problem| words(&problem))?;
         let turn = self.daemon.desk.turn(&job).await;
         let turn = turn.map_err(|problem| problem.detail().to_owned())?;
-        let is_paused = self.daemon.order(name, |orders| {
-            orders.begun = Some(Timestamp::now());
-            orders.not_before = None;
-            std::mem::take(&mut orders.paused)
+        let ordered = self.daemon.order(name, |orders| {
+            // Somebody may have stopped it meanwhile.
+            orders.crawl.then(|| {
+                orders.begun = Some(Timestamp::now());
+                orders.not_before = None;
+                std::mem::take(&mut orders.paused)
+            })
         });
+        let Some(is_paused) = ordered else {
+            return Ok(());
+        };
         let program = &self.daemon.program;
         let begun = process::begin_with_share(program, &job, share, is_paused);
         let begun = begun.map_err(|problem| words(&problem))?;

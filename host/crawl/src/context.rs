@@ -24,6 +24,7 @@ use crate::credentials::Credentials;
 use crate::duplicates::{Duplicates, PayloadDigests};
 use crate::fetchers::Fetchers;
 use crate::handover::Handover;
+use crate::job::Job;
 use crate::lanes::{Lane, LanePanic, Lanes};
 use crate::ledger::Ledger;
 use crate::logins::Logins;
@@ -89,6 +90,9 @@ pub(crate) struct Context {
     pub budget: Mutex<Budget>,
     pub live: Arc<Live>,
     pub job_log: Arc<JobLog>,
+    /// The job's lock, which goes last: whoever has it next finds the stores closed.
+    #[expect(dead_code, reason = "held for its lock")]
+    pub held: Arc<Job>,
 }
 
 /// SURT prefixes that the seeds imply, and where those of redirected seeds are kept.

@@ -75,7 +75,7 @@ pub struct Plan {
 /// A crawl that is ready to run.
 pub struct Crawl {
     context: Arc<Context>,
-    job: Job,
+    job: Arc<Job>,
     repaired: Vec<Repaired>,
     stop: Stop,
     live: Arc<Live>,

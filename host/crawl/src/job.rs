@@ -27,7 +27,7 @@ use serde::{Deserialize, Serialize};
 
 pub use copy::copy_job;
 pub use error::JobError;
-pub use lock::{Hold, hold, is_held};
+pub use lock::{Hold, hold, holder, is_held};
 pub(crate) use seeds::{
     ADDED_SEEDS, REDIRECTED_SEEDS, REMOVED_SEEDS, add_seeds, added_seeds, redirected_seeds,
     removed_seeds, restore_removed,

@@ -83,7 +83,9 @@ pub use crawl::{
 pub use crawl_log::{LogLine, revisit_annotations};
 pub use explain::{Asked, explain};
 pub use fetchers::FetcherError;
-pub use job::{Hold, JOB_VERSION, Job, JobError, Made, copy_job, hold, is_held, is_job, made};
+pub use job::{
+    Hold, JOB_VERSION, Job, JobError, Made, copy_job, hold, holder, is_held, is_job, made,
+};
 pub use ledger::{Amount, HostCounts, Totals};
 pub use metrics::{Figures, metrics};
 pub use opilio_archive::Repaired;

@@ -21,6 +21,7 @@ use crate::input::{Body, Params, Place};
 use crate::orders::Orders;
 use crate::overview::{JobOverview, JobState};
 use crate::problem::Problem;
+use crate::process;
 
 /// Which jobs, and in which order.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -314,16 +315,22 @@ pub(crate) async fn stop(
     caller: Caller,
     Place(job): Place<String>,
 ) -> Result<Json<Done>, Problem> {
-    let known = daemon.known(&job).await?;
-    if known.overview.state == JobState::Waiting {
-        daemon.order_for(&job, |orders| orders.crawl = false)?;
-        let result = "it does not begin".to_owned();
-        return Ok(Json(Done { result }));
-    }
-    let was = known.orders.is_some_and(|orders| orders.crawl);
-    // First, so that it is not begun again if it dies on its way.
+    let directory = daemon.directory(&job)?;
+    // What the daemon saw last may be a second old, in which it may have begun.
+    let orders = Orders::read(&directory).ok().flatten();
+    let was = orders.is_some_and(|orders| orders.crawl);
     if was {
-        daemon.order(&job, |orders| orders.crawl = false);
+        let mut waits = false;
+        // First, so that it is not begun again if it dies on its way.
+        let ordered = daemon.order_for(&job, |orders| {
+            waits = process::is_awaited(&directory, orders);
+            orders.crawl = false;
+        });
+        if waits {
+            ordered?;
+            let result = "it does not begin".to_owned();
+            return Ok(Json(Done { result }));
+        }
     }
     let stopped = daemon.have_done(&job, &caller, Command::Stop).await;
     if stopped.is_err() && was {

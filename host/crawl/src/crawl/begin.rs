@@ -74,7 +74,12 @@ impl Plan {
             notes,
         } = self;
         let (credentials, logins) = secrets(&profile).map_err(CrawlError::Profile)?;
-        let job = open_job(&directory, &profile, &base, contact_url.as_deref())?;
+        let job = Arc::new(open_job(
+            &directory,
+            &profile,
+            &base,
+            contact_url.as_deref(),
+        )?);
         job.add_seeds(&seed_lines(&profile.seeds))?;
         job.restore_seeds(&profile.seeds)?;
         let profile = Arc::new(profile);
@@ -170,6 +175,7 @@ impl Plan {
             budget: Mutex::new(budget),
             live: live.clone(),
             job_log: log.clone(),
+            held: job.clone(),
         };
         let crawl = Crawl {
             context: Arc::new(context),

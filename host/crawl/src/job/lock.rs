@@ -43,6 +43,12 @@ pub fn is_held(directory: &Path) -> io::Result<bool> {
     }
 }
 
+/// The process that holds the job in `directory`, or held it last; none where none has told its number.
+pub fn holder(directory: &Path) -> Option<u32> {
+    let said = std::fs::read_to_string(directory.join("lock")).ok()?;
+    said.trim().parse().ok()
+}
+
 /// Takes the lock of a job. Who only looks into one holds it as well, for as long as that takes; so it is waited for.
 pub(super) fn lock(directory: &Path) -> Result<File, JobError> {
     let path = directory.join("lock");
