@@ -389,17 +389,20 @@ impl<'a> Chain<'a> {
         }
     }
 
+    /// Settings that hold now for a URI of the same source.
+    fn settings_for(&self, uri: &Uri, media_type: Option<&str>) -> Arc<Settings> {
+        let current = self.context.current();
+        current.effective_with(&opilio_profile::Context {
+            source: self.issue.record.source.as_deref(),
+            now: Some(self.started),
+            media_type,
+            uri,
+        })
+    }
+
     /// Settings and plugins for a response of this type.
     fn for_response(&self, media_type: &str) -> (Arc<Settings>, Arc<Stacks>) {
-        let settings = self
-            .context
-            .current()
-            .effective_with(&opilio_profile::Context {
-                source: self.issue.record.source.as_deref(),
-                now: Some(self.started),
-                media_type: Some(media_type),
-                uri: &self.issue.uri,
-            });
+        let settings = self.settings_for(&self.issue.uri, Some(media_type));
         let stacks = self.stacks_of(&settings);
         (settings, stacks)
     }

@@ -122,15 +122,7 @@ impl Chain<'_> {
 
     /// The plugins that hold for a link's target.
     fn stacks_for(&self, target: &Uri) -> Arc<Stacks> {
-        let settings = self
-            .context
-            .current()
-            .effective_with(&opilio_profile::Context {
-                source: self.issue.record.source.as_deref(),
-                now: Some(self.started),
-                ..opilio_profile::Context::of(target)
-            });
-        self.stacks_of(&settings)
+        self.stacks_of(&self.settings_for(target, None))
     }
 
     /// What precedence plugins say of links for which the same ones hold.

@@ -206,15 +206,11 @@ impl Import {
                 said.unwrap_or_default().to_owned()
             }
             Property::Bean(inner) => return self.account(inner),
-            Property::List(items) => {
+            Property::List(_) => {
                 for inner in property.within() {
                     self.account(inner);
                 }
-                let texts = items.iter().filter_map(|item| match item {
-                    Property::Text(text) => Some(text.trim()),
-                    _ => None,
-                });
-                texts.collect::<Vec<_>>().join(", ")
+                property.texts().join(", ")
             }
         };
         if name == "credentials" {

@@ -134,13 +134,26 @@ impl Beans {
 }
 
 impl Property {
+    /// What a list holds, or the one value that this is.
+    fn items(&self) -> &[Property] {
+        match self {
+            Property::List(items) => items,
+            one => std::slice::from_ref(one),
+        }
+    }
+
+    /// The texts that stand in it.
+    pub(crate) fn texts(&self) -> Vec<String> {
+        let text = |item: &Property| match item {
+            Property::Text(text) => Some(text.trim().to_owned()),
+            _ => None,
+        };
+        self.items().iter().filter_map(text).collect()
+    }
+
     /// The beans that stand within, not those it refers to.
     pub(crate) fn within(&self) -> impl Iterator<Item = &Bean> {
-        let items = match self {
-            Property::List(items) => items.as_slice(),
-            one => std::slice::from_ref(one),
-        };
-        items.iter().filter_map(|item| match item {
+        self.items().iter().filter_map(|item| match item {
             Property::Bean(bean) => Some(&**bean),
             _ => None,
         })

@@ -302,17 +302,8 @@ impl Import {
 
     fn texts(&mut self, rule: &Bean, property: &str) -> Vec<String> {
         self.used(rule, property);
-        match rule.properties.get(property) {
-            Some(Property::List(items)) => items
-                .iter()
-                .filter_map(|item| match item {
-                    Property::Text(text) => Some(text.trim().to_owned()),
-                    _ => None,
-                })
-                .collect(),
-            Some(Property::Text(text)) => vec![text.trim().to_owned()],
-            _ => Vec::new(),
-        }
+        let value = rule.properties.get(property);
+        value.map_or(Vec::new(), Property::texts)
     }
 
     fn patterns(&mut self, rule: &Bean) -> Vec<String> {

@@ -80,16 +80,7 @@ impl Import {
     }
 
     fn list_of(&mut self, bean: &Bean, property: &str) -> Vec<String> {
-        match self.beans.take(bean, property) {
-            Some(Property::List(items)) => items
-                .iter()
-                .filter_map(|item| match item {
-                    Property::Text(text) => Some(text.trim().to_owned()),
-                    _ => None,
-                })
-                .collect(),
-            Some(Property::Text(text)) => vec![text.trim().to_owned()],
-            _ => Vec::new(),
-        }
+        let value = self.beans.take(bean, property);
+        value.map_or(Vec::new(), Property::texts)
     }
 }
