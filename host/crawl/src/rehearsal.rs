@@ -6,6 +6,9 @@
 //! signals, what plugins keep, the neighbourhood, wait evaluators, and one batch for the frontier. Left out are DNS, which
 //! costs a server nothing, and cookies, logins and records, which nobody judges by.
 
+mod play;
+mod response;
+
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::path::{Path, PathBuf};
@@ -15,16 +18,15 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use jiff::Timestamp;
+use opilio_fetch::ResponseHead;
 use opilio_fetch::robots::{ROBOTS_BYTES_MAX, Robots, Verdict as RobotsVerdict};
-use opilio_fetch::{Exchange, PayloadDigest, ResponseHead, Spool, SpoolWriter};
 use opilio_frontier::{
-    Candidate, ContentState, Digests, Directive, Frontier, Issue, KeptValues, Next, Outcome,
-    Refused, Success, Transfer, Validators, Visit, WarcLocation,
+    Candidate, ContentState, Directive, Frontier, Issue, KeptValues, Next, Outcome, Refused,
+    Success, Transfer,
 };
-use opilio_profile::{Profile, RobotsPolicy, Settings, Strategy, StrippedEqual};
+use opilio_profile::{Profile, RobotsPolicy, Settings, Strategy};
 use opilio_sandbox::{Candidates, Engine, EngineConfig, Stage, Verdict, Visit as Turn};
 use opilio_uri::{Hop, HopPath, Uri};
-use sha1::{Digest as _, Sha1};
 
 use crate::around::{Earlier, Shared};
 use crate::breaker::Failure;
@@ -40,6 +42,8 @@ use crate::scope;
 use crate::stacks::Stacks;
 use crate::standing::{self, Memory};
 use crate::tables::TableKeeper;
+pub use play::{Answer, Asked, Came, Ended, Leave};
+use response::{Response, exchange, is_archived_whole, remembered};
 
 /// Fetch statuses of the glossary that a rehearsal gives itself.
 mod status {
@@ -71,72 +75,6 @@ pub struct Rehearsal {
     /// Plugins run with these for as long as there is a rehearsal.
     _tables: TableKeeper,
     _engine: Engine,
-}
-
-/// What is asked of a server.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Asked {
-    /// `If-None-Match`, where the request is conditional and the server gave an entity tag.
-    pub if_none_match: Option<String>,
-    /// `If-Modified-Since`, likewise.
-    pub if_modified_since: Option<String>,
-}
-
-/// Whether a URI is asked for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Leave {
-    /// It is: hand the answer to [`Rehearsal::finish`].
-    Ask(Asked),
-    /// It was not to be fetched, or waits for its server's robots.txt: the frontier has it back.
-    Settled,
-}
-
-/// What a server answers.
-#[derive(Clone, Debug)]
-pub enum Answer {
-    /// A response.
-    Response {
-        /// 100 to 999.
-        status: u16,
-        /// Names and values.
-        headers: Vec<(String, String)>,
-        /// What plugins see.
-        content: Bytes,
-        /// What it counts as, in bytes: what stands for a page may be shorter than pages are.
-        size: u64,
-    },
-    /// No response: the connection could not be made.
-    Failure,
-}
-
-/// What a finished visit came to.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Came {
-    /// What the crawl takes the content for.
-    pub state: ContentState,
-    /// A body came.
-    pub body: bool,
-    /// The body is kept in full.
-    pub archived: bool,
-    /// What a wait evaluator wants, before the profile's limits; none where none answered.
-    pub asked: Option<Duration>,
-    /// Until the next visit.
-    pub wait: Option<Duration>,
-    /// What kind of end it was.
-    pub end: Ended,
-}
-
-/// How a turn ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
-    /// With a response that counts.
-    Success,
-    /// A robots.txt.
-    Robots,
-    /// It is tried again.
-    Retry,
-    /// Nothing came of it: it failed, or a filter refused it.
-    Nothing,
 }
 
 impl Rehearsal {
@@ -772,126 +710,5 @@ impl Rehearsal {
     /// Where there is no thread for it, or it panicked, in words.
     pub fn on_a_thread<T: Send>(work: impl FnOnce() -> T + Send) -> Result<T, String> {
         lanes::beside("rehearsal", work)
-    }
-}
-
-/// A response on its way.
-struct Response {
-    exchange: Exchange,
-    head: ResponseHead,
-    size: u64,
-    transfer: Transfer,
-    is_robots: bool,
-}
-
-impl Came {
-    fn nothing(end: Ended) -> Self {
-        Self {
-            state: ContentState::Unknown,
-            body: false,
-            archived: false,
-            asked: None,
-            wait: None,
-            end,
-        }
-    }
-}
-
-/// What would have been recorded of a response.
-fn exchange(
-    head: ResponseHead,
-    content: &[u8],
-    (started, took): (Timestamp, Duration),
-) -> Exchange {
-    Exchange {
-        started,
-        duration: took,
-        time_to_head: Some(took),
-        peer: None,
-        proxy: None,
-        request_bytes: Bytes::new(),
-        wire: spool(&[]),
-        interim: Bytes::new(),
-        head: Some(head),
-        payload: spool(content),
-        payload_digest: PayloadDigest(Sha1::digest(content).into()),
-        truncated: None,
-        aborted_by_filter: None,
-        failure: None,
-        tls: None,
-        http2: false,
-        reused_connection: false,
-        annotations: Vec::new(),
-    }
-}
-
-fn spool(content: &[u8]) -> Spool {
-    let mut writer = SpoolWriter::new(usize::MAX, Path::new(""));
-    // Into memory, which does not fail.
-    let _ = writer.append(content);
-    writer.finish()
-}
-
-/// Whether the body is written in full, as the chain decides it.
-fn is_archived_whole(
-    issue: &Issue,
-    reading: &found::Reading,
-    same_bytes: bool,
-    settings: &Settings,
-) -> bool {
-    let identical = reading.state == ContentState::Unchanged;
-    let is_stored = issue.record.archived.is_some();
-    match settings.revisit.stripped_equal {
-        _ if !reading.archive => false,
-        _ if !(is_stored && identical) => true,
-        _ if same_bytes => false,
-        StrippedEqual::Archive => true,
-        StrippedEqual::Note | StrippedEqual::Drop => false,
-    }
-}
-
-fn remembered(
-    issue: &Issue,
-    head: &ResponseHead,
-    reading: &found::Reading,
-    payload: [u8; 20],
-    is_whole: bool,
-) -> Visit {
-    let digests = Digests {
-        payload: Some(payload),
-        stripped: reading.stripped,
-    };
-    let validators = if head.status == 200 {
-        Validators {
-            etag: head.first("etag").map(str::to_owned),
-            last_modified: head.first("last-modified").map(str::to_owned),
-        }
-    } else {
-        Validators::default()
-    };
-    let at = WarcLocation {
-        file: String::new(),
-        offset: 0,
-        record_id: String::new(),
-        date: Timestamp::UNIX_EPOCH,
-    };
-    Visit {
-        status: head.status.into(),
-        state: reading.state,
-        duplicate: false,
-        size: reading.size,
-        media_type: head
-            .media_type()
-            .unwrap_or_else(|| issue.record.media_type.clone()),
-        digests: is_whole.then_some(digests),
-        validators: is_whole.then_some(validators),
-        archived: is_whole.then_some(at),
-        extractor: reading.extracted_by,
-        outlinks: reading
-            .extracted_by
-            .filter(|by| *by != found::NOT_EXTRACTED)
-            .map(|_| reading.extracted.links.len() as u64),
-        fingerprint: reading.fingerprint.clone().filter(|_| is_whole),
-        kept: Vec::new(),
     }
 }
