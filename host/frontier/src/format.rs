@@ -81,6 +81,8 @@ fn a_record_of_a_uri() {
             status: 200,
             state: ContentState::Changed,
             size: Some(6),
+            digest: None,
+            wait: None,
         }],
         digests: Digests {
             payload: Some([1; 20]),
@@ -116,6 +118,42 @@ fn a_record_of_a_uri() {
     check(
         &record,
         "01066f72672c612c024c45010d687474703a2f2f612e6f72672f08696d672f40737263010d687474703a2f2f612e6f72672f01010708d00f0001a01fac0201a7060102010300040301904e900301010601010101010101010101010101010101010101010101020202020202020202020202020202020202020208010322652201047468656e0109612e776172632e677a090a75726e3a757569643a31a09c01010b0c09696d6167652f706e6701020405100106706c7567696e01046e616d65110576616c75650d0e036661720303030303030303030303030303030301",
+    );
+}
+
+/// The first is as it was written before there were digests and waits.
+#[test]
+fn past_visits() {
+    let bare = PastVisit {
+        at: second(5),
+        status: 200,
+        state: ContentState::Unknown,
+        size: None,
+        digest: None,
+        wait: None,
+    };
+    check(&bare, "01904e90030300");
+    let changed = PastVisit {
+        state: ContentState::Changed,
+        size: Some(6),
+        digest: Some([1, 2, 3, 4, 5]),
+        ..bare
+    };
+    check(&changed, "01904e90030501060102030405");
+    let waited = PastVisit {
+        wait: Some(Duration::from_secs(300)),
+        ..changed
+    };
+    check(&waited, "01904e90030d01060102030405ac02");
+    let unchanged = PastVisit {
+        state: ContentState::Unchanged,
+        digest: None,
+        ..waited
+    };
+    check(&unchanged, "01904e90030a0106ac02");
+    check(
+        &vec![waited, bare],
+        "0102904e90030d01060102030405ac02904e90030300",
     );
 }
 

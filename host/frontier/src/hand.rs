@@ -14,6 +14,7 @@ use crate::{
     instant,
     keys::{self, Rank},
     line::First,
+    past_visit,
     politeness::OWED_MAX,
     queue::QueueRecord,
     store::{damaged, decode},
@@ -570,6 +571,8 @@ fn include_one(
         status: known.status,
         state: crate::ContentState::Unknown,
         size: known.size,
+        digest: known.payload_digest.map(past_visit::short),
+        wait: None,
     }];
     change.stand(&mut record, known.standing);
     if record.strategy.revisits() {

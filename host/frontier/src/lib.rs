@@ -33,6 +33,7 @@ mod line;
 mod memory;
 mod migrate;
 mod outcome;
+mod past_visit;
 mod politeness;
 mod queue;
 mod record;
@@ -63,10 +64,11 @@ pub use outcome::{
     Disposition, Finished, Issue, Next, Outcome, PREREQUISITE_FAILED, Refused, Success, Ticket,
     Transfer,
 };
+pub use past_visit::{PastVisit, SHORT_DIGEST_BYTES};
 pub use queue::{QueueReport, QueueState, RetiredBy};
 pub use record::{
-    ContentState, Digests, PastVisit, Place, Standing, StrippedDigest, UriRecord, Validators,
-    Visit, WarcLocation,
+    ContentState, Digests, Place, Standing, StrippedDigest, UriRecord, Validators, Visit,
+    WarcLocation,
 };
 pub use rejection::Rejection;
 pub use report::{QueuedUri, Reason, Why};

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use opilio_uri::HopPath;
 use serde::{Deserialize, Serialize};
 
-use crate::{Directive, Fingerprint, KeptChange, KeptValues, Strategy, instant};
+use crate::{Directive, Fingerprint, KeptChange, KeptValues, PastVisit, Strategy, instant};
 
 /// One URI's record. Times are kept to the millisecond.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -161,20 +161,6 @@ pub struct Visit {
     pub fingerprint: Option<Fingerprint>,
     /// What plugins keep with the URI from now on.
     pub kept: Vec<KeptChange>,
-}
-
-/// A completed turn of the past.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PastVisit {
-    /// When it was finished.
-    #[serde(with = "instant::serialised")]
-    pub at: Timestamp,
-    /// HTTP status, or a code of the glossary.
-    pub status: i32,
-    /// Unknown for a failure.
-    pub state: ContentState,
-    /// Size of the content in bytes; none where no body was fetched.
-    pub size: Option<u64>,
 }
 
 /// Digests of one version. They are never compared with each other.

@@ -16,7 +16,7 @@ use crate::{
     instant::{self, Millis},
     keys::{self, Rank},
     memory::Busy,
-    politeness, rejection,
+    past_visit, politeness, rejection,
     store::damaged,
     visit,
 };
@@ -184,6 +184,9 @@ impl Turn<'_, '_> {
         self.change.stand(&mut self.record, Standing::Succeeded);
         self.record.reason.clear();
         self.record.wait = wait.or(self.record.wait);
+        if let Some(past) = self.record.history.first_mut() {
+            past.followed_by(wait);
+        }
         self.record.scope = scope.unwrap_or(self.record.scope);
         self.record.strategy = strategy.unwrap_or(self.record.strategy);
         let origin = Origin::Document {
@@ -307,16 +310,19 @@ impl Turn<'_, '_> {
     /// A turn that ended without a response, for good or for a long while.
     fn fail(mut self, status: i32) -> Result<Disposition, Error> {
         self.record.status = status;
-        let past = PastVisit {
+        let mut past = PastVisit {
             at: self.change.now,
             status,
             state: ContentState::Unknown,
             size: None,
+            digest: None,
+            wait: None,
         };
-        visit::remember(&mut self.record, past, self.change.config.history_length);
+        let wait = self.probe_wait(None);
+        past.followed_by(wait);
+        past_visit::remember(&mut self.record, past, self.change.config.history_length);
         self.change.stand(&mut self.record, Standing::Failed);
         self.record.reason.clear();
-        let wait = self.probe_wait(None);
         let cost = match is_prerequisite(&self.uri, &self.record) {
             true => 0,
             false => {
@@ -400,7 +406,11 @@ impl Turn<'_, '_> {
         let last_visit = self.record.history.first().map(|past| past.at);
         let since = last_visit.and_then(|at| Duration::try_from(now - at).ok());
         if let (Some(wait), Some(since)) = (wait, since) {
-            self.record.wait = Some(since.saturating_add(wait));
+            let whole = since.saturating_add(wait);
+            self.record.wait = Some(whole);
+            if let Some(past) = self.record.history.first_mut() {
+                past.followed_by(Some(whole));
+            }
         }
         let wait = wait.unwrap_or_else(|| left(before));
         let due = again::schedule(&mut self.record, now, wait, ask_again);

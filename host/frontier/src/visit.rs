@@ -2,7 +2,11 @@
 
 use jiff::Timestamp;
 
-use crate::{ContentState, PastVisit, Statistics, UriRecord, Visit, signal};
+use crate::{
+    ContentState, PastVisit, Statistics, UriRecord, Visit,
+    past_visit::{remember, short},
+    signal,
+};
 
 const NOT_MODIFIED: i32 = 304;
 
@@ -57,6 +61,8 @@ pub(crate) fn note(
             status,
             state,
             size,
+            digest: digests.and_then(|digests| digests.payload).map(short),
+            wait: None,
         },
         history_length,
     );
@@ -78,9 +84,4 @@ pub(crate) fn note(
     for change in kept {
         record.kept.apply(change);
     }
-}
-
-pub(crate) fn remember(record: &mut UriRecord, past: PastVisit, history_length: usize) {
-    record.history.insert(0, past);
-    record.history.truncate(history_length);
 }

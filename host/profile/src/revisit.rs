@@ -35,8 +35,9 @@ pub struct RevisitFile {
     /// them out. Default `"none"`: as many as politeness and the crawler allow.
     pub budget: CountWritten,
 
-    /// How many earlier visits are kept for each URI, for wait evaluators to look at. Default `20`: enough to estimate
-    /// a rate of change; each takes some 16 bytes of store.
+    /// How many earlier visits are kept for each URI, with the beginning of the digest of what they brought and the wait
+    /// decided after them, for wait evaluators and people to look at. Default `20`: enough to estimate a rate of change;
+    /// each takes some 20 bytes of store.
     #[schemars(range(max = 1000))]
     pub history: u32,
 

@@ -63,6 +63,8 @@ function record(page, why) {
       { title: "Status", isNumber: true, cell: (visit) => String(visit.status) },
       { title: "Content", cell: (visit) => (visit.content ? badge(visit.content) : "–") },
       { title: "Size", isNumber: true, cell: (visit) => bytes(visit.size) },
+      { title: "Digest", cell: (visit) => (visit.digest ? h("code", {}, visit.digest.replace("sha1:", "")) : visit.content === "unchanged" ? "as before" : "–") },
+      { title: "Wait decided", isNumber: true, cell: (visit) => (visit.wait_s === undefined ? "–" : duration(visit.wait_s)) },
       { title: "Since the visit before", isNumber: true, cell: (visit) => (visit.gap ? duration(visit.gap) : "–") },
     ],
   });

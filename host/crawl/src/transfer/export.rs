@@ -134,7 +134,8 @@ mod tests {
                 r#""stripped_digest":"sha1:AIBAEAQCAIBAEAQCAIBAEAQCAIBAEAQC","stripper":"0000000000000abc","#,
                 r#""etag":"\"e\"","archived":{"file":"a.warc.gz","offset":9,"record_id":"urn:uuid:1","#,
                 r#""date":"2026-11-20T12:34:56.789Z"},"extractor":"0000000000000def","outlinks":3,"referrers":0,"#,
-                r#""history":[{"at":"2026-11-21T12:00:00Z","status":200,"content":"new","size":1234}],"#,
+                r#""history":[{"at":"2026-11-21T12:00:00Z","status":200,"content":"new","size":1234,"#,
+                r#""digest":"sha1:AEAQCAIB","wait_s":864000}],"#,
                 r#""attributes":{"plugin":{"name":"value"}}}"#,
             )]
         );

@@ -5,11 +5,12 @@
 
 use std::collections::BTreeMap;
 
+use data_encoding::BASE32_NOPAD;
 use jiff::Timestamp;
 use opilio_archive::Digest;
 use opilio_frontier::{
-    ContentState, Directive, KeptValues, PastVisit, Place, QueueReport, Standing, Strategy,
-    UriRecord, WarcLocation,
+    ContentState, Directive, KeptValues, PastVisit, Place, QueueReport, SHORT_DIGEST_BYTES,
+    Standing, Strategy, UriRecord, WarcLocation,
 };
 use opilio_uri::HopPath;
 use serde::{Deserialize, Serialize};
@@ -90,6 +91,10 @@ struct VisitLine {
     content: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     size: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    digest: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    wait_s: Option<u64>,
 }
 
 impl From<UriRecord> for UriLine {
@@ -187,6 +192,8 @@ impl From<&PastVisit> for VisitLine {
                 ContentState::Unknown => "unknown",
             },
             size: visit.size,
+            digest: visit.digest.map(short_text),
+            wait_s: visit.wait.map(|wait| wait.as_secs()),
         }
     }
 }
@@ -203,6 +210,11 @@ fn directive_name(directive: Directive) -> &'static str {
 /// As WARC writes it.
 pub(super) fn sha1_text(digest: [u8; 20]) -> String {
     Digest::Sha1(digest).to_string()
+}
+
+/// The first characters of [`sha1_text`].
+fn short_text(digest: [u8; SHORT_DIGEST_BYTES]) -> String {
+    format!("sha1:{}", BASE32_NOPAD.encode(&digest))
 }
 
 /// One queue as a report shows it.

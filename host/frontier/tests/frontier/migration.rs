@@ -137,6 +137,8 @@ fn a_visit_of_format_1_is_there_in_full() {
             status: 200,
             state: ContentState::New,
             size: Some(1234),
+            digest: None,
+            wait: None,
         }]
     );
     assert_eq!((record.visits, record.versions), (1, 1));

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use opilio_frontier::{
-    Candidate, Directive, Disposition, Next, Outcome, Place, Scheduled, Strategy, Success, Visit,
+    Candidate, Config, ContentState, Digests, Directive, Disposition, Next, Outcome, Place,
+    Scheduled, Strategy, Success, Visit,
 };
 
 use crate::site::{Site, at, candidate, config, revisited, secs, success, took, uri};
@@ -283,6 +284,80 @@ fn a_long_wait_is_considered_anew_and_no_visit_is_counted() {
     assert_eq!((page.visit_after, page.overdue), (None, secs(10)));
     assert_eq!(page.record.visits, 1);
     assert_eq!(site.frontier().statistics().visits, 1);
+}
+
+#[test]
+fn each_past_visit_tells_its_digest_and_the_wait_decided_after_it() {
+    let mut site = Site::new(Config {
+        history_length: 4,
+        ..config()
+    });
+    site.schedule(vec![revisited("http://a.org/", "")], 0);
+    let visit = |state, payload: Option<u8>, wait: Duration, ask_again: Option<u64>| {
+        let digests = payload.map(|byte| Digests {
+            payload: Some([byte; 20]),
+            stripped: None,
+        });
+        Outcome::Succeeded(Box::new(Success {
+            visit: Visit {
+                status: 200,
+                state,
+                digests,
+                ..Visit::default()
+            },
+            wait: Some(wait),
+            ask_again: ask_again.map(secs),
+            ..Success::default()
+        }))
+    };
+    let turns = [
+        (0, visit(ContentState::New, Some(7), secs(100), None)),
+        (
+            100,
+            visit(
+                ContentState::Unchanged,
+                None,
+                Duration::from_millis(150_500),
+                None,
+            ),
+        ),
+        (
+            300,
+            Outcome::Failed {
+                status: -2,
+                transfer: None,
+            },
+        ),
+    ];
+    for (seconds, outcome) in turns {
+        let page = site.issue(seconds, "http://a.org/");
+        site.finish(&page, outcome, seconds);
+    }
+    let probe = config().max_wait;
+    let again = 300 + i64::try_from(probe.as_secs()).unwrap();
+    let page = site.issue(again, "http://a.org/");
+    let changed = visit(ContentState::Changed, Some(8), secs(1_000), Some(100));
+    site.finish(&page, changed, again);
+    // The last wait is thought over: it is what is known of the time after the last visit.
+    let page = site.issue(again + 100, "http://a.org/");
+    site.finish(&page, considered(Some(50), None), again + 100);
+    site.reopen();
+    let record = site.frontier().record(&uri("http://a.org/")).unwrap();
+    let told: Vec<_> = record
+        .unwrap()
+        .history
+        .iter()
+        .map(|past| (past.status, past.digest, past.wait))
+        .collect();
+    assert_eq!(
+        told,
+        [
+            (200, Some([8; 5]), Some(secs(150))),
+            (-2, None, Some(probe)),
+            (200, None, Some(secs(151))),
+            (200, Some([7; 5]), Some(secs(100))),
+        ]
+    );
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Pages that are visited again: what is kept of each visit, and what the log says.
 
+use opilio_crawl::control::{Answer, Command};
 use opilio_stories::{Line, Story, crawl, html, never_waits, site};
 use opilio_test_web::{Reply, Web};
 
@@ -79,6 +80,37 @@ async fn a_page_that_changes_gets_a_response_for_each_version() {
         visits(&web, "/from-2.html") > 0,
         "links of the new version are followed"
     );
+}
+
+#[tokio::test]
+async fn why_tells_the_digest_and_the_wait_of_each_visit() {
+    let web = site(WWW)
+        .answer("/", |seen| html(&format!("version {}", seen.visit / 2)))
+        .serve()
+        .await;
+    let story = revisiting().seed(web.url(WWW, "/"));
+    let told = story
+        .run_until("four visits", || visits(&web, "/") >= 4)
+        .await;
+    let page = web.url(WWW, "/");
+    let uri = page.clone();
+    let answers = story.order(Command::Why { uri }).await.unwrap();
+    let [Answer::Why(why)] = &answers[..] else {
+        panic!("{answers:?}");
+    };
+    let record = why.uri.as_ref().unwrap();
+    let history = record["history"].as_array().unwrap();
+    let log = told.of(&page);
+    assert_eq!(history.len(), log.len());
+    for (past, line) in history.iter().rev().zip(log) {
+        // Waits here are of milliseconds; begun seconds count.
+        assert_eq!(past["wait_s"], 1, "{past}");
+        match past["digest"].as_str() {
+            Some(digest) => assert!(line.digest.starts_with(digest), "{past} {line:?}"),
+            None => assert_eq!(past["content"], "unchanged"),
+        }
+    }
+    assert!(history[history.len() - 1]["digest"].is_string());
 }
 
 #[tokio::test]

@@ -226,12 +226,18 @@ pub(super) fn why_lines(why: &WhyAnswer) -> String {
     }
     for (index, turn) in uri["history"].as_array().into_iter().flatten().enumerate() {
         let name = if index == 0 { "turns" } else { "" };
-        let turn = format!(
-            "{}  {}  {}",
+        let mut turn = format!(
+            "{}  {}  {:9}  {:13}  {}",
             time(turn, "at"),
             text(turn, "status"),
-            text(turn, "content")
+            text(turn, "content"),
+            text(turn, "digest"),
+            match turn["wait_s"].as_u64() {
+                Some(seconds) => format!("then {}", HumanDuration(Duration::from_secs(seconds))),
+                None => String::new(),
+            }
         );
+        turn.truncate(turn.trim_end_matches([' ', '-']).len());
         lines += &line(name, &turn);
     }
     if let Some(queue) = &why.queue {

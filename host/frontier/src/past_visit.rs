@@ -1,0 +1,149 @@
+//! A completed turn as a URI's record remembers it, in as few bytes as that takes: a crawl of many million URIs keeps twenty
+//! of them for each.
+//!
+//! ```text
+//! at      status  state, what follows it  size        digest   wait
+//! varint  varint  a byte                  option      5 bytes  varint, seconds
+//! ```
+//!
+//! The digest stands only with what brought a version, the wait only where one was decided. Without both it is what earlier
+//! versions of this code wrote, which is read as ever.
+
+use std::fmt;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde::de::{Error, SeqAccess, Visitor};
+use serde::ser::SerializeTuple;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::{
+    ContentState, UriRecord,
+    instant::{self, Millis},
+};
+
+/// Bytes of a payload digest that a past visit keeps: eight characters as WARC writes them, enough to tell the versions of
+/// one URI from each other and to find them in a log.
+pub const SHORT_DIGEST_BYTES: usize = 5;
+
+const WITH_DIGEST: u8 = 4;
+const WITH_WAIT: u8 = 8;
+
+/// Fields at most, as serde counts them.
+const FIELDS: usize = 6;
+
+/// A completed turn of the past.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PastVisit {
+    /// When it was finished.
+    pub at: Timestamp,
+    /// HTTP status, or a code of the glossary.
+    pub status: i32,
+    /// Unknown for a failure.
+    pub state: ContentState,
+    /// Size of the content in bytes; none where no body was fetched.
+    pub size: Option<u64>,
+    /// How the payload digest of the version that it brought begins; none where it brought none that was kept.
+    pub digest: Option<[u8; SHORT_DIGEST_BYTES]>,
+    /// How long to wait was decided after it, or since; in whole seconds, begun ones counted. None where it is not visited
+    /// again, or was by an earlier version of this code.
+    pub wait: Option<Duration>,
+}
+
+impl PastVisit {
+    /// What is decided about the time after it.
+    pub(crate) fn followed_by(&mut self, wait: Option<Duration>) {
+        self.wait = wait.map(|wait| Duration::from_secs(whole_seconds(wait)));
+    }
+}
+
+/// Puts it before the others, the oldest of which goes where there are more than `history_length`.
+pub(crate) fn remember(record: &mut UriRecord, past: PastVisit, history_length: usize) {
+    record.history.insert(0, past);
+    record.history.truncate(history_length);
+}
+
+/// The beginning of a payload digest.
+pub(crate) fn short(digest: [u8; 20]) -> [u8; SHORT_DIGEST_BYTES] {
+    let [a, b, c, d, e, ..] = digest;
+    [a, b, c, d, e]
+}
+
+fn whole_seconds(wait: Duration) -> u64 {
+    wait.as_secs()
+        .saturating_add((wait.subsec_nanos() > 0).into())
+}
+
+impl Serialize for PastVisit {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut marks = match self.state {
+            ContentState::New => 0,
+            ContentState::Changed => 1,
+            ContentState::Unchanged => 2,
+            ContentState::Unknown => 3,
+        };
+        marks |= self.digest.map_or(0, |_| WITH_DIGEST);
+        marks |= self.wait.map_or(0, |_| WITH_WAIT);
+        let mut fields = serializer.serialize_tuple(FIELDS)?;
+        fields.serialize_element(&instant::floor(self.at))?;
+        fields.serialize_element(&self.status)?;
+        fields.serialize_element(&marks)?;
+        fields.serialize_element(&self.size)?;
+        if let Some(digest) = &self.digest {
+            fields.serialize_element(digest)?;
+        }
+        if let Some(wait) = self.wait {
+            fields.serialize_element(&whole_seconds(wait))?;
+        }
+        fields.end()
+    }
+}
+
+impl<'de> Deserialize<'de> for PastVisit {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_tuple(FIELDS, Fields)
+    }
+}
+
+struct Fields;
+
+impl<'de> Visitor<'de> for Fields {
+    type Value = PastVisit;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a past visit")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut fields: A) -> Result<PastVisit, A::Error> {
+        let at: Millis = next(&mut fields)?;
+        let status = next(&mut fields)?;
+        let marks: u8 = next(&mut fields)?;
+        let state = match marks & !(WITH_DIGEST | WITH_WAIT) {
+            0 => ContentState::New,
+            1 => ContentState::Changed,
+            2 => ContentState::Unchanged,
+            3 => ContentState::Unknown,
+            _ => return Err(Error::custom("no state of content")),
+        };
+        Ok(PastVisit {
+            at: instant::timestamp(at),
+            status,
+            state,
+            size: next(&mut fields)?,
+            digest: match marks & WITH_DIGEST {
+                0 => None,
+                _ => Some(next(&mut fields)?),
+            },
+            wait: match marks & WITH_WAIT {
+                0 => None,
+                _ => Some(Duration::from_secs(next(&mut fields)?)),
+            },
+        })
+    }
+}
+
+fn next<'de, T: Deserialize<'de>, A: SeqAccess<'de>>(fields: &mut A) -> Result<T, A::Error> {
+    fields
+        .next_element()?
+        .ok_or_else(|| Error::custom("a past visit that is cut"))
+}
