@@ -30,7 +30,7 @@ use opilio_uri::{Hop, Uri};
 use tracing::Instrument as _;
 
 use crate::context::{Context, Halt};
-use crate::control::Flight;
+use crate::control::{Flight, Step};
 use crate::crawl_log::LogLine;
 use crate::found;
 use crate::records;
@@ -148,6 +148,7 @@ impl<'a> Chain<'a> {
     }
 
     async fn conclude(&self, worker: usize, turn: Turn) -> Result<(), Halt> {
+        self.flight.step(Step::Finish);
         let Turn { outcome, mut entry } = turn;
         let retried = matches!(outcome, Outcome::Retry { .. });
         let deferred = matches!(outcome, Outcome::Deferred { .. });
@@ -339,10 +340,12 @@ impl<'a> Chain<'a> {
             return Ok(turn);
         }
         let memory = self.memory()?;
+        self.flight.step(Step::Fetch);
         let fetch = self.fetch(&self.issue.uri, &leave, &memory);
         let Some(fetched) = self.flight.unless_cancelled(fetch).await else {
             return Ok(self.cancelled());
         };
+        self.flight.step(Step::Read);
         let (mut exchange, mid_fetch) = fetched?;
         exchange.annotations.extend(leave.remarks.iter().cloned());
         self.context.failures(&mid_fetch.failures)?;

@@ -38,7 +38,7 @@ mod transfers;
 pub use crate::explain::{ExplainedSetting, ExplainedUri, FilterAnswer};
 pub use crate::history::{Change, Changed};
 pub use crate::settings::Effect;
-pub use answer::{Answer, CheckedStore, FetchInFlight, Standing, Status, WhyAnswer};
+pub use answer::{Answer, CheckedStore, FetchInFlight, Standing, Status, Step, WhyAnswer};
 pub use command::{
     By, Command, DoneElsewhere, ExportFormat, QueueSort, QueueStateFilter, Request, Which,
 };

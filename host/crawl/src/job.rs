@@ -321,6 +321,14 @@ fn refuse_foreign(directory: &Path) -> Result<(), JobError> {
     Ok(())
 }
 
+/// What a job is called: by its directory, however that is written.
+pub fn name_of(directory: &Path) -> String {
+    let whole = std::path::absolute(directory).unwrap_or_else(|_| directory.to_owned());
+    whole
+        .file_name()
+        .map_or_else(String::new, |name| name.to_string_lossy().into_owned())
+}
+
 fn read(path: &Path) -> Result<String, JobError> {
     fs::read_to_string(path).map_err(|source| io_error(path, source))
 }

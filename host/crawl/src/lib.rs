@@ -84,7 +84,7 @@ pub use crawl_log::{LogLine, revisit_annotations};
 pub use explain::{Asked, explain};
 pub use fetchers::FetcherError;
 pub use job::{
-    Hold, JOB_VERSION, Job, JobError, Made, copy_job, hold, holder, is_held, is_job, made,
+    Hold, JOB_VERSION, Job, JobError, Made, copy_job, hold, holder, is_held, is_job, made, name_of,
 };
 pub use ledger::{Amount, HostCounts, Totals};
 pub use metrics::{Figures, metrics};

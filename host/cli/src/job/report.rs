@@ -7,7 +7,7 @@ use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
 use indicatif::HumanBytes;
 use opilio_crawl::control::{By, Command, ReportKind};
-use opilio_crawl::{Alert, AlertKind, Breakdown, Figures, metrics};
+use opilio_crawl::{Alert, AlertKind, Breakdown, Figures, metrics, name_of};
 
 use super::Asked;
 use super::ask::{self, ask};
@@ -62,10 +62,7 @@ pub(super) fn figures(asked: &Asked) -> Result<u8> {
         Ok(figures) => figures,
         Err(problem) => return Ok(ask::refused(&problem)),
     };
-    let job = std::path::absolute(&asked.job).unwrap_or_else(|_| asked.job.clone());
-    let name = job
-        .file_name()
-        .map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+    let name = name_of(&asked.job);
     if asked.json {
         let object = serde_json::json!({
             "status": figures.status,

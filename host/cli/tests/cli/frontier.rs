@@ -107,6 +107,21 @@ async fn a_fetch_that_is_cancelled_counts_as_failed_with_minus_7000() {
         .run(&["frontier", "cancel", "job", &gate.url("/other")])
         .code(1);
     assert!(other.err.contains("is not being fetched"), "{other:?}");
+    // Who is at it, and at which step.
+    let threads = home.run(&["job", "report", "job", "threads", "--json"]);
+    let threads = objects(&threads.code(0).out);
+    let [facts, row] = &threads[..] else {
+        panic!("{threads:?}");
+    };
+    assert_eq!(facts["at_work"], 1, "{facts}");
+    assert_eq!(
+        (&row["uri"], &row["step"]),
+        (&seed.as_str().into(), &"fetch".into())
+    );
+    assert!(row["worker"].as_u64() >= Some(1), "{row}");
+    let text = home.run(&["job", "report", "job", "threads"]).code(0).out;
+    let head = "[worker] [step] [step-seconds] [since] [seconds] [uri]";
+    assert!(text.lines().any(|line| line == head), "{text}");
     home.run(&["frontier", "cancel", "job", &seed]).code(0);
     assert_eq!(running.wait(), 0);
     let log = lines(&home.job());

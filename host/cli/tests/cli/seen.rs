@@ -75,7 +75,8 @@ async fn reports_and_figures_are_there_while_it_runs_and_afterwards() {
     until("twenty pages are asked for", || asked(&web).len() >= 20).await;
     home.run(&["job", "pause", "job"]).code(0);
     let report = home.run(&["job", "report", "job"]).code(0).out;
-    assert!(report.contains("crawl name: tree\n"), "{report}");
+    assert!(report.contains("crawl name: job\n"), "{report}");
+    assert!(report.contains("\nprofile: tree\n"), "{report}");
     let figures = home.run(&["job", "metrics", "job"]).code(0).out;
     assert!(
         figures.contains("opilio_job_up{job_name=\"job\"} 1\n"),

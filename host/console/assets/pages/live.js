@@ -37,6 +37,8 @@ export async function open(page) {
     key: (fetch) => fetch.uri,
     columns: [
       { title: "On their way", isHead: true, isWide: true, cell: (fetch) => uriLink(page.job, fetch.uri) },
+      { title: "Worker", isNumber: true, cell: (fetch) => String(fetch.worker) },
+      { title: "Step", cell: (fetch) => [fetch.step, ", since ", when(fetch.step_since, { isShort: true })] },
       { title: "Since", cell: (fetch) => when(fetch.since, { isShort: true }) },
     ],
   });

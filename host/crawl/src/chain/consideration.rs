@@ -11,6 +11,7 @@ use opilio_profile::Strategy;
 use crate::budget::Answered;
 use crate::consideration::Consideration;
 use crate::context::Halt;
+use crate::control::Step;
 use crate::lanes::Lane;
 
 use super::Chain;
@@ -25,6 +26,7 @@ impl Chain<'_> {
             ask_again: None,
         };
         if settings.strategy == Strategy::Revisit {
+            self.flight.step(Step::Wait);
             let memory = self.memory()?;
             let asked = Consideration::of(self.issue, self.started, self.measures()?, &memory);
             let answer = self

@@ -17,6 +17,7 @@ use opilio_uri::{Hop, Uri};
 use tracing::Instrument as _;
 
 use crate::context::Halt;
+use crate::control::Step;
 use crate::found;
 use crate::lanes::Lane;
 use crate::logins::{Came, Needs, Part};
@@ -37,6 +38,7 @@ impl Chain<'_> {
     pub(super) async fn look_up(&self) -> Result<Turn, Halt> {
         let context = self.context;
         let host = self.issue.uri.path();
+        self.flight.step(Step::Fetch);
         let resolving = context.fetcher.resolve(host, self.started);
         match resolving.instrument(tracing::info_span!("dns")).await {
             Ok(resolution) => {

@@ -12,6 +12,7 @@ use opilio_uri::Hop;
 
 use crate::around::{Earlier, Shared};
 use crate::context::Halt;
+use crate::control::Step;
 use crate::extraction::FoundLink;
 use crate::found;
 use crate::lanes::Lane;
@@ -139,6 +140,7 @@ impl Chain<'_> {
             notes: notes_of(&memory).into_iter().collect(),
             links: &reading.extracted.links,
         };
+        self.flight.step(Step::Archive);
         let records = records::of_exchange(&self.issue.uri, &exchange, &keep, &about);
         let location = self.context.archive(records).await?.into_iter().next();
         if let (Some(held), Some(location), Keep::Response) = (&held, &location, &keep) {
@@ -152,6 +154,7 @@ impl Chain<'_> {
         }
         drop(held);
 
+        self.flight.step(Step::Wait);
         let mut visit = self.to_remember(&exchange, &head, &reading, &keep, location);
         let record = &self.issue.record;
         let earlier = Earlier::of(record);

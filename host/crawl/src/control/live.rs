@@ -8,7 +8,7 @@ use opilio_fetch::Taken;
 use opilio_frontier::Ticket;
 use tokio::sync::Notify;
 
-use super::{FetchInFlight, Standing};
+use super::{FetchInFlight, Standing, Step};
 use crate::share::ShareTaken;
 
 /// Shared by the dispatcher, the workers and whoever gives commands.
@@ -35,7 +35,10 @@ struct State {
 
 struct InFlight {
     uri: String,
+    worker: usize,
     since: Timestamp,
+    step: Step,
+    step_since: Timestamp,
     stage: Stage,
     cancelled: Arc<Notify>,
 }
@@ -70,14 +73,18 @@ pub(super) enum Cancelled {
 }
 
 impl Live {
-    /// A URI takes off.
-    pub(crate) fn begin(self: &Arc<Self>, ticket: Ticket, uri: &str) -> Flight {
+    /// A URI takes off, with the worker of this number.
+    pub(crate) fn begin(self: &Arc<Self>, ticket: Ticket, uri: &str, worker: usize) -> Flight {
         let cancelled = Arc::new(Notify::new());
+        let now = Timestamp::now();
         self.state().in_flight.insert(
             ticket,
             InFlight {
                 uri: uri.to_owned(),
-                since: Timestamp::now(),
+                worker,
+                since: now,
+                step: Step::Prepare,
+                step_since: now,
                 stage: Stage::Fetching,
                 cancelled: cancelled.clone(),
             },
@@ -172,6 +179,9 @@ impl Live {
         some.map(|flight| FetchInFlight {
             uri: flight.uri.clone(),
             since: flight.since,
+            worker: flight.worker,
+            step: flight.step,
+            step_since: flight.step_since,
         })
         .collect()
     }
@@ -197,6 +207,14 @@ impl Live {
 }
 
 impl Flight {
+    /// What is done about it from now on.
+    pub(crate) fn step(&self, step: Step) {
+        if let Some(flight) = self.live.state().in_flight.get_mut(&self.ticket) {
+            flight.step = step;
+            flight.step_since = Timestamp::now();
+        }
+    }
+
     /// Fetches, unless the operator wants it broken off; none where that is so. Later wishes come too late.
     pub(crate) async fn unless_cancelled<T>(&self, fetch: impl Future<Output = T>) -> Option<T> {
         let fetched = tokio::select! {
@@ -250,14 +268,14 @@ mod tests {
         assert_eq!(live.cancel(uri), Cancelled::NotInProcess);
         let ticket = ticket();
 
-        let flight = live.begin(ticket, uri);
+        let flight = live.begin(ticket, uri, 1);
         assert_eq!(live.cancel("http://b.org/"), Cancelled::NotInProcess);
         assert_eq!(flight.unless_cancelled(async { 7 }).await, Some(7));
         assert_eq!(live.cancel(uri), Cancelled::TooLate);
         drop(flight);
         assert_eq!(live.cancel(uri), Cancelled::NotInProcess);
 
-        let flight = live.begin(ticket, uri);
+        let flight = live.begin(ticket, uri, 1);
         assert_eq!(live.cancel(uri), Cancelled::Asked);
         let never = std::future::pending::<()>();
         assert_eq!(flight.unless_cancelled(never).await, None);
@@ -266,7 +284,7 @@ mod tests {
     #[test]
     fn a_crawl_is_paused_when_the_dispatcher_holds_and_nothing_is_in_flight() {
         let live = Arc::new(Live::default());
-        let flight = live.begin(ticket(), "http://a.org/");
+        let flight = live.begin(ticket(), "http://a.org/", 1);
         assert!(!live.holds());
         assert!(live.pause(true));
         assert!(!live.pause(true));

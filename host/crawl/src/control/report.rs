@@ -15,16 +15,17 @@ mod work;
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use self::page::Page;
+use self::page::{Form, Page};
 use super::perform::Say;
 use super::{Answer, By, ControlError, Desk, Fault};
 use crate::alerts::{Acknowledged, Alert, AlertKind, Board};
 use crate::breakdown::Breakdown;
+use crate::census::Census;
 use crate::ledger::{Ledger, Whole};
 use crate::series;
 
@@ -106,22 +107,30 @@ impl Desk<'_> {
         is_text: bool,
         say: Say<'_>,
     ) -> Result<String, ControlError> {
-        let mut page = Page::new(is_text, say);
-        match kind {
-            ReportKind::Crawl => self.crawl_report(&mut page)?,
-            ReportKind::Seeds => self.seeds_report(&mut page)?,
-            ReportKind::Hosts => self.hosts_report(&mut page)?,
-            ReportKind::Source => self.source_report(&mut page)?,
-            ReportKind::Mimetype => self.mimetype_report(&mut page)?,
-            ReportKind::Responsecode => self.responsecode_report(&mut page)?,
-            ReportKind::Processors => self.processors_report(&mut page)?,
-            ReportKind::FrontierSummary => self.frontier_summary(&mut page)?,
-            ReportKind::FrontierNonempty => self.frontier_nonempty(&mut page)?,
-            ReportKind::Threads => self.threads_report(&mut page)?,
-            ReportKind::Freshness => self.freshness_report(&mut page)?,
-        }
+        let form = match is_text {
+            true => Form::Text,
+            false => Form::Objects,
+        };
+        let mut page = Page::new(form, say);
+        self.report_on(&mut page, kind)?;
         page.finish()?;
         Ok(String::new())
+    }
+
+    fn report_on(&self, page: &mut Page<'_>, kind: ReportKind) -> Result<(), ControlError> {
+        match kind {
+            ReportKind::Crawl => self.crawl_report(page),
+            ReportKind::Seeds => self.seeds_report(page),
+            ReportKind::Hosts => self.hosts_report(page),
+            ReportKind::Source => self.source_report(page),
+            ReportKind::Mimetype => self.mimetype_report(page),
+            ReportKind::Responsecode => self.responsecode_report(page),
+            ReportKind::Processors => self.processors_report(page),
+            ReportKind::FrontierSummary => self.frontier_summary(page),
+            ReportKind::FrontierNonempty => self.frontier_nonempty(page),
+            ReportKind::Threads => self.threads_report(page),
+            ReportKind::Freshness => self.freshness_report(page),
+        }
     }
 
     /// The course of the crawl.
@@ -230,42 +239,69 @@ impl Desk<'_> {
     }
 }
 
-/// Writes every report below the job's `reports/`, as text and as lines of JSON. What cannot be written is said and left.
-pub(crate) fn write_all(desk: &Desk<'_>) -> io::Result<()> {
+/// Writes every report below the job's `reports/`, as text and as lines of JSON. `last` is what was counted when the crawl
+/// still ran. What cannot be written is said and left.
+pub(crate) fn write_all(desk: &Desk<'_>, last: &Census) -> io::Result<()> {
     let folder = desk.job.join("reports");
     std::fs::create_dir_all(&folder)?;
     for kind in ReportKind::ALL {
-        for (ending, is_text) in [("txt", true), ("jsonl", false)] {
-            let file = folder.join(format!("{}-report.{ending}", kind.name()));
-            write_one(desk, kind, is_text, &file)?;
-        }
+        write_one(kind, &folder, |page| match kind {
+            ReportKind::Freshness => desk.last_freshness_report(last.pages.as_ref(), page),
+            _ => desk.report_on(page, kind),
+        })?;
     }
     Ok(())
 }
 
-/// Written whole or not at all.
-fn write_one(desk: &Desk<'_>, kind: ReportKind, is_text: bool, file: &Path) -> io::Result<()> {
-    let draft = file.with_extension("draft");
-    let mut out = BufWriter::new(File::create(&draft)?);
-    let mut failed = None;
+/// Both forms of a report, made at one go; each is written whole or not at all.
+fn write_one(
+    kind: ReportKind,
+    folder: &Path,
+    make: impl FnOnce(&mut Page<'_>) -> Result<(), ControlError>,
+) -> io::Result<()> {
+    let named = |ending| folder.join(format!("{}-report.{ending}", kind.name()));
+    let mut text = Draft::of(named("txt"))?;
+    let mut objects = Draft::of(named("jsonl"))?;
+    let mut written = Ok(());
     let mut say = |answer: Answer| {
-        let written = match answer {
-            Answer::Text { text } => out.write_all(text.as_bytes()),
+        written = match answer {
+            Answer::Text { text: piece } => text.out.write_all(piece.as_bytes()),
             Answer::Facts { facts: object } | Answer::Row { row: object } => {
-                writeln!(out, "{object}")
+                writeln!(objects.out, "{object}")
             }
             _ => Ok(()),
         };
-        failed = written.err();
-        failed.is_none()
+        written.is_ok()
     };
-    let reported = desk.report_of(kind, is_text, &mut say);
-    if let Some(problem) = failed {
-        return Err(problem);
-    }
+    let mut page = Page::new(Form::Both, &mut say);
+    let reported = make(&mut page).and_then(|()| page.finish());
+    written?;
     reported.map_err(io::Error::other)?;
-    out.into_inner()
-        .map_err(io::IntoInnerError::into_error)?
-        .sync_all()?;
-    std::fs::rename(&draft, file)
+    text.keep()?;
+    objects.keep()
+}
+
+/// A file that takes its name once all of it is written.
+struct Draft {
+    file: PathBuf,
+    draft: PathBuf,
+    out: BufWriter<File>,
+}
+
+impl Draft {
+    fn of(file: PathBuf) -> io::Result<Draft> {
+        let mut draft = file.clone().into_os_string();
+        draft.push(".draft");
+        let draft = PathBuf::from(draft);
+        let out = BufWriter::new(File::create(&draft)?);
+        Ok(Draft { file, draft, out })
+    }
+
+    fn keep(self) -> io::Result<()> {
+        self.out
+            .into_inner()
+            .map_err(io::IntoInnerError::into_error)?
+            .sync_all()?;
+        std::fs::rename(&self.draft, &self.file)
+    }
 }

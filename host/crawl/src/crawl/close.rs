@@ -64,7 +64,7 @@ impl Crawl {
             &self.context.frontier,
             &self.log,
         );
-        if let Err(problem) = control::write_reports(&desk) {
+        if let Err(problem) = control::write_reports(&desk, &self.context.census.get()) {
             tracing::error!("reports cannot be written: {problem}");
         }
         self.log.crawl("end", &end.to_string());

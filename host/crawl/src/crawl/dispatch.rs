@@ -59,7 +59,7 @@ impl Crawl {
             let pause = match next {
                 Next::Issue(issue) => {
                     if let Some(worker) = idle.pop() {
-                        let flight = self.live.begin(issue.ticket, issue.uri.as_str());
+                        let flight = self.live.begin(issue.ticket, issue.uri.as_str(), worker);
                         at_work.spawn(work(self.context.clone(), issue, worker, flight));
                     }
                     continue;

@@ -6,9 +6,10 @@ use opilio_frontier::Overdue;
 use serde_json::{Value, json};
 
 use super::page::{Column, Page};
-use crate::census;
+use crate::census::{self, PageCensus};
 use crate::control::{ControlError, Desk};
 use crate::course::Course;
+use crate::job::name_of;
 
 const SEEDS: [Column; 9] = [
     ("code", "status"),
@@ -27,6 +28,9 @@ const CLASSES: [Column; 3] = [
     ("#due-late-by", "due_late_by"),
     ("#visited-ago", "visited_ago"),
 ];
+
+/// URIs that are counted while the end of a process waits for it: a matter of some seconds.
+const COUNTED_AT_THE_END_MAX: u64 = 1_000_000;
 
 impl Desk<'_> {
     pub(super) fn crawl_report(&self, page: &mut Page<'_>) -> Result<(), ControlError> {
@@ -56,8 +60,9 @@ impl Desk<'_> {
         let seconds = ran.as_secs_f64().max(0.001);
         let rate = |count: u64| json!((count as f64 / seconds * 100.0).round() / 100.0);
         page.facts(&[
-            ("crawl name", "name", self.profile.name.as_str().into()),
+            ("crawl name", "name", name_of(self.job).into()),
             ("crawl status", "status", status.into()),
+            ("profile", "profile", self.profile.name.as_str().into()),
             ("duration", "duration", spelled(ran).into()),
             ("", "duration_seconds", json!(ran.as_secs_f64())),
             ("seeds crawled", "seeds_crawled", crawled.into()),
@@ -169,41 +174,57 @@ impl Desk<'_> {
             std::thread::sleep(took);
             true
         })?;
-        let Some(pages) = pages else {
-            return Ok(());
-        };
-        let share = |share: f64| json!((share * 10_000.0).round() / 10_000.0);
-        page.facts(&[
-            ("pages visited", "visited", pages.visited.into()),
-            (
-                "pages to be visited for the first time",
-                "unvisited",
-                pages.unvisited.into(),
-            ),
-            ("coverage", "coverage", share(pages.coverage)),
-            (
-                "estimated freshness",
-                "freshness",
-                pages.freshness.map_or(Value::Null, share),
-            ),
-            (
-                "pages it is estimated on",
-                "estimated",
-                pages.estimated.into(),
-            ),
-            ("pages due", "due", pages.due.into()),
-        ])?;
-        page.head(&CLASSES);
-        let bounds = Overdue::BOUNDS.map(|bound| json!(bound.as_secs()));
-        let bounds = bounds.into_iter().chain([Value::Null]);
-        let counts = pages.due_by_lateness.into_iter().zip(pages.by_age);
-        for (bound, (late, old)) in bounds.zip(counts) {
-            page.row(&CLASSES, vec![bound, late.into(), old.into()])?;
+        pages.map_or(Ok(()), |pages| freshness(&pages, page))
+    }
+
+    /// The same at the end of a process, when nobody shall wait for many million URIs to be read: of a large store what was
+    /// counted last, which may be nothing.
+    pub(super) fn last_freshness_report(
+        &self,
+        last: Option<&PageCensus>,
+        page: &mut Page<'_>,
+    ) -> Result<(), ControlError> {
+        let statistics = self.frontier().statistics();
+        if statistics.discovered <= COUNTED_AT_THE_END_MAX {
+            let pages = census::pages(self.store(), |_| true)?;
+            return pages.map_or(Ok(()), |pages| freshness(&pages, page));
         }
-        Ok(())
+        last.map_or(Ok(()), |pages| freshness(pages, page))
     }
 }
 
+fn freshness(pages: &PageCensus, page: &mut Page<'_>) -> Result<(), ControlError> {
+    let share = |share: f64| json!((share * 10_000.0).round() / 10_000.0);
+    page.facts(&[
+        ("pages visited", "visited", pages.visited.into()),
+        (
+            "pages to be visited for the first time",
+            "unvisited",
+            pages.unvisited.into(),
+        ),
+        ("coverage", "coverage", share(pages.coverage)),
+        (
+            "estimated freshness",
+            "freshness",
+            pages.freshness.map_or(Value::Null, share),
+        ),
+        (
+            "pages it is estimated on",
+            "estimated",
+            pages.estimated.into(),
+        ),
+        ("pages due", "due", pages.due.into()),
+        ("counted", "counted", json!(pages.at)),
+    ])?;
+    page.head(&CLASSES);
+    let bounds = Overdue::BOUNDS.map(|bound| json!(bound.as_secs()));
+    let bounds = bounds.into_iter().chain([Value::Null]);
+    let counts = pages.due_by_lateness.iter().zip(&pages.by_age);
+    for (bound, (late, old)) in bounds.zip(counts) {
+        page.row(&CLASSES, vec![bound, json!(late), json!(old)])?;
+    }
+    Ok(())
+}
 /// As the predecessor spells it, such as `1h33m38s651ms`.
 fn spelled(duration: Duration) -> String {
     let milliseconds = duration.as_millis();

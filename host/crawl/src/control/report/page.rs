@@ -11,17 +11,26 @@ const PIECE: usize = 16 * 1024;
 /// A column: what it is called in the text and in objects. What is called nothing in the text stands in objects alone.
 pub(super) type Column = (&'static str, &'static str);
 
+/// In which form a report is wanted.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    Text,
+    Objects,
+    /// Both at once, told from each other by what the answers are.
+    Both,
+}
+
 /// A report on its way to whoever asked.
 pub(super) struct Page<'s> {
-    is_text: bool,
+    form: Form,
     text: String,
     say: Say<'s>,
 }
 
 impl<'s> Page<'s> {
-    pub(super) fn new(is_text: bool, say: Say<'s>) -> Page<'s> {
+    pub(super) fn new(form: Form, say: Say<'s>) -> Page<'s> {
         Page {
-            is_text,
+            form,
             text: String::new(),
             say,
         }
@@ -29,14 +38,17 @@ impl<'s> Page<'s> {
 
     /// Single figures, a line each; a name alone is an empty line.
     pub(super) fn facts(&mut self, facts: &[(&str, &str, Value)]) -> Result<(), ControlError> {
-        if self.is_text {
+        if self.has_text() {
             for (label, _, value) in facts {
                 match label.is_empty() {
                     true => self.text.push('\n'),
                     false => self.text.push_str(&format!("{label}: {}\n", plain(value))),
                 }
             }
-            return self.hand_on(PIECE);
+            self.hand_on(PIECE)?;
+        }
+        if !self.has_objects() {
+            return Ok(());
         }
         let named = facts.iter().filter(|(_, name, _)| !name.is_empty());
         let facts: Map<String, Value> = named
@@ -48,7 +60,7 @@ impl<'s> Page<'s> {
 
     /// The names of the columns that follow.
     pub(super) fn head(&mut self, columns: &[Column]) {
-        if self.is_text {
+        if self.has_text() {
             if !self.text.is_empty() {
                 self.text.push('\n');
             }
@@ -68,36 +80,45 @@ impl<'s> Page<'s> {
         columns: &[Column],
         values: Vec<Value>,
     ) -> Result<(), ControlError> {
-        if self.is_text {
+        if self.has_text() {
             let shown = columns.iter().zip(&values);
             let shown = shown.filter(|((name, _), _)| !name.is_empty());
             let cells: Vec<String> = shown.map(|(_, value)| cell(value)).collect();
             self.text.push_str(&cells.join(" "));
             self.text.push('\n');
-            return self.hand_on(PIECE);
+            self.hand_on(PIECE)?;
+        }
+        if !self.has_objects() {
+            return Ok(());
         }
         let names = columns.iter().map(|(_, name)| (*name).to_owned());
         let row = Value::Object(names.zip(values).collect());
         listened((self.say)(Answer::Row { row }))
     }
 
-    /// A row that has names of its own.
+    /// A row that has names of its own; no text has it.
     pub(super) fn object(&mut self, row: Map<String, Value>) -> Result<(), ControlError> {
+        if !self.has_objects() {
+            return Ok(());
+        }
         let row = Value::Object(row);
         listened((self.say)(Answer::Row { row }))
     }
 
     /// Words as they are, in text alone.
     pub(super) fn words(&mut self, words: &str) -> Result<(), ControlError> {
-        if self.is_text {
+        if self.has_text() {
             self.text.push_str(words);
         }
         self.hand_on(PIECE)
     }
 
-    /// Whether it is text.
-    pub(super) fn is_text(&self) -> bool {
-        self.is_text
+    fn has_text(&self) -> bool {
+        self.form != Form::Objects
+    }
+
+    fn has_objects(&self) -> bool {
+        self.form != Form::Text
     }
 
     /// Hands on what is left.

@@ -10,7 +10,14 @@ use crate::plugin_report::{self, plugin_table};
 /// URIs in flight that are named; a profile may have more workers.
 const IN_FLIGHT_MAX: usize = 10_000;
 
-const THREADS: [Column; 3] = [("since", "since"), ("seconds", "seconds"), ("uri", "uri")];
+const THREADS: [Column; 6] = [
+    ("worker", "worker"),
+    ("step", "step"),
+    ("step-seconds", "step_seconds"),
+    ("since", "since"),
+    ("seconds", "seconds"),
+    ("uri", "uri"),
+];
 
 impl Desk<'_> {
     pub(super) fn processors_report(&self, page: &mut Page<'_>) -> Result<(), ControlError> {
@@ -20,9 +27,7 @@ impl Desk<'_> {
                 .map_err(|(file, problem)| ControlError::file(&file, &problem))?
                 .unwrap_or_default(),
         };
-        if page.is_text() {
-            return page.words(&plugin_table(&plugins));
-        }
+        page.words(&plugin_table(&plugins))?;
         for plugin in plugins {
             let Value::Object(row) = serde_json::to_value(plugin).unwrap_or_default() else {
                 continue;
@@ -37,18 +42,27 @@ impl Desk<'_> {
             Some(running) => running.live.in_flight(IN_FLIGHT_MAX),
             None => Vec::new(),
         };
+        let (workers, at_work) = (self.profile.workers, in_flight.len());
         page.facts(&[
-            ("workers", "workers", self.profile.workers.into()),
-            ("at work", "at_work", in_flight.len().into()),
+            ("workers", "workers", workers.into()),
+            ("at work", "at_work", at_work.into()),
+            ("idle", "idle", workers.saturating_sub(at_work).into()),
         ])?;
         page.head(&THREADS);
         let now = Timestamp::now();
+        let seconds = |since: Timestamp| {
+            let seconds = (now - since).total(jiff::Unit::Second).unwrap_or(0.0);
+            json!((seconds.max(0.0) * 10.0).round() / 10.0)
+        };
         for flight in in_flight {
-            let seconds = (now - flight.since)
-                .total(jiff::Unit::Second)
-                .unwrap_or(0.0);
-            let seconds = (seconds * 10.0).round() / 10.0;
-            let row = vec![json!(flight.since), json!(seconds), flight.uri.into()];
+            let row = vec![
+                flight.worker.into(),
+                flight.step.name().into(),
+                seconds(flight.step_since),
+                json!(flight.since),
+                seconds(flight.since),
+                flight.uri.into(),
+            ];
             page.row(&THREADS, row)?;
         }
         Ok(())
