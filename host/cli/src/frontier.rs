@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, Result};
 use clap::{Args, Subcommand, ValueEnum};
+use flate2::{Compression, write::GzEncoder};
 use opilio_crawl::control::{
     Command, DoneElsewhere, ExportFormat, QueueSort, QueueStateFilter, Which,
 };
@@ -216,9 +217,12 @@ struct ExportArgs {
     #[command(flatten)]
     which: WhichArgs,
     /// An index of the archived versions instead of JSON lines.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "journal")]
     cdxj: bool,
-    /// Into this file instead of standard output.
+    /// A recovery journal of Heritrix 3 instead of JSON lines.
+    #[arg(long)]
+    journal: bool,
+    /// Into this file instead of standard output; compressed with gzip where its name ends in `.gz`.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }
@@ -421,9 +425,10 @@ fn export(args: ExportArgs) -> Result<u8> {
         json: false,
     };
     let command = Command::Export {
-        format: match args.cdxj {
-            true => ExportFormat::Cdxj,
-            false => ExportFormat::JsonLines,
+        format: match (args.cdxj, args.journal) {
+            (true, _) => ExportFormat::Cdxj,
+            (_, true) => ExportFormat::Journal,
+            _ => ExportFormat::JsonLines,
         },
         which: args.which.into(),
     };
@@ -432,7 +437,14 @@ fn export(args: ExportArgs) -> Result<u8> {
     };
     let cannot = || format!("cannot write {}", path.display());
     let mut file = BufWriter::new(File::create(&path).with_context(cannot)?);
-    let code = ask_to(&asked, command, &mut file)?;
+    let code = if path.extension().is_some_and(|ending| ending == "gz") {
+        let mut packed = GzEncoder::new(&mut file, Compression::default());
+        let code = ask_to(&asked, command, &mut packed)?;
+        packed.finish().with_context(cannot)?;
+        code
+    } else {
+        ask_to(&asked, command, &mut file)?
+    };
     file.flush().with_context(cannot)?;
     Ok(code)
 }

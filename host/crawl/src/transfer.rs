@@ -3,7 +3,8 @@
 //! ```text
 //! journal ─┐
 //! crawl log ─┼► Reader ─► Imported ─► net effect ─► include | schedule ─► frontier ─┬► JSON lines
-//! JSON lines ─┘                                                                     └► CDXJ
+//! JSON lines ─┘                                                                     ├► CDXJ
+//!                                                                                       └► journal
 //! ```
 //! What the files look like, and what becomes of each line, is in `docs/TRANSFER.md`. Nothing here decides what is in
 //! scope, which queue a URI stands in or how often it is visited: whoever calls brings the profile's answer.
@@ -36,6 +37,7 @@ pub use import::{
     BAD_LINES_SHOWN, DoneUris, Gathered, Import, ImportProgress, ImportReport, SourceReport, import,
 };
 pub use input::{Damage, LINE_BYTES_MAX};
+pub use journal::write_journal;
 pub use reader::{BadLine, Extent, Format, Problem, Reader};
 pub(crate) use sorter::Sorter;
 

@@ -1,5 +1,7 @@
 //! `opilio frontier`: looking into the frontier of a crawl, and changing it while it runs and while it does not.
 
+use std::io::Read as _;
+
 use opilio_stories::{lines, sound, until};
 use serde_json::Value;
 
@@ -353,6 +355,25 @@ async fn what_leaves_one_job_comes_into_another() {
     assert!(index.out.contains(&gate.url("/")), "{index:?}");
     let exported = std::fs::read_to_string(home.path().join("uris.jsonl")).unwrap();
     assert!(objects(&exported).len() >= 3, "{exported}");
+    home.run(&[
+        "frontier",
+        "export",
+        "job",
+        "--journal",
+        "-o",
+        "j.recover.gz",
+    ])
+    .code(0);
+    let packed = std::fs::File::open(home.path().join("j.recover.gz")).unwrap();
+    let mut journal = String::new();
+    flate2::read::GzDecoder::new(packed)
+        .read_to_string(&mut journal)
+        .unwrap();
+    let line = |tag, target| format!("{tag} {} ", gate.url(target));
+    for beginning in [line("Fs", "/"), line("F+", "/a"), line("F+", "/b")] {
+        let stands = journal.lines().any(|line| line.starts_with(&beginning));
+        assert!(stands, "{beginning}: {journal}");
+    }
     resume(&home, &mut running);
     assert_eq!(gate.asked().len(), 3);
     let sound = home.run(&["frontier", "check", "job"]).code(0);
@@ -390,6 +411,10 @@ async fn what_leaves_one_job_comes_into_another() {
             format!("{} \"queued\"", gate.url("/b")),
         ]
     );
+    let again = home
+        .run(&["frontier", "import", "new", "j.recover.gz"])
+        .code(0);
+    assert!(again.out.contains("known before"), "{again:?}");
     let bad = home.run(&["frontier", "import", "new", "p.toml"]).code(2);
     assert!(bad.err.contains("is no recovery journal"), "{bad:?}");
 }

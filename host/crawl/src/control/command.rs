@@ -358,6 +358,8 @@ pub enum ExportFormat {
     JsonLines,
     /// An index of the last archived version of each.
     Cdxj,
+    /// What was done and what was not, as Heritrix 3 recovers from it.
+    Journal,
 }
 
 /// What an import does with URIs that the other crawl had finished.

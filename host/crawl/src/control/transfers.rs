@@ -35,6 +35,7 @@ impl Desk<'_> {
         };
         let written = match format {
             ExportFormat::JsonLines => transfer::write_json_lines(records, &selection, &mut out),
+            ExportFormat::Journal => transfer::write_journal(records, &selection, &mut out),
             ExportFormat::Cdxj => {
                 transfer::write_cdxj(records, &selection, &self.job.join("scratch"), &mut out)
             }

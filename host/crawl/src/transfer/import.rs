@@ -333,7 +333,7 @@ mod tests {
     use opilio_frontier::{Standing, Strategy};
 
     use super::super::trial::{Trial, archived};
-    use super::super::{Selection, write_json_lines};
+    use super::super::{Selection, write_journal, write_json_lines};
     use super::*;
 
     const JOURNAL: &str = "\
@@ -587,6 +587,53 @@ Fd http://a.org/y
         );
         assert_eq!(taken("http://a.org/deleted").0, Standing::Disregarded);
         assert_eq!(other.issued(), ["http://a.org/waiting"]);
+    }
+
+    #[test]
+    fn a_journal_has_a_line_for_each_uri_and_comes_back() {
+        let mut trial = Trial::new();
+        trial.fetch("http://a.org/done", archived(200, "text/html"));
+        trial.fail("http://a.org/failed", -2);
+        trial.fetch_again_and_again("http://a.org/revisited", archived(404, "text/html"));
+        trial.schedule("http://a.org/deleted");
+        let deleted = "http://a.org/deleted".parse().unwrap();
+        trial.frontier.delete(&deleted, trial.now).unwrap();
+        trial.schedule("http://a.org/waiting");
+        let now = trial.now;
+        let uri = |text: &str| text.parse::<Uri>().unwrap();
+        let seed = Candidate {
+            seed: true,
+            ..Candidate::new(uri("http://b.org/"), HopPath::new(), Strategy::Snapshot)
+        };
+        let hops = HopPath::parse("P").unwrap();
+        let robots = Candidate::new(uri("http://b.org/robots.txt"), hops, Strategy::Snapshot);
+        trial.frontier.schedule(vec![seed, robots], now).unwrap();
+        let journal = |trial: &Trial| {
+            let mut lines = Vec::new();
+            write_journal(
+                trial.frontier.records(""),
+                &Selection::default(),
+                &mut lines,
+            )
+            .unwrap();
+            String::from_utf8(lines).unwrap()
+        };
+        let written = journal(&trial);
+        let expected = [
+            "Fd http://a.org/deleted",
+            "Fs http://a.org/done LL http://via.org/",
+            "Ff http://a.org/failed LL http://via.org/",
+            "Fs http://a.org/revisited LL http://via.org/",
+            "F+ http://a.org/waiting LL http://via.org/",
+            "F+ http://b.org/  ",
+            "",
+        ];
+        assert_eq!(written, expected.join("\n"));
+
+        let mut other = Trial::new();
+        let (report, sources) = imported(&mut other, &[gzip(&written)], DoneUris::Included);
+        assert_eq!((report.scheduled, report.included), (2, 4), "{sources:?}");
+        assert_eq!(journal(&other), written);
     }
 
     #[test]

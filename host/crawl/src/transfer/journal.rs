@@ -3,15 +3,20 @@
 //! `F+`, `Fs` and `Ff` are followed by URI, hop path and via, `Fe`, `Fr`, `Fd` and `Fi` by the URI alone; one blank between
 //! them, so that a seed's line ends in two. Every 10,000 lines `T` and a time stand alone. Files for the action directory
 //! look the same, and are written by hand: there hop path, via and the link's context may be missing.
+//!
+//! What is written is what such a journal comes to, one line for each URI, so that Heritrix recovers from it what this crawl
+//! has done and what it has not.
+
+use std::io::Write;
 
 use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
-use opilio_frontier::Standing;
-use opilio_uri::HopPath;
+use opilio_frontier::{Place, Standing, UriRecord};
+use opilio_uri::{Hop, HopPath};
 
 use super::reader::{Problem, uri};
-use super::{Finish, Imported};
+use super::{Finish, Imported, Selection, TransferError};
 
 /// The time of the lines that follow, as far as the journal says.
 #[derive(Debug, Default)]
@@ -68,6 +73,48 @@ pub(super) fn parse(line: &[u8], clock: &mut Clock) -> Result<Option<Imported>, 
         ..Finish::of(standing)
     });
     Ok(Some(imported))
+}
+
+/// Writes a line per URI, in the order of the records, prerequisites left out: whoever recovers from it asks for its own.
+/// Returns how many.
+///
+/// # Errors
+/// [`TransferError::Write`], [`TransferError::Frontier`]; what is written before is whole lines.
+pub fn write_journal(
+    records: impl IntoIterator<Item = Result<UriRecord, opilio_frontier::Error>>,
+    selection: &Selection,
+    out: &mut impl Write,
+) -> Result<u64, TransferError> {
+    let mut count = 0;
+    for record in records {
+        let record = record?;
+        if selection.takes(&record) && record.hop_path.last() != Some(Hop::Prerequisite) {
+            out.write_all(line(&record).as_bytes())
+                .map_err(TransferError::Write)?;
+            count += 1;
+        }
+    }
+    out.flush().map_err(TransferError::Write)?;
+    Ok(count)
+}
+
+fn line(record: &UriRecord) -> String {
+    let uri = &record.uri;
+    let tag = match (record.standing, record.place) {
+        (Standing::Disregarded, _) | (Standing::Open, Place::Deleted) => {
+            return format!("Fd {uri}\n");
+        }
+        (Standing::Succeeded, _) => "Fs",
+        (Standing::Failed, _) => "Ff",
+        (Standing::Open, _) => "F+",
+    };
+    let via = record.via.as_deref().unwrap_or_default();
+    // A blank in it would be a column more.
+    let via = match via.contains(char::is_whitespace) {
+        true => "",
+        false => via,
+    };
+    format!("{tag} {uri} {} {via}\n", record.hop_path.as_str())
 }
 
 /// `2026-11-20T12:34:56Z`, or 14 or 17 digits as old logs have them.
