@@ -31,7 +31,7 @@ use tracing::Instrument as _;
 
 use crate::context::{Context, Halt};
 use crate::control::{Flight, Step};
-use crate::crawl_log::LogLine;
+use crate::crawl_log::{ExtraInfo, LogLine};
 use crate::found;
 use crate::records;
 use crate::stacks::Stacks;
@@ -69,6 +69,7 @@ struct Entry {
     fetch: Option<(Timestamp, Duration)>,
     digest: Option<String>,
     annotations: Vec<String>,
+    extra: ExtraInfo,
     /// What observers are told besides.
     state: ContentState,
     notes: BTreeMap<String, String>,
@@ -323,6 +324,7 @@ impl<'a> Chain<'a> {
             digest: entry.digest,
             source: record.source.clone(),
             annotations: entry.annotations,
+            extra: self.context.profile.logs.extra_info.then_some(entry.extra),
         }
     }
 

@@ -1,8 +1,8 @@
 //! `crawl.log`: one line per finished URI, in the columns that operators and their scripts know.
 //!
 //! Columns, separated by one blank: time logged, status (right-aligned, 5), size (right-aligned, 10), URI, hop path,
-//! via, media type, lane, start of fetch + duration in milliseconds, payload digest, source tag, annotations. `-` stands
-//! where there is nothing. The URI starts at offset 42 while status and size keep to their widths, which some
+//! via, media type, lane, start of fetch + duration in milliseconds, payload digest, source tag, annotations; and JSON
+//! where the profile wants that. `-` stands where there is nothing. The URI starts at offset 42 while status and size keep to their widths, which some
 //! scripts rely on.
 
 use std::fmt::{self, Display, Write};
@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
+use opilio_archive::Location;
 
 /// One finished URI.
 #[derive(Clone, Debug)]
@@ -38,6 +39,19 @@ pub struct LogLine {
     pub source: Option<String>,
     /// Annotations in order; blanks and commas within one become underscores.
     pub annotations: Vec<String>,
+    /// The thirteenth column, where the profile wants one.
+    pub extra: Option<ExtraInfo>,
+}
+
+/// What of a turn stands in no other column.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ExtraInfo {
+    /// Bytes of the response, its head included, as they came over the wire.
+    pub received: Option<u64>,
+    /// The archive file that has what came.
+    pub file: Option<String>,
+    /// Where in it the record begins.
+    pub offset: Option<u64>,
 }
 
 impl Display for LogLine {
@@ -83,7 +97,37 @@ impl Display for LogLine {
             or_dash(self.digest.as_deref()),
             column(&or_dash(self.source.as_deref())),
             or_dash(Some(&annotations.join(","))),
-        )
+        )?;
+        match &self.extra {
+            Some(extra) => write!(out, " {}", column(&extra.as_json().to_string())),
+            None => Ok(()),
+        }
+    }
+}
+
+impl ExtraInfo {
+    /// So much came, and stands there, if anywhere.
+    pub(crate) fn of(received: u64, location: Option<&Location>) -> ExtraInfo {
+        ExtraInfo {
+            received: Some(received),
+            file: location.map(|location| location.file.clone()),
+            offset: location.map(|location| location.offset),
+        }
+    }
+
+    /// By the names that the predecessor has for them; those of which there is nothing are left out.
+    fn as_json(&self) -> serde_json::Value {
+        let mut named = serde_json::Map::new();
+        if let Some(received) = self.received {
+            named.insert("contentSize".to_owned(), received.into());
+        }
+        if let Some(file) = &self.file {
+            named.insert("warcFilename".to_owned(), file.as_str().into());
+        }
+        if let Some(offset) = self.offset {
+            named.insert("warcFileOffset".to_owned(), offset.into());
+        }
+        named.into()
     }
 }
 
@@ -106,6 +150,9 @@ impl LogLine {
             set("fetched", iso_milliseconds(start).into());
             let took = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
             set("took_ms", took.into());
+        }
+        if let Some(extra) = &self.extra {
+            set("extra", extra.as_json());
         }
         let texts = [
             ("via", &self.via),
@@ -217,6 +264,7 @@ mod tests {
             digest: Some("sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ".to_owned()),
             source: None,
             annotations: vec!["3t".to_owned(), "err=a, b".to_owned()],
+            extra: None,
         }
     }
 
@@ -229,6 +277,32 @@ mod tests {
              20261120123455001+42 sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ - 3t,err=a__b"
         );
         assert_eq!(text.find("http://"), Some(42));
+    }
+
+    #[test]
+    fn a_thirteenth_column_is_json_without_blanks() {
+        let extra = ExtraInfo {
+            received: Some(1300),
+            file: Some("WEB 1.warc.gz".to_owned()),
+            offset: Some(0),
+        };
+        for (extra, expected) in [
+            (
+                extra,
+                r#" {"contentSize":1300,"warcFileOffset":0,"warcFilename":"WEB_1.warc.gz"}"#,
+            ),
+            (ExtraInfo::default(), " {}"),
+        ] {
+            let line = LogLine {
+                extra: Some(extra),
+                ..line()
+            };
+            let text = line.to_string();
+            assert!(
+                text.ends_with(&format!(" - 3t,err=a__b{expected}")),
+                "{text}"
+            );
+        }
     }
 
     #[test]

@@ -556,6 +556,7 @@ mod tests {
             digest: None,
             source: Some("http://a.org/".to_owned()),
             annotations: annotations.iter().map(|it| (*it).to_owned()).collect(),
+            extra: None,
         }
     }
 

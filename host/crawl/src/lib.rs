@@ -80,7 +80,7 @@ pub use crawl::{
     Crawl, CrawlError, Order, Plan, ProfileSource, Stop, View, builtin_plugins, check_plugins,
     plan, settings_schemas,
 };
-pub use crawl_log::{LogLine, revisit_annotations};
+pub use crawl_log::{ExtraInfo, LogLine, revisit_annotations};
 pub use explain::{Asked, explain};
 pub use fetchers::FetcherError;
 pub use job::{

@@ -161,6 +161,7 @@ impl Import {
         self.seeds();
         let scope = beans.iter().find(|bean| bean.id == "scope");
         if let Some(scope) = scope {
+            self.scope_log(scope);
             let rules = self.rules_of(scope);
             self.scope(&rules);
         }
@@ -192,6 +193,14 @@ impl Import {
             for inner in property.within() {
                 self.bean(inner);
             }
+        }
+    }
+
+    /// What the scope has decided is logged where either the scope is told to or whoever asks it.
+    fn scope_log(&mut self, scope: &Bean) {
+        if scope.text("logToFile").map(str::trim) == Some("true") {
+            self.used(scope, "logToFile");
+            self.set("logs.scope", true.into());
         }
     }
 

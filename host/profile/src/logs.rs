@@ -28,6 +28,10 @@ pub struct LogsFile {
     /// Write `crawl.jsonl` beside `crawl.log`: the same lines as JSON. Default `false`: it takes twice as much room.
     pub json: bool,
 
+    /// A thirteenth column in `crawl.log`, of JSON: how much came, and where it was archived. Default `false`: it takes half
+    /// as much room again, and scripts that were made for twelve columns may stumble.
+    pub extra_info: bool,
+
     /// Write `scope.log`: what the scope has made of every link, and why. Default `false`: most links are found again and
     /// again, and the log would soon be the largest file of the job.
     pub scope: bool,
@@ -47,6 +51,8 @@ pub struct Logs {
     pub rotate_at_checkpoint: bool,
     /// Write `crawl.jsonl`.
     pub json: bool,
+    /// Write the thirteenth column of `crawl.log`.
+    pub extra_info: bool,
     /// Write `scope.log`.
     pub scope: bool,
     /// Between two lines of `progress-statistics.log`.
@@ -60,6 +66,7 @@ impl Default for LogsFile {
             rotate_size: "none".into(),
             rotate_at_checkpoint: false,
             json: false,
+            extra_info: false,
             scope: false,
             progress_interval: "20s".into(),
         }
@@ -73,6 +80,7 @@ impl Default for Logs {
             rotate_size: None,
             rotate_at_checkpoint: false,
             json: false,
+            extra_info: false,
             scope: false,
             progress_interval: Duration::from_secs(20),
         }
@@ -86,6 +94,7 @@ impl LogsFile {
             rotate_size: part.size_limit("rotate-size", &self.rotate_size),
             rotate_at_checkpoint: self.rotate_at_checkpoint,
             json: self.json,
+            extra_info: self.extra_info,
             scope: self.scope,
             progress_interval: part.positive_duration("progress-interval", &self.progress_interval),
         }

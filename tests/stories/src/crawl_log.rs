@@ -22,6 +22,8 @@ pub struct Line {
     pub digest: String,
     /// Annotations.
     pub annotations: Vec<String>,
+    /// The thirteenth column, where there is one.
+    pub extra: Option<String>,
 }
 
 /// The lines of a job's crawl log, in order.
@@ -45,10 +47,15 @@ fn read(line: &str) -> Line {
         digest,
         _,
         annotations,
+        ref extra @ ..,
     ] = columns[..]
     else {
         panic!("a line of crawl.log has 12 columns: {line:?}");
     };
+    assert!(
+        extra.len() <= 1,
+        "a line of crawl.log has 13 columns at most: {line:?}"
+    );
     Line {
         status: status.parse().unwrap(),
         size: size.to_owned(),
@@ -65,6 +72,7 @@ fn read(line: &str) -> Line {
             .filter(|note| *note != "-")
             .map(str::to_owned)
             .collect(),
+        extra: extra.first().map(|extra| (*extra).to_owned()),
     }
 }
 

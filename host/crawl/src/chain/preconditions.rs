@@ -18,6 +18,7 @@ use tracing::Instrument as _;
 
 use crate::context::Halt;
 use crate::control::Step;
+use crate::crawl_log::ExtraInfo;
 use crate::found;
 use crate::lanes::Lane;
 use crate::logins::{Came, Needs, Part};
@@ -55,6 +56,7 @@ impl Chain<'_> {
                 )?;
                 let payload = opilio_fetch::PayloadDigest::of(resolution.text.as_bytes());
                 let size = resolution.text.len() as u64;
+                let extra = ExtraInfo::of(size, location.as_ref());
                 let visit = Visit {
                     status: status::DNS_OK,
                     state: ContentState::New,
@@ -79,6 +81,7 @@ impl Chain<'_> {
                         fetch: Some((self.started, self.elapsed())),
                         digest: Some(payload.to_string()),
                         state: ContentState::New,
+                        extra,
                         ..Entry::default()
                     },
                 })

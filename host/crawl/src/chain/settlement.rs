@@ -13,6 +13,7 @@ use opilio_uri::Hop;
 use crate::around::{Earlier, Shared};
 use crate::context::Halt;
 use crate::control::Step;
+use crate::crawl_log::ExtraInfo;
 use crate::extraction::FoundLink;
 use crate::found;
 use crate::lanes::Lane;
@@ -155,6 +156,7 @@ impl Chain<'_> {
         drop(held);
 
         self.flight.step(Step::Wait);
+        let extra = ExtraInfo::of(exchange.wire.length(), location.as_ref());
         let mut visit = self.to_remember(&exchange, &head, &reading, &keep, location);
         let record = &self.issue.record;
         let earlier = Earlier::of(record);
@@ -183,6 +185,7 @@ impl Chain<'_> {
             state: visit.state,
             notes: notes_of(&memory),
             ranks,
+            extra,
         };
         let success = Success {
             visit,

@@ -161,6 +161,7 @@ mod tests {
             digest: Some("sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ".to_owned()),
             source: None,
             annotations: Vec::new(),
+            extra: None,
         };
         check(&line.to_string(), Ok(page()));
     }

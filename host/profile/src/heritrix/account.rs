@@ -78,7 +78,6 @@ const INSIDE: &[&str] = &[
     "fetchChain",
     "frontier",
     "kryo",
-    "logToFile",
     "loggerModule",
     "metadata",
     "metadataProvider",
@@ -102,8 +101,6 @@ const INSIDE: &[&str] = &[
     "uriUniqFilter",
     "checkpointsDir",
     "path",
-    "actionDir",
-    "doneDir",
     "initialDelaySeconds",
     "recoveryLogEnabled",
     "costAssignmentPolicy",
@@ -112,14 +109,17 @@ const INSIDE: &[&str] = &[
     "useHTTP11",
     "sendConnectionClose",
     "digestContent",
-    "logExtraInfo",
     "queuePrecedencePolicy",
 ];
 
 /// Properties of which one value is what Opilio does.
-const AS_HERE: [(&str, &str); 5] = [
+const AS_HERE: [(&str, &str); 9] = [
+    ("actionDir", "action"),
     ("deferToPrevious", "true"),
     ("digestAlgorithm", "sha1"),
+    ("doneDir", "${launchId}/actions-done"),
+    ("logExtraInfo", "false"),
+    ("logToFile", "false"),
     ("runWhileEmpty", "false"),
     (
         "template",
@@ -220,7 +220,12 @@ impl Import {
         if text.is_empty() || is_inside || is_as_here {
             return;
         }
-        let problem = format!("{name} = {text:?}: there is no setting of it here");
+        let why = match name {
+            "actionDir" => "the folder is `action` in the folder of the job",
+            "doneDir" => "the folder is `actions-done` in the folder of the job",
+            _ => "there is no setting of it here",
+        };
+        let problem = format!("{name} = {text:?}: {why}");
         self.leave(bean.line, &bean.name(), &problem);
     }
 }

@@ -303,6 +303,12 @@ pub(crate) const SETTINGS: &[(&str, &str, &str, Unit)] = &[
     ),
     ("CandidateScoper", "logToFile", "logs.scope", Unit::Truth),
     (
+        "CrawlerLoggerModule",
+        "logExtraInfo",
+        "logs.extra-info",
+        Unit::Truth,
+    ),
+    (
         "QuotaEnforcer",
         "hostMaxFetchSuccesses",
         "quotas.host.succeeded",

@@ -112,6 +112,36 @@ fn parse(toml: &str) -> Profile {
 }
 
 #[test]
+fn logs_are_carried_over_and_folders_of_actions_are_told() {
+    let modules = r#"
+ <bean id="loggerModule" class="org.archive.crawler.reporting.CrawlerLoggerModule"><property name="logExtraInfo" value="true"/></bean>
+ <bean id="actionDirectory" class="org.archive.crawler.framework.ActionDirectory">
+  <property name="actionDir" value="../inbox"/><property name="doneDir" value="${launchId}/actions-done"/>
+ </bean>
+ <bean id="candidateScoper" class="org.archive.crawler.prefetch.CandidateScoper"><property name="logToFile" value="false"/></bean>
+ <bean id="scope" class="org.archive.modules.deciderules.DecideRuleSequence">
+  <property name="logToFile" value="true"/><property name="logExtraInfo" value="true"/>"#;
+    let scope = r#" <bean id="scope" class="org.archive.modules.deciderules.DecideRuleSequence">"#;
+    let imported = import(&JOB.replacen(scope, modules, 1));
+    let logs = parse(&imported.toml).logs;
+    assert!(logs.extra_info && logs.scope, "{}", imported.toml);
+    let left = |bean: &str| -> Vec<&str> {
+        let of_bean = imported.left.iter().filter(|left| left.bean.contains(bean));
+        of_bean.map(|left| left.problem.as_str()).collect()
+    };
+    assert_eq!(
+        left("ActionDirectory"),
+        [r#"actionDir = "../inbox": the folder is `action` in the folder of the job"#]
+    );
+    let of_scope = left("DecideRuleSequence");
+    assert_eq!(
+        of_scope,
+        [r#"logExtraInfo = "true": there is no setting of it here"#]
+    );
+    assert!(!parse(&import(JOB).toml).logs.extra_info);
+}
+
+#[test]
 fn a_job_becomes_a_profile_that_checks_and_a_list_of_what_is_left() {
     let imported = import(JOB);
     let profile = parse(&imported.toml);

@@ -1,5 +1,7 @@
 //! What a crawl says of itself: reports and counts over all its processes, logs as they are rotated and read.
 
+use std::io::Read as _;
+
 use opilio_crawl::Breakdown;
 use opilio_crawl::control::{Answer, Command, ReportKind};
 use opilio_crawl::logs::read;
@@ -178,6 +180,32 @@ async fn logs_rotate_by_size_and_nothing_is_lost_between_them() {
         [web.url(WWW, "/7"), web.url(WWW, "/")],
         "{decision}"
     );
+}
+
+#[tokio::test]
+async fn a_thirteenth_column_says_where_each_response_was_archived() {
+    let web = web().await;
+    let story = crawl()
+        .profile("[robots]\n[logs]\nextra-info = true\njson = true")
+        .seed(web.url(WWW, "/"));
+    let told = story.run().await.finished();
+    let page = told.sole(&web.url(WWW, "/"));
+    let extra: serde_json::Value = serde_json::from_str(page.extra.as_ref().unwrap()).unwrap();
+    let size: u64 = page.size.parse().unwrap();
+    assert!(extra["contentSize"].as_u64().unwrap() > size, "{extra}");
+    let file = extra["warcFilename"].as_str().unwrap();
+    let archived = std::fs::read(told.job().join("warcs").join(file)).unwrap();
+    let offset = usize::try_from(extra["warcFileOffset"].as_u64().unwrap()).unwrap();
+    let mut record = String::new();
+    let _ = flate2::read::GzDecoder::new(&archived[offset..]).read_to_string(&mut record);
+    assert!(record.contains("WARC-Type: response"), "{record}");
+    assert!(record.contains(&page.uri), "{record}");
+    // Robots.txt forbids it, and there is nothing to say.
+    let closed = told.sole(&web.url(WWW, "/b"));
+    assert_eq!(closed.extra.as_deref(), Some("{}"));
+    let objects = told.log_file("crawl.jsonl");
+    let object = objects.lines().find(|line| line.contains("warcFilename"));
+    assert!(object.is_some(), "{objects}");
 }
 
 #[tokio::test]
