@@ -110,6 +110,7 @@ pub(crate) fn call<R>(
     work: impl FnOnce(&mut Store<CallState>, Instance) -> Result<R, Problem>,
 ) -> (Result<R, Fault>, Used) {
     let _permit = shared.permits.acquire();
+    let _ticking = shared.ticker.ticking();
     let began = Instant::now();
     let mut store = Store::new(&shared.engine, CallState::new(shared, occasion));
     store.limiter(|state| &mut state.memory);

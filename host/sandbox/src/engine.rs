@@ -121,7 +121,7 @@ pub(crate) struct Shared {
     pub(crate) memory_max: usize,
     pub(crate) remembers: bool,
     pub(crate) sink: LogSink,
-    _ticker: Ticker,
+    pub(crate) ticker: Ticker,
 }
 
 impl fmt::Debug for Shared {
@@ -169,7 +169,7 @@ impl Engine {
             memory_max: config.memory_max,
             remembers: config.remember,
             sink: config.log_sink,
-            _ticker: ticker,
+            ticker,
         })))
     }
 

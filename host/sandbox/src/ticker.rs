@@ -1,41 +1,110 @@
-//! The epoch clock: guests look at a counter, and stop when it has passed their deadline; a thread moves it on.
+//! The epoch clock: guests look at a counter, and stop when it has passed their deadline; a thread moves it on. While no guest
+//! has been called for a while the thread sleeps: a crawl that waits costs nothing.
 
 use std::io;
-use std::sync::mpsc::{self, RecvTimeoutError};
-use std::thread::JoinHandle;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-/// Time between two ticks. A call is stopped at most two ticks after its limit; a hundred wake-ups a second cost
-/// nothing that can be measured.
+/// Time between two ticks. A call is stopped at most two ticks after its limit.
 pub(crate) const TICK: Duration = Duration::from_millis(10);
 
-/// Ticks until dropped.
+/// Ticks in a row that find no guest at work before the clock is stopped. Calls take microseconds, and waking a thread takes
+/// as long: that is to happen once a second at most.
+const IDLE_TICKS: u32 = 100;
+
+/// Ticks while guests are at work, until dropped.
 #[derive(Debug)]
 pub(crate) struct Ticker {
-    stop: Option<mpsc::Sender<()>>,
+    clock: Arc<Clock>,
     thread: Option<JoinHandle<()>>,
 }
 
+#[derive(Debug, Default)]
+struct Clock {
+    at_work: AtomicUsize,
+    is_asleep: AtomicBool,
+    is_over: AtomicBool,
+}
+
+/// As long as this is there, the clock goes.
+pub(crate) struct Ticking<'t>(&'t Clock);
+
 impl Ticker {
     pub(crate) fn start(engine: wasmtime::Engine) -> io::Result<Self> {
-        let (stop, stopped) = mpsc::channel();
-        let thread = std::thread::Builder::new()
+        Self::of(move || engine.increment_epoch())
+    }
+
+    fn of(tick: impl Fn() + Send + 'static) -> io::Result<Self> {
+        let clock = Arc::new(Clock::default());
+        let own = clock.clone();
+        let thread = thread::Builder::new()
             .name("opilio-epochs".to_owned())
-            .spawn(move || {
-                while matches!(stopped.recv_timeout(TICK), Err(RecvTimeoutError::Timeout)) {
-                    engine.increment_epoch();
-                }
-            })?;
+            .spawn(move || own.run(tick))?;
         Ok(Self {
-            stop: Some(stop),
+            clock,
             thread: Some(thread),
         })
+    }
+
+    /// A guest begins, and is at work until what comes back is dropped.
+    pub(crate) fn ticking(&self) -> Ticking<'_> {
+        self.clock.at_work.fetch_add(1, Ordering::SeqCst);
+        if self.clock.is_asleep.swap(false, Ordering::SeqCst) {
+            self.wake();
+        }
+        Ticking(&self.clock)
+    }
+
+    fn wake(&self) {
+        if let Some(thread) = &self.thread {
+            thread.thread().unpark();
+        }
+    }
+}
+
+impl Clock {
+    fn run(&self, tick: impl Fn()) {
+        let mut idle = 0;
+        while !self.is_over.load(Ordering::SeqCst) {
+            thread::sleep(TICK);
+            tick();
+            idle = match self.at_work.load(Ordering::SeqCst) {
+                0 => idle + 1,
+                _ => 0,
+            };
+            if idle >= IDLE_TICKS {
+                self.sleep();
+                idle = 0;
+            }
+        }
+    }
+
+    /// Until a guest begins. Who begins counts itself before it looks whether the clock sleeps, and here it is the other way
+    /// round: one of the two sees the other.
+    fn sleep(&self) {
+        self.is_asleep.store(true, Ordering::SeqCst);
+        while self.is_asleep.load(Ordering::SeqCst)
+            && self.at_work.load(Ordering::SeqCst) == 0
+            && !self.is_over.load(Ordering::SeqCst)
+        {
+            thread::park();
+        }
+        self.is_asleep.store(false, Ordering::SeqCst);
+    }
+}
+
+impl Drop for Ticking<'_> {
+    fn drop(&mut self) {
+        self.0.at_work.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
 impl Drop for Ticker {
     fn drop(&mut self) {
-        self.stop.take();
+        self.clock.is_over.store(true, Ordering::SeqCst);
+        self.wake();
         if let Some(thread) = self.thread.take() {
             // It cannot panic, and if it did there would be nothing to do about it.
             let _ = thread.join();
@@ -52,7 +121,43 @@ pub(crate) fn ticks(time: Duration) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use std::sync::atomic::AtomicU64;
+    use std::time::Instant;
+
     use super::*;
+
+    #[test]
+    fn the_clock_sleeps_while_nobody_is_at_work_and_goes_when_somebody_is() {
+        let ticks = Arc::new(AtomicU64::new(0));
+        let counted = ticks.clone();
+        let ticker = Ticker::of(move || {
+            counted.fetch_add(1, Ordering::SeqCst);
+        })
+        .unwrap();
+        let patience = Instant::now() + Duration::from_secs(60);
+        let until = |what: &str, holds: &dyn Fn() -> bool| {
+            while !holds() {
+                assert!(Instant::now() < patience, "{what}");
+                thread::sleep(TICK);
+            }
+        };
+        let is_asleep = || ticker.clock.is_asleep.load(Ordering::SeqCst);
+        for _ in 0..2 {
+            until("it sleeps", &is_asleep);
+            let before = ticks.load(Ordering::SeqCst);
+            thread::sleep(TICK * 10);
+            assert_eq!(ticks.load(Ordering::SeqCst), before);
+            let ticking = ticker.ticking();
+            // Longer than it takes to fall asleep.
+            until("it goes", &|| {
+                ticks.load(Ordering::SeqCst) > before + u64::from(2 * IDLE_TICKS)
+            });
+            assert!(!is_asleep());
+            drop(ticking);
+        }
+    }
 
     #[test]
     fn a_deadline_is_never_early() {
