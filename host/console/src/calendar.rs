@@ -3,7 +3,7 @@
 //! Each occurrence makes a job of its own, with the date in its name. The last occurrence that was seen to is kept in a file,
 //! so that none comes twice; of those that were missed while no daemon ran, the last one is made up for within a day.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::path::Path;
@@ -19,6 +19,9 @@ const LATE_MAX: SignedDuration = SignedDuration::from_hours(24);
 
 /// Occurrences that were missed and are looked at; where there were more, the last ones of those count.
 const MISSED_MAX: usize = 10_000;
+
+/// Occurrences whose jobs are to have names of their own: five years of days, a day and more of minutes.
+const NAMES_COMPARED: usize = 2_000;
 
 /// A job that is made and begun at certain times.
 #[derive(Debug, Clone, Deserialize)]
@@ -77,9 +80,33 @@ impl CalendarEntry {
             }
         }
         let at = last?;
-        let time = at.to_zoned(self.zone.clone());
-        let job = time.strftime(&self.job).to_string();
+        let job = self.job_at(at);
         Some(Due { at, job })
+    }
+
+    fn job_at(&self, at: Timestamp) -> String {
+        let time = at.to_zoned(self.zone.clone());
+        time.strftime(&self.job).to_string()
+    }
+
+    /// A name that two of its jobs would have. Always looked for in the same years, so that a configuration that was right
+    /// when it was written stays so.
+    pub(crate) fn repeated_name(&self) -> Option<String> {
+        let mut names = BTreeSet::new();
+        // A leap year.
+        let mut after = jiff::civil::date(2024, 1, 1)
+            .to_zoned(TimeZone::UTC)
+            .ok()?
+            .timestamp();
+        for _ in 0..NAMES_COMPARED {
+            after = self.next(after)?;
+            let name = self.job_at(after);
+            if names.contains(&name) {
+                return Some(name);
+            }
+            names.insert(name);
+        }
+        None
     }
 }
 
@@ -166,6 +193,23 @@ mod tests {
             entry.due(at("2026-06-01T00:00:00Z"), at("2026-07-01T00:59:59Z")),
             None
         );
+    }
+
+    #[test]
+    fn jobs_that_would_have_the_same_name_are_found() {
+        for (cron, job, expected) in [
+            ("0 3 1 1,4,7,10 *", "dk-%Y-%m", None),
+            ("0 3 1 1,4,7,10 *", "dk", Some("dk")),
+            ("0 3 1 1,4,7,10 *", "dk-%m", Some("dk-01")),
+            ("0 3 * * *", "daily-%Y-%m-%d", None),
+            ("0 3 * * *", "daily-%m-%d", Some("daily-01-01")),
+            ("0 3,15 * * *", "half-%Y-%m-%d", Some("half-2024-01-01")),
+            ("* * * * *", "m-%Y-%m-%d-%H-%M", None),
+        ] {
+            let mut entry = entry(cron, "Europe/Copenhagen");
+            entry.job = job.to_owned();
+            assert_eq!(entry.repeated_name().as_deref(), expected, "{cron} {job}");
+        }
     }
 
     #[test]

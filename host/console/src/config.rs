@@ -307,6 +307,12 @@ impl Config {
             if !names.insert(&entry.name) {
                 return relation(format!("there are two calendar entries {:?}", entry.name));
             }
+            if let Some(name) = entry.repeated_name() {
+                return relation(format!(
+                    "calendar entry {:?}: more than one of its jobs would be called {name:?}; write the time into its job, such as \"{}-%Y-%m-%d\"",
+                    entry.name, entry.name
+                ));
+            }
         }
         Ok(())
     }
@@ -416,6 +422,23 @@ mod tests {
         let config = Config::parse(Path::new("x"), enough).unwrap();
         config.check().unwrap();
         assert_eq!(config.limits.bandwidth, Some(4096));
+    }
+
+    #[test]
+    fn each_occurrence_of_the_calendar_has_a_job_of_its_own() {
+        let of = |job: &str| {
+            format!(
+                "[[calendar]]\nname = \"dk\"\ncron = \"0 3 * * *\"\nprofile = \"snapshot\"\njob = \"{job}\"\n"
+            )
+        };
+        let problem = refused(&of("dk"));
+        assert!(
+            problem.contains("more than one of its jobs would be called \"dk\"")
+                && problem.contains("\"dk-%Y-%m-%d\""),
+            "{problem}"
+        );
+        let config = Config::parse(Path::new("x"), &of("dk-%Y-%m-%d"));
+        config.unwrap().check().unwrap();
     }
 
     #[test]

@@ -201,6 +201,26 @@ async fn what_the_calendar_cannot_make_is_told_and_made_once_it_can() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_job_of_the_calendars_name_that_was_crawled_before_is_not_begun_again() {
+    let (gate, home, hands) = furnished("2026-04-01T00:59:00Z");
+    gate.open();
+    let job = format!("jobs/{JOB}");
+    home.run(&["crawl", "profiles/national.toml", "--job", &job])
+        .code(0);
+    let daemon = Resident::start(&home, &hands).await;
+    hands.turn("2026-04-01T01:00:00Z");
+    until("it is told", || {
+        let about = daemon.api.get("/daemon");
+        let problem = about["calendar"][0]["problem"].as_str();
+        problem.is_some_and(|problem| problem.contains("which was begun before"))
+    })
+    .await;
+    assert!(!home.path().join(&job).join("orders.json").exists());
+    assert_eq!(gate.was_asked("/"), 1);
+    daemon.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_was_missed_is_made_up_for_and_what_died_outside_its_window_waits_for_it() {
     let (gate, home, hands) = furnished("2026-03-31T12:00:00Z");
     let daemon = Resident::start(&home, &hands).await;

@@ -1,15 +1,17 @@
 //! Jobs of the calendar: made and begun when their time has come.
 
 use jiff::Timestamp;
+use opilio_crawl::Course;
 
 use super::Supervisor;
-use crate::calendar::CalendarEntry;
+use crate::calendar::{CalendarEntry, Due};
 use crate::folder::{FolderError, NewJob};
 use crate::orders::Orders;
 
 impl Supervisor {
     /// Makes a job of the calendar, and has it begun.
-    async fn make(&self, entry: &CalendarEntry, job: &str) -> Result<(), String> {
+    async fn make(&self, entry: &CalendarEntry, due: &Due) -> Result<(), String> {
+        let (job, by) = (due.job.as_str(), format!("calendar {}", entry.name));
         let Some(profile) = self.daemon.profile(&entry.profile) else {
             return Err(self.daemon.no_profile(&entry.profile));
         };
@@ -22,16 +24,24 @@ impl Supervisor {
         let folder = self.daemon.folder.clone();
         let made = tokio::task::spawn_blocking(move || folder.make(new)).await;
         match made {
-            // One that a daemon made before it died is begun nevertheless.
-            Ok(Ok(_) | Err(FolderError::Taken(_))) => {
-                let by = format!("calendar {}", entry.name);
-                self.daemon
-                    .order(job, |orders| *orders = Orders::new(true, &by));
-                Ok(())
+            Ok(Ok(_)) => {}
+            // One that a daemon made before it died is begun nevertheless, and another's is left alone.
+            Ok(Err(FolderError::Taken(_))) => {
+                let directory = self.daemon.folder.path().join(job);
+                let orders = Orders::read(&directory).ok().flatten();
+                if orders.is_some_and(|orders| orders.by == by && orders.since >= due.at) {
+                    return Ok(());
+                }
+                if !matches!(Course::read(&directory), Ok(None)) {
+                    return Err("there is one of that name, which was begun before".to_owned());
+                }
             }
-            Ok(Err(problem)) => Err(problem.to_string()),
-            Err(panic) => Err(panic.to_string()),
+            Ok(Err(problem)) => return Err(problem.to_string()),
+            Err(panic) => return Err(panic.to_string()),
         }
+        self.daemon
+            .order(job, |orders| *orders = Orders::new(true, &by));
+        Ok(())
     }
 
     /// Makes and begins what the calendar wants. What cannot be made is tried again, as long as one that was missed would be.
@@ -46,7 +56,7 @@ impl Supervisor {
                 }
                 continue;
             };
-            match self.make(&entry, &due.job).await {
+            match self.make(&entry, &due).await {
                 Ok(()) => {
                     self.seen_to.done(&entry.name, due.at);
                     self.hindered.remove(&entry.name);
