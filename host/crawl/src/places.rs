@@ -91,12 +91,28 @@ pub fn stays_inside(folder: &Path, path: &Path) -> io::Result<()> {
     if real.starts_with(folder.canonicalize()?) {
         return Ok(());
     }
-    let problem = format!(
-        "{} leads out of {} by a link, which is not followed; move what it leads to there, or make a new job whose profile names the folder",
-        path.display(),
-        folder.display()
-    );
+    let problem = LeadsOut {
+        path: path.to_owned(),
+        folder: folder.to_owned(),
+    };
     Err(io::Error::new(io::ErrorKind::PermissionDenied, problem))
+}
+
+/// What [`stays_inside`] refuses.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "{} leads out of {} by a link, which is not followed; move what it leads to there, or make a new job whose profile names the folder",
+    path.display(), folder.display()
+)]
+struct LeadsOut {
+    path: PathBuf,
+    folder: PathBuf,
+}
+
+/// Whether this is what [`stays_inside`] says.
+pub(crate) fn leads_out(problem: &io::Error) -> bool {
+    let inner = problem.get_ref();
+    inner.is_some_and(|inner| inner.is::<LeadsOut>())
 }
 
 /// The same of all that is read of a job's own folder, changes of its settings included: whatever reads it quotes it where it
@@ -111,6 +127,24 @@ pub fn files_stay_inside(job: &Path) -> io::Result<()> {
     let changes = job.join(CHANGES);
     stays_inside(job, &changes)?;
     let entries = match fs::read_dir(&changes) {
+        Err(missing) if missing.kind() == io::ErrorKind::NotFound => return Ok(()),
+        entries => entries?,
+    };
+    for entry in entries {
+        stays_inside(job, &entry?.path())?;
+    }
+    Ok(())
+}
+
+/// The same, and of what a job keeps of its plugins: all that a copy of it takes along.
+///
+/// # Errors
+/// One leads out, or the folder cannot be looked at.
+pub(crate) fn copies_stay_inside(job: &Path) -> io::Result<()> {
+    files_stay_inside(job)?;
+    let components = job.join(components::COMPONENTS);
+    stays_inside(job, &components)?;
+    let entries = match fs::read_dir(&components) {
         Err(missing) if missing.kind() == io::ErrorKind::NotFound => return Ok(()),
         entries => entries?,
     };

@@ -175,6 +175,7 @@ fn no_link_in_a_jobs_folder_shows_what_is_elsewhere() {
         let is_own = |link: &str| link.contains(".t");
         let expected: &[&str] = match *link {
             "logs" => &["logs", "logs/crawl.log"],
+            "reports/plugins.json" => &["plugins", "reports/processors"],
             link if is_own(link) => &["logs", "profile", "seeds", "settings", captures],
             _ => &[],
         };
@@ -215,6 +216,38 @@ fn no_link_in_a_jobs_folder_shows_what_is_elsewhere() {
             assert_eq!((file.status, &*file.body), (200, "a capture"), "{file:?}");
         }
     }
+}
+
+#[test]
+fn no_checkpoint_copies_what_a_link_leads_to() {
+    let home = Home::new();
+    let secret = home.file("secret", SECRET);
+    make(&home, "jobs/x", "http://nowhere.localhost/");
+    let job = home.path().join("jobs/x");
+    fs::create_dir_all(job.join("components")).unwrap();
+    symlink(&secret, job.join("components/x.wasm")).unwrap();
+    let refused = home
+        .run(&["job", "checkpoint", "jobs/x", "--to", "copy"])
+        .code(1);
+    assert!(
+        refused.err.contains("by a link, which is not followed"),
+        "{refused:?}"
+    );
+    assert!(!home.path().join("copy").exists());
+    fs::remove_file(job.join("components/x.wasm")).unwrap();
+    home.run(&["job", "checkpoint", "jobs/x", "--to", "copy"])
+        .code(0);
+
+    // Nor does a job that is made of one.
+    let components = home.path().join("copy/components");
+    fs::create_dir_all(&components).unwrap();
+    symlink(&secret, components.join("x.wasm")).unwrap();
+    let refused = home.run(&["job", "restore", "copy", "jobs/y"]).code(1);
+    assert!(
+        refused.err.contains("by a link, which is not followed"),
+        "{refused:?}"
+    );
+    assert!(!home.path().join("jobs/y").exists());
 }
 
 #[tokio::test(flavor = "multi_thread")]

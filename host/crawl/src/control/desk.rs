@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::{JobLog, Live};
 use crate::context::Context;
 use crate::crawl::{Stop, View};
+use crate::places::leads_out;
 
 /// A job as commands see it.
 pub(crate) struct Desk<'a> {
@@ -127,8 +128,11 @@ impl ControlError {
         ControlError::new(Fault::Failure, crate::stacks::chain(problem))
     }
 
-    /// A failure about a file.
+    /// A failure about a file; or that a link leads out of the job, which is for the operator to mend.
     pub(super) fn file(path: &Path, problem: &std::io::Error) -> ControlError {
+        if leads_out(problem) {
+            return ControlError::new(Fault::State, problem.to_string());
+        }
         ControlError::new(
             Fault::Failure,
             format!("cannot use {}: {problem}", path.display()),

@@ -19,6 +19,7 @@ use super::{Answer, ControlError, Desk, Fault};
 use crate::components;
 use crate::history;
 use crate::job;
+use crate::places::copies_stay_inside;
 use crate::settings;
 
 /// The version of the layout above.
@@ -78,6 +79,8 @@ impl Desk<'_> {
         say: Say<'_>,
     ) -> Result<String, ControlError> {
         let made = Timestamp::now();
+        // In a copy it would be a file like any other.
+        copies_stay_inside(self.job).map_err(|problem| ControlError::file(self.job, &problem))?;
         let job = std::path::absolute(self.job)
             .map_err(|problem| ControlError::file(self.job, &problem))?;
         let directory = match to {
@@ -177,6 +180,7 @@ pub fn restore(checkpoint: &Path, job: &Path) -> Result<Checkpoint, ControlError
             format!("{} is there already; name a new directory", job.display()),
         ));
     }
+    copies_stay_inside(checkpoint).map_err(|problem| ControlError::file(checkpoint, &problem))?;
     let failed = |(path, problem): (PathBuf, io::Error)| ControlError::file(&path, &problem);
     fs::create_dir_all(job).map_err(|problem| ControlError::file(job, &problem))?;
     copy_folder(&checkpoint.join("state"), &job.join("state")).map_err(failed)?;
