@@ -125,6 +125,111 @@ async fn a_plugin_that_fails_too_often_is_an_alert() {
     assert!(told.log_file("job.log").contains("alert plugin bad"));
 }
 
+/// Which alerts the hook was told to be raised and cleared, in order.
+fn events(web: &Web) -> Vec<String> {
+    let events = sent(web).into_iter().map(|notice| {
+        let (event, kind) = (&notice["event"], &notice["alert"]["kind"]);
+        format!("{} {}", event.as_str().unwrap(), kind.as_str().unwrap())
+    });
+    events.collect()
+}
+
+/// Asserts that the hook was told that each of these was raised, and later that it was over.
+#[track_caller]
+fn raised_and_cleared(web: &Web, kinds: &[&str]) {
+    let events = events(web);
+    for kind in kinds {
+        let of = |event: &str| {
+            let wanted = format!("{event} {kind}");
+            let mut places = events.iter().enumerate();
+            let place = places.find(|(_, event)| **event == wanted);
+            place.map(|(place, _)| place)
+        };
+        let (raised, cleared) = (of("raised"), of("cleared"));
+        assert!(
+            raised.is_some() && raised < cleared,
+            "{kind}: {raised:?}, {cleared:?}: {events:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn faults_and_walls_that_are_many_are_told_and_told_to_be_over() {
+    let mut links = String::new();
+    for page in 0..12 {
+        links.push_str(&format!("<a href='/wall/{page}'>w</a>"));
+    }
+    for page in 0..60 {
+        links.push_str(&format!("<a href='/text/{page}'>t</a>"));
+    }
+    let slowly = Duration::from_millis(120);
+    let web = site(WWW).page("/", html(&links)).rest(move |seen| {
+        let reply = match seen.target.starts_with("/wall/") {
+            // The plugin fails at them, too.
+            true => html("Just a moment").with("cf-mitigated", "challenge"),
+            false => Reply::ok("text/plain", seen.target.clone()),
+        };
+        reply.taking(slowly)
+    });
+    let web = web.and(HOOK).page("/hook", Reply::status(204));
+    let web = web.serve().await;
+    let story = crawl()
+        .plugin("bad", &html_extractor(Misdeed::Traps))
+        .profile(&format!(
+            r#"[stacks]
+            extract = ["html", "bad"]
+            [alerts]
+            window = "2s"
+            window-uris = 5
+            webhook = "{}""#,
+            web.url(HOOK, "/hook"),
+        ))
+        .seed(web.url(WWW, "/"));
+    let told = story.run().await.finished();
+    raised_and_cleared(&web, &["fault-rate", "bot-walls"]);
+    let log = told.log_file("alerts.log");
+    let wall = " raised warning bot-walls - ";
+    assert!(
+        log.contains(wall) && log.contains("talk to the sites"),
+        "{log}"
+    );
+}
+
+#[tokio::test]
+async fn hosts_that_are_down_together_are_told_and_told_to_be_over() {
+    let port = {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        listener.local_addr().unwrap().port()
+    };
+    let links: String = (0..20)
+        .map(|page| format!("<a href='/{page}'>p</a>"))
+        .collect();
+    let web = site(WWW)
+        .page("/", html(&links))
+        .rest(|seen| Reply::ok("text/plain", seen.target.clone()).taking(Duration::from_secs(1)));
+    let web = web.and(HOOK).page("/hook", Reply::status(204));
+    let web = web.serve().await;
+    let mut story = crawl().seed(web.url(WWW, "/")).profile(&format!(
+        r#"[robots]
+        policy = "ignore"
+        [retry]
+        max-retries = 1
+        delay = "7s"
+        [alerts]
+        window = "3s"
+        window-uris = 5
+        webhook = "{}""#,
+        web.url(HOOK, "/hook"),
+    ));
+    for host in 0..12 {
+        story = story.seed(format!("http://down-{host}.story.localhost:{port}/"));
+    }
+    let told = story.run().await.finished();
+    raised_and_cleared(&web, &["hosts-failing", "failure-rate"]);
+    let log = told.log_file("alerts.log");
+    assert!(log.contains("of 13 queues back off"), "{log}");
+}
+
 #[tokio::test]
 async fn a_crawl_that_goes_on_does_not_say_again_what_it_has_said() {
     let web = site(WWW)

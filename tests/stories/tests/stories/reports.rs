@@ -111,8 +111,17 @@ async fn reports_have_the_predecessors_columns_and_are_right_after_a_restart() {
             "{kind:?}"
         );
     }
-    let written = std::fs::read_to_string(told.job().join("reports/crawl-report.txt")).unwrap();
-    assert_eq!(written, crawl);
+    let written = |file: &str| std::fs::read_to_string(told.job().join("reports").join(file));
+    assert_eq!(written("crawl-report.txt").unwrap(), crawl);
+    assert_eq!(written("hosts-report.txt").unwrap(), hosts);
+    // In both forms, which are made at one go.
+    let objects: Vec<serde_json::Value> = written("hosts-report.jsonl")
+        .unwrap()
+        .lines()
+        .map(|row| serde_json::from_str(row).unwrap())
+        .collect();
+    assert_eq!(objects.len() + 1, hosts.lines().count());
+    assert!(objects.iter().any(|row| row["host"] == WWW), "{objects:?}");
 }
 
 #[tokio::test]
