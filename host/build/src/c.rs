@@ -7,20 +7,73 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::{BuildError, Language, component, program};
+use crate::program::{self, Places, in_shell};
+use crate::{BuildError, Language, component};
 
-/// How to get a compiler, the one that needs the least first, in the version the examples are built with.
-fn remedy(folder: &Path) -> String {
-    let environment = folder.join(".venv");
-    let environment = environment.display();
+/// How to get a compiler that needs nothing else, in the version the examples are built with.
+fn zig(folder: &Path) -> String {
+    let environment = in_shell(&folder.join(".venv"));
     format!(
-        "`python3 -m venv {environment} && {environment}/bin/pip install ziglang==0.15.2` gets Zig's, which needs nothing else; \
-         on Debian, `apt install clang lld wasi-libc libclang-rt-14-dev-wasm32`; or set WASI_SDK_PATH to a wasi-sdk"
+        "`python3 -m venv {environment} && {environment}/bin/pip install ziglang==0.15.2` gets Zig's, which needs nothing else"
     )
 }
 
-/// Where Debian's wasi-libc puts its headers.
-const DEBIAN_WASI: &str = "/usr/include/wasm32-wasi";
+/// What clang needs besides itself, in the order of the work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    Libc,
+    CompilerRt,
+    Linker,
+    Libcpp,
+}
+
+impl Part {
+    /// Those that a plugin is linked with.
+    fn of(dialect: Dialect) -> &'static [Self] {
+        const ALL: [Part; 4] = [Part::Libc, Part::CompilerRt, Part::Linker, Part::Libcpp];
+        match dialect {
+            Dialect::C => &ALL[..3],
+            Dialect::Cpp => &ALL,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Libc => "wasi-libc",
+            Self::CompilerRt => "compiler-rt for wasm32",
+            Self::Linker => "wasm-ld",
+            Self::Libcpp => "libc++ for wasm32",
+        }
+    }
+
+    /// What clang answers with the part's path; with a name alone, or a path where nothing is, if it has none.
+    fn question(self) -> &'static str {
+        match self {
+            Self::Libc => "-print-file-name=libc.a",
+            Self::CompilerRt => "-print-libgcc-file-name",
+            Self::Linker => "-print-prog-name=wasm-ld",
+            Self::Libcpp => "-print-file-name=libc++.a",
+        }
+    }
+
+    /// Debian's package of it. Most go with one version of clang.
+    fn package(self, clang: &str) -> String {
+        match self {
+            Self::Libc => "wasi-libc".to_owned(),
+            Self::CompilerRt => format!("libclang-rt-{clang}-dev-wasm32"),
+            Self::Linker => "lld".to_owned(),
+            Self::Libcpp => format!("libc++-{clang}-dev-wasm32"),
+        }
+    }
+
+    fn is_there(self, clang: &Path) -> bool {
+        program::answer(clang, &[CLANG_TARGET, self.question()])
+            .is_some_and(|path| Path::new(&path).is_absolute() && Path::new(&path).is_file())
+    }
+}
+
+/// As clangs of distributions have it.
+const CLANG_TARGET: &str = "--target=wasm32-wasi";
 
 /// A compiler for WebAssembly, with a C library.
 struct Compiler {
@@ -31,8 +84,8 @@ struct Compiler {
 }
 
 impl Compiler {
-    /// A wasi-sdk that is named, Zig's, or Debian's clang.
-    fn find(folder: &Path) -> Result<Self, BuildError> {
+    /// A wasi-sdk that is named, Zig's, or clang.
+    fn find(folder: &Path, dialect: Dialect, places: &Places) -> Result<Self, BuildError> {
         if let Some(sdk) = env::var_os("WASI_SDK_PATH") {
             let sdk = PathBuf::from(sdk);
             return Ok(Self {
@@ -41,26 +94,55 @@ impl Compiler {
                 is_zig: false,
             });
         }
-        if let Some(program) = program::find(&["zig", "python-zig"], Language::C, folder) {
+        if let Some(program) = places.find(&["zig", "python-zig"]) {
             return Ok(Self {
                 program,
                 flags: vec!["-target".into(), "wasm32-wasi".into()],
                 is_zig: true,
             });
         }
-        let clang = program::find(&["clang"], Language::C, folder)
-            .filter(|_| Path::new(DEBIAN_WASI).is_dir());
-        clang
-            .map(|program| Self {
+        Self::clang(folder, dialect, places)
+    }
+
+    /// Clang, if all its parts are there.
+    fn clang(folder: &Path, dialect: Dialect, places: &Places) -> Result<Self, BuildError> {
+        let missing = |missing: String, apt: &str| BuildError::NoProgram {
+            language: Language::C,
+            missing,
+            remedy: format!(
+                "{}; on Debian, `apt install {apt}`; or set WASI_SDK_PATH to a wasi-sdk",
+                zig(folder)
+            ),
+        };
+        let Some(program) = places.find(&["clang"]) else {
+            return Err(missing(
+                "a compiler of C and C++ for WebAssembly".to_owned(),
+                "clang lld wasi-libc libclang-rt-dev-wasm32 libc++-dev-wasm32",
+            ));
+        };
+        let parts = Part::of(dialect).iter().copied();
+        let lacking: Vec<Part> = parts.filter(|part| !part.is_there(&program)).collect();
+        if lacking.is_empty() {
+            return Ok(Self {
                 program,
-                flags: vec!["--target=wasm32-wasi".into()],
+                flags: vec![CLANG_TARGET.into()],
                 is_zig: false,
-            })
-            .ok_or_else(|| BuildError::NoProgram {
-                language: Language::C,
-                missing: "a compiler of C and C++ for WebAssembly".to_owned(),
-                remedy: remedy(folder),
-            })
+            });
+        }
+        let version = program::answer(&program, &["-dumpversion"]).unwrap_or_default();
+        let version = program::version(&version)
+            .first()
+            .map_or_else(|| "NN".to_owned(), u32::to_string);
+        let names: Vec<&str> = lacking.iter().map(|part| part.name()).collect();
+        let packages: Vec<String> = lacking.iter().map(|part| part.package(&version)).collect();
+        Err(missing(
+            format!(
+                "{}, which {} does not find",
+                names.join(", "),
+                program.display()
+            ),
+            &packages.join(" "),
+        ))
     }
 
     /// Runs it on files of one language.
@@ -113,7 +195,7 @@ impl Dialect {
 }
 
 /// Builds the component.
-pub(crate) fn build(folder: &Path, sdk: &Path) -> Result<Vec<u8>, BuildError> {
+pub(crate) fn build(folder: &Path, sdk: &Path, places: &Places) -> Result<Vec<u8>, BuildError> {
     let own = [folder.to_owned(), folder.join("src")];
     let sources = files(&own, |file| Dialect::of(file).is_some());
     if sources.is_empty() {
@@ -122,14 +204,18 @@ pub(crate) fn build(folder: &Path, sdk: &Path) -> Result<Vec<u8>, BuildError> {
             wanted: "a .c or .cpp file",
         });
     }
-    let compiler = Compiler::find(folder)?;
+    let is_cpp = |source: &PathBuf| Dialect::of(source) == Some(Dialect::Cpp);
+    let linked_as = match sources.iter().any(is_cpp) {
+        true => Dialect::Cpp,
+        false => Dialect::C,
+    };
+    let compiler = Compiler::find(folder, linked_as, places)?;
     let ours = [sdk.join("src"), sdk.join("bindings")];
     let sdk_sources = files(&ours, |file| Dialect::of(file) == Some(Dialect::C));
     let scratch = tempfile::tempdir().map_err(BuildError::Scratch)?;
     let flags = flags(folder)?;
     // What describes the component's type comes as an object of its own.
     let mut objects = files(&ours, |file| file.extension() == Some(OsStr::new("o")));
-    let mut linked_as = Dialect::C;
     // The project's flags are for its own sources: what they ask of C++, the SDK's C is no part of.
     let of_project = sources.iter().map(|source| (source, flags.as_slice()));
     let of_sdk = sdk_sources.iter().map(|source| (source, [].as_slice()));
@@ -138,7 +224,6 @@ pub(crate) fn build(folder: &Path, sdk: &Path) -> Result<Vec<u8>, BuildError> {
         let dialect = Dialect::of(source).unwrap_or(Dialect::C);
         let mut arguments: Vec<OsString> = vec!["-Os".into(), "-c".into()];
         if dialect == Dialect::Cpp {
-            linked_as = Dialect::Cpp;
             // An exception has nobody to catch it across the border of a component.
             arguments.extend(["-fno-exceptions".into(), "-fno-rtti".into()]);
         }
@@ -188,4 +273,83 @@ fn files(folders: &[PathBuf], wanted: impl Fn(&Path) -> bool) -> Vec<PathBuf> {
         .collect();
     found.sort();
     found
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+    use crate::program::fake;
+
+    /// What is said where only a clang is there, and it finds these parts.
+    fn said(dialect: Dialect, found: &[Part]) -> Option<String> {
+        let folder = tempfile::tempdir().unwrap();
+        let part = folder.path().join("part");
+        fs::write(&part, "").unwrap();
+        let answers: String = Part::of(Dialect::Cpp)
+            .iter()
+            .map(|of| {
+                let answer = match found.contains(of) {
+                    true => part.clone(),
+                    false => PathBuf::from("a-name-alone"),
+                };
+                format!("*{}) echo {};;\n", of.question(), answer.display())
+            })
+            .collect();
+        fake(
+            folder.path(),
+            "clang",
+            &format!("case \"$*\" in -dumpversion) echo 14.0.6;;\n{answers} esac"),
+        );
+        let places = Places::among(&folder.path().join("project"), [folder.path().to_owned()]);
+        let compiler = Compiler::clang(Path::new("/p"), dialect, &places);
+        let said = compiler.err()?.to_string();
+        Some(said.replace(&folder.path().display().to_string(), "PATH"))
+    }
+
+    #[test]
+    fn parts_of_clang_that_are_missing_are_named_with_their_packages() {
+        use Part::{CompilerRt, Libc, Libcpp, Linker};
+        let zig = "`python3 -m venv /p/.venv && /p/.venv/bin/pip install ziglang==0.15.2` gets Zig's, which needs nothing else";
+        let check = |dialect, found: &[Part], parts: &str, packages: &str| {
+            assert_eq!(
+                said(dialect, found).unwrap(),
+                format!(
+                    "plugins in C need {parts}, which PATH/clang does not find: {zig}; on Debian, `apt install {packages}`; \
+                     or set WASI_SDK_PATH to a wasi-sdk"
+                )
+            );
+        };
+        check(
+            Dialect::C,
+            &[],
+            "wasi-libc, compiler-rt for wasm32, wasm-ld",
+            "wasi-libc libclang-rt-14-dev-wasm32 lld",
+        );
+        check(Dialect::C, &[Libc, CompilerRt], "wasm-ld", "lld");
+        check(
+            Dialect::Cpp,
+            &[Libc, CompilerRt, Linker],
+            "libc++ for wasm32",
+            "libc++-14-dev-wasm32",
+        );
+        assert_eq!(said(Dialect::C, &[Libc, CompilerRt, Linker]), None);
+        assert_eq!(
+            said(Dialect::Cpp, &[Libc, CompilerRt, Linker, Libcpp]),
+            None
+        );
+    }
+
+    #[test]
+    fn without_any_compiler_all_that_serve_are_named() {
+        let nowhere = Places::among(Path::new("/p"), []);
+        let missing = Compiler::clang(Path::new("/my plugins"), Dialect::C, &nowhere);
+        let said = missing.err().unwrap().to_string();
+        assert!(
+            said.starts_with("plugins in C need a compiler of C and C++ for WebAssembly: `python3 -m venv '/my plugins/.venv' && "),
+            "{said}"
+        );
+        assert!(said.contains("apt install clang lld wasi-libc"), "{said}");
+    }
 }

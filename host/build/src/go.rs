@@ -5,13 +5,14 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use crate::{BuildError, Language, component, program};
+use crate::program::{self, Places};
+use crate::{BuildError, Language, component};
 
 /// Exported functions came with Go 1.24.
-const VERSION_MIN: (u32, u32) = (1, 24);
+const VERSION_MIN: [u32; 2] = [1, 24];
 
 /// Builds the component.
-pub(crate) fn build(folder: &Path, sdk: &Path) -> Result<Vec<u8>, BuildError> {
+pub(crate) fn build(folder: &Path, sdk: &Path, places: &Places) -> Result<Vec<u8>, BuildError> {
     let missing = |missing: String| BuildError::NoProgram {
         language: Language::Go,
         missing,
@@ -19,9 +20,10 @@ pub(crate) fn build(folder: &Path, sdk: &Path) -> Result<Vec<u8>, BuildError> {
             "it comes from https://go.dev/dl, or as the package golang-go where that is new enough"
                 .to_owned(),
     };
-    let wanted = format!("go, {}.{} or later", VERSION_MIN.0, VERSION_MIN.1);
-    let program =
-        program::find(&["go"], Language::Go, folder).ok_or_else(|| missing(wanted.clone()))?;
+    let wanted = format!("go, {}.{} or later", VERSION_MIN[0], VERSION_MIN[1]);
+    let program = places
+        .find(&["go"])
+        .ok_or_else(|| missing(wanted.clone()))?;
     let run = |command: &mut Command| {
         command
             .current_dir(folder)
@@ -33,7 +35,7 @@ pub(crate) fn build(folder: &Path, sdk: &Path) -> Result<Vec<u8>, BuildError> {
     };
     let version = run(Command::new(&program).args(["env", "GOVERSION"]))?;
     let version = String::from_utf8_lossy(&version.stdout).trim().to_owned();
-    if parse(&version).is_none_or(|found| found < VERSION_MIN) {
+    if program::version(&version)[..] < VERSION_MIN[..] {
         return Err(missing(format!("{wanted} (found {version})")));
     }
     let scratch = tempfile::tempdir().map_err(BuildError::Scratch)?;
@@ -78,24 +80,4 @@ pub(crate) fn build(folder: &Path, sdk: &Path) -> Result<Vec<u8>, BuildError> {
         folder: folder.to_owned(),
         problem,
     })
-}
-
-/// `go1.26.8` as its first two numbers.
-fn parse(version: &str) -> Option<(u32, u32)> {
-    let mut numbers = version.strip_prefix("go")?.split(['.', ' ', '-', 'r', 'b']);
-    let mut number = || numbers.next()?.parse().ok();
-    Some((number()?, number()?))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn versions_are_compared_by_number() {
-        assert_eq!(parse("go1.26.8"), Some((1, 26)));
-        assert_eq!(parse("go1.24rc1"), Some((1, 24)));
-        assert!(parse("go1.9.2") < Some(VERSION_MIN));
-        assert_eq!(parse("devel"), None);
-    }
 }

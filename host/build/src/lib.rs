@@ -5,6 +5,8 @@
 
 use std::path::Path;
 
+use program::Places;
+
 mod c;
 mod component;
 mod crate_build;
@@ -20,6 +22,7 @@ pub use component::{ModuleProblem, encode, plugin_names};
 pub use crate_build::cargo;
 pub use language::Language;
 pub use problem::BuildError;
+pub use program::in_shell;
 pub use sdk::{NoSdk, sdk};
 pub use toolchain::{NoToolchain, Remap, TARGET, Toolchain};
 
@@ -45,10 +48,11 @@ pub fn build(folder: &Path, given_sdk: Option<&Path>) -> Result<Built, BuildErro
         return crate_build::build(folder);
     }
     let sdk = sdk(language, given_sdk)?;
+    let places = Places::of(language, folder);
     let component = match language {
-        Language::C => c::build(folder, &sdk)?,
-        Language::Go => go::build(folder, &sdk)?,
-        _ => recipe::build(language, folder, &sdk)?,
+        Language::C => c::build(folder, &sdk, &places)?,
+        Language::Go => go::build(folder, &sdk, &places)?,
+        _ => recipe::build(language, folder, &sdk, &places)?,
     };
     Ok(Built {
         name: language.project_name(folder),

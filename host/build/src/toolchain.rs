@@ -8,6 +8,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::program::answer;
+
 /// Components need no WASI, so the target has none.
 pub const TARGET: &str = "wasm32-unknown-unknown";
 
@@ -144,12 +146,6 @@ impl Toolchain {
                 .env("CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_LINKER", linker);
         }
     }
-}
-
-fn answer(rustc: &Path, question: &[&str]) -> Option<String> {
-    let output = Command::new(rustc).args(question).output().ok()?;
-    let answer = String::from_utf8(output.stdout).ok()?;
-    output.status.success().then(|| answer.trim().to_owned())
 }
 
 fn remap(from: &Path, to: &str) -> OsString {
