@@ -1,6 +1,6 @@
 // The records that plugins answer with, as `wit/` has them: what each field is, and what it is where it is left out.
 
-import { bytes, cases, list, optional, record, text, u8, u32, u64, variant, flag } from "./wire.js";
+import { bytes, cases, list, optional, record, text, precedence, u32, u64, variant, flag } from "./wire.js";
 
 const namedValue = record({ name: text, value: text });
 const span = record({ offset: u64, length: u64 });
@@ -56,7 +56,8 @@ const waitRecord = record({ nextVisit: u64, askAgain: optional(u64) });
 /** A number is the wait alone; nothing leaves the answer to the next evaluator. */
 export const wait = optional((value, at) => waitRecord(typeof value === "number" ? { nextVisit: value } : value, at));
 
-export const rank = optional(u8);
+/** From 1, the highest; nothing leaves it to the next. */
+export const rank = optional(precedence);
 
 const line = record({ file: text, text });
 export const observation = record({ memory: [bytes, []], lines: [list(line), []] });

@@ -42,11 +42,13 @@ export function flag(value, at) {
   return value;
 }
 
-const whole = (max, lower) => (value, at) => {
-  if (!Number.isInteger(value) || value < 0 || value > max) throw wrong(value, at, `a whole number up to ${max}`);
+const whole = (max, lower, min = 0) => (value, at) => {
+  const wanted = min > 0 ? `a whole number from ${min} to ${max}` : `a whole number up to ${max}`;
+  if (!Number.isInteger(value) || value < min || value > max) throw wrong(value, at, wanted);
   return lower(value);
 };
 export const u8 = whole(255, (number) => number);
+export const precedence = whole(255, (number) => number, 1);
 export const u32 = whole(2 ** 32 - 1, (number) => number);
 export const u64 = whole(Number.MAX_SAFE_INTEGER, (number) => lowerU64(number));
 

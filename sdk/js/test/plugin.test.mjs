@@ -5,7 +5,7 @@ import { test } from "node:test";
 
 import { bytesAt, choice, decode, encode, flag, integer, list, map, plugin, SettingsFault, text } from "../src/index.js";
 import { component } from "../src/component.js";
-import { documentHandle, doubleHost } from "../src/double.js";
+import { documentHandle, doubleHost, queueHandle } from "../src/double.js";
 import { describe } from "../src/plugin.js";
 import { filled } from "../src/settings.js";
 import { placed } from "../src/places.js";
@@ -97,6 +97,18 @@ test("hops of later contracts pass through, links may come from generators", () 
   assert.deepEqual(links.map(({ hop }) => hop), [{ tag: "other", val: "teleport" }, { tag: "link" }]);
   assert.deepEqual(links[1].details.attributes, [{ name: "rel", value: "nofollow" }]);
   assert.deepEqual(answer(() => undefined).links, []);
+});
+
+test("ranks go from 1 to 255", () => {
+  const ranked = (rank) => {
+    const made = component(plugin({ name: "x", summary: "X.", rankQueue: () => rank }), doubleHost());
+    made.setup.configure("x", "{}");
+    return made.precedence.rankQueue(queueHandle({}));
+  };
+  assert.deepEqual([1, 255, undefined].map(ranked), [1, 255, undefined]);
+  for (const rank of [0, 256, 1.5]) {
+    assert.throws(() => ranked(rank), { name: "TypeError", message: `rank must be a whole number from 1 to 255, not number ${rank}` });
+  }
 });
 
 test("offsets count the bytes of UTF-8", () => {

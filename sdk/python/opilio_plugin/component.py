@@ -167,7 +167,7 @@ def _ruling(ruling: Ruling | None) -> Ruling:
 
 
 def _rank(rank: int | None) -> int | None:
-    if rank is not None and (not isinstance(rank, int) or isinstance(rank, bool) or not 0 <= rank <= 255):
+    if rank is not None and (not isinstance(rank, int) or isinstance(rank, bool) or not 1 <= rank <= 255):
         raise WrongType(rank, "a precedence from 1 to 255, or None")
     return rank
 

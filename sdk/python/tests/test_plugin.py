@@ -15,6 +15,7 @@ from opilio_plugin import (
     Fragment,
     Link,
     Observer,
+    Precedence,
     Ruling,
     SettingsFault,
     SettingsFaults,
@@ -29,7 +30,7 @@ from opilio_plugin import (
 from opilio_plugin import DigestStripper, PastVisit
 from opilio_plugin import wire
 from opilio_plugin.component import Component, Refused
-from opilio_plugin.double import CandidatesHandle, DocumentHandle, Json, VisitHandle
+from opilio_plugin.double import CandidatesHandle, DocumentHandle, Json, QueueHandle, VisitHandle
 from opilio_plugin.settings import filled, schema_of
 from opilio_plugin.views import READ_BYTES_MAX
 from opilio_plugin.testing import candidates, configured, document, host, visit
@@ -261,6 +262,23 @@ class Answers(unittest.TestCase):
         self.assertIsNone(waiting(None))
         with self.assertRaisesRegex(wire.WrongType, "next_visit must be a timedelta that is not negative"):
             waiting(timedelta(-1))
+
+
+    def test_ranks_go_from_1_to_255(self):
+        def ranked(rank):
+            class X(Precedence):
+                name = "x"
+                summary = "X."
+
+                def rank_queue(self, queue):
+                    return rank
+
+            return ask(X, "rank_queue", QueueHandle({}))
+
+        self.assertEqual([ranked(rank) for rank in (1, 255, None)], [1, 255, None])
+        for rank in (0, 256, True, 1.5):
+            with self.assertRaisesRegex(wire.WrongType, "must be a precedence from 1 to 255, or None, not"):
+                ranked(rank)
 
 
 class Views(unittest.TestCase):
