@@ -1,5 +1,5 @@
 //! Cases: what a plugin is called with and what it must answer, as JSON. The same case runs natively in the plugin's
-//! own tests (`sdk/rust`) and here, on the built component. The format is in `sdk/rust/README.md`.
+//! own tests (`sdk/rust`) and here, on the built component. The format is in `docs/PLUGINS.md`.
 //!
 //! A [`Recording`] is the same told of a call that a crawl has made, with all that is needed to make it again.
 

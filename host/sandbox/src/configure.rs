@@ -80,15 +80,17 @@ pub enum ConfigureError {
         plugin: String,
     },
     /// What `configure` found wrong with the settings, each with a JSON Pointer to the setting.
-    #[error("plugin `{plugin}` refuses its settings: {}", listed(faults))]
+    #[error("{plugin} {version} refuses its settings: {}", listed(faults))]
     Settings {
         /// The plugin.
         plugin: String,
+        /// Its version.
+        version: String,
         /// At least one.
         faults: Vec<SettingsFault>,
     },
     /// `configure` trapped, took too long or too much.
-    #[error("plugin `{}` cannot be configured: {}: {}", .0.plugin, .0.kind, .0.message)]
+    #[error("{} cannot be configured: {}: {}", .0.described.as_ref().unwrap_or(&.0.plugin), .0.kind, .0.message)]
     Fault(Box<Fault>),
     /// The engine does not take what it made itself.
     #[error("plugin `{plugin}` cannot be prepared: {problem}")]
@@ -278,7 +280,7 @@ fn try_configure<R>(
     configuration: &Configuration,
     then: impl FnOnce(&mut wasmtime::Store<crate::call::CallState>, wasmtime::component::Instance) -> R,
 ) -> Result<R, ConfigureError> {
-    let name = &configuration.description.name;
+    let Description { name, version, .. } = &configuration.description;
     let callee = &configuration.callee;
     let occasion = Occasion {
         callee: Callee::unready(
@@ -303,16 +305,16 @@ fn try_configure<R>(
     );
     match answer {
         Ok(Ok(done)) => Ok(done),
-        Ok(Err(faults)) if faults.is_empty() => Err(ConfigureError::Settings {
-            plugin: name.clone(),
-            faults: vec![SettingsFault {
-                pointer: String::new(),
-                problem: "without saying why".to_owned(),
-            }],
-        }),
         Ok(Err(faults)) => Err(ConfigureError::Settings {
             plugin: name.clone(),
-            faults: faults.iter().take(FAULTS_MAX).map(as_lines).collect(),
+            version: version.clone(),
+            faults: match faults.is_empty() {
+                true => vec![SettingsFault {
+                    pointer: String::new(),
+                    problem: "without saying why".to_owned(),
+                }],
+                false => faults.iter().take(FAULTS_MAX).map(as_lines).collect(),
+            },
         }),
         Err(fault) => Err(ConfigureError::Fault(Box::new(fault))),
     }

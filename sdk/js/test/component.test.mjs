@@ -91,12 +91,12 @@ test("what goes wrong is said with plugin, version, URI, place and the author's 
   check("no list", "TypeError: the answer must be an object, not number 7");
   check("hop", "TypeError: links[0].hop must be one of link, embed");
   check("fragment", "TypeError: fragments[0].content.text-at.offset must be a whole number");
-  assert.match(run(file, {}).stdout, /faulty 1\.2\.3, rankCandidates: TypeError: rank 0 must be a whole number up to 255, not number 256/);
+  assert.match(run(file, {}).stdout, /faulty 1\.2\.3, rankCandidates: TypeError: rank 0 must be a whole number from 1 to 255, not number 256/);
 });
 
 test("settings that do not fit are said before anything runs", async () => {
   const file = await built("faulty");
-  assert.match(run(file, { how: 3 }).stderr, /settings of faulty: \/how: 3 is not of type "string"/);
+  assert.match(run(file, { how: 3 }).stderr, /settings of faulty 1\.2\.3: \/how: 3 is not of type "string"/);
   assert.match(run(file, { why: 3 }).stderr, /faulty: .*why/);
   const { stderr } = run(file, { refuse: true });
   assert.match(stderr, /faulty 1\.2\.3, configure: TypeError: .*src\/index\.js:11/s);

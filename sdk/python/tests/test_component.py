@@ -80,7 +80,7 @@ class Components(unittest.TestCase):
 
     def test_an_accident_with_settings_is_said_before_anything_runs(self):
         accident = self.run_plugin("faulty", {"a": "<p>"}, "--settings", '{"refuse": true}').stderr
-        self.assertRegex(accident, r"cannot be configured: .*faulty 1\.2\.3, configure: AttributeError: .*\(faulty\.py:20\)")
+        self.assertRegex(accident, r"faulty 1\.2\.3 cannot be configured: .*faulty 1\.2\.3, configure: AttributeError: .*\(faulty\.py:20\)")
 
 
 class Projects(unittest.TestCase):

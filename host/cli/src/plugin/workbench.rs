@@ -208,7 +208,8 @@ pub(super) fn complete(description: &Description, settings: &Value) -> Result<Va
         .with_context(|| format!("the settings schema of {} is no JSON", description.name))?;
     complete_settings(&schema, settings.clone()).map_err(|problems| {
         let problems = problems.join("; ");
-        anyhow!("settings of {}: {problems}", description.name)
+        let Description { name, version, .. } = description;
+        anyhow!("settings of {name} {version}: {problems}")
     })
 }
 

@@ -380,7 +380,18 @@ fn bad_questions_are_answered_with_a_sentence_and_2() {
     check(
         &home,
         &["run", "html", "page.html", "--settings", "{\"a\": 1}"],
-        "settings of html",
+        "settings of html 0.1.0: ",
+    );
+    check(
+        &home,
+        &[
+            "run",
+            "regex-strip",
+            "page.html",
+            "--settings",
+            "{\"patterns\": [\"(\"]}",
+        ],
+        "regex-strip 0.1.0 refuses its settings: /patterns/0: is no regular expression",
     );
     check(
         &home,

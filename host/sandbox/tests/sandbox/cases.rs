@@ -40,7 +40,7 @@ impl Bench {
 
 /// The cases of a file. Each format has its runner.
 enum Cases {
-    /// Calls and answers, for plugins in any language: `sdk/rust/README.md` has the format.
+    /// Calls and answers, for plugins in any language: `docs/PLUGINS.md` has the format.
     Golden(Vec<Case>),
     /// A document and the URIs found in it by all extractors together.
     Pages(Vec<pages::Case>),

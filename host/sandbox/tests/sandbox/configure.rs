@@ -50,7 +50,7 @@ fn faults_of_settings_come_with_their_pointers() {
         let said = error.to_string();
         assert_eq!(
             said,
-            "plugin `guest` refuses its settings: /patterns/0: is no expression; is too odd"
+            "guest 1.0.0 refuses its settings: /patterns/0: is no expression; is too odd"
         );
         let ConfigureError::Settings { faults, .. } = error else {
             panic!("{error:?}")

@@ -735,7 +735,7 @@ fn what_a_plugin_says_breaks_no_line_and_colours_no_terminal() {
     let refused = component.configure(config(json!({"a": 1}), limits()));
     assert_eq!(
         refused.unwrap_err().to_string(),
-        "plugin `guest` refuses its settings: none 2026-11-21 all is well [2J"
+        "guest 1.0.0 refuses its settings: none 2026-11-21 all is well [2J"
     );
 }
 
