@@ -1,11 +1,11 @@
 //! `opilio plugin new`: the project of a plugin that works as it stands, to be changed into what is wanted.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, ensure};
 use clap::{Args, ValueEnum};
-use opilio_build::Language;
+use opilio_build::{Language, in_shell};
 use opilio_profile::{Stacks, Stage};
 use serde_json::{Value, json};
 
@@ -176,6 +176,7 @@ pub(super) fn run(args: &NewArgs) -> Result<u8> {
                 "summary",
                 "Says what this plugin does, in a sentence for operators.".to_owned(),
             ),
+            ("sdk-uri", file_uri(&sdk)),
             ("sdk", sdk.display().to_string().replace('\\', "/")),
             ("name", args.name.clone()),
         ],
@@ -198,13 +199,13 @@ pub(super) fn run(args: &NewArgs) -> Result<u8> {
             .and_then(|()| fs::write(&path, content))
             .with_context(|| format!("cannot write {}", path.display()))?;
     }
-    let here = folder.display();
+    let here = in_shell(&folder);
     let next: String = template
         .next()
         .lines()
         .map(|line| format!("  {line}\n"))
         .collect();
-    say(&format!("made {here}\n\n  cd {here}\n{next}"))?;
+    say(&format!("made {}\n\n  cd {here}\n{next}", folder.display()))?;
     Ok(exit::OK)
 }
 
@@ -302,6 +303,20 @@ fn case(name: &str, kind: KindName) -> Value {
     })
 }
 
+/// A folder as a URI (RFC 8089), since what is in a pyproject.toml must be one.
+fn file_uri(folder: &Path) -> String {
+    let path = folder.display().to_string().replace('\\', "/");
+    let mut uri = "file:///".to_owned();
+    for byte in path.trim_start_matches('/').bytes() {
+        match byte {
+            b'/' | b':' | b'-' | b'.' | b'_' | b'~' => uri.push(char::from(byte)),
+            _ if byte.is_ascii_alphanumeric() => uri.push(char::from(byte)),
+            _ => uri += &format!("%{byte:02X}"),
+        }
+    }
+    uri
+}
+
 /// The stack that plugins of a kind stand in.
 fn stage(kind: KindName) -> Stage {
     match kind {
@@ -329,6 +344,13 @@ fn stack_line(stacks: &Stacks, kind: KindName, name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_folder_of_an_sdk_is_a_uri_whatever_it_is_called() {
+        let uri = |folder| file_uri(Path::new(folder));
+        assert_eq!(uri("/opt/opilio/sdk"), "file:///opt/opilio/sdk");
+        assert_eq!(uri("/my fürst/100%"), "file:///my%20f%C3%BCrst/100%25");
+    }
 
     #[test]
     fn a_plugin_is_called_no_type_that_it_needs() {

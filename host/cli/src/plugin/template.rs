@@ -3,7 +3,7 @@
 //! A template folder holds `project/`, whose files make the project; a folder for each kind, whose files are parts of
 //! those, or in its own `project/` files that only plugins of that kind have; and `next`, the commands to go on with. In
 //! all of them `{{name}}`, `{{snake}}` (with underscores), `{{type}}` (as types are written), `{{kinds}}`, `{{summary}}`,
-//! `{{sdk}}` (the SDK's folder) and `{{stacks}}` (lines of a profile) are replaced. A line `{{part:NAME}}` is replaced by
+//! `{{sdk}}` (the SDK's folder), `{{sdk-uri}}` (the same as a URI) and `{{stacks}}` (lines of a profile) are replaced. A line `{{part:NAME}}` is replaced by
 //! what the files `KIND/NAME` of all chosen kinds hold; the lines of `{{part:import}}` are sorted, and each stands once.
 
 use std::collections::BTreeSet;
@@ -88,7 +88,7 @@ mod tests {
             .filter_map(|rest| Some(rest.split_once("}}")?.0));
         let mut left = words.filter(|word| {
             word.bytes()
-                .all(|byte| byte.is_ascii_lowercase() || byte == b':')
+                .all(|byte| byte.is_ascii_lowercase() || b":-".contains(&byte))
         });
         left.next()
     }
@@ -100,9 +100,11 @@ mod tests {
             let template = Template {
                 language,
                 kinds: &KindName::ALL,
-                places: ["name", "snake", "type", "kinds", "summary", "sdk", "stacks"]
-                    .map(|place| (place, "filled".to_owned()))
-                    .to_vec(),
+                places: [
+                    "name", "snake", "type", "kinds", "summary", "sdk", "sdk-uri", "stacks",
+                ]
+                .map(|place| (place, "filled".to_owned()))
+                .to_vec(),
             };
             assert!(!template.next().is_empty(), "{language} has no `next`");
             let files = template.files();
