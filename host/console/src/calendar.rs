@@ -80,33 +80,37 @@ impl CalendarEntry {
             }
         }
         let at = last?;
-        let job = self.job_at(at);
+        let job = self.job_at(at).ok()?;
         Some(Due { at, job })
     }
 
-    fn job_at(&self, at: Timestamp) -> String {
+    fn job_at(&self, at: Timestamp) -> Result<String, jiff::Error> {
         let time = at.to_zoned(self.zone.clone());
-        time.strftime(&self.job).to_string()
+        jiff::fmt::strtime::format(&self.job, &time)
     }
 
     /// A name that two of its jobs would have. Always looked for in the same years, so that a configuration that was right
     /// when it was written stays so.
-    pub(crate) fn repeated_name(&self) -> Option<String> {
+    ///
+    /// # Errors
+    /// What its jobs are called has something behind a `%` that is no part of a time.
+    pub(crate) fn repeated_name(&self) -> Result<Option<String>, jiff::Error> {
         let mut names = BTreeSet::new();
         // A leap year.
-        let mut after = jiff::civil::date(2024, 1, 1)
-            .to_zoned(TimeZone::UTC)
-            .ok()?
-            .timestamp();
+        let from = jiff::civil::date(2024, 1, 1).to_zoned(TimeZone::UTC)?;
+        let mut after = from.timestamp();
         for _ in 0..NAMES_COMPARED {
-            after = self.next(after)?;
-            let name = self.job_at(after);
+            let Some(next) = self.next(after) else {
+                break;
+            };
+            after = next;
+            let name = self.job_at(after)?;
             if names.contains(&name) {
-                return Some(name);
+                return Ok(Some(name));
             }
             names.insert(name);
         }
-        None
+        Ok(None)
     }
 }
 
@@ -208,7 +212,8 @@ mod tests {
         ] {
             let mut entry = entry(cron, "Europe/Copenhagen");
             entry.job = job.to_owned();
-            assert_eq!(entry.repeated_name().as_deref(), expected, "{cron} {job}");
+            let found = entry.repeated_name().unwrap();
+            assert_eq!(found.as_deref(), expected, "{cron} {job}");
         }
     }
 

@@ -307,12 +307,15 @@ impl Config {
             if !names.insert(&entry.name) {
                 return relation(format!("there are two calendar entries {:?}", entry.name));
             }
-            if let Some(name) = entry.repeated_name() {
-                return relation(format!(
-                    "calendar entry {:?}: more than one of its jobs would be called {name:?}; write the time into its job, such as \"{}-%Y-%m-%d\"",
-                    entry.name, entry.name
-                ));
-            }
+            let name = &entry.name;
+            let problem = match entry.repeated_name() {
+                Ok(None) => continue,
+                Ok(Some(job)) => format!("more than one of its jobs would be called {job:?}"),
+                Err(problem) => format!("{:?} names no job: {problem}", entry.job),
+            };
+            return relation(format!(
+                "calendar entry {name:?}: {problem}; write the time into its job, such as \"{name}-%Y-%m-%d\""
+            ));
         }
         Ok(())
     }
@@ -437,6 +440,8 @@ mod tests {
                 && problem.contains("\"dk-%Y-%m-%d\""),
             "{problem}"
         );
+        let problem = refused(&of("dk-%Y-%!"));
+        assert!(problem.contains("\"dk-%Y-%!\" names no job"), "{problem}");
         let config = Config::parse(Path::new("x"), &of("dk-%Y-%m-%d"));
         config.unwrap().check().unwrap();
     }
