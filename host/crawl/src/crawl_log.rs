@@ -2,8 +2,8 @@
 //!
 //! Columns, separated by one blank: time logged, status (right-aligned, 5), size (right-aligned, 10), URI, hop path,
 //! via, media type, lane, start of fetch + duration in milliseconds, payload digest, source tag, annotations; and JSON
-//! where the profile wants that. `-` stands where there is nothing. The URI starts at offset 42 while status and size keep to their widths, which some
-//! scripts rely on.
+//! where the profile wants that. `-` stands where there is nothing. The URI starts at offset 42 while status and size keep
+//! to their widths, which some scripts rely on.
 
 use std::fmt::{self, Display, Write};
 use std::time::Duration;

@@ -178,7 +178,7 @@ impl Desk<'_> {
     }
 
     /// The same at the end of a process, when nobody shall wait for many million URIs to be read: of a large store what was
-    /// counted last, which may be nothing.
+    /// counted last, where anything was.
     pub(super) fn last_freshness_report(
         &self,
         last: Option<&PageCensus>,
@@ -189,7 +189,10 @@ impl Desk<'_> {
             let pages = census::pages(self.store(), |_| true)?;
             return pages.map_or(Ok(()), |pages| freshness(&pages, page));
         }
-        last.map_or(Ok(()), |pages| freshness(pages, page))
+        match last {
+            Some(pages) => freshness(pages, page),
+            None => page.words("not counted: `opilio job report JOB freshness` counts\n"),
+        }
     }
 }
 
@@ -225,6 +228,7 @@ fn freshness(pages: &PageCensus, page: &mut Page<'_>) -> Result<(), ControlError
     }
     Ok(())
 }
+
 /// As the predecessor spells it, such as `1h33m38s651ms`.
 fn spelled(duration: Duration) -> String {
     let milliseconds = duration.as_millis();
