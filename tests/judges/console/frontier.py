@@ -102,6 +102,9 @@ def uris(page, served, seed, screenshots):
     expect(page.get_by_role("heading", name=seed, level=1)).to_be_visible()
     visits = rows(page, "Visits")
     expect(visits.first).to_contain_text("200")
+    # The first visit brought a version, and a wait was decided after it.
+    expect(visits.last.locator("code")).to_have_text(re.compile("^[A-Z2-7]{8}$"))
+    expect(visits.last.locator("td").nth(4)).to_have_text(re.compile("[0-9]"))
     expect(page.get_by_text("It is in scope.")).to_be_visible()
     page.get_by_role("button", name="Show the capture").click()
     frame = page.frame_locator("iframe")
