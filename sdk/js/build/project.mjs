@@ -76,8 +76,11 @@ export function needs(names, { folder }) {
 export function missing(names, folder) {
   const said = names.map((name) => `${name} ${PINNED[name]}`).join(", ");
   const packages = names.map((name) => `${name}@${PINNED[name]}`).join(" ");
-  return `${said} ${names.length > 1 ? "are" : "is"} not installed: npm install --prefix ${folder} --save-dev --save-exact ${packages}`;
+  return `${said} ${names.length > 1 ? "are" : "is"} not installed: npm install --prefix ${inShell(folder)} --save-dev --save-exact ${packages}`;
 }
+
+/** A path as it is written in a command: in quotes where a shell would otherwise take it apart. */
+const inShell = (path) => (/^[\w@+:,./\\~-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`);
 
 /** What builds with an engine; componentize-js lacks a package where it may choose its jco itself. */
 export const ENGINES = {

@@ -3,6 +3,7 @@
 import importlib
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -117,7 +118,7 @@ def build(folder: Path, out: Path | None) -> list[str]:
 
 def _copy(source: Path, target: Path) -> None:
     if source.is_dir():
-        shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"), dirs_exist_ok=True)
+        shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__", "wit"), dirs_exist_ok=True)
     else:
         shutil.copyfile(source, target)
 
@@ -129,8 +130,9 @@ def componentize_py(folder: Path) -> Path:
     if not found:
         in_path = shutil.which("componentize-py")
         if in_path is None:
+            environment = shlex.quote(f"{folder}/.venv")
             raise MissingTool(
-                f"{PINNED} is not installed: python3 -m venv {folder}/.venv && {folder}/.venv/bin/pip install {PINNED}"
+                f"{PINNED} is not installed: python3 -m venv {environment} && {environment}/bin/pip install {PINNED}"
             )
         return Path(in_path)
     return found[0]

@@ -112,6 +112,8 @@ class Projects(unittest.TestCase):
         with mock.patch("pathlib.Path.is_file", return_value=False), mock.patch("shutil.which", return_value=None):
             with self.assertRaisesRegex(MissingTool, "componentize-py==0.25.1 is not installed: python3 -m venv"):
                 componentize_py(Path("."))
+            with self.assertRaisesRegex(MissingTool, r"venv '/my plugins/\.venv' && '/my plugins/\.venv'/bin/pip install"):
+                componentize_py(Path("/my plugins"))
 
 
 if __name__ == "__main__":
