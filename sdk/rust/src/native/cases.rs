@@ -1,5 +1,5 @@
 //! Cases: what a plugin is called with and what it must answer, in JSON files, so that the same case runs natively,
-//! through the sandbox, and against plugins in other languages. The format is in `sdk/rust/README.md`.
+//! through the sandbox, and against plugins in other languages. The format is in `docs/PLUGINS.md`.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs;
