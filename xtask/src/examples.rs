@@ -1,9 +1,10 @@
 //! `cargo xtask examples`: everything that is said of plugins in other languages, built and tried.
 //!
 //! Fetches toolchains from package registries into `target/toolchains` (Go's comes with the machine), runs the SDKs' own
-//! tests, builds every example and a new plugin of every kind in every language, puts their golden cases to them natively
-//! and to the components, and has them crawl: five languages read one page, each what the one before handed on; the
-//! examples archive a small site; and plugins go wrong in every way there is. `--measure` prints the table in
+//! tests, builds every example and new plugins of every kind in every language, puts their golden cases to them natively
+//! and to the components, and has them crawl: every language reads one page, each what the one before handed on; new
+//! plugins do what their templates say; the examples archive a small site; and plugins go wrong in every way there is.
+//! What the book and READMEs tell people to type is run as it stands there. `--measure` prints the table in
 //! `docs/PLUGINS.md` instead: the same extractor in all of them on the same pages.
 
 use std::fs;
@@ -15,28 +16,20 @@ use opilio_build::Language;
 
 use crate::repository::root;
 
+mod crawl;
 mod crawls;
 mod measured;
 mod native;
+mod packed;
+mod projects;
 mod steps;
 mod toolchains;
+mod written;
 
 use steps::{Steps, quietly};
 
-/// Languages as `plugin new` knows them, Rust aside: its template is built by the tests.
-const TEMPLATES: [&str; 6] = ["c", "cpp", "go", "js", "ts", "python"];
-const KINDS: [&str; 7] = [
-    "extractor",
-    "filter",
-    "digest-stripper",
-    "change-evaluator",
-    "wait-evaluator",
-    "precedence",
-    "observer",
-];
-
 /// Projects in `tests/languages` that reach for clocks, files and sockets: their cases say that a component finds none.
-const INERT: [&str; 2] = ["inert-c", "inert-go"];
+const INERT: [&str; 3] = ["inert-c", "inert-cpp", "inert-go"];
 
 /// Options of `cargo xtask examples`.
 #[derive(clap::Args)]
@@ -47,6 +40,9 @@ pub(crate) struct Options {
     /// A program to build and measure with, such as a release build, instead of one made for it.
     #[arg(long, value_name = "FILE")]
     opilio: Option<PathBuf>,
+    /// Run those steps alone whose line, such as "C: link-scan", holds this text. What a step needs of others must be there.
+    #[arg(long, value_name = "TEXT", conflicts_with = "measure")]
+    only: Option<String>,
 }
 
 /// Runs the command.
@@ -67,20 +63,28 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     }
     let home = root().join("target/toolchains");
     let examples = examples()?;
-    let opilio = opilio.as_path();
+    let (opilio, only) = (opilio.as_path(), options.only.as_deref());
 
     // What needs nothing that has to be fetched runs beside the fetching.
     let mut first = Steps::default();
     toolchains::fetch(&mut first);
-    native::sdks_at_hand(&mut first);
+    native::sdk_of_c(&mut first);
+    written::own_tests(&mut first, opilio, |language| language != Language::Python);
     let (of_go, others): (Vec<_>, Vec<_>) = examples
         .iter()
         .partition(|folder| Language::of(folder) == Some(Language::Go));
     for folder in of_go {
         project(&mut first, opilio, folder);
     }
-    template(&mut first, opilio, &home, "go");
-    let first = first.run()?;
+    let (of_go, new): (Vec<_>, Vec<_>) = projects::TEMPLATES
+        .into_iter()
+        .partition(|template| template.language == Language::Go);
+    for of_go in of_go {
+        projects::of_every_kind(&mut first, opilio, &home, of_go);
+        projects::of_one_kind(&mut first, opilio, &home, of_go);
+    }
+    projects::formatted(&mut first, opilio, &home);
+    let first = first.only(only).run()?;
 
     // The longest first, so that none of them is left for the end: dependencies are compiled for Rust's, and components of
     // 18 MB for Python's.
@@ -91,31 +95,46 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     for folder in of_rust {
         project(&mut second, opilio, folder);
     }
-    native::sdks_with_tools(&mut second, opilio);
+    let (of_rust, new): (Vec<_>, Vec<_>) = new
+        .into_iter()
+        .partition(|template| template.language == Language::Rust);
+    for of_rust in of_rust {
+        projects::of_every_kind(&mut second, opilio, &home, of_rust);
+        projects::of_one_kind(&mut second, opilio, &home, of_rust);
+    }
+    written::own_tests(&mut second, opilio, |language| language == Language::Python);
+    native::sdk_of_javascript(&mut second, opilio);
     for folder in others {
         project(&mut second, opilio, folder);
     }
     let languages = root().join("tests/languages");
-    project(&mut second, opilio, &languages.join("cpp"));
+    project(&mut second, opilio, &languages.join("cpp-library"));
     for name in INERT {
         component(&mut second, opilio, &languages.join(name));
     }
-    for language in TEMPLATES.into_iter().filter(|language| *language != "go") {
-        template(&mut second, opilio, &home, language);
+    for other in new {
+        projects::of_every_kind(&mut second, opilio, &home, other);
+        projects::of_one_kind(&mut second, opilio, &home, other);
     }
+    packed::sdks(&mut second, opilio, &home);
+    written::first_plugin(&mut second, opilio, &home);
     crawls::components(&mut second, opilio, &home);
-    let second = second.run()?;
+    let second = second.only(only).run()?;
 
     let mut crawls = Steps::default();
     crawls::crawls(&mut crawls, opilio, &home);
-    let crawls = crawls.run()?;
+    projects::crawls(&mut crawls, opilio, &home);
+    let crawls = crawls.only(only).run()?;
 
     print!("{}", steps::summary(&[first, second, crawls]));
+    if only.is_some() {
+        return Ok(());
+    }
     println!(
         "examples: {} built and their cases hold, natively and as components; new plugins of every kind in {} languages build and \
          hold theirs; they crawled, and what goes wrong is said",
         examples.len(),
-        TEMPLATES.len(),
+        projects::TEMPLATES.len(),
     );
     Ok(())
 }
@@ -140,6 +159,11 @@ fn sorted(folder: &Path) -> Result<Vec<PathBuf>> {
         .collect::<Result<Vec<_>>>()?;
     found.sort();
     Ok(found)
+}
+
+/// Where projects in Rust are compiled, so that they share what they depend on.
+fn crates() -> PathBuf {
+    root().join("target/toolchains/crates")
 }
 
 /// What steps call the language of a project.
@@ -174,42 +198,8 @@ fn named(folder: &Path) -> String {
 }
 
 fn build_and_test(opilio: &Path, folder: &Path) -> Result<()> {
-    quietly(Command::new(opilio).args(["plugin", "build"]).arg(folder))?;
+    let mut build = Command::new(opilio);
+    build.args(["plugin", "build"]).arg(folder);
+    quietly(build.env("CARGO_TARGET_DIR", crates()))?;
     quietly(Command::new(opilio).args(["plugin", "test"]).arg(folder))
-}
-
-/// A plugin of every kind as it is made: its cases as its README says, its component, its cases there.
-fn template(steps: &mut Steps, opilio: &Path, home: &Path, language: &'static str) {
-    let opilio = opilio.to_owned();
-    let name = format!("every-kind-{language}");
-    let folder = home.join("new").join(&name);
-    steps.add(language_of_template(language), name.clone(), move || {
-        fs::create_dir_all(home_of(&folder)?)?;
-        if folder.exists() {
-            fs::remove_dir_all(&folder)?;
-        }
-        let mut new = Command::new(&opilio);
-        new.args(["plugin", "new", "--lang", language, "--dir"]);
-        new.arg(&folder);
-        for kind in KINDS {
-            new.args(["--kind", kind]);
-        }
-        quietly(new.arg(&name))?;
-        native::cases(&folder)?;
-        build_and_test(&opilio, &folder)
-    });
-}
-
-fn language_of_template(language: &str) -> &'static str {
-    match language {
-        "c" | "cpp" => Language::C.name(),
-        "go" => Language::Go.name(),
-        "js" => Language::JavaScript.name(),
-        "ts" => Language::TypeScript.name(),
-        _ => Language::Python.name(),
-    }
-}
-
-fn home_of(folder: &Path) -> Result<&Path> {
-    folder.parent().context("a project in no folder")
 }

@@ -36,7 +36,7 @@ enum Task {
     Docs(docs::Options),
     /// Have other people's tools judge what Opilio writes; installs them from package registries into target/judges.
     Judges(judges::Options),
-    /// Build and try plugins in other languages: SDKs, templates, examples, and a crawl of five languages.
+    /// Build and try plugins in other languages: SDKs, templates, examples, and crawls with all of them.
     #[cfg(unix)]
     Examples(examples::Options),
     /// Call extractors with what a fuzzer makes up.

@@ -21,6 +21,17 @@ after(() => rmSync(scratch, { recursive: true }));
 const page = join(scratch, "page.html");
 writeFileSync(page, "<a href=b>");
 
+/** A copy of one of the plugins, for the other engine. */
+function onStarlingMonkey(name) {
+  const folder = join(scratch, `starling-${name}`);
+  cpSync(join(PLUGINS, name), folder, { recursive: true, dereference: true });
+  writeFileSync(
+    join(folder, "package.json"),
+    JSON.stringify({ name, type: "module", main: "src/index.js", opilio: { engine: "starlingmonkey" } }),
+  );
+  return folder;
+}
+
 async function built(name) {
   const file = join(scratch, `${name}.wasm`);
   await build(join(PLUGINS, name), file);
@@ -43,12 +54,7 @@ test("the cases of the Rust SDK's kinds hold natively and in the sandbox", async
 });
 
 test("StarlingMonkey answers as QuickJS does", async (context) => {
-  const folder = join(scratch, "starling");
-  cpSync(join(PLUGINS, "headline"), folder, { recursive: true, dereference: true });
-  writeFileSync(
-    join(folder, "package.json"),
-    JSON.stringify({ name: "headline", type: "module", main: "src/index.js", opilio: { engine: "starlingmonkey" } }),
-  );
+  const folder = onStarlingMonkey("headline");
   const file = join(scratch, "starling.wasm");
   try {
     await build(folder, file);
@@ -62,18 +68,38 @@ test("StarlingMonkey answers as QuickJS does", async (context) => {
 });
 
 test("nothing moves in a component, and nothing leads out of it", async () => {
-  const file = await built("inert");
-  const facts = () => {
-    const { stdout } = spawnSync(OPILIO, ["plugin", "run", file, page, "--json"], { encoding: "utf8" });
-    const { links } = JSON.parse(stdout).answers[0].found;
-    return Object.fromEntries(links.map(({ uri, context }) => [context, decodeURIComponent(uri.split("/").at(-1))]));
-  };
-  const first = facts();
+  const first = facts(await built("inert"));
   assert.equal(first.outside, "none");
-  assert.equal(first.clock, "0");
-  assert.equal(first.date, "2000-01-01T00:00:00.000Z");
-  assert.deepEqual(facts(), first);
+  leadsNowhere(first);
+  assert.deepEqual(facts(await built("inert")), first);
 });
+
+test("StarlingMonkey has names for what leads out, and they lead nowhere", async (context) => {
+  const file = join(scratch, "starling-inert.wasm");
+  try {
+    await build(onStarlingMonkey("inert"), file);
+  } catch (problem) {
+    if (problem instanceof MissingTool) return context.skip(problem.message);
+    throw problem;
+  }
+  const first = facts(file);
+  leadsNowhere(first);
+  assert.deepEqual(facts(file), first);
+});
+
+/** What the plugin `inert` has found. */
+function facts(file) {
+  const { stdout, stderr } = spawnSync(OPILIO, ["plugin", "run", file, page, "--json"], { encoding: "utf8" });
+  const { links } = JSON.parse(stdout).answers[0].found ?? assert.fail(stdout + stderr);
+  return Object.fromEntries(links.map(({ uri, context }) => [context, decodeURIComponent(uri.split("/").at(-1))]));
+}
+
+function leadsNowhere({ clock, date, environment, file, socket }) {
+  assert.deepEqual(
+    { clock, date, environment, file, socket },
+    { clock: "0", date: "2000-01-01T00:00:00.000Z", environment: "nothing", file: "nothing", socket: "nothing" },
+  );
+}
 
 test("what goes wrong is said with plugin, version, URI, place and the author's own words", async () => {
   const file = await built("faulty");
@@ -142,4 +168,5 @@ test("tools that are missing are said at once, with the command that gets them",
     missing(["esbuild", "typescript"], "DIR"),
     "esbuild 0.25.12, typescript 5.9.3 are not installed: npm install --prefix DIR --save-dev --save-exact esbuild@0.25.12 typescript@5.9.3",
   );
+  assert.match(missing(["esbuild"], "/my plugins/a"), / --prefix '\/my plugins\/a' --save-dev /);
 });

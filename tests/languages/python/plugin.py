@@ -14,7 +14,7 @@ class Relay(Extractor):
         if document.text() == "wrong":
             return Extraction(links=[Link(7, "link", "wrong")])
         uri, more, rest = document.text().partition("\n")
-        fragments = [Fragment("application/x-relay-c", rest, "rest")] if more else []
+        fragments = [Fragment("application/x-relay-rust", rest, "rest")] if more else []
         return Extraction(links=[Link(uri, "link", "relay/python")], fragments=fragments)
 
 

@@ -1,7 +1,6 @@
 //! Crawls with plugins of every language: fragments go from one to another, the examples archive a small site, and what
 //! goes wrong is said with the plugin's name and version, the URI and the guest's own words.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -9,14 +8,15 @@ use anyhow::{Context, Result, ensure};
 use opilio_test_web::{Reply, Web};
 use serde_json::Value;
 
+use super::crawl::{Crawl, asked};
 use super::steps::{Steps, quietly};
 use crate::repository::root;
 
 /// Languages in the order in which they hand a page on; each has a project in `tests/languages`.
-const RELAY: [&str; 5] = ["c", "go", "js", "ts", "python"];
+const RELAY: [&str; 7] = ["c", "go", "js", "ts", "python", "rust", "cpp"];
 
 /// What each is made to do wrong, by the content of a page, and what it says then.
-const WRONGS: [(&str, &str, &str); 10] = [
+const WRONGS: [(&str, &str, &str); 14] = [
     ("c", "fail", "relay-c was told to fail"),
     ("c", "wrong", "out of bounds memory access"),
     ("go", "fail", "panic: relay-go was told to fail"),
@@ -39,10 +39,14 @@ const WRONGS: [(&str, &str, &str); 10] = [
         "wrong",
         "WrongType: links[0].uri must be a str, not int 7",
     ),
+    ("rust", "fail", "relay-rust was told to fail"),
+    ("rust", "wrong", "the len is 5 but the index is 5"),
+    ("cpp", "fail", "relay-cpp was told to fail"),
+    ("cpp", "wrong", "vector"),
 ];
 
 /// The examples that archive a site: what the profile calls each, the stack it stands in, its project, its settings.
-const LIBRARY: [(&str, &str, &str, &str); 8] = [
+const LIBRARY: [(&str, &str, &str, &str); 9] = [
     ("routes", "extract", "javascript/route-manifest", ""),
     ("anything", "extract", "c/universal-scan", ""),
     ("walls", "post-fetch", "typescript/consent-wall", ""),
@@ -61,13 +65,19 @@ const LIBRARY: [(&str, &str, &str, &str); 8] = [
         "keywords = ['climate']",
     ),
     ("broken", "observe", "go/broken-links", ""),
+    (
+        "written",
+        "pre-extract",
+        "rust/page-language",
+        "languages = ['en'], words-min = 5",
+    ),
 ];
 
 /// Folders of the examples that are the same extractor.
 const SCANS: [&str; 6] = ["rust", "c", "go", "javascript", "typescript", "python"];
 
 /// The exit code of a crawl that a limit of its profile has ended, and of one that could not begin.
-const LIMIT_REACHED: i32 = 4;
+pub(super) const LIMIT_REACHED: i32 = 4;
 const NOT_BEGUN: i32 = 2;
 
 /// The components that only crawls need.
@@ -78,6 +88,7 @@ pub(super) fn components(steps: &mut Steps, opilio: &Path, home: &Path) {
             let mut build = Command::new(&opilio);
             build.args(["plugin", "build"]);
             build.arg(root().join("tests/languages").join(language));
+            build.env("CARGO_TARGET_DIR", super::crates());
             quietly(build.arg("--out").arg(&component))
         });
     }
@@ -91,19 +102,22 @@ fn relay(home: &Path, language: &str) -> PathBuf {
 pub(super) fn crawls(steps: &mut Steps, opilio: &Path, home: &Path) {
     let crawl = |name: &str| Crawl {
         opilio: opilio.to_owned(),
-        home: home.to_owned(),
         folder: home.join("crawls").join(name),
     };
-    let (five, wrong, library, settings) = (
+    let (relay, wrong, library, settings) = (
         crawl("relay"),
         crawl("wrong"),
         crawl("library"),
         crawl("settings"),
     );
-    steps.add("crawls", "five languages read a page", move || {
-        five_languages(&five)
+    let of_relay = home.to_owned();
+    steps.add("crawls", "every language reads a page", move || {
+        every_language(&relay, &of_relay)
     });
-    steps.add("crawls", "what goes wrong is said", move || wrongs(&wrong));
+    let of_relay = home.to_owned();
+    steps.add("crawls", "what goes wrong is said", move || {
+        wrongs(&wrong, &of_relay)
+    });
     steps.add("crawls", "the examples archive a site", move || {
         archive(&library)
     });
@@ -112,109 +126,30 @@ pub(super) fn crawls(steps: &mut Steps, opilio: &Path, home: &Path) {
     });
 }
 
-/// A crawl in a folder of its own.
-struct Crawl {
-    opilio: PathBuf,
-    /// Where the components of the relay are.
-    home: PathBuf,
-    folder: PathBuf,
-}
-
-/// What a crawl has said and left.
-struct Told {
-    job: PathBuf,
-    code: Option<i32>,
-    said: String,
-}
-
-impl Crawl {
-    /// Runs it to its end. The profile is the same for all, with these lines besides.
-    fn run(&self, seeds: &[String], lines: &str) -> Result<Told> {
-        if self.folder.exists() {
-            fs::remove_dir_all(&self.folder)?;
-        }
-        fs::create_dir_all(&self.folder)?;
-        let profile = self.folder.join("profile.toml");
-        let text = format!(
-            "name = \"examples\"\nseeds = {seeds:?}\n{lines}\n[politeness]\ndelay-factor = 0.0\nmin-delay = \"0s\"\n\
-             max-delay = \"0s\"\n\n[fetch]\nallow-addresses = [\"loopback\"]\n"
-        );
-        fs::write(&profile, text)?;
-        let job = self.folder.join("job");
-        let mut crawl = Command::new(&self.opilio);
-        crawl.arg("crawl").arg(&profile).arg("--job").arg(&job);
-        let ended = crawl.output()?;
-        let said =
-            [ended.stdout, ended.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
-        Ok(Told {
-            job,
-            code: ended.status.code(),
-            said: said.join("\n"),
+/// The lines of a profile that load the relay.
+fn relay_lines(home: &Path) -> String {
+    let names: Vec<String> = RELAY
+        .iter()
+        .map(|language| format!("relay-{language}"))
+        .collect();
+    let stack: Vec<&str> = ["http", "html"]
+        .into_iter()
+        .chain(names.iter().map(String::as_str))
+        .collect();
+    let tables: String = RELAY
+        .iter()
+        .map(|language| {
+            format!(
+                "plugins.relay-{language}.component = {:?}\n",
+                relay(home, language)
+            )
         })
-    }
-
-    /// The lines of a profile that load the relay.
-    fn relay(&self) -> String {
-        let names: Vec<String> = RELAY
-            .iter()
-            .map(|language| format!("relay-{language}"))
-            .collect();
-        let stack: Vec<&str> = ["http", "html"]
-            .into_iter()
-            .chain(names.iter().map(String::as_str))
-            .collect();
-        let tables: String = RELAY
-            .iter()
-            .map(|language| {
-                format!(
-                    "plugins.relay-{language}.component = {:?}\n",
-                    relay(&self.home, language)
-                )
-            })
-            .collect();
-        format!("strategy = \"snapshot\"\nstacks.extract = {stack:?}\n{tables}")
-    }
+        .collect();
+    format!("strategy = \"snapshot\"\nstacks.extract = {stack:?}\n{tables}")
 }
 
-impl Told {
-    fn ended_with(&self, code: i32) -> Result<()> {
-        ensure!(
-            self.code == Some(code),
-            "the crawl ended with {:?}:\n{}",
-            self.code,
-            self.said
-        );
-        Ok(())
-    }
-
-    fn file(&self, name: &str) -> Result<String> {
-        let file = self.job.join(name);
-        fs::read_to_string(&file).with_context(|| format!("reading {}", file.display()))
-    }
-
-    /// The lines of the crawl log about a URI, in their order.
-    fn log_of(&self, uri: &str) -> Result<Vec<String>> {
-        let log = self.file("logs/crawl.log")?;
-        let of_uri = log
-            .lines()
-            .filter(|line| line.split_whitespace().nth(3) == Some(uri));
-        Ok(of_uri.map(str::to_owned).collect())
-    }
-
-    /// What a plugin's figures are.
-    fn figures(&self, plugin: &str) -> Result<Value> {
-        let all: Vec<Value> = serde_json::from_str(&self.file("reports/plugins.json")?)?;
-        let of = all.into_iter().find(|one| one["name"] == plugin);
-        of.with_context(|| format!("the report on plugins has no {plugin}"))
-    }
-}
-
-fn asked(web: &Web) -> Vec<String> {
-    web.requests().into_iter().map(|seen| seen.target).collect()
-}
-
-/// Five extractors in five languages, each of which reads a line of a page and hands the rest to the next.
-fn five_languages(crawl: &Crawl) -> Result<()> {
+/// An extractor in every language, each of which reads a line of a page and hands the rest to the next.
+fn every_language(crawl: &Crawl, home: &Path) -> Result<()> {
     let lines: Vec<String> = RELAY
         .iter()
         .map(|language| format!("/read-by-{language}"))
@@ -231,7 +166,7 @@ fn five_languages(crawl: &Crawl) -> Result<()> {
     }
     let runtime = tokio::runtime::Runtime::new()?;
     let web = runtime.block_on(web.serve())?;
-    let told = crawl.run(&[web.url("relay.localhost", "/")], &crawl.relay())?;
+    let told = crawl.run(&[web.url("relay.localhost", "/")], &relay_lines(home))?;
     told.ended_with(0)?;
     let asked = asked(&web);
     for line in &lines {
@@ -244,7 +179,7 @@ fn five_languages(crawl: &Crawl) -> Result<()> {
 }
 
 /// Every language is made to fail, and every fault is in the log and in the figures.
-fn wrongs(crawl: &Crawl) -> Result<()> {
+fn wrongs(crawl: &Crawl, home: &Path) -> Result<()> {
     let path = |language: &str, how: &str| format!("/{language}/{how}");
     let links: String = WRONGS
         .iter()
@@ -259,7 +194,7 @@ fn wrongs(crawl: &Crawl) -> Result<()> {
     }
     let runtime = tokio::runtime::Runtime::new()?;
     let web = runtime.block_on(web.serve())?;
-    let told = crawl.run(&[web.url("wrong.localhost", "/")], &crawl.relay())?;
+    let told = crawl.run(&[web.url("wrong.localhost", "/")], &relay_lines(home))?;
     told.ended_with(0)?;
     let log = told.file("logs/runtime-errors.log")?;
     for (language, how, words) in WRONGS {
@@ -301,7 +236,13 @@ fn archive(crawl: &Crawl) -> Result<()> {
         "/",
         Reply::html(
             "<a href=/tokens>1</a><a href=/words>2</a><a href=/gone>3</a><a href=/wall>4</a><a href=/asset-manifest.json>5</a>\
-             <a href=/blob>6</a><a href=/on-climate>7</a>",
+             <a href=/blob>6</a><a href=/on-climate>7</a><a href=/auf-deutsch>8</a>",
+        ),
+    );
+    site.page(
+        "/auf-deutsch",
+        Reply::html(
+            "<p>Das ist eine Seite, die nicht auf Englisch ist. <a href=/nur-von-dort>x</a>",
         ),
     );
     site.answer("/tokens", |seen| {
@@ -398,6 +339,11 @@ fn archive(crawl: &Crawl) -> Result<()> {
         !asked.iter().any(|path| path == "/behind"),
         "a wall was read for links"
     );
+    ensure!(
+        asked.iter().any(|path| path == "/auf-deutsch")
+            && !asked.iter().any(|path| path == "/nur-von-dort"),
+        "a page in another language was read for links: {asked:?}"
+    );
     let wall = told.log_of(&web.url(SITE, "/wall"))?;
     ensure!(
         wall.iter()
@@ -433,11 +379,13 @@ fn misfits(crawl: &Crawl) -> Result<()> {
             );
             let told = crawl.run(&["http://127.0.0.1/".to_owned()], &lines)?;
             told.ended_with(NOT_BEGUN)?;
-            // The line of the profile says which plugin it is about.
-            let says = told.said.contains("profile.toml:") && told.said.contains(words);
+            // Whichever way it fits not, the plugin is named as it calls itself.
+            let says = told.said.contains("profile.toml:")
+                && told.said.contains("link-scan 0.1.0: ")
+                && told.said.contains(words);
             ensure!(
                 says,
-                "{language}, {settings}: it says neither place nor {words:?}, but:\n{}",
+                "{language}, {settings}: it says not place, plugin, version and {words:?}, but:\n{}",
                 told.said
             );
             ensure!(!told.job.exists(), "{language}, {settings}: a job was made");

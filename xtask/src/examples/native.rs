@@ -7,31 +7,17 @@ use std::process::Command;
 use anyhow::Result;
 use opilio_build::Language;
 
-use super::sorted;
 use super::steps::{Steps, quietly};
+use super::{crates, sorted};
 use crate::repository::root;
 
-/// Of the SDKs that need nothing but a compiler that machines have.
-pub(super) fn sdks_at_hand(steps: &mut Steps) {
-    steps.add("C", "the SDK's tests", c_sdk);
-    steps.add("Go", "the SDK's tests", || {
-        let mut test = Command::new("go");
-        quietly(
-            test.args(["test", "./..."])
-                .current_dir(root().join("sdk/go")),
-        )
-    });
+/// Of C with all warnings, which makes the objects that cases of other projects are linked with, too.
+pub(super) fn sdk_of_c(steps: &mut Steps) {
+    steps.add("C", "the SDK without warnings", c_sdk);
 }
 
-/// Those of JavaScript and Python build components of their own, which look for a way out and go wrong.
-pub(super) fn sdks_with_tools(steps: &mut Steps, opilio: &Path) {
-    let program = opilio.to_owned();
-    steps.add("Python", "the SDK's tests", move || {
-        let mut test = Command::new("python3");
-        test.args(["-m", "unittest", "discover", "--quiet"]);
-        test.current_dir(root().join("sdk/python/tests"));
-        quietly(test.env("PYTHONPATH", "..").env("OPILIO", &program))
-    });
+/// Of JavaScript, which builds components of its own that look for a way out and go wrong.
+pub(super) fn sdk_of_javascript(steps: &mut Steps, opilio: &Path) {
     let sdk = root().join("sdk/js");
     for file in sorted(&sdk.join("test")).unwrap_or_default() {
         let name = file
@@ -115,6 +101,7 @@ pub(super) fn cases(folder: &Path) -> Result<()> {
         Some(Language::Rust) => {
             let mut test = opilio_build::cargo();
             test.args(["test", "--quiet"]);
+            test.env("CARGO_TARGET_DIR", crates());
             test
         }
         Some(Language::Go) => {

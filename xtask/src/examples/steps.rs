@@ -11,6 +11,9 @@ use anyhow::{Context, Result, anyhow, ensure};
 /// More at once would wait for memory and the network rather than for processors.
 const AT_ONCE_MAX: usize = 4;
 
+/// Stands in the place of a language where steps fetch what the others need.
+pub(super) const FETCHING: &str = "toolchains";
+
 type Work = Box<dyn FnOnce() -> Result<()> + Send>;
 
 struct Step {
@@ -43,6 +46,18 @@ impl Steps {
             name: name.into(),
             work: Box::new(work),
         });
+    }
+
+    /// Leaves out those whose language and name do not hold this text.
+    pub(super) fn only(mut self, text: Option<&str>) -> Self {
+        let is_meant = |step: &Step| {
+            let fetches = step.language == FETCHING;
+            fetches
+                || text
+                    .is_none_or(|text| format!("{}: {}", step.language, step.name).contains(text))
+        };
+        self.0.retain(is_meant);
+        self
     }
 
     /// Runs all of them to their end, and fails with everything that did not go well.

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use super::steps::{Steps, quietly};
+use super::steps::{FETCHING, Steps, quietly};
 use crate::repository::root;
 
 /// Versions that were tried, as the SDKs name them. Those of Node's packages are in the SDK's own lock file.
@@ -16,12 +16,12 @@ const COMPONENTIZE_PY: &str = "componentize-py==0.25.1";
 /// Fetches each beside the others.
 pub(super) fn fetch(steps: &mut Steps) {
     steps.add(
-        "toolchains",
+        FETCHING,
         "componentize-qjs, componentize-js, esbuild, typescript",
         node,
     );
-    steps.add("toolchains", ZIG, || python("c", ZIG, "python-zig"));
-    steps.add("toolchains", COMPONENTIZE_PY, || {
+    steps.add(FETCHING, ZIG, || python("c", ZIG, "python-zig"));
+    steps.add(FETCHING, COMPONENTIZE_PY, || {
         python("python", COMPONENTIZE_PY, "componentize-py")
     });
 }
@@ -58,13 +58,7 @@ fn node() -> Result<()> {
     copy(&sdk, &node, "package.json")?;
     copy(&sdk, &node, "package-lock.json")?;
     let mut install = Command::new("npm");
-    install.args([
-        "install",
-        "--no-save",
-        "--silent",
-        "--no-audit",
-        "--no-fund",
-    ]);
+    install.args(["ci", "--silent", "--no-audit", "--no-fund"]);
     quietly(install.current_dir(&node))?;
     fs::write(installed, lock).context("cannot write what is installed")
 }

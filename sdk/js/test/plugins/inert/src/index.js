@@ -4,8 +4,18 @@ import { plugin } from "@opilio/plugin";
 
 const OUTSIDE = [
   "fetch", "XMLHttpRequest", "WebSocket", "process", "require", "os", "std", "Deno", "Bun", "navigator", "localStorage",
-  "Worker", "setTimeout", "WebAssembly", "scriptArgs",
+  "Worker", "setTimeout", "WebAssembly", "scriptArgs", "environment", "__dirname", "FileReader", "EventSource",
 ];
+
+/** What comes of something that leads out, where an engine has a name for it. */
+function tried(work) {
+  try {
+    const came = work();
+    return came === undefined || came instanceof Promise ? "nothing" : `something: ${came}`;
+  } catch {
+    return "nothing";
+  }
+}
 
 export default plugin({
   name: "inert",
@@ -20,6 +30,9 @@ export default plugin({
       clock: Date.now() - begin,
       date: new Date().toISOString(),
       random: Math.random(),
+      environment: tried(() => globalThis.process?.env.PATH ?? globalThis.std?.getenv("PATH")),
+      file: tried(() => globalThis.std?.open("/etc/passwd", "r") ?? globalThis.require?.("node:fs").readFileSync("/etc/passwd")),
+      socket: tried(() => globalThis.fetch?.("http://127.0.0.1/")),
     };
     return Object.entries(facts).map(([name, value]) => ({ uri: String(value), context: name }));
   },

@@ -1,0 +1,98 @@
+//! A crawl of the test web in a folder of its own, and what it says and leaves.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use opilio_test_web::Web;
+use serde_json::Value;
+
+/// What a profile says so that a crawl of this machine neither waits nor is refused.
+pub(super) const OF_THIS_MACHINE: &str = "[politeness]\ndelay-factor = 0.0\nmin-delay = \"0s\"\nmax-delay = \"0s\"\n\n\
+     [fetch]\nallow-addresses = [\"loopback\"]\n";
+
+/// A crawl in a folder of its own.
+pub(super) struct Crawl {
+    pub(super) opilio: PathBuf,
+    pub(super) folder: PathBuf,
+}
+
+/// What a crawl has said and left.
+pub(super) struct Told {
+    pub(super) job: PathBuf,
+    pub(super) code: Option<i32>,
+    pub(super) said: String,
+}
+
+impl Crawl {
+    /// Runs it to its end. The profile is the same for all, with these lines besides.
+    pub(super) fn run(&self, seeds: &[String], lines: &str) -> Result<Told> {
+        fresh(&self.folder)?;
+        let profile = self.folder.join("profile.toml");
+        let text = format!("name = \"examples\"\nseeds = {seeds:?}\n{lines}\n{OF_THIS_MACHINE}");
+        fs::write(&profile, text)?;
+        let job = self.folder.join("job");
+        let mut crawl = Command::new(&self.opilio);
+        crawl.arg("crawl").arg(&profile).arg("--job").arg(&job);
+        Told::by(&mut crawl, job)
+    }
+}
+
+impl Told {
+    /// What a command that crawls says and leaves in the job.
+    pub(super) fn by(command: &mut Command, job: PathBuf) -> Result<Self> {
+        let ended = command.output()?;
+        let said =
+            [ended.stdout, ended.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
+        Ok(Self {
+            job,
+            code: ended.status.code(),
+            said: said.join("\n"),
+        })
+    }
+
+    pub(super) fn ended_with(&self, code: i32) -> Result<()> {
+        ensure!(
+            self.code == Some(code),
+            "the crawl ended with {:?}:\n{}",
+            self.code,
+            self.said
+        );
+        Ok(())
+    }
+
+    pub(super) fn file(&self, name: &str) -> Result<String> {
+        let file = self.job.join(name);
+        fs::read_to_string(&file).with_context(|| format!("reading {}", file.display()))
+    }
+
+    /// The lines of the crawl log about a URI, in their order.
+    pub(super) fn log_of(&self, uri: &str) -> Result<Vec<String>> {
+        let log = self.file("logs/crawl.log")?;
+        let of_uri = log
+            .lines()
+            .filter(|line| line.split_whitespace().nth(3) == Some(uri));
+        Ok(of_uri.map(str::to_owned).collect())
+    }
+
+    /// What a plugin's figures are.
+    pub(super) fn figures(&self, plugin: &str) -> Result<Value> {
+        let all: Vec<Value> = serde_json::from_str(&self.file("reports/plugins.json")?)?;
+        let of = all.into_iter().find(|one| one["name"] == plugin);
+        of.with_context(|| format!("the report on plugins has no {plugin}"))
+    }
+}
+
+/// What a web was asked for, in order.
+pub(super) fn asked(web: &Web) -> Vec<String> {
+    web.requests().into_iter().map(|seen| seen.target).collect()
+}
+
+/// An empty folder.
+pub(super) fn fresh(folder: &Path) -> Result<()> {
+    if folder.exists() {
+        fs::remove_dir_all(folder)?;
+    }
+    fs::create_dir_all(folder).with_context(|| format!("making {}", folder.display()))
+}

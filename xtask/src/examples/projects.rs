@@ -1,0 +1,331 @@
+//! New projects, as `opilio plugin new` makes them: one of every kind and one of a single kind in each language. Each is
+//! built, tried and crawled with as its own README says.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use opilio_build::Language;
+use opilio_test_web::{Reply, Web};
+use serde_json::json;
+
+use super::crawl::{Crawl, asked, fresh};
+use super::crawls::LIMIT_REACHED;
+use super::steps::{Steps, quietly};
+use super::written::{block, shell};
+use super::{build_and_test, native};
+use crate::repository::root;
+
+const KINDS: [&str; 7] = [
+    "extractor",
+    "filter",
+    "digest-stripper",
+    "change-evaluator",
+    "wait-evaluator",
+    "precedence",
+    "observer",
+];
+
+/// A language as `plugin new` knows it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Template {
+    word: &'static str,
+    pub(super) language: Language,
+    /// Of which it makes a plugin that is of no other kind. Each kind is that of one language.
+    sole_kind: &'static str,
+}
+
+pub(super) const TEMPLATES: [Template; 7] = [
+    Template::new("rust", Language::Rust, "precedence"),
+    Template::new("c", Language::C, "digest-stripper"),
+    Template::new("cpp", Language::C, "wait-evaluator"),
+    Template::new("go", Language::Go, "observer"),
+    Template::new("js", Language::JavaScript, "filter"),
+    Template::new("ts", Language::TypeScript, "change-evaluator"),
+    Template::new("python", Language::Python, "extractor"),
+];
+
+/// What the plugins of the templates look at.
+const PAGE: &str = "<p x-story=\"three.html\"> <a href=other.html>other</a>\n";
+
+/// What an answer of each kind is called in the figures of a plugin that looks for a word that is there.
+const ANSWERS: [(&str, &str); 7] = [
+    ("extractor", "links"),
+    ("filter", "reject"),
+    ("digest-stripper", "spans"),
+    ("change-evaluator", "unchanged"),
+    ("wait-evaluator", "waits"),
+    ("precedence", "ranks"),
+    ("observer", "reports"),
+];
+
+/// A new project.
+#[derive(Clone, Debug)]
+pub(super) struct Project {
+    name: String,
+    pub(super) folder: PathBuf,
+    template: &'static str,
+    kinds: Vec<&'static str>,
+}
+
+impl Template {
+    const fn new(word: &'static str, language: Language, sole_kind: &'static str) -> Self {
+        Self {
+            word,
+            language,
+            sole_kind,
+        }
+    }
+}
+
+impl Project {
+    /// Of every kind.
+    fn of_every_kind(home: &Path, template: Template) -> Self {
+        let name = format!("every-kind-{}", template.word);
+        Self {
+            folder: home.join("new").join(&name),
+            name,
+            template: template.word,
+            kinds: KINDS.to_vec(),
+        }
+    }
+
+    /// Of one kind, in a folder whose name is two words.
+    fn of_one_kind(home: &Path, template: Template) -> Self {
+        let name = format!("one-kind-{}", template.word);
+        Self {
+            folder: spacious(home).join(&name),
+            name,
+            template: template.word,
+            kinds: vec![template.sole_kind],
+        }
+    }
+
+    /// An extractor, to be built by an SDK that is installed in its folder.
+    pub(super) fn for_packed(home: &Path, template: &'static str) -> Self {
+        let name = format!("packed-{template}");
+        Self {
+            folder: home.join(&name),
+            name,
+            template,
+            kinds: vec!["extractor"],
+        }
+    }
+
+    /// Makes it anew.
+    pub(super) fn make(&self, opilio: &Path, sdk: Option<&Path>) -> Result<()> {
+        // The command makes the folder itself.
+        fresh(&self.folder)?;
+        fs::remove_dir(&self.folder)?;
+        let mut new = Command::new(opilio);
+        new.args(["plugin", "new", "--lang", self.template, "--dir"]);
+        new.arg(&self.folder);
+        for kind in &self.kinds {
+            new.args(["--kind", kind]);
+        }
+        if let Some(sdk) = sdk {
+            new.arg("--sdk").arg(sdk);
+        }
+        quietly(new.arg(&self.name))
+    }
+
+    /// What its README says of a profile: the plugin's table, and lines of the stacks.
+    fn in_a_profile(&self) -> Result<(String, String)> {
+        let readme = fs::read_to_string(self.folder.join("README.md"))?;
+        let profile = block(&readme, "toml")?;
+        let (plugin, stacks) = profile
+            .split_once("[stacks]\n")
+            .context("the README of a new project names no stack")?;
+        Ok((plugin.to_owned(), stacks.to_owned()))
+    }
+}
+
+/// A folder whose name is no single word to a shell.
+fn spacious(home: &Path) -> PathBuf {
+    home.join("new ones")
+}
+
+/// A project of every kind: its cases natively, its component, its cases there.
+pub(super) fn of_every_kind(steps: &mut Steps, opilio: &Path, home: &Path, template: Template) {
+    let opilio = opilio.to_owned();
+    let project = Project::of_every_kind(home, template);
+    steps.add(template.language.name(), project.name.clone(), move || {
+        project.make(&opilio, None)?;
+        native::cases(&project.folder)?;
+        build_and_test(&opilio, &project.folder)
+    });
+}
+
+/// A project of one kind, with an SDK in a folder whose name is two words, where languages let SDKs lie anywhere. What its
+/// README says is run as it is written: dependencies are fetched, cases put, the component is built, tried and checked.
+pub(super) fn of_one_kind(steps: &mut Steps, opilio: &Path, home: &Path, template: Template) {
+    let (opilio, home) = (opilio.to_owned(), home.to_owned());
+    let project = Project::of_one_kind(&home, template);
+    let Template { language, word, .. } = template;
+    let name = format!("{}, {} alone", project.name, template.sole_kind);
+    steps.add(language.name(), name, move || {
+        // The SDK of Rust is part of a workspace, which does not come along.
+        let checkout = (language != Language::Rust)
+            .then(|| checkout(&spacious(&home).join(word), language))
+            .transpose()?;
+        let sdk = checkout.map(|checkout| checkout.join("sdk").join(language.sdk()));
+        project.make(&opilio, sdk.as_deref())?;
+        fs::write(project.folder.join("page.html"), PAGE)?;
+        let readme = fs::read_to_string(project.folder.join("README.md"))?;
+        quietly(shell(&opilio, block(&readme, "sh")?).current_dir(&project.folder))?;
+        is_formatted(&project.folder, language)
+    });
+}
+
+/// A copy of a checkout, as far as the SDK of a language needs it.
+pub(super) fn checkout(place: &Path, language: Language) -> Result<PathBuf> {
+    fresh(place)?;
+    fs::create_dir(place.join("sdk"))?;
+    let mut copy = Command::new("cp");
+    copy.arg("-R").arg(root().join("wit")).arg(place);
+    quietly(&mut copy)?;
+    let mut copy = Command::new("cp");
+    copy.arg("-R").arg(root().join("sdk").join(language.sdk()));
+    quietly(copy.arg(place.join("sdk")))?;
+    Ok(place.to_owned())
+}
+
+/// Authors format what they write: what they begin with is as the language's own formatter has it.
+fn is_formatted(folder: &Path, language: Language) -> Result<()> {
+    match language {
+        Language::Rust => {
+            let mut check = opilio_build::cargo();
+            quietly(check.args(["fmt", "--check"]).current_dir(folder))
+        }
+        Language::Go => {
+            let mut list = Command::new("gofmt");
+            let listed = crate::command::output(list.args(["-d", "."]).current_dir(folder))?;
+            ensure!(listed.is_empty(), "{}: {listed}", folder.display());
+            Ok(())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Projects of each kind and of all, with names short and long, are formatted as they are made.
+pub(super) fn formatted(steps: &mut Steps, opilio: &Path, home: &Path) {
+    let formatters = [Language::Rust, Language::Go];
+    let templates = TEMPLATES.into_iter();
+    for template in templates.filter(|template| formatters.contains(&template.language)) {
+        let Template { language, word, .. } = template;
+        let (opilio, home) = (opilio.to_owned(), home.join("formatted"));
+        steps.add(language.name(), "new projects are formatted", move || {
+            let long = "a-name-that-is-as-long-as-that-of-any-plugin-may-ever-become-now";
+            for name in ["ab", long] {
+                for kinds in KINDS.chunks(1).chain([KINDS.as_slice()]) {
+                    let project = Project {
+                        name: name.to_owned(),
+                        folder: home.join(word).join(name),
+                        template: word,
+                        kinds: kinds.to_vec(),
+                    };
+                    project.make(&opilio, None)?;
+                    is_formatted(&project.folder, language)?;
+                }
+            }
+            Ok(())
+        });
+    }
+}
+
+/// Each project at work in a crawl, with what its README says of a profile: those of every kind one by one, those of one
+/// kind together.
+pub(super) fn crawls(steps: &mut Steps, opilio: &Path, home: &Path) {
+    let crawl = |name: &str| Crawl {
+        opilio: opilio.to_owned(),
+        folder: home.join("crawls").join(name),
+    };
+    for template in TEMPLATES {
+        let project = Project::of_every_kind(home, template);
+        let crawl = crawl(&project.name);
+        steps.add("crawls", project.name.clone(), move || {
+            at_work(&crawl, &[project], |_| "x-story".to_owned())
+        });
+    }
+    let projects: Vec<Project> = TEMPLATES
+        .map(|template| Project::of_one_kind(home, template))
+        .into();
+    let crawl = crawl("one-kind");
+    steps.add("crawls", "one-kind plugins together", move || {
+        at_work(&crawl, &projects, |project| {
+            format!("x-{}", project.kinds[0])
+        })
+    });
+}
+
+/// Crawls a site that has something for each kind, where every plugin looks for a word of its own.
+fn at_work(crawl: &Crawl, projects: &[Project], word: impl Fn(&Project) -> String) -> Result<()> {
+    const SITE: &str = "new.localhost";
+    let mut web = Web::builder();
+    let site = web.site(SITE);
+    let words: Vec<String> = projects.iter().map(&word).collect();
+    // Links and attributes with the word, and a page whose bytes change while it does not.
+    let page: String = words
+        .iter()
+        .map(|word| format!("<a href=/{word}>1</a> <p {word}=\"three.html\">"))
+        .collect();
+    site.page("/", Reply::html(page + "<a href=/changing>2</a>"));
+    site.answer("/changing", |seen| {
+        Reply::html(format!("<p>{}", seen.visit))
+    });
+    site.page("/three.html", Reply::html("found"));
+    for word in &words {
+        site.page(
+            &format!("/{word}"),
+            Reply::html("a page with the word in its name"),
+        );
+    }
+    let runtime = tokio::runtime::Runtime::new()?;
+    let web = runtime.block_on(web.serve())?;
+
+    let mut plugins = String::new();
+    let mut stacks = String::from("[stacks]\n");
+    for project in projects {
+        let (table, lines) = project.in_a_profile()?;
+        let component = format!("./{0}/{0}.wasm", project.name);
+        ensure!(table.contains(&component), "no {component} in {table:?}");
+        let built = project.folder.join(&project.name).with_extension("wasm");
+        plugins += &table
+            .replace(&component, &built.display().to_string())
+            .replace("x-story", &word(project));
+        stacks += &lines;
+    }
+    let told = crawl.run(
+        &[web.url(SITE, "/")],
+        &format!(
+            "strategy = \"revisit\"\nlimits.documents = 40\nrevisit.min-wait = \"10ms\"\nrevisit.default-wait = \"100ms\"\n\
+             {plugins}{stacks}"
+        ),
+    )?;
+    told.ended_with(LIMIT_REACHED)?;
+    for project in projects {
+        let figures = told.figures(&project.name)?;
+        ensure!(
+            figures["faults"] == json!({}),
+            "{} has gone wrong: {figures}",
+            project.name
+        );
+        for (kind, answer) in ANSWERS {
+            // What its filter rejects, the others of a plugin of every kind do not see.
+            let is_hidden = project.kinds.len() > 1 && ["waits", "ranks"].contains(&answer);
+            let answer = if is_hidden { "pass" } else { answer };
+            ensure!(
+                !project.kinds.contains(&kind) || figures["outputs"][answer].as_u64() > Some(0),
+                "{} as {kind} has answered no {answer}: {figures}",
+                project.name
+            );
+        }
+    }
+    let asked = asked(&web);
+    ensure!(
+        asked.iter().any(|path| path == "/three.html"),
+        "what an extractor has found was not asked for: {asked:?}"
+    );
+    Ok(())
+}

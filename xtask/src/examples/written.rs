@@ -1,0 +1,115 @@
+//! What the book and the READMEs tell people to type, run as it stands there, so that neither can go out of date.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use opilio_build::Language;
+use opilio_test_web::{Reply, Web};
+
+use super::crates;
+use super::crawl::{OF_THIS_MACHINE, Told, asked, fresh};
+use super::steps::{Steps, quietly};
+use crate::repository::root;
+
+/// The SDKs whose own tests are a line of their README. JavaScript's are run file by file instead, several at once, and
+/// Rust's with the workspace.
+const OWN_TESTS: [Language; 3] = [Language::C, Language::Go, Language::Python];
+
+/// The site that the book's profile names, for its reader to change.
+const SITE_OF_THE_BOOK: &str = "https://example.org/";
+
+/// The first code block of a language in a page of Markdown.
+pub(super) fn block<'t>(page: &'t str, language: &str) -> Result<&'t str> {
+    let begin = format!("```{language}\n");
+    let (_, behind) = page
+        .split_once(&begin)
+        .with_context(|| format!("no block of {language}"))?;
+    let (block, _) = behind.split_once("```").context("a block without an end")?;
+    Ok(block)
+}
+
+/// Lines of a shell, as a reader types them who has `opilio` installed.
+pub(super) fn shell(opilio: &Path, lines: &str) -> Command {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders = opilio.parent().map(Path::to_owned).into_iter();
+    let path = std::env::join_paths(folders.chain(std::env::split_paths(&path)));
+    let mut shell = Command::new("sh");
+    shell.args(["-ec", lines]).env("OPILIO", opilio);
+    shell.env("CARGO_TARGET_DIR", crates());
+    if let Ok(path) = path {
+        shell.env("PATH", path);
+    }
+    shell
+}
+
+/// The SDKs' own tests, by the line of their READMEs.
+pub(super) fn own_tests(steps: &mut Steps, opilio: &Path, which: impl Fn(Language) -> bool) {
+    for language in OWN_TESTS.into_iter().filter(|language| which(*language)) {
+        let opilio = opilio.to_owned();
+        steps.add(language.name(), "the SDK's tests", move || {
+            let sdk = root().join("sdk").join(language.sdk());
+            let readme = fs::read_to_string(sdk.join("README.md"))?;
+            let line = readme
+                .lines()
+                .find_map(|line| line.strip_prefix("- **Here**: `")?.split('`').next())
+                .with_context(|| format!("the README in {} has no line **Here**", sdk.display()))?;
+            quietly(shell(&opilio, line).current_dir(&sdk))
+        });
+    }
+}
+
+/// The book's five commands, from nothing to a plugin in a crawl.
+pub(super) fn first_plugin(steps: &mut Steps, opilio: &Path, home: &Path) {
+    let (opilio, folder) = (opilio.to_owned(), home.join("first-plugin"));
+    steps.add("Python", "the book's first plugin", move || {
+        let book = fs::read_to_string(root().join("docs/PLUGINS.md"))?;
+        let (_, chapter) = book
+            .split_once("## A first plugin\n")
+            .context("docs/PLUGINS.md has no first plugin")?;
+        let mut web = Web::builder();
+        let site = web.site("first.localhost");
+        site.page("/", Reply::html("<p x-story=\"three.html\">"));
+        site.page("/three.html", Reply::html("found"));
+        let runtime = tokio::runtime::Runtime::new()?;
+        let web = runtime.block_on(web.serve())?;
+
+        fresh(&folder)?;
+        let profile = block(chapter, "toml")?;
+        ensure!(
+            profile.contains(SITE_OF_THE_BOOK),
+            "the book's profile does not name {SITE_OF_THE_BOOK}"
+        );
+        let profile = profile.replace(SITE_OF_THE_BOOK, &web.url("first.localhost", "/"));
+        fs::write(
+            folder.join("profile.toml"),
+            format!("{profile}\n{OF_THIS_MACHINE}"),
+        )?;
+        let lines = block(chapter, "sh")?;
+        let told = Told::by(
+            shell(&opilio, lines).current_dir(&folder),
+            folder.join("jobs"),
+        )?;
+        told.ended_with(0)?;
+        ensure!(
+            asked(&web).iter().any(|path| path == "/three.html"),
+            "the book's plugin found nothing:\n{}",
+            told.said
+        );
+        let row = told.said.lines().find(|line| line.contains("stories "));
+        ensure!(
+            row.is_some(),
+            "the summary has no row of it:\n{}",
+            told.said
+        );
+        let source = fs::read_to_string(folder.join("story-links/plugin.py"))?;
+        for line in block(chapter, "python")?.lines() {
+            ensure!(
+                source.contains(line.trim()),
+                "the book shows {line:?}, which the new project has not"
+            );
+        }
+        Ok(())
+    });
+}
