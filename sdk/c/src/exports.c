@@ -174,12 +174,14 @@ bool exports_opilio_plugin_precedence_rank_queue(exports_opilio_plugin_precedenc
 
 void exports_opilio_plugin_observer_observe(plugin_list_u8_t *memory, exports_opilio_plugin_observer_list_finished_t *events,
                                             exports_opilio_plugin_observer_observation_t *ret) {
+  *ret = (exports_opilio_plugin_observer_observation_t){0};
   opilio_observation out = {.answer = ret};
   plugin()->observe(configured, (opilio_bytes){memory->ptr, memory->len}, events->ptr, events->len, &out);
 }
 
 void exports_opilio_plugin_observer_report(plugin_list_u8_t *memory, exports_opilio_plugin_observer_instant_t now,
                                            exports_opilio_plugin_observer_list_report_file_t *ret) {
+  *ret = (exports_opilio_plugin_observer_list_report_file_t){0};
   opilio_reports out = {.answer = ret};
   if (plugin()->report) plugin()->report(configured, (opilio_bytes){memory->ptr, memory->len}, now, &out);
 }

@@ -84,6 +84,9 @@ static uint8_t stage(const opilio_json *name) {
   return EXPORTS_OPILIO_PLUGIN_FILTER_STAGE_OTHER;
 }
 
+// The component's generated part hands over answers in which stands what was in the memory before, and so do we.
+static void unset(void *answer, size_t size) { memset(answer, 0xA5, size); }
+
 static answered extract(const opilio_json *given, const char *folder) {
   const opilio_json *documents = member(given, "documents");
   size_t length = opilio_json_length(documents);
@@ -94,7 +97,8 @@ static answered extract(const opilio_json *given, const char *folder) {
     handles[n].__handle = document(opilio_json_item(documents, n), folder);
   }
   exports_opilio_plugin_extractor_list_own_document_t all = {handles, length};
-  exports_opilio_plugin_extractor_list_extraction_t ret = {0};
+  exports_opilio_plugin_extractor_list_extraction_t ret;
+  unset(&ret, sizeof ret);
   exports_opilio_plugin_extractor_extract(&all, &ret);
   return yes(opilio_answer_extractions(&ret));
 }
@@ -105,7 +109,8 @@ static answered observe(const opilio_json *given) {
   exports_opilio_plugin_observer_list_finished_t all = {opilio_memory(opilio_json_length(events) * sizeof *all.ptr), 0};
   for (; all.len < opilio_json_length(events); all.len++) all.ptr[all.len] = opilio_test_event(opilio_json_item(events, all.len));
   plugin_list_u8_t memory = {(uint8_t *)before.ptr, before.len};
-  exports_opilio_plugin_observer_observation_t ret = {0};
+  exports_opilio_plugin_observer_observation_t ret;
+  unset(&ret, sizeof ret);
   exports_opilio_plugin_observer_observe(&memory, &all, &ret);
   return yes(opilio_answer_observation(&ret));
 }
@@ -122,18 +127,22 @@ static answered put(const opilio_plugin *plugin, opilio_text call, const opilio_
 
   if (opilio_is(call, "extract") && plugin->extract) return extract(given, folder);
   if (opilio_is(call, "judge-candidates")) {
-    exports_opilio_plugin_filter_list_ruling_t ret = {0};
+    exports_opilio_plugin_filter_list_ruling_t ret;
+    unset(&ret, sizeof ret);
     exports_opilio_plugin_filter_judge_candidates(&at, candidates, &ret);
     return yes(opilio_answer_rulings(&ret));
   }
   if (opilio_is(call, "judge-document") && (plugin->judge_document || plugin->judge_candidate)) {
-    exports_opilio_plugin_filter_ruling_t ret = {0};
+    exports_opilio_plugin_filter_ruling_t ret;
+    unset(&ret, sizeof ret);
     exports_opilio_plugin_filter_judge_document(&at, whole, visit, &ret);
     return yes(opilio_answer_ruling(&ret));
   }
   if (opilio_is(call, "strip") && plugin->strip) {
-    exports_opilio_plugin_digest_stripper_list_span_t spans = {0};
-    exports_opilio_plugin_digest_stripper_strip_problem_t failed = {0};
+    exports_opilio_plugin_digest_stripper_list_span_t spans;
+    unset(&spans, sizeof spans);
+    exports_opilio_plugin_digest_stripper_strip_problem_t failed;
+    unset(&failed, sizeof failed);
     opilio_json made = opilio_json_empty(OPILIO_JSON_OBJECT);
     if (exports_opilio_plugin_digest_stripper_strip(whole, &spans, &failed)) opilio_json_set(&made, "ok", opilio_answer_spans(&spans));
     else opilio_json_set(&made, "error", opilio_answer_strip_problem(&failed));
@@ -142,17 +151,20 @@ static answered put(const opilio_plugin *plugin, opilio_text call, const opilio_
   if (opilio_is(call, "compare") && plugin->compare) {
     opilio_bytes before = opilio_json_bytes(member(given, "last"));
     plugin_list_u8_t last = {(uint8_t *)before.ptr, before.len};
-    exports_opilio_plugin_change_evaluator_comparison_t ret = {0};
+    exports_opilio_plugin_change_evaluator_comparison_t ret;
+    unset(&ret, sizeof ret);
     exports_opilio_plugin_change_evaluator_compare(whole, visit, is_there(member(given, "last")) ? &last : NULL, &ret);
     return yes(opilio_answer_comparison(&ret));
   }
   if (opilio_is(call, "evaluate") && plugin->evaluate) {
-    exports_opilio_plugin_wait_evaluator_wait_t ret = {0};
+    exports_opilio_plugin_wait_evaluator_wait_t ret;
+    unset(&ret, sizeof ret);
     bool answers = exports_opilio_plugin_wait_evaluator_evaluate(visit, &ret);
     return yes(answers ? opilio_answer_wait(&ret) : opilio_json_empty(OPILIO_JSON_NULL));
   }
   if (opilio_is(call, "rank-candidates")) {
-    plugin_list_option_u8_t ret = {0};
+    plugin_list_option_u8_t ret;
+    unset(&ret, sizeof ret);
     exports_opilio_plugin_precedence_rank_candidates(candidates, is_there(page) ? &whole : NULL, &ret);
     return yes(opilio_answer_ranks(&ret));
   }
@@ -166,7 +178,8 @@ static answered put(const opilio_plugin *plugin, opilio_text call, const opilio_
   if (opilio_is(call, "report") && plugin->observe) {
     opilio_bytes before = opilio_json_bytes(member(given, "memory"));
     plugin_list_u8_t memory = {(uint8_t *)before.ptr, before.len};
-    exports_opilio_plugin_observer_list_report_file_t ret = {0};
+    exports_opilio_plugin_observer_list_report_file_t ret;
+    unset(&ret, sizeof ret);
     exports_opilio_plugin_observer_report(&memory, (uint64_t)opilio_json_number(member(given, "now"), 0), &ret);
     return yes(opilio_answer_reports(&ret));
   }
