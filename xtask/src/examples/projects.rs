@@ -299,8 +299,8 @@ fn at_work(crawl: &Crawl, projects: &[Project], word: impl Fn(&Project) -> Strin
     let told = crawl.run(
         &[web.url(SITE, "/")],
         &format!(
-            "strategy = \"revisit\"\nlimits.documents = 40\nrevisit.min-wait = \"10ms\"\nrevisit.default-wait = \"100ms\"\n\
-             {plugins}{stacks}"
+            "strategy = \"revisit\"\nlimits.documents = 40\nlimits.time = \"5m\"\nrevisit.min-wait = \"10ms\"\n\
+             revisit.default-wait = \"100ms\"\nrevisit.max-wait = \"200ms\"\n{plugins}{stacks}"
         ),
     )?;
     told.ended_with(LIMIT_REACHED)?;
