@@ -15,6 +15,9 @@ use crate::repository::root;
 /// Languages in the order in which they hand a page on; each has a project in `tests/languages`.
 const RELAY: [&str; 7] = ["c", "go", "js", "ts", "python", "rust", "cpp"];
 
+/// How many read one page: fragments within fragments are followed four deep.
+const RELAY_LENGTH: usize = 5;
+
 /// What each is made to do wrong, by the content of a page, and what it says then.
 const WRONGS: [(&str, &str, &str); 14] = [
     ("c", "fail", "relay-c was told to fail"),
@@ -111,9 +114,11 @@ pub(super) fn crawls(steps: &mut Steps, opilio: &Path, home: &Path) {
         crawl("settings"),
     );
     let of_relay = home.to_owned();
-    steps.add("crawls", "every language reads a page", move || {
-        every_language(&relay, &of_relay)
-    });
+    steps.add(
+        "crawls",
+        "every language reads a part of a page",
+        move || every_language(&relay, &of_relay),
+    );
     let of_relay = home.to_owned();
     steps.add("crawls", "what goes wrong is said", move || {
         wrongs(&wrong, &of_relay)
@@ -150,17 +155,22 @@ fn relay_lines(home: &Path) -> String {
 
 /// An extractor in every language, each of which reads a line of a page and hands the rest to the next.
 fn every_language(crawl: &Crawl, home: &Path) -> Result<()> {
-    let lines: Vec<String> = RELAY
-        .iter()
-        .map(|language| format!("/read-by-{language}"))
-        .collect();
     let mut web = Web::builder();
     let site = web.site("relay.localhost");
-    site.page("/", Reply::html("<a href=/page>the page</a>"));
-    site.page(
-        "/page",
-        Reply::ok("application/x-relay-c", lines.join("\n")),
-    );
+    let mut lines = Vec::new();
+    let mut links = String::new();
+    for (first, language) in RELAY.iter().enumerate().step_by(RELAY_LENGTH - 1) {
+        let others = RELAY.iter().cycle().skip(first).take(RELAY_LENGTH);
+        let of_page: Vec<String> = others
+            .map(|other| format!("/from-{language}/read-by-{other}"))
+            .collect();
+        let page = format!("/from-{language}");
+        links += &format!("<a href={page}>a page</a>");
+        let media_type = format!("application/x-relay-{language}");
+        site.page(&page, Reply::ok(&media_type, of_page.join("\n")));
+        lines.extend(of_page);
+    }
+    site.page("/", Reply::html(links));
     for line in &lines {
         site.page(line, Reply::html("found"));
     }

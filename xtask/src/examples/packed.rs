@@ -38,20 +38,19 @@ pub(super) fn sdks(steps: &mut Steps, opilio: &Path, home: &Path) {
 }
 
 fn javascript(sdk: &Path, project: &Path) -> Result<()> {
-    let npm = |arguments: &[&str]| {
+    let npm = |command: &str| {
         let mut npm = Command::new("npm");
-        npm.args(arguments)
-            .args(["--silent", "--no-audit", "--no-fund"]);
+        npm.args(["--silent", "--no-audit", "--no-fund", command]);
         npm
     };
-    let mut pack = npm(&["pack", "--pack-destination"]);
-    quietly(pack.arg(project).current_dir(sdk))?;
+    let mut pack = npm("pack");
+    quietly(pack.arg("--pack-destination").arg(project).current_dir(sdk))?;
     let packed = fs::read_dir(project)?
         .filter_map(|entry| Some(entry.ok()?.path()))
         .find(|file| file.extension().is_some_and(|of| of == "tgz"))
         .context("npm pack has packed nothing")?;
-    quietly(npm(&["install"]).arg(packed).current_dir(project))?;
-    quietly(npm(&["run", "build"]).current_dir(project))
+    quietly(npm("install").arg(packed).current_dir(project))?;
+    quietly(npm("run").arg("build").current_dir(project))
 }
 
 fn python(sdk: &Path, project: &Path) -> Result<()> {
