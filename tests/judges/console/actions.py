@@ -133,9 +133,9 @@ def jobs(page, served):
     for act, state in [("Pause", "paused"), ("Resume", "running")]:
         row.get_by_text("Actions", exact=True).click()
         row.get_by_role("button", name=act).click()
-        expect(row.locator(".badge").first).to_have_text(state)
-        # What was done is said, and can be put away.
+        # What was done is said, and can be put away; after some seconds it goes by itself.
         page.get_by_role("button", name="Put away").last.click()
+        expect(row.locator(".badge").first).to_have_text(state)
     page.get_by_label("State").select_option("crashed")
     expect(page.get_by_text("No job is like that.")).to_be_visible()
 

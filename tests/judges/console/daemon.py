@@ -145,8 +145,9 @@ class Daemon:
         """Ends the jobs that crawl as well, which go on without the daemon."""
         if self.process.poll() is not None:
             self.start()
-        for job in self.ask("GET", "jobs?limit=1000")["jobs"]:
-            if job["state"] in ("running", "pausing", "paused"):
+        # There may be more jobs than one page has, and few of them crawl.
+        for state in ("running", "pausing", "paused"):
+            for job in self.ask("GET", f"jobs?state={state}")["jobs"]:
                 self.ask("POST", f"jobs/{job['name']}/stop")
         self.stop()
 
