@@ -123,7 +123,7 @@ test("what goes wrong is said with plugin, version, URI, place and the author's 
 test("settings that do not fit are said before anything runs", async () => {
   const file = await built("faulty");
   assert.match(run(file, { how: 3 }).stderr, /settings of faulty 1\.2\.3: \/how: 3 is not of type "string"/);
-  assert.match(run(file, { why: 3 }).stderr, /faulty: .*why/);
+  assert.match(run(file, { why: 3 }).stderr, /faulty 1\.2\.3: .*why/);
   const { stderr } = run(file, { refuse: true });
   assert.match(stderr, /faulty 1\.2\.3, configure: TypeError: .*src\/index\.js:11/s);
 });
