@@ -1,6 +1,6 @@
 // Looks for a way out, and says what it found.
 
-import { plugin } from "@opilio/plugin";
+import { flag, plugin } from "@opilio/plugin";
 
 const OUTSIDE = [
   "fetch", "XMLHttpRequest", "WebSocket", "process", "require", "os", "std", "Deno", "Bun", "navigator", "localStorage",
@@ -20,7 +20,9 @@ function tried(work) {
 export default plugin({
   name: "inert",
   summary: "Looks for a way out, for tests.",
-  extract() {
+  settings: { fetch: flag(false, "Whether it asks for a URI, where its engine has a function for that.") },
+  extract(_, { fetch }) {
+    if (fetch) globalThis.fetch?.("http://127.0.0.1/");
     const outside = OUTSIDE.filter((name) => globalThis[name] !== undefined);
     const begin = Date.now();
     let turns = 0;
@@ -32,8 +34,7 @@ export default plugin({
       random: Math.random(),
       environment: tried(() => globalThis.process?.env.PATH ?? globalThis.std?.getenv("PATH")),
       file: tried(() => globalThis.std?.open("/etc/passwd", "r") ?? globalThis.require?.("node:fs").readFileSync("/etc/passwd")),
-      socket: tried(() => globalThis.fetch?.("http://127.0.0.1/")),
     };
-    return Object.entries(facts).map(([name, value]) => ({ uri: String(value), context: name }));
+    return Object.entries(facts).map(([name, value]) => ({ uri: `${name}/${value}`, context: name }));
   },
 });
