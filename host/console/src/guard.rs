@@ -3,7 +3,9 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
+use axum::body::to_bytes;
 use axum::extract::{ConnectInfo, FromRequestParts, Request, State};
 use axum::http::request::Parts;
 use axum::http::uri::Authority;
@@ -29,6 +31,11 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; i
 
 /// Largest body of a request of somebody who is not known: a token, and room for what is around it.
 const OPEN_BYTES_MAX: u64 = 4_096;
+
+/// Of the body of a request that is refused so much is taken, and for so long. The connection on which some of it is left is
+/// closed, while the client sends there what the challenge asked for.
+const REFUSED_BYTES_MAX: usize = 1 << 20;
+const REFUSED_TIME_MAX: Duration = Duration::from_secs(5);
 
 /// What needs no token: the console's own files, which are no secret, the way to sign in, and whether the daemon is well.
 fn is_open(method: &Method, path: &str) -> bool {
@@ -71,7 +78,10 @@ pub(crate) async fn guard(
             }
             next.run(request).await
         }
-        Err(problem) => problem.into_response(),
+        Err(problem) => {
+            take_body(request).await;
+            problem.into_response()
+        }
     };
     if !looks {
         let said = response.extensions().get::<Said>();
@@ -91,6 +101,15 @@ pub(crate) async fn guard(
     }
     careful(response.headers_mut(), &path, daemon.config.tls.is_some());
     response
+}
+
+/// Takes what comes with a request that is refused, so that the connection goes on.
+async fn take_body(request: Request) {
+    // Who asks first whether a body is wanted hears that it is not.
+    if !request.headers().contains_key(header::EXPECT) {
+        let body = to_bytes(request.into_body(), REFUSED_BYTES_MAX);
+        let _ = tokio::time::timeout(REFUSED_TIME_MAX, body).await;
+    }
 }
 
 /// Who asks, where that has to be known.

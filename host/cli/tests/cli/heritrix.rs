@@ -1,5 +1,9 @@
 //! `/engine`: jobs steered as clients of Heritrix 3 steer them. `cargo xtask judges heritrix` has their own clients do it.
 
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::time::Duration;
+
 use opilio_stories::until;
 
 use crate::command::{Home, WWW, tree};
@@ -144,6 +148,32 @@ async fn a_configuration_that_somebody_puts_into_the_folder_is_found_and_may_beg
     assert!(!web.requests().is_empty());
 }
 
+/// Clients answer where they were challenged, after a body of which nobody wanted to know.
+fn a_challenged_connection_goes_on(closed: &Daemon) {
+    let head = format!(
+        "POST /engine HTTP/1.1\r\nHost: {}\r\nContent-Length: 15\r\n\r\n",
+        closed.address
+    );
+    let mut socket = TcpStream::connect(closed.address).unwrap();
+    let mut answer = [0; 12];
+    socket.write_all(head.as_bytes()).unwrap();
+    socket
+        .set_read_timeout(Some(Duration::from_millis(500)))
+        .unwrap();
+    // Whoever does not wait for the body has answered by now.
+    let _ = socket.peek(&mut answer);
+    socket.set_read_timeout(None).unwrap();
+    socket.write_all(b"action=rescan&x").unwrap();
+    let again = format!(
+        "GET /engine HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n",
+        closed.address
+    );
+    socket.write_all(again.as_bytes()).unwrap();
+    let mut answers = String::new();
+    socket.read_to_string(&mut answers).unwrap();
+    assert_eq!(answers.matches("HTTP/1.1 401").count(), 2, "{answers}");
+}
+
 #[test]
 fn clients_answer_a_challenge_run_no_scripts_and_see_files_of_jobs_alone() {
     let home = home();
@@ -160,6 +190,7 @@ fn clients_answer_a_challenge_run_no_scripts_and_see_files_of_jobs_alone() {
     );
     let wrong = "Authorization: Digest username=\"nas\", realm=\"opilio\", nonce=\"1-a\", uri=\"/engine\", qop=auth, nc=00000001, cnonce=\"a\", response=\"b\"\r\n";
     assert_eq!(closed.send("GET", "/engine", "", wrong).status, 401);
+    a_challenged_connection_goes_on(&closed);
     drop(closed);
 
     let daemon = Daemon::start(&home, &["--no-auth"]);
