@@ -4,7 +4,7 @@
 //! journal ─┐
 //! crawl log ─┼► Reader ─► Imported ─► net effect ─► include | schedule ─► frontier ─┬► JSON lines
 //! JSON lines ─┘                                                                     ├► CDXJ
-//!                                                                                       └► journal
+//!                                                                                   └► journal
 //! ```
 //! What the files look like, and what becomes of each line, is in `docs/TRANSFER.md`. Nothing here decides what is in
 //! scope, which queue a URI stands in or how often it is visited: whoever calls brings the profile's answer.
