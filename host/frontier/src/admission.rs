@@ -212,6 +212,10 @@ fn raise(
             // Whose evaluator wants to be asked is asked, once for each piece of news; others are visited.
             let visit_after = again::visit_after(&record, rank);
             let news = news.filter(|_| is_new || visit_after.is_none());
+            let mut directive = rank.directive;
+            if is_ready || is_pulled || candidate.force || moves_here {
+                directive = directive.max(candidate.directive);
+            }
             let due = if candidate.force
                 || moves_here
                 || is_refreshed(candidate, origin)
@@ -221,17 +225,13 @@ fn raise(
             } else {
                 let told = [news, signalled(candidate, now)].into_iter().flatten();
                 let due = told.fold(rank.due, Millis::min);
-                if let Some(visit) = visit_after
-                    && news == Some(due)
-                {
-                    again::hasten(&mut record, due, visit);
+                if news == Some(due) {
+                    directive = directive.max(again::TOLD);
+                    if let Some(visit) = visit_after {
+                        again::hasten(&mut record, due, visit);
+                    }
                 }
                 due
-            };
-            let directive = if is_ready || is_pulled || candidate.force || moves_here {
-                rank.directive.max(candidate.directive)
-            } else {
-                rank.directive
             };
             if !moves_here && !candidate.force && due == rank.due && directive == rank.directive {
                 return Ok(Scheduled::Known);

@@ -10,7 +10,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::{
-    KeptChange, KeptValue, UriRecord,
+    Directive, KeptChange, KeptValue, UriRecord,
     instant::{self, Millis},
     keys::Rank,
 };
@@ -43,6 +43,19 @@ pub(crate) fn schedule(
 /// There is news: a URI that waits to be asked about is asked about then, and will be visited when it would have been.
 pub(crate) fn hasten(record: &mut UriRecord, ask: Millis, visit: Millis) {
     keep(record, Some((ask, visit)));
+}
+
+/// What is said to have changed is asked about, and visited where that is believed, before what is merely due: a crawl that is
+/// behind would come to it as much later.
+pub(crate) const TOLD: Directive = Directive::Medium;
+
+/// That of a URI which has been asked about: it keeps what it was told to go before only if it is visited for that.
+pub(crate) fn directive(before: Directive, is_told: bool) -> Directive {
+    match before {
+        TOLD if !is_told => Directive::Normal,
+        Directive::Normal if is_told => TOLD,
+        other => other,
+    }
 }
 
 fn keep(record: &mut UriRecord, times: Option<(Millis, Millis)>) {

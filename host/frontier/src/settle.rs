@@ -414,8 +414,11 @@ impl Turn<'_, '_> {
         }
         let wait = wait.unwrap_or_else(|| left(before));
         let due = again::schedule(&mut self.record, now, wait, ask_again);
+        let is_told = due <= instant::floor(now) && !self.record.kept.signals().is_empty();
+        let directive = again::directive(self.rank.directive, is_told);
         self.change.take_busy(queue, self.rank)?;
         let rank = Rank {
+            directive,
             due,
             arrival: self.change.counters.arrival(),
             ..self.rank

@@ -139,8 +139,9 @@ impl WaitEvaluator for Budgeted {
         let mut rhythm = settings.rhythm.then(|| Rhythm::of(visit, &self.holidays));
         let mut told = settings.signals.then(|| Told::of(visit));
         let interval = experience::interval(visit).filter(|_| experience::is_visit(visit));
+        let mut belief = Belief::of(&before, &evidence.likelihood());
         if let Some(interval) = interval {
-            let rate = Belief::of(&before, &evidence.likelihood()).mean();
+            let rate = belief.mean();
             let days = days(rhythm.as_ref(), interval.from, interval.to);
             let was_named = !visit.signals().is_empty();
             let is_believed = told.as_ref().is_none_or(|told| told.doubt() < 0.5);
@@ -150,7 +151,7 @@ impl WaitEvaluator for Budgeted {
                 evidence.add(days, interval.has_changed, settings.memory);
             }
             visit.set_attribute(EVIDENCE, &evidence.written());
-            let belief = Belief::of(&before, &evidence.likelihood());
+            belief = Belief::of(&before, &evidence.likelihood());
             spread.learn(
                 &belief,
                 experience::days(interval.from, interval.to),
@@ -169,19 +170,20 @@ impl WaitEvaluator for Budgeted {
         }
         // Changes that will be told of need not be looked for: to the rest of them, time passes more slowly.
         let untold = told.map_or(1.0, |told| told.untold());
-        let belief = Belief::of(&before, &evidence.likelihood());
         let (min, max) = (
             settings.min_wait.milliseconds(),
             settings.max_wait.milliseconds(),
         );
-        let limits = (min as f64 / DAY, max as f64 / DAY);
+        let limits = (min as f64 / DAY * untold, max as f64 / DAY * untold);
         let price = self.price(visit) / self.worth(visit);
-        let news = match experience::is_visit(visit) || visit.signals().is_empty() {
-            true => 0.0,
-            false => told.map_or(f64::INFINITY, |told| told.news()),
+        let is_named = !experience::is_visit(visit) && !visit.signals().is_empty();
+        let days = match (is_named, told) {
+            // Whatever lists name is visited.
+            (true, None) => 0.0,
+            (true, Some(told)) => belief.days_until(price, settings.theta, told.news(), limits),
+            (false, _) => belief.days_until(price, settings.theta, 0.0, limits),
         };
-        let waited = news / belief.mean().max(1e-9);
-        let days = (belief.days_until(price, settings.theta, limits) - waited).max(0.0) / untold;
+        let days = days / untold;
         let last = experience::last_visit(visit);
         let due = last + until(rhythm.as_ref(), last, days).clamp(min, max);
         let wait = due.saturating_sub(visit.now());

@@ -22,17 +22,21 @@ pub(crate) struct Belief {
     pub(crate) shares: [f64; RATES],
 }
 
-/// Steps of the search for a time; each halves the interval, on a scale of logarithms.
-const STEPS: u32 = 30;
+/// Steps of the search for a time; each halves the interval, on a scale of logarithms: between an hour and a year to within
+/// five seconds in a week.
+const STEPS: u32 = 20;
 
 /// Changes a day, slowest first.
-pub(crate) fn rates() -> [f64; RATES] {
+pub(crate) const RATES_A_DAY: [f64; RATES] = {
     let mut rates = [SLOWEST; RATES];
-    for (at, rate) in rates.iter_mut().enumerate() {
-        *rate *= (at as f64 * STEP).exp();
+    rates[1] *= std::f64::consts::SQRT_2;
+    let mut at = 2;
+    while at < RATES {
+        rates[at] = 2.0 * rates[at - 2];
+        at += 1;
     }
     rates
-}
+};
 
 /// The place of a rate among them, a broken number.
 pub(crate) fn place(rate: f64) -> f64 {
@@ -66,23 +70,34 @@ impl Belief {
 
     /// Changes a day.
     pub(crate) fn mean(&self) -> f64 {
-        let rates = rates();
-        let parts = self.shares.iter().zip(rates);
+        let parts = self.shares.iter().zip(RATES_A_DAY);
         parts.map(|(share, rate)| share * rate).sum()
     }
 
-    /// The time at which the mean of Δ^(−θ)·g(Δτ) reaches a price, within these limits.
-    pub(crate) fn days_until(&self, price: f64, theta: f64, (min, max): (f64, f64)) -> f64 {
-        let rates = rates();
-        let mut worth = self.shares;
-        for (worth, rate) in worth.iter_mut().zip(rates) {
-            *worth *= rate.powf(-theta);
-        }
+    /// The time at which the mean of Δ^(−θ)·g(Δτ + news) reaches a price, within these limits. `news` are changes that are to be
+    /// expected besides those that time brings.
+    pub(crate) fn days_until(
+        &self,
+        price: f64,
+        theta: f64,
+        news: f64,
+        (min, max): (f64, f64),
+    ) -> f64 {
+        // Δ^(−θ) falls by the same factor from one rate to the next.
+        let mut goal = SLOWEST.powf(-theta);
+        let to_next = (-theta * STEP).exp();
+        let worth = self.shares.map(|share| {
+            let worth = share * goal;
+            goal *= to_next;
+            worth
+        });
+        let no_news = (-news).exp();
         let index = |days: f64| -> f64 {
             let found = found(days);
             let mut index = 0.0;
             for at in 0..RATES {
-                index += worth[at] * (found[at] - rates[at] * days * (1.0 - found[at]));
+                let same = (1.0 - found[at]) * no_news;
+                index += worth[at] * (1.0 - (1.0 + RATES_A_DAY[at] * days + news) * same);
             }
             index
         };
@@ -134,7 +149,7 @@ mod tests {
     #[test]
     fn a_change_is_as_likely_as_by_the_formula() {
         for days in [1e-3, 1.0, 400.0] {
-            for (found, rate) in found(days).into_iter().zip(rates()) {
+            for (found, rate) in found(days).into_iter().zip(RATES_A_DAY) {
                 let formula = -(-rate * days).exp_m1();
                 assert!(near(found, formula), "{rate} {days}: {found} {formula}");
             }
@@ -143,7 +158,7 @@ mod tests {
 
     #[test]
     fn rates_have_their_places() {
-        for (at, rate) in rates().into_iter().enumerate() {
+        for (at, rate) in RATES_A_DAY.into_iter().enumerate() {
             assert!((place(rate) - at as f64).abs() < 1e-9);
         }
         assert_eq!((place(0.0), place(1e9)), (0.0, (RATES - 1) as f64));
@@ -153,16 +168,16 @@ mod tests {
     #[test]
     fn the_time_is_that_at_which_the_price_is_reached_within_the_limits() {
         let belief = belief();
-        for theta in [0.0, 0.5, 1.0] {
-            let days = belief.days_until(0.3, theta, (0.001, 100.0));
-            let parts = belief.shares.iter().zip(rates());
+        for (theta, news) in [(0.0, 0.0), (0.0, 0.5), (0.5, 0.0), (1.0, 0.0)] {
+            let days = belief.days_until(0.3, theta, news, (0.001, 100.0));
+            let parts = belief.shares.iter().zip(RATES_A_DAY);
             let index: f64 = parts
-                .map(|(share, rate)| share * rate.powf(-theta) * g(rate * days))
+                .map(|(share, rate)| share * rate.powf(-theta) * g(rate * days + news))
                 .sum();
-            assert!((index - 0.3).abs() < 1e-4, "{theta}: {days} {index}");
+            assert!((index - 0.3).abs() < 1e-4, "{theta} {news}: {days} {index}");
         }
-        assert_eq!(belief.days_until(1.5, 0.0, (0.01, 100.0)), 100.0);
-        let least = belief.days_until(1e-12, 0.0, (0.5, 100.0));
+        assert_eq!(belief.days_until(1.5, 0.0, 0.0, (0.01, 100.0)), 100.0);
+        let least = belief.days_until(1e-12, 0.0, 0.0, (0.5, 100.0));
         assert!((0.5..0.5001).contains(&least), "{least}");
     }
 }

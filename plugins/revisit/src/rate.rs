@@ -7,7 +7,7 @@
 //! regular, the corrected estimate −ln((n − X + ½)/(n + ½))/τ (Cho and Garcia-Molina 2003). What is usual around the document
 //! enters as if it had been seen: so many changes in so much time.
 
-use crate::index::{RATES, found, rates};
+use crate::index::{RATES, RATES_A_DAY, found};
 
 /// Intervals with a change are put together by length, each class twice as long as the one before; the shortest is of up to a
 /// minute.
@@ -126,7 +126,7 @@ impl Evidence {
 
     /// How likely what has been seen is, by rate: logarithms.
     pub(crate) fn likelihood(&self) -> [f64; RATES] {
-        let mut likelihood = rates().map(|rate| -rate * self.quiet);
+        let mut likelihood = RATES_A_DAY.map(|rate| -rate * self.quiet);
         for (count, days) in self.classes() {
             for (likelihood, found) in likelihood.iter_mut().zip(found(days)) {
                 *likelihood += count * found.ln();
@@ -228,7 +228,7 @@ mod tests {
     #[test]
     fn what_has_been_seen_is_as_likely_as_by_the_formula() {
         let likelihood = seen(&[(3.0, false), (1.0, true), (1.0, true)]).likelihood();
-        for (likelihood, rate) in likelihood.into_iter().zip(rates()) {
+        for (likelihood, rate) in likelihood.into_iter().zip(RATES_A_DAY) {
             let formula = -3.0 * rate + 2.0 * (-(-rate).exp_m1()).ln();
             assert!(
                 (likelihood - formula).abs() < 1e-6 * formula.abs(),

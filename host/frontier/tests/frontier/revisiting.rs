@@ -199,7 +199,7 @@ fn what_a_feed_says_has_changed_since_is_due_now_and_older_news_moves_nothing() 
         assert_eq!(site.schedule(vec![news(old)], 100), [Scheduled::Known]);
         site.waits(100, 510);
     }
-    let raised = [Scheduled::Raised(Directive::Normal)];
+    let raised = [Scheduled::Raised(Directive::Medium)];
     assert_eq!(site.schedule(vec![news(60)], 100), raised);
     let page = site.issue(100, "http://a.org/1");
     site.finish(&page, success(ZERO, Some(secs(500)), vec![]), 100);
@@ -284,6 +284,49 @@ fn a_long_wait_is_considered_anew_and_no_visit_is_counted() {
     assert_eq!((page.visit_after, page.overdue), (None, secs(10)));
     assert_eq!(page.record.visits, 1);
     assert_eq!(site.frontier().statistics().visits, 1);
+}
+
+/// Of three pages one has been due for long, and lists have named the two others, which are to be asked about.
+#[test]
+fn what_lists_name_is_asked_about_and_visited_before_what_is_merely_due() {
+    let mut site = Site::new(config());
+    long_wait(&mut site);
+    let pages = ["http://a.org/due", "http://a.org/idly"];
+    site.schedule(pages.map(|page| revisited(page, "")).to_vec(), 0);
+    let visited = |wait, ask_again: Option<u64>| {
+        Outcome::Succeeded(Box::new(Success {
+            visit: Visit {
+                status: 200,
+                ..Visit::default()
+            },
+            wait: Some(secs(wait)),
+            ask_again: ask_again.map(secs),
+            ..Success::default()
+        }))
+    };
+    let page = site.issue(10, pages[0]);
+    site.finish(&page, visited(10, None), 10);
+    let page = site.issue(20, pages[1]);
+    site.finish(&page, visited(1_000, Some(100)), 20);
+    let news = |page| Candidate {
+        modified: Some(at(40)),
+        ..revisited(page, "L")
+    };
+    let raised = site.schedule(vec![news("http://a.org/"), news(pages[1])], 50);
+    assert_eq!(raised, [Scheduled::Raised(Directive::Medium); 2]);
+    let page = site.issue(50, "http://a.org/");
+    assert_eq!(page.visit_after, Some(at(1_000)));
+    site.finish(&page, considered(Some(0), Some(100)), 50);
+    let page = site.issue(50, pages[1]);
+    assert_eq!(page.visit_after, Some(at(1_020)));
+    // Its evaluator does not believe what lists say: it is no more than due.
+    site.finish(&page, considered(Some(5), None), 50);
+    let page = site.issue(60, "http://a.org/");
+    assert_eq!(page.visit_after, None);
+    site.finish(&page, visited(1_000, None), 60);
+    let page = site.issue(70, pages[0]);
+    site.finish(&page, visited(1_000, None), 70);
+    site.issue(80, pages[1]);
 }
 
 #[test]
@@ -386,7 +429,7 @@ fn news_of_a_page_whose_evaluator_wants_to_be_asked_has_it_considered_once() {
         modified: Some(at(modified)),
         ..revisited("http://a.org/", "L")
     };
-    let raised = [Scheduled::Raised(Directive::Normal)];
+    let raised = [Scheduled::Raised(Directive::Medium)];
     assert_eq!(site.schedule(vec![news(10)], 20), raised);
     let page = site.issue(20, "http://a.org/");
     assert_eq!(page.visit_after, Some(at(1_000)));
