@@ -500,8 +500,8 @@ impl Rehearsal {
             kept_for_site.extend(around);
         }
         let known = self.sites.entry(issue.uri.surt_authority()).or_default();
-        for change in &kept_for_site {
-            known.apply(change.clone());
+        for change in kept_for_site {
+            known.apply(change);
         }
         let success = Success {
             visit,
@@ -512,7 +512,8 @@ impl Rehearsal {
             outlinks,
             refresh_embeds,
             refused,
-            kept_for_site,
+            // Written at every visit and read from `sites` alone.
+            kept_for_site: Vec::new(),
             transfer: response.transfer,
         };
         let outcome = Outcome::Succeeded(Box::new(success));

@@ -13,7 +13,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::process::Process;
-use check::{Check, HOUR, MONDAY};
+use check::{Check, DAY, MONDAY};
 use written::ScenarioFile;
 
 /// Scenarios that ship.
@@ -54,7 +54,7 @@ pub struct Scenario {
     pub start: Timestamp,
     /// Visits that the crawl may make, per page and day.
     pub budget: f64,
-    /// How long unused visits may be saved up.
+    /// How long unused visits may be saved up: a budget is of a day on average.
     pub burst: Duration,
     /// Requests at a time.
     pub workers: usize,
@@ -220,7 +220,7 @@ impl Scenario {
                 Timestamp::UNIX_EPOCH
             }),
             budget: read.budget.visits,
-            burst: check.duration("/budget/burst", read.budget.burst.as_ref(), HOUR),
+            burst: check.duration("/budget/burst", read.budget.burst.as_ref(), DAY),
             workers: read.budget.workers.unwrap_or(50) as usize,
             sites: (read.site.iter().enumerate())
                 .map(|(index, site)| check.site(&format!("/site/{index}"), site))

@@ -13,7 +13,7 @@ use crate::process::{Process, Rates};
 /// 5 January 2026.
 pub(super) const MONDAY: i64 = 1_767_571_200;
 
-pub(super) const HOUR: Duration = Duration::from_secs(3600);
+pub(super) const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 pub(super) struct Check {
     pub(super) written: Written,
