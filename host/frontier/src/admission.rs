@@ -225,11 +225,11 @@ fn raise(
             } else {
                 let told = [news, signalled(candidate, now)].into_iter().flatten();
                 let due = told.fold(rank.due, Millis::min);
-                if news == Some(due) {
+                if let Some(visit) = visit_after
+                    && news == Some(due)
+                {
+                    again::hasten(&mut record, due, visit);
                     directive = directive.max(again::TOLD);
-                    if let Some(visit) = visit_after {
-                        again::hasten(&mut record, due, visit);
-                    }
                 }
                 due
             };

@@ -45,8 +45,8 @@ pub(crate) fn hasten(record: &mut UriRecord, ask: Millis, visit: Millis) {
     keep(record, Some((ask, visit)));
 }
 
-/// What is said to have changed is asked about, and visited where that is believed, before what is merely due: a crawl that is
-/// behind would come to it as much later.
+/// What is said to have changed is asked about before what is merely due, and visited before it where that is believed: a crawl
+/// that is behind would come to it as much later. Who is not asked cannot believe: some lists name everything, every day.
 pub(crate) const TOLD: Directive = Directive::Medium;
 
 /// That of a URI which has been asked about: it keeps what it was told to go before only if it is visited for that.

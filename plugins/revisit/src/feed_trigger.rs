@@ -1,14 +1,16 @@
 //! `feed-trigger`: feeds and sitemaps are read often, so that what they name need not be.
 //!
 //! The host makes due at once what a list says has changed (`revisit.signals` of the profile). This evaluator sets the waits
-//! to match: short ones for the lists themselves, and long ones for documents of which a list has just told the truth. One
+//! to match: short ones for the lists themselves, as far as they turn out to tell of the site's changes, and long ones for documents of which a list has just told the truth. One
 //! that changes without being named, or is named without having changed, is left to the next evaluator of the stack.
 
 use std::time::Duration;
 
 use opilio_plugin::prelude::*;
 
+use crate::experience;
 use crate::media_types;
+use crate::told::{TOLD, TOLD_VERSION, Told};
 
 /// Leans on lists.
 pub struct FeedTrigger {
@@ -23,12 +25,18 @@ pub struct Settings {
     pub media_types: Vec<String>,
     /// Ends of paths of lists that are sent under a type that says little, such as `sitemap.xml` sent as `text/xml`.
     pub paths: Vec<String>,
-    /// Wait between two readings of a list.
+    /// Wait between two readings of a list that tells of all changes of its site; one that tells of a part, or names what has
+    /// not changed, waits longer by as much.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub list_wait: Period,
-    /// Wait of a document that had changed when a list said so: the next change will be told as well.
+    /// Wait of a document that had changed when a list said so: the next change will be told as well. Lists that tell nothing
+    /// wait no longer.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub announced_wait: Period,
+    /// Whether such documents are given that wait at all. An evaluator behind this one that weighs lists itself, such as
+    /// `budgeted`, has to see them to learn from.
+    #[schemars(extend("x-opilio-overridable" = true))]
+    pub announced: bool,
 }
 
 impl Default for Settings {
@@ -56,6 +64,7 @@ impl Default for Settings {
             ]),
             list_wait: Period::seconds(30 * 60),
             announced_wait: Period::seconds(7 * 24 * 60 * 60),
+            announced: true,
         }
     }
 }
@@ -87,19 +96,42 @@ impl Plugin for FeedTrigger {
         }
         none_or(faults, Self { settings })
     }
+
+    fn keeps() -> Vec<Keep> {
+        vec![Keep::with_site(TOLD, TOLD_VERSION)]
+    }
 }
 
 impl WaitEvaluator for FeedTrigger {
     fn evaluate(&self, visit: &Visit) -> Option<Wait> {
+        let settings = &self.settings;
+        let (list, announced) = (
+            settings.list_wait.milliseconds(),
+            settings.announced_wait.milliseconds(),
+        );
         let wait = if self.is_list(visit) {
-            self.settings.list_wait
-        } else if visit.state() == ContentState::Changed && !visit.signals().is_empty() {
-            count("announced", 1);
-            self.settings.announced_wait
+            let told = Told::of(visit);
+            // A site's documents are learned from once it is known to have lists.
+            visit.set_site_value(TOLD, &told.written());
+            let wait = (list as f64 / told.usefulness()) as u64;
+            wait.min(announced.max(list))
         } else {
-            return None;
+            if visit.site_value(TOLD).is_some()
+                && experience::is_visit(visit)
+                && let Some(interval) = experience::interval(visit)
+            {
+                let mut told = Told::of(visit);
+                told.learn(!visit.signals().is_empty(), interval.has_changed);
+                visit.set_site_value(TOLD, &told.written());
+            }
+            let is_told = visit.state() == ContentState::Changed && !visit.signals().is_empty();
+            if !settings.announced || !is_told {
+                return None;
+            }
+            count("announced", 1);
+            announced
         };
-        Some(Wait::after(Duration::from_millis(wait.milliseconds())))
+        Some(Wait::after(Duration::from_millis(wait)))
     }
 }
 

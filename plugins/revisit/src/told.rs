@@ -18,6 +18,9 @@ const UNTOLD: f64 = 3.0;
 const NAMED: f64 = 3.2;
 const NAMED_RIGHTLY: f64 = 3.0;
 
+/// Changes of which lists are taken to have told before any is known.
+const GOOD: f64 = 6.0;
+
 /// Visits beyond which all counts are halved, so that lists may begin to tell, or to lie.
 const SEEN_MAX: f64 = 1_000.0;
 
@@ -101,10 +104,18 @@ impl Told {
         -self.doubt().ln()
     }
 
-    /// The share of the changes of which lists tell because there was a change: who names everything tells nothing.
+    /// What a site's lists are good for: the share of the changes of which they told. They are thought well of before anything is
+    /// known: who is never read could never show what it is good for.
+    pub(crate) fn usefulness(&self) -> f64 {
+        let changes = self.told + self.untold;
+        (changes * self.telling() + GOOD) / (changes + GOOD)
+    }
+
+    /// The share of the changes of which lists tell because there was a change, at the least: who names everything tells nothing,
+    /// and where nearly everything is named, little is known of what would not be.
     fn telling(&self) -> f64 {
         let idly = self.named_idly / (self.named_idly + self.quiet + UNTOLD);
-        ((self.named_changed() - idly) / (1.0 - idly)).max(0.0)
+        (self.named_changed() - idly).max(0.0)
     }
 
     /// The share of the changes that were named, for whatever reason.
@@ -150,11 +161,31 @@ mod tests {
         assert!(boastful.news() < 0.05, "{}", boastful.news());
     }
 
+    /// Documents that change between nearly all visits, all of them named.
+    #[test]
+    fn lists_that_name_everything_tell_nothing_where_nearly_everything_changes() {
+        let boastful = after(&[(200, true, true), (50, true, false)]);
+        assert!(boastful.untold() > 0.9, "{}", boastful.untold());
+        assert!(boastful.news() < 0.1, "{}", boastful.news());
+    }
+
     #[test]
     fn lists_that_are_right_half_of_the_time_leave_a_doubt() {
         let fair = after(&[(100, true, true), (100, true, false), (900, false, false)]);
         assert!(fair.untold() < 0.2, "{}", fair.untold());
         assert!((0.4..0.65).contains(&fair.doubt()), "{}", fair.doubt());
+    }
+
+    #[test]
+    fn useful_is_what_tells_of_changes_and_of_nothing_else() {
+        let useful = |visits: &[_]| after(visits).usefulness();
+        assert_eq!(useful(&[]), 1.0);
+        let honest = [(100, true, true), (5, false, false)];
+        let boastful = [(100, true, true), (300, true, false)];
+        let stale = [(100, false, true), (300, false, false)];
+        assert!(useful(&honest) > 0.95, "{}", useful(&honest));
+        assert!(useful(&boastful) < 0.1, "{}", useful(&boastful));
+        assert!(useful(&stale) < 0.1, "{}", useful(&stale));
     }
 
     #[test]

@@ -22,6 +22,10 @@ const WINDOW_OF_AGE: f64 = 1.0 / 3.0;
 /// Of a mean wait.
 const WINDOW_OF_WAIT: f64 = 0.5;
 
+/// Days that a window has at most: evaluators that heed prices think long waits over once a week, whatever the wait, and a price
+/// that was driven up in a young crawl has to come down within weeks where waits have become as long as a year.
+const WINDOW_MAX: f64 = 3.5;
+
 /// Windows in which what came replaces what was promised.
 const MEMORY_WINDOWS: f64 = 20.0;
 
@@ -256,7 +260,7 @@ impl Controller {
             true => WINDOW_OF_WAIT * self.waits / self.visits,
             false => young,
         };
-        young.min(cycle).max(WINDOW_MIN)
+        young.min(cycle).clamp(WINDOW_MIN, WINDOW_MAX)
     }
 }
 
@@ -328,6 +332,29 @@ mod tests {
             let cycle = 100.0 / capacity;
             assert!(latest < 3.0 * cycle, "{capacity}: {latest}");
         }
+    }
+
+    /// A hundred documents that wait for most of a year and are thought over; after a hundred days there are many more visits than
+    /// they ask for.
+    #[test]
+    fn a_price_that_is_too_high_comes_down_in_weeks_however_long_waits_are() {
+        let mut controller = Controller::new(1.0, 0.0);
+        let mut think = |days: std::ops::Range<usize>, before, delay, available| {
+            for day in days {
+                let promise = Promise {
+                    now: day as f64,
+                    before,
+                    wait: 300.0,
+                    delay,
+                };
+                controller.step(promise, 100.0, Some(available));
+            }
+            controller.price()
+        };
+        think(0..100, None, Some(0.0), 100.0 / 300.0);
+        let before = think(100..101, Some((50.0, 300.0)), None, 100.0 / 300.0);
+        let after = think(101..136, Some((50.0, 300.0)), None, 20.0);
+        assert!(after < before / 1000.0, "{before} {after}");
     }
 
     #[test]

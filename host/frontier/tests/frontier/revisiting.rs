@@ -199,7 +199,7 @@ fn what_a_feed_says_has_changed_since_is_due_now_and_older_news_moves_nothing() 
         assert_eq!(site.schedule(vec![news(old)], 100), [Scheduled::Known]);
         site.waits(100, 510);
     }
-    let raised = [Scheduled::Raised(Directive::Medium)];
+    let raised = [Scheduled::Raised(Directive::Normal)];
     assert_eq!(site.schedule(vec![news(60)], 100), raised);
     let page = site.issue(100, "http://a.org/1");
     site.finish(&page, success(ZERO, Some(secs(500)), vec![]), 100);
