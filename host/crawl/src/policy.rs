@@ -26,6 +26,11 @@ const CALENDAR_WORDS: [&str; 10] = [
     "jour",
 ];
 
+/// The floor that the profile itself sets; 255 is its word for none.
+pub(crate) fn precedence_floor(profile: &Profile) -> Option<u8> {
+    Some(profile.frontier.precedence_floor).filter(|floor| *floor < u8::MAX)
+}
+
 /// The frontier's configuration.
 pub(crate) fn frontier_config(profile: &Arc<Profile>) -> Config {
     frontier_config_at(profile, Timestamp::now)
@@ -55,8 +60,7 @@ pub(crate) fn frontier_config_at(
         embed_preference_hops_of_revisits: frontier.embed_preference(Strategy::Revisit).into(),
         max_wait: settings.revisit.max_wait,
         history_length: settings.revisit.history,
-        // The profile's word for none.
-        precedence_floor: Some(frontier.precedence_floor).filter(|floor| *floor < u8::MAX),
+        precedence_floor: precedence_floor(profile),
         ageing: frontier.ageing,
         session_budget: frontier
             .session_budget

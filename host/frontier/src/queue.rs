@@ -283,6 +283,8 @@ pub struct QueueReport {
     pub queue: String,
     /// Computed for the time of the report.
     pub state: QueueState,
+    /// The operator holds it, whatever of it is in process yet.
+    pub is_frozen: bool,
     /// What retired it, where it is.
     pub retired_by: Option<RetiredBy>,
     /// URIs that are ready, those in process included.
@@ -406,6 +408,7 @@ impl QueueReport {
         Self {
             queue: queue.to_owned(),
             state,
+            is_frozen: record.is_frozen,
             retired_by: match held {
                 Some(Held::Retired(by)) => Some(by),
                 _ => None,

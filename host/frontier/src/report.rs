@@ -206,6 +206,28 @@ impl Frontier {
         Ok(false)
     }
 
+    /// Whether the floor alone keeps a queue that holds URIs from giving them, one that would give them with the floor
+    /// `usual`. Reads all queues.
+    ///
+    /// # Errors
+    /// Where the store fails.
+    pub fn has_below_floor(&self, usual: Option<u8>) -> Result<bool, Error> {
+        let Some(floor) = self.config.precedence_floor else {
+            return Ok(false);
+        };
+        for guard in self.store.queues.iter() {
+            let (key, bytes) = guard.into_inner()?;
+            let record: QueueRecord = decode("a queue's record", &key, &bytes)?;
+            let precedence = record.precedence;
+            let is_passed_over = precedence >= floor && usual.is_none_or(|it| precedence < it);
+            let holds_uris = !(record.ready.is_empty() && record.waiting == 0);
+            if is_passed_over && holds_uris && record.held(&self.config).is_none() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     /// Up to `uris_max` URIs of a queue in the order in which they would go: those that are ready, then those that are
     /// not yet due; from the one behind `after` on.
     ///

@@ -31,7 +31,8 @@ pub struct FrontierFile {
     #[schemars(range(max = 50))]
     pub embed_preference_hops: Option<u8>,
 
-    /// Queues of this precedence or a higher number collect URIs but give none. Default `255`: every queue gives.
+    /// Queues of this precedence or a higher number collect URIs but give none, and the crawl ends without them.
+    /// Default `255`: every queue gives.
     #[schemars(range(min = 1, max = 255))]
     pub precedence_floor: u8,
 

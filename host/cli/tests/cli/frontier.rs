@@ -288,6 +288,60 @@ async fn precedence_decides_what_goes_first() {
     assert_eq!(gate.asked(), ["/", "/c", "/a", "/b"]);
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_frozen_or_retired_while_it_is_in_flight_is_so_afterwards() {
+    let (home, gate) = (Home::new(), Gate::serve(&[("/", "")]));
+    let mut running = waiting(&home, &gate, "").await;
+    let queue = queue(&gate);
+    let said = |action: &str| home.run(&["frontier", action, "job", &queue]).code(0).out;
+    let frozen = said("freeze");
+    let once = "once what is in flight is done, precedence";
+    assert!(frozen.contains(&format!("is frozen {once}")), "{frozen}");
+    let thawed = said("thaw");
+    assert!(thawed.contains("is in-process, precedence"), "{thawed}");
+    let retired = said("retire");
+    assert!(
+        retired.contains(&format!("is retired by operator {once}")),
+        "{retired}"
+    );
+    gate.open();
+    assert_eq!(running.wait(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_floor_set_by_hand_keeps_the_crawl_waiting() {
+    let elsewhere = Gate::serve(&[("/far", "")]);
+    elsewhere.open();
+    let links = "<a href='/a'>a</a>";
+    let (home, gate) = (Home::new(), Gate::serve(&[("/", links), ("/a", "")]));
+    let mut running = paused(&home, &gate).await;
+    let far = elsewhere.url("/far");
+    home.run(&["frontier", "force", "job", &far]).code(0);
+    let queue = queue(&gate);
+    home.run(&["frontier", "precedence", "job", "--queue", &queue, "9"])
+        .code(0);
+    let said = home.run(&["frontier", "floor", "job", "9"]).code(0);
+    assert!(said.out.contains("the crawl waits for them"), "{said:?}");
+    home.run(&["job", "resume", "job"]).code(0);
+    let is_done = || why(&home, &far).contains("done since");
+    until("what the floor lets through is fetched", is_done).await;
+    assert_eq!(state(&home).as_deref(), Some("running"));
+
+    home.run(&["frontier", "floor", "job", "none"]).code(0);
+    assert_eq!(running.wait(), 0);
+    assert_eq!(gate.asked(), ["/", "/a"]);
+    let log = job_log(&home);
+    assert_eq!(log.matches("crawl begin").count(), 1, "{log}");
+
+    // What the profile itself passes over is no part of the crawl.
+    let profile = "name = 'passed-over'\n[frontier]\nprecedence-floor = 1";
+    home.profile(profile);
+    let seed = gate.url("/b");
+    let crawl = ["crawl", "p.toml", "--seed", &seed, "--job", "passed-over"];
+    home.run(&crawl).code(0);
+    assert_eq!(gate.was_asked("/b"), 0);
+}
+
 /// The profile names the seed; a page of another seed links to it after it has been removed.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_seed_is_removed_with_what_it_alone_brought_in() {

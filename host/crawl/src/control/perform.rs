@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use opilio_frontier::{Candidate, Directive, Frontier, QueueReport, Scheduled, SweepAction};
+use opilio_frontier::{
+    Candidate, Directive, Frontier, QueueReport, QueueState, Scheduled, SweepAction,
+};
 use opilio_uri::{HopPath, Uri};
 
 use super::job_log::Held;
@@ -386,7 +388,7 @@ impl Desk<'_> {
         self.nudge();
         let result = match floor {
             Some(floor) => format!(
-                "queues of precedence {floor} and up give no URI, until this process of the crawl ends"
+                "queues of precedence {floor} and up give no URI, and the crawl waits for them, until there is another floor or this process of the crawl ends"
             ),
             None => "queues of every precedence give URIs".to_owned(),
         };
@@ -426,9 +428,14 @@ pub(super) fn listened(is_heard: bool) -> Result<(), ControlError> {
 }
 
 fn queue_sentence(report: &QueueReport) -> String {
-    let mut sentence = format!("queue {} is {}", report.queue, report.state.name());
-    if let Some(by) = report.retired_by {
-        sentence.push_str(&format!(" by {}", by.name()));
+    let state = match (report.is_frozen, report.retired_by) {
+        (true, _) => QueueState::Frozen.name().to_owned(),
+        (false, Some(by)) => format!("{} by {}", QueueState::Retired.name(), by.name()),
+        (false, None) => report.state.name().to_owned(),
+    };
+    let mut sentence = format!("queue {} is {state}", report.queue);
+    if report.state == QueueState::InProcess && (report.is_frozen || report.retired_by.is_some()) {
+        sentence.push_str(" once what is in flight is done");
     }
     let more = format!(
         ", precedence {}, {} ready, {} waiting",

@@ -12,6 +12,7 @@ use super::Crawl;
 use crate::chain::Chain;
 use crate::context::{Context, Halt};
 use crate::control::{Flight, JobLog};
+use crate::policy;
 use crate::progress::End;
 
 /// Longest pause before the frontier is asked again, so that a clock that is set back costs no more than this.
@@ -64,8 +65,8 @@ impl Crawl {
                     }
                     continue;
                 }
-                // What the operator has frozen is to go on some time; what is retired is done with.
-                Next::Empty if are_queues_resolved && !self.holds_frozen()? => break End::Finished,
+                // What the operator has frozen, or holds back by a floor, is to go on some time; what is retired is done with.
+                Next::Empty if are_queues_resolved && !self.is_held_back()? => break End::Finished,
                 Next::Empty => PAUSE_MAX,
                 Next::InProcess if at_work.is_empty() && !holds => break Err(Halt::NobodyAtWork)?,
                 Next::InProcess => PAUSE_MAX,
@@ -104,10 +105,13 @@ impl Crawl {
         halted.map_or(Ok(end), Err)
     }
 
-    /// Whether a frozen queue keeps the crawl from being finished.
-    fn holds_frozen(&self) -> Result<bool, Halt> {
+    /// Whether an operator's hand on queues keeps the crawl from being finished: what is frozen, and what gives nothing because
+    /// of a floor that is not the profile's. What the profile's own floor passes over is not part of the crawl.
+    fn is_held_back(&self) -> Result<bool, Halt> {
+        let usual = policy::precedence_floor(&self.context.current());
         let frontier = self.context.frontier();
-        Ok(frontier.statistics().queued > 0 && frontier.has_frozen()?)
+        Ok(frontier.statistics().queued > 0
+            && (frontier.has_frozen()? || frontier.has_below_floor(usual)?))
     }
 }
 

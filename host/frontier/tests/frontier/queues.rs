@@ -214,7 +214,16 @@ fn a_queue_past_the_floor_collects_and_gives_nothing() {
     assert!(matches!(site.next(0), Next::Empty));
     let report = site.frontier().queue("org,a,", at(0)).unwrap().unwrap();
     assert_eq!(report.state, QueueState::Ineligible);
+    // With a usual floor of 3 it would give nothing either.
+    for (usual, is_passed_over) in [(None, true), (Some(4), true), (Some(3), false)] {
+        let found = site.frontier().has_below_floor(usual).unwrap();
+        assert_eq!(found, is_passed_over, "{usual:?}");
+    }
+    site.frontier().retire("org,a,", true, at(0)).unwrap();
+    assert!(!site.frontier().has_below_floor(None).unwrap());
+    site.frontier().retire("org,a,", false, at(0)).unwrap();
     site.frontier().set_precedence_floor(Some(4));
+    assert!(!site.frontier().has_below_floor(None).unwrap());
     site.issue(0, "http://a.org/1");
 }
 
