@@ -32,7 +32,7 @@ pub struct Orders {
     /// It is paused because its window is closed, not because somebody wants that.
     #[serde(default)]
     pub window_closed: bool,
-    /// Its next process begins paused.
+    /// Somebody wants it paused: each of its processes begins so, until somebody resumes it.
     #[serde(default)]
     pub paused: bool,
     /// Why it is not seen to any more.

@@ -266,7 +266,7 @@ impl Supervisor {
             orders.crawl.then(|| {
                 orders.begun = Some(Timestamp::now());
                 orders.not_before = None;
-                std::mem::take(&mut orders.paused)
+                orders.paused
             })
         });
         let Some(is_paused) = ordered else {

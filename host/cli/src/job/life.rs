@@ -15,9 +15,6 @@ use crate::crawl::{component_cache, profile_source, refused};
 use crate::exit;
 use crate::terminal;
 
-/// What becomes of a job that is stopped before it begins.
-const NOT_BEGUN: &str = "it does not begin";
-
 /// The command line of `list`.
 #[derive(Debug, Args)]
 pub(crate) struct ListArgs {
@@ -135,11 +132,17 @@ pub(crate) async fn status(asked: &Asked) -> Result<u8> {
     Ok(code)
 }
 
-/// Begins nothing new. Where its window had paused the job already, from now on somebody has, and the window resumes it no more.
+/// Begins nothing new until somebody resumes it, be it by another process of the job. Where its window had paused the job
+/// already, from now on somebody has, and the window resumes it no more.
 pub(crate) fn pause(asked: &Asked) -> Result<u8> {
+    if let Some(mut orders) = awaited(&asked.job)? {
+        orders.paused = true;
+        order(&orders, &asked.job)?;
+        return told(asked, "pause", "it begins paused");
+    }
     let code = ask(asked, Command::Pause)?;
-    if let Some(mut orders) = closed(&asked.job).filter(|_| code == exit::OK) {
-        orders.window_closed = false;
+    if let Some(mut orders) = wanted(&asked.job).filter(|_| code == exit::OK) {
+        (orders.paused, orders.window_closed) = (true, false);
         order(&orders, &asked.job)?;
     }
     Ok(code)
@@ -147,41 +150,63 @@ pub(crate) fn pause(asked: &Asked) -> Result<u8> {
 
 /// Goes on after a pause, but not after that of a window.
 pub(crate) fn resume(asked: &Asked) -> Result<u8> {
+    if let Some(mut orders) = awaited(&asked.job)? {
+        orders.paused = false;
+        order(&orders, &asked.job)?;
+        return told(asked, "resume", "it begins as soon as there is a place");
+    }
     let job = std::path::absolute(&asked.job)?;
-    if closed(&job).is_some() && job.parent().is_some_and(is_seen_to) {
+    let is_closed = wanted(&job).is_some_and(|orders| orders.window_closed);
+    if is_closed && job.parent().is_some_and(is_seen_to) {
         bail!("its crawl window is closed; it goes on when that opens");
     }
-    ask(asked, Command::Resume)
+    let code = ask(asked, Command::Resume)?;
+    if let Some(mut orders) = wanted(&job).filter(|it| it.paused && code == exit::OK) {
+        orders.paused = false;
+        order(&orders, &job)?;
+    }
+    Ok(code)
 }
 
-/// What is wanted of a job that its window has paused.
-fn closed(job: &Path) -> Option<Orders> {
-    let orders = Orders::read(job).ok().flatten();
-    orders.filter(|orders| orders.window_closed)
+/// What is wanted of a job; none where nothing ever was.
+fn wanted(job: &Path) -> Option<Orders> {
+    Orders::read(job).ok().flatten()
+}
+
+/// The same of one that has no process, and is to get one.
+fn awaited(job: &Path) -> Result<Option<Orders>> {
+    let Some(orders) = wanted(job).filter(|orders| orders.crawl) else {
+        return Ok(None);
+    };
+    let has_process = control::is_reachable(job) || opilio_crawl::is_held(job)?;
+    Ok((!has_process).then_some(orders))
 }
 
 /// Ends a job politely. One that is to begin, and has not, does not begin.
+pub(crate) fn stop(asked: &Asked) -> Result<u8> {
+    if awaited(&asked.job)?.is_none() {
+        return ask(asked, Command::Stop);
+    }
+    order(&Orders::new(false, &user()), &asked.job)?;
+    told(asked, "stop", "it does not begin")
+}
+
+/// Tells what came of a command that no process of the job was asked for.
 #[expect(clippy::print_stdout, reason = "the result of the command")]
 #[expect(
     clippy::print_stderr,
     reason = "faults are for the person at the terminal"
 )]
-pub(crate) fn stop(asked: &Asked) -> Result<u8> {
-    let job = &asked.job;
-    let is_to_crawl = || matches!(Orders::read(job), Ok(Some(orders)) if orders.crawl);
-    if !is_to_crawl() || control::is_reachable(job) || opilio_crawl::is_held(job)? {
-        return ask(asked, Command::Stop);
-    }
-    order(&Orders::new(false, &user()), job)?;
+fn told(asked: &Asked, command: &str, result: &str) -> Result<u8> {
     let done = Answer::Done {
-        result: NOT_BEGUN.to_owned(),
+        result: result.to_owned(),
     };
     match asked.json {
         true => println!("{}", serde_json::to_string(&done)?),
-        false => println!("{NOT_BEGUN}"),
+        false => println!("{result}"),
     }
     // Done it is, even where the profile says no more where the log is.
-    if let Err(problem) = control::note(job, &user(), "stop", NOT_BEGUN) {
+    if let Err(problem) = control::note(&asked.job, &user(), command, result) {
         eprintln!("opilio: {problem}");
     }
     Ok(exit::OK)

@@ -7,7 +7,7 @@ use std::time::Duration;
 use opilio_stories::until;
 
 use crate::command::{Home, WWW, tree};
-use crate::serve::{Answer, Daemon};
+use crate::serve::{Answer, Daemon, kill, process};
 
 /// A daemon that lets clients of Heritrix in, and jobs of theirs crawl this machine.
 fn home() -> Home {
@@ -19,7 +19,7 @@ fn home() -> Home {
     std::fs::set_permissions(password, std::fs::Permissions::from_mode(0o600)).unwrap();
     home.file(
         "opilio.toml",
-        "profiles = \"profiles\"\n[heritrix]\nuser = \"nas\"\npassword-file = \"password\"\nprofile = \"here\"\n",
+        "profiles = \"profiles\"\n[heritrix]\nuser = \"nas\"\npassword-file = \"password\"\nprofile = \"here\"\n[restart]\npause = \"100ms\"\n",
     );
     home
 }
@@ -88,6 +88,12 @@ async fn a_job_is_created_configured_built_launched_unpaused_torn_down_and_copie
     post(&daemon, "/engine/job/one", "action=launch&checkpoint=", 303);
     until("it is paused", || {
         description(&daemon, "one") == "Active: PAUSED"
+    })
+    .await;
+    let first = process(&home, "jobs/one");
+    kill(&first);
+    until("it is begun again, and paused", || {
+        process(&home, "jobs/one") != first && description(&daemon, "one") == "Active: PAUSED"
     })
     .await;
     assert!(web.requests().is_empty(), "{:?}", web.requests());

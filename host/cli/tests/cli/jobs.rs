@@ -95,6 +95,17 @@ async fn a_job_that_waits_says_so_and_can_be_stopped_before_it_begins() {
         status.contains("why  waiting: it waits for a place"),
         "{status}"
     );
+    let result = |answer: Value| answer["result"].as_str().unwrap().to_owned();
+    assert_eq!(
+        result(daemon.post("/jobs/b/pause", None, 200)),
+        "it begins paused"
+    );
+    let resumed = home.run(&["job", "resume", "jobs/b"]).code(0).out;
+    assert_eq!(resumed, "it begins as soon as there is a place\n");
+    let paused = home.run(&["job", "pause", "jobs/b"]).code(0).out;
+    assert_eq!(paused, "it begins paused\n");
+    let resumed = result(daemon.post("/jobs/b/resume", None, 200));
+    assert_eq!(resumed, "it begins as soon as there is a place");
     let stopped = home.run(&["job", "stop", "jobs/b"]).code(0).out;
     assert_eq!(stopped, "it does not begin\n");
     home.run(&["job", "stop", "jobs/b"]).code(1);

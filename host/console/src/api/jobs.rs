@@ -339,41 +339,53 @@ pub(crate) async fn stop(
     stopped
 }
 
-/// Begins nothing new; what is in flight finishes.
+/// Begins nothing new; what is in flight finishes. That lasts until somebody resumes it, over deaths of its process and
+/// restarts of daemon and machine, too. One that waits to begin begins paused.
 #[utoipa::path(post, path = "/jobs/{job}/pause", tag = "jobs", params(("job" = String, Path, description = "Its name")), responses((status = 200, body = Done)))]
 pub(crate) async fn pause(
     State(daemon): Shared,
     caller: Caller,
     Place(job): Place<String>,
 ) -> Result<Json<Done>, Problem> {
+    let has_orders = daemon.has_orders(&job)?;
+    if has_orders && daemon.order_awaited(&job, true)? {
+        let result = "it begins paused".to_owned();
+        return Ok(Json(Done { result }));
+    }
     let paused = daemon.have_done(&job, &caller, Command::Pause).await?;
-    // Somebody wants it, so that the window does not end it.
-    let closed = daemon
-        .known(&job)
-        .await?
-        .orders
-        .is_some_and(|it| it.window_closed);
-    if closed {
-        daemon.order(&job, |orders| orders.window_closed = false);
+    if has_orders {
+        daemon.order_for(&job, |orders| {
+            orders.paused = true;
+            // Somebody wants it, so that the window does not end it.
+            orders.window_closed = false;
+        })?;
     }
     Ok(paused)
 }
 
-/// Goes on after a pause.
+/// Goes on after a pause. One that waits to begin does not begin paused.
 #[utoipa::path(post, path = "/jobs/{job}/resume", tag = "jobs", params(("job" = String, Path, description = "Its name")), responses((status = 200, body = Done)))]
 pub(crate) async fn resume(
     State(daemon): Shared,
     caller: Caller,
     Place(job): Place<String>,
 ) -> Result<Json<Done>, Problem> {
-    daemon.directory(&job)?;
+    let has_orders = daemon.has_orders(&job)?;
+    if has_orders && daemon.order_awaited(&job, false)? {
+        let result = "it begins as soon as there is a place".to_owned();
+        return Ok(Json(Done { result }));
+    }
     let now = jiff::Timestamp::now();
     if !crate::window::is_open(&daemon.config.window, &job, now) {
         return Err(Problem::conflict(
             "its crawl window is closed; it goes on when that opens",
         ));
     }
-    daemon.have_done(&job, &caller, Command::Resume).await
+    let resumed = daemon.have_done(&job, &caller, Command::Resume).await?;
+    if has_orders {
+        daemon.order_for(&job, |orders| orders.paused = false)?;
+    }
+    Ok(resumed)
 }
 
 /// Keeps a copy of the job's state in its folder `checkpoints`. The crawl goes on meanwhile.
@@ -407,6 +419,24 @@ pub(crate) async fn blocking<T: Send + 'static>(
 }
 
 impl Daemon {
+    /// Whether anything was ever wanted of a job.
+    fn has_orders(&self, job: &str) -> Result<bool, Problem> {
+        let orders = Orders::read(&self.directory(job)?);
+        Ok(orders.is_ok_and(|orders| orders.is_some()))
+    }
+
+    /// Whether a job has no process and waits for one; then that begins paused, or does not.
+    fn order_awaited(&self, job: &str, is_paused: bool) -> Result<bool, Problem> {
+        let directory = self.directory(job)?;
+        self.order_for(job, |orders| {
+            let is_awaited = orders.crawl && process::is_awaited(&directory, orders);
+            if is_awaited {
+                orders.paused = is_paused;
+            }
+            is_awaited
+        })
+    }
+
     /// What is known of a job. One that was just made is waited for.
     pub(crate) async fn known(&self, job: &str) -> Result<crate::overview::Known, Problem> {
         self.directory(job)?;

@@ -285,12 +285,6 @@ impl Daemon {
     }
 
     async fn unpause(self: Arc<Self>, case: Case, caller: Caller) -> Result<(), Problem> {
-        if case.stage() == Stage::Active("PREPARING") {
-            let was = self.order(&case.name, |orders| std::mem::take(&mut orders.paused));
-            if was {
-                return Ok(());
-            }
-        }
         jobs::resume(State(self), caller, Place(case.name))
             .await
             .map(drop)?;
