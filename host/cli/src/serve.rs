@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result};
 use clap::Args;
 use opilio_console::{Config, Console, ConsoleError};
+use tokio::sync::oneshot;
 
 use crate::crawl::component_cache;
 use crate::exit;
@@ -30,6 +31,10 @@ pub(crate) struct ServeArgs {
     /// Ask nobody for a token. On loopback alone, and then whoever has an account on this machine may do everything.
     #[arg(long)]
     no_auth: bool,
+    /// Have the crawls end with the daemon, in good order; those that are to crawl go on when a daemon is there again. For
+    /// containers, with which all processes in them end. A second signal waits for them no longer.
+    #[arg(long)]
+    end_crawls: bool,
     /// Print the description of the API (OpenAPI 3.1) and end.
     #[arg(long)]
     openapi: bool,
@@ -54,6 +59,7 @@ pub(crate) async fn run(args: ServeArgs, telemetry: &Telemetry) -> Result<u8> {
             jobs: args.jobs.unwrap_or(config.jobs),
             listen: args.listen.unwrap_or(config.listen),
             authentication: config.authentication && !args.no_auth,
+            end_crawls: config.end_crawls || args.end_crawls,
             ..config
         },
         Err(problem) => {
@@ -76,10 +82,22 @@ pub(crate) async fn run(args: ServeArgs, telemetry: &Telemetry) -> Result<u8> {
         Err(problem) => return Err(problem.into()),
     };
     println!("{scheme}://{}/", console.address()?);
-    console
-        .run(ended())
-        .await
-        .context("the daemon has failed")?;
+    let (closing, closed) = oneshot::channel();
+    let running = console.run(async {
+        ended().await;
+        // Heard as long as the daemon runs.
+        let _ = closing.send(());
+    });
+    let twice_ended = async {
+        match closed.await {
+            Ok(()) => ended().await,
+            Err(_) => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        ran = running => ran.context("the daemon has failed")?,
+        () = twice_ended => tracing::warn!("crawls that were to end are waited for no longer"),
+    }
     Ok(exit::OK)
 }
 
@@ -92,7 +110,7 @@ pub(crate) fn config(file: Option<&Path>) -> Result<Config, opilio_console::Conf
     }
 }
 
-/// Somebody wants the daemon to end. Crawls go on.
+/// Somebody wants the daemon to end.
 async fn ended() {
     #[cfg(unix)]
     {

@@ -43,6 +43,9 @@ pub struct Config {
     pub limits: Limits,
     /// Crawls that died.
     pub restart: Restart,
+    /// Whether crawls end with the daemon, in good order, as they must where whatever it runs in ends with it: a container.
+    /// Those that are to crawl go on by themselves when a daemon is there again. Default `false`: crawls go on without it.
+    pub end_crawls: bool,
     /// Jobs that are made and begun at certain times.
     pub calendar: Vec<CalendarEntry>,
     /// Times at which jobs may crawl.
@@ -160,6 +163,7 @@ impl Default for Config {
             tls: None,
             limits: Limits::default(),
             restart: Restart::default(),
+            end_crawls: false,
             calendar: Vec::new(),
             window: Vec::new(),
             heritrix: None,

@@ -166,26 +166,30 @@ impl Console {
         self.listener.local_addr()
     }
 
-    /// Serves and sees to the jobs until `ended`. Jobs go on then.
+    /// Serves and sees to the jobs until `ended`. Jobs go on then, unless [`Config::end_crawls`] has them end, which is waited
+    /// for.
     ///
     /// # Errors
     /// Certificate or key cannot be read, or the calendar's file.
     pub async fn run(self, ended: impl Future<Output = ()>) -> io::Result<()> {
         let supervisor = Supervisor::new(self.daemon.clone(), self.clock.clone())?;
         let supervising = tokio::spawn(supervisor.run());
-        let serving = server::serve(&self.daemon, self.listener);
-        let mut serving = std::pin::pin!(serving);
-        let served = tokio::select! {
-            served = &mut serving => served,
-            () = ended => {
-                self.daemon.closing.send_replace(true);
-                serving.await
-            }
+        let serving = async {
+            let serving = server::serve(&self.daemon, self.listener);
+            let mut serving = std::pin::pin!(serving);
+            let served = tokio::select! {
+                served = &mut serving => served,
+                () = ended => {
+                    self.daemon.closing.send_replace(true);
+                    serving.await
+                }
+            };
+            self.daemon.closing.send_replace(true);
+            served
         };
-        self.daemon.closing.send_replace(true);
-        if let Err(panic) = supervising.await {
-            return Err(io::Error::other(panic));
-        }
+        // Crawls that are to end do not wait for answers that are under way.
+        let (served, supervised) = tokio::join!(serving, supervising);
+        supervised.map_err(io::Error::other)?;
         served
     }
 }

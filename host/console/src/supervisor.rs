@@ -4,6 +4,7 @@
 //! Nothing is known here that is not in the jobs' directories, so that a daemon that begins anew goes on where the last one
 //! was, be it after an upgrade or after the machine went down.
 
+mod ending;
 mod occasions;
 mod sharing;
 
@@ -136,7 +137,7 @@ impl Supervisor {
         })
     }
 
-    /// Until the daemon ends.
+    /// Until the daemon ends, and with it its crawls where they are to.
     pub(crate) async fn run(mut self) {
         let mut closing = self.daemon.closing.subscribe();
         loop {
@@ -147,7 +148,7 @@ impl Supervisor {
             tokio::select! {
                 () = tokio::time::sleep(PERIOD) => {}
                 () = self.daemon.nudge.notified() => {}
-                _ = closing.wait_for(|closing| *closing) => return,
+                _ = closing.wait_for(|closing| *closing) => break,
             }
         }
     }
@@ -166,6 +167,9 @@ impl Supervisor {
                 alive: known.alive,
                 state: known.overview.state,
                 orders: known.orders.as_ref(),
+        if self.daemon.config.end_crawls {
+            self.end_crawls().await;
+        }
                 course: known.course.as_ref(),
                 process,
                 is_open: window::is_open(&self.daemon.config.window, name, self.clock.now()),

@@ -79,6 +79,8 @@ pub enum Command {
     Resume,
     /// End politely, as the first Ctrl-C does.
     Stop,
+    /// End politely, as the system would have it: whoever looks after the job begins it again.
+    Terminate,
     /// Take so much at most of what all crawls of the machine have together, while this process runs.
     Share {
         /// From now on.
@@ -473,6 +475,7 @@ impl fmt::Display for Command {
             Command::Pause => f.write_str("pause"),
             Command::Resume => f.write_str("resume"),
             Command::Stop => f.write_str("stop"),
+            Command::Terminate => f.write_str("terminate"),
             Command::Share { share } => write!(f, "share {share}"),
             Command::Checkpoint { to: None } => f.write_str("checkpoint"),
             Command::Checkpoint { to: Some(to) } => write!(f, "checkpoint --to {to:?}"),

@@ -83,6 +83,7 @@ impl Desk<'_> {
             Command::Pause => self.pause(true, say),
             Command::Resume => self.pause(false, say),
             Command::Stop => self.stop(say),
+            Command::Terminate => self.terminate(say),
             Command::Share { share } => self.share(*share, say),
             Command::Checkpoint { to } => self.checkpoint(to.as_deref(), say),
             Command::Statistics => {
@@ -250,6 +251,13 @@ impl Desk<'_> {
         running.stop.stop();
         let result =
             "ending politely: what is in flight finishes; opilio crawl goes on with the job";
+        Ok(done(result, say))
+    }
+
+    fn terminate(&self, say: Say<'_>) -> Result<String, ControlError> {
+        let running = self.running("there is nothing to end")?;
+        running.stop.terminate();
+        let result = "ending politely: what is in flight finishes; the daemon begins it again";
         Ok(done(result, say))
     }
 

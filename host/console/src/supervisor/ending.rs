@@ -1,0 +1,59 @@
+//! Ends crawls with the daemon, where they cannot go on without it.
+
+use std::collections::BTreeSet;
+
+use opilio_crawl::control::Command;
+
+use super::{DAEMON, PERIOD, ProcessState, Supervisor};
+use crate::process::Alive;
+
+impl Supervisor {
+    /// Has the crawls of the folder end in good order, whoever began them, and waits until they have. What is wanted of them
+    /// stays as it is: those that are to crawl are begun again by the next daemon.
+    pub(super) async fn end_crawls(&mut self) {
+        let (mut asked, mut deaf) = (BTreeSet::new(), BTreeSet::new());
+        loop {
+            let jobs = self.watcher.look().await;
+            let mut left = 0;
+            for (name, known) in &jobs {
+                let process = self.process(name, known.alive);
+                let is_over = known.alive == Alive::No && process != ProcessState::Alive;
+                if is_over || deaf.contains(name) {
+                    continue;
+                }
+                left += 1;
+                if known.alive != Alive::Yes || asked.contains(name) {
+                    continue;
+                }
+                let directory = known.directory.clone();
+                let ending = self
+                    .daemon
+                    .desk
+                    .ask(directory, DAEMON, Command::Terminate)
+                    .await;
+                match ending {
+                    Ok(_) => {
+                        tracing::info!(
+                            job = name,
+                            "it ends, and is begun again by the next daemon"
+                        );
+                        asked.insert(name.clone());
+                    }
+                    Err(problem) if problem.is_unusable() => {
+                        tracing::warn!(
+                            job = name,
+                            "its process is of another version and is not waited for; `opilio job stop` ends it"
+                        );
+                        deaf.insert(name.clone());
+                    }
+                    // It may have ended just now; otherwise it is asked again.
+                    Err(problem) => tracing::warn!(job = name, "{}", problem.detail()),
+                }
+            }
+            if left == 0 {
+                return;
+            }
+            tokio::time::sleep(PERIOD).await;
+        }
+    }
+}
