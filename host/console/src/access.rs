@@ -158,6 +158,8 @@ pub(crate) struct Access {
 struct State {
     tokens: Tokens,
     stamp: Option<SystemTime>,
+    /// The file is damaged, or not there any more: nobody knows whose token is good.
+    is_unreadable: bool,
     /// By the hash of what the cookie holds.
     sessions: HashMap<String, Session>,
     guesses: HashMap<IpAddr, (u32, Instant)>,
@@ -174,6 +176,8 @@ struct Session {
 pub(crate) enum Refusal {
     /// There is no such token.
     Wrong,
+    /// The file of tokens cannot be read, so none is known.
+    Unreadable,
     /// Too many were wrong; after so many seconds there is another try.
     TooMany(u64),
 }
@@ -196,6 +200,9 @@ impl Access {
         if let Some((_, record)) = state.tokens.find(token, Timestamp::now()) {
             return Ok(record.caller());
         }
+        if state.is_unreadable {
+            return Err(Refusal::Unreadable);
+        }
         state.may_guess(from)?;
         state.guessed(from);
         Err(Refusal::Wrong)
@@ -217,6 +224,9 @@ impl Access {
         let mut state = self.state();
         state.may_guess(from)?;
         let Some((id, record)) = state.tokens.find(token, Timestamp::now()) else {
+            if state.is_unreadable {
+                return Err(Refusal::Unreadable);
+            }
             state.guessed(from);
             return Err(Refusal::Wrong);
         };
@@ -260,7 +270,12 @@ impl Access {
 
     /// Whether there is any token at all.
     pub(crate) fn has_tokens(&self) -> bool {
-        !self.state().tokens.is_empty()
+        Tokens::read(&self.file).is_ok_and(|tokens| !tokens.is_empty())
+    }
+
+    /// Whether it is not known whose token is good, because their file cannot be read.
+    pub(crate) fn is_unreadable(&self) -> bool {
+        self.state().is_unreadable
     }
 
     fn state(&self) -> std::sync::MutexGuard<'_, State> {
@@ -268,13 +283,19 @@ impl Access {
         let stamp = fs::metadata(&self.file)
             .and_then(|metadata| metadata.modified())
             .ok();
-        if stamp != state.stamp {
-            match Tokens::read(&self.file) {
-                Ok(tokens) => state.tokens = tokens,
+        if stamp != state.stamp || stamp.is_none() || state.is_unreadable {
+            let read = match stamp {
+                Some(_) => Tokens::read(&self.file),
+                None => Err(io::ErrorKind::NotFound.into()),
+            };
+            match read {
+                Ok(tokens) => (state.tokens, state.is_unreadable) = (tokens, false),
                 // Those known so far would let in whom the operator may just have locked out.
                 Err(problem) => {
-                    tracing::error!("{}: {problem}", self.file.display());
-                    state.tokens = Tokens::default();
+                    if !state.is_unreadable {
+                        tracing::error!("nobody is let in: {}: {problem}", self.file.display());
+                    }
+                    (state.tokens, state.is_unreadable) = (Tokens::default(), true);
                 }
             }
             state.stamp = stamp;
@@ -377,6 +398,30 @@ mod tests {
         assert!(access.by_token(&token, HERE).is_err());
         assert!(tokens.revoke(&id));
         assert!(!tokens.revoke(&id));
+    }
+
+    #[test]
+    fn a_token_is_not_wrong_while_the_file_of_tokens_cannot_be_read() {
+        let home = tempfile::tempdir().unwrap();
+        let (access, token) = access(home.path());
+        let (cookie, _) = access.sign_in(&token, HERE).unwrap();
+        let file = home.path().join("tokens.json");
+        let kept = fs::read(&file).unwrap();
+        let elsewhere = home.path().join("elsewhere.json");
+        for damage in [true, false] {
+            match damage {
+                true => fs::write(&file, "{").unwrap(),
+                false => fs::rename(&file, &elsewhere).unwrap(),
+            }
+            for _ in 0..=GUESSES_MAX {
+                assert_eq!(access.by_token(&token, HERE), Err(Refusal::Unreadable));
+                assert_eq!(access.sign_in(&token, HERE), Err(Refusal::Unreadable));
+            }
+            assert!(access.is_unreadable() && access.by_session(&cookie).is_none());
+            fs::write(&file, &kept).unwrap();
+            assert_eq!(access.by_token(&token, HERE).unwrap().user, "lena");
+            assert!(!access.is_unreadable() && access.by_session(&cookie).is_some());
+        }
     }
 
     #[test]

@@ -301,7 +301,7 @@ impl From<FolderError> for Problem {
 }
 
 /// A problem and what is behind it, in one line.
-fn chain(problem: &dyn std::error::Error) -> String {
+pub(crate) fn chain(problem: &dyn std::error::Error) -> String {
     let behind = std::iter::successors(problem.source(), |it| it.source());
     behind.fold(problem.to_string(), |said, it| format!("{said}: {it}"))
 }

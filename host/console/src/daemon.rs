@@ -30,6 +30,8 @@ pub(crate) struct Daemon {
     pub audit: Audit,
     /// As last looked at.
     pub jobs: watch::Sender<Arc<Jobs>>,
+    /// Why they could not be looked at; none where they could.
+    pub jobs_problem: watch::Sender<Option<String>>,
     /// There is something to see to at once.
     pub nudge: Notify,
     /// It is to end.
@@ -62,6 +64,7 @@ impl Daemon {
             folder,
             desk: Desk::new(),
             jobs: watch::Sender::new(Arc::default()),
+            jobs_problem: watch::Sender::new(Some("no job has been looked at yet".to_owned())),
             nudge: Notify::new(),
             closing: watch::Sender::new(false),
             program,

@@ -165,6 +165,9 @@ fn admit(
         return Ok(caller);
     }
     let Some(caller) = caller else {
+        if daemon.access.is_unreadable() {
+            return Err(refused(Refusal::Unreadable));
+        }
         return Err(Problem::new(
             StatusCode::UNAUTHORIZED,
             "sign in, or send a token: Authorization: Bearer TOKEN; `opilio token new` makes one",
@@ -289,6 +292,10 @@ pub(crate) fn refused(refusal: Refusal) -> Problem {
         Refusal::Wrong => Problem::new(
             StatusCode::UNAUTHORIZED,
             "the token is not known, or not good any more",
+        ),
+        Refusal::Unreadable => Problem::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "the daemon cannot read its file of tokens, so nobody can sign in; its log names the file and says why",
         ),
         Refusal::TooMany(seconds) => Problem::new(
             StatusCode::TOO_MANY_REQUESTS,

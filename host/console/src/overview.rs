@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use tokio::task::JoinSet;
 use utoipa::ToSchema;
 
+use crate::api::chain;
 use crate::clock::Clock;
 use crate::folder::Folder;
 use crate::is_seen_to;
@@ -120,6 +121,8 @@ pub(crate) struct Watcher {
     disk_free: Option<u64>,
     clock: Clock,
     read: BTreeMap<String, Read>,
+    /// Why the folder could not be read at the last look.
+    problem: Option<String>,
 }
 
 /// What keeps a job from crawling, but for its own pauses and the number of places.
@@ -160,17 +163,23 @@ impl Watcher {
             disk_free,
             clock,
             read: BTreeMap::new(),
+            problem: None,
         }
+    }
+
+    /// Why the folder of jobs could not be read at the last look; none where it could.
+    pub(crate) fn problem(&self) -> Option<&str> {
+        self.problem.as_deref()
     }
 
     /// Looks at all jobs.
     pub(crate) async fn look(&mut self) -> Jobs {
         let (folder, mut before) = (self.folder.clone(), std::mem::take(&mut self.read));
         let looked = tokio::task::spawn_blocking(move || {
-            let names = folder.names().unwrap_or_else(|problem| {
-                tracing::error!("{problem}");
-                Vec::new()
-            });
+            let (names, problem) = match folder.names() {
+                Ok(names) => (names, None),
+                Err(problem) => (Vec::new(), Some(chain(&problem))),
+            };
             let read = names.into_iter().map(|name| {
                 let directory = folder.path().join(&name);
                 let mut read = before.remove(&name).unwrap_or_default();
@@ -179,9 +188,19 @@ impl Watcher {
                     .unwrap_or(Alive::No);
                 (name, (directory, read, alive))
             });
-            read.collect::<BTreeMap<_, _>>()
+            (read.collect::<BTreeMap<_, _>>(), problem)
         });
-        let mut looked = looked.await.unwrap_or_default();
+        let (mut looked, problem) = looked
+            .await
+            .unwrap_or_else(|panic| (BTreeMap::new(), Some(panic.to_string())));
+        // Once, not at every look.
+        if let Some(problem) = problem
+            .as_ref()
+            .filter(|it| self.problem.as_ref() != Some(it))
+        {
+            tracing::error!("no job is seen to: {problem}");
+        }
+        self.problem = problem;
         let mut asking = JoinSet::new();
         for (name, (directory, _, alive)) in &looked {
             if *alive == Alive::Yes {

@@ -19,10 +19,11 @@ use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::compression::CompressionLayer;
 use tower_http::compression::predicate::{DefaultPredicate, NotForContentType, Predicate as _};
 
+use crate::access::Refusal;
 use crate::api;
 use crate::assets;
 use crate::daemon::Daemon;
-use crate::guard::guard;
+use crate::guard::{guard, refused};
 use crate::heritrix;
 use crate::pace;
 use crate::problem::Problem;
@@ -85,15 +86,19 @@ pub(crate) async fn serve(daemon: &Arc<Daemon>, listener: TcpListener) -> std::i
     }
 }
 
-/// Whether all jobs have been looked at.
+/// Whether all jobs have been looked at, again a moment ago, and whoever has a token is let in.
 async fn ready(State(daemon): State<Arc<Daemon>>) -> Response {
-    let is_closing = *daemon.closing.borrow();
-    match is_closing {
-        true => {
-            Problem::new(StatusCode::SERVICE_UNAVAILABLE, "the daemon is ending").into_response()
-        }
-        false => "ready\n".into_response(),
+    let no = |why: &str| Problem::new(StatusCode::SERVICE_UNAVAILABLE, why).into_response();
+    if *daemon.closing.borrow() {
+        return no("the daemon is ending");
     }
+    if let Some(problem) = daemon.jobs_problem.borrow().as_deref() {
+        return no(problem);
+    }
+    if daemon.config.authentication && daemon.access.is_unreadable() {
+        return refused(Refusal::Unreadable).into_response();
+    }
+    "ready\n".into_response()
 }
 
 async fn page(headers: HeaderMap) -> Response {

@@ -156,6 +156,8 @@ impl Supervisor {
     async fn see_to(&mut self, jobs: &Jobs) {
         let now = Timestamp::now();
         let mut waiting = Vec::new();
+            let problem = self.watcher.problem().map(str::to_owned);
+            self.daemon.jobs_problem.send_replace(problem);
         let mut busy = 0;
         let mut members = BTreeMap::new();
         for (name, known) in jobs {
