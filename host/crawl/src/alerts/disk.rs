@@ -1,15 +1,45 @@
 //! How much room the disks have that a job writes to.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// The folder with the least room for whoever is not root, and how much that is; none where no system says.
+/// The folder on the disk with the least room for whoever is not root, and how much that is; none where no system says. Of the
+/// folders on one disk it is always the first, so that which one is named does not change with every byte that is written
+/// between two looks.
 pub(crate) fn room<'p>(folders: impl IntoIterator<Item = &'p Path>) -> Option<(PathBuf, u64)> {
-    let rooms = folders.into_iter().filter_map(|folder| {
+    least(folders, device, free_space)
+}
+
+fn least<'p>(
+    folders: impl IntoIterator<Item = &'p Path>,
+    device: impl Fn(&Path) -> Option<u64>,
+    free_space: impl Fn(&Path) -> Option<u64>,
+) -> Option<(PathBuf, u64)> {
+    let mut disks = BTreeMap::new();
+    for folder in folders {
         // What is not there yet is made in the folder above.
-        let there = folder.ancestors().find(|folder| folder.exists())?;
-        Some((folder.to_owned(), free_space(there)?))
-    });
+        let there = folder.ancestors().find(|folder| folder.exists());
+        if let Some(there) = there {
+            disks.entry(device(there)).or_insert((folder, there));
+        }
+    }
+    let rooms = disks
+        .into_values()
+        .filter_map(|(folder, there)| Some((folder.to_owned(), free_space(there)?)));
     rooms.min_by_key(|(_, bytes)| *bytes)
+}
+
+/// Which file system a folder is on.
+#[cfg(unix)]
+fn device(folder: &Path) -> Option<u64> {
+    use std::os::unix::fs::MetadataExt as _;
+    Some(folder.metadata().ok()?.dev())
+}
+
+/// Nobody knows.
+#[cfg(not(unix))]
+fn device(_: &Path) -> Option<u64> {
+    None
 }
 
 /// Bytes free on the file system of a folder, for whoever is not root; none where no system says.
@@ -23,4 +53,36 @@ pub fn free_space(folder: &Path) -> Option<u64> {
 #[cfg(not(unix))]
 pub fn free_space(_: &Path) -> Option<u64> {
     None
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use std::cell::Cell;
+
+    use super::*;
+
+    #[test]
+    fn of_the_folders_on_one_disk_the_same_is_named_while_others_write() {
+        let job = tempfile::tempdir().unwrap();
+        let folders = ["warcs", "logs", "", "disk-2/warcs"].map(|name| job.path().join(name));
+        std::fs::create_dir(job.path().join("disk-2")).unwrap();
+        let device = |folder: &Path| Some(u64::from(folder.ends_with("disk-2")));
+        let named = |other_disk: u64| {
+            // Each look finds less than the one before.
+            let left = Cell::new(1_000);
+            let free = |folder: &Path| {
+                left.set(left.get() - 1);
+                match folder.ends_with("disk-2") {
+                    true => Some(other_disk),
+                    false => Some(left.get()),
+                }
+            };
+            let folders = folders.iter().map(PathBuf::as_path);
+            least(folders, device, free).unwrap()
+        };
+        assert_eq!(named(5_000), (folders[0].clone(), 999));
+        assert_eq!(named(10), (folders[3].clone(), 10));
+    }
 }
