@@ -2,16 +2,20 @@
 //! known from the job's directory.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
+use jiff::Timestamp;
 use opilio_crawl::{Course, Share, stays_inside};
 
 use crate::orders::Orders;
 
 /// What a process says, in the job's directory.
 const OUTPUT: &str = "process.log";
+
+/// What stands before what each process says, with the time.
+const BEGUN: &str = "== begun at ";
 
 /// Past this it is begun anew.
 const OUTPUT_BYTES_MAX: u64 = 4 << 20;
@@ -74,19 +78,22 @@ fn begin_with(program: &Path, job: &Path, flags: &[String]) -> io::Result<Child>
     command.spawn()
 }
 
+/// The file for what a process says that is begun now.
 fn output(job: &Path) -> io::Result<File> {
     let file = output_file(job);
     if fs::metadata(&file).is_ok_and(|now| now.len() > OUTPUT_BYTES_MAX) {
         fs::rename(&file, job.join("process.log.1"))?;
     }
-    OpenOptions::new().create(true).append(true).open(file)
+    let mut file = OpenOptions::new().create(true).append(true).open(file)?;
+    writeln!(file, "{BEGUN}{:.3}", Timestamp::now())?;
+    Ok(file)
 }
 
 fn output_file(job: &Path) -> PathBuf {
     job.join(OUTPUT)
 }
 
-/// What the last process said at the end.
+/// What the last process said at the end, and none before it.
 pub(crate) fn last_words(job: &Path) -> String {
     let read = || -> io::Result<String> {
         stays_inside(job, &output_file(job))?;
@@ -95,7 +102,12 @@ pub(crate) fn last_words(job: &Path) -> String {
         file.seek(SeekFrom::Start(length.saturating_sub(TAIL_BYTES)))?;
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes)?;
-        Ok(String::from_utf8_lossy(&bytes).trim().to_owned())
+        let text = String::from_utf8_lossy(&bytes);
+        let said = match text.rfind(BEGUN) {
+            Some(at) => text[at..].split_once('\n').map_or("", |(_, said)| said),
+            None => &text,
+        };
+        Ok(said.trim().to_owned())
     };
     read().unwrap_or_default()
 }
@@ -131,5 +143,30 @@ pub(crate) fn is_alive(
     match begins || !rests {
         true => Ok(Alive::Silent),
         false => Ok(Alive::No),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+
+    #[test]
+    fn the_last_words_are_those_of_the_last_process_alone() {
+        let job = tempfile::tempdir().unwrap();
+        assert_eq!(last_words(job.path()), "");
+        let mut first = output(job.path()).unwrap();
+        writeln!(first, "alert bot-walls: 1 walls").unwrap();
+        assert_eq!(last_words(job.path()), "alert bot-walls: 1 walls");
+        let mut second = output(job.path()).unwrap();
+        assert_eq!(last_words(job.path()), "");
+        writeln!(second, "one\ntwo").unwrap();
+        assert_eq!(last_words(job.path()), "one\ntwo");
+        // Of one that said much, its end.
+        let long = "x".repeat(TAIL_BYTES as usize);
+        writeln!(second, "{long}\nthree").unwrap();
+        let said = last_words(job.path());
+        assert!(said.starts_with('x') && said.ends_with("\nthree"), "{said}");
     }
 }

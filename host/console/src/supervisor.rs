@@ -83,7 +83,10 @@ enum Step {
     Rest,
     /// It died, and is to begin again then.
     Died(Timestamp),
-    GiveUp(String),
+    /// It died as often in a row, and is not begun again.
+    DiedOut(u32),
+    /// It cannot begin.
+    Faulty,
     Pause,
     Resume,
     /// It has held for long.
@@ -107,6 +110,17 @@ enum ProcessState {
     None,
     Alive,
     Exited(Option<i32>),
+}
+
+impl ProcessState {
+    /// How it ended, where that is known.
+    fn ending(self) -> Option<String> {
+        match self {
+            ProcessState::Exited(Some(code)) => Some(format!("with exit code {code}")),
+            ProcessState::Exited(None) => Some("killed".to_owned()),
+            ProcessState::None | ProcessState::Alive => None,
+        }
+    }
 }
 
 impl Supervisor {
@@ -142,6 +156,8 @@ impl Supervisor {
         let mut closing = self.daemon.closing.subscribe();
         loop {
             let jobs = Arc::new(self.watcher.look().await);
+            let problem = self.watcher.problem().map(str::to_owned);
+            self.daemon.jobs_problem.send_replace(problem);
             self.daemon.jobs.send_replace(jobs.clone());
             self.see_to(&jobs).await;
             self.see_to_calendar(self.clock.now()).await;
@@ -151,13 +167,14 @@ impl Supervisor {
                 _ = closing.wait_for(|closing| *closing) => break,
             }
         }
+        if self.daemon.config.end_crawls {
+            self.end_crawls().await;
+        }
     }
 
     async fn see_to(&mut self, jobs: &Jobs) {
         let now = Timestamp::now();
         let mut waiting = Vec::new();
-            let problem = self.watcher.problem().map(str::to_owned);
-            self.daemon.jobs_problem.send_replace(problem);
         let mut busy = 0;
         let mut members = BTreeMap::new();
         for (name, known) in jobs {
@@ -169,9 +186,6 @@ impl Supervisor {
                 alive: known.alive,
                 state: known.overview.state,
                 orders: known.orders.as_ref(),
-        if self.daemon.config.end_crawls {
-            self.end_crawls().await;
-        }
                 course: known.course.as_ref(),
                 process,
                 is_open: window::is_open(&self.daemon.config.window, name, self.clock.now()),
@@ -291,13 +305,21 @@ impl Supervisor {
         Ok(())
     }
 
-    async fn take(&self, name: &str, known: &Known, step: Step, process: ProcessState) {
-        let note = |what: &str, result: &str| {
-            tracing::info!(job = name, "{what}: {result}");
-            if let Err(problem) = control::note(&known.directory, DAEMON, what, result) {
-                tracing::error!(job = name, "{problem}");
-            }
+    /// Tells all who are to know that a job is not begun again. Why, with what its last process said at the end.
+    fn given_up(&self, name: &str, known: &Known, why: String) -> String {
+        let said = process::last_words(&known.directory);
+        let why = match said.is_empty() {
+            true => why,
+            false => format!("{why}; process.log ends with: {said}"),
         };
+        let result = format!("it is not begun again; {why}");
+        note(name, known, "process died", &result);
+        give_up(name, known, &why);
+        why
+    }
+
+    async fn take(&self, name: &str, known: &Known, step: Step, process: ProcessState) {
+        let note = |what: &str, result: &str| note(name, known, what, result);
         let ask = async |command| {
             let directory = known.directory.clone();
             let asked = self.daemon.desk.ask(directory, DAEMON, command).await;
@@ -319,30 +341,37 @@ impl Supervisor {
                 orders.deaths = 0;
             }),
             Step::Died(again) => {
-                let code = match process {
-                    ProcessState::Exited(Some(code)) => format!(" with exit code {code}"),
-                    ProcessState::Exited(None) => ", killed".to_owned(),
-                    _ => String::new(),
+                let again_at = format!("it is begun again at {again:.0}");
+                let result = match process.ending() {
+                    Some(how) => format!("{how}; {again_at}"),
+                    None => again_at,
                 };
-                note(
-                    "process died",
-                    format!("{code}; it is begun again at {again:.0}")
-                        .trim_start_matches([';', ',', ' ']),
-                );
+                note("process died", &result);
                 self.daemon.order(name, |orders| {
                     orders.deaths += 1;
                     orders.not_before = Some(again);
                     orders.begun = None;
                 });
             }
-            Step::GiveUp(why) => {
-                let said = process::last_words(&known.directory);
-                let why = match said.is_empty() {
-                    true => why,
-                    false => format!("{why}: {said}"),
+            Step::DiedOut(deaths) => {
+                let why = match (deaths, process.ending()) {
+                    (1, Some(how)) => format!("it died once, {how}"),
+                    (1, None) => "it died once".to_owned(),
+                    (_, Some(how)) => {
+                        format!("it died {deaths} times in a row, the last time {how}")
+                    }
+                    (_, None) => format!("it died {deaths} times in a row"),
                 };
-                note("process died", &format!("it is not begun again; {why}"));
-                give_up(name, known, &why);
+                let why = self.given_up(name, known, why);
+                self.daemon.order(name, |orders| {
+                    orders.crawl = false;
+                    orders.deaths = deaths;
+                    orders.gave_up = Some(why);
+                });
+            }
+            Step::Faulty => {
+                let why = "its profile or a plugin has faults".to_owned();
+                let why = self.given_up(name, known, why);
                 self.daemon.order(name, |orders| {
                     orders.crawl = false;
                     orders.gave_up = Some(why);
@@ -364,6 +393,14 @@ impl Supervisor {
             }
             Step::Holds => self.daemon.order(name, |orders| orders.deaths = 0),
         }
+    }
+}
+
+/// Writes into the job's log and the daemon's.
+fn note(name: &str, known: &Known, what: &str, result: &str) {
+    tracing::info!(job = name, "{what}: {result}");
+    if let Err(problem) = control::note(&known.directory, DAEMON, what, result) {
+        tracing::error!(job = name, "{problem}");
     }
 }
 
@@ -435,13 +472,8 @@ fn step(case: &Case<'_>, restart: &Restart) -> Step {
             EndWord::Finished | EndWord::Stopped | EndWord::Halted => Step::Rest,
             EndWord::Terminated => Step::Again("the system ended its process"),
         },
-        (None, ProcessState::Exited(Some(EXIT_FAULTS))) => {
-            Step::GiveUp("its profile or a plugin has faults".to_owned())
-        }
-        (None, _) if orders.deaths >= restart.attempts => Step::GiveUp(match orders.deaths {
-            0 => "it died once".to_owned(),
-            before => format!("it died {} times in a row", before + 1),
-        }),
+        (None, ProcessState::Exited(Some(EXIT_FAULTS))) => Step::Faulty,
+        (None, _) if orders.deaths >= restart.attempts => Step::DiedOut(orders.deaths + 1),
         (None, _) => {
             let pause = restart
                 .pause
@@ -539,7 +571,7 @@ mod tests {
             let again = Step::Died(at(100 + pause));
             check(&orders(Some(10), deaths), unended(), killed, true, again);
         }
-        let given_up = Step::GiveUp("it died 6 times in a row".to_owned());
+        let given_up = Step::DiedOut(6);
         check(&orders(Some(10), 5), unended(), killed, true, given_up);
         // The machine went down, and the daemon with it.
         let reboot = Step::Died(at(105));
@@ -575,7 +607,7 @@ mod tests {
             again,
         );
         let faults = ProcessState::Exited(Some(EXIT_FAULTS));
-        let given_up = Step::GiveUp("its profile or a plugin has faults".to_owned());
+        let given_up = Step::Faulty;
         check(&orders(Some(10), 0), None, faults, true, given_up);
     }
 

@@ -446,6 +446,95 @@ async fn a_crawl_that_the_system_ends_goes_on_when_the_machine_is_up_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_daemon_that_is_to_end_its_crawls_waits_for_them_and_the_next_one_goes_on() {
+    let gate = Gate::serve(&[("/", "<a href='/a'>a</a>"), ("/a", "a")]);
+    let home = Home::new();
+    let mut daemon = Daemon::start(&home, &["--no-auth", "--end-crawls"]);
+    // The gate holds the page back, so that a polite end would wait for it.
+    let fetch = "fetch = { allow-addresses = [\"loopback\"], stop-grace = \"1ms\" }\n";
+    let profile = home.file("p.toml", fetch);
+    let (profile, seed) = (profile.to_str().unwrap(), gate.url("/"));
+    let new = ["job", "new", "jobs/job", "--profile", profile];
+    home.run(&[&new[..], &["--seed", &seed]].concat()).code(0);
+    daemon.post("/jobs/job/start", None, 202);
+    until("the seed is asked for", || gate.was_asked("/") == 1).await;
+    let child = daemon.child.as_mut().unwrap();
+    send("-TERM", &child.id().to_string());
+    assert!(child.wait().unwrap().success());
+    let job = home.path().join("jobs/job");
+    let log = fs::read_to_string(job.join("logs/job.log")).unwrap();
+    assert!(log.contains("crawl end => ended by the system"), "{log}");
+    let archive = fs::read_dir(job.join("warcs")).unwrap();
+    let files: Vec<_> = archive.map(|entry| entry.unwrap().file_name()).collect();
+    let is_open = |file: &std::ffi::OsString| file.to_string_lossy().ends_with(".open");
+    assert!(!files.iter().any(is_open), "{files:?}");
+
+    let daemon = Daemon::start(&home, &["--no-auth"]);
+    gate.open();
+    until("it is finished", || daemon.state("job") == "finished").await;
+    assert_eq!(gate.was_asked("/a"), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_paused_crawl_stays_paused_whatever_dies_until_somebody_resumes_it() {
+    let gate = Gate::serve(&[("/", "<a href='/a'>a</a>"), ("/a", "a")]);
+    let home = Home::new();
+    home.file("opilio.toml", "[restart]\npause = \"100ms\"\n");
+    let mut daemon = Daemon::start(&home, &["--no-auth"]);
+    make(&home, "jobs/job", &gate.url("/"));
+    daemon.post("/jobs/job/start", None, 202);
+    until("the seed is asked for", || gate.was_asked("/") == 1).await;
+    daemon.post("/jobs/job/pause", None, 200);
+    gate.open();
+    until("it is paused", || daemon.state("job") == "paused").await;
+
+    let first = process(&home, "jobs/job");
+    kill(&first);
+    until("another process is paused", || {
+        process(&home, "jobs/job") != first && daemon.state("job") == "paused"
+    })
+    .await;
+    // As when the machine goes down.
+    let second = process(&home, "jobs/job");
+    daemon.kill();
+    kill(&second);
+    let daemon = Daemon::start(&home, &["--no-auth"]);
+    until("another process is paused", || {
+        process(&home, "jobs/job") != second && daemon.state("job") == "paused"
+    })
+    .await;
+    assert_eq!(gate.was_asked("/a"), 0);
+
+    let third = process(&home, "jobs/job");
+    home.run(&["job", "resume", "jobs/job"]).code(0);
+    until("it is finished", || daemon.state("job") == "finished").await;
+    assert_eq!(gate.was_asked("/a"), 1);
+    assert_eq!(process(&home, "jobs/job"), third);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_daemon_without_its_folder_is_not_ready_and_calls_no_token_wrong() {
+    let home = Home::new();
+    let made = home
+        .run(&["token", "new", "ada", "--role", "admin"])
+        .code(0);
+    let mut daemon = Daemon::start(&home, &[]);
+    daemon.token = Some(made.out.trim().to_owned());
+    let ready = || daemon.call("GET", "/readyz", None, "");
+    until("it is ready", || ready().status == 200).await;
+    let (jobs, away) = (home.path().join("jobs"), home.path().join("jobs.away"));
+    fs::rename(&jobs, &away).unwrap();
+    let is_told = |answer: Answer| answer.status == 503 && answer.body.contains("cannot use");
+    until("it is not ready, and says why", || is_told(ready())).await;
+    let refused = daemon.call("GET", "/metrics", None, "");
+    assert_eq!(refused.status, 503, "{refused:?}");
+    assert!(refused.body.contains("file of tokens"), "{refused:?}");
+    fs::rename(&away, &jobs).unwrap();
+    until("it is ready again", || ready().status == 200).await;
+    assert_eq!(daemon.get("/jobs")["total"], 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_crawl_that_is_killed_goes_on_by_itself_and_one_outlives_the_daemon() {
     let gate = Gate::serve(&[("/", "<a href='/a'>a</a>"), ("/a", "a")]);
     let home = Home::new();
@@ -524,8 +613,9 @@ async fn a_job_that_is_given_up_is_an_alert_until_it_is_begun_again() {
     until("somebody is told", || told.exists()).await;
     let told: Value = serde_json::from_slice(&fs::read(told).unwrap()).unwrap();
     assert_eq!(told["alert"]["kind"], "halted", "{told}");
+    assert_eq!(told["name"], "job", "{told}");
     let message = told["alert"]["message"].as_str().unwrap();
-    assert!(message.contains("it died once"), "{message}");
+    assert!(message.contains("it died once, killed"), "{message}");
     let holds = || {
         let alerts = daemon.get("/jobs/job/alerts");
         let alerts = alerts["alerts"].as_array().unwrap().clone();
@@ -534,6 +624,8 @@ async fn a_job_that_is_given_up_is_an_alert_until_it_is_begun_again() {
     assert!(holds());
     let open = || daemon.get("/jobs")["jobs"][0]["alerts"].clone();
     until("it counts as open", || open() == 1).await;
+    let deaths = || daemon.get("/jobs")["jobs"][0]["deaths"].clone();
+    until("its last death counts", || deaths() == 1).await;
     let known = json!({ "kind": "halted" });
     daemon.post("/jobs/job/alerts/acknowledge", Some(known), 200);
     until("it is known, and no longer open", || open() == 0).await;
