@@ -333,13 +333,7 @@ impl Context {
         }
         let notifier = self.notifier.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(notifier) = notifier.as_ref() {
-            notifier.send(Notice {
-                job: self.job.clone(),
-                name: self.profile.name.clone(),
-                at,
-                event,
-                alert,
-            });
+            notifier.send(Notice::new(&self.job, &self.profile, event, alert));
         }
     }
 

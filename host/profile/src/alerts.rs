@@ -68,7 +68,7 @@ pub struct AlertsFile {
     /// How long the webhook may take. Default `"10s"`: it is tried four times.
     pub webhook_timeout: DurationWritten,
 
-    /// A program that is started for each alert, and its arguments; it reads the alert as JSON. `{job}`, `{event}`, `{kind}`,
+    /// A program that is started for each alert, and its arguments; it reads the alert as JSON. `{job}`, `{name}`, `{profile}`, `{event}`, `{kind}`,
     /// `{severity}`, `{subject}` and `{message}` are filled in. Default `[]`: nobody is told by a program.
     #[schemars(extend("examples" = [["mail", "-s", "{kind} {event}: {job}", "crawls@example.org"]]))]
     pub command: Vec<String>,

@@ -41,12 +41,6 @@ fn raise(job: &Path, why: &str) -> Result<Option<(Way, Notice)>, CrawlError> {
     if let Err(problem) = logged.and_then(|logs| logs.alert(&line)) {
         tracing::error!("alerts.log cannot be written: {problem}");
     }
-    let notice = Notice {
-        job: job.to_owned(),
-        name: profile.name.clone(),
-        at,
-        event: Event::Raised,
-        alert,
-    };
+    let notice = Notice::new(job, &profile, Event::Raised, alert);
     Ok(Way::of(&profile.alerts, job).map(|way| (way, notice)))
 }

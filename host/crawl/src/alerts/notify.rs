@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use opilio_profile::Profile;
 use serde::Serialize;
 use tokio::io::AsyncWriteExt as _;
 use tokio::process::Command;
@@ -14,6 +15,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use super::{Alert, Event};
+use crate::job::name_of;
 
 /// Notices that wait; more are left out. They stand in `alerts.log` all the same.
 const WAITING_MAX: usize = 100;
@@ -33,14 +35,30 @@ const GRACE: Duration = Duration::from_secs(5);
 pub(crate) struct Notice {
     /// The job's directory.
     pub job: PathBuf,
-    /// What the crawl is called.
+    /// What the job is called, in metrics and in reports, too.
     pub name: String,
+    /// What its profile is called, by which crawls of one kind are known, such as all of a calendar's entry.
+    pub profile: String,
     /// When it was sent off.
     pub at: Timestamp,
     /// What has happened to the alert.
     pub event: Event,
     /// The alert.
     pub alert: Alert,
+}
+
+impl Notice {
+    /// Of what has happened to an alert of this job, sent off now.
+    pub(crate) fn new(job: &Path, profile: &Profile, event: Event, alert: Alert) -> Notice {
+        Notice {
+            job: job.to_owned(),
+            name: name_of(job),
+            profile: profile.name.clone(),
+            at: Timestamp::now(),
+            event,
+            alert,
+        }
+    }
 }
 
 /// Sends notices, one after another, on a task of its own.
@@ -167,6 +185,8 @@ fn filled(word: &str, notice: &Notice) -> String {
     // One after another, so that what is filled in is not filled in itself.
     let places = [
         ("{job}", job.as_str()),
+        ("{name}", &notice.name),
+        ("{profile}", &notice.profile),
         ("{event}", notice.event.name()),
         ("{kind}", alert.kind.name()),
         ("{severity}", alert.severity.name()),
@@ -260,6 +280,7 @@ mod tests {
         let notice = Notice {
             job: "jobs/a".into(),
             name: "a".to_owned(),
+            profile: "national".to_owned(),
             at: Timestamp::UNIX_EPOCH,
             event: Event::Raised,
             alert: Alert {
@@ -272,10 +293,10 @@ mod tests {
                 acknowledged: None,
             },
         };
-        let word = "{event} {kind} of {job}: {message} {}{";
+        let word = "{event} {kind} of {job}, {name} as {profile}: {message} {}{";
         assert_eq!(
             filled(word, &notice),
-            "raised plugin of jobs/a: says {job}and more {}{"
+            "raised plugin of jobs/a, a as national: says {job}and more {}{"
         );
     }
 }
