@@ -40,7 +40,7 @@ pub enum Role {
     Viewer,
     /// Make, run and change jobs.
     Operator,
-    /// Delete jobs, put other code in the place of plugins, read the audit log.
+    /// Delete jobs, bring in code of registries, put other code in the place of plugins, read the audit log.
     Admin,
 }
 

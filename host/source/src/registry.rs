@@ -5,7 +5,7 @@
 //! token without TLS where a registry says so. A pull is two requests and a push five.
 //!
 //! What a registry answers is a stranger's word: every body has a limit, every digest is computed, redirects are few and
-//! never lead from HTTPS to plain HTTP, and credentials go to the registry and, over HTTPS, to where it sends for tokens.
+//! never lead from HTTPS to plain HTTP, it sends nowhere nearer to this machine than it is itself, and credentials go to the registry and, over HTTPS, to where it sends for tokens.
 
 mod authorization;
 mod http;

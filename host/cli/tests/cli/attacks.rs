@@ -4,6 +4,7 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 
 use opilio_stories::until;
+use opilio_test_registry::Registry;
 use serde_json::{Value, json};
 
 use crate::command::Home;
@@ -73,6 +74,47 @@ fn what_is_nested_very_deep_is_a_fault_and_the_daemon_goes_on() {
     assert!([400, 422].contains(&answer.status), "{answer:?}");
     let jobs = daemon.get("/jobs");
     assert_eq!(jobs["total"], 1, "{jobs}");
+}
+
+#[test]
+fn a_token_for_crawling_has_no_registry_asked() {
+    let registry = Registry::open();
+    let home = Home::new();
+    make(&home, "jobs/x", "http://nowhere.localhost/");
+    let token = |name: &str, role: &str| {
+        let made = home.run(&["token", "new", name, "--role", role]).code(0);
+        made.out.trim().to_owned()
+    };
+    let (operator, admin) = (token("otto", "operator"), token("ada", "admin"));
+    let mut daemon = Daemon::start(&home, &[]);
+    let image = registry.image("a/b:1");
+    let toml = format!("[plugins.x]\ncomponent = \"{image}\"");
+    let set = format!("plugins.x.component = \"{image}\"");
+    let asked = [
+        ("POST", "/profiles/check", json!({ "toml": toml })),
+        (
+            "POST",
+            "/jobs",
+            json!({ "name": "y", "profile_toml": toml }),
+        ),
+        (
+            "PATCH",
+            "/jobs/x/settings",
+            json!({ "set": [set], "only_check": true }),
+        ),
+    ];
+    daemon.token = Some(operator);
+    for (method, path, body) in &asked {
+        let path = format!("/api/v1{path}");
+        let answer = daemon.call(method, &path, Some(body.clone()), "");
+        assert_eq!(answer.status, 403, "{path}: {answer:?}");
+        assert!(answer.body.contains("role admin"), "{path}: {answer:?}");
+    }
+    assert_eq!(registry.requests(), Vec::<String>::new());
+    daemon.token = Some(admin);
+    let (_, path, body) = &asked[0];
+    daemon.post(path, Some(body.clone()), 200);
+    assert_eq!(registry.requests(), ["GET /v2/a/b/manifests/1"]);
 }
 
 /// What nobody is to see over the API.

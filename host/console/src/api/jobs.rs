@@ -183,7 +183,8 @@ impl JobSort {
 }
 
 /// Makes a job: its profile is checked, copied and frozen. What is wrong with it is told with line and column, and nothing is
-/// made. A profile that comes along may not name programs to be run or files of this machine.
+/// made. A profile that comes along may not name programs to be run or files of this machine, and only an admin's may name components
+/// of registries.
 #[utoipa::path(post, path = "/jobs", tag = "jobs", request_body = Making, responses((status = 201, body = MadeJob, headers(("location" = String, description = "The job")))))]
 pub(crate) async fn make(
     State(daemon): Shared,
@@ -195,7 +196,7 @@ pub(crate) async fn make(
             .profile(name)
             .ok_or_else(|| Problem::unusable(format!("there is no profile {name:?}")))?,
         (None, Some(text)) => {
-            profiles::keeps_to_itself(&text)?;
+            profiles::keeps_to_itself(&text, &caller)?;
             ProfileSource::Text {
                 file: "profile.toml".to_owned(),
                 text,

@@ -1,7 +1,8 @@
 //! What jobs are made of: profiles of the operator's own, those that ship, and texts that come over the API.
 //!
 //! The folder of the operator's own is filled by whoever administers the machine. What comes over the API is checked for
-//! settings that reach out of the crawl, since a token for crawling is none for running programs or reading files.
+//! settings that reach out of the crawl, since a token for crawling is none for running programs or reading files. Components
+//! of registries are for admins: they bring in code, and have this machine ask wherever they are said to be.
 
 use axum::Json;
 use axum::extract::State;
@@ -14,6 +15,7 @@ use utoipa::ToSchema;
 
 use super::Shared;
 use super::jobs::blocking;
+use crate::access::{Caller, Role};
 use crate::input::{Body, Place};
 use crate::problem::Problem;
 
@@ -124,9 +126,10 @@ pub(crate) async fn show(
 #[utoipa::path(post, path = "/profiles/check", tag = "profiles", request_body = Checking, responses((status = 200, body = Checked)))]
 pub(crate) async fn check(
     State(daemon): Shared,
+    caller: Caller,
     Body(Checking { toml }): Body<Checking>,
 ) -> Result<Json<Checked>, Problem> {
-    keeps_to_itself(&toml)?;
+    keeps_to_itself(&toml, &caller)?;
     let cache = daemon.folder.component_cache();
     let faults = blocking(move || {
         let given = Given {
@@ -168,8 +171,9 @@ fn found(faults: &Faults) -> Vec<FaultFound> {
     faults.iter().map(FaultFound::from).collect()
 }
 
-/// Refuses settings that reach out of the crawl.
-pub(crate) fn keeps_to_itself(text: &str) -> Result<(), Problem> {
+/// Refuses settings that reach out of the crawl, and of those who are no admins, components of registries. Nothing is asked
+/// anywhere for that.
+pub(crate) fn keeps_to_itself(text: &str, caller: &Caller) -> Result<(), Problem> {
     // What is no TOML is told by whoever reads it next.
     let Some(Value::Object(profile)) = toml_value(text) else {
         return Ok(());
@@ -185,10 +189,16 @@ pub(crate) fn keeps_to_itself(text: &str) -> Result<(), Problem> {
         .map(|path| path.join("."))
         .collect();
     let plugins = profile.get("plugins").and_then(Value::as_object);
+    let mut in_registries = Vec::new();
     for (name, plugin) in plugins.into_iter().flatten() {
-        let component = plugin.get("component").and_then(Value::as_str);
-        if component.is_some_and(|it| !it.starts_with("builtin:") && !it.starts_with("oci://")) {
-            named.push(format!("plugins.{name}.component"));
+        let Some(component) = plugin.get("component").and_then(Value::as_str) else {
+            continue;
+        };
+        let setting = format!("plugins.{name}.component");
+        match component.trim() {
+            it if it.starts_with("builtin:") => {}
+            it if it.starts_with("oci://") => in_registries.push(setting),
+            _ => named.push(setting),
         }
     }
     let extended = match profile.get("extends") {
@@ -201,7 +211,13 @@ pub(crate) fn keeps_to_itself(text: &str) -> Result<(), Problem> {
         named.push("extends".to_owned());
     }
     if named.is_empty() {
-        return Ok(());
+        return match in_registries.is_empty() || caller.role >= Role::Admin {
+            true => Ok(()),
+            false => Err(Problem::forbidden(format!(
+                "that needs the role admin, since it brings in code of registries: {}; or have whoever administers the daemon put such a profile into its folder of profiles, and make jobs of it by its name",
+                in_registries.join(", ")
+            ))),
+        };
     }
     named.sort();
     named.dedup();
@@ -231,9 +247,16 @@ mod tests {
 
     use super::*;
 
+    fn somebody(role: Role) -> Caller {
+        Caller {
+            user: "somebody".to_owned(),
+            role,
+        }
+    }
+
     #[track_caller]
     fn refused(text: &str, named: &str) {
-        let problem = keeps_to_itself(text).unwrap_err();
+        let problem = keeps_to_itself(text, &somebody(Role::Admin)).unwrap_err();
         assert!(problem.detail().contains(named), "{}", problem.detail());
     }
 
@@ -262,6 +285,23 @@ mod tests {
             "[[override]]\nmatch.host = [\"a.org\"]\nfetch.allow-addresses = [\"metadata\"]",
             "fetch.allow-addresses",
         );
-        keeps_to_itself("extends = \"default\"\n[plugins.x]\ncomponent = \"builtin:html\"\n[plugins.x.settings]\nfile = \"a\"\n").unwrap();
+        keeps_to_itself("extends = \"default\"\n[plugins.x]\ncomponent = \"builtin:html\"\n[plugins.x.settings]\nfile = \"a\"\n", &somebody(Role::Operator)).unwrap();
+    }
+
+    #[test]
+    fn components_of_registries_are_for_admins() {
+        for text in [
+            "[plugins.x]\ncomponent = \"oci://127.0.0.1:5000/a/b:1\"",
+            "plugins.x.component = \" oci://example.org/a/b:1\"",
+            "plugins = { x = { component = \"oci://example.org/a/b:1\" } }",
+        ] {
+            let problem = keeps_to_itself(text, &somebody(Role::Operator)).unwrap_err();
+            let said = problem.detail();
+            assert!(
+                said.contains("role admin") && said.contains("plugins.x.component"),
+                "{said}"
+            );
+            keeps_to_itself(text, &somebody(Role::Admin)).unwrap();
+        }
     }
 }

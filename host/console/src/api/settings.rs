@@ -134,10 +134,8 @@ pub(crate) async fn change(
     Body(changing): Body<Changing>,
 ) -> Result<Json<ChangedSettings>, Problem> {
     daemon.directory(&job)?;
-    profiles::keeps_to_itself(&control::changing(
-        &changing.set,
-        changing.matching.as_ref(),
-    ))?;
+    let change = control::changing(&changing.set, changing.matching.as_ref());
+    profiles::keeps_to_itself(&change, &caller)?;
     let command = Command::Set {
         set: changing.set,
         matching: changing.matching,

@@ -104,14 +104,14 @@ pub(super) async fn act(
         return Ok(see_other(format!("{url}/job/{to}")));
     }
     match asked.action.as_deref() {
-        Some("build" | "validate") => daemon.build(case).await?,
+        Some("build" | "validate") => daemon.build(case, caller).await?,
         Some("launch") => {
             if asked.checkpoint.is_some_and(|name| !name.is_empty()) {
                 return Err(Problem::unusable(
                     "a job goes on where it was, not at a checkpoint: make another one of the checkpoint's folder, in the job's `checkpoints`",
                 ));
             }
-            daemon.launch(case, &caller).await?;
+            daemon.launch(case, caller).await?;
         }
         Some("pause") => {
             jobs::pause(State(daemon), caller, Place(name.clone()))
@@ -158,7 +158,7 @@ impl Daemon {
     }
 
     /// Makes a job of its configuration, unless there is one.
-    async fn build(self: Arc<Self>, case: Case) -> Result<(), Problem> {
+    async fn build(self: Arc<Self>, case: Case, caller: Caller) -> Result<(), Problem> {
         let built = self.clone();
         blocking(move || {
             let drafts = built.drafts();
@@ -176,7 +176,7 @@ impl Daemon {
             let draft = drafts
                 .find(&case.name)
                 .ok_or_else(|| Problem::not_found("its configuration is gone"))?;
-            let made = built.make_of(&case.name, &draft);
+            let made = built.make_of(&case.name, &draft, &caller);
             if let (Err(_), Some(was)) = (&made, was) {
                 drafts.put_back(&case.name, &was)?;
             }
@@ -187,7 +187,7 @@ impl Daemon {
         Ok(())
     }
 
-    fn make_of(&self, name: &str, draft: &Draft) -> Result<(), Problem> {
+    fn make_of(&self, name: &str, draft: &Draft, caller: &Caller) -> Result<(), Problem> {
         let cannot = |what: &str, problem: &dyn std::fmt::Display| {
             Problem::unusable(format!("{what} cannot be used: {problem}"))
         };
@@ -215,7 +215,7 @@ impl Daemon {
             let text = std::fs::read_to_string(&path).map_err(|problem| cannot(file, &problem))?;
             seeds.extend(text.lines().map(str::to_owned));
         }
-        profiles::keeps_to_itself(&profile.to_string())?;
+        profiles::keeps_to_itself(&profile.to_string(), caller)?;
         profile.insert("name".to_owned(), name.into());
         if let Some(below) = self
             .heritrix
@@ -250,7 +250,7 @@ impl Daemon {
     }
 
     /// Begins it, paused unless its configuration says otherwise, as clients of Heritrix expect.
-    async fn launch(self: Arc<Self>, case: Case, caller: &Caller) -> Result<(), Problem> {
+    async fn launch(self: Arc<Self>, case: Case, caller: Caller) -> Result<(), Problem> {
         match case.stage() {
             Stage::Unbuilt | Stage::Ready => {}
             Stage::Active(state) => {
@@ -264,11 +264,12 @@ impl Daemon {
         }
         let at_once = case.draft.as_ref().is_some_and(begins_at_once);
         let name = case.name.clone();
-        self.clone().build(case).await?;
+        let user = caller.user.clone();
+        self.clone().build(case, caller).await?;
         self.order(&name, |orders| {
             *orders = Orders {
                 paused: !at_once,
-                ..Orders::new(true, &caller.user)
+                ..Orders::new(true, &user)
             };
         });
         self.seen(&name, |state| {

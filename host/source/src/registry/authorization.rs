@@ -130,6 +130,7 @@ impl Bearer {
                 "ask whoever runs the registry".to_owned(),
             ));
         }
+        connection.may_send_to(&self.realm)?;
         let client = connection.client();
         let mut pairs = vec![("scope", self.scope.as_str())];
         if let Some(service) = &self.service {

@@ -1,10 +1,12 @@
 //! Asking one registry: requests with authorization, answers within limits, failures as sentences.
 
 use std::error::Error;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use opilio_fetch::{AddressClass, AddressPolicy};
 use opilio_profile::Image;
 use reqwest::header::{AUTHORIZATION, HeaderName, HeaderValue, RETRY_AFTER};
 use reqwest::{Client, Method, Response, StatusCode, redirect};
@@ -33,6 +35,7 @@ pub(super) struct Connection<'a> {
     access: &'a Access,
     client: Client,
     root: Url,
+    near: Near,
     authorization: Option<Authorization>,
 }
 
@@ -82,16 +85,18 @@ impl<'a> Connection<'a> {
         let setup = |problem: &dyn Error| RegistryError::Setup {
             problem: chain(problem),
         };
-        let client =
-            client(image.is_loopback(), plain).map_err(|problem| setup(problem.as_ref()))?;
         let scheme = if plain { "http" } else { "https" };
         let root = format!("{scheme}://{}/v2/", image.registry());
         let root = Url::parse(&root).map_err(|problem| setup(&problem))?;
+        let near = Near::of(&addresses(&root), image.is_loopback());
+        let client =
+            client(image.is_loopback(), plain, near).map_err(|problem| setup(problem.as_ref()))?;
         Ok(Self {
             image,
             access,
             client,
             root,
+            near,
             authorization: None,
         })
     }
@@ -135,6 +140,10 @@ impl<'a> Connection<'a> {
     }
 
     async fn send(&self, ask: &Ask) -> Result<Response, RegistryError> {
+        let is_home = ask.url.origin() == self.root.origin();
+        if !is_home {
+            self.may_send_to(&ask.url)?;
+        }
         let mut request = self.client.request(ask.method.clone(), ask.url.clone());
         for (name, value) in &ask.headers {
             request = request.header(name, value);
@@ -143,7 +152,6 @@ impl<'a> Connection<'a> {
             request = request.body(body.clone());
         }
         // An upload may be sent elsewhere; what is secret between the registry and us is for nobody else.
-        let is_home = ask.url.origin() == self.root.origin();
         if let Some(authorization) = self.authorization.as_ref().filter(|_| is_home) {
             request = request.header(AUTHORIZATION, authorization.value()?);
         }
@@ -156,6 +164,15 @@ impl<'a> Connection<'a> {
     /// The client that all requests of this connection go through, those for tokens included.
     pub(super) fn client(&self) -> &Client {
         &self.client
+    }
+
+    /// Refuses an address to which the registry sends, and which is nearer to this machine than the registry is.
+    pub(super) fn may_send_to(&self, url: &Url) -> Result<(), RegistryError> {
+        self.near.check(url).map_err(|class| RegistryError::Denied {
+            image: Box::new(self.image.clone()),
+            told: sends_to(url, class),
+            remedy: "ask whoever runs the registry".to_owned(),
+        })
     }
 
     /// Whether credentials may be sent there.
@@ -304,6 +321,49 @@ impl<'a> Connection<'a> {
     }
 }
 
+/// How near a registry is: to where it may send for tokens, blobs and uploads. One that is elsewhere could have this machine
+/// ask within networks that it cannot reach itself.
+#[derive(Debug, Clone, Copy)]
+struct Near(AddressPolicy);
+
+impl Near {
+    /// Of a registry with these addresses.
+    fn of(addresses: &[IpAddr], is_loopback: bool) -> Self {
+        let classes = addresses
+            .iter()
+            .map(|address| AddressPolicy::default().check(*address));
+        let mut near = AddressPolicy::default();
+        // Linux takes what is unspecified for itself.
+        let here = [Err(AddressClass::Loopback), Err(AddressClass::Unspecified)];
+        let private = [Err(AddressClass::Private), Err(AddressClass::Shared)];
+        for class in classes {
+            near.loopback |= here.contains(&class);
+            near.private |= private.contains(&class);
+            near.link_local |= class == Err(AddressClass::LinkLocal);
+        }
+        near.loopback |= is_loopback;
+        near.private |= near.loopback;
+        Self(near)
+    }
+
+    /// Whether a registry may send there. What has no address here is a proxy's to find, or nobody's.
+    fn check(self, url: &Url) -> Result<(), AddressClass> {
+        let mut addresses = addresses(url).into_iter();
+        addresses.try_for_each(|address| self.0.check(address))
+    }
+}
+
+fn sends_to(url: &Url, class: AddressClass) -> String {
+    let origin = url.origin().ascii_serialization();
+    format!("the registry sends to {origin}, a {class} address, and has none itself")
+}
+
+/// The addresses of a URL's host. Blocks, which is no harm on a thread of one's own.
+fn addresses(url: &Url) -> Vec<IpAddr> {
+    let found = url.socket_addrs(|| None).unwrap_or_default();
+    found.into_iter().map(|address| address.ip()).collect()
+}
+
 /// How registries say what is wrong.
 #[derive(Debug, Deserialize)]
 struct Troubles {
@@ -339,7 +399,7 @@ where
 
 /// rustls with ring and the operating system's roots, as everywhere in Opilio. A proxy is taken from the environment, as
 /// operators set it for all their tools, save for registries on this machine.
-fn client(is_loopback: bool, plain: bool) -> Result<Client, Box<dyn Error>> {
+fn client(is_loopback: bool, plain: bool, near: Near) -> Result<Client, Box<dyn Error>> {
     let mut roots = rustls::RootCertStore::empty();
     if !plain {
         let found = rustls_native_certs::load_native_certs();
@@ -360,14 +420,16 @@ fn client(is_loopback: bool, plain: bool) -> Result<Client, Box<dyn Error>> {
         .read_timeout(SILENCE_MAX)
         .timeout(REQUEST_TIME_MAX)
         .referer(false)
-        .redirect(redirect::Policy::custom(follow));
+        .redirect(redirect::Policy::custom(move |attempt| {
+            follow(attempt, near)
+        }));
     if is_loopback {
         client = client.no_proxy();
     }
     Ok(client.build()?)
 }
 
-fn follow(attempt: redirect::Attempt<'_>) -> redirect::Action {
+fn follow(attempt: redirect::Attempt<'_>, near: Near) -> redirect::Action {
     let from_https = attempt
         .previous()
         .last()
@@ -376,6 +438,9 @@ fn follow(attempt: redirect::Attempt<'_>) -> redirect::Action {
         attempt.error(format!("more than {REDIRECTS_MAX} redirects"))
     } else if from_https && attempt.url().scheme() != "https" {
         attempt.error("a redirect leads from HTTPS to plain HTTP")
+    } else if let Err(class) = near.check(attempt.url()) {
+        let told = sends_to(attempt.url(), class);
+        attempt.error(told)
     } else {
         attempt.follow()
     }
@@ -419,4 +484,57 @@ fn innermost(error: &dyn Error) -> String {
         error = cause;
     }
     error.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use opilio_test_registry::{Guard, Registry};
+
+    use super::*;
+
+    #[test]
+    fn a_registry_sends_nowhere_nearer_than_it_is() {
+        let (world, intranet, here) = ("192.0.2.1", "10.1.2.3", "127.0.0.1");
+        for (registry, to, expected) in [
+            (world, "https://198.51.100.1/", true),
+            (world, "https://127.0.0.1/", false),
+            (world, "https://localhost/", false),
+            (world, "https://[::ffff:127.0.0.1]/", false),
+            (world, "https://10.1.2.3/", false),
+            (world, "https://169.254.169.254/", false),
+            (world, "https://0.0.0.0/", false),
+            (intranet, "https://10.9.9.9/", true),
+            (intranet, "https://127.0.0.1/", false),
+            (here, "http://127.0.0.1:5001/", true),
+            (here, "http://10.1.2.3/", true),
+            (here, "http://169.254.169.254/", false),
+        ] {
+            let near = Near::of(&[registry.parse().unwrap()], false);
+            let found = near.check(&Url::parse(to).unwrap());
+            assert_eq!(found.is_ok(), expected, "{registry} {to}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn a_registry_elsewhere_has_nobody_here_asked_for_a_token() {
+        let (registry, within) = (Registry::open(), Registry::open());
+        registry.guard(Guard::TokensAt(format!(
+            "http://{}/internal",
+            within.host()
+        )));
+        let image = Image::parse(&registry.image("a/b:1")).unwrap();
+        let access = Access::default();
+        let answer = on_a_thread(async || {
+            let mut connection = Connection::new(&image, &access)?;
+            // Stands in for a registry that is elsewhere, which no test may ask.
+            connection.near = Near(AddressPolicy::default());
+            let ask = Ask::new(Method::GET, connection.url("manifests/1"), "a manifest");
+            connection.expect(&ask, &[StatusCode::OK]).await.map(drop)
+        });
+        let problem = answer.unwrap_err().to_string();
+        assert!(problem.contains("a loopback address"), "{problem}");
+        assert_eq!(within.requests(), Vec::<String>::new());
+    }
 }
