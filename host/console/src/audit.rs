@@ -1,6 +1,7 @@
 //! `audit.jsonl`: who wanted what changed, when, and what came of it. Requests that only look are not in it, those that were
 //! refused are.
 
+use std::collections::VecDeque;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
@@ -98,26 +99,35 @@ impl Audit {
         line.push(b'\n');
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         if file.metadata()?.len() > BYTES_MAX {
-            fs::rename(&self.path, self.path.with_extension("jsonl.1"))?;
+            fs::rename(&self.path, self.before())?;
             *file = appended(&self.path)?;
         }
         file.write_all(&line)
     }
 
-    /// The last entries, the latest first.
+    /// The last entries, the latest first, those before the file was begun anew included.
     pub(crate) fn last(&self, count: usize) -> io::Result<Vec<AuditEntry>> {
-        let mut last = std::collections::VecDeque::with_capacity(count.min(1_000));
-        for line in BufReader::new(File::open(&self.path)?).lines() {
-            // A line that a full disk has cut short.
-            let Ok(entry) = serde_json::from_str(&line?) else {
-                continue;
-            };
-            if last.len() == count {
-                last.pop_front();
-            }
-            last.push_back(entry);
+        let before = || match File::open(self.before()) {
+            Err(problem) if problem.kind() == io::ErrorKind::NotFound => Ok(None),
+            opened => opened.map(Some),
+        };
+        let (now, before) = {
+            // Neither becomes the other between the two.
+            let _file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+            (File::open(&self.path)?, before()?)
+        };
+        let mut last = last_of(&now, count)?;
+        if let Some(before) = before
+            && last.len() < count
+        {
+            last.extend(last_of(&before, count - last.len())?);
         }
-        Ok(last.into_iter().rev().collect())
+        Ok(last)
+    }
+
+    /// Where the file is that went before.
+    fn before(&self) -> PathBuf {
+        self.path.with_extension("jsonl.1")
     }
 }
 
@@ -139,6 +149,22 @@ impl OfNobody {
     }
 }
 
+/// The last entries of a file, the latest first.
+fn last_of(file: &File, count: usize) -> io::Result<Vec<AuditEntry>> {
+    let mut last = VecDeque::with_capacity(count.min(1_000));
+    for line in BufReader::new(file).split(b'\n') {
+        // One that a full disk has cut short, or that is none.
+        let Ok(entry) = serde_json::from_slice(&line?) else {
+            continue;
+        };
+        if last.len() == count {
+            last.pop_front();
+        }
+        last.push_back(entry);
+    }
+    Ok(last.into_iter().rev().collect())
+}
+
 fn appended(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.create(true).append(true);
@@ -156,22 +182,55 @@ mod tests {
 
     use super::*;
 
+    fn entry(user: Option<&str>, path: &str) -> AuditEntry {
+        AuditEntry {
+            at: Timestamp::UNIX_EPOCH,
+            user: user.map(str::to_owned),
+            from: "192.0.2.1".to_owned(),
+            method: "POST".to_owned(),
+            path: path.to_owned(),
+            status: 401,
+            problem: None,
+            left_out: 0,
+        }
+    }
+
+    fn paths(audit: &Audit, count: usize) -> Vec<String> {
+        let last = audit.last(count).unwrap();
+        last.into_iter().map(|entry| entry.path).collect()
+    }
+
+    #[test]
+    fn what_is_no_entry_hides_none() {
+        let home = tempfile::tempdir().unwrap();
+        let audit = Audit::open(home.path()).unwrap();
+        audit.write(entry(Some("lena"), "/1"));
+        let mut file = appended(&home.path().join("audit.jsonl")).unwrap();
+        file.write_all(b"{\"user\":\"J\xc3\n").unwrap();
+        audit.write(entry(Some("lena"), "/2"));
+        assert_eq!(paths(&audit, 1_000), ["/2", "/1"]);
+    }
+
+    #[test]
+    fn entries_are_listed_from_before_the_file_was_begun_anew() {
+        let home = tempfile::tempdir().unwrap();
+        let audit = Audit::open(home.path()).unwrap();
+        audit.write(entry(Some("lena"), "/1"));
+        audit.write(entry(Some("lena"), "/2"));
+        let file = appended(&home.path().join("audit.jsonl")).unwrap();
+        // Sparse: zeros are no entry.
+        file.set_len(BYTES_MAX + 1).unwrap();
+        drop(file);
+        audit.write(entry(Some("lena"), "/3"));
+        assert_eq!(paths(&audit, 1_000), ["/3", "/2", "/1"]);
+        assert_eq!(paths(&audit, 2), ["/3", "/2"]);
+    }
+
     #[test]
     fn whoever_is_not_let_in_cannot_fill_the_log() {
         let home = tempfile::tempdir().unwrap();
         let audit = Audit::open(home.path()).unwrap();
-        let write = |user: Option<&str>| {
-            audit.write(AuditEntry {
-                at: Timestamp::UNIX_EPOCH,
-                user: user.map(str::to_owned),
-                from: "192.0.2.1".to_owned(),
-                method: "POST".to_owned(),
-                path: "/é".repeat(50_000),
-                status: 401,
-                problem: None,
-                left_out: 0,
-            });
-        };
+        let write = |user| audit.write(entry(user, &"/é".repeat(50_000)));
         for _ in 0..OF_NOBODY_MAX + 9 {
             write(None);
         }
