@@ -90,7 +90,7 @@ export function jobActions(name, state, after) {
     ["paused", "pausing"].includes(state) && button("play", "Resume", "resume", "goes on"),
     isRunning && button("flag", "Checkpoint", "checkpoint", "a checkpoint was made"),
     isWanted && h("button.button", { type: "button", "data-needs": "operator", onclick: () => askToStop(name, after) }, icon("stop"), "Stop"),
-    isAtRest && button("play", "Start", "start", "starts"),
+    isAtRest && state !== "damaged" && button("play", "Start", "start", "starts"),
     h("button.button", { type: "button", "data-needs": "operator", onclick: () => askToClone(name) }, icon("copy"), "Clone"),
     isAtRest && h("button.button.danger", { type: "button", "data-needs": "admin", onclick: () => askToDelete(name) }, icon("bin"), "Delete"),
   ];

@@ -293,6 +293,8 @@ impl From<FolderError> for Problem {
                 JobError::InUse { .. }
                 | JobError::NotAJob { .. }
                 | JobError::StateGone { .. }
+                | JobError::Damaged { .. }
+                | JobError::Version { .. }
                 | JobError::Link(_),
             )) => Problem::conflict(said),
             FolderError::Crawl(_) | FolderError::Io { .. } => Problem::failure(said),
@@ -315,5 +317,31 @@ fn more(answers: &mut Vec<Answer>) -> Option<String> {
             None
         }
         None => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use serde_json::Value;
+
+    #[test]
+    fn names_of_fields_are_snake_case() {
+        let document: Value = serde_json::from_str(&super::document()).unwrap();
+        let schemas = document["components"]["schemas"].as_object().unwrap();
+        let is_snake = |name: &str| {
+            let mut bytes = name.bytes();
+            bytes.all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
+        };
+        let named = schemas.iter().flat_map(|(schema, it)| {
+            let fields = it["properties"].as_object().into_iter().flatten();
+            fields.map(move |(field, _)| (schema, field))
+        });
+        let others: Vec<_> = named.filter(|(_, field)| !is_snake(field)).collect();
+        assert!(
+            others.is_empty(),
+            "{others:?}: docs/API.md says that they are"
+        );
     }
 }

@@ -164,8 +164,10 @@ impl Daemon {
         };
         let mut names: Vec<String> = entries
             .filter_map(|entry| {
-                let name = entry.ok()?.file_name().into_string().ok()?;
-                name.strip_suffix(".toml").map(str::to_owned)
+                let entry = entry.ok()?;
+                let name = entry.file_name().into_string().ok()?;
+                let name = name.strip_suffix(".toml").map(str::to_owned);
+                name.filter(|_| !entry.path().is_dir())
             })
             .collect();
         names.sort();

@@ -6,7 +6,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use opilio_crawl::control::ControlError;
-use opilio_crawl::{CrawlError, JobError, Order, ProfileSource, hold, is_job, plan};
+use opilio_crawl::{
+    CrawlError, JobError, Order, ProfileSource, files_stay_inside, hold, is_job, plan,
+};
 
 /// Longest name.
 const NAME_BYTES_MAX: usize = 100;
@@ -144,13 +146,24 @@ impl Folder {
         made.map(|_| directory).map_err(FolderError::from)
     }
 
-    /// Makes a job with the profile, the seeds and the plugins that another one was made with, and nothing of what it found.
+    /// Makes a job with the profile, the seeds and the plugins that another one was made with, and nothing of what it found. Blocks,
+    /// as components may have to be compiled.
     ///
     /// # Errors
-    /// There is no such job, or the new name is taken.
+    /// There is no such job, its profile has faults by now, or the new name is taken. Then nothing was made.
     pub fn copy(&self, name: &str, copy: &str) -> Result<PathBuf, FolderError> {
         let from = self.job(name)?;
         let directory = self.free(copy)?;
+        // Before it is read: what has faults is quoted.
+        files_stay_inside(&from).map_err(JobError::Link)?;
+        // Of a job that is there its own profile counts, whatever is named.
+        plan(&Order {
+            profile: ProfileSource::File(from.join("profile.toml")),
+            seeds: Vec::new(),
+            contact_url: None,
+            job: Some(from.clone()),
+            component_cache: self.component_cache.clone(),
+        })?;
         let made = opilio_crawl::copy_job(&from, &directory);
         let made = made.inspect_err(|_| forget_halfway(&directory));
         made.map(|_| directory).map_err(FolderError::from)

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use jiff::Timestamp;
 use opilio_crawl::control::{Answer, By, Command, Request, Standing, Status, carry_out};
-use opilio_crawl::{Alert, Course, EndWord, Made, Share, kept_alerts, made};
+use opilio_crawl::{Alert, Course, EndWord, JobError, Made, Share, kept_alerts, made};
 use serde::{Deserialize, Serialize};
 use tokio::task::JoinSet;
 use utoipa::ToSchema;
@@ -269,20 +269,24 @@ impl Read {
         if is_old(0) {
             *of_job = None;
             self.made = made(directory)
-                .map_err(|source| *of_job = Some(source.to_string()))
+                .map_err(|problem| *of_job = Some(unreadable(&problem)))
                 .ok();
         }
         if is_old(1) {
             *of_course = None;
             self.course = Course::read(directory).unwrap_or_else(|source| {
-                *of_course = Some(format!("course.json is damaged: {source}"));
+                *of_course = Some(format!(
+                    "course.json is damaged: {source}; remove it, and the job goes on where it was"
+                ));
                 None
             });
         }
         if is_old(2) {
             *of_orders = None;
             self.orders = Orders::read(directory).unwrap_or_else(|source| {
-                *of_orders = Some(format!("orders.json is damaged: {source}"));
+                *of_orders = Some(format!(
+                    "orders.json is damaged: {source}; remove it, and start the job where it is to crawl"
+                ));
                 None
             });
         }
@@ -420,6 +424,17 @@ impl Read {
             ),
             (None, None) => (JobState::New, None),
         }
+    }
+}
+
+/// What is wrong with a job's `job.json`, and what helps.
+fn unreadable(problem: &JobError) -> String {
+    let said = chain(problem);
+    match problem {
+        JobError::Damaged { .. } => {
+            format!("{said}; bring it back, or make a job of a checkpoint with opilio job restore")
+        }
+        _ => said,
     }
 }
 

@@ -3,7 +3,7 @@
 use std::fs;
 
 use opilio_stories::until;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::command::{Home, WWW, tree};
 use crate::job::Gate;
@@ -147,4 +147,46 @@ fn a_file_of_the_daemon_that_is_damaged_is_named_before_it_listens() {
         assert!(refused.err.contains(file), "{refused:?}");
         assert_eq!(refused.out, "");
     }
+}
+
+#[test]
+fn profiles_and_jobs_that_cannot_be_read_are_named_with_what_helps() {
+    let home = Home::new();
+    make(&home, "jobs/sound", "http://nowhere.localhost/");
+    make(&home, "jobs/faulty", "http://nowhere.localhost/");
+    make(&home, "jobs/torn", "http://nowhere.localhost/");
+    let profile = home.path().join("jobs/faulty/profile.toml");
+    let text = fs::read_to_string(&profile).unwrap();
+    fs::write(&profile, format!("{text}\nbad = [\n")).unwrap();
+    home.file("jobs/torn/course.json", "{");
+    home.file("opilio.toml", "profiles = \"profiles\"\n");
+    fs::create_dir_all(home.path().join("profiles/dir.toml")).unwrap();
+    let bytes = b"name = \"bin\"\n# \xff\n";
+    fs::write(home.path().join("profiles/bin.toml"), bytes).unwrap();
+    let daemon = Daemon::start(&home, &["--no-auth"]);
+
+    let listed = daemon.get("/profiles").to_string();
+    assert!(listed.contains("\"bin\""), "{listed}");
+    assert!(!listed.contains("\"dir\""), "{listed}");
+    for (path, status, said) in [
+        ("/profiles/bin", 422, "bin.toml:2: not UTF-8"),
+        ("/profiles/dir", 404, "there is no profile"),
+    ] {
+        let answer = daemon.call("GET", &format!("/api/v1{path}"), None, "");
+        assert_eq!(answer.status, status, "{path}: {answer:?}");
+        assert!(answer.body.contains(said), "{path}: {answer:?}");
+    }
+    let clone = |job: &str, to: &str, status| {
+        let path = format!("/jobs/{job}/clone");
+        daemon.post(&path, Some(json!({ "name": to })), status)
+    };
+    clone("sound", "copy", 201);
+    let refused = clone("faulty", "c1", 422);
+    assert_eq!(refused["detail"], "the profile has a fault", "{refused}");
+    assert!(refused["faults"][0]["line"].is_u64(), "{refused}");
+    assert!(!home.path().join("jobs/c1").exists());
+    let refused = daemon.post("/jobs/torn/start", None, 409);
+    let said = refused["detail"].as_str().unwrap();
+    assert!(said.contains("course.json is damaged: "), "{said}");
+    assert!(said.contains("remove it"), "{said}");
 }

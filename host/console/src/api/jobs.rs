@@ -264,7 +264,8 @@ pub(crate) async fn delete(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Makes a job with the profile, changes included, the seeds and the plugins of another one, and nothing of what that found.
+/// Makes a job with the profile, changes included, the seeds and the plugins of another one, and nothing of what that found. The
+/// profile is checked as for a new job: with faults nothing is made.
 #[utoipa::path(post, path = "/jobs/{job}/clone", tag = "jobs", params(("job" = String, Path, description = "Its name")), request_body = NewName, responses((status = 201, body = MadeJob, headers(("location" = String, description = "The job")))))]
 pub(crate) async fn copy(
     State(daemon): Shared,
@@ -284,14 +285,19 @@ pub(crate) async fn start(
     caller: Caller,
     Place(job): Place<String>,
 ) -> Result<(StatusCode, Json<Done>), Problem> {
-    let state = daemon.known(&job).await?.overview.state;
+    let JobOverview {
+        state, ended_why, ..
+    } = daemon.known(&job).await?.overview;
     match state {
         JobState::New
         | JobState::Stopped
         | JobState::Finished
         | JobState::Failed
         | JobState::Crashed => {}
-        JobState::Damaged => return Err(Problem::conflict("the job's directory is damaged")),
+        JobState::Damaged => {
+            let why = ended_why.unwrap_or_default();
+            return Err(Problem::conflict(format!("the job is damaged: {why}")));
+        }
         _ => return Err(Problem::conflict(format!("it is {} already", word(state)))),
     }
     // What is known of it may be a second old.

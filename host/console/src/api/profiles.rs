@@ -4,6 +4,8 @@
 //! settings that reach out of the crawl, since a token for crawling is none for running programs or reading files. Components
 //! of registries are for admins: they bring in code, and have this machine ask wherever they are said to be.
 
+use std::path::Path;
+
 use axum::Json;
 use axum::extract::State;
 use opilio_crawl::control::FaultFound;
@@ -113,13 +115,27 @@ pub(crate) async fn show(
     let unknown = || Problem::not_found(format!("there is no profile {name:?}"));
     let toml = match daemon.profile(&name).ok_or_else(unknown)? {
         ProfileSource::Builtin(name) => Profile::builtin_text(&name).map(str::to_owned),
-        ProfileSource::File(file) => Some(std::fs::read_to_string(&file).map_err(|problem| {
-            Problem::failure(format!("{} cannot be read: {problem}", file.display()))
-        })?),
+        ProfileSource::File(file) => Some(text_of(&file)?),
         ProfileSource::Text { text, .. } => Some(text),
     };
     let toml = toml.ok_or_else(unknown)?;
     Ok(Json(ProfileText { name, toml }))
+}
+
+/// The text of a file of the operator's, who is told what is wrong with it.
+fn text_of(file: &Path) -> Result<String, Problem> {
+    let bytes = std::fs::read(file).map_err(|problem| {
+        let said = format!("{} cannot be read: {problem}", file.display());
+        Problem::conflict(format!("{said}; mend it where it is"))
+    })?;
+    String::from_utf8(bytes).map_err(|problem| {
+        let until = problem.utf8_error().valid_up_to();
+        let lines = problem.as_bytes()[..until]
+            .iter()
+            .filter(|it| **it == b'\n');
+        let (file, line) = (file.display(), lines.count() + 1);
+        Problem::unusable(format!("{file}:{line}: not UTF-8; save it as UTF-8"))
+    })
 }
 
 /// Checks a profile, the settings of its plugins included. Makes nothing.
