@@ -25,9 +25,8 @@ pub(crate) use metrics::expose;
 /// Plugins and variants of earlier processes that are kept, those that were called most.
 const ROWS_MAX: usize = 1000;
 
-/// What was seen of a plugin by all processes of the job.
+/// What was seen of a plugin by all processes of the job. Files of before had hyphens in the names, and are read still.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
-#[serde(rename_all = "kebab-case")]
 pub struct PluginReport {
     /// Its name in the profile.
     pub name: String,
@@ -45,40 +44,49 @@ pub struct PluginReport {
     /// How long calls took.
     pub times: CallTimes,
     /// Most linear memory that a call had, in bytes.
+    #[serde(alias = "memory-max")]
     pub memory_max: u64,
     /// What it answered, by what an answer is: `links`, `accept`, `pass` …
     pub outputs: BTreeMap<String, u64>,
     /// Waits that it answered, by what is odd about them: `zero`, `too-short` and `too-long` were held to the profile's limits;
     /// `oscillating` ones were taken as they are.
-    #[serde(default)]
+    #[serde(default, alias = "odd-waits")]
     pub odd_waits: BTreeMap<String, u64>,
     /// Its own counters.
     pub counters: BTreeMap<String, u64>,
     /// Bytes of log messages past the limit.
+    #[serde(alias = "log-bytes-dropped")]
     pub log_bytes_dropped: u64,
     /// Values to be kept that were past a limit or not declared.
+    #[serde(alias = "kept-dropped")]
     pub kept_dropped: u64,
     /// Seconds for which it is still left out, after too many faults.
+    #[serde(alias = "left-out-s")]
     pub left_out_s: Option<f64>,
     /// Times it has failed too often.
     pub trips: u64,
     /// Events that an observer has lost by failing.
+    #[serde(alias = "lost-events")]
     pub lost_events: u64,
 }
 
 /// How long calls took, in seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
-#[serde(rename_all = "kebab-case")]
 pub struct CallTimes {
     /// All together.
+    #[serde(alias = "total-s")]
     pub total_s: f64,
     /// What half of them did not exceed.
+    #[serde(alias = "median-s")]
     pub median_s: f64,
     /// What nine of ten did not exceed.
+    #[serde(alias = "p90-s")]
     pub p90_s: f64,
     /// What 99 of a hundred did not exceed.
+    #[serde(alias = "p99-s")]
     pub p99_s: f64,
     /// The longest.
+    #[serde(alias = "max-s")]
     pub max_s: f64,
 }
 
@@ -434,6 +442,30 @@ once                1   12 µs  34.5 ms    2.0 s  1.5 MiB  -                    
 "
         );
         assert_eq!(plugin_table(&[report("idle", 0)]), "");
+    }
+
+    #[test]
+    fn names_are_snake_case_and_those_with_hyphens_are_read_still() {
+        let seen = PluginReport {
+            left_out_s: Some(12.5),
+            lost_events: 2,
+            odd_waits: BTreeMap::from([("zero".to_owned(), 1)]),
+            ..report("html", 100)
+        };
+        let mut now = serde_json::to_value(&seen).unwrap();
+        assert_eq!(now["times"]["median_s"], 12e-6);
+        assert_eq!(now["memory_max"], 3 << 19);
+        let hyphens = |of: &mut serde_json::Value| {
+            let fields = std::mem::take(of.as_object_mut().unwrap());
+            let fields = fields.into_iter();
+            *of = fields
+                .map(|(name, value)| (name.replace('_', "-"), value))
+                .collect();
+        };
+        hyphens(&mut now["times"]);
+        hyphens(&mut now);
+        assert_eq!(now["left-out-s"], 12.5);
+        assert_eq!(serde_json::from_value::<PluginReport>(now).unwrap(), seen);
     }
 
     /// As a process has seen it.

@@ -384,7 +384,7 @@ async fn what_plugins_did_and_observers_report_is_there_when_the_crawl_is_over()
     let plugins = answer["plugins"].as_array().unwrap();
     let html = plugins.iter().find(|plugin| plugin["name"] == "html");
     assert_eq!(html.unwrap()["faults"], serde_json::json!({}));
-    assert!(html.unwrap()["times"]["median-s"].as_f64() > Some(0.0));
+    assert!(html.unwrap()["times"]["median_s"].as_f64() > Some(0.0));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -221,6 +221,11 @@ async fn jobs_are_made_begun_finished_copied_and_deleted() {
         let status = daemon.get(&format!("/jobs/{job}/status"));
         assert_eq!(status["statistics"]["tally"]["succeeded"], 5, "{status}");
     }
+    let summary = daemon.get("/jobs/one/reports/frontier-summary?format=json");
+    let facts = &summary["facts"];
+    assert_eq!(facts["queues_exhausted"], 1, "{summary}");
+    let mut names = facts.as_object().unwrap().keys();
+    assert!(names.all(|name| !name.contains('-')), "{summary}");
     let seed = web.url(WWW, "/");
     let why = daemon.get(&format!("/jobs/one/why?uri={seed}"));
     assert_eq!(why["known"], "known");

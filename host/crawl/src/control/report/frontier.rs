@@ -35,6 +35,7 @@ impl Desk<'_> {
             return Ok(());
         };
         let states = queues.states.named();
+        let keys = states.map(|(name, _)| format!("queues_{}", name.replace('-', "_")));
         let all: u64 = states.iter().map(|(_, count)| count).sum();
         let mut facts: Vec<(&str, &str, Value)> = vec![
             (
@@ -51,7 +52,8 @@ impl Desk<'_> {
             ("", "", Value::Null),
             ("queues", "queues", all.into()),
         ];
-        facts.extend(states.map(|(name, count)| (name, name, count.into())));
+        let named = states.iter().zip(&keys);
+        facts.extend(named.map(|((name, count), key)| (*name, key.as_str(), (*count).into())));
         facts.extend([
             (
                 "backing off after failures",
