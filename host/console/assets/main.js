@@ -92,7 +92,7 @@ async function show(isAgain = false) {
   if (address === redrawn && !isAgain) return;
   redrawn = address;
   const [path, search = ""] = address.slice(1).split("?");
-  const parts = path.split("/").filter(Boolean).map(decodeURIComponent);
+  const parts = path.split("/").filter(Boolean).map(decoded);
   const query = Object.fromEntries(new URLSearchParams(search));
   const found = route(parts);
   current?.controller.abort();
@@ -125,6 +125,15 @@ async function show(isAgain = false) {
   } catch (problem) {
     if (problem.name === "AbortError" || current !== page) return;
     put(main, blank(problem, () => show(true)));
+  }
+}
+
+// A part of an address as it is meant; as it stands where a `%` in it begins nothing, such as one that somebody typed.
+function decoded(part) {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
   }
 }
 

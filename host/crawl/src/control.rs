@@ -43,6 +43,7 @@ pub use command::{
     By, Command, DoneElsewhere, ExportFormat, QueueSort, QueueStateFilter, Request, Which,
 };
 pub use desk::{ControlError, Fault};
+pub use perform::no_uri;
 pub use reach::{carry_out, is_reachable, log_file, note};
 pub use report::ReportKind;
 pub use seeds::SeedReport;

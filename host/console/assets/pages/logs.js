@@ -48,9 +48,18 @@ export async function open(page) {
     if (isFollowed.checked || isAtEnd) shown.scrollTop = shown.scrollHeight;
     say(note, lines.length === 0 ? (pattern ? "No line is like that." : "It is empty.") : `${count(lines.length)} lines${pattern ? " that match" : ""}${before === undefined ? ", the last ones" : ""}`);
   };
+  // What cannot be searched for is said where it is entered, until something else is; lines of before are no answer to it.
+  const unusable = (problem) => {
+    if (problem.status !== 422) throw problem;
+    last = "";
+    put(shown);
+    earlier.disabled = true;
+    latest.hidden = before === undefined;
+    say(note, problem.message);
+  };
   const turn = (to) => {
     before = to;
-    load().catch(failed);
+    load().catch(unusable).catch(failed);
   };
   const earlier = h("button.button", { type: "button", onclick: () => turn(start) }, "Earlier");
   const latest = h("button.button", { type: "button", hidden: true, onclick: () => turn(undefined) }, "Latest");
@@ -63,7 +72,7 @@ export async function open(page) {
       follow: isFollowed.checked ? "" : "no",
       regex: isExpression.checked ? "yes" : "",
     });
-    load().catch(failed);
+    load().catch(unusable).catch(failed);
   };
   let timer;
   grep.addEventListener("input", () => {
@@ -72,7 +81,7 @@ export async function open(page) {
   });
   for (const control of [tail, isFollowed, isExpression]) control.addEventListener("change", change);
 
-  await load();
+  await load().catch(unusable);
   const searched = field("Lines with", grep);
   searched.classList.add("grow");
   put(

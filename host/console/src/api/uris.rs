@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::extract::State;
-use opilio_crawl::control::{Answer, Command, ExplainedUri, Which, WhyAnswer};
+use opilio_crawl::control::{Answer, Command, ExplainedUri, Which, WhyAnswer, no_uri};
 use opilio_uri::Uri;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -291,8 +291,7 @@ pub(crate) async fn act(
 
 /// A pattern that one URI fits.
 fn exactly(uri: &str) -> Result<Which, Problem> {
-    let uri = Uri::parse_seed(uri)
-        .map_err(|problem| Problem::unusable(format!("{uri:?} is no URI: {problem}")))?;
+    let uri = Uri::parse_seed(uri).map_err(|problem| Problem::unusable(no_uri(uri, &problem)))?;
     Ok(Which {
         surt: Some(uri.surt()),
         regex: Some(format!("^{}$", regex::escape(uri.as_str()))),
@@ -309,4 +308,25 @@ pub(crate) async fn precedence(
 ) -> Result<Json<Done>, Problem> {
     let command = Command::UriPrecedence { uri, precedence };
     daemon.have_done(&job, &caller, command).await
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+
+    #[test]
+    fn what_is_no_uri_is_said_to_be_none_once() {
+        for (text, expected) in [
+            ("http://[", "\"http://[\" is no URI: invalid IPv6 address"),
+            (
+                "http://a..org/",
+                "\"http://a..org/\" is no URI: host \"a..org\" cannot exist: an empty label",
+            ),
+        ] {
+            let problem = exactly(text).unwrap_err();
+            assert_eq!(problem.detail(), expected);
+        }
+    }
 }

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use opilio_frontier::{
     Candidate, Directive, Frontier, QueueReport, QueueState, Scheduled, SweepAction,
 };
-use opilio_uri::{HopPath, Uri};
+use opilio_uri::{HopPath, Uri, UriError};
 
 use super::job_log::Held;
 use super::live::Cancelled;
@@ -406,12 +406,18 @@ impl Desk<'_> {
 
 /// A URI as an operator types it.
 pub(super) fn read_uri(text: &str) -> Result<Uri, ControlError> {
-    Uri::parse_seed(text).map_err(|problem| {
-        ControlError::new(
-            Fault::Request,
-            format!("{text:?} is no URI: {}", crate::stacks::chain(&problem)),
-        )
-    })
+    Uri::parse_seed(text)
+        .map_err(|problem| ControlError::new(Fault::Request, no_uri(text, &problem)))
+}
+
+/// That what an operator typed is no URI, and why.
+pub fn no_uri(text: &str, problem: &UriError) -> String {
+    let said = crate::stacks::chain(problem);
+    match problem {
+        // It says so itself.
+        UriError::Syntax { .. } => said,
+        _ => format!("{text:?} is no URI: {said}"),
+    }
 }
 
 pub(super) fn done(result: &str, say: Say<'_>) -> String {
