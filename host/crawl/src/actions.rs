@@ -130,6 +130,14 @@ pub(crate) async fn keep(running: Running, mut ended: watch::Receiver<()>) {
         let handle = Handle::current();
         let looking = tokio::task::spawn_blocking(move || {
             let settled = looked.settled(&folder, interval);
+            if settled.is_empty() {
+                return looked;
+            }
+            // Of all of them: what the first takes out of the queues may be all there was, and the next brings more. Where
+            // the crawl has ended they stay for the next time.
+            let Some(_hand) = running.live.hand() else {
+                return looked;
+            };
             for path in settled {
                 // Filters are asked, which takes a stack of some size.
                 let done = beside("actions", || {

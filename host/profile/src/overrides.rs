@@ -129,6 +129,11 @@ impl Overrides {
             .as_ref()
     }
 
+    /// The names that overrides force.
+    pub(crate) fn forced(&self) -> impl Iterator<Item = &str> {
+        self.forced.iter().map(String::as_str)
+    }
+
     /// Whether an override forces this name.
     pub(crate) fn forces(&self, name: &str) -> bool {
         self.forced.contains(name)

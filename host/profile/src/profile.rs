@@ -34,7 +34,7 @@ use crate::queue_name;
 use crate::ready;
 use crate::record::Record;
 use crate::relations;
-use crate::seeds::{self, Seeds};
+use crate::seeds::{self, Seed, Seeds};
 use crate::shape::{Shape, broken_schema};
 use crate::stacks::Stage;
 use crate::tables::{self, Table};
@@ -239,6 +239,20 @@ impl Profile {
         }
     }
 
+    /// What is to be said of seeds that come to a job of this profile: warnings, with which the job would not begin again
+    /// and which are to refuse them, and notes.
+    pub fn check_seeds(&self, seeds: &[Seed]) -> Faults {
+        let faults = relations::of_seeds(self, seeds).map(|remark| {
+            let problem = remark.problem;
+            let mut fault = self
+                .document
+                .fault(remark.pointer, Spot::Key, remark.level, problem);
+            fault.suggestion = Some(remark.suggestion.to_owned());
+            fault
+        });
+        faults.collect()
+    }
+
     /// The settings that hold for a URI of which nothing else is known. Cheap; to be asked anew for each URI rather than
     /// kept, since overrides and changes while running come in here.
     pub fn effective(&self, uri: &Uri) -> Arc<Settings> {
@@ -284,6 +298,16 @@ impl Profile {
         }
         let key = queue_name::key_of(uri, self.frontier.queue_key);
         queue_name::spread(key, uri, self.frontier.parallel_queues)
+    }
+
+    /// What the names of a URI's queues begin with, whatever its path and wherever an override has it stand.
+    pub fn queue_key(&self, uri: &Uri) -> String {
+        queue_name::key_of(uri, self.frontier.queue_key)
+    }
+
+    /// The names of queues that overrides force.
+    pub fn forced_queues(&self) -> impl Iterator<Item = &str> {
+        self.overrides.forced()
     }
 
     /// The canonical form of a URI, by the rules that hold for its site: the index of the seen test.

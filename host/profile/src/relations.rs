@@ -15,7 +15,7 @@ use crate::fetch::{AllowedAddresses, Fetch};
 use crate::operator::contact_problem;
 use crate::profile::{Given, Profile, Strategy};
 use crate::robots::{Robots, RobotsPolicy};
-use crate::seeds;
+use crate::seeds::{self, Seed};
 use crate::stacks::Stage;
 use crate::uri::UriPrecedencePolicy;
 
@@ -262,28 +262,53 @@ fn operator_can_be_reached(profile: &Profile, given: &Given, check: &mut Check<'
         }
         return;
     }
-    let Some(seed) = profile
-        .seeds
-        .list
-        .iter()
-        .find(|seed| !on_loopback(profile, &seed.uri))
-    else {
-        return;
-    };
-    if profile.operator.contact_url.is_none() {
-        let problem = format!(
-            "contact-url is missing, and {} is not on this machine",
-            quote(seed.uri.as_str())
-        );
-        let suggestion = "write contact-url = \"https://…\" under [operator]: a page that says who crawls and why";
+    if let Some(remark) = contact_is_missing(profile, &profile.seeds.list) {
+        remark.report(check);
+    }
+}
+
+/// What is to be said of seeds: of those that a profile has, and of those that come to its job later.
+pub(crate) struct Remark {
+    pub(crate) pointer: &'static str,
+    /// A job may not have what is worth a warning.
+    pub(crate) level: Level,
+    pub(crate) problem: String,
+    pub(crate) suggestion: &'static str,
+}
+
+impl Remark {
+    fn report(self, check: &mut Check<'_>) {
+        let suggestion = Some(self.suggestion.to_owned());
         check.report(
-            "/operator/contact-url",
+            self.pointer,
             Spot::Key,
-            Level::Warning,
-            problem,
-            Some(suggestion.to_owned()),
+            self.level,
+            self.problem,
+            suggestion,
         );
     }
+}
+
+/// Of seeds that come to a job of this profile.
+pub(crate) fn of_seeds(profile: &Profile, seeds: &[Seed]) -> impl Iterator<Item = Remark> {
+    let missing = contact_is_missing(profile, seeds);
+    missing.into_iter().chain(delay_is_short(profile, seeds))
+}
+
+fn contact_is_missing(profile: &Profile, seeds: &[Seed]) -> Option<Remark> {
+    if profile.operator.contact_url.is_some() {
+        return None;
+    }
+    let seed = seeds.iter().find(|it| !on_loopback(profile, &it.uri))?;
+    Some(Remark {
+        pointer: "/operator/contact-url",
+        level: Level::Warning,
+        problem: format!(
+            "contact-url is missing, and {} is not on this machine",
+            quote(seed.uri.as_str())
+        ),
+        suggestion: "write contact-url = \"https://…\" under [operator]: a page that says who crawls and why",
+    })
 }
 
 /// Private addresses are refused unless the profile allows them.
@@ -319,25 +344,26 @@ fn loopback_can_be_reached(profile: &Profile, check: &mut Check<'_>) {
 
 /// A short delay is the operator's to answer for.
 fn politeness_towards_others(profile: &Profile, check: &mut Check<'_>) {
+    if let Some(remark) = delay_is_short(profile, &profile.seeds.list) {
+        remark.report(check);
+    }
+}
+
+fn delay_is_short(profile: &Profile, seeds: &[Seed]) -> Option<Remark> {
     let delay = profile.settings.politeness.min_delay;
-    let others = profile
-        .seeds
-        .list
-        .iter()
-        .any(|seed| !on_loopback(profile, &seed.uri));
-    if others && delay < MIN_DELAY_USUAL {
-        let problem = format!(
+    let mut others = seeds.iter().filter(|it| !on_loopback(profile, &it.uri));
+    if delay >= MIN_DELAY_USUAL {
+        return None;
+    }
+    others.next().map(|_| Remark {
+        pointer: "/politeness/min-delay",
+        level: Level::Info,
+        problem: format!(
             "min-delay is {}: many webmasters will take that for an attack",
             format_duration(delay)
-        );
-        check.report(
-            "/politeness/min-delay",
-            Spot::Key,
-            Level::Info,
-            problem,
-            Some("\"2s\" is usual".to_owned()),
-        );
-    }
+        ),
+        suggestion: "\"2s\" is usual",
+    })
 }
 
 /// A plugin in no stack is never called.

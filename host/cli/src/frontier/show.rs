@@ -247,8 +247,9 @@ impl Show {
                 added,
                 prefixes,
                 known,
+                notices,
                 ..
-            } => crate::job::show::seeds_added(added, prefixes, known, out),
+            } => crate::job::show::seeds_added(added, prefixes, known, &notices, out),
             Answer::Seed(seed) => self.row(crate::job::show::seed_row(&seed), out),
             Answer::Explained(explained) => crate::job::show::explained(&explained, out),
             Answer::Alerts { alerts } => crate::job::report::alerts(&alerts, out),

@@ -99,13 +99,15 @@ pub(crate) fn change(change: &Change, out: &mut dyn Write) -> io::Result<()> {
         .try_for_each(|line| writeln!(out, "    {line}"))
 }
 
-/// How many seeds have come in.
+/// How many seeds have come in, and what is to be said of them.
 pub(crate) fn seeds_added(
     added: u64,
     prefixes: u64,
     known: u64,
+    notices: &[FaultFound],
     out: &mut dyn Write,
 ) -> io::Result<()> {
+    faults(notices, out)?;
     writeln!(
         out,
         "{} seeds added, {} SURT prefixes more in the scope, {} known before",

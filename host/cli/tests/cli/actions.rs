@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -88,13 +89,15 @@ async fn what_is_dropped_into_the_action_directory_is_done_and_put_aside() {
     let seeds = format!("{}\nno such thing ://\n# nothing\n", url("/seeded"));
     drop("2.seeds.gz", &packed(&seeds));
     let foreign = "http://foreign.invalid/";
+    // The job says nobody whom its webmaster could ask, and would not begin again with it.
+    drop("6.seeds", format!("{}\n{foreign}\n", url("/")).as_bytes());
     drop(
         "3.s.schedule",
         format!("{} L {seed}\n{foreign} L {seed}\n", url("/forced")).as_bytes(),
     );
     drop("4.include", format!("{}\n", url("/done")).as_bytes());
     drop("5.groovy", b"appCtx.shutdown()");
-    until("all is done", || results.all().len() == 5).await;
+    until("all is done", || results.all().len() == 6).await;
     gate.open();
     assert_eq!(running.wait(), 0);
 
@@ -106,6 +109,8 @@ async fn what_is_dropped_into_the_action_directory_is_done_and_put_aside() {
     let outside = "line 2: http://foreign.invalid/ is out of the scope";
     results.check("3.s.schedule", outside);
     results.check("5.groovy", "scripts are never executed");
+    results.check("6.seeds", "0 new seeds, 1 known");
+    results.check("6.seeds", "line 2: contact-url is missing");
     assert_eq!(results.kept("5.groovy"), b"appCtx.shutdown()");
     assert_eq!(fs::read_dir(&action).unwrap().count(), 0);
 
@@ -197,4 +202,37 @@ async fn another_crawl_is_recovered_and_known_uris_are_forced() {
     for name in ["1.s.recover", "4.force", "notes.txt"] {
         assert!(log.contains(&format!("action {name} =>")), "{log}");
     }
+}
+
+/// Prefixes that are excluded one file after the other take longer than the crawl needs to see that nothing is left.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_crawl_does_not_end_while_its_action_directory_is_worked_off() {
+    let gate = Gate::serve(&[("/", "<a href='/private/x'>x</a>"), ("/seeded", "")]);
+    let home = Home::new();
+    let (mut running, action) = looking(&home, &gate).await;
+    let results = Results(home.job().join("actions-done"));
+    // All of them at one look: a folder in the place of the empty one, of files that nobody has written to for long.
+    let dropped = home.job().join("dropped");
+    fs::create_dir(&dropped).unwrap();
+    let drop = |name: &str, text: String| {
+        fs::write(dropped.join(name), text).unwrap();
+        let file = fs::File::options().append(true).open(dropped.join(name));
+        file.unwrap().set_modified(UNIX_EPOCH).unwrap();
+    };
+    drop("1.exclude", format!("+{}\n", gate.surt("/private/")));
+    for number in 2..6 {
+        drop(
+            &format!("{number}.exclude"),
+            format!("http://(zz,{number},\n"),
+        );
+    }
+    drop("6.seeds", format!("{}\n", gate.url("/seeded")));
+    fs::rename(&dropped, &action).unwrap();
+    until("the first is done", || !results.all().is_empty()).await;
+    gate.open();
+    assert_eq!(running.wait(), 0);
+
+    results.check("6.seeds", "1 new seeds");
+    assert_eq!(gate.was_asked("/private/x"), 0);
+    assert_eq!(gate.was_asked("/seeded"), 1);
 }

@@ -106,6 +106,21 @@ async fn an_operator_changes_a_running_crawl_and_a_restart_knows_it() {
     );
     home.run(&["job", "seeds", "job", "--add", "no scheme ://"])
         .code(2);
+    let foreign = ["job", "seeds", "job", "--add", "http://foreign.invalid/"];
+    let refused = home.run(&foreign).code(2);
+    let missing = "contact-url is missing, and \"http://foreign.invalid/\" is not on this machine";
+    assert!(refused.err.contains(missing), "{refused:?}");
+    // The process said no such page when it began, and would say none.
+    let contact = "operator.contact-url=https://archive.nowhere.net/bot";
+    let set = ["job", "set", "job", contact];
+    home.run(&set).code(0);
+    let refused = home.run(&foreign).code(2);
+    assert!(
+        refused
+            .err
+            .contains("stop the job and begin it again first"),
+        "{refused:?}"
+    );
     gate.open();
     assert_eq!(running.wait(), 0);
 
@@ -128,7 +143,8 @@ async fn an_operator_changes_a_running_crawl_and_a_restart_knows_it() {
         [
             (&1.into(), &"set".into()),
             (&2.into(), &"set".into()),
-            (&3.into(), &"add-seeds".into())
+            (&3.into(), &"add-seeds".into()),
+            (&4.into(), &"set".into())
         ],
         "{history:?}"
     );
@@ -161,7 +177,7 @@ async fn an_operator_changes_a_running_crawl_and_a_restart_knows_it() {
     assert_eq!(delay["value"], "40ms");
     assert_eq!(delay["effect"], "at-once");
     let file = delay["file"].as_str().unwrap();
-    assert!(file.ends_with("changes/000004.toml"), "{file}");
+    assert!(file.ends_with("changes/000005.toml"), "{file}");
 
     let explained = home.run(&[
         "job",
@@ -215,4 +231,29 @@ fn a_contact_url_given_when_a_job_is_made_is_the_jobs_own() {
     assert_eq!(contact["value"], url, "{contact}");
     let history = home.run(&["job", "history", "job"]).code(0).out;
     assert!(history.contains("who made the job"), "{history}");
+}
+
+#[test]
+fn a_seed_of_somebody_elses_is_taken_only_into_a_job_that_says_who_it_is() {
+    let home = Home::new();
+    home.profile("");
+    let own = "http://localhost/";
+    let make = ["job", "new", "job", "--profile", "p.toml", "--seed", own];
+    home.run(&make).code(0);
+    let add = ["job", "seeds", "job", "--add", "http://nowhere.example/"];
+    let refused = home.run(&add).code(2);
+    assert!(
+        refused.err.contains("contact-url is missing"),
+        "{refused:?}"
+    );
+    assert!(!home.job().join("added-seeds.txt").exists());
+
+    let contact = "operator.contact-url=https://archive.nowhere.net/bot";
+    home.run(&["job", "set", "job", contact]).code(0);
+    let added = home.run(&add).code(0);
+    assert!(
+        added.out.contains("min-delay is 0s: many webmasters"),
+        "{added:?}"
+    );
+    assert!(added.out.contains("1 seeds added"), "{added:?}");
 }

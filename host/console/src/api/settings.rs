@@ -100,6 +100,8 @@ pub(crate) struct AddedSeeds {
     prefixes: u64,
     /// Seeds that were known.
     known: u64,
+    /// What is accepted, and said nevertheless.
+    notices: Vec<FaultFound>,
 }
 
 /// A seed.
@@ -216,11 +218,13 @@ pub(crate) async fn add_seeds(
             added,
             prefixes,
             known,
+            notices,
         } => Some(AddedSeeds {
             number,
             added,
             prefixes,
             known,
+            notices,
         }),
         _ => None,
     });

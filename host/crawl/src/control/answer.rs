@@ -189,6 +189,9 @@ pub enum Answer {
         prefixes: u64,
         /// Seeds that were known.
         known: u64,
+        /// What is accepted, and said nevertheless.
+        #[serde(default)]
+        notices: Vec<FaultFound>,
     },
     /// A seed, and what became of it.
     Seed(Box<SeedReport>),

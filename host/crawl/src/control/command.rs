@@ -415,6 +415,17 @@ impl Command {
                 | Command::Explain { .. }
         )
     }
+
+    /// Brings URIs into the queues, so that a crawl does not end for want of them meanwhile.
+    pub(super) fn queues_uris(&self) -> bool {
+        matches!(
+            self,
+            Command::AddSeeds { .. }
+                | Command::Import { .. }
+                | Command::Force { .. }
+                | Command::Unretire { .. }
+        )
+    }
 }
 
 impl Which {

@@ -102,12 +102,23 @@ impl Desk<'_> {
         by: &By,
         outcome: &mut Outcome,
     ) -> Result<usize, ControlError> {
+        // Of what was current before this part: the parts before it have changed that.
+        let profile = self.running.map(|running| running.context.current());
+        let desk = match (&profile, self.running) {
+            (Some(profile), Some(running)) => &running.desk(profile),
+            _ => self,
+        };
         let mut good = String::new();
         let mut taken = 0;
         for line in lines {
-            let (_, faults) = Seeds::parse("seeds", &line.text);
-            match faults.iter().next() {
-                Some(fault) => outcome.bad(line.number, fault.problem.clone()),
+            let (seeds, faults) = Seeds::parse("seeds", &line.text);
+            let refused = || desk.check_seeds(&seeds.list).err();
+            let refusal = match faults.iter().next() {
+                Some(fault) => Some(fault.problem.clone()),
+                None => refused().and_then(|faults| faults.into_iter().next().map(sentence)),
+            };
+            match refusal {
+                Some(why) => outcome.bad(line.number, why),
                 None => {
                     good.push_str(&line.text);
                     good.push('\n');
@@ -116,13 +127,10 @@ impl Desk<'_> {
             }
         }
         let (seeds, _) = Seeds::parse("seeds", &good);
-        // Of what was current before this part: the parts before it have changed that.
-        let profile = self.running.map(|running| running.context.current());
-        let desk = match (&profile, self.running) {
-            (Some(profile), Some(running)) => &running.desk(profile),
-            _ => self,
-        };
-        let added = desk.take_seeds(&seeds, by)?;
+        let added = desk.take_seeds(&seeds, by, &mut |_| true)?;
+        for notice in &added.notices {
+            outcome.said.push(notice.problem.clone());
+        }
         outcome.said.push(format!(
             "{} new seeds, {} known, {} SURT prefixes more in the scope",
             added.seeds, added.known, added.prefixes
@@ -333,5 +341,13 @@ impl Desk<'_> {
         let mut log = self.log.hold();
         log.action(by, command, words)
             .map_err(|problem| ControlError::file(self.job, &problem))
+    }
+}
+
+/// What is wrong, and what would be right.
+fn sentence(fault: opilio_profile::Fault) -> String {
+    match fault.suggestion {
+        Some(suggestion) => format!("{}; {suggestion}", fault.problem),
+        None => fault.problem,
     }
 }

@@ -31,7 +31,20 @@ struct State {
     waits_until: Option<Timestamp>,
     /// Times that a URI could not be begun, for want of connections.
     waited_for_connections: u64,
+    /// Those who are just changing what is queued.
+    hands: usize,
+    /// How many of them have begun in all.
+    hands_begun: u64,
+    /// Nothing was left to fetch: nobody may change what is queued any more.
+    is_over: bool,
 }
+
+/// Somebody beside the crawl changes what is queued, until this is dropped. A crawl does not end meanwhile for want of URIs.
+pub(crate) struct Hand(Arc<Live>);
+
+/// How many hands had begun when none was at work.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct HandsAtRest(u64);
 
 struct InFlight {
     uri: String,
@@ -70,6 +83,14 @@ pub(super) enum Cancelled {
     TooLate,
     /// It is not in process.
     NotInProcess,
+}
+
+impl Drop for Hand {
+    fn drop(&mut self) {
+        self.0.state().hands -= 1;
+        // What the dispatcher saw is not what there is now.
+        self.0.nudge();
+    }
 }
 
 impl Live {
@@ -113,6 +134,31 @@ impl Live {
     /// Whether every queue has the settings of the profile. Until then a frontier that gives nothing is not at its end.
     pub(crate) fn are_queues_resolved(&self) -> bool {
         self.state().are_queues_resolved
+    }
+
+    /// A hand that may change what is queued; none where the crawl has come to its end.
+    pub(crate) fn hand(self: &Arc<Self>) -> Option<Hand> {
+        let mut state = self.state();
+        if state.is_over {
+            return None;
+        }
+        state.hands += 1;
+        state.hands_begun += 1;
+        Some(Hand(self.clone()))
+    }
+
+    /// Whether no hand is at work. To be asked before the frontier is, for [`Live::is_over`].
+    pub(crate) fn hands_at_rest(&self) -> Option<HandsAtRest> {
+        let state = self.state();
+        (state.hands == 0).then_some(HandsAtRest(state.hands_begun))
+    }
+
+    /// The frontier, asked after `before`, has nothing left. That is the end, unless a hand has begun since or was at work
+    /// then; from now on none begins.
+    pub(crate) fn is_over(&self, before: Option<HandsAtRest>) -> bool {
+        let mut state = self.state();
+        state.is_over |= state.hands == 0 && before == Some(HandsAtRest(state.hands_begun));
+        state.is_over
     }
 
     /// What the frontier says of when it gives the next URI; none: it gives one, or waits for what is in process.
@@ -246,6 +292,25 @@ mod tests {
     use opilio_uri::{HopPath, Uri};
 
     use super::*;
+
+    #[test]
+    fn a_crawl_is_not_over_while_or_after_somebody_may_have_queued_something() {
+        let live = Arc::new(Live::default());
+        // At work when the frontier is asked, and still when it has answered.
+        let hand = live.hand().unwrap();
+        let before = live.hands_at_rest();
+        assert!(!live.is_over(before));
+        // Done before it has answered.
+        drop(hand);
+        assert!(!live.is_over(before));
+        // Begun and done while it answers.
+        let before = live.hands_at_rest();
+        drop(live.hand());
+        assert!(!live.is_over(before));
+
+        assert!(live.is_over(live.hands_at_rest()));
+        assert!(live.hand().is_none());
+    }
 
     /// A ticket, which frontiers alone make.
     fn ticket() -> Ticket {

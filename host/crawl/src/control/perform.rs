@@ -9,7 +9,7 @@ use opilio_frontier::{
 use opilio_uri::{HopPath, Uri, UriError};
 
 use super::job_log::Held;
-use super::live::Cancelled;
+use super::live::{Cancelled, Hand};
 use super::replace::wish;
 use super::{Answer, By, Command, ControlError, Desk, Fault, QueueSort, Request, Standing, Status};
 use crate::census::Census;
@@ -70,6 +70,10 @@ impl Desk<'_> {
 
     /// What came of it, in one sentence for the job's log.
     fn carry_out(&self, by: &By, command: &Command, say: Say<'_>) -> Result<String, ControlError> {
+        let _hand = match command.queues_uris() {
+            true => self.hand()?,
+            false => None,
+        };
         match command {
             Command::Status => self.status(say),
             Command::Series { since, points } => self.series(*since, *points, say),
@@ -171,6 +175,18 @@ impl Desk<'_> {
                 "the store of a running crawl cannot be checked: stop the crawl first",
             )),
         }
+    }
+
+    /// So that what runs the job, if anything does, does not come to its end while URIs are queued.
+    fn hand(&self) -> Result<Option<Hand>, ControlError> {
+        let Some(running) = self.running else {
+            return Ok(None);
+        };
+        let is_over = || {
+            let why = "nothing is queued: the crawl had nothing left to fetch and ends; try again when its process has gone";
+            ControlError::new(Fault::State, why)
+        };
+        running.live.hand().map(Some).ok_or_else(is_over)
     }
 
     fn status(&self, say: Say<'_>) -> Result<String, ControlError> {

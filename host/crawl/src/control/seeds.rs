@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use opilio_frontier::{ContentState, PastVisit, Place, Standing, UriRecord};
-use opilio_profile::{Seed, Seeds};
+use opilio_profile::{Fault, Faults, Level, Seed, Seeds};
 use opilio_uri::Uri;
 use serde::{Deserialize, Serialize};
 
 use super::perform::{Say, listened};
-use super::{Answer, By, ControlError, Desk, Fault, FaultFound};
+use super::{Answer, By, ControlError, Desk, FaultFound};
+use crate::control;
 use crate::crawl;
 use crate::history::Changed;
 use crate::job;
@@ -65,15 +66,9 @@ impl Desk<'_> {
     ) -> Result<String, ControlError> {
         let (seeds, faults) = Seeds::parse("seeds", &lines.join("\n"));
         if !faults.is_empty() {
-            say(Answer::Faults {
-                faults: faults.iter().map(FaultFound::from).collect(),
-            });
-            return Err(ControlError::new(
-                Fault::Request,
-                format!("no seed is added\n{faults}"),
-            ));
+            return Err(not_added(&faults, say));
         }
-        let added = self.take_seeds(&seeds, by)?;
+        let added = self.take_seeds(&seeds, by, say)?;
         let words = format!(
             "{} seeds added, {} known, {} prefixes",
             added.seeds, added.known, added.prefixes
@@ -83,12 +78,43 @@ impl Desk<'_> {
             added: added.seeds,
             prefixes: added.prefixes,
             known: added.known,
+            notices: added.notices,
         });
         Ok(words)
     }
 
-    /// Takes those that are new into the job, its scope and its queues.
-    pub(crate) fn take_seeds(&self, seeds: &Seeds, by: &By) -> Result<Added, ControlError> {
+    /// Why the job may not have these seeds as well, or what is to be said of them: it would not begin again with seeds of
+    /// others and no contact URL, and a process that began without one says none.
+    pub(super) fn check_seeds(&self, seeds: &[Seed]) -> Result<Faults, Faults> {
+        let mut faults = self.profile.check_seeds(seeds);
+        if faults.worst() < Some(Level::Warning)
+            && let Some(running) = self.running
+        {
+            let began = running.context.profile.check_seeds(seeds);
+            let refusals = began.into_iter().filter(|it| it.level >= Level::Warning);
+            let is_later = "the process that runs the job began without it: stop the job and begin it again first";
+            faults.append(
+                refusals
+                    .map(|refusal| Fault {
+                        suggestion: Some(is_later.to_owned()),
+                        ..refusal
+                    })
+                    .collect(),
+            );
+        }
+        match faults.worst() >= Some(Level::Warning) {
+            true => Err(faults),
+            false => Ok(faults),
+        }
+    }
+
+    /// Takes those that are new into the job, its scope and its queues; all of them, or none.
+    pub(crate) fn take_seeds(
+        &self,
+        seeds: &Seeds,
+        by: &By,
+        say: Say<'_>,
+    ) -> Result<Added, ControlError> {
         let known: HashSet<&str> = self
             .profile
             .seeds
@@ -106,10 +132,15 @@ impl Desk<'_> {
             seeds: new.len() as u64,
             prefixes: new_prefixes as u64,
             known: (seeds.list.len() - new.len()) as u64,
+            notices: Vec::new(),
         };
         if new.is_empty() && new_prefixes == 0 {
             return Ok(added);
         }
+        let notices = self
+            .check_seeds(&new)
+            .map_err(|faults| not_added(&faults, say))?;
+        added.notices = notices.iter().map(FaultFound::from).collect();
         let lines = crawl::seed_lines(&Seeds {
             list: new.clone(),
             surt_prefixes: seeds
@@ -162,7 +193,7 @@ impl Desk<'_> {
                 let place = all.iter().position(|seed| seed.uri.as_str() == after);
                 place.map(|place| place + 1).ok_or_else(|| {
                     ControlError::new(
-                        Fault::Request,
+                        control::Fault::Request,
                         format!("{after:?} is no seed of the job: take the one that an earlier page ended with"),
                     )
                 })?
@@ -220,6 +251,18 @@ pub(crate) struct Added {
     pub(crate) prefixes: u64,
     /// Seeds that were known.
     pub(crate) known: u64,
+    /// What is accepted, and said nevertheless.
+    pub(crate) notices: Vec<FaultFound>,
+}
+
+fn not_added(faults: &Faults, say: Say<'_>) -> ControlError {
+    say(Answer::Faults {
+        faults: faults.iter().map(FaultFound::from).collect(),
+    });
+    ControlError::new(
+        control::Fault::Request,
+        format!("no seed is added\n{faults}"),
+    )
 }
 
 fn report(

@@ -46,8 +46,9 @@ impl Crawl {
             }
             let is_full =
                 idle.is_empty() || is_at_share || !self.room_for_a_document(at_work.len());
-            // Asked first: what is resolved while the frontier is asked may be what it does not give yet.
+            // Asked first: what is resolved or queued while the frontier is asked may be what it does not give yet.
             let are_queues_resolved = self.live.are_queues_resolved();
+            let at_rest = self.live.hands_at_rest();
             let next = match holds || is_full {
                 true => Next::InProcess,
                 false => self.context.frontier().next(Timestamp::now())?,
@@ -66,7 +67,13 @@ impl Crawl {
                     continue;
                 }
                 // What the operator has frozen, or holds back by a floor, is to go on some time; what is retired is done with.
-                Next::Empty if are_queues_resolved && !self.is_held_back()? => break End::Finished,
+                Next::Empty
+                    if are_queues_resolved
+                        && !self.is_held_back()?
+                        && self.live.is_over(at_rest) =>
+                {
+                    break End::Finished;
+                }
                 Next::Empty => PAUSE_MAX,
                 Next::InProcess if at_work.is_empty() && !holds => break Err(Halt::NobodyAtWork)?,
                 Next::InProcess => PAUSE_MAX,
