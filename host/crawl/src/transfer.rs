@@ -39,7 +39,7 @@ pub use import::{
 pub use input::{Damage, LINE_BYTES_MAX};
 pub use journal::write_journal;
 pub use reader::{BadLine, Extent, Format, Problem, Reader};
-pub(crate) use sorter::Sorter;
+pub(crate) use sorter::{Sorted, Sorter};
 
 /// A URI as a line of an export has it.
 pub(crate) fn uri_as_json(record: UriRecord) -> serde_json::Value {

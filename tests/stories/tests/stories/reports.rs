@@ -2,9 +2,9 @@
 
 use std::io::Read as _;
 
-use opilio_crawl::Breakdown;
 use opilio_crawl::control::{Answer, Command, ReportKind};
 use opilio_crawl::logs::read;
+use opilio_crawl::{Breakdown, End};
 use opilio_stories::{Story, crawl, html, site};
 use opilio_test_web::{Reply, Web};
 
@@ -289,4 +289,40 @@ async fn a_seed_is_reported_with_where_it_ended() {
         web.url(WWW, "/new")
     );
     assert!(text.lines().any(|line| line == row), "{text}");
+}
+
+/// Whatever the port, however many queues a host is spread over, and where an override puts some of its URIs elsewhere.
+#[tokio::test]
+async fn what_remains_of_a_host_is_counted_in_all_its_queues() {
+    const PAGES: usize = 20;
+    let links = (0..PAGES).map(|n| format!("<a href='/{n}'>{n}</a><a href='/apart/{n}'>a</a>"));
+    let page = html(&links.collect::<String>());
+    let web = site(WWW).rest(move |_| page.clone()).and(IMG);
+    let web = web.serve().await;
+    let apart = "[[override]]\nmatch.regex = '/apart/'\nqueue.name = 'apart'\n";
+    let story = crawl()
+        .profile("limits.fetched = 2\nworkers = 1\nfrontier.parallel-queues = 4")
+        .profile(apart)
+        .seed(web.url(WWW, "/"))
+        .seed(web.url(IMG, "/apart/x"));
+    let told = story.run().await;
+    assert_eq!(told.summary.end, End::DocumentLimit);
+
+    let hosts = report(&story, ReportKind::Hosts).await;
+    let remaining = |host: &str| -> u64 {
+        let row = hosts.lines().find(|line| line.contains(host)).unwrap();
+        row.split(' ').nth(4).unwrap().parse().unwrap()
+    };
+    let command = Command::Statistics;
+    let statistics = match story.order(command).await.unwrap().remove(0) {
+        Answer::Statistics { statistics } => statistics,
+        other => panic!("{other:?}"),
+    };
+    assert!(remaining(WWW) > PAGES as u64, "{hosts}");
+    assert!(remaining(IMG) > 0, "{hosts}");
+    assert_eq!(
+        remaining(WWW) + remaining(IMG),
+        statistics.queued,
+        "{hosts}"
+    );
 }

@@ -1,5 +1,9 @@
 //! Reports of what was counted: hosts, sources, media types, statuses.
 
+use std::collections::HashSet;
+use std::path::Path;
+
+use opilio_frontier::QueueReport;
 use opilio_uri::Uri;
 use serde_json::Value;
 
@@ -8,7 +12,7 @@ use super::page::{Column, Page};
 use crate::breakdown;
 use crate::control::{ControlError, Desk};
 use crate::ledger::{self, HostCounts};
-use crate::transfer::Sorter;
+use crate::transfer::{Sorted, Sorter};
 
 const HOSTS: [Column; 11] = [
     ("#urls", "urls"),
@@ -42,12 +46,22 @@ impl Desk<'_> {
         let failed = |problem: std::io::Error| ControlError::file(&folder, &problem);
         std::fs::create_dir_all(&folder).map_err(failed)?;
         let mut sorter = Sorter::new(&folder).map_err(failed)?;
+        let mut forced = self.hosts_in_forced_queues(&folder)?.peekable();
         let mut after: Option<String> = None;
         loop {
             let part = ledger::hosts(&self.frontier(), after.as_deref(), PART)?;
             let is_last = part.len() < PART;
             for (host, counts) in part {
+                let mut in_forced = 0u64;
+                // Both are in the order of their names.
+                let is_passed = |one: &std::io::Result<Vec<u8>>| {
+                    one.as_ref().map_or(true, |one| **one <= *host.as_bytes())
+                };
+                while let Some(one) = forced.next_if(is_passed) {
+                    in_forced += u64::from(one.map_err(failed)? == host.as_bytes());
+                }
                 let mut record = (u64::MAX - counts.succeeded.uris).to_be_bytes().to_vec();
+                record.extend(in_forced.to_be_bytes());
                 record.extend(host.as_bytes());
                 sorter.push(&record).map_err(failed)?;
                 after = Some(host);
@@ -59,37 +73,76 @@ impl Desk<'_> {
         page.head(&HOSTS);
         for record in sorter.sorted().map_err(failed)? {
             let record = record.map_err(failed)?;
-            let host = String::from_utf8_lossy(&record[8..]).into_owned();
+            let (in_forced, host) = opened(&record);
+            let host = String::from_utf8_lossy(host).into_owned();
             let row = ledger::host(&self.frontier(), &host)?;
-            let row = self.host_row(host, &row.unwrap_or_default())?;
+            let remaining = in_forced + self.remaining(&host)?;
+            let row = host_row(host, &row.unwrap_or_default(), remaining);
             page.row(&HOSTS, row)?;
         }
         Ok(())
     }
 
-    fn host_row(&self, host: String, counts: &HostCounts) -> Result<Vec<Value>, ControlError> {
-        // The queue in which its URIs stand; others may stand there as well, by the profile.
-        let remaining = match Uri::parse(&format!("http://{host}/")) {
-            Ok(uri) if !host.ends_with(':') => {
-                let queue = self.profile.queue_name(&uri);
-                let report = self.frontier().queue(&queue, jiff::Timestamp::now())?;
-                report.map_or(0, |queue| queue.ready + queue.waiting)
+    /// The host of every URI in queues that overrides name, in the order of their names: such a queue may hold those of
+    /// many hosts, and a few of each.
+    fn hosts_in_forced_queues(&self, folder: &Path) -> Result<Sorted, ControlError> {
+        let failed = |problem: std::io::Error| ControlError::file(folder, &problem);
+        let mut hosts = Sorter::new(folder).map_err(failed)?;
+        for queue in self.profile.forced_queues() {
+            let mut after: Option<Vec<u8>> = None;
+            loop {
+                let part = self.frontier().queue_uris(queue, after.as_deref(), PART)?;
+                for uri in &part {
+                    let uri = Uri::parse(&uri.record.uri).ok();
+                    if let Some(host) = uri.as_ref().and_then(Uri::host) {
+                        hosts.push(host.as_bytes()).map_err(failed)?;
+                    }
+                }
+                match part.last() {
+                    Some(last) if part.len() == PART => after = Some(last.cursor.clone()),
+                    _ => break,
+                }
             }
-            _ => 0,
+        }
+        hosts.sorted().map_err(failed)
+    }
+
+    /// URIs in the queues of a host's key, on all its ports and however many it is spread over; those of other hosts that
+    /// share the key stand there as well.
+    fn remaining(&self, host: &str) -> Result<u64, ControlError> {
+        let Ok(uri) = Uri::parse(&format!("http://{host}/")) else {
+            return Ok(0);
         };
-        Ok(vec![
-            counts.succeeded.uris.into(),
-            counts.succeeded.bytes.into(),
-            host.into(),
-            counts.robots.into(),
-            remaining.into(),
-            counts.novel.uris.into(),
-            counts.novel.bytes.into(),
-            counts.duplicate.uris.into(),
-            counts.duplicate.bytes.into(),
-            counts.not_modified.uris.into(),
-            counts.not_modified.bytes.into(),
-        ])
+        if host.ends_with(':') {
+            return Ok(0);
+        }
+        let now = jiff::Timestamp::now();
+        let key = self.profile.queue_key(&uri);
+        let forced: HashSet<&str> = self.profile.forced_queues().collect();
+        // Those on the usual ports, and one that is none of them.
+        let most = self.profile.frontier.parallel_queues as usize + 1;
+        let mut part: Vec<QueueReport> = self.frontier().queue(&key, now)?.into_iter().collect();
+        let mut after = key.clone();
+        let mut remaining = 0;
+        loop {
+            for queue in &part {
+                // Behind the key there is the port, or a number.
+                match queue.queue.strip_prefix(&key) {
+                    Some(rest) if rest.is_empty() || rest.starts_with('#') => {}
+                    _ => return Ok(remaining),
+                }
+                if !forced.contains(&*queue.queue) {
+                    remaining += queue.ready + queue.waiting;
+                }
+            }
+            if let Some(last) = part.last() {
+                after = last.queue.to_string();
+            }
+            part = self.frontier().queues(Some(&after), most, now)?;
+            if part.is_empty() {
+                return Ok(remaining);
+            }
+        }
     }
 
     /// Each seed with its hosts.
@@ -164,4 +217,29 @@ impl Desk<'_> {
         }
         Ok(())
     }
+}
+
+/// Of a record of a host, behind what sorts it: its URIs in queues that overrides name, and its name.
+fn opened(record: &[u8]) -> (u64, &[u8]) {
+    let rest = record.get(8..).unwrap_or_default();
+    match rest.split_first_chunk() {
+        Some((in_forced, host)) => (u64::from_be_bytes(*in_forced), host),
+        None => (0, rest),
+    }
+}
+
+fn host_row(host: String, counts: &HostCounts, remaining: u64) -> Vec<Value> {
+    vec![
+        counts.succeeded.uris.into(),
+        counts.succeeded.bytes.into(),
+        host.into(),
+        counts.robots.into(),
+        remaining.into(),
+        counts.novel.uris.into(),
+        counts.novel.bytes.into(),
+        counts.duplicate.uris.into(),
+        counts.duplicate.bytes.into(),
+        counts.not_modified.uris.into(),
+        counts.not_modified.bytes.into(),
+    ]
 }
