@@ -196,7 +196,8 @@ impl Wanted {
         ));
         text.push_str("\n# Where it begins; \"+http://(org,example,\" widens the scope without being fetched.\n");
         if self.seeds.is_empty() {
-            text.push_str("seeds = []\n");
+            // An empty list would take away those of the profile that it extends.
+            text.push_str("# seeds = [\"https://…\"]\n");
         } else {
             text.push_str("seeds = [\n");
             for seed in &self.seeds {

@@ -111,3 +111,15 @@ fn faults_of_plugins_settings_are_found_too() {
     assert!(ended.err.starts_with("q.toml:1:11: "), "{}", ended.err);
     home.run(&["profile", "explain", "mailto:a@b"]).code(2);
 }
+
+#[test]
+fn a_profile_that_extends_another_has_its_seeds() {
+    let home = Home::new();
+    home.file("mine.toml", "seeds = ['http://localhost/mine']\n");
+    home.run(&["profile", "new", "more.toml", "--extends", "mine.toml"])
+        .code(0);
+    home.run(&["job", "new", "job", "--profile", "more.toml"])
+        .code(0);
+    let seeds = std::fs::read_to_string(home.job().join("seeds.txt")).unwrap();
+    assert_eq!(seeds, "http://localhost/mine\n");
+}
