@@ -104,6 +104,9 @@ impl Belief {
         if index(max) <= price {
             return max;
         }
+        if index(min) >= price {
+            return min;
+        }
         let (mut low, mut high) = (min, max);
         for _ in 0..STEPS {
             let middle = (low * high).sqrt();
@@ -177,7 +180,6 @@ mod tests {
             assert!((index - 0.3).abs() < 1e-4, "{theta} {news}: {days} {index}");
         }
         assert_eq!(belief.days_until(1.5, 0.0, 0.0, (0.01, 100.0)), 100.0);
-        let least = belief.days_until(1e-12, 0.0, 0.0, (0.5, 100.0));
-        assert!((0.5..0.5001).contains(&least), "{least}");
+        assert_eq!(belief.days_until(1e-12, 0.0, 0.0, (0.5, 100.0)), 0.5);
     }
 }
