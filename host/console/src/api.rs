@@ -12,6 +12,7 @@ pub(crate) mod daemon;
 pub(crate) mod events;
 pub(crate) mod jobs;
 pub(crate) mod logs;
+pub(crate) mod mentions;
 pub(crate) mod plugins;
 pub(crate) mod profiles;
 pub(crate) mod queues;
@@ -112,6 +113,7 @@ pub(crate) fn router() -> (axum::Router<Arc<Daemon>>, OpenApi) {
         .routes(routes!(uris::sweep))
         .routes(routes!(uris::why))
         .routes(routes!(uris::explain))
+        .routes(routes!(mentions::mentions))
         .routes(routes!(uris::act))
         .routes(routes!(uris::precedence))
         .routes(routes!(capture::capture))

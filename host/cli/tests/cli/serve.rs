@@ -229,6 +229,11 @@ async fn jobs_are_made_begun_finished_copied_and_deleted() {
     let seed = web.url(WWW, "/");
     let why = daemon.get(&format!("/jobs/one/why?uri={seed}"));
     assert_eq!(why["known"], "known");
+    let said = daemon.get(&format!("/jobs/one/mentions?uri={seed}"));
+    assert_eq!(said["visits"][0]["status"], 200, "{said}");
+    assert_eq!(said["is_whole"], true, "{said}");
+    let bad = daemon.call("GET", "/api/v1/jobs/one/mentions?uri=http://[", None, "");
+    assert_eq!(bad.status, 422, "{bad:?}");
     let capture = format!("/api/v1/jobs/one/capture?uri={seed}");
     let capture = daemon.call("GET", &capture, None, "");
     assert!(capture.body.contains("2.html"), "{capture:?}");

@@ -17,6 +17,8 @@ export async function open(page) {
   const body = h("div");
   const captured = h("div");
   let shown = "";
+  // Under which URI logs have it.
+  const standsFor = () => (shown && JSON.parse(shown).uri?.uri) || uri;
   let standing = "";
   let archived = "";
   // What has not changed stays as it is: a capture that is being looked at, a button under a finger.
@@ -32,12 +34,16 @@ export async function open(page) {
     const version = JSON.stringify(why.uri?.archived);
     if (version !== archived) put(captured, why.uri && capture(page, why.uri));
     archived = version;
+    // Another visit may have been noted.
+    if (logged) logged.again();
   };
+  let logged;
   await load();
   const [crumbs, head] = heading(page, uri, buttons);
   crumbs.append(" / ", link(page.job, "uris", {}, "URIs"));
   const explained = region("Why in scope, and what holds for it", () => explain(page, uri));
-  put(page.main, crumbs, head, body, captured, explained.element);
+  logged = region("What the logs say", () => mentions(page, standsFor()));
+  put(page.main, crumbs, head, body, logged.element, captured, explained.element);
   const timer = setInterval(() => document.hidden || load().catch(() => undefined), EVERY);
   page.signal.addEventListener("abort", () => clearInterval(timer));
 }
@@ -195,6 +201,30 @@ function capture(page, uri) {
 // Lists have the second of a capture; until the end of it there it is.
 function endOf(second) {
   return new Date(Date.parse(second) + 999).toISOString();
+}
+
+// What was noted of the visits, by plugins, too, and lines of other logs that name the URI.
+async function mentions(page, uri) {
+  const { visits, lines, is_whole } = await get(path(page.job, "mentions"), { uri }, page.signal);
+  const log = (one) => link(page.job, "logs", { file: one.log, grep: uri }, one.log);
+  const noted = new Table({
+    caption: "Visits as they were logged",
+    empty: "No visit is in the log.",
+    key: (visit) => `${visit.log} ${visit.at}`,
+    columns: [
+      { title: "When", isHead: true, cell: (visit) => when(visit.at) },
+      { title: "Status", isNumber: true, cell: (visit) => String(visit.status) },
+      { title: "Noted", isWide: true, cell: (visit) => (visit.annotations.length > 0 ? visit.annotations.map((one) => [h("code", {}, one), " "]) : "–") },
+      { title: "Log", cell: log },
+    ],
+  });
+  noted.show(visits);
+  return [
+    noted.element,
+    lines.length > 0 && h("h3", {}, "In other logs"),
+    lines.length > 0 && h("ul.timeline", {}, lines.map((line) => h("li", {}, log(line), ": ", h("code", {}, line.text)))),
+    !is_whole && h("p.hint", {}, "The last ones; there may be more further back in the logs."),
+  ];
 }
 
 async function explain(page, uri) {

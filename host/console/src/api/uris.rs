@@ -110,7 +110,7 @@ pub(crate) struct UriPrecedence {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Asked {
     /// The URI.
-    uri: String,
+    pub(super) uri: String,
 }
 
 /// The URI that is asked about, and how it would be found.
@@ -289,9 +289,14 @@ pub(crate) async fn act(
     }
 }
 
+/// A URI as somebody types it.
+pub(super) fn seed(text: &str) -> Result<Uri, Problem> {
+    Uri::parse_seed(text).map_err(|problem| Problem::unusable(no_uri(text, &problem)))
+}
+
 /// A pattern that one URI fits.
 fn exactly(uri: &str) -> Result<Which, Problem> {
-    let uri = Uri::parse_seed(uri).map_err(|problem| Problem::unusable(no_uri(uri, &problem)))?;
+    let uri = seed(uri)?;
     Ok(Which {
         surt: Some(uri.surt()),
         regex: Some(format!("^{}$", regex::escape(uri.as_str()))),
