@@ -44,6 +44,7 @@ pub(crate) fn router() -> Router<Arc<Daemon>> {
             "/engine/job/{job}/jobdir/{*path}",
             get(files::show).put(files::put),
         )
+        .route("/engine/job/{job}/report/{report}", get(job::report))
         .route("/engine/job/{job}/script", post(scripts).get(scripts))
         .route("/engine/job/{job}/beans", any(beans))
         .route("/engine/job/{job}/beans/{*path}", any(beans))

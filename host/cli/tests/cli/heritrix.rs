@@ -110,6 +110,21 @@ async fn a_job_is_created_configured_built_launched_unpaused_torn_down_and_copie
     assert_eq!(job["sizeTotalsReport"]["novelCount"], 5, "{job}");
     let log = get(&daemon, "/engine/job/one/jobdir/logs/crawl.log").body;
     assert!(log.contains(&web.url(WWW, "/")), "{log}");
+    let latest = get(&daemon, "/engine/job/one/jobdir/latest/logs/crawl.log");
+    assert_eq!(latest.body, log);
+    let summary = get(&daemon, "/engine/job/one/report/CrawlSummaryReport");
+    let told = get(&daemon, "/api/v1/jobs/one/reports/crawl?format=text").body;
+    assert_eq!((summary.status, &summary.body), (200, &told));
+    let unknown = get(&daemon, "/engine/job/one/report/NoReport");
+    assert!(unknown.body.contains("ToeThreadsReport"), "{unknown:?}");
+    assert_eq!(unknown.status, 404, "{unknown:?}");
+    assert!(
+        job["alertLogFilePath"]
+            .as_str()
+            .unwrap()
+            .ends_with("/alerts.log"),
+        "{job}"
+    );
     let whole = home
         .path()
         .canonicalize()

@@ -77,6 +77,15 @@ pub(crate) struct AsReport {
     format: ReportForm,
 }
 
+impl AsReport {
+    /// As it stands in the job's folder.
+    pub(crate) fn text() -> AsReport {
+        AsReport {
+            format: ReportForm::Text,
+        }
+    }
+}
+
 /// The form of a report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]

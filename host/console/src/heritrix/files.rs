@@ -130,6 +130,8 @@ pub(super) async fn show(
 ) -> Result<Response, Problem> {
     let case = daemon.case(&name).await?;
     let (file, length) = blocking(move || {
+        // What Heritrix has in a folder for each launch a job has once.
+        let path = path.strip_prefix("latest/").unwrap_or(&path);
         let found = match path.split('/').collect::<Vec<_>>()[..] {
             [file] if is_shown(file) => {
                 let folders = [

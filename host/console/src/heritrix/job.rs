@@ -5,6 +5,7 @@ use std::sync::{Arc, LazyLock};
 use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::Response;
+use opilio_crawl::control::ReportKind;
 use opilio_crawl::logs::read;
 use opilio_crawl::{ProfileSource, builtin_plugins, stays_inside};
 use opilio_profile::{LeftOut, NamedFiles, import_heritrix};
@@ -18,9 +19,10 @@ use crate::access::Caller;
 use crate::api::jobs::{self, blocking};
 use crate::api::logs::places;
 use crate::api::profiles;
+use crate::api::statistics::{self, AsReport};
 use crate::daemon::Daemon;
 use crate::folder::NewJob;
-use crate::input::{Form, Place};
+use crate::input::{Form, Params, Place};
 use crate::orders::Orders;
 use crate::overview::JobState;
 use crate::problem::Problem;
@@ -66,6 +68,36 @@ pub(super) async fn show(
     };
     let value = case.whole(&daemon.engine_url(&headers), &log);
     Ok(answer(&headers, "job", &value))
+}
+
+/// Heritrix' names of reports, and ours.
+const REPORTS: [(&str, ReportKind); 10] = [
+    ("CrawlSummaryReport", ReportKind::Crawl),
+    ("SeedsReport", ReportKind::Seeds),
+    ("HostsReport", ReportKind::Hosts),
+    ("SourceTagsReport", ReportKind::Source),
+    ("MimetypesReport", ReportKind::Mimetype),
+    ("ResponseCodeReport", ReportKind::Responsecode),
+    ("ProcessorsReport", ReportKind::Processors),
+    ("FrontierSummaryReport", ReportKind::FrontierSummary),
+    ("FrontierNonemptyReport", ReportKind::FrontierNonempty),
+    ("ToeThreadsReport", ReportKind::Threads),
+];
+
+/// A report as of now, as text.
+pub(super) async fn report(
+    State(daemon): State<Arc<Daemon>>,
+    caller: Caller,
+    Place((name, report)): Place<(String, String)>,
+) -> Result<Response, Problem> {
+    let Some((_, kind)) = REPORTS.iter().find(|(named, _)| *named == report) else {
+        let all = REPORTS.map(|(named, _)| named).join(", ");
+        return Err(Problem::not_found(format!(
+            "there is no report {report:?}; there are {all}"
+        )));
+    };
+    let place = Place((name, kind.name().to_owned()));
+    statistics::report(State(daemon), caller, place, Params(AsReport::text())).await
 }
 
 fn log_tail(directory: &std::path::Path) -> Vec<String> {

@@ -167,6 +167,7 @@ impl Case {
                 .to_string()
         };
         whole.insert("crawlLogFilePath".to_owned(), json!(path("crawl.log")));
+        whole.insert("alertLogFilePath".to_owned(), json!(path("alerts.log")));
         if stage == Stage::Unbuilt {
             return value;
         }
@@ -181,16 +182,12 @@ impl Case {
         }
         let rate = whole.get_mut("rateReport").and_then(Value::as_object_mut);
         if let Some(rate) = rate {
-            let kib = overview.bytes_per_second / 1024.0;
             rate.insert(
                 "currentDocsPerSecond".to_owned(),
                 json!(overview.uris_per_second),
             );
-            #[expect(
-                clippy::cast_possible_truncation,
-                reason = "a rate in KiB a second is far below the bounds"
-            )]
-            rate.insert("currentKiBPerSec".to_owned(), json!(kib as i64));
+            let kib = whole_kib(overview.bytes_per_second);
+            rate.insert("currentKiBPerSec".to_owned(), json!(kib));
         }
         value
     }
@@ -233,7 +230,7 @@ fn reports(statistics: &Statistics, status: Option<&Status>) -> Vec<(&'static st
             "rateReport",
             json!({
                 "averageDocsPerSecond": over(finished),
-                "averageKiBPerSec": over(total_bytes / 1024).round(),
+                "averageKiBPerSec": whole_kib(over(total_bytes)),
                 "currentDocsPerSecond": 0.0,
                 "currentKiBPerSec": 0,
             }),
@@ -276,6 +273,15 @@ fn reports(statistics: &Statistics, status: Option<&Status>) -> Vec<(&'static st
         ));
     }
     reports
+}
+
+/// A rate in KiB: clients read whole numbers there, and nothing out of `0.4`.
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "a rate in KiB a second is far below the bounds"
+)]
+fn whole_kib(bytes: f64) -> i64 {
+    (bytes / 1024.0).round() as i64
 }
 
 fn pretty(seconds: u64) -> String {
@@ -352,6 +358,17 @@ mod tests {
             body,
             "<job><a><value>x&lt;y &amp; z</value><value>\u{fffd}</value></a><b/><c>true</c><d><e>1</e></d></job>\n"
         );
+    }
+
+    #[test]
+    fn rates_in_kib_are_whole_numbers() {
+        let mut statistics = Statistics::default();
+        statistics.bytes.novel = 6_806_528;
+        statistics.run_time = std::time::Duration::from_secs(10);
+        let reports = reports(&statistics, None);
+        let rate = reports.iter().find(|(name, _)| *name == "rateReport");
+        let rate = rate.map(|(_, rate)| &rate["averageKiBPerSec"]);
+        assert_eq!(rate, Some(&json!(665)));
     }
 
     #[test]
