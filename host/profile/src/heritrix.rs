@@ -69,6 +69,14 @@ pub struct LeftOut {
 /// A plugin that the profile names: its component and its settings.
 type Instance = (String, Map<String, Value>);
 
+/// What a sheet says of the prefixes that it is associated with.
+struct SheetOverride {
+    prefixes: Vec<String>,
+    said: BTreeMap<String, Value>,
+    /// The sheet, and its line.
+    sheet: (String, usize),
+}
+
 /// An import on its way.
 struct Import {
     beans: Beans,
@@ -77,7 +85,7 @@ struct Import {
     /// Instances of plugins; none for those with their defaults.
     plugins: BTreeMap<String, Option<Instance>>,
     tables: BTreeMap<String, Value>,
-    overrides: Vec<(Vec<String>, BTreeMap<String, Value>)>,
+    overrides: Vec<SheetOverride>,
     left: BTreeSet<LeftOut>,
 }
 
@@ -129,10 +137,7 @@ impl Import {
             .iter()
             .filter(|name| self.settings.contains_key(**name));
         let mut named: Vec<String> = settings.map(|name| (*name).to_owned()).collect();
-        let overridden = self
-            .overrides
-            .iter()
-            .flat_map(|(_, settings)| settings.keys());
+        let overridden = self.overrides.iter().flat_map(|one| one.said.keys());
         named.extend(
             overridden
                 .filter(|name| FILES.contains(&name.as_str()))

@@ -253,7 +253,7 @@ fn is_of_type(found: &str, wanted: &str) -> bool {
 }
 
 /// Whether every URI of a queue begins with the prefix or none does.
-fn is_known_of_queue(prefix: &str, key: QueueKey) -> bool {
+pub(crate) fn is_known_of_queue(prefix: &str, key: QueueKey) -> bool {
     let Some(authority) = prefix.strip_prefix("http://(") else {
         return "http://(".starts_with(prefix);
     };

@@ -9,14 +9,10 @@ use super::Import;
 use super::beans::{Bean, Property};
 use super::settings::Unit;
 
-/// Class, setting, value. Those that are the default here are left out.
-const CHOICES: [(&str, &str, &str); 10] = [
+/// Class, setting, value. Those that are the default here are left out; so is `HostnameQueueAssignmentPolicy`, whose queues
+/// are those of a host and port under another name.
+const CHOICES: [(&str, &str, &str); 9] = [
     ("ARCWriterProcessor", "archive.format", "arc"),
-    (
-        "HostnameQueueAssignmentPolicy",
-        "frontier.queue-key",
-        "host",
-    ),
     (
         "AssignmentLevelSurtQueueAssignmentPolicy",
         "frontier.queue-key",

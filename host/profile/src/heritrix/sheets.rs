@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::Import;
 use super::beans::{Bean, Property};
 use super::settings::{SETTINGS, known_as};
+use super::{Import, SheetOverride};
+use crate::frontier::QueueKey;
+use crate::matching::is_known_of_queue;
 
 impl Import {
     /// Sheets that SURT prefixes are associated with become overrides.
@@ -40,8 +42,19 @@ impl Import {
                 for (path, text) in &map {
                     self.sheet_entry(&sheet, path, text, &mut said);
                 }
-                if !said.is_empty() && !prefixes.is_empty() {
-                    self.overrides.push((prefixes.clone(), said));
+                // What is needed for a queue may be said of whole queues alone, and would be lost for them beside paths.
+                let (queues, paths): (Vec<String>, Vec<String>) = prefixes
+                    .iter()
+                    .cloned()
+                    .partition(|prefix| is_known_of_queue(prefix, self.queue_key()));
+                for prefixes in [queues, paths] {
+                    if !said.is_empty() && !prefixes.is_empty() {
+                        self.overrides.push(SheetOverride {
+                            prefixes,
+                            said: said.clone(),
+                            sheet: (sheet.name(), sheet.line),
+                        });
+                    }
                 }
             }
         }
@@ -77,6 +90,13 @@ impl Import {
                 self.leave(sheet.line, &sheet.name(), &problem);
             }
         }
+    }
+
+    fn queue_key(&self) -> QueueKey {
+        let written = self.settings.get("frontier.queue-key");
+        written
+            .and_then(|key| serde_json::from_value(key.clone()).ok())
+            .unwrap_or(QueueKey::SurtAuthority)
     }
 
     fn list_of(&mut self, bean: &Bean, property: &str) -> Vec<String> {

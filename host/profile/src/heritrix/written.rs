@@ -4,12 +4,15 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::Import;
+use super::{Import, SheetOverride};
 use crate::profile::{Given, Profile};
 use crate::shape::toml_text;
 
 /// Lines that are taken out because a profile may not say them; each shows the next.
 const FAULTY_LINES_MAX: usize = 200;
+
+/// The head of what a sheet has become.
+const OVERRIDE: &str = "[[override]]";
 
 impl Import {
     /// The profile, what it may not say taken out and listed.
@@ -30,7 +33,16 @@ impl Import {
                 return toml;
             };
             let line = lines[number].clone();
-            self.leave(0, "profile", &format!("{line}: {}", fault.problem));
+            // Lines are taken out, not away: their order tells of which sheet they are.
+            let sheets = lines[..number].iter().filter(|line| *line == OVERRIDE);
+            let sheet = sheets.count().checked_sub(1);
+            let (bean, at) = sheet
+                .and_then(|sheet| self.overrides.get(sheet))
+                .map_or(("profile".to_owned(), 0), |one| one.sheet.clone());
+            let remedy = fault
+                .suggestion
+                .map_or(String::new(), |it| format!(" ({it})"));
+            self.leave(at, &bean, &format!("{line}: {}{remedy}", fault.problem));
             lines[number] = format!("# {line} # {}", fault.problem.replace('\n', " "));
             toml = lines.join("\n") + "\n";
         }
@@ -66,9 +78,9 @@ impl Import {
                 text.push_str(&format!("{key} = {}\n", toml_text(value)));
             }
         }
-        for (prefixes, said) in &self.overrides {
+        for SheetOverride { prefixes, said, .. } in &self.overrides {
             text.push_str(&format!(
-                "\n[[override]]\nmatch.surt = {}\n",
+                "\n{OVERRIDE}\nmatch.surt = {}\n",
                 toml_text(&json!(prefixes))
             ));
             for (key, value) in said {

@@ -1,6 +1,10 @@
 //! Jobs of Heritrix 3 that become profiles.
 
-use opilio_profile::{Given, ImportedProfile, NamedFiles, Profile, Stage, import_heritrix};
+use std::time::Duration;
+
+use opilio_profile::{
+    Given, ImportedProfile, LeftOut, NamedFiles, Profile, Stage, import_heritrix,
+};
 use opilio_uri::Uri;
 use serde_json::json;
 
@@ -397,7 +401,6 @@ fn what_stands_within_a_bean_is_carried_over_or_listed() {
             "/canonicalization/rules",
             json!(["lowercase", "strip-extra-slashes", own]),
         ),
-        ("/frontier/queue-key", json!("host")),
         ("/uri/precedence-policy", json!("hops")),
         ("/uri/precedence", json!(4)),
         ("/uri/cost-policy", json!("query")),
@@ -413,6 +416,8 @@ fn what_stands_within_a_bean_is_carried_over_or_listed() {
         let found = said.pointer(setting);
         assert_eq!(found, Some(&value), "{setting}: {}", imported.toml);
     }
+    // HostnameQueueAssignmentPolicy has queues of host and port, which is the default.
+    assert_eq!(said.pointer("/frontier/queue-key"), None);
     let left: Vec<&str> = imported
         .left
         .iter()
@@ -437,4 +442,29 @@ fn what_stands_within_a_bean_is_carried_over_or_listed() {
         assert!(named, "{class}: {:#?}", imported.left);
     }
     assert_eq!(left.len(), 8, "{left:#?}");
+}
+
+#[test]
+fn what_a_sheet_says_of_queues_is_lost_for_paths_alone() {
+    let own = "<value>http://(nl,kb,slow,</value>";
+    let more = "<value>http://(nl,kb,www,)/</value><value>http://(nl,kb,www,)/deep</value>";
+    let imported = import(&JOB.replace(own, more));
+    let profile = parse(&imported.toml);
+    let delay = |url: &str| {
+        let queue = profile.queue_name(&Uri::parse(url).unwrap());
+        profile.queue_settings(&queue).politeness.min_delay
+    };
+    assert_eq!(delay("http://www.kb.nl/deep/a"), Duration::from_secs(20));
+    let left: Vec<&LeftOut> = imported
+        .left
+        .iter()
+        .filter(|it| it.bean.starts_with("slowly"))
+        .collect();
+    let lost = left
+        .iter()
+        .find(|it| it.problem.starts_with("politeness.min-delay"));
+    let lost = lost.unwrap_or_else(|| panic!("{:#?}", imported.left));
+    let line = JOB.lines().nth(lost.line - 1).unwrap();
+    assert!(line.contains("id=\"slowly\""), "{line}");
+    assert!(lost.problem.ends_with(')'), "{lost:?}");
 }
