@@ -9,10 +9,28 @@ use serde_json::{Map, Value};
 
 use crate::check::{Part, nearest, quote};
 use crate::component::{Component, is_plugin_name};
-use crate::fault::Level;
+use crate::fault::{Fault, Faults, Level};
 use crate::fault_policy::{Breaker, BreakerFile, OnFault};
 use crate::plugin_limits::{PluginLimits, PluginLimitsFile};
 use crate::stacks::refuse_unknown;
+
+/// Of an instance without a component that has the name of a plugin that ships, that one is meant.
+pub(crate) fn missing_components(faults: Faults, builtins: &[String]) -> Faults {
+    let meant = |mut fault: Fault| {
+        let name = fault
+            .pointer
+            .strip_prefix("/plugins/")
+            .and_then(|rest| rest.strip_suffix("/component"));
+        if let Some(name) = name
+            && builtins.iter().any(|builtin| builtin == name)
+            && fault.problem.starts_with("missing key")
+        {
+            fault.suggestion = Some(format!("write component = \"builtin:{name}\""));
+        }
+        fault
+    };
+    faults.into_iter().map(meant).collect()
+}
 
 /// An instance of a plugin. Its table's name is what stacks, logs and reports call it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -645,6 +645,7 @@ impl Profile {
         let Layers { below, own, .. } = layers;
         let (file, base) = (own.file.as_str(), own.base.as_path());
         let (written, faults) = written(&document, syntax.clone())?;
+        let faults = plugins::missing_components(faults, &given.builtins);
         let mut check = Check::new(&document, faults);
 
         let name = written

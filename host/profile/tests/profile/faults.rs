@@ -176,6 +176,25 @@ fn faults_of_the_command_line_and_of_the_seeds_file_name_them() {
 }
 
 #[test]
+fn an_instance_called_like_a_plugin_that_ships_is_told_that_ones_component() {
+    let text = "[plugins.hops.settings]\nmax = 3\n[plugins.own.settings]\nmax = 3\n";
+    let faults = Profile::parse("p.toml", text, &given()).unwrap_err();
+    let suggested: Vec<_> = faults
+        .iter()
+        .filter(|it| it.level == Level::Error)
+        .map(|it| it.suggestion.as_deref())
+        .collect();
+    assert_eq!(
+        suggested,
+        [
+            Some("write component = \"builtin:hops\""),
+            Some("write component = \"builtin:html\"")
+        ],
+        "{faults}"
+    );
+}
+
+#[test]
 fn contact_is_a_warning_that_a_job_refuses() {
     let given = Given {
         seeds: vec!["https://www.kb.nl/".to_owned()],
