@@ -8,21 +8,19 @@ use opilio_test_web::{Web, demo};
 
 use crate::crawl::{Opening, component_cache, run_order};
 use crate::summary::Sequel;
-use crate::{DemoArgs, exit, judge};
+use crate::{DemoArgs, exit, judge, terminal};
 
 /// Crawls the demo web and says what to try next.
-#[expect(clippy::print_stdout, reason = "the result of the command")]
 pub(crate) async fn run(args: DemoArgs) -> Result<u8> {
     let quiet = args.display.quiet || args.display.json;
     let (code, _, done) = crawl(&args).await?;
     if let (false, Some(summary)) = (quiet, done) {
-        print!("{}", what_next(&summary));
+        terminal::out!("{}", what_next(&summary));
     }
     Ok(code)
 }
 
 /// Crawls the demo web and judges the archive.
-#[expect(clippy::print_stdout, reason = "the result of the command")]
 pub(crate) async fn selftest(args: DemoArgs) -> Result<u8> {
     let (code, web, done) = crawl(&args).await?;
     let Some(summary) = done else { return Ok(code) };
@@ -31,7 +29,7 @@ pub(crate) async fn selftest(args: DemoArgs) -> Result<u8> {
     }
     let judgement = judge::judge(&summary, &web).context("cannot read the archive back")?;
     if !args.display.quiet {
-        print!("{judgement}");
+        terminal::out!("{judgement}");
     }
     Ok(if judgement.is_sound() {
         exit::OK

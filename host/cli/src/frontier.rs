@@ -16,6 +16,7 @@ use opilio_crawl::control::{
 use crate::exit;
 use crate::job::Asked;
 use crate::job::ask::{ask, ask_to, count};
+use crate::terminal;
 
 /// The command line.
 #[derive(Debug, Args)]
@@ -377,7 +378,6 @@ pub(crate) fn run(args: FrontierArgs) -> Result<u8> {
 }
 
 /// Counts; with `--yes` does it at once.
-#[expect(clippy::print_stdout, reason = "the result of the command")]
 fn sweep(args: SweepArgs, done: &str, command: fn(Which) -> Command) -> Result<u8> {
     let which = Which::from(args.which);
     if args.yes || which == Which::default() {
@@ -388,7 +388,7 @@ fn sweep(args: SweepArgs, done: &str, command: fn(Which) -> Command) -> Result<u
         Err(code) => return Ok(code),
     };
     if args.asked.json {
-        println!(
+        terminal::outln!(
             "{}",
             serde_json::json!({ "answer": "would-mean", "meant": meant, "in_process": in_process })
         );
@@ -397,7 +397,7 @@ fn sweep(args: SweepArgs, done: &str, command: fn(Which) -> Command) -> Result<u
             0 => String::new(),
             some => format!(", {some} in process would stay"),
         };
-        println!("{meant} URIs would be {done}{stay}; the same with --yes does it");
+        terminal::outln!("{meant} URIs would be {done}{stay}; the same with --yes does it");
     }
     Ok(exit::OK)
 }

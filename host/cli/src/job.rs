@@ -15,7 +15,7 @@ use clap::{Args, Subcommand};
 use opilio_crawl::control::{self, Command};
 
 use self::ask::ask;
-use crate::exit;
+use crate::{exit, terminal};
 
 /// The command line.
 #[derive(Debug, Args)]
@@ -183,18 +183,17 @@ pub(crate) async fn run(args: JobArgs) -> Result<u8> {
     }
 }
 
-#[expect(clippy::print_stdout, reason = "the result of the command")]
 fn restore(args: &RestoreArgs) -> Result<u8> {
     let made = match control::restore(&args.checkpoint, &args.job) {
         Ok(made) => made,
         Err(problem) => return Ok(ask::refused(&problem)),
     };
     if args.json {
-        println!("{}", serde_json::to_string(&made)?);
+        terminal::outln!("{}", serde_json::to_string(&made)?);
         return Ok(exit::OK);
     }
     let job = args.job.display();
-    println!(
+    terminal::outln!(
         "job {job} goes on from {}: {} URIs; its WARC files stay with {}\n\
          go on with: opilio crawl {} --job {job}",
         made.made.strftime("%Y-%m-%d %H:%M:%S UTC"),

@@ -1,5 +1,6 @@
 //! `opilio serve`: the daemon.
 
+use std::io::{self, Write as _};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
@@ -12,6 +13,7 @@ use crate::crawl::component_cache;
 use crate::exit;
 use crate::hangup::hangup;
 use crate::telemetry::Telemetry;
+use crate::terminal;
 
 /// The file that is read where none is named and it is there.
 const FILE: &str = "opilio.toml";
@@ -42,16 +44,12 @@ pub(crate) struct ServeArgs {
 
 /// Runs the command.
 #[expect(
-    clippy::print_stdout,
-    reason = "where it listens is the result of the command"
-)]
-#[expect(
     clippy::print_stderr,
     reason = "faults are for the person at the terminal"
 )]
 pub(crate) async fn run(args: ServeArgs, telemetry: &Telemetry) -> Result<u8> {
     if args.openapi {
-        print!("{}", opilio_console::document());
+        terminal::out!("{}", opilio_console::document());
         return Ok(exit::OK);
     }
     let config = match config(args.config.as_deref()) {
@@ -81,7 +79,8 @@ pub(crate) async fn run(args: ServeArgs, telemetry: &Telemetry) -> Result<u8> {
         }
         Err(problem) => return Err(problem.into()),
     };
-    println!("{scheme}://{}/", console.address()?);
+    // Nobody need read that for it to go on.
+    let _ = writeln!(io::stdout(), "{scheme}://{}/", console.address()?);
     let (closing, closed) = oneshot::channel();
     let running = console.run(async {
         ended().await;

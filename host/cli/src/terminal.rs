@@ -2,7 +2,44 @@
 //! colour.
 
 use std::borrow::Cow;
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
+use std::io::{self, Write as _};
+
+use crate::exit;
+
+/// Writes a line of what a command results in, as `println!` does; see [`print`].
+macro_rules! outln {
+    ($($text:tt)*) => {
+        $crate::terminal::print(format_args!("{}\n", format_args!($($text)*)))
+    };
+}
+
+/// Writes what a command results in, as `print!` does; see [`print`].
+macro_rules! out {
+    ($($text:tt)*) => {
+        $crate::terminal::print(format_args!($($text)*))
+    };
+}
+
+pub(crate) use {out, outln};
+
+/// Writes to standard output. Where that cannot be written the command ends: well, if whoever read it has seen enough, as
+/// `head` has. Not for crawls and daemons, which have more to do than to be read.
+#[expect(
+    clippy::print_stderr,
+    reason = "faults are for the person at the terminal"
+)]
+pub(crate) fn print(text: fmt::Arguments<'_>) {
+    let mut out = io::stdout().lock();
+    let Err(problem) = out.write_fmt(text).and_then(|()| out.flush()) else {
+        return;
+    };
+    if problem.kind() == io::ErrorKind::BrokenPipe {
+        std::process::exit(exit::OK.into());
+    }
+    eprintln!("opilio: cannot write standard output: {problem}");
+    std::process::exit(exit::FAILED.into());
+}
 
 /// A text of several lines. Line ends and tabs stay, other control characters become blanks. Those past ASCII become
 /// escapes that JSON has as well, so that a text of JSON says the same as before.

@@ -9,7 +9,7 @@ use opilio_console::{Config, Role, Tokens};
 use opilio_profile::parse_duration;
 use serde_json::json;
 
-use crate::{exit, serve};
+use crate::{exit, serve, terminal};
 
 /// The command line.
 #[derive(Debug, Args)]
@@ -83,7 +83,6 @@ enum RoleArg {
 }
 
 /// Runs the command.
-#[expect(clippy::print_stdout, reason = "the result of the command")]
 pub(crate) fn run(args: TokenArgs) -> Result<u8> {
     match args.command {
         TokenCommand::New(args) => {
@@ -99,7 +98,7 @@ pub(crate) fn run(args: TokenArgs) -> Result<u8> {
             };
             let token = tokens.make(&args.name, role, until);
             write(&tokens, &file)?;
-            println!("{token}");
+            terminal::outln!("{token}");
         }
         TokenCommand::List(args) => {
             let (_, tokens) = args.at.tokens()?;
@@ -108,8 +107,8 @@ pub(crate) fn run(args: TokenArgs) -> Result<u8> {
                     "id": id, "user": token.user, "role": token.role, "made": token.made, "until": token.until,
                 });
                 match args.json {
-                    true => println!("{line}"),
-                    false => println!(
+                    true => terminal::outln!("{line}"),
+                    false => terminal::outln!(
                         "{id}  {:<8}  {}  made {:.0}{}",
                         line["role"].as_str().unwrap_or_default(),
                         token.user,

@@ -113,6 +113,8 @@ impl<'a> Asking<'a> {
                 true
             }
             Answer::End => true,
+            // Nobody is there to hear what follows from that.
+            Answer::Refused { .. } if failed.is_some() => true,
             Answer::Refused { fault, message } => {
                 *code = refused(&ControlError { fault, message });
                 true
@@ -136,7 +138,9 @@ impl<'a> Asking<'a> {
         if let Some(progress) = self.progress.take() {
             progress.finish_and_clear();
         }
-        if let Err(problem) = reached {
+        if let Err(problem) = reached
+            && failed.is_none()
+        {
             self.code = refused(&problem);
         }
         match failed {

@@ -82,13 +82,12 @@ pub(super) fn run(args: LogsArgs) -> Result<u8> {
     show(&file, &args, grep, since)
 }
 
-#[expect(clippy::print_stdout, reason = "the result of the command")]
 fn list(folder: &Path) -> Result<u8> {
     let files = read::files(folder).with_context(|| format!("cannot read {}", folder.display()))?;
     for file in files {
         let size = HumanBytes(file.size).to_string();
         let at = file.modified.strftime("%Y-%m-%d %H:%M:%S");
-        println!("{size:>12}  {at}  {}", file.name);
+        terminal::outln!("{size:>12}  {at}  {}", file.name);
     }
     Ok(exit::OK)
 }

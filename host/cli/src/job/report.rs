@@ -56,7 +56,6 @@ pub(super) fn report(args: &ReportArgs) -> Result<u8> {
 }
 
 /// Prints the figures of a job as Prometheus reads them.
-#[expect(clippy::print_stdout, reason = "the result of the command")]
 pub(super) fn figures(asked: &Asked) -> Result<u8> {
     let figures = match Figures::ask(&asked.job, &By::default()) {
         Ok(figures) => figures,
@@ -69,9 +68,9 @@ pub(super) fn figures(asked: &Asked) -> Result<u8> {
             "breakdown": figures.breakdown,
             "plugins": figures.plugins,
         });
-        println!("{object}");
+        terminal::outln!("{object}");
     } else {
-        print!("{}", metrics([(name.as_str(), &figures)]));
+        terminal::out!("{}", metrics([(name.as_str(), &figures)]));
     }
     Ok(exit::OK)
 }

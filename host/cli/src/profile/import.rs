@@ -30,8 +30,7 @@ pub(crate) struct ImportArgs {
 
 #[expect(
     clippy::print_stderr,
-    clippy::print_stdout,
-    reason = "the result of the command, and what the person at the terminal should know"
+    reason = "what the person at the terminal should know"
 )]
 pub(crate) fn run(args: &ImportArgs) -> Result<u8> {
     let shown = args.cxml.display();
@@ -81,11 +80,11 @@ pub(crate) fn run(args: &ImportArgs) -> Result<u8> {
             .iter()
             .map(|one| json!({ "line": one.line, "bean": one.bean, "problem": one.problem }));
         let left: Vec<_> = left.collect();
-        println!("{}", json!({ "profile": imported.toml, "left_out": left }));
+        terminal::outln!("{}", json!({ "profile": imported.toml, "left_out": left }));
         return Ok(exit::OK);
     }
     if args.to.is_none() {
-        print!("{}", imported.toml);
+        terminal::out!("{}", imported.toml);
     }
     if imported.left.is_empty() {
         eprintln!("everything was carried over");

@@ -10,7 +10,7 @@ use dialoguer::{Input, Select};
 use opilio_profile::{Given, Profile};
 use serde_json::Value;
 
-use crate::exit;
+use crate::{exit, terminal};
 
 /// Profiles that are made to be extended, and what for.
 const KINDS: [(&str, &str); 2] = [
@@ -61,8 +61,7 @@ pub(crate) struct NewArgs {
 
 #[expect(
     clippy::print_stderr,
-    clippy::print_stdout,
-    reason = "faults and the result of the command"
+    reason = "faults are for the person at the terminal"
 )]
 pub(crate) fn run(args: &NewArgs) -> Result<u8> {
     let mut wanted = args.clone_wanted();
@@ -97,7 +96,7 @@ pub(crate) fn run(args: &NewArgs) -> Result<u8> {
     };
     made.write_all(text.as_bytes())
         .with_context(|| format!("cannot write {file}"))?;
-    println!(
+    terminal::outln!(
         "{file} is written; opilio profile check {file} checks it, opilio crawl {file} runs it"
     );
     Ok(exit::OK)

@@ -253,3 +253,29 @@ fn the_command_line_itself_may_be_wrong() {
     home.run(&["crawl", "p.toml", "--quiet", "--json"]).code(2);
     home.run(&["crwal"]).code(2);
 }
+
+/// As `head` does it.
+#[test]
+fn whoever_reads_no_more_ends_a_command_well() {
+    let home = Home::new();
+    home.profile("");
+    let make = ["job", "new", "jobs/one", "--profile", "p.toml"];
+    home.run(&[&make[..], &["--seed", "http://localhost/"]].concat())
+        .code(0);
+    for command in [
+        &["serve", "--openapi"][..],
+        &["job", "list", "jobs"],
+        &["job", "list", "jobs", "--json"],
+        &["job", "metrics", "jobs/one"],
+        &["job", "status", "jobs/one"],
+        &["job", "report", "jobs/one", "crawl"],
+        &["frontier", "export", "jobs/one"],
+    ] {
+        let (read, write) = std::io::pipe().unwrap();
+        drop(read);
+        let ended = home.opilio(command).stdout(write).output().unwrap();
+        let said = String::from_utf8_lossy(&ended.stderr);
+        assert_eq!(ended.status.code(), Some(0), "{command:?}: {said}");
+        assert_eq!(said, "", "{command:?}");
+    }
+}
