@@ -11,8 +11,8 @@ use opilio_crawl::{Course, Share, stays_inside};
 
 use crate::orders::Orders;
 
-/// What a process says, in the job's directory.
-const OUTPUT: &str = "process.log";
+/// What the processes of a job say, in its directory.
+pub const OUTPUT: &str = "process.log";
 
 /// What stands before what each process says, with the time.
 const BEGUN: &str = "== begun at ";
@@ -94,7 +94,7 @@ fn output_file(job: &Path) -> PathBuf {
 }
 
 /// What the last process said at the end, and none before it.
-pub(crate) fn last_words(job: &Path) -> String {
+pub fn last_words(job: &Path) -> String {
     let read = || -> io::Result<String> {
         stays_inside(job, &output_file(job))?;
         let mut file = File::open(output_file(job))?;

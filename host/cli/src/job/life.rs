@@ -1,11 +1,17 @@
 //! `opilio job list|new|start|status|pause|resume|stop|clone|delete`: jobs side by side in a folder. They work whether a daemon sees to the
 //! folder or not; where one does, it begins what is to begin.
 
+use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
-use opilio_console::{Folder, FolderError, JobOverview, NewJob, Orders, begin, glance, is_seen_to};
+use jiff::Timestamp;
+use opilio_console::{
+    Folder, FolderError, JobOverview, NewJob, Orders, PROCESS_LOG, begin, glance, is_seen_to,
+    last_words,
+};
 use opilio_crawl::CrawlError;
 use opilio_crawl::control::{self, Answer, Command};
 
@@ -14,6 +20,9 @@ use super::ask::{ask, user};
 use crate::crawl::{component_cache, profile_source, refused};
 use crate::exit;
 use crate::terminal;
+
+/// How often a process that was begun is looked at until it has its job.
+const LOOK_INTERVAL: Duration = Duration::from_millis(50);
 
 /// The command line of `list`.
 #[derive(Debug, Args)]
@@ -80,7 +89,6 @@ pub(crate) struct DeleteArgs {
 }
 
 /// Lists the jobs of a folder.
-#[expect(clippy::print_stdout, reason = "the result of the command")]
 pub(crate) async fn list(args: &ListArgs) -> Result<u8> {
     if !args.jobs.is_dir() {
         bail!("there is no folder {}", args.jobs.display());
@@ -90,8 +98,8 @@ pub(crate) async fn list(args: &ListArgs) -> Result<u8> {
     let width = jobs.iter().map(|job| job.name.len()).max().unwrap_or(0);
     for job in &jobs {
         match args.json {
-            true => println!("{}", serde_json::to_string(job)?),
-            false => println!("{}", line(job, width)?),
+            true => terminal::outln!("{}", serde_json::to_string(job)?),
+            false => terminal::outln!("{}", line(job, width)?),
         }
     }
     Ok(exit::OK)
@@ -100,7 +108,7 @@ pub(crate) async fn list(args: &ListArgs) -> Result<u8> {
 fn line(job: &JobOverview, width: usize) -> Result<String> {
     let state = serde_json::to_value(job.state)?;
     let state = state.as_str().unwrap_or_default();
-    let why = job.ended_why.as_deref().unwrap_or_default();
+    let why = terminal::line(job.ended_why.as_deref().unwrap_or_default());
     let line = format!(
         "{:width$}  {state:<8}  {:>10} URIs  {:>10} queued  {why}",
         job.name, job.uris, job.queued
@@ -109,7 +117,6 @@ fn line(job: &JobOverview, width: usize) -> Result<String> {
 }
 
 /// Shows what a job is doing, and of one that no process runs what it waits for, or how it ended.
-#[expect(clippy::print_stdout, reason = "the result of the command")]
 pub(crate) async fn status(asked: &Asked) -> Result<u8> {
     let code = ask(asked, Command::Status)?;
     if code != exit::OK || asked.json || control::is_reachable(&asked.job) {
@@ -120,6 +127,8 @@ pub(crate) async fn status(asked: &Asked) -> Result<u8> {
     };
     let jobs = glance(&folder).await;
     let found = jobs.into_iter().find(|job| job.name == name);
+    // A process that was refused has told of itself in its log alone.
+    let known = found.as_ref().map(|job| job.ended.or(job.started));
     if let Some((job, why)) = found.and_then(|job| Some((job.state, job.ended_why?))) {
         let state = serde_json::to_value(job)?;
         let state = state.as_str().unwrap_or_default();
@@ -127,9 +136,23 @@ pub(crate) async fn status(asked: &Asked) -> Result<u8> {
             true => why,
             false => format!("{state}: {why}"),
         };
-        println!("{:>14}  {}", "why", terminal::line(&why));
+        terminal::outln!("{:>14}  {}", "why", terminal::line(&why));
+    }
+    if let Some(said) = known.and_then(|known| said_since(&asked.job, known)) {
+        let said = terminal::lines(&said).replace('\n', "\n                ");
+        terminal::outln!("{:>14}  {said}", "its process");
     }
     Ok(code)
+}
+
+/// What the last process has said since this time at the end; none where nothing was said since then.
+fn said_since(job: &Path, known: Option<Timestamp>) -> Option<String> {
+    let log = fs::metadata(job.join(PROCESS_LOG)).ok()?;
+    let written = Timestamp::try_from(log.modified().ok()?).ok()?;
+    let is_new = known.is_none_or(|known| written > known);
+    is_new
+        .then(|| last_words(job))
+        .filter(|said| !said.is_empty())
 }
 
 /// Begins nothing new until somebody resumes it, be it by another process of the job. Where its window had paused the job
@@ -192,7 +215,6 @@ pub(crate) fn stop(asked: &Asked) -> Result<u8> {
 }
 
 /// Tells what came of a command that no process of the job was asked for.
-#[expect(clippy::print_stdout, reason = "the result of the command")]
 #[expect(
     clippy::print_stderr,
     reason = "faults are for the person at the terminal"
@@ -202,8 +224,8 @@ fn told(asked: &Asked, command: &str, result: &str) -> Result<u8> {
         result: result.to_owned(),
     };
     match asked.json {
-        true => println!("{}", serde_json::to_string(&done)?),
-        false => println!("{result}"),
+        true => terminal::outln!("{}", serde_json::to_string(&done)?),
+        false => terminal::outln!("{result}"),
     }
     // Done it is, even where the profile says no more where the log is.
     if let Err(problem) = control::note(&asked.job, &user(), command, result) {
@@ -246,7 +268,11 @@ pub(crate) fn start(args: &StartArgs) -> Result<u8> {
     start_named(&folder, &name)
 }
 
-#[expect(clippy::print_stdout, reason = "the result of the command")]
+/// Begins it, and waits until its process has the job or has ended.
+#[expect(
+    clippy::print_stderr,
+    reason = "what the process said is for the person at the terminal"
+)]
 fn start_named(folder: &Folder, name: &str) -> Result<u8> {
     let job = folder.job(name)?;
     if opilio_crawl::is_held(&job)? {
@@ -254,17 +280,44 @@ fn start_named(folder: &Folder, name: &str) -> Result<u8> {
     }
     if is_seen_to(folder.path()) {
         order(&Orders::new(true, &user()), &job)?;
-        println!("the daemon begins it as soon as there is a place");
+        terminal::outln!("the daemon begins it as soon as there is a place");
         return Ok(exit::OK);
     }
     let program = std::env::current_exe().context("the path of this program is not known")?;
-    let process = begin(&program, &job).context("its process cannot be begun")?;
-    println!(
-        "begun as process {}; opilio job status {} tells how it gets on",
-        process.id(),
-        job.display()
-    );
-    Ok(exit::OK)
+    let mut process = begin(&program, &job).context("its process cannot be begun")?;
+    let ended = loop {
+        if let Some(ended) = process.try_wait().context("its process cannot be seen")? {
+            break ended;
+        }
+        // From here on it has the job, and what becomes of it stands there.
+        if control::is_reachable(&job) {
+            terminal::outln!(
+                "begun as process {}; opilio job status {} tells how it gets on",
+                process.id(),
+                job.display()
+            );
+            return Ok(exit::OK);
+        }
+        std::thread::sleep(LOOK_INTERVAL);
+    };
+    let code = ended.code().and_then(|code| u8::try_from(code).ok());
+    match code {
+        Some(code @ (exit::OK | exit::LIMIT)) => {
+            terminal::outln!(
+                "begun, and ended already; opilio job status {} tells how",
+                job.display()
+            );
+            Ok(code)
+        }
+        _ => {
+            eprintln!("{}", terminal::lines(&last_words(&job)));
+            eprintln!(
+                "opilio: job {} has not begun: its process {ended}",
+                job.display()
+            );
+            Ok(code.unwrap_or(exit::FAILED))
+        }
+    }
 }
 
 fn order(orders: &Orders, job: &Path) -> Result<()> {

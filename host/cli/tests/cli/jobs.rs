@@ -190,3 +190,21 @@ fn profiles_and_jobs_that_cannot_be_read_are_named_with_what_helps() {
     assert!(said.contains("course.json is damaged: "), "{said}");
     assert!(said.contains("remove it"), "{said}");
 }
+
+#[test]
+fn a_job_whose_process_refuses_it_has_not_begun() {
+    let home = Home::new();
+    home.profile("");
+    let make = ["job", "new", "job", "--profile", "p.toml"];
+    home.run(&[&make[..], &["--seed", "http://localhost/"]].concat())
+        .code(0);
+    let own = home.job().join("profile.toml");
+    let text = fs::read_to_string(&own).unwrap();
+    fs::write(&own, format!("workers = 0\n{text}")).unwrap();
+    let refused = home.run(&["job", "start", "job"]).code(2);
+    assert!(refused.err.contains("must be at least 1"), "{refused:?}");
+    assert!(refused.err.contains("job has not begun"), "{refused:?}");
+    fs::write(&own, text).unwrap();
+    let status = home.run(&["job", "status", "job"]).code(0);
+    assert!(status.out.contains("must be at least 1"), "{status:?}");
+}
