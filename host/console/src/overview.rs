@@ -378,7 +378,9 @@ impl Read {
                     Standing::Running | Standing::Idle => JobState::Running,
                 };
                 let closed = self.orders.as_ref().is_some_and(|it| it.window_closed);
-                let why = closed.then(|| "its crawl window is closed".to_owned());
+                // Of one that somebody runs without the daemon it says nothing.
+                let waits = closed && state != JobState::Running;
+                let why = waits.then(|| "its crawl window is closed".to_owned());
                 return (state, why);
             }
             (Alive::Silent, _) if self.is_ending() => return (JobState::Ending, None),

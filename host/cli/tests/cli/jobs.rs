@@ -6,7 +6,7 @@ use opilio_stories::until;
 use serde_json::{Value, json};
 
 use crate::command::{Home, WWW, tree};
-use crate::job::Gate;
+use crate::job::{Gate, waiting};
 use crate::serve::{Daemon, make};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -207,4 +207,18 @@ fn a_job_whose_process_refuses_it_has_not_begun() {
     fs::write(&own, text).unwrap();
     let status = home.run(&["job", "status", "job"]).code(0);
     assert!(status.out.contains("must be at least 1"), "{status:?}");
+}
+
+/// The daemon that paused it has gone, and somebody crawls with it himself.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_that_crawls_is_not_listed_as_waiting_for_its_window() {
+    let (home, gate) = (Home::new(), Gate::serve(&[("/", "")]));
+    let mut running = waiting(&home, &gate, "").await;
+    let orders = r#"{"crawl":true,"since":"2026-01-01T00:00:00Z","by":"ada","window_closed":true}"#;
+    fs::write(home.job().join("orders.json"), orders).unwrap();
+    let listed = home.run(&["job", "list", "."]).code(0);
+    assert!(listed.out.contains("running"), "{listed:?}");
+    assert!(!listed.out.contains("window"), "{listed:?}");
+    gate.open();
+    assert_eq!(running.wait(), 0);
 }
