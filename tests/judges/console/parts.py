@@ -25,4 +25,4 @@ def tile(page, name):
 
 
 def rows(page, caption):
-    return page.get_by_role("region", name=caption).locator("tbody tr")
+    return page.get_by_role("region", name=caption, exact=True).locator("tbody tr")
