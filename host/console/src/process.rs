@@ -12,7 +12,7 @@ use opilio_crawl::{Course, Share, stays_inside};
 use crate::orders::Orders;
 
 /// What the processes of a job say, in its directory.
-pub const OUTPUT: &str = "process.log";
+pub const PROCESS_LOG: &str = "process.log";
 
 /// What stands before what each process says, with the time.
 const BEGUN: &str = "== begun at ";
@@ -90,7 +90,7 @@ fn output(job: &Path) -> io::Result<File> {
 }
 
 fn output_file(job: &Path) -> PathBuf {
-    job.join(OUTPUT)
+    job.join(PROCESS_LOG)
 }
 
 /// What the last process said at the end, and none before it.

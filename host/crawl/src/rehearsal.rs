@@ -512,7 +512,7 @@ impl Rehearsal {
             outlinks,
             refresh_embeds,
             refused,
-            // Written at every visit and read from `sites` alone.
+            // Nobody would read them there: they are in `sites`.
             kept_for_site: Vec::new(),
             transfer: response.transfer,
         };
