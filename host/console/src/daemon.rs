@@ -14,6 +14,7 @@ use crate::access::Access;
 use crate::api::events::STREAMS_MAX;
 use crate::asking::Desk;
 use crate::audit::Audit;
+use crate::clock::Clock;
 use crate::config::Config;
 use crate::folder::Folder;
 use crate::heritrix::Door;
@@ -46,6 +47,8 @@ pub(crate) struct Daemon {
     orders: Mutex<()>,
     /// What is wrong with entries of the calendar, by their names.
     calendar_problems: Mutex<BTreeMap<String, String>>,
+    /// Calendar and windows go by it.
+    pub clock: Clock,
 }
 
 impl Daemon {
@@ -73,6 +76,7 @@ impl Daemon {
             streams: Arc::new(Semaphore::new(STREAMS_MAX)),
             orders: Mutex::new(()),
             calendar_problems: Mutex::default(),
+            clock: Clock::default(),
         }
     }
 

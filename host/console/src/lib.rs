@@ -67,9 +67,8 @@ use supervisor::Supervisor;
 
 /// A daemon that listens and has not begun to serve.
 pub struct Console {
-    daemon: Arc<Daemon>,
+    daemon: Daemon,
     listener: TcpListener,
-    clock: Clock,
     // Held for its lock, which the system releases with the process.
     _lock: File,
 }
@@ -146,16 +145,16 @@ impl Console {
             .await
             .map_err(|source| ConsoleError::Listen { address, source })?;
         Ok(Console {
-            daemon: Arc::new(daemon),
+            daemon,
             listener,
-            clock: Clock::default(),
             _lock: lock,
         })
     }
 
     /// Calendar and windows go by this clock rather than by the machine's.
-    pub fn by_the_clock(self, clock: Clock) -> Console {
-        Console { clock, ..self }
+    pub fn by_the_clock(mut self, clock: Clock) -> Console {
+        self.daemon.clock = clock;
+        self
     }
 
     /// Where it listens.
@@ -172,19 +171,20 @@ impl Console {
     /// # Errors
     /// Certificate or key cannot be read, or the calendar's file.
     pub async fn run(self, ended: impl Future<Output = ()>) -> io::Result<()> {
-        let supervisor = Supervisor::new(self.daemon.clone(), self.clock.clone())?;
+        let daemon = Arc::new(self.daemon);
+        let supervisor = Supervisor::new(daemon.clone())?;
         let supervising = tokio::spawn(supervisor.run());
         let serving = async {
-            let serving = server::serve(&self.daemon, self.listener);
+            let serving = server::serve(&daemon, self.listener);
             let mut serving = std::pin::pin!(serving);
             let served = tokio::select! {
                 served = &mut serving => served,
                 () = ended => {
-                    self.daemon.closing.send_replace(true);
+                    daemon.closing.send_replace(true);
                     serving.await
                 }
             };
-            self.daemon.closing.send_replace(true);
+            daemon.closing.send_replace(true);
             served
         };
         // Crawls that are to end do not wait for answers that are under way.

@@ -19,7 +19,6 @@ use opilio_crawl::{Course, EndWord, Share};
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::calendar::SeenTo;
-use crate::clock::Clock;
 use crate::config::Restart;
 use crate::daemon::Daemon;
 use crate::orders::Orders;
@@ -47,7 +46,6 @@ const EXIT_IN_USE: i32 = 3;
 /// Looks after all jobs.
 pub(crate) struct Supervisor {
     daemon: Arc<Daemon>,
-    clock: Clock,
     watcher: Watcher,
     processes: HashMap<String, Process>,
     shares: Shares,
@@ -124,7 +122,7 @@ impl ProcessState {
 }
 
 impl Supervisor {
-    pub(crate) fn new(daemon: Arc<Daemon>, clock: Clock) -> std::io::Result<Supervisor> {
+    pub(crate) fn new(daemon: Arc<Daemon>) -> std::io::Result<Supervisor> {
         let windows = Arc::new(daemon.config.window.clone());
         for entry in &daemon.config.calendar {
             if daemon.profile(&entry.profile).is_none() {
@@ -138,9 +136,8 @@ impl Supervisor {
                 daemon.folder.clone(),
                 windows,
                 daemon.config.limits.disk_free,
-                clock.clone(),
+                daemon.clock.clone(),
             ),
-            clock,
             processes: HashMap::new(),
             shares: Shares::new(&daemon.config.limits),
             deaf: HashMap::new(),
@@ -160,7 +157,7 @@ impl Supervisor {
             self.daemon.jobs_problem.send_replace(problem);
             self.daemon.jobs.send_replace(jobs.clone());
             self.see_to(&jobs).await;
-            self.see_to_calendar(self.clock.now()).await;
+            self.see_to_calendar(self.daemon.clock.now()).await;
             tokio::select! {
                 () = tokio::time::sleep(PERIOD) => {}
                 () = self.daemon.nudge.notified() => {}
@@ -188,7 +185,7 @@ impl Supervisor {
                 orders: known.orders.as_ref(),
                 course: known.course.as_ref(),
                 process,
-                is_open: window::is_open(&self.daemon.config.window, name, self.clock.now()),
+                is_open: window::is_open(&self.daemon.config.window, name, self.daemon.clock.now()),
                 now,
             };
             if known.alive != Alive::No || process == ProcessState::Alive {

@@ -21,7 +21,7 @@ use utoipa::ToSchema;
 pub(crate) use board::Board;
 pub use board::kept_alerts;
 pub use disk::free_space;
-pub(crate) use disk::room;
+pub(crate) use disk::rooms;
 pub use given_up::give_up;
 pub use notify::http_client;
 pub(crate) use notify::{Notice, Notifier};

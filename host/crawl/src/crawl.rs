@@ -67,7 +67,7 @@ pub struct Plan {
     directory: PathBuf,
     base: PathBuf,
     prefixes: SurtPrefixSet,
-    /// Given beside the profile.
+    /// Given beside the profile, and other than the job has.
     contact_url: Option<String>,
     notes: Vec<String>,
 }

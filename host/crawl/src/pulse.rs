@@ -177,7 +177,7 @@ impl Pulse {
         let seen = Seen {
             at: now,
             instant: Instant::now(),
-            room: alerts::room(self.folders.iter().map(PathBuf::as_path)),
+            rooms: alerts::rooms(self.folders.iter().map(PathBuf::as_path)),
             now: sample,
             then: then.as_ref().unwrap_or(first),
             queues: census.queues.as_ref(),

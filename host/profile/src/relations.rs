@@ -26,6 +26,7 @@ pub(crate) fn check(profile: &Profile, given: &Given, check: &mut Check<'_>) {
     delays_and_times(profile, check);
     seeds_are_there(profile, given, check);
     operator_can_be_reached(profile, given, check);
+    user_agent_says_who(profile, check);
     loopback_can_be_reached(profile, check);
     politeness_towards_others(profile, check);
     plugins_are_used(profile, check);
@@ -264,6 +265,22 @@ fn operator_can_be_reached(profile: &Profile, given: &Given, check: &mut Check<'
     }
     if let Some(remark) = contact_is_missing(profile, &profile.seeds.list) {
         remark.report(check);
+    }
+}
+
+/// Servers hear of the contact URL by the User-Agent alone; some sites answer a browser's only, so that it is not an error.
+fn user_agent_says_who(profile: &Profile, check: &mut Check<'_>) {
+    let Some(url) = &profile.operator.contact_url else {
+        return;
+    };
+    if check.document.has("/user-agent") && !profile.user_agent.contains(url.as_str()) {
+        check.report(
+            "/user-agent",
+            Spot::Value,
+            Level::Info,
+            format!("servers are not told the contact URL {}", quote(url)),
+            Some("write +@CONTACT-URL@ into it".to_owned()),
+        );
     }
 }
 

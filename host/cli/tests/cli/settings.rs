@@ -233,6 +233,28 @@ fn a_contact_url_given_when_a_job_is_made_is_the_jobs_own() {
     assert!(history.contains("who made the job"), "{history}");
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_contact_url_given_when_a_job_is_gone_on_with_is_kept_once() {
+    let gate = Gate::serve(&[("/", "")]);
+    gate.open();
+    let home = Home::new();
+    home.profile("");
+    let seed = gate.url("/");
+    let crawl = [
+        "crawl", "p.toml", "--quiet", "--job", "job", "--seed", &seed,
+    ];
+    home.run(&crawl).code(0);
+    let url = "https://archive.nowhere.net/bot";
+    for _ in 0..2 {
+        home.run(&[&crawl[..], &["--contact-url", url]].concat())
+            .code(0);
+    }
+    let settings = home.run(&["job", "settings", "job", "operator"]).code(0);
+    assert!(settings.out.contains(url), "{settings:?}");
+    let history = home.run(&["job", "history", "job"]).code(0).out;
+    assert_eq!(history.matches("who went on").count(), 1, "{history}");
+}
+
 #[test]
 fn a_seed_of_somebody_elses_is_taken_only_into_a_job_that_says_who_it_is() {
     let home = Home::new();

@@ -253,8 +253,8 @@ async fn what_was_missed_is_made_up_for_and_what_died_outside_its_window_waits_f
     daemon.end().await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn what_an_operator_pauses_in_a_closed_window_stays_paused_when_it_opens() {
+/// A job that its window has paused.
+async fn paused_by_its_window() -> (Gate, Home, Hands, Resident) {
     let (gate, home, hands) = furnished("2026-04-01T00:59:00Z");
     let daemon = Resident::start(&home, &hands).await;
     hands.turn("2026-04-01T01:00:00Z");
@@ -262,13 +262,20 @@ async fn what_an_operator_pauses_in_a_closed_window_stays_paused_when_it_opens()
     hands.turn("2026-04-01T04:00:00Z");
     daemon.until("pausing").await;
     gate.open();
-    let is_closed = || {
-        let orders = fs::read_to_string(home.path().join(format!("jobs/{JOB}/orders.json")));
-        orders.unwrap().contains("\"window_closed\": true")
-    };
     daemon.until("paused").await;
-    until("it is known whose pause it is", is_closed).await;
+    until("it is known whose pause it is", || is_closed(&home)).await;
+    (gate, home, hands, daemon)
+}
 
+/// Whether the job's pause is its window's.
+fn is_closed(home: &Home) -> bool {
+    let orders = fs::read_to_string(home.path().join(format!("jobs/{JOB}/orders.json")));
+    orders.unwrap().contains("\"window_closed\": true")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_an_operator_pauses_in_a_closed_window_stays_paused_when_it_opens() {
+    let (_gate, home, hands, daemon) = paused_by_its_window().await;
     let directory = format!("jobs/{JOB}");
     let early = home.run(&["job", "resume", &directory]).code(1);
     assert!(
@@ -276,12 +283,32 @@ async fn what_an_operator_pauses_in_a_closed_window_stays_paused_when_it_opens()
         "{early:?}"
     );
     home.run(&["job", "pause", &directory]).code(0);
-    assert!(!is_closed());
+    assert!(!is_closed(&home));
 
     hands.turn("2026-04-01T20:00:00Z");
     home.run(&["job", "resume", &directory]).code(0);
     daemon.until("finished").await;
     let log = fs::read_to_string(home.path().join(&directory).join("logs/job.log")).unwrap();
     assert!(!log.contains("daemon window => open"), "{log}");
+    daemon.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_an_operator_resumes_in_a_closed_window_goes_on_when_it_opens() {
+    let (_gate, home, hands, daemon) = paused_by_its_window().await;
+    let resume = format!("/jobs/{JOB}/resume");
+    let refused = daemon.api.post(&resume, None, 409);
+    assert_eq!(
+        refused["detail"],
+        "its crawl window is closed; it goes on when that opens"
+    );
+
+    home.run(&["job", "pause", &format!("jobs/{JOB}")]).code(0);
+    let done = daemon.api.post(&resume, None, 200);
+    assert_eq!(done["result"], "it goes on when its crawl window opens");
+    assert!(is_closed(&home));
+    assert_eq!(daemon.job().unwrap()["state"], "paused");
+    hands.turn("2026-04-01T20:00:00Z");
+    daemon.until("finished").await;
     daemon.end().await;
 }

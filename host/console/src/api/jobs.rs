@@ -382,8 +382,18 @@ pub(crate) async fn resume(
         let result = "it begins as soon as there is a place".to_owned();
         return Ok(Json(Done { result }));
     }
-    let now = jiff::Timestamp::now();
+    let now = daemon.clock.now();
     if !crate::window::is_open(&daemon.config.window, &job, now) {
+        // Whoever paused it wants that no more; from now on it is the window that does.
+        let was_paused = has_orders
+            && daemon.order_for(&job, |orders| {
+                orders.window_closed |= orders.paused;
+                std::mem::take(&mut orders.paused)
+            })?;
+        if was_paused {
+            let result = "it goes on when its crawl window opens".to_owned();
+            return Ok(Json(Done { result }));
+        }
         return Err(Problem::conflict(
             "its crawl window is closed; it goes on when that opens",
         ));

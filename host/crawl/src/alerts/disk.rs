@@ -3,18 +3,18 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// The folder on the disk with the least room for whoever is not root, and how much that is; none where no system says. Of the
-/// folders on one disk it is always the first, so that which one is named does not change with every byte that is written
-/// between two looks.
-pub(crate) fn room<'p>(folders: impl IntoIterator<Item = &'p Path>) -> Option<(PathBuf, u64)> {
-    least(folders, device, free_space)
+/// How much room each disk has for whoever is not root, by one of these folders that is on it; without those of which no system
+/// says. Of the folders on one disk it is always the first, so that which one is named does not change with every byte that is
+/// written between two looks.
+pub(crate) fn rooms<'p>(folders: impl IntoIterator<Item = &'p Path>) -> Vec<(PathBuf, u64)> {
+    of_disks(folders, device, free_space)
 }
 
-fn least<'p>(
+fn of_disks<'p>(
     folders: impl IntoIterator<Item = &'p Path>,
     device: impl Fn(&Path) -> Option<u64>,
     free_space: impl Fn(&Path) -> Option<u64>,
-) -> Option<(PathBuf, u64)> {
+) -> Vec<(PathBuf, u64)> {
     let mut disks = BTreeMap::new();
     for folder in folders {
         // What is not there yet is made in the folder above.
@@ -23,10 +23,10 @@ fn least<'p>(
             disks.entry(device(there)).or_insert((folder, there));
         }
     }
-    let rooms = disks
+    disks
         .into_values()
-        .filter_map(|(folder, there)| Some((folder.to_owned(), free_space(there)?)));
-    rooms.min_by_key(|(_, bytes)| *bytes)
+        .filter_map(|(folder, there)| Some((folder.to_owned(), free_space(there)?)))
+        .collect()
 }
 
 /// Which file system a folder is on.
@@ -69,20 +69,20 @@ mod tests {
         let folders = ["warcs", "logs", "", "disk-2/warcs"].map(|name| job.path().join(name));
         std::fs::create_dir(job.path().join("disk-2")).unwrap();
         let device = |folder: &Path| Some(u64::from(folder.ends_with("disk-2")));
-        let named = |other_disk: u64| {
-            // Each look finds less than the one before.
-            let left = Cell::new(1_000);
-            let free = |folder: &Path| {
-                left.set(left.get() - 1);
-                match folder.ends_with("disk-2") {
-                    true => Some(other_disk),
-                    false => Some(left.get()),
-                }
-            };
-            let folders = folders.iter().map(PathBuf::as_path);
-            least(folders, device, free).unwrap()
+        // Each look finds less than the one before.
+        let left = Cell::new(1_000);
+        let free = |folder: &Path| {
+            left.set(left.get() - 1);
+            match folder.ends_with("disk-2") {
+                true => Some(10),
+                false => Some(left.get()),
+            }
         };
-        assert_eq!(named(5_000), (folders[0].clone(), 999));
-        assert_eq!(named(10), (folders[3].clone(), 10));
+        let look = || of_disks(folders.iter().map(PathBuf::as_path), device, free);
+        // The other disk was looked at between.
+        for first in [999, 997] {
+            let expected = [(folders[0].clone(), first), (folders[3].clone(), 10)];
+            assert_eq!(look(), expected);
+        }
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! An alert is cleared further down than it was raised, so that a figure on the edge raises it once.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -27,8 +28,8 @@ pub(crate) struct Seen<'s> {
     pub at: Timestamp,
     /// By one that nobody puts.
     pub instant: Instant,
-    /// Where there is least room, and how much.
-    pub room: Option<(PathBuf, u64)>,
+    /// How much room each disk has, by a folder on it.
+    pub rooms: Vec<(PathBuf, u64)>,
     /// The crawl now.
     pub now: &'s Sample,
     /// The crawl a window ago, or as it began.
@@ -63,20 +64,20 @@ pub(crate) struct Watch {
     /// URIs finished, and since when there is more to do: some time ahead while nothing is due.
     finished: Option<(u64, Timestamp)>,
     holding: Vec<AlertKind>,
-    low_folder: Option<String>,
+    low_folders: BTreeSet<String>,
     is_paused: bool,
 }
 
 impl Watch {
     /// Of a crawl in which these alerts hold already.
     pub(crate) fn new(settings: Alerts, held: &[Alert]) -> Watch {
-        let low = held.iter().find(|alert| alert.kind == AlertKind::DiskLow);
+        let low = held.iter().filter(|alert| alert.kind == AlertKind::DiskLow);
         Watch {
             settings,
             clocks: None,
             finished: None,
             holding: held.iter().map(|alert| alert.kind).collect(),
-            low_folder: low.map(|alert| alert.subject.clone()),
+            low_folders: low.map(|alert| alert.subject.clone()).collect(),
             is_paused: false,
         }
     }
@@ -85,7 +86,7 @@ impl Watch {
     pub(crate) fn look(&mut self, seen: &Seen<'_>) -> Vec<Act> {
         let mut acts = Vec::new();
         self.clock(seen, &mut acts);
-        self.disk(seen, &mut acts);
+        self.disks(seen, &mut acts);
         self.shares(seen, &mut acts);
         self.hosts(seen, &mut acts);
         self.stall(seen, &mut acts);
@@ -120,53 +121,52 @@ impl Watch {
         }
     }
 
-    fn disk(&mut self, seen: &Seen<'_>, acts: &mut Vec<Act>) {
-        let Some((folder, room)) = &seen.room else {
-            return;
-        };
-        let folder = folder.display().to_string();
-        let below = |limit: Option<ByteSize>| limit.is_some_and(|limit| *room < limit.bytes());
+    /// Each disk has its own alert; the crawl pauses for the first that is full, until none is.
+    fn disks(&mut self, seen: &Seen<'_>, acts: &mut Vec<Act>) {
         let settings = &self.settings;
-        let said = size(*room);
-        let is_full = below(settings.disk_pause);
-        if is_full && !self.is_paused {
+        let is_below =
+            |room: u64, limit: Option<ByteSize>| limit.is_some_and(|limit| room < limit.bytes());
+        let is_full = |room: u64| is_below(room, settings.disk_pause);
+        let is_low = |room: u64| is_below(room, settings.disk_warn) || is_full(room);
+        let cleared_at = settings
+            .disk_warn
+            .or(settings.disk_pause)
+            .map(|limit| limit.bytes() as f64 / CLEARED_AT.max(0.9));
+        let is_roomy =
+            |room: u64| !is_low(room) && cleared_at.is_none_or(|limit| room as f64 > limit);
+        let full = seen.rooms.iter().find(|(_, room)| is_full(*room));
+        if let Some((folder, room)) = full.filter(|_| !self.is_paused) {
             self.is_paused = true;
-            acts.push(Act::Pause(format!("{folder} has {said} left")));
+            let why = format!("{} has {} left", folder.display(), size(*room));
+            acts.push(Act::Pause(why));
         }
-        let is_low = below(settings.disk_warn) || is_full;
-        let is_roomy = !is_low
-            && settings
-                .disk_warn
-                .or(settings.disk_pause)
-                .is_none_or(|limit| *room as f64 > limit.bytes() as f64 / CLEARED_AT.max(0.9));
-        if is_low {
-            if let Some(other) = self.low_folder.replace(folder.clone())
-                && other != folder
-            {
-                acts.push(Act::Clear(AlertKind::DiskLow, other));
+        for (folder, room) in &seen.rooms {
+            let folder = folder.display().to_string();
+            if is_low(*room) {
+                // What is low and not full holds a crawl up that it had paused.
+                let pauses = self.is_paused && (is_full(*room) || full.is_none());
+                let (severity, message) = low(&size(*room), pauses.then_some(settings.disk_resume));
+                self.low_folders.insert(folder.clone());
+                acts.push(Act::Raise(AlertKind::DiskLow, folder, severity, message));
+            } else if is_roomy(*room) && self.low_folders.remove(&folder) {
+                acts.push(Act::Clear(AlertKind::DiskLow, folder));
             }
-            let severity = if is_full || self.is_paused {
-                Severity::Critical
-            } else {
-                Severity::Warning
-            };
-            let message = match (self.is_paused, settings.disk_resume) {
-                (false, _) => format!("{said} left"),
-                (true, false) => {
-                    format!("{said} left; the crawl pauses: make room, then `opilio job resume`")
-                }
-                (true, true) => format!(
-                    "{said} left; the crawl pauses until there is more than alerts.disk-warn"
-                ),
-            };
-            acts.push(Act::Raise(AlertKind::DiskLow, folder, severity, message));
-        } else if is_roomy {
-            if let Some(low) = self.low_folder.take() {
-                acts.push(Act::Clear(AlertKind::DiskLow, low));
+        }
+        // What is not one of the disks any more, as after a restart with other folders, is not low.
+        let is_looked_at = |low: &String| {
+            let mut folders = seen.rooms.iter().map(|(folder, _)| folder);
+            folders.any(|folder| folder.display().to_string() == *low)
+        };
+        if !seen.rooms.is_empty() {
+            for gone in self.low_folders.extract_if(.., |low| !is_looked_at(low)) {
+                acts.push(Act::Clear(AlertKind::DiskLow, gone));
             }
-            if std::mem::take(&mut self.is_paused) && settings.disk_resume {
-                acts.push(Act::Resume);
-            }
+        }
+        if self.low_folders.is_empty()
+            && std::mem::take(&mut self.is_paused)
+            && settings.disk_resume
+        {
+            acts.push(Act::Resume);
         }
     }
 
@@ -284,6 +284,21 @@ impl Watch {
     }
 }
 
+/// How grave it is that a disk has so much left, and in words. `pauses` where the crawl does, and whether it goes on by itself.
+fn low(left: &str, pauses: Option<bool>) -> (Severity, String) {
+    match pauses {
+        None => (Severity::Warning, format!("{left} left")),
+        Some(false) => (
+            Severity::Critical,
+            format!("{left} left; the crawl pauses: make room, then `opilio job resume`"),
+        ),
+        Some(true) => (
+            Severity::Critical,
+            format!("{left} left; the crawl pauses until there is more than alerts.disk-warn"),
+        ),
+    }
+}
+
 /// A size that people take in at a glance.
 fn size(bytes: u64) -> String {
     const UNITS: [(&str, u64); 3] = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
@@ -343,6 +358,8 @@ mod tests {
         second: u64,
         clock: i64,
         room: Option<u64>,
+        /// Of a second disk.
+        other_room: Option<u64>,
         now: Sample,
         queues: Option<QueueCensus>,
         holds: bool,
@@ -358,6 +375,7 @@ mod tests {
                 second: 0,
                 clock: 0,
                 room: None,
+                other_room: None,
                 now: sample(),
                 queues: None,
                 holds: false,
@@ -374,10 +392,12 @@ mod tests {
                 Timestamp::from_millisecond(milliseconds).unwrap()
             };
             let then = sample();
+            let disks = [("/job", self.room), ("/other", self.other_room)];
+            let rooms = disks.map(|(folder, room)| Some((folder.into(), room?)));
             let seen = Seen {
                 at: at(self.second),
                 instant: self.began + Duration::from_secs(self.second),
-                room: self.room.map(|room| ("/job".into(), room)),
+                rooms: rooms.into_iter().flatten().collect(),
                 now: &self.now,
                 then: &then,
                 queues: self.queues.as_ref(),
@@ -414,6 +434,27 @@ mod tests {
         ] {
             trial.room = Some(room * MIB);
             assert_eq!(trial.after(1), expected, "{room}");
+        }
+    }
+
+    #[test]
+    fn each_disk_has_its_alert_and_the_crawl_goes_on_when_none_is_low() {
+        let mut trial =
+            Trial::new("disk-warn = '100MiB'\ndisk-pause = '50MiB'\ndisk-resume = true");
+        for ((room, other), expected) in [
+            ((90, 80), &["disk-low warning", "disk-low warning"][..]),
+            ((70, 80), &["disk-low warning", "disk-low warning"]),
+            (
+                (70, 40),
+                &["pause", "disk-low warning", "disk-low critical"],
+            ),
+            ((40, 40), &["disk-low critical", "disk-low critical"]),
+            ((40, 200), &["disk-low critical", "disk-low over"]),
+            ((70, 200), &["disk-low critical"]),
+            ((200, 200), &["disk-low over", "resume"]),
+        ] {
+            (trial.room, trial.other_room) = (Some(room * MIB), Some(other * MIB));
+            assert_eq!(trial.after(1), expected, "{room} {other}");
         }
     }
 

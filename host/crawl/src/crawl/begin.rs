@@ -214,22 +214,25 @@ fn open_job(
         base,
         layers: profile.extended(),
     };
-    let is_new = !job::is_job(directory);
+    let by = match job::is_job(directory) {
+        true => "who went on with the job",
+        false => "who made the job",
+    };
     let job = Job::open(directory, &copies, Timestamp::now())?;
-    if let Some(url) = contact_url.filter(|_| is_new) {
-        keep_contact(directory, url).map_err(|source| io_error(directory, source))?;
+    if let Some(url) = contact_url {
+        keep_contact(directory, url, by).map_err(|source| io_error(directory, source))?;
     }
     Ok(job)
 }
 
-/// A contact URL that a job is made with, beside its profile, is its first change: whoever goes on with it has it, too.
-fn keep_contact(job: &Path, url: &str) -> std::io::Result<()> {
+/// A contact URL that a job is made or gone on with, beside its profile, is a change of it: whoever goes on next has it, too.
+fn keep_contact(job: &Path, url: &str, by: &str) -> std::io::Result<()> {
     // JSON's strings are TOML's.
     let toml = format!("operator.contact-url = {}\n", serde_json::to_string(url)?);
     let change = Change {
         number: history::next_number(job)?,
         at: Timestamp::now(),
-        by: "who made the job".to_owned(),
+        by: by.to_owned(),
         what: Changed::Set { toml: toml.clone() },
     };
     let Change { number, at, by, .. } = &change;

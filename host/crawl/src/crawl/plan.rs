@@ -8,7 +8,7 @@ use opilio_sandbox::{Engine, EngineConfig, Tables};
 use opilio_source::{Sources, SourcesConfig};
 use opilio_uri::SurtPrefixSet;
 
-use super::frozen::frozen;
+use super::frozen::{frozen, frozen_profile};
 use super::order::{Order, other_profile, written};
 use super::{CrawlError, Plan};
 use crate::components::JobPlugins;
@@ -42,6 +42,12 @@ pub fn plan(order: &Order) -> Result<Plan, CrawlError> {
     if resumed.is_none() && job::is_job(&directory) {
         (profile, base) = frozen(&directory, given)?;
     }
+    let is_known = |url: &String| {
+        job::is_job(&directory)
+            && frozen_profile(&directory)
+                .is_ok_and(|own| own.operator.contact_url.as_ref() == Some(url))
+    };
+    let contact_url = order.contact_url.clone().filter(|url| !is_known(url));
     let mut notes = other_profile(&order.profile, &profile, &directory);
     profile.check_job().map_err(CrawlError::Profile)?;
     let prefixes = seed_prefixes(&profile, &job::redirected_seeds(&directory))?;
@@ -64,7 +70,7 @@ pub fn plan(order: &Order) -> Result<Plan, CrawlError> {
         directory,
         base,
         prefixes,
-        contact_url: order.contact_url.clone(),
+        contact_url,
         notes,
     })
 }

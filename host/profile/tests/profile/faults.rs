@@ -250,6 +250,25 @@ fn contact_is_a_warning_that_a_job_refuses() {
 }
 
 #[test]
+fn a_user_agent_without_the_contact_is_said() {
+    let notices = |user_agent: &str| {
+        let written = format!(
+            "user-agent = \"{user_agent}\"\n[operator]\ncontact-url = \"https://www.kb.nl/crawl\""
+        );
+        let profile = Profile::parse("p.toml", &written, &given()).unwrap();
+        profile.notices.to_string()
+    };
+    let printed = notices("Mozilla/5.0 (X11; Linux x86_64)");
+    assert!(
+        printed.contains("p.toml:1:14: note: servers are not told the contact URL \"https://www.kb.nl/crawl\" (write +@CONTACT-URL@ into it)"),
+        "{printed}"
+    );
+    for tells in ["a +@CONTACT-URL@", "a +https://www.kb.nl/crawl"] {
+        assert!(!notices(tells).contains("not told"), "{tells}");
+    }
+}
+
+#[test]
 fn loopback_needs_no_contact() {
     for seed in [
         "http://localhost/",
