@@ -9,6 +9,8 @@ pub struct Known {
     pub rate: f64,
     /// What it is worth.
     pub weight: f64,
+    /// Share of the time in which it is there, 0 to 1: it is visited, and worth something, only then.
+    pub share: f64,
     /// The host whose visits are limited; an index into the limits.
     pub host: usize,
 }
@@ -25,7 +27,7 @@ pub enum Goal {
 /// The best plan.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
-    /// Visits a day, of each page.
+    /// Visits a day, of each page, while it is there.
     pub visits: Vec<f64>,
     /// What a visit more a day would bring.
     pub price: f64,
@@ -113,12 +115,12 @@ impl Goal {
         for (page, visits) in pages.iter().zip(visits) {
             match self {
                 Self::Freshness => {
-                    total += page.weight;
-                    reached += page.weight * freshness(page.rate, *visits);
+                    total += page.share * page.weight;
+                    reached += page.share * page.weight * freshness(page.rate, *visits);
                 }
                 Self::Captures => {
-                    total += page.weight * page.rate;
-                    reached += page.weight * captures(page.rate, *visits);
+                    total += page.share * page.weight * page.rate;
+                    reached += page.share * page.weight * captures(page.rate, *visits);
                 }
             }
         }
@@ -137,7 +139,9 @@ pub fn periodic(goal: Goal, pages: &[Known], budget: f64, limits: &[f64]) -> Pla
     }
     let demand = |host: usize, price: f64| -> f64 {
         let pages = of_host[host].iter().map(|index| pages[*index]);
-        pages.map(|page| goal.visits(page, price)).sum()
+        pages
+            .map(|page| page.share * goal.visits(page, price))
+            .sum()
     };
     let spent = |price: f64| -> f64 {
         (0..hosts)
@@ -200,17 +204,21 @@ pub fn harmonic_freshness(pages: &[Known], budget: f64) -> f64 {
 /// Freshness of visits at random times `f/(f + Δ)`, by weight.
 fn random_visits(pages: &[Known], budget: f64, visits: impl Fn(Known, f64) -> f64) -> f64 {
     let price = price_for(budget, |price| {
-        pages.iter().map(|page| visits(*page, price)).sum()
+        pages
+            .iter()
+            .map(|page| page.share * visits(*page, price))
+            .sum()
     });
-    let weight: f64 = pages.iter().map(|page| page.weight).sum();
+    let weight: f64 = pages.iter().map(|page| page.share * page.weight).sum();
     let fresh: f64 = pages
         .iter()
         .map(|page| {
+            let weight = page.share * page.weight;
             if page.rate <= 0.0 {
-                return page.weight;
+                return weight;
             }
             let visits = visits(*page, price);
-            page.weight * visits / (visits + page.rate)
+            weight * visits / (visits + page.rate)
         })
         .sum();
     if weight > 0.0 { fresh / weight } else { 1.0 }
@@ -224,6 +232,7 @@ mod tests {
         let pages = list.iter().map(|&(rate, weight)| Known {
             rate,
             weight,
+            share: 1.0,
             host: 0,
         });
         pages.collect()
@@ -256,6 +265,29 @@ mod tests {
                     let (first, second) = (f64::from(first) / 100.0, f64::from(second) / 100.0);
                     best = best.max(goal.value(&pages, &[first, second, budget - first - second]));
                 }
+            }
+            assert!(plan.value >= best - 1e-9, "{goal:?} {} {best}", plan.value);
+            assert!(plan.value <= best + 1e-3, "{goal:?} {} {best}", plan.value);
+        }
+    }
+
+    /// The same for pages that are not there all the time: a visit a day costs only as many days as there is a page.
+    #[test]
+    fn what_is_there_for_a_while_costs_and_brings_as_much_less() {
+        let mut pages = pages(&[(0.5, 1.0), (0.5, 1.0), (2.0, 1.0)]);
+        (pages[1].share, pages[2].share) = (0.1, 0.5);
+        let budget = 2.0;
+        for goal in [Goal::Freshness, Goal::Captures] {
+            let plan = periodic(goal, &pages, budget, &UNLIMITED);
+            assert!((plan.visits[0] - plan.visits[1]).abs() < 1e-9, "{plan:?}");
+            let spent = pages.iter().zip(&plan.visits);
+            let spent: f64 = spent.map(|(page, visits)| page.share * visits).sum();
+            assert!((spent - budget).abs() < 1e-6, "{goal:?} {spent}");
+            let mut best = 0.0_f64;
+            for first in 0..=400 {
+                let first = f64::from(first) / 200.0;
+                let third = (budget - 1.1 * first) / 0.5;
+                best = best.max(goal.value(&pages, &[first, first, third]));
             }
             assert!(plan.value >= best - 1e-9, "{goal:?} {} {best}", plan.value);
             assert!(plan.value <= best + 1e-3, "{goal:?} {} {best}", plan.value);

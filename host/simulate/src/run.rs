@@ -100,7 +100,7 @@ impl Simulation {
                 86_400.0 / (took + rest(politeness, took)).as_secs_f64()
             })
             .collect();
-        let tried = |visits: &[f64]| -> Sums {
+        let tried = |goal: Goal, visits: &[f64]| -> Sums {
             let mut web = Web::new(scenario, seed, PARTS);
             let end = web.window().to;
             for (place, (id, visits)) in ids.iter().zip(visits).enumerate() {
@@ -114,8 +114,12 @@ impl Simulation {
                     continue;
                 }
                 let every = DAY / visits;
-                let mut random = stream(&[seed, place as u64, 99]);
-                let mut at = uniform(&mut random) * every;
+                // Of a page that is born later a copy is best taken at once; a first version is none that counts as captured.
+                let mut at = born.max(0) as f64;
+                if born <= 0 || goal == Goal::Captures {
+                    let mut random = stream(&[seed, place as u64, 99]);
+                    at += uniform(&mut random) * every;
+                }
                 while at < end as f64 {
                     web.look(*id, at as i64);
                     at += every;
@@ -128,8 +132,8 @@ impl Simulation {
         let captures = oracle::periodic(Goal::Captures, &known, budget, &limits);
         let unlimited = vec![f64::INFINITY; limits.len()];
         let impolite = oracle::periodic(Goal::Freshness, &known, budget, &unlimited);
-        let tried_freshness = tried(&freshness.visits);
-        let tried_captures = tried(&captures.visits);
+        let tried_freshness = tried(Goal::Freshness, &freshness.visits);
+        let tried_captures = tried(Goal::Captures, &captures.visits);
         let best = ids.iter().copied().zip(freshness.visits.iter().copied());
         let best = best.collect();
         let oracle = Oracle {

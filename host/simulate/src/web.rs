@@ -373,14 +373,16 @@ impl Web {
 
     /// What an oracle knows: pages that are there within the window, with their hosts.
     pub(crate) fn known(&self) -> Vec<(PageId, Known)> {
+        let Window { from, to } = self.window;
         let pages = self.pages.iter().enumerate();
-        let there =
-            pages.filter(|(_, page)| page.born < self.window.to && page.dies > self.window.from);
+        let there = pages.filter(|(_, page)| page.born < to && page.dies > from);
         there
             .map(|(id, page)| {
+                let life = page.dies.min(to) - page.born.max(from);
                 let known = Known {
                     rate: page.changes.rate,
                     weight: page.weight,
+                    share: life as f64 / (to - from) as f64,
                     host: page.site,
                 };
                 (id, known)

@@ -96,6 +96,40 @@ fn profiles_are_compared_on_the_same_webs_and_drawn() {
     }
 }
 
+/// Most of these pages live for a tenth of the time: who planned visits for all of it would do far worse than who finds them.
+#[test]
+fn nobody_does_better_than_who_knows_when_pages_come_and_go() {
+    let home = Home::new();
+    home.file(
+        "web.toml",
+        r#"
+days = "60d"
+warm-up = "10d"
+budget = { visits = 2.0 }
+
+[[site]]
+name = "news"
+pages = 10
+growth = 2
+life = "5d"
+[[site.page]]
+change = { process = "poisson", per-day = 0.5 }
+"#,
+    );
+    home.file("often.toml", fixed(8));
+    let report = json(simulated(
+        &home,
+        &["web.toml", "--profile", "often.toml", "--json"],
+    ));
+    let oracle = |name: &str| report["oracle"][name].as_f64().unwrap();
+    for goal in ["freshness", "captures"] {
+        let of_best = report[format!("{goal}-of-best")].as_f64().unwrap();
+        assert!((0.2..1.0).contains(&of_best), "{goal}: {report:#}");
+        let (formula, tried) = (oracle(goal), oracle(&format!("{goal}-tried")));
+        assert!((formula - tried).abs() < 0.04, "{goal}: {report:#}");
+    }
+}
+
 #[test]
 fn what_makes_no_sense_is_refused_before_anything_runs() {
     let home = Home::new();
