@@ -24,6 +24,9 @@ const QUEUE_PRICE: &str = "host-budget-price";
 /// The document's precedence, 0 first, for what it is worth.
 const PRECEDENCE: &str = "precedence";
 
+/// Of a document that has never been visited: days since it was queued, by which evaluators know when it was found.
+const QUEUED: &str = "days-queued";
+
 /// Names under which prices are kept begin so; the queue's follows.
 const NAME: &str = "price:";
 
@@ -95,11 +98,15 @@ impl Budget {
     ) -> Result<BTreeMap<String, f64>, Error> {
         let whole = self.whole.price();
         let queue = self.queue(frontier, &issue.queue, now)?.price();
-        Ok(BTreeMap::from([
+        let mut measures = BTreeMap::from([
             (PRICE.to_owned(), whole),
             (QUEUE_PRICE.to_owned(), queue),
             (PRECEDENCE.to_owned(), issue.record.precedence.into()),
-        ]))
+        ]);
+        if issue.record.visits == 0 {
+            measures.insert(QUEUED.to_owned(), issue.overdue.as_secs_f64() / DAY);
+        }
+        Ok(measures)
     }
 
     /// Takes note of an answer, and moves the prices.

@@ -8,7 +8,8 @@ use std::time::Duration;
 use opilio_plugin::prelude::*;
 
 use crate::experience::{self, DAY, EVIDENCE, EVIDENCE_VERSION};
-use crate::index::Belief;
+use crate::finds::{FINDS, FINDS_VERSION, Finds};
+use crate::index::{Belief, Besides, RATES};
 use crate::media_types;
 use crate::poisson::{check_limits, check_range, days, holidays, until};
 use crate::rhythm::{RHYTHM, RHYTHM_VERSION, Rhythm};
@@ -122,6 +123,7 @@ impl Plugin for Budgeted {
             Keep::with_site(RHYTHM, RHYTHM_VERSION),
             Keep::with_site(SPREAD, SPREAD_VERSION),
             Keep::with_site(TOLD, TOLD_VERSION),
+            Keep::with_site(FINDS, FINDS_VERSION),
         ]
     }
 }
@@ -175,13 +177,29 @@ impl WaitEvaluator for Budgeted {
             settings.max_wait.milliseconds(),
         );
         let limits = (min as f64 / DAY * untold, max as f64 / DAY * untold);
-        let price = self.price(visit) / self.worth(visit);
+        let (cost, worth) = (self.price(visit), self.worth(visit));
+        let price = cost / worth;
+        let mut finds = Finds::of(visit);
+        if finds.learn(visit) {
+            visit.set_site_value(FINDS, &finds.written());
+        }
+        let found = finds.rate(visit);
+        let finds = if found > 0.0 {
+            // What is found is as what is around, and of no precedence yet.
+            let usual = Belief::of(&before, &[0.0; RATES]);
+            0.5 * found * usual.surplus(cost, settings.theta) / worth
+        } else {
+            0.0
+        };
+        let besides = |news: f64| Besides { news, finds };
         let is_named = !experience::is_visit(visit) && !visit.signals().is_empty();
         let days = match (is_named, told) {
             // Whatever lists name is visited.
             (true, None) => 0.0,
-            (true, Some(told)) => belief.days_until(price, settings.theta, told.news(), limits),
-            (false, _) => belief.days_until(price, settings.theta, 0.0, limits),
+            (true, Some(told)) => {
+                belief.days_until(price, settings.theta, besides(told.news()), limits)
+            }
+            (false, _) => belief.days_until(price, settings.theta, besides(0.0), limits),
         };
         let days = days / untold;
         let last = experience::last_visit(visit);

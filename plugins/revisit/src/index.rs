@@ -54,6 +54,13 @@ pub(crate) fn found(days: f64) -> [f64; RATES] {
     found
 }
 
+/// What a visit may bring besides what time alone changes in the document.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(crate) struct Besides {
+    pub(crate) news: f64,
+    pub(crate) finds: f64,
+}
+
 impl Belief {
     /// From what was believed before, in any measure, and the logarithms of how likely what has been seen is.
     pub(crate) fn of(before: &[f64; RATES], likelihood: &[f64; RATES]) -> Self {
@@ -74,13 +81,23 @@ impl Belief {
         parts.map(|(share, rate)| share * rate).sum()
     }
 
-    /// The time at which the mean of Δ^(−θ)·g(Δτ + news) reaches a price, within these limits. `news` are changes that are to be
-    /// expected besides those that time brings.
+    /// What it is worth a day to know of a document of which this is believed, its visits paid: the mean of Δ^(1−θ)·e^(−x), where
+    /// g(x) = λΔ^θ. For θ = 1 that is its freshness less what that costs; nothing, where it would be given up.
+    pub(crate) fn surplus(&self, price: f64, theta: f64) -> f64 {
+        let parts = self.shares.iter().zip(RATES_A_DAY);
+        parts
+            .map(|(share, rate)| share * rate.powf(1.0 - theta) * rest(price * rate.powf(theta)))
+            .sum()
+    }
+
+    /// The time at which the mean of Δ^(−θ)·g(Δτ + news) + finds·τ² reaches a price, within these limits. `news` are changes that
+    /// are to be expected besides those that time brings; `finds` is half of what documents that are found are worth each day, of
+    /// which a wait of τ loses τ²/2.
     pub(crate) fn days_until(
         &self,
         price: f64,
         theta: f64,
-        news: f64,
+        Besides { news, finds }: Besides,
         (min, max): (f64, f64),
     ) -> f64 {
         // Δ^(−θ) falls by the same factor from one rate to the next.
@@ -99,7 +116,7 @@ impl Belief {
                 let same = (1.0 - found[at]) * no_news;
                 index += worth[at] * (1.0 - (1.0 + RATES_A_DAY[at] * days + news) * same);
             }
-            index
+            index + finds * days * days
         };
         if index(max) <= price {
             return max;
@@ -118,6 +135,24 @@ impl Belief {
         }
         high
     }
+}
+
+/// e^(−x), where g(x) is y; 0 from 1 on.
+fn rest(y: f64) -> f64 {
+    let (mut low, mut high) = (0.0, 1.0);
+    if y >= 1.0 {
+        return 0.0;
+    }
+    for _ in 0..STEPS {
+        let middle: f64 = 0.5 * (low + high);
+        // g, by e^(−x).
+        if 1.0 - (1.0 - middle.ln()) * middle > y {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    0.5 * (low + high)
 }
 
 #[cfg(test)]
@@ -172,14 +207,45 @@ mod tests {
     fn the_time_is_that_at_which_the_price_is_reached_within_the_limits() {
         let belief = belief();
         for (theta, news) in [(0.0, 0.0), (0.0, 0.5), (0.5, 0.0), (1.0, 0.0)] {
-            let days = belief.days_until(0.3, theta, news, (0.001, 100.0));
+            let besides = Besides { news, finds: 0.0 };
+            let days = belief.days_until(0.3, theta, besides, (0.001, 100.0));
             let parts = belief.shares.iter().zip(RATES_A_DAY);
             let index: f64 = parts
                 .map(|(share, rate)| share * rate.powf(-theta) * g(rate * days + news))
                 .sum();
             assert!((index - 0.3).abs() < 1e-4, "{theta} {news}: {days} {index}");
         }
-        assert_eq!(belief.days_until(1.5, 0.0, 0.0, (0.01, 100.0)), 100.0);
-        assert_eq!(belief.days_until(1e-12, 0.0, 0.0, (0.5, 100.0)), 0.5);
+        let none = Besides::default();
+        assert_eq!(belief.days_until(1.5, 0.0, none, (0.01, 100.0)), 100.0);
+        assert_eq!(belief.days_until(1e-12, 0.0, none, (0.5, 100.0)), 0.5);
+    }
+
+    /// What changes too often to be kept fresh is given up, unless it leads to others: of two found a day that are worth a
+    /// half each, a wait of τ loses τ²/2.
+    #[test]
+    fn what_leads_to_others_is_visited_for_their_sake() {
+        let mut likelihood = [-100.0; RATES];
+        likelihood[RATES - 1] = 0.0;
+        let fast = Belief::of(&[1.0; RATES], &likelihood);
+        let days =
+            |finds: f64| fast.days_until(2.0, 1.0, Besides { news: 0.0, finds }, (0.01, 400.0));
+        assert_eq!(days(0.0), 400.0);
+        assert!((days(0.5) - 2.0).abs() < 0.01, "{}", days(0.5));
+    }
+
+    /// A document that changes daily, at a price of half a day: 1 − (1 + x)e^(−x) is a half at x = 1.6783.
+    #[test]
+    fn a_surplus_as_worked_out_by_hand() {
+        let mut likelihood = [-1000.0; RATES];
+        let daily = place(1.0).round() as usize;
+        likelihood[daily] = 0.0;
+        let belief = Belief::of(&[1.0; RATES], &likelihood);
+        let rate = RATES_A_DAY[daily];
+        for theta in [0.0_f64, 1.0] {
+            let surplus = belief.surplus(0.5 / rate.powf(theta), theta);
+            let expected = rate.powf(1.0 - theta) * (-1.6783_f64).exp();
+            assert!((surplus / expected - 1.0).abs() < 1e-3, "{theta} {surplus}");
+            assert_eq!(belief.surplus(1.0 / rate.powf(theta), theta), 0.0);
+        }
     }
 }

@@ -6,6 +6,7 @@ pub mod adaptive;
 pub mod budgeted;
 mod experience;
 pub mod feed_trigger;
+mod finds;
 pub mod fixed;
 mod index;
 mod media_types;

@@ -68,6 +68,30 @@ change = { process = "poisson", per-day = 0.1, rates = "lognormal", spread = 1.5
     assert!(best > 0.88 && best > other + 0.08, "{best} {other}");
 }
 
+/// A front page and its sections change with each of six new pages a day: too often to be kept fresh at that price, and nothing
+/// new is found but by visiting them.
+#[test]
+fn what_leads_to_new_pages_is_not_given_up_for_the_freshness_of_the_others() {
+    let web = web(r#"
+days = "40d"
+warm-up = "20d"
+budget = { visits = 1.0 }
+
+[[site]]
+name = "news"
+pages = 60
+growth = 6
+life = "10d"
+[[site.page]]
+change = { process = "poisson", per-day = 0.2 }
+"#);
+    let report = simulated(&web, evaluator("budgeted-1"));
+    let (found, born) = (number(&report, "found"), number(&report, "born"));
+    assert!(found > 0.65 * born, "{found} of {born}: {report:#}");
+    let of_best = number(&report, "freshness-of-best");
+    assert!((0.7..1.0).contains(&of_best), "{report:#}");
+}
+
 /// A site that answers in 20 seconds and rests for five has at most some 3,500 visits a day. Five times as many are paid
 /// for, and every page changes twice an hour.
 #[test]
