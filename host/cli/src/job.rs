@@ -1,6 +1,7 @@
 //! `opilio job`: what a job is doing, and the course of it.
 
 pub(crate) mod ask;
+mod checkpoints;
 mod life;
 mod logs;
 pub(crate) mod report;
@@ -15,7 +16,7 @@ use clap::{Args, Subcommand};
 use opilio_crawl::control::{self, Command};
 
 use self::ask::ask;
-use crate::{exit, terminal};
+use crate::exit;
 
 /// The command line.
 #[derive(Debug, Args)]
@@ -46,10 +47,12 @@ enum JobCommand {
     Resume(Asked),
     /// End politely, as the first Ctrl-C does; what waits to begin does not begin.
     Stop(Asked),
-    /// Keep a copy of the job's state, from which `opilio job restore` makes a new job. The crawl goes on meanwhile.
+    /// Keep a copy of the job's state, to which `opilio job restore` goes back. The crawl goes on meanwhile.
     Checkpoint(CheckpointArgs),
-    /// Make a new job of a checkpoint; `opilio crawl` goes on with it.
-    Restore(RestoreArgs),
+    /// List the checkpoints that a job keeps, the last first.
+    Checkpoints(Asked),
+    /// Make a new job of a checkpoint, or take the job itself back to it; `opilio crawl` goes on with it.
+    Restore(checkpoints::RestoreArgs),
     /// Print a report: the crawl in a few lines, seeds, hosts, media types, statuses, queues …
     Report(report::ReportArgs),
     /// Show what the job has brought in, by status, media type and host.
@@ -103,19 +106,6 @@ struct CheckpointArgs {
     /// Where [default: checkpoints/TIME in the job].
     #[arg(long, value_name = "DIR")]
     to: Option<PathBuf>,
-}
-
-#[derive(Debug, Args)]
-struct RestoreArgs {
-    /// What `opilio job checkpoint` has made.
-    #[arg(value_name = "CHECKPOINT")]
-    checkpoint: PathBuf,
-    /// The directory of the new job.
-    #[arg(value_name = "JOB")]
-    job: PathBuf,
-    /// Print JSON.
-    #[arg(long)]
-    json: bool,
 }
 
 #[derive(Debug, Args)]
@@ -178,30 +168,10 @@ pub(crate) async fn run(args: JobArgs) -> Result<u8> {
         JobCommand::History(args) => set::history(args),
         JobCommand::Seeds(args) => set::seeds(args),
         JobCommand::Explain(args) => set::explain(args),
-        JobCommand::Restore(args) => restore(&args),
+        JobCommand::Checkpoints(asked) => checkpoints::list(&asked),
+        JobCommand::Restore(args) => checkpoints::restore(&args),
         JobCommand::Log(args) => log(&args),
     }
-}
-
-fn restore(args: &RestoreArgs) -> Result<u8> {
-    let made = match control::restore(&args.checkpoint, &args.job) {
-        Ok(made) => made,
-        Err(problem) => return Ok(ask::refused(&problem)),
-    };
-    if args.json {
-        terminal::outln!("{}", serde_json::to_string(&made)?);
-        return Ok(exit::OK);
-    }
-    let job = args.job.display();
-    terminal::outln!(
-        "job {job} goes on from {}: {} URIs; its WARC files stay with {}\n\
-         go on with: opilio crawl {} --job {job}",
-        made.made.strftime("%Y-%m-%d %H:%M:%S UTC"),
-        made.uris,
-        made.job.display(),
-        args.job.join("profile.toml").display(),
-    );
-    Ok(exit::OK)
 }
 
 fn log(args: &LogArgs) -> Result<u8> {

@@ -64,6 +64,11 @@ export function heading(page, title, ...actions) {
   ];
 }
 
+/** No process runs it, and none is to. */
+export function isAtRest(state) {
+  return !["running", "pausing", "paused", "starting", "waiting", "ending"].includes(state);
+}
+
 /** What is to be done with a whole job, as buttons that go with its state; `after` runs when something was done. */
 export function jobActions(name, state, after) {
   const run = async (button, what, text) => {
@@ -84,15 +89,15 @@ export function jobActions(name, state, after) {
   };
   const isRunning = ["running", "pausing", "paused"].includes(state);
   const isWanted = isRunning || ["starting", "waiting"].includes(state);
-  const isAtRest = !isWanted && state !== "ending";
+  const rests = isAtRest(state);
   return [
     state === "running" && button("pause", "Pause", "pause", "pausing"),
     ["paused", "pausing"].includes(state) && button("play", "Resume", "resume", "goes on"),
     isRunning && button("flag", "Checkpoint", "checkpoint", "a checkpoint was made"),
     isWanted && h("button.button", { type: "button", "data-needs": "operator", onclick: () => askToStop(name, after) }, icon("stop"), "Stop"),
-    isAtRest && state !== "damaged" && button("play", "Start", "start", "starts"),
+    rests && state !== "damaged" && button("play", "Start", "start", "starts"),
     h("button.button", { type: "button", "data-needs": "operator", onclick: () => askToClone(name) }, icon("copy"), "Clone"),
-    isAtRest && h("button.button.danger", { type: "button", "data-needs": "admin", onclick: () => askToDelete(name) }, icon("bin"), "Delete"),
+    rests && h("button.button.danger", { type: "button", "data-needs": "admin", onclick: () => askToDelete(name) }, icon("bin"), "Delete"),
   ];
 }
 

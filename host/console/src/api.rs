@@ -8,6 +8,7 @@
 
 pub(crate) mod audit;
 pub(crate) mod capture;
+pub(crate) mod checkpoints;
 pub(crate) mod daemon;
 pub(crate) mod events;
 pub(crate) mod jobs;
@@ -84,6 +85,8 @@ pub(crate) fn router() -> (axum::Router<Arc<Daemon>>, OpenApi) {
         .routes(routes!(jobs::pause))
         .routes(routes!(jobs::resume))
         .routes(routes!(jobs::checkpoint))
+        .routes(routes!(checkpoints::list))
+        .routes(routes!(checkpoints::restore))
         .routes(routes!(events::of_job))
         .routes(routes!(statistics::status))
         .routes(routes!(statistics::statistics))
@@ -288,7 +291,9 @@ impl From<FolderError> for Problem {
         match problem {
             FolderError::Name(_) => Problem::unusable(said),
             FolderError::Unknown(_) => Problem::not_found(said),
-            FolderError::Taken(_) | FolderError::Running(_) => Problem::conflict(said),
+            FolderError::Taken(_) | FolderError::Running(_) | FolderError::Wanted(_) => {
+                Problem::conflict(said)
+            }
             FolderError::Control(problem) => problem.into(),
             FolderError::Crawl(CrawlError::Profile(faults)) => profiles::faulty(&faults),
             FolderError::Crawl(CrawlError::Job(

@@ -48,6 +48,7 @@ static ASSETS: LazyLock<Vec<Asset>> = LazyLock::new(|| {
         "assets/charts.js" "charts.js" SCRIPT;
         "assets/editor.js" "editor.js" SCRIPT;
         "assets/schema.js" "schema.js" SCRIPT;
+        "assets/checkpoints.js" "checkpoints.js" SCRIPT;
         "assets/job.js" "job.js" SCRIPT;
         "assets/pages/admin.js" "pages/admin.js" SCRIPT;
         "assets/pages/alerts.js" "pages/alerts.js" SCRIPT;

@@ -5,10 +5,12 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use opilio_crawl::control::ControlError;
+use opilio_crawl::control::{self, By, Checkpoint, ControlError};
 use opilio_crawl::{
     CrawlError, JobError, Order, ProfileSource, files_stay_inside, hold, is_job, plan,
 };
+
+use crate::orders::Orders;
 
 /// Longest name.
 const NAME_BYTES_MAX: usize = 100;
@@ -50,6 +52,9 @@ pub enum FolderError {
     /// A process runs it.
     #[error("job {0:?} is running; stop it first")]
     Running(String),
+    /// It has no process, and is to get one.
+    #[error("job {0:?} is to crawl; stop it first")]
+    Wanted(String),
     /// Its profile has faults, or it cannot be made.
     #[error(transparent)]
     Crawl(#[from] CrawlError),
@@ -200,7 +205,14 @@ impl Folder {
             fs::rename(&directory, &gone).map_err(io)?;
             return fs::remove_dir_all(&gone).map_err(io);
         }
-        for known in ["state", "scratch", "components", "checkpoints"] {
+        for known in [
+            "state",
+            "scratch",
+            "components",
+            "checkpoints",
+            "restoring",
+            "restoring.new",
+        ] {
             match fs::remove_dir_all(directory.join(known)) {
                 Err(problem) if problem.kind() != io::ErrorKind::NotFound => {
                     return Err(io(problem));
@@ -217,6 +229,33 @@ impl Folder {
             }
         }
         Ok(())
+    }
+
+    /// Takes a job back to a checkpoint of its own: what it knows is as it was then. Its archive, logs and history stay. Blocks, as
+    /// frontiers may be large.
+    ///
+    /// # Errors
+    /// There is no such job, it crawls or is to, or the checkpoint is none or another job's. Then nothing was changed.
+    pub fn go_back(
+        &self,
+        name: &str,
+        checkpoint: &Path,
+        by: &By,
+    ) -> Result<Checkpoint, FolderError> {
+        let directory = self.job(name)?;
+        let io = |source| failed(&directory.join("orders.json"), source);
+        let orders = || Orders::read(&directory).map_err(io);
+        // One that crawls is told so by the process that has it.
+        let is_reachable = control::is_reachable(&directory);
+        if !is_reachable && orders()?.is_some_and(|orders| orders.crawl) {
+            return Err(FolderError::Wanted(name.to_owned()));
+        }
+        let made = control::go_back(&directory, checkpoint, by)?;
+        // Why nobody begins it again is over.
+        if orders()?.is_some_and(|orders| !orders.crawl && orders.gave_up.is_some()) {
+            Orders::new(false, &by.user).write(&directory).map_err(io)?;
+        }
+        Ok(made)
     }
 
     /// The directory that a new job of this name would have.

@@ -152,6 +152,13 @@ impl JobPlugins {
         self.plugins.insert(instance.to_owned(), kept);
     }
 
+    /// The instances whose components are kept: all but what ships and has not been replaced.
+    pub(crate) fn with_components(&self) -> Vec<String> {
+        let kept = self.plugins.iter();
+        let kept = kept.filter(|(_, it)| it.frozen.is_some() || it.replacement.is_some());
+        kept.map(|(instance, _)| instance.clone()).collect()
+    }
+
     /// What the components are that the job keeps, for whoever notes their use.
     pub(crate) fn frozen(&self) -> impl Iterator<Item = &Frozen> {
         self.plugins

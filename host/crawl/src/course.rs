@@ -15,7 +15,7 @@ use utoipa::ToSchema;
 use crate::job::write_text;
 use crate::progress::End;
 
-const FILE: &str = "course.json";
+pub(crate) const FILE: &str = "course.json";
 
 /// How the last process of a job got on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -104,6 +104,32 @@ impl Course {
             why: end.to_string(),
         });
         self.goes_on(job, statistics)
+    }
+
+    /// The job is as it was once before, and nothing of it is at work. Written beside it, unless no process of it ever began.
+    pub(crate) fn went_back(
+        job: &Path,
+        beside: &Path,
+        statistics: Statistics,
+        why: String,
+    ) -> io::Result<()> {
+        let at = Timestamp::now();
+        // One that cannot be read is no reason not to go back.
+        let Some(course) = Course::read(job).ok().flatten() else {
+            return Ok(());
+        };
+        let ended = Some(Ended {
+            at,
+            how: EndWord::Stopped,
+            why,
+        });
+        let course = Course {
+            at,
+            statistics,
+            ended,
+            ..course
+        };
+        course.write(beside)
     }
 
     fn write(&self, job: &Path) -> io::Result<()> {

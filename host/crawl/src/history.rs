@@ -36,6 +36,13 @@ pub enum Changed {
         /// Lines as a file of seeds has them.
         seeds: Vec<String>,
     },
+    /// The job went back to a checkpoint: what was changed between that and this holds no more.
+    Restore {
+        /// Its name.
+        checkpoint: String,
+        /// The moment it shows.
+        made: Timestamp,
+    },
 }
 
 /// The file, in the job's directory.

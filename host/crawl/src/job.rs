@@ -15,6 +15,7 @@
 mod copy;
 mod error;
 mod lock;
+mod restored;
 mod seeds;
 
 use std::fs::{self, File};
@@ -28,6 +29,10 @@ use serde::{Deserialize, Serialize};
 pub use copy::copy_job;
 pub use error::JobError;
 pub use lock::{Hold, hold, holder, is_held};
+pub(crate) use restored::{
+    FOLDERS as RESTORED_FOLDERS, begin_restoring, discard_restoring, put_in_place, settle,
+    settle_unheld,
+};
 pub(crate) use seeds::{
     ADDED_SEEDS, REDIRECTED_SEEDS, REMOVED_SEEDS, add_seeds, added_seeds, redirected_seeds,
     removed_seeds, restore_removed,
@@ -116,6 +121,7 @@ impl Job {
         let lock = lock(directory)?;
         let resumed = description_file.exists();
         let description = if resumed {
+            settle(directory)?;
             let description = describe(directory)?;
             must_have_state(directory)?;
             description

@@ -29,7 +29,7 @@ def run(browser, served, seed, screenshots, **_):
         settings(page, served, screenshots)
         profile(page, served)
         alerts(page, served)
-        clone(page, served)
+        clone(page, served, screenshots)
         colours_and_keys(page, served)
         leave(page, served)
     return faults
@@ -124,6 +124,10 @@ def overview(page, served, screenshots):
     expect(badge).to_have_text("running")
     page.get_by_role("button", name="Checkpoint").click()
     notice(page, "checkpoint")
+    # It is listed; while the job crawls it leads nowhere.
+    kept = rows(page, "Checkpoints")
+    expect(kept).to_have_count(1)
+    expect(kept.get_by_role("button")).to_have_count(0)
 
 
 def jobs(page, served):
@@ -318,7 +322,7 @@ def alerts(page, served):
     expect(page.get_by_text("known to lena since")).to_be_visible()
 
 
-def clone(page, served):
+def clone(page, served, screenshots):
     page.goto(served.of_job())
     page.get_by_role("button", name="Clone").click()
     page.get_by_role("dialog").get_by_label("Name of the new job").fill("news-copy")
@@ -327,8 +331,7 @@ def clone(page, served):
     badge = page.locator(".head .badge").first
     page.get_by_role("button", name="Start").click()
     expect(badge).to_have_text("running")
-    page.get_by_role("button", name="Stop").click()
-    confirm(page, "Stop")
+    back(page, screenshots)
     page.get_by_role("button", name="Delete").click()
     dialog = page.get_by_role("dialog")
     dialog.get_by_label("Type the name").fill("news")
@@ -339,6 +342,39 @@ def clone(page, served):
     confirm(page, "Delete")
     expect(page.get_by_role("heading", name="Jobs", level=1)).to_be_visible()
     expect(page.get_by_role("link", name="news-copy", exact=True)).to_have_count(0)
+
+
+def back(page, screenshots):
+    """Stopped, and taken back to a checkpoint by keyboard: it knows less than before, and says why."""
+    expect(tile(page, "URIs known")).not_to_have_text(re.compile("^[0-9]$"))
+    page.get_by_role("button", name="Checkpoint").click()
+    kept = rows(page, "Checkpoints")
+    expect(kept).to_have_count(1)
+    name = kept.locator("th .mono").inner_text()
+    then = kept.locator("td[data-title='URIs known']").inner_text()
+    page.get_by_role("button", name="Stop").click()
+    confirm(page, "Stop")
+    restore = page.get_by_role("button", name=f"Restore {name}")
+    restore.focus()
+    page.keyboard.press("Enter")
+    dialog = page.get_by_role("dialog", name="Take news-copy back?")
+    expect(dialog).to_contain_text("Archive files, logs and the history stay")
+    page.screenshot(path=f"{screenshots}/restore.png")
+    # Whoever is not sure leaves it as it is, and is where they were.
+    page.keyboard.press("Escape")
+    expect(dialog).to_have_count(0)
+    expect(restore).to_be_focused()
+    page.keyboard.press("Enter")
+    confirm(page, "Restore")
+    notice(page, f"with {then} URIs|start it")
+    expect(page.get_by_text(f"it was taken back to checkpoint {name}")).to_be_visible()
+    expect(tile(page, "URIs known")).to_have_text(then)
+    expect(page.locator(".head .badge").first).to_have_text("stopped")
+    page.screenshot(path=f"{screenshots}/checkpoints.png", full_page=True)
+    job = page.url
+    page.goto(f"{job}/history")
+    expect(page.locator("ol.timeline li", has_text="taken back").first).to_contain_text(name)
+    page.goto(job)
 
 
 def colours_and_keys(page, served):

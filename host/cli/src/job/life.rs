@@ -355,7 +355,7 @@ pub(crate) fn delete(args: &DeleteArgs) -> Result<u8> {
 }
 
 /// The folder of a job that is there, and its name.
-fn existing(job: &Path) -> Result<(Folder, String)> {
+pub(super) fn existing(job: &Path) -> Result<(Folder, String)> {
     let folder = std::path::absolute(job)?;
     match folder.parent().filter(|folder| folder.is_dir()) {
         Some(_) => split(job),

@@ -92,6 +92,9 @@ pub(crate) fn change(change: &Change, out: &mut dyn Write) -> io::Result<()> {
     let what = match &change.what {
         Changed::Set { toml } => toml.trim_end().to_owned(),
         Changed::AddSeeds { seeds } => format!("seeds: {}", seeds.join(", ")),
+        Changed::Restore { checkpoint, made } => {
+            format!("back to checkpoint {checkpoint}, of {made:.0}")
+        }
     };
     writeln!(out, "{} {at} {}", change.number, change.by)?;
     terminal::lines(&what)

@@ -9,6 +9,8 @@ mod attacks;
 mod bad_input;
 #[cfg(unix)]
 mod certificates;
+#[cfg(unix)]
+mod checkpoints;
 mod command;
 mod crawling;
 #[cfg(unix)]

@@ -1,12 +1,12 @@
 // What was changed in a job since it was made, by whom and when.
 
 import { h, put } from "../dom.js";
-import { person, when, words } from "../format.js";
+import { person, utc, when, words } from "../format.js";
 import { heading, read } from "../job.js";
 import { Pages } from "../table.js";
 
 const SIZE = 50;
-const WORDS = { set: "settings changed", "add-seeds": "seeds added", "remove-seed": "seed removed" };
+const WORDS = { set: "settings changed", "add-seeds": "seeds added", "remove-seed": "seed removed", restore: "taken back" };
 
 /** Opens the page. */
 export async function open(page) {
@@ -26,7 +26,7 @@ export async function open(page) {
 }
 
 function entry(change) {
-  const content = change.toml ?? change.seeds?.join("\n") ?? change.text;
+  const content = change.toml ?? change.seeds?.join("\n") ?? (change.checkpoint ? `to checkpoint ${change.checkpoint}, as of ${utc(change.made)}` : change.text);
   return h(
     "li",
     {},

@@ -2,6 +2,7 @@
 // how complete it is; a bar would say nothing.
 
 import { get, job as path } from "../api.js";
+import { Checkpoints } from "../checkpoints.js";
 import { h, put, say } from "../dom.js";
 import { Bars, Histogram, TimeChart } from "../charts.js";
 import { bytes, count, duration, percent, rate, short, when } from "../format.js";
@@ -43,13 +44,16 @@ export async function open(page) {
     ],
   });
   let lastState = "";
+  const readAgain = () => (readStatus(), readCharts(), checkpoints.again());
+  const checkpoints = new Checkpoints(page, readAgain);
 
   const showStatus = (status) => {
     const { overview } = status;
     if (overview.state !== lastState) {
       lastState = overview.state;
       put(state, badge(overview.state));
-      put(buttons, jobActions(page.job, overview.state, readStatus));
+      put(buttons, jobActions(page.job, overview.state, () => (readStatus(), checkpoints.again())));
+      checkpoints.state(overview.state);
     }
     say(why, overview.ended_why ?? "");
     why.hidden = !overview.ended_why;
@@ -97,10 +101,10 @@ export async function open(page) {
   );
   const [crumbs, head] = heading(page, page.job, buttons);
   head.firstElementChild.after(state, alerts);
-  put(page.main, crumbs, head, why, tiles.element, spans, charts.element, h("section", {}, flight.element));
-  await readCharts();
+  put(page.main, crumbs, head, why, tiles.element, spans, charts.element, h("section", {}, flight.element), checkpoints.element);
+  await Promise.all([readCharts(), checkpoints.again()]);
 
-  follow(`jobs/${encodeURIComponent(page.job)}/events`, { status: showStatus, back: () => (readStatus(), readCharts()) }, page.signal);
+  follow(`jobs/${encodeURIComponent(page.job)}/events`, { status: showStatus, back: readAgain }, page.signal);
   const timer = setInterval(() => document.hidden || readCharts(), EVERY);
   page.signal.addEventListener("abort", () => clearInterval(timer));
 }

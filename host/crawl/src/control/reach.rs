@@ -65,7 +65,7 @@ pub fn log_file(job: &Path) -> Result<PathBuf, ControlError> {
     Ok(job.join(&profile.logs.directory).join("job.log"))
 }
 
-fn must_be_job(job: &Path) -> Result<(), ControlError> {
+pub(super) fn must_be_job(job: &Path) -> Result<(), ControlError> {
     if is_job(job) {
         return Ok(());
     }
@@ -75,7 +75,7 @@ fn must_be_job(job: &Path) -> Result<(), ControlError> {
     ))
 }
 
-fn profile(job: &Path) -> Result<opilio_profile::Profile, ControlError> {
+pub(super) fn profile(job: &Path) -> Result<opilio_profile::Profile, ControlError> {
     crate::crawl::frozen_profile(job).map_err(|problem| match problem {
         CrawlError::Profile(faults) => ControlError::new(
             Fault::State,

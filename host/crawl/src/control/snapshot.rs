@@ -1,5 +1,5 @@
 //! A checkpoint of a job: its frontier as it was at one moment, its own copies of profile and seeds, and a list of its
-//! WARC files as they were. The job goes on meanwhile; from the checkpoint a new job is made that goes on from there.
+//! WARC files as they were. The job goes on meanwhile; what is made of the checkpoint is in `restore.rs`.
 //!
 //! ```text
 //! CHECKPOINT/checkpoint.json   written last: without it the checkpoint is none
@@ -19,20 +19,20 @@ use super::{Answer, ControlError, Desk, Fault};
 use crate::components;
 use crate::history;
 use crate::job;
-use crate::places::copies_stay_inside;
+use crate::places::{copies_stay_inside, stays_inside};
 use crate::settings;
 
 /// The version of the layout above.
-const VERSION: u32 = 1;
+pub(super) const VERSION: u32 = 1;
 
 /// What tells a whole checkpoint.
-const DESCRIPTION: &str = "checkpoint.json";
+pub(super) const DESCRIPTION: &str = "checkpoint.json";
 
 /// The job's `job.json`, by another name so that nobody takes the checkpoint for a job.
-const JOB_COPY: &str = "job.json.copy";
+pub(super) const JOB_COPY: &str = "job.json.copy";
 
 /// The job's other copies; those that are not there are none.
-const COPIES: [&str; 7] = [
+pub(super) const COPIES: [&str; 7] = [
     "profile.toml",
     "seeds.txt",
     job::REDIRECTED_SEEDS,
@@ -86,7 +86,7 @@ impl Desk<'_> {
         let directory = match to {
             Some(to) => to.to_owned(),
             None => {
-                let parent = job.join("checkpoints");
+                let parent = parent(&job);
                 fs::create_dir_all(&parent)
                     .map_err(|problem| ControlError::file(&parent, &problem))?;
                 parent.join(made.strftime("%Y%m%d%H%M%S%3f").to_string())
@@ -142,56 +142,12 @@ impl Desk<'_> {
     }
 }
 
-/// Makes a new job from a checkpoint. `opilio crawl` goes on with it; the WARC files stay with the old job.
-///
-/// # Errors
-/// [`ControlError`]; where `job` is there already, or `checkpoint` is none, nothing has been made.
-pub fn restore(checkpoint: &Path, job: &Path) -> Result<Checkpoint, ControlError> {
-    let description = checkpoint.join(DESCRIPTION);
-    let text = fs::read_to_string(&description).map_err(|problem| match problem.kind() {
-        io::ErrorKind::NotFound => ControlError::new(
-            Fault::Request,
-            format!(
-                "{} is no checkpoint, or one that was never finished: it has no {DESCRIPTION}",
-                checkpoint.display()
-            ),
-        ),
-        _ => ControlError::file(&description, &problem),
-    })?;
-    let made: Checkpoint = serde_json::from_str(&text).map_err(|problem| {
-        ControlError::new(
-            Fault::Request,
-            format!("{} cannot be understood: {problem}", description.display()),
-        )
-    })?;
-    if made.version != VERSION {
-        return Err(ControlError::new(
-            Fault::Request,
-            format!(
-                "{} has layout version {}, this build reads {VERSION}; use the version that made it",
-                checkpoint.display(),
-                made.version
-            ),
-        ));
-    }
-    if job.exists() && fs::read_dir(job).map_or(true, |mut entries| entries.next().is_some()) {
-        return Err(ControlError::new(
-            Fault::Request,
-            format!("{} is there already; name a new directory", job.display()),
-        ));
-    }
-    copies_stay_inside(checkpoint).map_err(|problem| ControlError::file(checkpoint, &problem))?;
-    let failed = |(path, problem): (PathBuf, io::Error)| ControlError::file(&path, &problem);
-    fs::create_dir_all(job).map_err(|problem| ControlError::file(job, &problem))?;
-    copy_folder(&checkpoint.join("state"), &job.join("state")).map_err(failed)?;
-    copy_some(checkpoint, job, &COPIES).map_err(failed)?;
-    copy_components(checkpoint, job).map_err(failed)?;
-    // Last, so that a job that was made halfway is no job yet.
-    copy(&checkpoint.join(JOB_COPY), &job.join("job.json")).map_err(failed)?;
-    Ok(made)
+/// Where checkpoints are that nobody wants elsewhere.
+pub(super) fn parent(job: &Path) -> PathBuf {
+    job.join("checkpoints")
 }
 
-type FileError = (PathBuf, io::Error);
+pub(super) type FileError = (PathBuf, io::Error);
 
 fn warcs(folder: &Path) -> Result<Vec<WarcFile>, FileError> {
     let at = |problem| (folder.to_owned(), problem);
@@ -218,7 +174,7 @@ fn warcs(folder: &Path) -> Result<Vec<WarcFile>, FileError> {
     Ok(warcs)
 }
 
-fn copy_some(from: &Path, to: &Path, names: &[&str]) -> Result<(), FileError> {
+pub(super) fn copy_some(from: &Path, to: &Path, names: &[&str]) -> Result<(), FileError> {
     for name in names {
         if from.join(name).exists() {
             copy(&from.join(name), &to.join(name))?;
@@ -228,7 +184,7 @@ fn copy_some(from: &Path, to: &Path, names: &[&str]) -> Result<(), FileError> {
 }
 
 /// What the job keeps of its plugins. Components first: a list names none that is not there.
-fn copy_components(from: &Path, to: &Path) -> Result<(), FileError> {
+pub(super) fn copy_components(from: &Path, to: &Path) -> Result<(), FileError> {
     if from.join(settings::CHANGES).exists() {
         copy_folder(&from.join(settings::CHANGES), &to.join(settings::CHANGES))?;
     }
@@ -241,13 +197,14 @@ fn copy_components(from: &Path, to: &Path) -> Result<(), FileError> {
     copy_some(from, to, &[components::LIST])
 }
 
-/// Everything but the lock, which belongs to whoever holds it.
-fn copy_folder(from: &Path, to: &Path) -> Result<(), FileError> {
+/// Everything but the lock, which belongs to whoever holds it, and what leads elsewhere by a link.
+pub(super) fn copy_folder(from: &Path, to: &Path) -> Result<(), FileError> {
     fs::create_dir_all(to).map_err(|problem| (to.to_owned(), problem))?;
     let at = |problem| (from.to_owned(), problem);
     for entry in fs::read_dir(from).map_err(at)? {
         let entry = entry.map_err(at)?;
         let (path, target) = (entry.path(), to.join(entry.file_name()));
+        stays_inside(from, &path).map_err(|problem| (path.clone(), problem))?;
         if entry.file_type().map_err(at)?.is_dir() {
             copy_folder(&path, &target)?;
         } else if entry.file_name() != "lock" {
@@ -257,7 +214,7 @@ fn copy_folder(from: &Path, to: &Path) -> Result<(), FileError> {
     Ok(())
 }
 
-fn copy(from: &Path, to: &Path) -> Result<(), FileError> {
+pub(super) fn copy(from: &Path, to: &Path) -> Result<(), FileError> {
     fs::copy(from, to).map_err(|problem| (from.to_owned(), problem))?;
     File::open(to)
         .and_then(|file| file.sync_all())

@@ -31,6 +31,9 @@ pub fn plan(order: &Order) -> Result<Plan, CrawlError> {
         .job
         .as_deref()
         .filter(|directory| job::is_job(directory));
+    if let Some(directory) = resumed {
+        job::settle_unheld(directory)?;
+    }
     let (mut profile, mut base) = match resumed {
         Some(directory) => frozen(directory, given.clone())?,
         None => written(&order.profile, &given)?,
@@ -40,6 +43,7 @@ pub fn plan(order: &Order) -> Result<Plan, CrawlError> {
         .clone()
         .unwrap_or_else(|| Path::new("jobs").join(file_name(&profile.name)));
     if resumed.is_none() && job::is_job(&directory) {
+        job::settle_unheld(&directory)?;
         (profile, base) = frozen(&directory, given)?;
     }
     let is_known = |url: &String| {

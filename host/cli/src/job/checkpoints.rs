@@ -1,0 +1,138 @@
+//! `opilio job checkpoints|restore`: which checkpoints a job keeps, and the two ways back to one.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result, bail};
+use clap::Args;
+use indicatif::{HumanBytes, HumanCount};
+use opilio_console::FolderError;
+use opilio_crawl::control::{self, By, Checkpoint, KeptCheckpoint};
+
+use super::Asked;
+use super::ask::{refused, user};
+use super::life::existing;
+use crate::{exit, terminal};
+
+/// The command line of `restore`.
+#[derive(Debug, Args)]
+pub(crate) struct RestoreArgs {
+    /// What `opilio job checkpoint` has made; `opilio job checkpoints` lists those of a job.
+    #[arg(value_name = "CHECKPOINT")]
+    checkpoint: PathBuf,
+    /// The directory of the new job; with --in-place that of the job that goes back.
+    #[arg(value_name = "JOB")]
+    job: PathBuf,
+    /// Take the job itself back: what it crawled since is forgotten and crawled again. Its archive files and logs stay.
+    #[arg(long)]
+    in_place: bool,
+    /// Do not ask.
+    #[arg(long, requires = "in_place")]
+    yes: bool,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Lists the checkpoints in a job's folder.
+pub(crate) fn list(asked: &Asked) -> Result<u8> {
+    let kept = match control::checkpoints(&asked.job) {
+        Ok(kept) => kept,
+        Err(problem) => return Ok(refused(&problem)),
+    };
+    for one in &kept {
+        match asked.json {
+            true => terminal::outln!("{}", serde_json::to_string(one)?),
+            false => terminal::outln!("{}", terminal::line(&line(one))),
+        }
+    }
+    if kept.is_empty() && !asked.json {
+        terminal::outln!("the job keeps no checkpoints; opilio job checkpoint makes one");
+    }
+    Ok(exit::OK)
+}
+
+fn line(kept: &KeptCheckpoint) -> String {
+    let directory = kept.directory.display();
+    match (kept.made, &kept.problem) {
+        (Some(made), None) => {
+            let components = match &*kept.components {
+                [] => String::new(),
+                some => format!("  components of {}", some.join(", ")),
+            };
+            format!(
+                "{directory}  {}  {:>10} URIs  {:>10}  {:>6} WARC files{components}",
+                made.strftime("%Y-%m-%d %H:%M:%S UTC"),
+                HumanCount(kept.uris.unwrap_or_default()),
+                HumanBytes(kept.bytes.unwrap_or_default()).to_string(),
+                HumanCount(kept.warcs.unwrap_or_default()),
+            )
+        }
+        (_, problem) => format!(
+            "{directory}  cannot be used: {}",
+            problem.as_deref().unwrap_or_default()
+        ),
+    }
+}
+
+/// Makes a job of a checkpoint, or takes the job back to it.
+pub(crate) fn restore(args: &RestoreArgs) -> Result<u8> {
+    let restored = match args.in_place {
+        true => {
+            if !args.yes && !is_sure(&args.job)? {
+                return Ok(exit::FAILED);
+            }
+            go_back(&args.job, &args.checkpoint)?
+        }
+        false => control::restore(&args.checkpoint, &args.job),
+    };
+    let made = match restored {
+        Ok(made) => made,
+        Err(problem) => return Ok(refused(&problem)),
+    };
+    if args.json {
+        terminal::outln!("{}", serde_json::to_string(&made)?);
+        return Ok(exit::OK);
+    }
+    let job = args.job.display();
+    let at = made.made.strftime("%Y-%m-%d %H:%M:%S UTC");
+    match args.in_place {
+        true => terminal::outln!(
+            "job {job} is as it was at {at}: {} URIs; its archive files and logs stay\n\
+             go on with: opilio job start {job}",
+            made.uris,
+        ),
+        false => terminal::outln!(
+            "job {job} goes on from {at}: {} URIs; its WARC files stay with {}\n\
+             go on with: opilio crawl {} --job {job}",
+            made.uris,
+            made.job.display(),
+            args.job.join("profile.toml").display(),
+        ),
+    }
+    Ok(exit::OK)
+}
+
+fn is_sure(job: &Path) -> Result<bool> {
+    dialoguer::Confirm::new()
+        .with_prompt(format!(
+            "Take job {} back: what it found since, and settings and seeds that were changed since, are forgotten; its archive files and logs stay?",
+            job.display()
+        ))
+        .default(false)
+        .interact()
+        .context("there is nobody to ask; give --yes")
+}
+
+fn go_back(job: &Path, checkpoint: &Path) -> Result<Result<Checkpoint, control::ControlError>> {
+    let (folder, name) = existing(job)?;
+    let by = By {
+        user: user(),
+        pid: std::process::id(),
+    };
+    let checkpoint = std::path::absolute(checkpoint)?;
+    match folder.go_back(&name, &checkpoint, &by) {
+        Ok(made) => Ok(Ok(made)),
+        Err(FolderError::Control(problem)) => Ok(Err(problem)),
+        Err(other) => bail!(other),
+    }
+}

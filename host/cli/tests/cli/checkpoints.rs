@@ -1,0 +1,282 @@
+//! Checkpoints of a job: which there are, and the way back to one, on the terminal and over the API.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use opilio_stories::{sound, until};
+use serde_json::{Value, json};
+
+use crate::command::Home;
+use crate::job::{Gate, job_log, paused};
+use crate::serve::{Daemon, make};
+
+/// A site whose front page leads to two more.
+fn gate() -> Gate {
+    Gate::serve(&[
+        ("/", "<a href='/a'>a</a><a href='/b'>b</a>"),
+        ("/a", "the one"),
+        ("/b", "the other"),
+    ])
+}
+
+/// Everything in a folder that is the job's own, logs left out: paths and contents.
+fn all(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        match path.is_dir() {
+            true if path.ends_with("logs") => {}
+            true => found.extend(all(&path)),
+            // Whoever takes the lock writes its number there.
+            false if path.ends_with("lock") => {}
+            false => found.push((path.clone(), fs::read(path).unwrap())),
+        }
+    }
+    found.sort();
+    found
+}
+
+/// The only checkpoint in the job's folder.
+fn sole(job: &Path) -> String {
+    let entries: Vec<_> = fs::read_dir(job.join("checkpoints")).unwrap().collect();
+    assert_eq!(entries.len(), 1, "{entries:?}");
+    let entry = entries.into_iter().next().unwrap().unwrap();
+    entry.file_name().into_string().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_goes_back_to_its_own_checkpoint_and_crawls_on_from_there() {
+    let (home, gate) = (Home::new(), gate());
+    let none = home.run(&["job", "checkpoints", "job"]).code(2);
+    assert!(none.err.contains("is no job"), "{none:?}");
+    let mut running = paused(&home, &gate).await;
+    let none = home.run(&["job", "checkpoints", "job"]).code(0);
+    assert!(none.out.contains("keeps no checkpoints"), "{none:?}");
+    home.run(&["job", "set", "job", "retry.max-retries=7"])
+        .code(0);
+    home.run(&["job", "checkpoint", "job"]).code(0);
+    let name = sole(&home.job());
+    let from = format!("job/checkpoints/{name}");
+    let back = ["job", "restore", &from, "job", "--in-place", "--yes"];
+    let refused = home.run(&back).code(1);
+    assert!(refused.err.contains("stop it first"), "{refused:?}");
+
+    home.run(&["job", "set", "job", "retry.max-retries=9"])
+        .code(0);
+    let added = gate.url("/c");
+    home.run(&["job", "seeds", "job", "--add", &added]).code(0);
+    home.run(&["job", "resume", "job"]).code(0);
+    assert_eq!(running.wait(), 0);
+    assert_eq!(gate.was_asked("/a"), 1);
+    let archived = fs::read_dir(home.job().join("warcs")).unwrap().count();
+
+    let listed = home.run(&["job", "checkpoints", "job"]).code(0);
+    assert!(listed.out.contains(&name), "{listed:?}");
+    assert!(listed.out.contains("5 URIs"), "{listed:?}");
+    let json = home.run(&["job", "checkpoints", "job", "--json"]).code(0);
+    let kept: Value = serde_json::from_str(&json.out).unwrap();
+    assert_eq!(kept["name"], name, "{kept}");
+    assert_eq!(kept["is_whole"], true, "{kept}");
+    assert_eq!((&kept["uris"], &kept["warcs"]), (&json!(5), &json!(2)));
+
+    // Nobody is there to be asked.
+    let unasked = home.run(&back[..5]).code(1);
+    assert!(unasked.err.contains("--yes"), "{unasked:?}");
+    let gone = home.run(&back).code(0);
+    assert!(gone.out.contains("5 URIs"), "{gone:?}");
+    let glance = home.run(&["job", "list", "."]).code(0);
+    assert!(
+        glance.out.contains("stopped") && glance.out.contains(&name),
+        "{glance:?}"
+    );
+    let set = home
+        .run(&["job", "settings", "job", "retry.max-retries"])
+        .code(0);
+    assert!(set.out.contains('7'), "{set:?}");
+    let history = home.run(&["job", "history", "job"]).code(0);
+    let told = |what: &str| history.out.contains(what);
+    assert!(
+        told("retry.max-retries = 9") && told("/c") && told("back to checkpoint"),
+        "{history:?}"
+    );
+    let log = job_log(&home);
+    assert!(log.contains("--in-place => refused: "), "{log}");
+    assert!(log.contains("--in-place => as it was at "), "{log}");
+    let seeds = home.run(&["job", "seeds", "job"]).code(0);
+    assert!(!seeds.out.contains(&added), "{seeds:?}");
+    home.run(&["frontier", "check", "job"]).code(0);
+
+    home.run(&["crawl", "p.toml", "--job", "job"]).code(0);
+    let asked = ["/", "/a", "/b", "/c"].map(|target| gate.was_asked(target));
+    assert_eq!(asked, [1, 2, 2, 1]);
+    sound(&home.job());
+    // Nothing that was archived is gone.
+    let now = fs::read_dir(home.job().join("warcs")).unwrap().count();
+    assert!(now > archived, "{now} files, {archived} before");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_no_sound_checkpoint_of_the_job_changes_nothing() {
+    let (home, gate) = (Home::new(), gate());
+    let mut running = paused(&home, &gate).await;
+    home.run(&["job", "checkpoint", "job"]).code(0);
+    home.run(&["job", "resume", "job"]).code(0);
+    assert_eq!(running.wait(), 0);
+    make(&home, "other", &gate.url("/"));
+    home.run(&["job", "checkpoint", "other"]).code(0);
+
+    let name = sole(&home.job());
+    let kept = home.job().join("checkpoints").join(&name);
+    let of_other = sole(&home.path().join("other"));
+    let back = |from: &str, code| {
+        let before = all(&home.job());
+        let refused = ["job", "restore", from, "job", "--in-place", "--yes"];
+        let refused = home.run(&refused).code(code);
+        assert_eq!(all(&home.job()), before, "{from}");
+        refused.err
+    };
+    let err = back(&format!("other/checkpoints/{of_other}"), 2);
+    assert!(err.contains("a checkpoint of another job"), "{err}");
+    let err = back("other", 2);
+    assert!(err.contains("is no checkpoint"), "{err}");
+
+    let whole = |problem: &str| {
+        let json = home.run(&["job", "checkpoints", "job", "--json"]).code(0);
+        let kept: Value = serde_json::from_str(&json.out).unwrap();
+        let said = kept["problem"].as_str().unwrap_or_default();
+        assert!(said.contains(problem), "{kept}");
+        assert_eq!(kept["is_whole"], false, "{kept}");
+    };
+    let from = format!("job/checkpoints/{name}");
+    // One that is being made, or never was finished.
+    fs::rename(kept.join("checkpoint.json"), kept.join("kept")).unwrap();
+    whole("being made or was never finished");
+    back(&from, 2);
+    fs::rename(kept.join("kept"), kept.join("checkpoint.json")).unwrap();
+    fs::rename(kept.join("seeds.txt"), kept.join("kept")).unwrap();
+    whole("its seeds.txt is missing");
+    back(&from, 2);
+    fs::rename(kept.join("kept"), kept.join("seeds.txt")).unwrap();
+    // What only opening it tells.
+    let state = all(&kept.join("state")).into_iter();
+    let tables = state.filter(|(path, _)| path.to_string_lossy().contains("/tables/"));
+    let (file, bytes) = tables.max_by_key(|(_, bytes)| bytes.len()).unwrap();
+    let mut torn = bytes.clone();
+    torn[bytes.len() / 2] ^= 0x40;
+    fs::write(&file, torn).unwrap();
+    let err = back(&from, 1);
+    assert!(err.contains("damaged"), "{err}");
+    fs::write(file, bytes).unwrap();
+    // Another disk has no place for it: what is there is not half exchanged.
+    let (state, elsewhere) = (home.job().join("state"), home.path().join("elsewhere"));
+    fs::rename(&state, &elsewhere).unwrap();
+    std::os::unix::fs::symlink(&elsewhere, &state).unwrap();
+    let err = back(&from, 1);
+    assert!(err.contains("opilio job restore"), "{err}");
+    fs::remove_file(&state).unwrap();
+    // What the job knew is not needed for that: it may be what is damaged.
+    let again = ["job", "restore", &from, "job", "--in-place", "--yes"];
+    home.run(&again).code(0);
+    home.run(&["frontier", "check", "job"]).code(0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_api_lists_checkpoints_and_takes_jobs_back() {
+    let (home, gate) = (Home::new(), gate());
+    gate.open();
+    home.profile("name = 'gate'");
+    make(&home, "jobs/x", &gate.url("/"));
+    let daemon = Daemon::start(&home, &["--no-auth"]);
+    assert_eq!(daemon.get("/jobs/x/checkpoints")["checkpoints"], json!([]));
+    let names: Vec<Value> = (0..3)
+        .map(|_| {
+            let made = daemon.post("/jobs/x/checkpoint", None, 200);
+            let directory = Path::new(made["directory"].as_str().unwrap());
+            json!(directory.file_name().unwrap().to_str())
+        })
+        .collect();
+    // A page at a time, the last first.
+    let first = daemon.get("/jobs/x/checkpoints?limit=2");
+    let listed = |page: &Value| -> Vec<Value> {
+        let checkpoints = page["checkpoints"].as_array().unwrap();
+        checkpoints
+            .iter()
+            .map(|kept| kept["name"].clone())
+            .collect()
+    };
+    assert_eq!(listed(&first), [names[2].clone(), names[1].clone()]);
+    let after = first["after"].as_str().unwrap();
+    let rest = daemon.get(&format!("/jobs/x/checkpoints?after={after}"));
+    assert_eq!(
+        (listed(&rest), &rest["after"]),
+        (vec![names[0].clone()], &Value::Null)
+    );
+
+    let back = |name: &Value, status| {
+        daemon.post("/jobs/x/restore", Some(json!({"checkpoint": name})), status)
+    };
+    let none = back(&json!("nope"), 404);
+    assert!(
+        none["detail"]
+            .as_str()
+            .unwrap()
+            .contains("no checkpoint \"nope\""),
+        "{none}"
+    );
+    back(&json!("../checkpoints"), 404);
+    daemon.post("/jobs/y/restore", Some(json!({"checkpoint": "nope"})), 404);
+    daemon.post("/jobs/x/start", None, 202);
+    until("it has ended", || daemon.state("x") == "finished").await;
+    assert_eq!(gate.asked(), ["/", "/a", "/b"]);
+    let job = daemon.get("/jobs/x");
+    // DNS and robots.txt are URIs, too.
+    assert_eq!(job["overview"]["uris"], 5, "{job}");
+
+    let gone = back(&names[1], 200);
+    assert!(
+        gone["result"].as_str().unwrap().contains("with 0 URIs"),
+        "{gone}"
+    );
+    until("it is seen to have gone back", || {
+        daemon.state("x") == "stopped"
+    })
+    .await;
+    let job = daemon.get("/jobs/x");
+    assert_eq!(job["overview"]["uris"], 0, "{job}");
+    let why = job["overview"]["ended_why"].as_str().unwrap();
+    assert!(why.contains(names[1].as_str().unwrap()), "{job}");
+    let history = daemon.get("/jobs/x/history");
+    let last = history["changes"].as_array().unwrap().last().unwrap();
+    assert_eq!(
+        (&last["change"], &last["checkpoint"]),
+        (&json!("restore"), &names[1])
+    );
+
+    daemon.post("/jobs/x/start", None, 202);
+    until("it has ended again", || daemon.state("x") == "finished").await;
+    assert_eq!(gate.was_asked("/a"), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_that_crawls_or_is_to_does_not_go_back() {
+    let (home, gate) = (Home::new(), gate());
+    home.file("opilio.toml", "[limits]\njobs = 1\n");
+    make(&home, "jobs/x", &gate.url("/"));
+    make(&home, "jobs/y", &gate.url("/"));
+    let daemon = Daemon::start(&home, &["--no-auth"]);
+    let refused = |job: &str| {
+        let made = daemon.post(&format!("/jobs/{job}/checkpoint"), None, 200);
+        let directory = Path::new(made["directory"].as_str().unwrap());
+        let name = directory.file_name().unwrap().to_str();
+        let body = Some(json!({"checkpoint": name}));
+        let refused = daemon.post(&format!("/jobs/{job}/restore"), body, 409);
+        let detail = refused["detail"].as_str().unwrap().to_owned();
+        assert!(detail.contains("stop it first"), "{detail}");
+    };
+    daemon.post("/jobs/x/start", None, 202);
+    until("the seed is asked for", || gate.was_asked("/") == 1).await;
+    refused("x");
+    daemon.post("/jobs/y/start", None, 202);
+    refused("y");
+    gate.open();
+}

@@ -1,0 +1,92 @@
+// The checkpoints that a job keeps, and the way back to one.
+
+import { job as path, send } from "./api.js";
+import { h, put } from "./dom.js";
+import { bytes, count, utc, when } from "./format.js";
+import { isAtRest, read } from "./job.js";
+import { ask } from "./notice.js";
+import { Pages, Table } from "./table.js";
+
+const SIZE = 20;
+
+/** A section of the page of a job. `after` runs when the job went back to one. */
+export class Checkpoints {
+  constructor(page, after) {
+    this.page = page;
+    this.after = after;
+    this.shown = [];
+    this.mayGoBack = false;
+    this.problem = h("p.form-error", { role: "alert" });
+    this.table = new Table({
+      caption: "Checkpoints",
+      empty: "None has been made. A job that crawls can have one made at any time, and goes on meanwhile.",
+      key: (kept) => kept.name,
+      columns: [
+        { title: "Checkpoint", isHead: true, cell: (kept) => [h("span.mono", {}, kept.name), kept.problem && h("div.warn-text", {}, kept.problem)] },
+        { title: "Shows", cell: (kept) => when(kept.made, { isShort: true }) },
+        { title: "URIs known", isNumber: true, cell: (kept) => known(kept.uris, count) },
+        { title: "Frontier", isNumber: true, cell: (kept) => known(kept.bytes, bytes) },
+        { title: "Archive then", isNumber: true, cell: (kept) => known(kept.warcs, (files) => `${bytes(kept.warc_bytes)} in ${count(files)} ${files === 1 ? "file" : "files"}`) },
+        { title: "Components kept", cell: (kept) => kept.components.join(", ") || "–" },
+        { title: "Do", cell: (kept) => (kept.is_whole && kept.mayGoBack ? this.button(kept) : "–") },
+      ],
+    });
+    this.pages = new Pages({
+      size: SIZE,
+      list: this.table.element,
+      show: (rows) => {
+        this.shown = rows;
+        this.show();
+      },
+      load: async (behind) => {
+        const answer = await read(page, "checkpoints", { after: behind, limit: SIZE });
+        return { rows: answer.checkpoints, next: answer.after };
+      },
+    });
+    this.element = h("section.card", {}, h("h2", {}, "Checkpoints"), this.problem, this.table.element, this.pages.element);
+  }
+
+  /** Reads them again. */
+  async again() {
+    try {
+      await this.pages.again();
+      put(this.problem);
+    } catch (problem) {
+      if (problem.name !== "AbortError") put(this.problem, problem.message);
+    }
+  }
+
+  /** A job goes back while nobody runs it. */
+  state(state) {
+    this.mayGoBack = isAtRest(state);
+    this.show();
+  }
+
+  show() {
+    this.table.show(this.shown.map((kept) => ({ ...kept, mayGoBack: this.mayGoBack })));
+  }
+
+  button(kept) {
+    const label = `Restore ${kept.name}`;
+    return h("button.button.small", { type: "button", "data-needs": "operator", "aria-label": label, onclick: () => this.ask(kept) }, "Restore …");
+  }
+
+  ask(kept) {
+    const { page } = this;
+    ask({
+      title: `Take ${page.job} back?`,
+      text: `It becomes what it was at ${utc(kept.made)}, with ${count(kept.uris)} URIs. What it found since, and settings, seeds and plugins that were changed since, are gone for good; what it crawled since is crawled again. Archive files, logs and the history stay.`,
+      yes: "Restore",
+      isDangerous: true,
+      act: async () => {
+        const answer = await send("POST", path(page.job, "restore"), { checkpoint: kept.name });
+        this.after();
+        return answer?.result ?? "the job went back";
+      },
+    });
+  }
+}
+
+function known(value, format) {
+  return value === null || value === undefined ? "–" : format(value);
+}

@@ -1,0 +1,102 @@
+//! Checkpoints of a job: which there are, and the way back to one. [`super::jobs`] makes them.
+
+use axum::Json;
+use axum::extract::State;
+use opilio_crawl::control::{self, By, KeptCheckpoint};
+use opilio_crawl::stays_inside;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::jobs::blocking;
+use super::{Done, Page, Shared, checked_limit, own_files};
+use crate::access::Caller;
+use crate::daemon::Daemon;
+use crate::input::{Body, Params, Place};
+use crate::problem::Problem;
+
+/// Checkpoints of a job.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct CheckpointList {
+    /// A page of them.
+    checkpoints: Vec<KeptCheckpoint>,
+    /// Where the next page begins; none: this is the last.
+    after: Option<String>,
+}
+
+/// What a job is to go back to.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct GoingBack {
+    /// The name of a checkpoint in its folder `checkpoints`.
+    checkpoint: String,
+}
+
+/// The checkpoints in the job's folder `checkpoints`, by their names, the last first: those that nobody has named otherwise are called
+/// by the time at which they were made. The job is not opened for that.
+#[utoipa::path(get, path = "/jobs/{job}/checkpoints", tag = "jobs", params(("job" = String, Path, description = "Its name"), Page), responses((status = 200, body = CheckpointList)))]
+pub(crate) async fn list(
+    State(daemon): Shared,
+    Place(job): Place<String>,
+    Params(page): Params<Page>,
+) -> Result<Json<CheckpointList>, Problem> {
+    let limit = usize::try_from(checked_limit(page.limit)?).unwrap_or(usize::MAX);
+    let directory = daemon.directory(&job)?;
+    let kept = blocking(move || control::checkpoints(&directory).map_err(Problem::from)).await?;
+    let is_behind = |kept: &KeptCheckpoint| page.after.as_ref().is_none_or(|it| kept.name < *it);
+    let mut checkpoints: Vec<_> = kept.into_iter().filter(is_behind).take(limit + 1).collect();
+    let has_more = checkpoints.len() > limit;
+    checkpoints.truncate(limit);
+    let last = checkpoints.last().map(|kept| kept.name.clone());
+    Ok(Json(CheckpointList {
+        checkpoints,
+        after: last.filter(|_| has_more),
+    }))
+}
+
+/// Takes a job at rest back to a checkpoint of its own: frontier, settings, seeds and plugins are as they were then. Its archive, its
+/// logs and the history of its changes stay; what it crawled since is crawled again. It is not started.
+#[utoipa::path(post, path = "/jobs/{job}/restore", tag = "jobs", params(("job" = String, Path, description = "Its name")), request_body = GoingBack, responses((status = 200, body = Done)))]
+pub(crate) async fn restore(
+    State(daemon): Shared,
+    caller: Caller,
+    Place(job): Place<String>,
+    Body(GoingBack { checkpoint }): Body<GoingBack>,
+) -> Result<Json<Done>, Problem> {
+    let made = daemon.go_back(&job, &caller, &checkpoint).await?;
+    let result = format!(
+        "it is as it was at {:.0}, with {} URIs; start it, and it goes on from there",
+        made.made, made.uris
+    );
+    Ok(Json(Done { result }))
+}
+
+impl Daemon {
+    /// Takes a job back to the checkpoint of this name.
+    pub(crate) async fn go_back(
+        &self,
+        job: &str,
+        caller: &Caller,
+        checkpoint: &str,
+    ) -> Result<control::Checkpoint, Problem> {
+        let directory = self.directory(job)?;
+        let turn = self.desk.turn(&directory).await?;
+        let by = By {
+            user: caller.user.clone(),
+            pid: std::process::id(),
+        };
+        let (folder, job, name) = (self.folder.clone(), job.to_owned(), checkpoint.to_owned());
+        let made = blocking(move || {
+            let _held = turn;
+            own_files(&directory)?;
+            let checkpoint = control::checkpoint_named(&directory, &name)?;
+            stays_inside(&directory, &checkpoint)
+                .map_err(|problem| Problem::conflict(problem.to_string()))?;
+            folder
+                .go_back(&job, &checkpoint, &by)
+                .map_err(Problem::from)
+        })
+        .await;
+        self.nudge.notify_one();
+        made
+    }
+}

@@ -1,0 +1,355 @@
+//! What is made of checkpoints: which there are, a new job of one, or the same job as it was then.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+use opilio_frontier::Frontier;
+use serde::Serialize;
+
+use super::reach::{is_reachable, must_be_job, note, profile};
+use super::snapshot::{
+    COPIES, DESCRIPTION, JOB_COPY, VERSION, copy, copy_components, copy_folder, copy_some, parent,
+};
+use super::{By, Change, Changed, Checkpoint, ControlError, Fault};
+use crate::JobError;
+use crate::components::JobPlugins;
+use crate::course::Course;
+use crate::history;
+use crate::job;
+use crate::places::{copies_stay_inside, stays_inside};
+use crate::policy;
+
+/// A checkpoint in a job's folder `checkpoints`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+pub struct KeptCheckpoint {
+    /// Its folder's.
+    pub name: String,
+    /// Where it is.
+    #[schema(value_type = String)]
+    pub directory: PathBuf,
+    /// The moment it shows; none where it does not say, as all that follows.
+    pub made: Option<Timestamp>,
+    /// URIs known.
+    pub uris: Option<u64>,
+    /// Bytes of the frontier, before compression.
+    pub bytes: Option<u64>,
+    /// WARC files that there were.
+    pub warcs: Option<u64>,
+    /// Their bytes.
+    pub warc_bytes: Option<u64>,
+    /// Plugins whose components it keeps, by their names in the profile; those that ship are with the program.
+    pub components: Vec<String>,
+    /// The job can go back to it.
+    pub is_whole: bool,
+    /// Why it cannot; none where it can.
+    pub problem: Option<String>,
+}
+
+/// The checkpoints that the job in this directory keeps, by their names, the last first: whoever gives none has the time for
+/// one. Those elsewhere are not known.
+///
+/// # Errors
+/// The directory is no job, or its checkpoints cannot be looked at.
+pub fn checkpoints(job: &Path) -> Result<Vec<KeptCheckpoint>, ControlError> {
+    must_be_job(job)?;
+    let parent = parent(job);
+    let failed = |problem: io::Error| ControlError::file(&parent, &problem);
+    stays_inside(job, &parent).map_err(failed)?;
+    let entries = match fs::read_dir(&parent) {
+        Err(missing) if missing.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries.map_err(failed)?,
+    };
+    let mut kept = Vec::new();
+    for entry in entries {
+        let entry = entry.map_err(failed)?;
+        // One that a link leads to is not the job's.
+        if entry.file_type().map_err(failed)?.is_dir() {
+            kept.push(look(job, entry.path()));
+        }
+    }
+    kept.sort_by(|one, other| other.name.cmp(&one.name));
+    Ok(kept)
+}
+
+/// The checkpoint of this name in the job's folder `checkpoints`.
+///
+/// # Errors
+/// There is none.
+pub fn checkpoint_named(job: &Path, name: &str) -> Result<PathBuf, ControlError> {
+    let kept = checkpoints(job)?;
+    let found = kept.into_iter().find(|kept| kept.name == name);
+    found.map(|kept| kept.directory).ok_or_else(|| {
+        ControlError::new(
+            Fault::Unknown,
+            format!(
+                "job {} has no checkpoint {name:?}; opilio job checkpoints lists them",
+                job::name_of(job)
+            ),
+        )
+    })
+}
+
+fn look(job: &Path, directory: PathBuf) -> KeptCheckpoint {
+    let described = described(&directory);
+    let sound = described.and_then(|made| {
+        must_be_of(job, &directory)?;
+        let components = JobPlugins::read(&directory)
+            .map_err(|problem| ControlError::failure(&problem))?
+            .with_components();
+        Ok((made, components))
+    });
+    let (made, components, problem) = match sound {
+        Ok((made, components)) => (Some(made), components, None),
+        Err(problem) => (None, Vec::new(), Some(problem.message)),
+    };
+    let warcs = || made.as_ref().map(|made| &made.warcs);
+    KeptCheckpoint {
+        name: job::name_of(&directory),
+        made: made.as_ref().map(|made| made.made),
+        uris: made.as_ref().map(|made| made.uris),
+        bytes: made.as_ref().map(|made| made.bytes),
+        warcs: warcs().map(|warcs| warcs.len() as u64),
+        warc_bytes: warcs().map(|warcs| warcs.iter().map(|warc| warc.bytes).sum()),
+        components,
+        is_whole: problem.is_none(),
+        problem,
+        directory,
+    }
+}
+
+/// Makes a new job from a checkpoint. `opilio crawl` goes on with it; the WARC files stay with the old job.
+///
+/// # Errors
+/// [`ControlError`]; where `job` is there already, or `checkpoint` is none, nothing has been made.
+pub fn restore(checkpoint: &Path, job: &Path) -> Result<Checkpoint, ControlError> {
+    let made = described(checkpoint)?;
+    if job.exists() && fs::read_dir(job).map_or(true, |mut entries| entries.next().is_some()) {
+        return Err(ControlError::new(
+            Fault::Request,
+            format!(
+                "{} is there already; name a new directory, or go back with --in-place",
+                job.display()
+            ),
+        ));
+    }
+    fs::create_dir_all(job).map_err(|problem| ControlError::file(job, &problem))?;
+    put_together(checkpoint, job)?;
+    Ok(made)
+}
+
+/// Takes a job back to a checkpoint of its own: frontier, settings, seeds and plugins are as they were then. Its archive, logs
+/// and history stay, and what it crawled since is crawled again as though it never had been.
+///
+/// # Errors
+/// [`ControlError`]: a process has the job, or the checkpoint is none, is damaged, or is another job's. Nothing was changed.
+pub fn go_back(job: &Path, checkpoint: &Path, by: &By) -> Result<Checkpoint, ControlError> {
+    must_be_job(job)?;
+    let gone = held_and_back(job, checkpoint, by);
+    let words = match &gone {
+        Ok(made) => format!("as it was at {:.0}, with {} URIs", made.made, made.uris),
+        Err(problem) => format!("refused: {problem}"),
+    };
+    let what = format!("restore {:?} --in-place", job::name_of(checkpoint));
+    let noted = note(job, &by.to_string(), &what, &words);
+    match (gone, noted) {
+        (Ok(_), Err(problem)) => Err(ControlError::new(
+            Fault::Failure,
+            format!("done ({words}), but job.log cannot be written: {problem}"),
+        )),
+        (gone, _) => gone,
+    }
+}
+
+fn held_and_back(job: &Path, checkpoint: &Path, by: &By) -> Result<Checkpoint, ControlError> {
+    let in_use = |process: &str| {
+        ControlError::new(
+            Fault::State,
+            format!(
+                "job {} is held by process {process}; stop it first (opilio job stop), and go back when it has ended",
+                job::name_of(job)
+            ),
+        )
+    };
+    if is_reachable(job) {
+        let process = job::holder(job).map_or_else(|| "unknown".to_owned(), |it| it.to_string());
+        return Err(in_use(&process));
+    }
+    let _held = job::hold(job).map_err(|problem| match problem {
+        JobError::InUse { process, .. } => in_use(&process),
+        other => other.into(),
+    })?;
+    job::settle(job)?;
+    copies_stay_inside(job).map_err(|problem| ControlError::file(job, &problem))?;
+    let made = described(checkpoint)?;
+    must_be_of(job, checkpoint)?;
+    must_have_folders(job)?;
+    let growing = job::begin_restoring(job).map_err(|problem| ControlError::file(job, &problem))?;
+    let prepared = prepare(job, checkpoint, &growing, &made, by);
+    if prepared.is_err()
+        && let Err(problem) = job::discard_restoring(job)
+    {
+        tracing::warn!("{} stays, half made: {problem}", growing.display());
+    }
+    prepared?;
+    job::put_in_place(job)?;
+    Ok(made)
+}
+
+/// Puts together what the job is to be, and opens it as the next process will: what is damaged takes nobody's place.
+fn prepare(
+    job: &Path,
+    checkpoint: &Path,
+    growing: &Path,
+    made: &Checkpoint,
+    by: &By,
+) -> Result<(), ControlError> {
+    let at = |path: &Path| {
+        let path = path.to_owned();
+        move |problem: io::Error| ControlError::file(&path, &problem)
+    };
+    put_together(checkpoint, growing)?;
+    for folder in job::RESTORED_FOLDERS {
+        let folder = growing.join(folder);
+        fs::create_dir_all(&folder).map_err(at(&folder))?;
+    }
+    let config = policy::frontier_config(&profile(growing)?.into());
+    let state = growing.join("state");
+    // Opening rewrites what an older version has written; looking through it finds what opening does not read.
+    let statistics = Frontier::open(&state, config.clone())?.statistics();
+    Frontier::check(&state, &config, &mut |finding| {
+        tracing::warn!("{}: {finding}", checkpoint.display());
+    })?;
+    let name = job::name_of(checkpoint);
+    let why = format!(
+        "it was taken back to checkpoint {name}, of {:.0}",
+        made.made
+    );
+    Course::went_back(job, growing, statistics, why).map_err(at(job))?;
+    // What was done since is not undone in the history, which tells of this, too.
+    let history = growing.join(history::FILE);
+    match fs::copy(job.join(history::FILE), &history) {
+        Err(missing) if missing.kind() == io::ErrorKind::NotFound => {}
+        copied => copied.map(drop).map_err(at(&history))?,
+    }
+    let change = Change {
+        number: history::next_number(job).map_err(at(job))?,
+        at: Timestamp::now(),
+        by: by.to_string(),
+        what: Changed::Restore {
+            checkpoint: name,
+            made: made.made,
+        },
+    };
+    history::add(growing, &change).map_err(at(&history))
+}
+
+/// All that a checkpoint has of a job. `job.json` comes last, so that a job that was made halfway is no job yet.
+fn put_together(checkpoint: &Path, job: &Path) -> Result<(), ControlError> {
+    let failed = |(path, problem): (PathBuf, io::Error)| ControlError::file(&path, &problem);
+    copy_folder(&checkpoint.join("state"), &job.join("state")).map_err(failed)?;
+    copy_some(checkpoint, job, &COPIES).map_err(failed)?;
+    copy_components(checkpoint, job).map_err(failed)?;
+    copy(&checkpoint.join(JOB_COPY), &job.join("job.json")).map_err(failed)
+}
+
+/// What a checkpoint says of itself. One that is whole has nothing that leads elsewhere.
+fn described(checkpoint: &Path) -> Result<Checkpoint, ControlError> {
+    let leads_out = |problem: io::Error| ControlError::file(checkpoint, &problem);
+    for part in [DESCRIPTION, JOB_COPY, "state"] {
+        stays_inside(checkpoint, &checkpoint.join(part)).map_err(leads_out)?;
+    }
+    copies_stay_inside(checkpoint).map_err(leads_out)?;
+    let description = checkpoint.join(DESCRIPTION);
+    let text = fs::read_to_string(&description).map_err(|problem| match problem.kind() {
+        io::ErrorKind::NotFound => ControlError::new(
+            Fault::Request,
+            format!(
+                "{} is no checkpoint, or one that is being made or was never finished: it has no {DESCRIPTION}",
+                checkpoint.display()
+            ),
+        ),
+        _ => ControlError::file(&description, &problem),
+    })?;
+    let made: Checkpoint = serde_json::from_str(&text).map_err(|problem| {
+        ControlError::new(
+            Fault::Request,
+            format!("{} cannot be understood: {problem}", description.display()),
+        )
+    })?;
+    if made.version != VERSION {
+        return Err(ControlError::new(
+            Fault::Request,
+            format!(
+                "{} has layout version {}, this build reads {VERSION}; use the version that made it",
+                checkpoint.display(),
+                made.version
+            ),
+        ));
+    }
+    for part in [JOB_COPY, "state/format", "profile.toml", "seeds.txt"] {
+        if !checkpoint.join(part).exists() {
+            return Err(ControlError::new(
+                Fault::Request,
+                format!(
+                    "{} is no whole checkpoint: its {part} is missing",
+                    checkpoint.display()
+                ),
+            ));
+        }
+    }
+    Ok(made)
+}
+
+/// A job goes back to what it was, never to what another one was.
+fn must_be_of(job: &Path, checkpoint: &Path) -> Result<(), ControlError> {
+    let text = |path: PathBuf| {
+        fs::read_to_string(&path).map_err(|problem| ControlError::file(&path, &problem))
+    };
+    job::made(job)?;
+    // It is written once, when a job is made.
+    if text(job.join("job.json"))? == text(checkpoint.join(JOB_COPY))? {
+        return Ok(());
+    }
+    Err(ControlError::new(
+        Fault::Request,
+        format!(
+            "{} is a checkpoint of another job; opilio job restore makes a new job of it",
+            checkpoint.display()
+        ),
+    ))
+}
+
+/// What stands on a disk of its own cannot be exchanged in one step.
+fn must_have_folders(job: &Path) -> Result<(), ControlError> {
+    for folder in job::RESTORED_FOLDERS.map(|folder| job.join(folder)) {
+        let Ok(found) = folder.symlink_metadata() else {
+            continue;
+        };
+        let own = job
+            .metadata()
+            .map_err(|problem| ControlError::file(job, &problem))?;
+        if !found.is_dir() || !is_on_one_disk(&found, &own) {
+            return Err(ControlError::new(
+                Fault::State,
+                format!(
+                    "{} is elsewhere, by a link or on a disk of its own, where nothing can take its place at once; make a new job of the checkpoint with opilio job restore",
+                    folder.display()
+                ),
+            ));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(unix)]
+fn is_on_one_disk(one: &fs::Metadata, other: &fs::Metadata) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    one.dev() == other.dev()
+}
+
+#[cfg(not(unix))]
+fn is_on_one_disk(_one: &fs::Metadata, _other: &fs::Metadata) -> bool {
+    true
+}
