@@ -107,6 +107,11 @@ async fn a_job_is_created_configured_built_launched_unpaused_torn_down_and_copie
     let job = daemon.send("GET", "/engine/job/one", "", "Accept: application/json\r\n");
     let job: serde_json::Value = serde_json::from_str(&job.body).unwrap();
     assert_eq!(job["isRunning"], false, "{job}");
+    let checkpoints = std::fs::read_dir(home.path().join("jobs/one/checkpoints")).unwrap();
+    let names: Vec<String> = checkpoints
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    assert_eq!(job["checkpointFiles"], serde_json::json!(names), "{job}");
     assert_eq!(job["sizeTotalsReport"]["novelCount"], 5, "{job}");
     let log = get(&daemon, "/engine/job/one/jobdir/logs/crawl.log").body;
     assert!(log.contains(&web.url(WWW, "/")), "{log}");
@@ -139,8 +144,56 @@ async fn a_job_is_created_configured_built_launched_unpaused_torn_down_and_copie
     assert_eq!(description(&daemon, "one"), "Unbuilt");
     post(&daemon, "/engine/job/one", "copyTo=two&asProfile=on", 303);
     post(&daemon, "/engine/job/two", "action=launch", 409);
+    goes_back(&daemon, &web, &names[0]).await;
     post(&daemon, "/engine/job/two", "copyTo=three", 303);
     assert_eq!(description(&daemon, "three"), "Unbuilt");
+}
+
+/// Job `one`, which has crawled all of the web and was torn down, is launched from its checkpoint, made before it crawled.
+async fn goes_back(daemon: &Daemon, web: &opilio_test_web::Web, name: &str) {
+    for (job, form, said) in [
+        (
+            "one",
+            "action=launch&checkpoint=nope",
+            "no checkpoint \\\"nope\\\"",
+        ),
+        ("one", "action=launch&checkpoint=..%2f..", "no checkpoint"),
+        ("two", "action=launch&checkpoint=latest", "never built"),
+    ] {
+        let refused = post(daemon, &format!("/engine/job/{job}"), form, 404);
+        assert!(refused.body.contains(said), "{refused:?}");
+        assert!(refused.body.contains("checkpointFiles"), "{refused:?}");
+    }
+    assert_eq!(description(daemon, "one"), "Unbuilt");
+    let whole = get(daemon, "/engine/job/one").body;
+    let listed = format!("<checkpointFiles><value>{name}</value></checkpointFiles>");
+    assert!(whole.contains(&listed), "{whole}");
+    let asked = web.requests().len();
+    for checkpoint in ["latest", name] {
+        let form = format!("action=launch&checkpoint={checkpoint}");
+        post(daemon, "/engine/job/one", &form, 303);
+        until("it is paused at its checkpoint", || {
+            description(daemon, "one") == "Active: PAUSED"
+        })
+        .await;
+        let whole = get(daemon, "/engine/job/one").body;
+        assert!(whole.contains("<downloadedUriCount>0<"), "{whole}");
+        assert!(
+            whole.contains("<checkpointFiles></checkpointFiles>"),
+            "{whole}"
+        );
+        post(daemon, "/engine/job/one", &form, 409);
+        post(daemon, "/engine/job/one", "action=unpause", 303);
+        until("it has ended", || {
+            description(daemon, "one") == "Finished: FINISHED"
+        })
+        .await;
+        let job = get(daemon, "/engine/job/one").body;
+        assert!(job.contains("<downloadedUriCount>7<"), "{job}");
+    }
+    // Each time all of it anew.
+    assert_eq!(web.requests().len(), 3 * asked);
+    post(daemon, "/engine/job/one", "action=teardown", 303);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -5,7 +5,7 @@ use std::sync::{Arc, LazyLock};
 use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::Response;
-use opilio_crawl::control::ReportKind;
+use opilio_crawl::control::{self, KeptCheckpoint, ReportKind};
 use opilio_crawl::logs::read;
 use opilio_crawl::{ProfileSource, builtin_plugins, stays_inside};
 use opilio_profile::{LeftOut, NamedFiles, import_heritrix};
@@ -13,7 +13,7 @@ use regex::Regex;
 use serde::Deserialize;
 
 use super::drafts::{BYTES_MAX, CONFIG, Draft, is_editable};
-use super::model::{Case, Stage};
+use super::model::{Case, Files, Stage};
 use super::{answer, see_other};
 use crate::access::Caller;
 use crate::api::jobs::{self, blocking};
@@ -59,14 +59,15 @@ pub(super) async fn show(
     Place(name): Place<String>,
 ) -> Result<Response, Problem> {
     let case = daemon.case(&name).await?;
-    let log = match &case.known {
+    let files = match &case.known {
         Some(known) => {
             let directory = known.directory.clone();
-            blocking(move || Ok(log_tail(&directory))).await?
+            let is_active = matches!(case.stage(), Stage::Active(_));
+            blocking(move || Ok(Files::of(&directory, is_active))).await?
         }
-        None => Vec::new(),
+        None => Files::default(),
     };
-    let value = case.whole(&daemon.engine_url(&headers), &log);
+    let value = case.whole(&daemon.engine_url(&headers), &files);
     Ok(answer(&headers, "job", &value))
 }
 
@@ -98,6 +99,27 @@ pub(super) async fn report(
     };
     let place = Place((name, kind.name().to_owned()));
     statistics::report(State(daemon), caller, place, Params(AsReport::text())).await
+}
+
+impl Files {
+    fn of(directory: &std::path::Path, is_active: bool) -> Files {
+        // What is wrong with them is said to whoever launches from one.
+        let kept = match is_active {
+            true => Vec::new(),
+            false => control::checkpoints(directory).unwrap_or_default(),
+        };
+        Files {
+            log: log_tail(directory),
+            checkpoints: latest_first(kept),
+        }
+    }
+}
+
+/// The names of those that are whole.
+fn latest_first(mut kept: Vec<KeptCheckpoint>) -> Vec<String> {
+    kept.retain(|kept| kept.is_whole);
+    kept.sort_by_key(|kept| std::cmp::Reverse(kept.made));
+    kept.into_iter().map(|kept| kept.name).collect()
 }
 
 fn log_tail(directory: &std::path::Path) -> Vec<String> {
@@ -138,12 +160,11 @@ pub(super) async fn act(
     match asked.action.as_deref() {
         Some("build" | "validate") => daemon.build(case, caller).await?,
         Some("launch") => {
-            if asked.checkpoint.is_some_and(|name| !name.is_empty()) {
-                return Err(Problem::unusable(
-                    "a job goes on where it was, not at a checkpoint: make another one of the checkpoint's folder, in the job's `checkpoints`",
-                ));
+            let checkpoint = asked.checkpoint.filter(|name| !name.is_empty());
+            if let Some(checkpoint) = &checkpoint {
+                daemon.go_back_to(&case, &caller, checkpoint).await?;
             }
-            daemon.launch(case, caller).await?;
+            daemon.launch(case, caller, checkpoint.is_some()).await?;
         }
         Some("pause") => {
             jobs::pause(State(daemon), caller, Place(name.clone()))
@@ -282,12 +303,19 @@ impl Daemon {
     }
 
     /// Begins it, paused unless its configuration says otherwise, as clients of Heritrix expect.
-    async fn launch(self: Arc<Self>, case: Case, caller: Caller) -> Result<(), Problem> {
+    async fn launch(
+        self: Arc<Self>,
+        case: Case,
+        caller: Caller,
+        went_back: bool,
+    ) -> Result<(), Problem> {
         match case.stage() {
             Stage::Unbuilt | Stage::Ready => {}
             Stage::Active(state) => {
                 return Err(Problem::conflict(format!("it is {state} already")));
             }
+            // It goes on from its checkpoint, which nobody can mistake for its beginning.
+            Stage::Finished(_) if went_back => {}
             Stage::Finished(_) => {
                 return Err(Problem::conflict(
                     "it has ended; tear it down first, and it goes on where it was, or copy it, and the copy begins anew",
@@ -315,6 +343,38 @@ impl Daemon {
             )
         })
         .await
+    }
+
+    /// Takes a job back to a checkpoint before it is launched; `latest` is the last one that was made.
+    async fn go_back_to(
+        &self,
+        case: &Case,
+        caller: &Caller,
+        checkpoint: &str,
+    ) -> Result<(), Problem> {
+        if let Stage::Active(state) = case.stage() {
+            return Err(Problem::conflict(format!("it is {state} already")));
+        }
+        let none = |what: &str| {
+            Problem::not_found(format!(
+                "{what}; checkpointFiles of the job lists what it has"
+            ))
+        };
+        let Some(known) = &case.known else {
+            return Err(none("a job that was never built has no checkpoints"));
+        };
+        let directory = known.directory.clone();
+        let kept =
+            blocking(move || control::checkpoints(&directory).map_err(Problem::from)).await?;
+        let name = match checkpoint {
+            "latest" => latest_first(kept)
+                .into_iter()
+                .next()
+                .ok_or_else(|| none("the job has no checkpoint that is whole"))?,
+            name if kept.iter().any(|kept| kept.name == name) => name.to_owned(),
+            name => return Err(none(&format!("there is no checkpoint {name:?}"))),
+        };
+        self.go_back(&case.name, caller, &name).await.map(drop)
     }
 
     async fn unpause(self: Arc<Self>, case: Case, caller: Caller) -> Result<(), Problem> {

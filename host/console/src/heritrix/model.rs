@@ -18,6 +18,15 @@ pub(super) struct Case {
     pub is_torn_down: bool,
 }
 
+/// What is read of a job's files for its document.
+#[derive(Default)]
+pub(super) struct Files {
+    /// The end of `crawl.log`.
+    pub log: Vec<String>,
+    /// The names of checkpoints that it can be launched from, the last first.
+    pub checkpoints: Vec<String>,
+}
+
 /// What a job is doing, in Heritrix' words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stage {
@@ -138,7 +147,7 @@ impl Case {
     }
 
     /// All of it.
-    pub(super) fn whole(&self, engine: &str, log: &[String]) -> Value {
+    pub(super) fn whole(&self, engine: &str, files: &Files) -> Value {
         let stage = self.stage();
         let mut value = self.short(engine);
         let is_active = matches!(stage, Stage::Active(_));
@@ -150,8 +159,10 @@ impl Case {
         let is_launchable = !self.is_profile() && matches!(stage, Stage::Unbuilt | Stage::Ready);
         whole.insert("isLaunchable".to_owned(), json!(is_launchable));
         whole.insert("jobLogTail".to_owned(), json!([]));
-        whole.insert("crawlLogTail".to_owned(), json!(log));
+        whole.insert("crawlLogTail".to_owned(), json!(files.log));
         whole.insert("configFiles".to_owned(), json!([]));
+        let checkpoints = json!(files.checkpoints);
+        whole.insert("checkpointFiles".to_owned(), checkpoints);
         let Some(known) = &self.known else {
             whole.insert("alertCount".to_owned(), json!(0));
             return value;
