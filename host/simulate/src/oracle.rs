@@ -38,6 +38,9 @@ pub struct Plan {
 /// Halvings of an interval of prices: as many as a float can tell apart.
 const HALVINGS: usize = 60;
 
+/// Logarithm of prices beyond which nobody looks: floats end a little later.
+const LOG_PRICE_MAX: f64 = 660.0;
+
 /// Steps of Newton's method; from these beginnings five are enough.
 const NEWTON_STEPS: usize = 30;
 
@@ -148,40 +151,99 @@ pub fn periodic(goal: Goal, pages: &[Known], budget: f64, limits: &[f64]) -> Pla
             .map(|host| demand(host, price).min(limits[host]))
             .sum()
     };
-    let price = price_for(budget, spent);
+    let prices = Prices::of(budget, spent);
+    let of_host_at = |host: usize, price: f64| -> Prices {
+        if demand(host, price) > limits[host] {
+            Prices::of(limits[host], |price| demand(host, price))
+        } else {
+            Prices::sole(price)
+        }
+    };
     let mut visits = vec![0.0; pages.len()];
     for host in 0..hosts {
-        let of_this = if demand(host, price) > limits[host] {
-            price_for(limits[host], |price| demand(host, price))
-        } else {
-            price
-        };
+        let (high, low) = (of_host_at(host, prices.high), of_host_at(host, prices.low));
         for index in &of_host[host] {
-            visits[*index] = goal.visits(pages[*index], of_this);
+            let at = |price| goal.visits(pages[*index], price);
+            visits[*index] = prices.between(high.visits(at), low.visits(at));
         }
     }
     Plan {
         value: goal.value(pages, &visits),
-        price,
+        price: prices.high,
         visits,
     }
 }
 
-/// The lowest price at which no more than `budget` is spent; spending falls with the price.
-fn price_for(budget: f64, spent: impl Fn(f64) -> f64) -> f64 {
-    let (mut low, mut high) = (-60.0_f64, 20.0_f64);
-    if spent(low.exp()) <= budget {
-        return low.exp();
-    }
-    for _ in 0..HALVINGS {
-        let middle = 0.5 * (low + high);
-        if spent(middle.exp()) > budget {
-            low = middle;
-        } else {
-            high = middle;
+/// Two prices, as near to each other as floats can be: at the high one no more than the budget is spent, at the low one no less.
+///
+/// What is spent can fall by a step from one to the other: visits that are much rarer than changes bring so nearly the same
+/// that `gain` is 1 for floats, and a price between the worth of 37 changes and that of infinitely many cannot be written.
+/// Along such a step every visit is worth the same, so that what is left of the budget may go to all of the step's pages
+/// alike.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Prices {
+    high: f64,
+    low: f64,
+    /// How much of the way from what is spent at the high price to what is spent at the low one the budget reaches, 0 to 1.
+    part: f64,
+}
+
+impl Prices {
+    /// Those at which this much is spent; spending falls with the price, to nothing where it is infinite.
+    fn of(budget: f64, spent: impl Fn(f64) -> f64) -> Self {
+        let (mut low, mut high) = (-60.0_f64, 20.0_f64);
+        while spent(high.exp()) > budget && high < LOG_PRICE_MAX {
+            (low, high) = (high, high + 40.0);
+        }
+        while spent(low.exp()) <= budget {
+            if low < -LOG_PRICE_MAX {
+                return Self::sole(low.exp());
+            }
+            (low, high) = (low - 40.0, low);
+        }
+        for _ in 0..HALVINGS {
+            let middle = 0.5 * (low + high);
+            if spent(middle.exp()) > budget {
+                low = middle;
+            } else {
+                high = middle;
+            }
+        }
+        let (low, high) = (low.exp(), high.exp());
+        let (least, most) = (spent(high), spent(low));
+        let part = (budget - least) / (most - least);
+        Self {
+            high,
+            low,
+            part: if part.is_finite() {
+                part.clamp(0.0, 1.0)
+            } else {
+                0.0
+            },
         }
     }
-    high.exp()
+
+    /// Where no budget has to be met.
+    fn sole(price: f64) -> Self {
+        Self {
+            high: price,
+            low: price,
+            part: 0.0,
+        }
+    }
+
+    /// A page's visits, seen what they are at a price.
+    fn visits(self, at: impl Fn(f64) -> f64) -> f64 {
+        self.between(at(self.high), at(self.low))
+    }
+
+    fn between(self, high: f64, low: f64) -> f64 {
+        if self.part > 0.0 {
+            high + self.part * (low - high)
+        } else {
+            high
+        }
+    }
 }
 
 /// The best freshness of visits at random times (Azar et al. 2018): `f = max(0, √(μΔ/λ) − Δ)`, its share by weight.
@@ -195,15 +257,21 @@ pub fn memoryless_freshness(pages: &[Known], budget: f64) -> f64 {
 /// is given up.
 pub fn harmonic_freshness(pages: &[Known], budget: f64) -> f64 {
     let visits = |page: Known, price: f64| {
-        let rate = page.rate;
-        0.5 * ((rate * rate + 4.0 * page.weight * rate / price).sqrt() - rate)
+        // The same as in the formula above, without the difference of two numbers that are nearly equal at high prices.
+        let (rate, worth) = (page.rate, page.weight * page.rate / price);
+        let root = (rate * rate + 4.0 * worth).sqrt();
+        if worth > 0.0 {
+            2.0 * worth / (root + rate)
+        } else {
+            0.0
+        }
     };
     random_visits(pages, budget, visits)
 }
 
 /// Freshness of visits at random times `f/(f + Δ)`, by weight.
 fn random_visits(pages: &[Known], budget: f64, visits: impl Fn(Known, f64) -> f64) -> f64 {
-    let price = price_for(budget, |price| {
+    let prices = Prices::of(budget, |price| {
         pages
             .iter()
             .map(|page| page.share * visits(*page, price))
@@ -217,7 +285,7 @@ fn random_visits(pages: &[Known], budget: f64, visits: impl Fn(Known, f64) -> f6
             if page.rate <= 0.0 {
                 return weight;
             }
-            let visits = visits(*page, price);
+            let visits = prices.visits(|price| visits(*page, price));
             weight * visits / (visits + page.rate)
         })
         .sum();
@@ -317,6 +385,55 @@ mod tests {
         let value = harmonic_freshness(&equal, 4.0);
         assert!((value - 0.5).abs() < 1e-9, "{value}");
         assert!(harmonic_freshness(&pages, budget) <= memoryless_freshness(&pages, budget));
+    }
+
+    /// 40 pages that change 50 times a day, and a visit a day for all together: each page is fresh for one 50th of a day
+    /// after a visit, so that the best is 1/2000 whoever gets it, and so is the share of versions.
+    #[test]
+    fn the_budget_is_spent_where_visits_are_much_rarer_than_changes() {
+        let equal = pages(&[(50.0, 1.0); 40]);
+        for budget in [1e-6, 1.0, 40.0, 53.0, 60.0] {
+            for goal in [Goal::Freshness, Goal::Captures] {
+                let plan = periodic(goal, &equal, budget, &UNLIMITED);
+                let spent: f64 = plan.visits.iter().sum();
+                let expected = budget / 2000.0;
+                assert!((spent / budget - 1.0).abs() < 1e-9, "{goal:?} {spent}");
+                assert!((plan.value / expected - 1.0).abs() < 1e-9, "{plan:?}");
+            }
+        }
+        // A host that allows less keeps to it, and the rest goes to the other.
+        let mut two_hosts = equal;
+        (two_hosts[20..].iter_mut()).for_each(|page| page.host = 1);
+        let plan = periodic(Goal::Freshness, &two_hosts, 1.0, &[0.25, f64::INFINITY]);
+        let first: f64 = plan.visits[..20].iter().sum();
+        let all: f64 = plan.visits.iter().sum();
+        assert!(first <= 0.25 + 1e-9 && (all - 1.0).abs() < 1e-9, "{plan:?}");
+    }
+
+    /// Weights are relative: nothing changes where all of them are a million million times as high, or as low.
+    #[test]
+    fn only_the_relation_of_weights_counts() {
+        let rates = [(0.1, 1.0), (1.0, 2.0), (9.0, 1.0)];
+        let limits = [0.5, f64::INFINITY];
+        let values = |scale: f64| {
+            let mut pages = pages(&rates.map(|(rate, weight)| (rate, scale * weight)));
+            pages[1].host = 1;
+            [
+                periodic(Goal::Freshness, &pages, 2.0, &limits).value,
+                periodic(Goal::Captures, &pages, 2.0, &limits).value,
+                memoryless_freshness(&pages, 2.0),
+                harmonic_freshness(&pages, 2.0),
+            ]
+        };
+        let expected = values(1.0);
+        for scale in [1e-100, 1e-30, 1e-12, 1e10, 1e12, 1e30, 1e100] {
+            for (value, expected) in values(scale).into_iter().zip(expected) {
+                assert!(
+                    (value - expected).abs() < 1e-9,
+                    "{scale}: {value} {expected}"
+                );
+            }
+        }
     }
 
     #[test]
