@@ -136,7 +136,21 @@ fn draw(content: impl FnOnce(&Area<'_>) -> Result<(), PlotError>) -> Result<Stri
         content(&area)?;
         area.present()?;
     }
-    Ok(text)
+    Ok(shown(&text))
+}
+
+/// What no XML parser takes, whoever's name it is in, as the sign for what cannot be shown (XML 1.0 §2.2).
+fn shown(text: &str) -> String {
+    let is_char = |c: &char| !matches!(c, '\0'..='\u{8}' | '\u{b}' | '\u{c}' | '\u{e}'..='\u{1f}' | '\u{fffe}' | '\u{ffff}');
+    let chars = text.chars();
+    let chars = chars.map(|c| {
+        if is_char(&c) {
+            c
+        } else {
+            char::REPLACEMENT_CHARACTER
+        }
+    });
+    chars.collect()
 }
 
 /// The middle of each part of the measured time, and the freshness in it in per cent. Parts in which no page was there are
@@ -146,7 +160,7 @@ fn course(report: &Report) -> Vec<(f64, f64)> {
     let part = (report.days - report.warm_up) / parts.len().max(1) as f64;
     let middle = |index: usize| report.warm_up + part * (index as f64 + 0.5);
     let parts = parts.into_iter().enumerate();
-    let points = parts.map(|(index, fresh)| (middle(index), 100.0 * fresh));
+    let points = parts.filter_map(|(index, fresh)| Some((middle(index), 100.0 * fresh?)));
     points.collect()
 }
 
@@ -173,6 +187,11 @@ fn colour(index: usize) -> RGBAColor {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_of_any_characters_make_a_drawing() {
+        assert_eq!(shown("a\tb\u{1b}[1m\u{0}é"), "a\tb\u{fffd}[1m\u{fffd}é");
+    }
 
     #[test]
     fn axes_end_at_powers_of_ten() {

@@ -36,7 +36,7 @@ pub struct Report {
     pub(crate) sums: Sums,
 }
 
-/// Requests, counted from the end of the warm-up on.
+/// Requests, counted from the end of the warm-up on where nothing else is said.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Visits {
@@ -60,9 +60,9 @@ pub struct Visits {
     pub unknown: u64,
     /// Feeds, sitemaps and what is not there.
     pub lists: u64,
-    /// robots.txt files.
+    /// For robots.txt, also where nothing came of it; the budget is not for these.
     pub robots: u64,
-    /// Requests of which nothing came.
+    /// Other requests of which nothing came.
     pub failed: u64,
     /// Bytes received.
     pub bytes: u64,
@@ -78,13 +78,13 @@ pub struct Visits {
     pub oscillating: u64,
     /// By how much visits came late, in days, on average.
     pub overdue: f64,
-    /// Requests to a host sooner than its rest allows.
+    /// Requests to a host sooner than its rest allows, over the whole time.
     pub too_soon: u64,
-    /// The shortest time between two requests to one host, in seconds.
-    pub smallest_gap: f64,
+    /// The shortest time between two requests to one host, in seconds and over the whole time; none where no host had two.
+    pub smallest_gap: Option<f64>,
     /// Requests to the host that had most.
     pub busiest_host: u64,
-    /// Calls of plugins that failed.
+    /// Calls of plugins that failed, over the whole time.
     pub faults: u64,
     /// What the first failed with.
     pub first_fault: Option<String>,
@@ -124,7 +124,7 @@ pub struct WaitOfPage {
 impl Report {
     /// Share of time that the archive had pages as they were, by weight.
     pub fn freshness(&self) -> f64 {
-        self.sums.fresh / self.sums.there.max(1.0)
+        share(self.sums.fresh, self.sums.there)
     }
 
     /// Days since the first change that the archive did not have, over all pages and times.
@@ -134,7 +134,7 @@ impl Report {
 
     /// Share of versions that the archive has, by weight.
     pub fn captures(&self) -> f64 {
-        self.sums.captured_weight / self.sums.versions_weight.max(1e-12)
+        share(self.sums.captured_weight, self.sums.versions_weight)
     }
 
     /// Days from a version's coming to its capture.
@@ -142,26 +142,30 @@ impl Report {
         self.sums.delay / (self.sums.captured.max(1) as f64) / DAY
     }
 
-    /// Freshness over the measured time, in equal parts.
-    pub fn freshness_over_time(&self) -> Vec<f64> {
+    /// Freshness over the measured time, in equal parts; none where no page was there.
+    pub fn freshness_over_time(&self) -> Vec<Option<f64>> {
         let parts = self.sums.parts.iter();
-        parts.map(|(there, fresh)| fresh / there.max(1.0)).collect()
+        let fresh = parts.map(|(there, fresh)| (*there > 0.0).then(|| fresh / there));
+        fresh.collect()
     }
 
     /// Visits made, as a share of those allowed.
     pub fn budget_used(&self) -> f64 {
         let made = self.visits.requests - self.visits.robots;
-        made as f64 / (self.visits.budget * self.visits.days)
+        share(made as f64, self.visits.budget * self.visits.days)
     }
 
     /// Freshness as a share of the oracle's.
     pub fn of_best_freshness(&self) -> f64 {
-        self.freshness() / self.oracle.freshness
+        share(self.freshness(), self.oracle.freshness)
     }
 
-    /// Captures as a share of the oracle's.
+    /// Captures as a share of the oracle's; all of it where nothing has changed, whatever the rates would have been.
     pub fn of_best_captures(&self) -> f64 {
-        self.captures() / self.oracle.captures
+        if self.sums.versions == 0 {
+            return 1.0;
+        }
+        share(self.captures(), self.oracle.captures)
     }
 
     /// Everything, for machines. Nothing in it depends on the machine or the time.
@@ -311,8 +315,11 @@ impl Report {
         line(
             "politeness",
             format!(
-                "smallest gap {:.3} s, {} requests too soon, busiest host {:.1} requests a day",
-                visits.smallest_gap,
+                "{}, {} requests too soon, busiest host {:.1} requests a day",
+                visits.smallest_gap.map_or_else(
+                    || "no gap".to_owned(),
+                    |gap| format!("smallest gap {gap:.3} s")
+                ),
                 visits.too_soon,
                 visits.busiest_host as f64 / visits.days
             ),
@@ -328,5 +335,22 @@ impl Report {
             );
         }
         text
+    }
+}
+
+/// A part of a whole. Where there was nothing to be had, nothing is missing; it is what the oracle is said to reach then, too.
+fn share(part: f64, whole: f64) -> f64 {
+    if whole > 0.0 { part / whole } else { 1.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_share_is_always_a_number() {
+        assert_eq!(share(1.0, 4.0), 0.25);
+        assert_eq!(share(0.0, 0.0), 1.0);
+        assert_eq!(share(0.02, 0.0), 1.0);
     }
 }

@@ -279,7 +279,7 @@ impl Run {
             return Ok(());
         }
         let missing = (1.0 - self.visits_left) / self.visits_per_millisecond;
-        Err(now + (missing.ceil() as i64).max(1))
+        Err(now.saturating_add((missing.ceil() as i64).max(1)))
     }
 
     fn send(&mut self, issue: Box<Issue>, now: i64) -> Result<(), SimulationError> {
@@ -365,24 +365,24 @@ impl Run {
         };
         if started >= self.web.window().from {
             self.visits.oscillating += u64::from(oscillates);
-            self.tally(&came, is_page, size, served.not_modified);
+            self.tally(&came, place, size, served.not_modified);
         }
         Ok(())
     }
 
-    fn tally(&mut self, came: &Came, page: Option<PageId>, size: u64, not_modified: bool) {
+    fn tally(&mut self, came: &Came, place: Place, size: u64, not_modified: bool) {
         let limits = &self.crawl.profile().settings().revisit;
         let visits = &mut self.visits;
         visits.requests += 1;
-        visits.bytes += size;
+        visits.bytes = visits.bytes.saturating_add(size);
         if came.archived {
-            visits.stored += size;
+            visits.stored = visits.stored.saturating_add(size);
         }
-        match (came.end, page) {
-            (Ended::Robots, _) => visits.robots += 1,
+        match (came.end, place) {
+            // These come on top of the budget, whatever came of them.
+            (_, Place::Robots) => visits.robots += 1,
             (Ended::Retry | Ended::Nothing, _) => visits.failed += 1,
-            (Ended::Success, None) => visits.lists += 1,
-            (Ended::Success, Some(_)) => {
+            (Ended::Success, Place::Page(_)) => {
                 visits.pages += 1;
                 match came.state {
                     ContentState::Unchanged if not_modified => visits.not_modified += 1,
@@ -392,6 +392,7 @@ impl Run {
                     ContentState::Unknown => visits.unknown += 1,
                 }
             }
+            (Ended::Success | Ended::Robots, _) => visits.lists += 1,
         }
         if let Some(asked) = came.asked {
             visits.waits += 1;
@@ -415,7 +416,7 @@ impl Run {
             .clone()
             .filter_map(|host| host.smallest_gap)
             .min()
-            .map_or(0.0, |gap| gap as f64 / 1000.0);
+            .map(|gap| gap as f64 / 1000.0);
         self.visits.busiest_host = hosts.map(|host| host.requests).max().unwrap_or(0);
         self.visits.overdue = self.overdue / self.overdue_counted.max(1) as f64;
         let (faults, first_fault) = self.crawl.faults();
