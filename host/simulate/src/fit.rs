@@ -12,9 +12,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::io::BufRead;
 
-use opilio_profile::Faults;
+use opilio_profile::{DURATION_MAX, Faults};
 
-use crate::scenario::Scenario;
+use crate::scenario::{BUDGET, Scenario};
 use log::{Look, Outcome, read};
 use spread::{Interval, Spread};
 
@@ -44,11 +44,22 @@ pub enum FitError {
     },
     /// It shows no change and no rest.
     #[error(
-        "{file} has no page that was visited twice: how often pages change cannot be seen in it"
+        "{file} has no page that was visited twice: how often pages change cannot be seen in it; give the crawl.log of a job \
+         that visits pages again, as those of the profile continuous do, and has run for longer than its waits"
     )]
     NoRevisits {
         /// What was read.
         file: String,
+    },
+    /// More pages, changes or visits than a simulation can have.
+    #[error(
+        "{file} is of a web that is too large to be simulated: {faults}; give the log of fewer hosts, or of a longer time"
+    )]
+    TooLarge {
+        /// What was read.
+        file: String,
+        /// What the scenario was refused for.
+        faults: Faults,
     },
     /// A defect of ours.
     #[error("the scenario that was made is refused: {0}; please report it")]
@@ -120,13 +131,16 @@ pub fn fit(file: &str, log: impl BufRead) -> Result<Fitted, FitError> {
     let looks: usize = pages().map(|page| page.looks).sum();
     let count = pages().count();
     let span = end - begin;
+    // In a comment, a line that ends would begin another one.
+    let shown = file.replace(char::is_control, "\u{fffd}");
+    let visits = looks as f64 / count as f64 / span.max(1.0);
     let mut text = format!(
-        "# Fitted to {file}: {count} pages of {} hosts, {revisited} of them visited again, {intervals} intervals, {span:.1} days.\n\
+        "# Fitted to {shown}: {count} pages of {} hosts, {revisited} of them visited again, {intervals} intervals, {span:.1} days.\n\
          # What a log does not show is as scenarios have it by default. docs/SIMULATION.md says how the rest was found.\n\n\
          description = \"fitted to a crawl log of {span:.1} days\"\n\
          days = \"120d\"\nwarm-up = \"30d\"\n\n[budget]\nvisits = {}\n",
         hosts.len(),
-        short(looks as f64 / count as f64 / span.max(1.0)),
+        short(visits.clamp(*BUDGET.start(), *BUDGET.end())),
     );
     let is_large = |host: &Host| host.revisited() >= PAGES_MIN;
     let (large, small): (Vec<_>, Vec<_>) = hosts.iter().partition(|(_, host)| is_large(host));
@@ -139,7 +153,17 @@ pub fn fit(file: &str, log: impl BufRead) -> Result<Fitted, FitError> {
     if small.iter().any(|host| !host.pages.is_empty()) {
         write_site(&mut text, "others", &small, time);
     }
-    Scenario::parse("fitted.toml", &text).map_err(FitError::Refused)?;
+    if let Err(faults) = Scenario::parse("fitted.toml", &text) {
+        let is_of_size = |pointer: &str| {
+            matches!(pointer, "/site" | "/days" | "/budget/visits") || pointer.ends_with("/growth")
+        };
+        return Err(if faults.iter().all(|fault| is_of_size(&fault.pointer)) {
+            let file = shown;
+            FitError::TooLarge { file, faults }
+        } else {
+            FitError::Refused(faults)
+        });
+    }
     Ok(Fitted {
         scenario: text,
         pages: count,
@@ -247,7 +271,9 @@ fn write_site(text: &mut String, name: &str, hosts: &[&Host], time: Time) {
     let gone = pages.iter().filter(|page| page.gone).count();
     if gone > 0 {
         let watched: f64 = pages.iter().map(|page| page.last - page.first).sum();
-        let _ = writeln!(text, "life = \"{:.0}d\"", (watched / gone as f64).max(1.0));
+        let longest = DURATION_MAX.as_secs_f64() / 86_400.0;
+        let life = (watched / gone as f64).clamp(1.0, longest);
+        let _ = writeln!(text, "life = \"{life:.0}d\"");
     }
     if let Some(middle) = took.get(took.len() / 2) {
         let _ = writeln!(text, "response = \"{}ms\"", (*middle).max(1));
@@ -340,6 +366,8 @@ fn label(host: &str, taken: &mut BTreeSet<String>) -> String {
             '-'
         }
     };
+    // `xn--` would begin a name of other letters.
+    let host = host.replace("--", "-");
     let name: String = host.chars().map(of_name).take(32).collect();
     let name = name.trim_matches('-');
     let name = if name.is_empty() { "site" } else { name };
@@ -443,6 +471,23 @@ mod tests {
             error.contains("crawl.log:43:26: \"many\" is not a status"),
             "{error}"
         );
+    }
+
+    /// Whatever is in a log's lines or its name, the scenario is one.
+    #[test]
+    fn odd_logs_become_scenarios_too() {
+        let name = "odd\n[[site]] crawl.log";
+        for (written, odd) in [
+            ("text/html", "text/\u{7f}html"),
+            ("text/html", "text/html\u{200b}"),
+            ("www.example.org", "xn--bcher-kva.example"),
+            ("2026-01-10T", "9999-01-10T"),
+            (" 1000 http", " 1000000000000 http"),
+            ("+250", "+86400000"),
+        ] {
+            let fitted = fit(name, log().replace(written, odd).as_bytes());
+            assert!(fitted.is_ok(), "{odd:?}: {fitted:?}");
+        }
     }
 
     #[test]

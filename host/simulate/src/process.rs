@@ -8,6 +8,10 @@ use rand_pcg::Pcg64Mcg;
 /// Milliseconds of a day.
 pub(crate) const DAY: f64 = 86_400_000.0;
 
+/// Most changes of a page in a day, one a second: times are whole milliseconds, and a page that changes more often than it is
+/// looked at has nothing more to show.
+pub(crate) const RATE_MAX: f64 = 86_400.0;
+
 /// Working hours of a rhythm: Monday to Friday, from 8 to 20.
 const BUSY_HOURS: f64 = 60.0;
 const WEEK_HOURS: f64 = 168.0;
@@ -77,8 +81,9 @@ pub(crate) fn uniform(random: &mut Pcg64Mcg) -> f64 {
 }
 
 impl Rates {
+    /// A page's rate, [`RATE_MAX`] at most.
     pub(crate) fn draw(self, random: &mut Pcg64Mcg) -> f64 {
-        match self {
+        let rate = match self {
             Self::Fixed(rate) => rate,
             Self::Lognormal { median, sigma } => {
                 LogNormal::new(median.ln(), sigma).map_or(median, |rates| rates.sample(random))
@@ -86,7 +91,30 @@ impl Rates {
             Self::Gamma { mean, shape } => {
                 Gamma::new(shape, mean / shape).map_or(mean, |rates| rates.sample(random))
             }
+        };
+        rate.min(RATE_MAX)
+    }
+
+    /// What pages come to on average.
+    fn mean(self) -> f64 {
+        match self {
+            Self::Fixed(rate) => rate,
+            Self::Lognormal { median, sigma } => median * (0.5 * sigma * sigma).exp(),
+            Self::Gamma { mean, .. } => mean,
         }
+    }
+}
+
+impl Process {
+    /// How much a page of it costs in a day: times that are drawn, those that come to nothing included.
+    pub(crate) fn draws_a_day(&self) -> f64 {
+        let draws = match self {
+            Self::Never => 0.0,
+            Self::Poisson(rates) | Self::Periodic(rates) => rates.mean(),
+            Self::Rhythm { rates, .. } => rates.mean() * WEEK_HOURS / BUSY_HOURS,
+            Self::Bursts { rates, factor, .. } => rates.mean() * factor,
+        };
+        draws.min(RATE_MAX * WEEK_HOURS / BUSY_HOURS)
     }
 }
 
@@ -137,8 +165,8 @@ impl Changes {
                 length,
                 factor,
             } => {
-                let base = rates.draw(&mut random);
                 let (every, factor) = (*every, *factor);
+                let base = rates.draw(&mut random).min(RATE_MAX / factor);
                 let length = length.min(every);
                 let course = Course::Bursts {
                     base,

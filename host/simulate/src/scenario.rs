@@ -13,6 +13,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::process::Process;
+pub(crate) use check::RESPONSE_MAX;
 use check::{Check, DAY, MONDAY};
 use written::ScenarioFile;
 
@@ -33,8 +34,20 @@ const READY: [(&str, &str); 10] = [
     ("thesis", include_str!("../scenarios/thesis.toml")),
 ];
 
-/// Most pages of a scenario: each takes a few hundred bytes of memory.
+/// Most pages of a scenario, hubs and sites counted as such: each takes a few hundred bytes of memory.
 const PAGES_MAX: f64 = 20e6;
+
+/// Most changes of a scenario's pages, and most visits: a machine takes some minutes for each.
+const EVENTS_MAX: f64 = 10e9;
+
+/// Visits per page and day: fewer come to none at all in a hundred years, more are no longer a budget.
+pub(crate) const BUDGET: std::ops::RangeInclusive<f64> = 1e-6..=86_400.0;
+
+/// Mean size of pages, a terabyte: sums of it fit in what counts bytes.
+pub(crate) const SIZE_MAX: u64 = 1_000_000_000_000;
+
+/// Years that a scenario may begin in. Crawls have no times before 1970, and waits must end before calendars do.
+const YEARS: std::ops::Range<i16> = 1970..9000;
 
 /// Longest time of a scenario, a hundred years: times of the calendar and milliseconds in floats end much later.
 const DAYS_MAX: f64 = 36_525.0;
@@ -214,11 +227,7 @@ impl Scenario {
             description: read.description,
             days: check.days("/days", Some(&read.days), 0.0),
             warm_up: check.days("/warm-up", read.warm_up.as_ref(), 30.0),
-            start: start.unwrap_or_else(|_| {
-                let example = "write a time such as \"2026-01-05T00:00:00Z\"";
-                check.refuse("/start", "not a time".to_owned(), example);
-                Timestamp::UNIX_EPOCH
-            }),
+            start: check.start(start.ok()),
             budget: read.budget.visits,
             burst: check.duration("/budget/burst", read.budget.burst.as_ref(), DAY),
             workers: read.budget.workers.unwrap_or(50) as usize,
@@ -226,6 +235,10 @@ impl Scenario {
                 .map(|(index, site)| check.site(&format!("/site/{index}"), site))
                 .collect(),
         };
+        if scenario.name.chars().any(char::is_control) {
+            let problem = format!("{:?} has characters that cannot be shown", scenario.name);
+            check.refuse("/name", problem, "write name = \"web\"");
+        }
         check.names(&scenario.sites);
         for fault in scenario.relations() {
             check.refuse(fault.pointer, fault.problem, fault.suggestion);
@@ -292,7 +305,7 @@ impl Scenario {
                 "{} days are not a time between 0 and {DAYS_MAX} days",
                 self.days
             );
-            refuse("/days", problem, "");
+            refuse("/days", problem, "write days = \"360d\"");
         } else if self.days <= self.warm_up {
             let problem = format!(
                 "nothing is left to be measured: {} days with a warm-up of {}",
@@ -300,35 +313,75 @@ impl Scenario {
             );
             refuse("/days", problem, "write a longer time or a shorter warm-up");
         }
-        if !(self.budget > 0.0 && self.budget.is_finite()) {
-            let problem = format!("{} visits per page and day", self.budget);
-            refuse("/budget/visits", problem, "write visits = 1.0");
+        if !BUDGET.contains(&self.budget) {
+            let budget = self.budget;
+            let budget = match budget.abs() {
+                0.001..1e6 | 0.0 => budget.to_string(),
+                _ => format!("{budget:e}"),
+            };
+            let problem = format!("{budget} visits per page and day");
+            let suggestion = "write visits = 1.0, or from 0.000001 to 86400";
+            refuse("/budget/visits", problem, suggestion);
         }
         if self.workers == 0 {
-            refuse("/budget/workers", "nobody fetches".to_owned(), "");
+            let problem = "nobody fetches".to_owned();
+            refuse("/budget/workers", problem, "write workers = 50");
         }
         if self.sites.is_empty() {
             let problem = "there are no sites".to_owned();
             refuse("", problem, "add [[site]] with [[site.page]]");
         }
+        let kinds = || self.sites.iter().flat_map(|site| &site.kinds);
+        if !self.sites.is_empty() && kinds().all(|kind| kind.importance * kind.share <= 0.0) {
+            let problem = "no page is worth anything".to_owned();
+            refuse("/site", problem, "write importance = 1.0, or leave it out");
+        }
         let pages = self.pages();
+        let (changes, visits) = (self.changes(), self.budget * pages * self.days);
         if pages.is_nan() || pages > PAGES_MAX {
-            let problem = format!("{pages:.0} pages in all, more than {PAGES_MAX}");
+            let problem = format!(
+                "{pages:.0} pages in all, hubs and sites among them, more than {PAGES_MAX}"
+            );
             let pointer = if pages - self.pages_born() > PAGES_MAX {
                 "/site"
             } else {
                 "/days"
             };
-            refuse(pointer, problem, "");
+            let suggestion = "write fewer sites, pages or sections, less growth or a shorter time";
+            refuse(pointer, problem, suggestion);
+        } else if changes > EVENTS_MAX {
+            let problem = format!("{changes:.1e} changes of pages, more than {EVENTS_MAX:e}");
+            let suggestion = "write fewer pages, fewer changes a day or a shorter time";
+            refuse("/days", problem, suggestion);
+        } else if visits > EVENTS_MAX && BUDGET.contains(&self.budget) {
+            let problem = format!("{visits:.1e} visits, more than {EVENTS_MAX:e}");
+            let suggestion = "write fewer visits, fewer pages or a shorter time";
+            refuse("/budget/visits", problem, suggestion);
         }
         found
     }
 
-    /// Pages of all sites, those that are to come included.
+    /// Pages of all sites, those that are to come included; a site and each of its hubs takes as much as a page.
     fn pages(&self) -> f64 {
-        let first = self.sites.iter();
-        let first = first.map(|site| f64::from(site.count) * f64::from(site.pages));
+        let first = self.sites.iter().map(|site| {
+            let hubs = f64::from(site.sections) + 1.0;
+            f64::from(site.count) * (1.0 + hubs + f64::from(site.pages))
+        });
         first.sum::<f64>() + self.pages_born()
+    }
+
+    /// How often pages change, all together, were they there all the time.
+    fn changes(&self) -> f64 {
+        let sites = self.sites.iter().map(|site| {
+            let pages = f64::from(site.pages) + site.growth * self.days.max(0.0);
+            let kinds = || site.kinds.iter();
+            let draws: f64 = kinds()
+                .map(|kind| kind.share * kind.process.draws_a_day())
+                .sum();
+            let shares: f64 = kinds().map(|kind| kind.share).sum();
+            f64::from(site.count) * pages * draws / shares.max(f64::MIN_POSITIVE)
+        });
+        sites.sum::<f64>() * self.days.max(0.0)
     }
 
     /// Pages that are to come.
@@ -393,6 +446,135 @@ mod tests {
             ("/budget/visits", 3),
         ];
         assert_eq!(lines, expected, "{faults}");
+    }
+
+    /// The faults of a scenario in which `written` stands for what a sound one has, each with its remedy.
+    #[track_caller]
+    fn refused(sound: &str, written: &str, expected: &str) {
+        const SOUND: &str = r#"
+            days = "60d"
+            start = "2026-01-05T00:00:00Z"
+            [budget]
+            visits = 1.0
+            [[site]]
+            name = "a"
+            count = 2
+            pages = 3
+            sections = 4
+            known = true
+            growth = 0
+            response = "1s"
+            life = "90d"
+            closed = { per-year = 12, length = "3d" }
+            [[site.page]]
+            share = 1
+            size = 1000
+            importance = 1.0
+            change = { process = "bursts", per-day = 1.0, rates = "lognormal", spread = 1.5, burst-factor = 20 }
+        "#;
+        assert!(SOUND.contains(sound), "{sound}");
+        Scenario::parse("web.toml", SOUND).unwrap();
+        let text = SOUND.replace(sound, written);
+        let faults = Scenario::parse("web.toml", &text).unwrap_err();
+        let said = faults.to_string();
+        assert!(said.contains(expected), "{said}");
+        assert!(said.len() < 1000, "{said}");
+        for fault in faults.iter() {
+            assert!(fault.place.is_some(), "{said}");
+            assert!(
+                fault.suggestion.is_some() || fault.problem.starts_with("must be "),
+                "{said}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_would_not_end_or_crawl_nothing_is_refused() {
+        refused("per-day = 1.0", "per-day = 1e12", "must be at most 86400");
+        refused("per-day = 1.0", "per-day = 1e300", "must be at most 86400");
+        refused(
+            "burst-factor = 20",
+            "burst-factor = 1e300",
+            "must be at most 86400",
+        );
+        refused(
+            "per-day = 1.0",
+            "per-day = 5000.0",
+            "100000 changes a day in a burst",
+        );
+        refused(
+            "spread = 1.5",
+            "spread = 500",
+            "by a factor of e^10 and more",
+        );
+        refused(
+            "importance = 1.0",
+            "importance = 1e300",
+            "must be at most 1000000",
+        );
+        refused(
+            "importance = 1.0",
+            "importance = 1e-9",
+            "an importance of 1e-9",
+        );
+        refused(
+            "importance = 1.0",
+            "importance = 0",
+            "no page is worth anything",
+        );
+        refused(
+            "size = 1000",
+            "size = 9223372036854775807",
+            "must be at most 1000000000000",
+        );
+        refused("share = 1", "share = 1e300", "must be at most 1000000000");
+        refused("share = 1", "share = 0", "no kind of page has a share");
+        refused("per-year = 12", "per-year = 1e300", "1e300 times in a year");
+        refused("growth = 0", "growth = 1e300", "must be at most 1000000");
+        refused("sections = 4", "sections = 4294967295", "pages in all");
+        refused("count = 2", "count = 4294967295", "pages in all");
+        refused("count = 2", "count = 0", "no such site");
+        refused("pages = 3", "pages = 0", "a site without pages");
+        refused(
+            "life = \"90d\"",
+            "life = \"0s\"",
+            "live for less than an hour",
+        );
+        refused(
+            "response = \"1s\"",
+            "response = \"2d\"",
+            "longer than a day",
+        );
+        refused(
+            "visits = 1.0",
+            "visits = 1e-300",
+            "1e-300 visits per page and day",
+        );
+        refused(
+            "visits = 1.0",
+            "visits = 1e300",
+            "1e300 visits per page and day",
+        );
+        refused(
+            "name = \"a\"",
+            "name = \"xn--a\"",
+            "cannot be part of a host name",
+        );
+        for start in ["1960-01-03", "-009999-01-03", "9999-12-29", "9000-01-01"] {
+            let written = format!("start = \"{start}T00:00:00Z\"");
+            let sound = "start = \"2026-01-05T00:00:00Z\"";
+            refused(sound, &written, "is not in the years from 1970 to 8999");
+        }
+        refused(
+            "days = \"60d\"",
+            "days = \"60d\"\nname = \"a\\u001b\"",
+            "cannot be shown",
+        );
+        refused(
+            "pages = 3",
+            "pages = 9_000_000",
+            "changes of pages, more than 1e10",
+        );
     }
 
     #[track_caller]

@@ -9,6 +9,7 @@ use opilio_profile::{Fault, Faults, Level, Place};
 use opilio_uri::Uri;
 
 use super::FitError;
+use crate::scenario::{RESPONSE_MAX, SIZE_MAX};
 
 /// Columns that are read.
 const COLUMNS: usize = 11;
@@ -91,6 +92,10 @@ pub(super) fn read(
     }
 }
 
+/// What helps with a line that is none.
+const REMEDY: &str =
+    "take the line out, or give the crawl.log of another job: no crawl writes such a line";
+
 /// What is wrong with a line, and from which byte on.
 struct Wrong {
     column: usize,
@@ -109,7 +114,7 @@ fn fault(file: &str, number: usize, line: &str, column: usize, problem: String) 
         pointer: String::new(),
         level: Level::Error,
         problem,
-        suggestion: None,
+        suggestion: Some(REMEDY.to_owned()),
     }
 }
 
@@ -167,9 +172,17 @@ fn look(line: &str) -> Result<Option<Look>, Wrong> {
         _ => Outcome::Failed,
     };
     let (start, took) = match fetch.split_once('+') {
-        Some((start, took)) => (start, took.parse().ok()),
+        Some((start, took)) => (start, duration(took).map_err(|why| wrong(fetch, why))?),
         None => (logged, None),
     };
+    let bytes = match size {
+        "-" => Some(0),
+        size => size.parse().ok().filter(|size| *size <= SIZE_MAX),
+    };
+    let bytes = bytes.ok_or_else(|| {
+        let problem = format!("{size:?} is not a number of bytes, or more than {SIZE_MAX}");
+        wrong(size, problem)
+    })?;
     let at = time(start).ok_or_else(|| wrong(start, format!("{start:?} is not a time")))?;
     let folder = uri.path().trim_start_matches('/').split_once('/');
     Ok(Some(Look {
@@ -178,14 +191,40 @@ fn look(line: &str) -> Result<Option<Look>, Wrong> {
         uri: address.to_owned(),
         media_type: match media_type {
             "-" | "no-type" | "unknown" => String::new(),
-            known => known.to_ascii_lowercase(),
+            known if is_media_type(known) => known.to_ascii_lowercase(),
+            // Whatever a server has sent, no plugin is for it.
+            _ => String::new(),
         },
         at: at.as_millisecond() as f64 / 86_400_000.0,
         took,
-        size: size.parse().unwrap_or(0),
+        size: bytes,
         digest: (digest != "-").then(|| digest.to_owned()),
         outcome,
     }))
+}
+
+/// Milliseconds; none where a clock was set back meanwhile.
+fn duration(text: &str) -> Result<Option<u64>, String> {
+    if text.starts_with('-') {
+        return Ok(None);
+    }
+    let longest = RESPONSE_MAX.as_millis() as u64;
+    match text.parse() {
+        Ok(took) if took <= longest => Ok(Some(took)),
+        _ => Err(format!(
+            "{text:?} is not a number of milliseconds, or more than {longest}"
+        )),
+    }
+}
+
+/// Two tokens (RFC 9110 §8.3.1), without parameters.
+fn is_media_type(text: &str) -> bool {
+    let is_token = |part: &str| {
+        let is_of_one = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);
+        !part.is_empty() && part.bytes().all(is_of_one)
+    };
+    text.split_once('/')
+        .is_some_and(|(kind, format)| is_token(kind) && is_token(format))
 }
 
 /// `2026-11-20T12:34:56.789Z`, or seventeen digits.
@@ -226,6 +265,44 @@ mod tests {
         assert_eq!((look.took, look.size), (Some(42), 1234));
         let noon = 0.5 + 500.0 / 86_400_000.0;
         assert!((look.at.fract() - noon).abs() < 1e-8, "{}", look.at);
+    }
+
+    #[track_caller]
+    fn refused(line: &str, expected: &str) {
+        let problem = look(line).map_err(|wrong| wrong.problem).unwrap_err();
+        assert!(problem.contains(expected), "{problem}");
+    }
+
+    #[test]
+    fn numbers_that_no_crawl_writes_are_refused() {
+        for size in ["-5", "18446744073709551615", "many"] {
+            refused(
+                &PAGE.replace(" 1234 ", &format!(" {size} ")),
+                "number of bytes",
+            );
+        }
+        for took in ["18446744073709551615", "86400001", "1e3", ""] {
+            let line = PAGE.replace("+42 ", &format!("+{took} "));
+            refused(&line, "number of milliseconds");
+        }
+        check(&PAGE.replace("+42", "+-42"), Some(Outcome::Body));
+        check(&PAGE.replace(" 1234 ", " - "), Some(Outcome::Body));
+    }
+
+    #[test]
+    fn a_media_type_that_is_none_is_unknown() {
+        for (written, expected) in [
+            ("Text/HTML", "text/html"),
+            ("no-type", ""),
+            ("text/\u{7f}html", ""),
+            ("text/html\u{200b}", ""),
+            ("text", ""),
+            ("text/", ""),
+        ] {
+            let found = look(&PAGE.replace("text/html", written)).ok().flatten();
+            let found = found.map(|look| look.media_type);
+            assert_eq!(found.as_deref(), Some(expected), "{written:?}");
+        }
     }
 
     #[test]

@@ -2,18 +2,37 @@
 
 use std::time::Duration;
 
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
 use opilio_profile::{DurationWritten, Faults, Written, parse_duration};
+use opilio_uri::Uri;
 
 use super::written::{
     ChangeFile, ClosedFile, HonestyFile, KindFile, ProcessName, SiteFile, Spread,
 };
-use super::{Closed, Honesty, Kind, Sites};
-use crate::process::{Process, Rates};
+use super::{Closed, Honesty, Kind, Sites, YEARS};
+use crate::process::{Process, RATE_MAX, Rates};
 
 /// 5 January 2026.
 pub(super) const MONDAY: i64 = 1_767_571_200;
 
 pub(super) const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Shortest mean life of a page: of shorter ones none is left once a crawl has begun.
+const LIFE_MIN: Duration = Duration::from_secs(60 * 60);
+
+/// Longest time that an answer takes on average: no crawl waits for longer.
+pub(crate) const RESPONSE_MAX: Duration = DAY;
+
+/// Widest spread of rates, as the standard deviation of their logarithm: a third of the pages differ by more than a factor of
+/// 20,000 from the median.
+const SIGMA_MAX: f64 = 10.0;
+
+/// How often a robots.txt forbids everything at most: once an hour.
+const CLOSED_A_YEAR_MAX: f64 = 8760.0;
+
+/// Least importance above none: sums with those of a million lose nothing.
+const IMPORTANCE_MIN: f64 = 1e-6;
 
 pub(super) struct Check {
     pub(super) written: Written,
@@ -63,16 +82,49 @@ impl Check {
         self.duration(pointer, written, default).as_secs_f64() / 86_400.0
     }
 
+    pub(super) fn start(&mut self, written: Option<Timestamp>) -> Timestamp {
+        let example = "write a time such as \"2026-01-05T00:00:00Z\"";
+        let Some(start) = written else {
+            self.refuse("/start", "not a time".to_owned(), example);
+            return Timestamp::UNIX_EPOCH;
+        };
+        if !YEARS.contains(&start.to_zoned(TimeZone::UTC).year()) {
+            let problem = format!(
+                "{start} is not in the years from {} to {}",
+                YEARS.start,
+                YEARS.end - 1
+            );
+            self.refuse("/start", problem, example);
+        }
+        start
+    }
+
     pub(super) fn site(&mut self, at: &str, site: &SiteFile) -> Sites {
         let is_label = |name: &str| {
             !name.is_empty()
                 && name.len() <= 40
                 && (name.bytes()).all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
+                // `xn--` begins a name of other letters, and not all that follows it is one.
+                && Uri::parse(&format!("http://{name}-1.example/")).is_ok()
         };
         if !is_label(&site.name) {
             let problem = format!("{:?} cannot be part of a host name", site.name);
             let example = "write small letters, digits and hyphens";
             self.refuse(&format!("{at}/name"), problem, example);
+        }
+        if site.count == Some(0) {
+            let problem = "no such site".to_owned();
+            let suggestion = "write count = 1, or leave the site out";
+            self.refuse(&format!("{at}/count"), problem, suggestion);
+        }
+        if site.pages == 0 && (site.known || site.growth <= 0.0) {
+            let problem = "a site without pages".to_owned();
+            let suggestion = if site.known {
+                "write pages = 100, or known = false where all are to come"
+            } else {
+                "write pages = 100, or growth = 1.0 where all are to come"
+            };
+            self.refuse(&format!("{at}/pages"), problem, suggestion);
         }
         if site.page.is_empty() {
             let problem = "a site without a kind of page".to_owned();
@@ -84,9 +136,25 @@ impl Check {
             .collect();
         if !kinds.is_empty() && kinds.iter().all(|kind| kind.share <= 0.0) {
             let problem = "no kind of page has a share above 0".to_owned();
-            self.refuse(&format!("{at}/page"), problem, "");
+            self.refuse(&format!("{at}/page"), problem, "write share = 1.0");
         }
         let life = site.life.as_ref();
+        let life = life.map(|life| self.duration(&format!("{at}/life"), Some(life), DAY));
+        if life.is_some_and(|life| life < LIFE_MIN) {
+            let problem = "pages that live for less than an hour".to_owned();
+            let suggestion = "write life = \"1h\" or more";
+            self.refuse(&format!("{at}/life"), problem, suggestion);
+        }
+        let response = self.duration(
+            &format!("{at}/response"),
+            site.response.as_ref(),
+            Duration::from_millis(200),
+        );
+        if response > RESPONSE_MAX {
+            let problem = "answers that take longer than a day".to_owned();
+            let suggestion = "write response = \"1d\" or less";
+            self.refuse(&format!("{at}/response"), problem, suggestion);
+        }
         Sites {
             name: site.name.clone(),
             count: site.count.unwrap_or(1),
@@ -94,15 +162,8 @@ impl Check {
             sections: site.sections.unwrap_or(1).max(1),
             known: site.known,
             growth: site.growth,
-            life: match life {
-                None => f64::INFINITY,
-                Some(life) => self.days(&format!("{at}/life"), Some(life), 1.0),
-            },
-            response: self.duration(
-                &format!("{at}/response"),
-                site.response.as_ref(),
-                Duration::from_millis(200),
-            ),
+            life: life.map_or(f64::INFINITY, |life| life.as_secs_f64() / 86_400.0),
+            response,
             failures: site.failures,
             closed: (site.closed.as_ref())
                 .and_then(|closed| self.closed(&format!("{at}/closed"), closed)),
@@ -118,7 +179,11 @@ impl Check {
             return None;
         }
         let every = 365.0 / written.per_year;
-        if length > every {
+        if written.per_year > CLOSED_A_YEAR_MAX {
+            let problem = format!("{:e} times in a year", written.per_year);
+            let suggestion = "write per-year = 12, or 8760 at most: once an hour";
+            self.refuse(&format!("{at}/per-year"), problem, suggestion);
+        } else if length > every {
             let problem = format!(
                 "{} times of {length} days do not go into a year",
                 written.per_year
@@ -133,12 +198,19 @@ impl Check {
         for (index, site) in sites.iter().enumerate() {
             if sites[..index].iter().any(|other| other.name == site.name) {
                 let problem = format!("{:?} is there twice", site.name);
-                self.refuse(&format!("/site/{index}/name"), problem, "");
+                let suggestion = "write another name, or a higher count for the first one";
+                self.refuse(&format!("/site/{index}/name"), problem, suggestion);
             }
         }
     }
 
     fn kind(&mut self, at: &str, kind: &KindFile) -> Kind {
+        let importance = kind.importance.unwrap_or(1.0);
+        if importance > 0.0 && importance < IMPORTANCE_MIN {
+            let problem = format!("an importance of {importance:e}");
+            let suggestion = "write 0, or from 0.000001 to 1000000: only relations count";
+            self.refuse(&format!("{at}/importance"), problem, suggestion);
+        }
         Kind {
             share: kind.share.unwrap_or(1.0),
             media_type: kind
@@ -147,7 +219,7 @@ impl Check {
                 .unwrap_or_else(|| "text/html".to_owned()),
             size: kind.size.unwrap_or(20_000),
             process: self.process(&format!("{at}/change"), &kind.change),
-            importance: kind.importance.unwrap_or(1.0),
+            importance,
             clock: kind.clock,
             noise: kind.noise,
             etag: self.honesty(&format!("{at}/etag"), &kind.etag),
@@ -159,7 +231,7 @@ impl Check {
         let sum = written.honest + written.stuck + written.restless;
         if sum > 1.0 + 1e-9 {
             let problem = format!("the shares add up to {sum}, more than 1");
-            self.refuse(at, problem, "");
+            self.refuse(at, problem, "write shares of 1 together, or less");
         }
         Honesty {
             honest: written.honest,
@@ -188,6 +260,14 @@ impl Check {
             }
         };
         let spread = |check: &mut Self| {
+            if change.rates == Spread::Lognormal && change.spread > Some(SIGMA_MAX) {
+                let problem = format!("rates that differ by a factor of e^{SIGMA_MAX} and more");
+                check.refuse(
+                    &format!("{at}/spread"),
+                    problem,
+                    "write spread = 10.0 or less; 1.5 is usual",
+                );
+            }
             change
                 .spread
                 .filter(|spread| *spread > 0.0)
@@ -224,11 +304,17 @@ impl Check {
                     let problem = format!("bursts of {length} days, and one every {every:.1} days");
                     self.refuse(at, problem, "write a shorter burst-length");
                 }
+                let factor = change.burst_factor.unwrap_or(20.0);
+                if per_day * factor > RATE_MAX {
+                    let problem = format!("{} changes a day in a burst", per_day * factor);
+                    let suggestion = "write a smaller burst-factor or per-day: once a second, 86400 a day, is the most";
+                    self.refuse(at, problem, suggestion);
+                }
                 Process::Bursts {
                     rates,
                     every,
                     length,
-                    factor: change.burst_factor.unwrap_or(20.0),
+                    factor,
                 }
             }
         }

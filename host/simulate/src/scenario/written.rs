@@ -4,7 +4,8 @@ use opilio_profile::DurationWritten;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::Lists;
+use super::{Lists, SIZE_MAX};
+use crate::process::RATE_MAX;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
@@ -33,7 +34,7 @@ pub(super) struct BudgetFile {
     /// Visits per page and day.
     #[schemars(range(min = 0))]
     pub(super) visits: f64,
-    /// How long visits that were not made may be saved up; `"1h"` where nothing is said.
+    /// How long visits that were not made may be saved up; `"1d"` where nothing is said.
     pub(super) burst: Option<DurationWritten>,
     /// Requests at a time; 50 where nothing is said.
     pub(super) workers: Option<u32>,
@@ -50,16 +51,16 @@ pub(super) struct SiteFile {
     pub(super) pages: u32,
     /// Folders of each; 1 where nothing is said.
     pub(super) sections: Option<u32>,
-    /// The crawl knows all pages when it begins, and finds none by links.
+    /// The crawl knows all pages when it begins, and the feed and the sitemap, and finds none by links.
     #[serde(default)]
     pub(super) known: bool,
     /// Pages of each that appear in a day.
     #[serde(default)]
-    #[schemars(range(min = 0))]
+    #[schemars(range(min = 0, max = 1_000_000))]
     pub(super) growth: f64,
-    /// Mean life of a page, such as `"90d"`; for ever where nothing is said.
+    /// Mean life of a page, such as `"90d"`, an hour or more; for ever where nothing is said.
     pub(super) life: Option<DurationWritten>,
-    /// How long an answer takes; `"200ms"` where nothing is said.
+    /// How long an answer takes, a day at most; `"200ms"` where nothing is said.
     pub(super) response: Option<DurationWritten>,
     /// Share of answers that are errors of the server (503).
     #[serde(default)]
@@ -80,7 +81,7 @@ pub(super) struct SiteFile {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(super) struct ClosedFile {
-    /// How often in a year.
+    /// How often in a year, once an hour at most.
     #[schemars(range(min = 0))]
     pub(super) per_year: f64,
     /// For how long, such as `"3d"`.
@@ -91,14 +92,15 @@ pub(super) struct ClosedFile {
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(super) struct KindFile {
     /// Part of the site's pages, relative to other kinds; 1 where nothing is said.
-    #[schemars(range(min = 0))]
+    #[schemars(range(min = 0, max = 1_000_000_000))]
     pub(super) share: Option<f64>,
     /// Media type; `text/html` where nothing is said.
     pub(super) media_type: Option<String>,
     /// Mean size in bytes; 20000 where nothing is said.
+    #[schemars(range(max = SIZE_MAX))]
     pub(super) size: Option<u64>,
-    /// What such a page is worth; 1 where nothing is said.
-    #[schemars(range(min = 0))]
+    /// What such a page is worth: nothing, or from a millionth to a million; 1 where nothing is said.
+    #[schemars(range(min = 0, max = 1_000_000))]
     pub(super) importance: Option<f64>,
     /// How they change.
     pub(super) change: ChangeFile,
@@ -166,24 +168,24 @@ pub(super) enum Spread {
 pub(super) struct ChangeFile {
     /// Which process.
     pub(super) process: ProcessName,
-    /// Changes a day: the median of a lognormal distribution, the mean of others.
-    #[schemars(range(min = 0))]
+    /// Changes a day: the median of a lognormal distribution, the mean of others. No page changes more than once a second.
+    #[schemars(range(min = 0, max = RATE_MAX))]
     pub(super) per_day: Option<f64>,
     /// How rates are spread over pages.
     #[serde(default)]
     pub(super) rates: Spread,
-    /// Of a lognormal distribution, the standard deviation of the logarithm; of a gamma, its shape.
-    #[schemars(range(min = 0))]
+    /// Of a lognormal distribution, the standard deviation of the logarithm, up to 10; of a gamma, its shape, up to 1000.
+    #[schemars(range(min = 0, max = 1000))]
     pub(super) spread: Option<f64>,
     /// Of a rhythm: how many of the changes come at night or at the weekend, 0 to 1; 0.1 where nothing is said.
     #[schemars(range(min = 0, max = 1))]
     pub(super) quiet: Option<f64>,
     /// Of bursts: how often they come in a year; 4 where nothing is said.
-    #[schemars(range(min = 0))]
+    #[schemars(range(min = 0, max = 8760))]
     pub(super) bursts_per_year: Option<f64>,
     /// Of bursts: how long they last; `"7d"` where nothing is said.
     pub(super) burst_length: Option<DurationWritten>,
     /// Of bursts: how much more often pages change meanwhile; 20 where nothing is said.
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = RATE_MAX))]
     pub(super) burst_factor: Option<f64>,
 }
