@@ -13,7 +13,7 @@ use rand::Rng;
 use crate::measure::{Copy, Sums, Window};
 use crate::oracle::Known;
 use crate::process::{Changes, DAY, stream, uniform};
-use crate::scenario::{Honesty, Kind, Scenario, Sites};
+use crate::scenario::{Honesty, Kind, Lists, Scenario, Sites};
 
 pub(crate) use answer::Served;
 
@@ -252,7 +252,7 @@ impl Web {
         self.pages.len() - 1
     }
 
-    /// Where the crawl begins: home pages, or every page where all are known.
+    /// Where the crawl begins: home pages, or every page where all are known, and what is published about these.
     pub(crate) fn seeds(&self) -> Vec<Uri> {
         let mut seeds = Vec::new();
         for site in &self.sites {
@@ -261,8 +261,15 @@ impl Web {
             } else {
                 &site.hubs[..1]
             };
-            let uris = known.iter().map(|page| self.uri(*page));
-            seeds.extend(uris.filter_map(|uri| Uri::parse(&uri).ok()));
+            let mut uris: Vec<String> = known.iter().map(|page| self.uri(*page)).collect();
+            if site.hubs.is_empty() {
+                // No page links to lists there.
+                let group = &self.groups[site.group];
+                let lists = [(group.feed, "feed.xml"), (group.sitemap, "sitemap.xml")];
+                let published = lists.iter().filter(|(kind, _)| *kind != Lists::None);
+                uris.extend(published.map(|(_, name)| format!("http://{}/{name}", site.host)));
+            }
+            seeds.extend(uris.iter().filter_map(|uri| Uri::parse(uri).ok()));
         }
         seeds
     }
@@ -535,6 +542,22 @@ mod tests {
             (home.changes.rate - events as f64 / 100.0).abs() < 0.03,
             "{events}"
         );
+    }
+
+    #[test]
+    fn whoever_knows_all_pages_knows_the_lists_too() {
+        let seeds = |site: &str| {
+            let seeds = web(site).seeds().into_iter();
+            let lists = seeds.filter(|uri| uri.path().ends_with(".xml"));
+            lists.map(|uri| uri.to_string()).collect::<Vec<_>>()
+        };
+        let feed = "http://a-1.example/feed.xml";
+        let both = [feed, "http://a-1.example/sitemap.xml"];
+        assert_eq!(seeds("known = true\nfeed = \"honest\""), [feed]);
+        let lists = "known = true\nfeed = \"stale\"\nsitemap = \"honest\"";
+        assert_eq!(seeds(lists), both);
+        assert!(seeds("known = true").is_empty());
+        assert!(seeds("feed = \"honest\"").is_empty());
     }
 
     #[test]
