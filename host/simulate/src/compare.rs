@@ -20,7 +20,7 @@ pub struct Measure {
 }
 
 /// What is compared, in the order of the table.
-const MEASURES: [Measure; 12] = [
+const MEASURES: [Measure; 17] = [
     more("freshness", "%", Report::freshness),
     more("freshness-of-best", "%", Report::of_best_freshness),
     less("age", "days", Report::age),
@@ -35,6 +35,17 @@ const MEASURES: [Measure; 12] = [
     less("stored", "MB", |report| report.visits.stored as f64 / 1e6),
     less("overdue", "days", |report| report.visits.overdue),
     less("starved", "pages", |report| report.starved as f64),
+    less("too-short", "waits", |report| {
+        report.visits.too_short as f64
+    }),
+    less("too-long", "waits", |report| report.visits.too_long as f64),
+    less("oscillating", "waits", |report| {
+        report.visits.oscillating as f64
+    }),
+    less("faults", "calls", |report| report.visits.faults as f64),
+    less("too-soon", "requests", |report| {
+        report.visits.too_soon as f64
+    }),
 ];
 
 const fn more(name: &'static str, unit: &'static str, of: fn(&Report) -> f64) -> Measure {
