@@ -8,6 +8,7 @@
 
 mod play;
 mod response;
+mod said;
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -90,10 +91,12 @@ impl Rehearsal {
         prefixes: &[String],
         now: Timestamp,
     ) -> Result<Self, CrawlError> {
+        let config = EngineConfig::default();
         let engine = Engine::new(EngineConfig {
             cache_dir: component_cache,
             remember: true,
-            ..EngineConfig::default()
+            log_sink: said::first_of_each_kind(config.log_sink.clone()),
+            ..config
         })?;
         let (tables, plugins) =
             crawl::load(&engine, &profile, prefixes, &crawl::sources(dir), None)?;
