@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use clap::{Args, Subcommand};
 use opilio_crawl::CrawlError;
+use opilio_profile::Profile;
 use opilio_simulate::{
     Instead, Report, Scenario, ScenarioError, Simulation, SimulationError, freshness_over_time,
     waits_by_rate,
@@ -54,13 +55,13 @@ enum SimulateCommand {
 #[derive(Clone, Copy, Debug, Args)]
 struct Crawled {
     /// The whole time in days, in place of the scenario's.
-    #[arg(long, value_name = "DAYS")]
+    #[arg(long, value_name = "DAYS", allow_negative_numbers = true)]
     days: Option<f64>,
     /// What is not measured at the beginning, in days, in place of the scenario's.
-    #[arg(long, value_name = "DAYS")]
+    #[arg(long, value_name = "DAYS", allow_negative_numbers = true)]
     warm_up: Option<f64>,
     /// Visits per page and day, in place of the scenario's.
-    #[arg(long, value_name = "VISITS")]
+    #[arg(long, value_name = "VISITS", allow_negative_numbers = true)]
     budget: Option<f64>,
 }
 
@@ -79,19 +80,24 @@ fn run_scenario(args: &SimulateArgs) -> Result<u8> {
         Ok(scenario) => scenario,
         Err(refused) => return Ok(refused),
     };
-    let report = match run_one(scenario, &args.profile, args.seed)? {
+    let profile = match profile(&args.profile)? {
+        Ok(profile) => profile,
+        Err(refused) => return Ok(refused),
+    };
+    let plots = args.plots.as_deref().map(Plots::new).transpose()?;
+    let report = match run_one(scenario, profile, args.seed)? {
         Ok(report) => report,
         Err(refused) => return Ok(refused),
     };
-    if let Some(dir) = &args.plots {
-        write_plots(dir, &[(&report.profile, &report)])?;
-    }
     let answer = if args.json {
         format!("{:#}\n", report.as_json())
     } else {
         report.as_text()
     };
     io::stdout().write_all(answer.as_bytes())?;
+    if let Some(plots) = plots {
+        plots.write(&[(&report.profile, &report)])?;
+    }
     Ok(exit::OK)
 }
 
@@ -113,12 +119,16 @@ fn scenario(name: &str, crawled: &Crawled) -> Result<Result<Scenario, u8>> {
     }
 }
 
-/// One profile on one web; what is wrong with the profile has been said otherwise.
-fn run_one(scenario: Scenario, profile: &str, seed: u64) -> Result<Result<Report, u8>> {
-    let profile = match crate::profile::load(profile) {
-        Ok(profile) => profile,
-        Err(faults) => return refuse(&faults.to_string()),
-    };
+/// A profile; what is wrong with it has been said otherwise.
+fn profile(name: &str) -> Result<Result<Profile, u8>> {
+    match crate::profile::load(name) {
+        Ok(profile) => Ok(Ok(profile)),
+        Err(faults) => refuse(&faults.to_string()),
+    }
+}
+
+/// One profile on one web; what is wrong with the profile's plugins has been said otherwise.
+fn run_one(scenario: Scenario, profile: Profile, seed: u64) -> Result<Result<Report, u8>> {
     let simulation = Simulation {
         scenario,
         profile,
@@ -132,20 +142,36 @@ fn run_one(scenario: Scenario, profile: &str, seed: u64) -> Result<Result<Report
     }
 }
 
-/// Writes `freshness.svg` and `waits.svg`, a colour for each named run.
-fn write_plots(dir: &Path, runs: &[(&str, &Report)]) -> Result<()> {
-    let drawings = [
-        ("freshness.svg", freshness_over_time(runs)?),
-        ("waits.svg", waits_by_rate(runs)?),
-    ];
-    std::fs::create_dir_all(dir)
-        .with_context(|| format!("cannot make the folder {}", dir.display()))?;
-    for (name, drawing) in drawings {
-        let path = dir.join(name);
-        std::fs::write(&path, drawing)
-            .with_context(|| format!("cannot write {}", path.display()))?;
+/// The folder of drawings.
+struct Plots<'d>(&'d Path);
+
+impl<'d> Plots<'d> {
+    /// Makes sure of it before anything runs: a simulation may take hours.
+    fn new(dir: &'d Path) -> Result<Self> {
+        let remedy = || {
+            format!(
+                "cannot make drawings in the folder {}; give --plots one that can be written to",
+                dir.display()
+            )
+        };
+        std::fs::create_dir_all(dir).with_context(remedy)?;
+        tempfile::tempfile_in(dir).with_context(remedy)?;
+        Ok(Self(dir))
     }
-    Ok(())
+
+    /// Writes `freshness.svg` and `waits.svg`, a colour for each named run.
+    fn write(self, runs: &[(&str, &Report)]) -> Result<()> {
+        let drawings = [
+            ("freshness.svg", freshness_over_time(runs)?),
+            ("waits.svg", waits_by_rate(runs)?),
+        ];
+        for (name, drawing) in drawings {
+            let path = self.0.join(name);
+            std::fs::write(&path, drawing)
+                .with_context(|| format!("cannot write {}", path.display()))?;
+        }
+        Ok(())
+    }
 }
 
 fn refuse<T>(faults: &str) -> Result<Result<T, u8>> {

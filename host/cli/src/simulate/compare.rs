@@ -7,7 +7,7 @@ use anyhow::Result;
 use clap::Args;
 use opilio_simulate::{Comparison, Report};
 
-use super::{Crawled, run_one, scenario, write_plots};
+use super::{Crawled, Plots, profile, run_one, scenario};
 use crate::exit;
 
 /// The command line.
@@ -38,20 +38,24 @@ pub(super) fn run(args: &CompareArgs) -> Result<u8> {
         Ok(scenario) => scenario,
         Err(refused) => return Ok(refused),
     };
+    let mut profiles = Vec::new();
+    for name in &args.profiles {
+        match profile(name)? {
+            Ok(profile) => profiles.push(profile),
+            Err(refused) => return Ok(refused),
+        }
+    }
+    let plots = args.plots.as_deref().map(Plots::new).transpose()?;
     let mut runs: Vec<Vec<Report>> = vec![Vec::new(); args.profiles.len()];
     for seed in 1..=args.seeds {
-        for (name, runs) in args.profiles.iter().zip(&mut runs) {
+        let named = args.profiles.iter().zip(&profiles);
+        for ((name, profile), runs) in named.zip(&mut runs) {
             writeln!(io::stderr(), "web {seed} of {}: {name}", args.seeds)?;
-            match run_one(scenario.clone(), name, seed)? {
+            match run_one(scenario.clone(), profile.clone(), seed)? {
                 Ok(report) => runs.push(report),
                 Err(refused) => return Ok(refused),
             }
         }
-    }
-    if let Some(dir) = &args.plots {
-        let named = args.profiles.iter().zip(&runs);
-        let named = named.filter_map(|(name, runs)| Some((name.as_str(), runs.first()?)));
-        write_plots(dir, &named.collect::<Vec<_>>())?;
     }
     let comparison = Comparison::new(scenario.name, args.profiles.clone(), &runs);
     let answer = if args.json {
@@ -60,5 +64,10 @@ pub(super) fn run(args: &CompareArgs) -> Result<u8> {
         comparison.as_text()
     };
     io::stdout().write_all(answer.as_bytes())?;
+    if let Some(plots) = plots {
+        let named = args.profiles.iter().zip(&runs);
+        let named = named.filter_map(|(name, runs)| Some((name.as_str(), runs.first()?)));
+        plots.write(&named.collect::<Vec<_>>())?;
+    }
     Ok(exit::OK)
 }

@@ -135,9 +135,21 @@ fn what_makes_no_sense_is_refused_before_anything_runs() {
     let home = Home::new();
     home.file("web.toml", WEB);
     home.file("bad.toml", WEB.replace("known = true", "knwon = true"));
+    let beside = [
+        "compare",
+        "continuous",
+        "none.toml",
+        "--scenario",
+        "web.toml",
+    ];
     for (arguments, expected) in [
+        (&beside[..], "none.toml"),
         (
-            &["web.toml", "--days", "5"][..],
+            &["web.toml", "--budget", "-1"],
+            "--budget: -1 visits per page and day",
+        ),
+        (
+            &["web.toml", "--days", "5"],
             "--days: nothing is left to be measured: 5 days",
         ),
         (
@@ -153,5 +165,80 @@ fn what_makes_no_sense_is_refused_before_anything_runs() {
     ] {
         let ended = simulated(&home, arguments).code(2);
         assert!(ended.err.contains(expected), "{}", ended.err);
+        assert!(!ended.err.contains("web 1 of"), "{}", ended.err);
+    }
+    for arguments in [
+        &["web.toml"][..],
+        &[
+            "compare",
+            "continuous",
+            "continuous",
+            "--scenario",
+            "web.toml",
+        ],
+    ] {
+        let plots = ["--plots", "web.toml/drawings"];
+        let ended = simulated(&home, &[arguments, &plots].concat()).code(1);
+        let expected = "give --plots one that can be written to";
+        assert!(ended.err.contains(expected), "{}", ended.err);
+        assert!(!ended.err.contains("web 1 of"), "{}", ended.err);
+    }
+}
+
+/// Forty pages that change fifty times a day and are visited once: each is fresh for one 50th of a day after a visit.
+#[test]
+fn the_best_is_never_nothing_where_there_is_a_budget() {
+    let home = Home::new();
+    let web = WEB.replace("visits = 2.0", "visits = 1.0");
+    let web = web.replace("process = \"never\"", "process = \"poisson\", per-day = 50");
+    let web = web.replace(
+        "process = \"periodic\", per-day = 0.5",
+        "process = \"poisson\", per-day = 50",
+    );
+    home.file("web.toml", web);
+    home.file("daily.toml", fixed(24));
+    let arguments = ["web.toml", "--profile", "daily.toml"];
+    let report = json(simulated(&home, &[&arguments[..], &["--json"]].concat()));
+    let best = report["oracle"]["freshness"].as_f64().unwrap();
+    assert!((best - 0.02).abs() < 1e-6, "{report:#}");
+    let of_best = report["freshness-of-best"].as_f64().unwrap();
+    assert!((of_best - 1.0).abs() < 0.3, "{report:#}");
+    let text = simulated(&home, &arguments).code(0).out;
+    assert!(!text.contains("inf") && !text.contains("NaN"), "{text}");
+}
+
+/// A server that fails at every request: nobody may ask it for a page, and the budget is whole.
+#[test]
+fn the_budget_is_not_for_robots_txt_even_where_it_fails() {
+    let home = Home::new();
+    home.file(
+        "web.toml",
+        WEB.replace("pages = 10", "pages = 10\nfailures = 1.0"),
+    );
+    home.file("daily.toml", fixed(24));
+    let arguments = ["web.toml", "--profile", "daily.toml", "--json"];
+    let report = json(simulated(&home, &arguments));
+    let visits = &report["visits"];
+    assert!(visits["robots"].as_u64().unwrap() > 0, "{report:#}");
+    let made = visits["requests"].as_f64().unwrap() - visits["robots"].as_f64().unwrap();
+    let allowed = visits["budget"].as_f64().unwrap() * visits["days"].as_f64().unwrap();
+    assert_eq!(report["budget-used"], made / allowed, "{report:#}");
+    assert_eq!(visits["failed"].as_f64(), Some(made), "{report:#}");
+}
+
+#[test]
+fn a_scenario_may_begin_wherever_it_is_not_refused() {
+    let home = Home::new();
+    home.file("daily.toml", fixed(24));
+    for start in ["1970-01-01T00:00:00Z", "8999-12-31T00:00:00Z"] {
+        let lists = "known = true\nfeed = \"honest\"\nsitemap = \"honest\"";
+        let web = WEB.replace("known = true", lists);
+        home.file("web.toml", format!("start = \"{start}\"\n{web}"));
+        let arguments = ["web.toml", "--profile", "daily.toml", "--json"];
+        let report = json(simulated(&home, &arguments));
+        let visits = &report["visits"];
+        assert!(visits["pages"].as_u64().unwrap() > 300, "{report:#}");
+        // Nobody links to them where all pages are known.
+        assert!(visits["lists"].as_u64().unwrap() > 0, "{report:#}");
     }
 }
