@@ -16,6 +16,7 @@ export class Checkpoints {
     this.after = after;
     this.shown = [];
     this.mayGoBack = false;
+    this.hint = h("p.hint", { hidden: true }, "The job can be taken back to one of them when it has been stopped.");
     this.problem = h("p.form-error", { role: "alert" });
     this.table = new Table({
       caption: "Checkpoints",
@@ -23,7 +24,7 @@ export class Checkpoints {
       key: (kept) => kept.name,
       columns: [
         { title: "Checkpoint", isHead: true, cell: (kept) => [h("span.mono", {}, kept.name), kept.problem && h("div.warn-text", {}, kept.problem)] },
-        { title: "Shows", cell: (kept) => when(kept.made, { isShort: true }) },
+        { title: "As of", cell: (kept) => when(kept.made, { isShort: true }) },
         { title: "URIs known", isNumber: true, cell: (kept) => known(kept.uris, count) },
         { title: "Frontier", isNumber: true, cell: (kept) => known(kept.bytes, bytes) },
         { title: "Archive then", isNumber: true, cell: (kept) => known(kept.warcs, (files) => `${bytes(kept.warc_bytes)} in ${count(files)} ${files === 1 ? "file" : "files"}`) },
@@ -43,7 +44,7 @@ export class Checkpoints {
         return { rows: answer.checkpoints, next: answer.after };
       },
     });
-    this.element = h("section.card", {}, h("h2", {}, "Checkpoints"), this.problem, this.table.element, this.pages.element);
+    this.element = h("section.card", {}, h("h2", {}, "Checkpoints"), this.hint, this.problem, this.table.element, this.pages.element);
   }
 
   /** Reads them again. */
@@ -63,6 +64,7 @@ export class Checkpoints {
   }
 
   show() {
+    this.hint.hidden = this.mayGoBack || this.shown.length === 0;
     this.table.show(this.shown.map((kept) => ({ ...kept, mayGoBack: this.mayGoBack })));
   }
 

@@ -105,7 +105,7 @@ pub struct Said {
     pub in_override: bool,
 }
 
-/// Every setting that a text says, in the order of their names; what is no TOML is left out.
+/// Every setting that a text says, in the order of their names, and a list of overrides that has none; what is no TOML is left out.
 pub fn said(text: &str) -> Vec<Said> {
     let (document, _) = Document::parse("", text);
     let mut found = Vec::new();
@@ -113,6 +113,10 @@ pub fn said(text: &str) -> Vec<Said> {
         found.push(of_text(at, at, value, false));
     });
     let overrides = document.value.get("override").and_then(Value::as_array);
+    if let Some(none) = overrides.filter(|overrides| overrides.is_empty()) {
+        let none = Value::from(none.clone());
+        found.push(of_text("/override", "/override", &none, false));
+    }
     for (number, one) in overrides.into_iter().flatten().enumerate() {
         let mut one = one.clone();
         if let Some(table) = one.as_object_mut() {

@@ -296,7 +296,7 @@ pub(crate) fn quote(text: &str) -> String {
 
 /// The known word that was probably meant, if any is near: a letter or so off in four, whatever its case and
 /// whether it is joined by hyphens or underscores.
-pub(crate) fn nearest<'k>(written: &str, known: impl Iterator<Item = &'k str>) -> Option<&'k str> {
+pub fn nearest<'k>(written: &str, known: impl Iterator<Item = &'k str>) -> Option<&'k str> {
     let plain = |text: &str| text.to_lowercase().replace(['_', '-', ' '], "");
     let written = plain(written);
     let near = 1 + written.chars().count() / 4;

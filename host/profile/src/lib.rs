@@ -76,6 +76,7 @@ pub use archive::{
 pub use byte_size::{ByteSize, SizeProblem, SizeWritten};
 pub use canonicalization::{CanonicalizationFile, RegexRuleFile, RuleFile, RuleName};
 pub use catalogue::{Entry, Said, assignment, fault_in, said};
+pub use check::nearest;
 pub use component::{Component, ComponentProblem, Image};
 pub use cookies::{Cookies, CookiesFile};
 pub use count::CountWritten;

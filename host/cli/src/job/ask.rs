@@ -24,15 +24,24 @@ pub(crate) fn ask_choosing(asked: &Asked, command: Command, choice: Choice) -> R
     let mut out = io::stdout().lock();
     let mut show = Show::new(&command, asked.json);
     let mut asking = Asking::new(asked, command);
+    let mut unknown = None;
     asking.each(|answer| {
         let answer = match answer {
-            Answer::Settings { settings } => Answer::Settings {
-                settings: choice.of(settings),
+            Answer::Settings { settings } => match choice.of(settings) {
+                Ok(settings) => Answer::Settings { settings },
+                Err(problem) => {
+                    unknown = Some(problem);
+                    return Ok(());
+                }
             },
             other => other,
         };
         show.answer(answer, &mut out)
     })?;
+    if let Some(message) = unknown {
+        let fault = Fault::Request;
+        return Ok(refused(&ControlError { fault, message }));
+    }
     let written = show
         .finish(asking.code == exit::OK, &mut out)
         .and_then(|()| out.flush());

@@ -26,6 +26,9 @@ const VALUE_WIDTH_MAX: usize = 48;
 /// What stands where there is nothing to say.
 const NOTHING: &str = "-";
 
+/// Names that are offered in place of one that is none.
+const CLOSE_MAX: usize = 5;
+
 /// Which settings are shown.
 pub(crate) struct Choice {
     /// Those whose names begin so.
@@ -35,12 +38,50 @@ pub(crate) struct Choice {
 }
 
 impl Choice {
-    /// A setting that somebody has written is shown in any case.
-    pub(crate) fn of(&self, settings: Vec<SettingInForce>) -> Vec<SettingInForce> {
-        let is_chosen = |one: &SettingInForce| {
-            one.key.starts_with(&self.name) && (self.expert || !one.expert || one.file.is_some())
-        };
-        settings.into_iter().filter(is_chosen).collect()
+    /// A setting that somebody has written is shown in any case, and so is what few ever change where nothing else is called so.
+    ///
+    /// # Errors
+    /// In a sentence, where no setting is called so.
+    pub(crate) fn of(&self, settings: Vec<SettingInForce>) -> Result<Vec<SettingInForce>, String> {
+        let is_usual = |one: &SettingInForce| self.expert || !one.expert || one.file.is_some();
+        let (called, others): (Vec<_>, Vec<_>) = settings
+            .into_iter()
+            .partition(|one| one.key.starts_with(&self.name));
+        if called.is_empty() {
+            return Err(self.close(&others));
+        }
+        let all = !called.iter().any(is_usual);
+        let chosen = called.into_iter().filter(|one| all || is_usual(one));
+        Ok(chosen.collect())
+    }
+
+    /// That no setting is called so, and which ones may have been meant: those that have it somewhere in their names, or are a letter
+    /// or so off.
+    fn close(&self, settings: &[SettingInForce]) -> String {
+        let keys = || settings.iter().map(|one| one.key.as_str());
+        let mut close: Vec<&str> = keys().filter(|key| key.contains(&self.name)).collect();
+        if close.is_empty() {
+            let parents = keys().filter_map(|key| key.rsplit_once('.'));
+            let words = keys().chain(parents.map(|(table, _)| table));
+            close.extend(opilio_profile::nearest(&self.name, words));
+        }
+        if close.is_empty() {
+            let last = self.name.rsplit('.').next().unwrap_or_default();
+            let last_of = |key: &'_ str| key.rsplit('.').next().unwrap_or_default().to_owned();
+            let words: Vec<String> = keys().map(last_of).collect();
+            let near = opilio_profile::nearest(last, words.iter().map(String::as_str));
+            close = keys().filter(|key| near == Some(&last_of(key))).collect();
+        }
+        let name = &self.name;
+        match &*close {
+            [] => format!(
+                "no setting is called {name:?} or begins so; opilio job settings JOB --expert lists all of them"
+            ),
+            _ => format!(
+                "no setting is called {name:?} or begins so; there are {}",
+                close[..close.len().min(CLOSE_MAX)].join(", ")
+            ),
+        }
     }
 }
 

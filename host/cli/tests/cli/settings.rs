@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use crate::command::Home;
 use crate::job::{Gate, job_log, waiting};
+use crate::serve::make;
 
 fn json(out: &str) -> Vec<Value> {
     out.lines()
@@ -278,4 +279,76 @@ fn a_seed_of_somebody_elses_is_taken_only_into_a_job_that_says_who_it_is() {
         "{added:?}"
     );
     assert!(added.out.contains("1 seeds added"), "{added:?}");
+}
+
+#[test]
+fn what_is_no_setting_is_said_with_those_that_may_have_been_meant() {
+    let home = Home::new();
+    make(&home, "job", "http://a.localhost/");
+    for (name, close) in [
+        ("min-delay", "politeness.min-delay"),
+        ("polteness", "there are politeness"),
+        ("politeness.mindelay", "politeness.min-delay"),
+        ("retry.min-delay-server", "no setting is called"),
+        ("zebra", "--expert lists all of them"),
+    ] {
+        for more in [&[][..], &["--json"]] {
+            let asked = [&["job", "settings", "job", name], more].concat();
+            let refused = home.run(&asked).code(2);
+            assert!(refused.err.contains(close), "{name}: {refused:?}");
+            assert_eq!(refused.out, "", "{name}");
+        }
+    }
+}
+
+#[test]
+fn a_change_that_changes_nothing_is_refused() {
+    let home = Home::new();
+    make(&home, "job", "http://a.localhost/");
+    for more in [&[][..], &["workers=3"]] {
+        let set = [&["job", "set", "job", "override=[]"], more].concat();
+        let none = home.run(&set).code(2);
+        assert!(none.err.contains("this adds none"), "{none:?}");
+        assert!(none.err.contains("--host"), "{none:?}");
+    }
+    let none = home.run(&["job", "set", "job", "# nothing"]).code(2);
+    assert!(none.err.contains("this sets nothing"), "{none:?}");
+    assert!(!home.path().join("job/changes").exists());
+    let one = "override=[{match={host=['a.localhost']},retry={delay='1s'}}]";
+    home.run(&["job", "set", "job", one]).code(0);
+}
+
+#[test]
+fn what_is_worth_a_word_is_said_of_the_change_that_brings_it_and_of_no_later_one() {
+    let home = Home::new();
+    make(&home, "job", "http://a.localhost/");
+    let seed = ["job", "seeds", "job", "--add", "http://elsewhere.example/"];
+    home.run(&[
+        "job",
+        "set",
+        "job",
+        "operator.contact-url=https://archive.kb.nl/crawl",
+    ])
+    .code(0);
+    home.run(&seed).code(0);
+    let note = "many webmasters";
+    let noted = home.run(&[
+        "job",
+        "set",
+        "job",
+        "politeness.min-delay=1ms",
+        "politeness.max-delay=1s",
+    ]);
+    assert!(noted.code(0).out.contains(note));
+    let refused = home.run(&["job", "set", "job", "workers=none"]).code(2);
+    assert!(!refused.err.contains(note), "{refused:?}");
+    let own = [
+        "job",
+        "set",
+        "job",
+        "workers=none",
+        "politeness.min-delay=2ms",
+    ];
+    let refused = home.run(&own).code(2);
+    assert!(refused.err.contains("workers"), "{refused:?}");
 }

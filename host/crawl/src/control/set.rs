@@ -173,11 +173,21 @@ impl Desk<'_> {
             Ok(profile) if faults.is_empty() => profile,
             Ok(_) => return Err(refused(faults, say)),
             Err(more) => {
-                faults.append(more);
+                // What is only worth a word was said when the profile or an earlier change said it.
+                let is_news = |fault: &opilio_profile::Fault| {
+                    fault.level == Level::Error || fault.file == NAME
+                };
+                faults.append(more.into_iter().filter(is_news).collect());
                 faults.sort();
                 return Err(refused(faults, say));
             }
         };
+        if said.is_empty() {
+            return Err(ControlError::new(
+                Fault::Request,
+                "nothing is changed: this sets nothing; give at least one key = value",
+            ));
+        }
         let changing = Changing {
             desk: self,
             plugins: Plugins::of(&said),
@@ -452,10 +462,22 @@ fn settings_of(pointer: &str) -> Option<&str> {
 
 /// Settings that a job has for good.
 fn unchangeable(text: &str, said: &[Said]) -> Faults {
+    let is_nothing = |one: &Said| one.pointer == "/override" && one.toml == "[]";
     let fixed = said
         .iter()
-        .filter(|one| Effect::of(&one.pointer) == Effect::Never);
+        .filter(|one| is_nothing(one) || Effect::of(&one.pointer) == Effect::Never);
     let fault = |one: &Said| {
+        if is_nothing(one) {
+            let problem = "changes add overrides to those that there are, and this adds none";
+            let instead = "to undo one, set the same keys for the same URIs (--host, --surt …): the last that matches holds";
+            return opilio_profile::fault_in(
+                NAME,
+                text,
+                &one.at,
+                problem.to_owned(),
+                Some(instead.to_owned()),
+            );
+        }
         let problem = format!("{} was settled when the job was made", one.key);
         let why = settings::why_never(&one.pointer);
         opilio_profile::fault_in(NAME, text, &one.at, problem, Some(why.to_owned()))
