@@ -141,9 +141,9 @@ impl WaitEvaluator for Budgeted {
         let mut rhythm = settings.rhythm.then(|| Rhythm::of(visit, &self.holidays));
         let mut told = settings.signals.then(|| Told::of(visit));
         let interval = experience::interval(visit).filter(|_| experience::is_visit(visit));
-        let mut belief = Belief::of(&before, &evidence.likelihood());
+        let mut judged = spread.judge(&before, &evidence);
         if let Some(interval) = interval {
-            let rate = belief.mean();
+            let rate = judged.belief.mean();
             let days = days(rhythm.as_ref(), interval.from, interval.to);
             let was_named = !visit.signals().is_empty();
             let is_believed = told.as_ref().is_none_or(|told| told.doubt() < 0.5);
@@ -153,9 +153,9 @@ impl WaitEvaluator for Budgeted {
                 evidence.add(days, interval.has_changed, settings.memory);
             }
             visit.set_attribute(EVIDENCE, &evidence.written());
-            belief = Belief::of(&before, &evidence.likelihood());
+            judged = spread.judge(&before, &evidence);
             spread.learn(
-                &belief,
+                &judged,
                 experience::days(interval.from, interval.to),
                 around,
             );
@@ -170,6 +170,7 @@ impl WaitEvaluator for Budgeted {
                 visit.set_site_value(TOLD, &told.written());
             }
         }
+        let belief = judged.belief;
         // Changes that will be told of need not be looked for: to the rest of them, time passes more slowly.
         let untold = told.map_or(1.0, |told| told.untold());
         let (min, max) = (

@@ -64,15 +64,21 @@ pub(crate) struct Besides {
 impl Belief {
     /// From what was believed before, in any measure, and the logarithms of how likely what has been seen is.
     pub(crate) fn of(before: &[f64; RATES], likelihood: &[f64; RATES]) -> Self {
+        Self::weighed(before, likelihood).0
+    }
+
+    /// The same, and the logarithm of how likely that is by what was believed before.
+    pub(crate) fn weighed(before: &[f64; RATES], likelihood: &[f64; RATES]) -> (Self, f64) {
         let most = likelihood.iter().copied().fold(f64::MIN, f64::max);
         let mut shares = [0.0; RATES];
-        let mut all = 0.0;
+        let (mut all, mut all_before) = (0.0, 0.0);
         for (at, share) in shares.iter_mut().enumerate() {
             *share = before[at] * (likelihood[at] - most).exp();
             all += *share;
+            all_before += before[at];
         }
         shares.iter_mut().for_each(|share| *share /= all);
-        Self { shares }
+        (Self { shares }, most + (all / all_before).ln())
     }
 
     /// Changes a day.

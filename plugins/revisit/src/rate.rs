@@ -15,6 +15,9 @@ const CLASSES: usize = 24;
 
 const DAYS_MIN: f64 = 1.0 / 1440.0;
 
+/// How often a document that differs whenever it is looked at is the same all the same.
+const RESTLESS_SAME: f64 = 0.02;
+
 /// What visits have shown. Older ones count less and less.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Evidence {
@@ -133,6 +136,12 @@ impl Evidence {
             }
         }
         likelihood
+    }
+
+    /// The logarithm of how likely it is of a document that differs whenever it is looked at, however soon, as with random boxes.
+    pub(crate) fn restless_likelihood(&self) -> f64 {
+        let changed: f64 = self.changed.iter().map(|(count, _)| count).sum();
+        (self.visits - changed).max(0.0) * RESTLESS_SAME.ln()
     }
 
     /// Of the logarithm of the likelihood, by the logarithm of the rate.

@@ -2,6 +2,10 @@
 //! visited three times says little of its rate; whether its site has few documents that change daily and many that never do, or
 //! only such as change monthly, is known much sooner, and says what to make of three visits (empirical Bayes).
 //!
+//! Some documents differ whenever they are looked at, however soon: their visits say nothing of what really changes in them, so that
+//! as much is believed of it as before. How many of a site's documents are such is learned, too: without them, few visits take a
+//! document that changes often for one.
+//!
 //! Each visit adds what is believed of its document's rate, as often as the time since the visit before holds intervals
 //! that are usual on the site: by visits alone those would count most that are visited most. That is the step by step form
 //! of expectation and maximisation over a mixture of given rates.
@@ -10,6 +14,7 @@ use opilio_plugin::prelude::*;
 
 use crate::experience::Surroundings;
 use crate::index::{Belief, RATES, STEP, place};
+use crate::rate::Evidence;
 
 /// Under this name it is kept with the site.
 pub(crate) const SPREAD: &str = "spread";
@@ -24,6 +29,9 @@ const SIGMA: f64 = 2.0;
 /// As many documents this counts for.
 const SUPPOSED: f64 = 10.0;
 
+/// The share of documents that are restless, before anything is learned.
+const RESTLESS: f64 = 0.000_3;
+
 /// As many as are remembered: more, and the older ones fade, so that a site may change its ways and what was believed early
 /// is forgotten.
 const LEARNED_MAX: f64 = 300.0;
@@ -35,6 +43,19 @@ const TURNS_MAX: f64 = 10.0;
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Spread {
     documents: [f64; RATES],
+    /// Those that differ whenever they are looked at.
+    restless: f64,
+}
+
+/// What is believed of a document by what its visits have shown.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Judged {
+    /// Of its rate, all things considered.
+    pub(crate) belief: Belief,
+    /// The same where it is not restless.
+    calm: Belief,
+    /// How likely it is restless.
+    restless: f64,
 }
 
 impl Spread {
@@ -43,18 +64,24 @@ impl Spread {
         let kept = visit.site_value(SPREAD);
         let kept = kept.filter(|kept| kept.version == SPREAD_VERSION);
         let mut documents = [0.0; RATES];
+        let mut restless = 0.0;
         if let Some(kept) = kept {
             let numbers = kept.value.split(' ').map(|number| number.parse::<u32>());
-            for (documents, number) in documents.iter_mut().zip(numbers) {
-                *documents = f64::from(number.unwrap_or(0)) / 1000.0;
+            let places = documents.iter_mut().chain([&mut restless]);
+            for (place, number) in places.zip(numbers) {
+                *place = f64::from(number.unwrap_or(0)) / 1000.0;
             }
         }
-        Self { documents }
+        Self {
+            documents,
+            restless,
+        }
     }
 
     pub(crate) fn written(&self) -> String {
         let thousandths = |number: &f64| ((number * 1000.0).round() as u32).to_string();
-        let numbers: Vec<_> = self.documents.iter().map(thousandths).collect();
+        let numbers = self.documents.iter().chain([&self.restless]);
+        let numbers: Vec<_> = numbers.map(thousandths).collect();
         numbers.join(" ")
     }
 
@@ -74,19 +101,44 @@ impl Spread {
         moved(&before, around.steps())
     }
 
+    /// What to believe of a document that was believed to be so before, after what its visits have shown.
+    pub(crate) fn judge(&self, before: &[f64; RATES], evidence: &Evidence) -> Judged {
+        let (calm, likelihood) = Belief::weighed(before, &evidence.likelihood());
+        let documents: f64 = self.documents.iter().sum();
+        let supposed =
+            (RESTLESS * SUPPOSED + self.restless) / (SUPPOSED + documents + self.restless);
+        let odds = supposed / (1.0 - supposed).max(1e-9)
+            * (evidence.restless_likelihood() - likelihood)
+                .clamp(-50.0, 50.0)
+                .exp();
+        let restless = odds / (1.0 + odds);
+        let all: f64 = before.iter().sum();
+        let mut belief = calm.clone();
+        for (share, before) in belief.shares.iter_mut().zip(before) {
+            *share = (1.0 - restless) * *share + restless * before / all;
+        }
+        Judged {
+            belief,
+            calm,
+            restless,
+        }
+    }
+
     /// Takes note of what is believed of a document after so many days.
-    pub(crate) fn learn(&mut self, belief: &Belief, days: f64, around: Surroundings) {
+    pub(crate) fn learn(&mut self, judged: &Judged, days: f64, around: Surroundings) {
         let turns = days / around.interval.unwrap_or(days).max(1e-3);
         let turns = turns.clamp(0.0, TURNS_MAX);
-        let shares = moved(&belief.shares, -around.steps());
-        let mut all = 0.0;
+        let shares = moved(&judged.calm.shares, -around.steps());
+        self.restless += turns * judged.restless;
+        let mut all = self.restless;
         for (documents, share) in self.documents.iter_mut().zip(shares) {
-            *documents += turns * share;
+            *documents += turns * (1.0 - judged.restless) * share;
             all += *documents;
         }
         if all > LEARNED_MAX {
             let kept = LEARNED_MAX / all;
-            self.documents.iter_mut().for_each(|one| *one *= kept);
+            let all = self.documents.iter_mut().chain([&mut self.restless]);
+            all.for_each(|one| *one *= kept);
         }
     }
 }
@@ -115,7 +167,6 @@ fn moved(shares: &[f64; RATES], steps: f64) -> [f64; RATES] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rate::Evidence;
     use opilio_plugin::testing::{VisitFacts, visit};
 
     const AROUND: Surroundings = Surroundings {
@@ -131,8 +182,8 @@ mod tests {
         for _ in 0..20 {
             for (document, evidence) in evidence.iter_mut().enumerate() {
                 evidence.add(1.0, document % 10 == 0, 50.0);
-                let belief = Belief::of(&spread.before(AROUND), &evidence.likelihood());
-                spread.learn(&belief, 1.0, AROUND);
+                let judged = spread.judge(&spread.before(AROUND), evidence);
+                spread.learn(&judged, 1.0, AROUND);
             }
         }
         spread
@@ -143,7 +194,52 @@ mod tests {
         for &(days, has_changed) in visits {
             evidence.add(days, has_changed, 50.0);
         }
-        Belief::of(&spread.before(around), &evidence.likelihood()).mean()
+        spread
+            .judge(&spread.before(around), &evidence)
+            .belief
+            .mean()
+    }
+
+    /// Documents of which one in ten changes daily and is looked at daily, and one of which differs every hour.
+    #[test]
+    fn what_differs_however_soon_it_is_looked_at_is_not_taken_for_what_changes_often() {
+        let spread = learned();
+        let often = vec![(1.0 / 24.0, true); 30];
+        let mut sometimes = vec![(1.0 / 24.0, true); 24];
+        sometimes.extend([(1.0 / 24.0, false); 6]);
+        // Less by far than what is the same at times, which does change so often.
+        let (often, sometimes) = (
+            mean_after(&spread, &often, AROUND),
+            mean_after(&spread, &sometimes, AROUND),
+        );
+        assert!(
+            sometimes > 24.0 && often < 0.5 * sometimes,
+            "{often} {sometimes}"
+        );
+    }
+
+    /// Where documents with random boxes are usual, three differences are no news any more.
+    #[test]
+    fn how_many_documents_of_a_site_are_restless_is_learned() {
+        let mut spread = Spread::of(&visit(VisitFacts::default()));
+        let mut evidence = vec![Evidence::default(); 40];
+        let judged = |spread: &Spread| {
+            let mut evidence = Evidence::default();
+            for _ in 0..3 {
+                evidence.add(0.5, true, 50.0);
+            }
+            spread.judge(&spread.before(AROUND), &evidence).restless
+        };
+        let first = judged(&spread);
+        for _ in 0..20 {
+            for (document, evidence) in evidence.iter_mut().enumerate() {
+                evidence.add(0.2, document % 2 == 0, 50.0);
+                let judged = spread.judge(&spread.before(AROUND), evidence);
+                spread.learn(&judged, 0.2, AROUND);
+            }
+        }
+        let later = judged(&spread);
+        assert!(first < 0.1 && later > 0.5, "{first} {later}");
     }
 
     #[test]
