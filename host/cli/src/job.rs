@@ -82,7 +82,7 @@ Exit codes: 0 done, 2 it has faults, and nothing was changed.")]
     History(set::HistoryArgs),
     /// List the seeds with what became of each, or add some; while it runs, too.
     Seeds(set::SeedsArgs),
-    /// Show what the job makes of a URI: its settings, and what every filter answers.
+    /// Show what the job makes of a URI: its settings, what every filter answers, and what wait follows its next visit.
     Explain(set::ExplainArgs),
     /// Print the job's log: what operators did, and when the crawl began, paused and ended.
     Log(LogArgs),

@@ -30,7 +30,8 @@ Seeds and a contact URL need not be there: a job asks for them.
 
 Exit codes: 0 there is none, 2 there are some.")]
     Check(CheckArgs),
-    /// Print what a profile makes of a URI: every setting with the line it comes from, and what every filter answers.
+    /// Print what a profile makes of a URI: every setting with the line it comes from, what every filter answers, and what wait
+    /// follows a visit. Nothing is fetched, robots.txt neither.
     Explain(ExplainArgs),
     /// Print the JSON Schema of profiles, for editors, the settings of the profile's plugins included.
     Schema(SchemaArgs),

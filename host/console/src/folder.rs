@@ -220,7 +220,14 @@ impl Folder {
                 _ => {}
             }
         }
-        for known in ["plugins.json", "course.json", "orders.json", "lock"] {
+        let files = [
+            "plugins.json",
+            "stacks.jsonl",
+            "course.json",
+            "orders.json",
+            "lock",
+        ];
+        for known in files {
             match fs::remove_file(directory.join(known)) {
                 Err(problem) if problem.kind() != io::ErrorKind::NotFound => {
                     return Err(io(problem));

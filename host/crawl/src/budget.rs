@@ -71,6 +71,26 @@ pub(crate) struct Answered {
     pub budget: Option<u64>,
 }
 
+/// Where a URI stands, as far as its measures go by it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place<'a> {
+    pub queue: &'a str,
+    pub precedence: u8,
+    /// How long it has been queued, where it was never visited.
+    pub queued: Option<Duration>,
+}
+
+impl<'a> Place<'a> {
+    /// Of a URI that was issued.
+    pub(crate) fn of(issue: &'a Issue) -> Place<'a> {
+        Place {
+            queue: &issue.queue,
+            precedence: issue.record.precedence,
+            queued: (issue.record.visits == 0).then_some(issue.overdue),
+        }
+    }
+}
+
 impl Budget {
     /// As it was kept with this store.
     ///
@@ -93,18 +113,18 @@ impl Budget {
     pub(crate) fn measures(
         &mut self,
         frontier: &Frontier,
-        issue: &Issue,
+        place: Place<'_>,
         now: Timestamp,
     ) -> Result<BTreeMap<String, f64>, Error> {
         let whole = self.whole.price();
-        let queue = self.queue(frontier, &issue.queue, now)?.price();
+        let queue = self.queue(frontier, place.queue, now)?.price();
         let mut measures = BTreeMap::from([
             (PRICE.to_owned(), whole),
             (QUEUE_PRICE.to_owned(), queue),
-            (PRECEDENCE.to_owned(), issue.record.precedence.into()),
+            (PRECEDENCE.to_owned(), place.precedence.into()),
         ]);
-        if issue.record.visits == 0 {
-            measures.insert(QUEUED.to_owned(), issue.overdue.as_secs_f64() / DAY);
+        if let Some(queued) = place.queued {
+            measures.insert(QUEUED.to_owned(), queued.as_secs_f64() / DAY);
         }
         Ok(measures)
     }

@@ -37,7 +37,7 @@ use crate::records;
 use crate::replace::Workshop;
 use crate::series::Series;
 use crate::servers::Servers;
-use crate::stacks::{PluginSeen, Pool, Stacks};
+use crate::stacks::{KnownStacks, PluginSeen, Pool, Stacks};
 use crate::tables::TableKeeper;
 
 /// Times that one seed may widen the scope by redirecting: http to https, to www, to a new name. What redirects more
@@ -79,6 +79,7 @@ pub(crate) struct Context {
     pub counters: Counters,
     pub seeds: tokio::sync::Mutex<SeedPrefixes>,
     pub stacks: RwLock<Arc<Stacks>>,
+    pub known_stacks: KnownStacks,
     pub tables: Arc<TableKeeper>,
     pub workshop: Workshop,
     pub tallies: Mutex<HashMap<String, QueueTally>>,

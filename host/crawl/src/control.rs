@@ -36,10 +36,15 @@ mod socket;
 mod sweep;
 mod transfers;
 
-pub use crate::explain::{ExplainedSetting, ExplainedUri, FilterAnswer};
+pub use crate::explain::{
+    ExplainedSetting, ExplainedStack, ExplainedUri, ExplainedWait, FilterAnswer, WaitAnswer,
+};
 pub use crate::history::{Change, Changed};
 pub use crate::settings::Effect;
-pub use answer::{Answer, CheckedStore, FetchInFlight, Standing, Status, Step, WhyAnswer};
+pub use crate::stacks::{KnownStack, StackedPlugin};
+pub use answer::{
+    Answer, CheckedStore, FetchInFlight, LastRefusal, Standing, Status, Step, WhyAnswer,
+};
 pub use command::{
     By, Command, DoneElsewhere, ExportFormat, QueueSort, QueueStateFilter, Request, Which,
 };

@@ -170,17 +170,16 @@ impl LogLine {
 }
 
 /// The thesis' notes on a revisit (§6.2): the wait now in force, visits, versions, and how overdue the visit was:
-/// `wt:45s0ms`, `3vis`, `1ver`, `ov:3ms`.
+/// `wt:45s0ms`, `3vis`, `1ver`, `ov:3ms`; and, behind the wait, the evaluator that said it: `wt-by:adaptive`.
 pub fn revisit_annotations(
-    wait: Option<Duration>,
+    wait: Duration,
+    by: Option<&str>,
     visits: u64,
     versions: u64,
     overdue: Duration,
 ) -> Vec<String> {
-    let mut notes = Vec::new();
-    if let Some(wait) = wait {
-        notes.push(format!("wt:{}", spelled(wait)));
-    }
+    let mut notes = vec![format!("wt:{}", spelled(wait))];
+    notes.extend(by.map(|by| format!("wt-by:{by}")));
     notes.push(format!("{visits}vis"));
     notes.push(format!("{versions}ver"));
     notes.push(format!("ov:{}", spelled(overdue)));
@@ -339,12 +338,10 @@ mod tests {
 
     #[test]
     fn revisits_carry_the_notes_of_the_thesis() {
-        let notes = revisit_annotations(
-            Some(Duration::from_secs(45)),
-            3,
-            1,
-            Duration::from_millis(3),
-        );
+        let (wait, overdue) = (Duration::from_secs(45), Duration::from_millis(3));
+        let notes = revisit_annotations(wait, None, 3, 1, overdue);
         assert_eq!(notes.join(","), "wt:45s0ms,3vis,1ver,ov:3ms");
+        let notes = revisit_annotations(wait, Some("adaptive"), 3, 1, overdue);
+        assert_eq!(notes.join(","), "wt:45s0ms,wt-by:adaptive,3vis,1ver,ov:3ms");
     }
 }

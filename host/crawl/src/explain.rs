@@ -1,24 +1,32 @@
-//! What a profile or a job makes of one URI: every setting, and the answer of every filter that is asked before it is
-//! fetched.
+//! What a profile or a job makes of one URI: every setting, every stack, the answer of every filter that is asked before it is
+//! fetched, and what wait evaluators would say after a visit. What wants a response to look at is named and not asked.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
+use bytes::Bytes;
 use jiff::Timestamp;
-use opilio_profile::{Origin, Profile};
-use opilio_sandbox::{Candidate, Candidates, Engine, EngineConfig, Stage, Verdict};
-use opilio_uri::{HopPath, Uri};
+use opilio_fetch::ResponseHead;
+use opilio_frontier::{ContentState, KeptValues, UriRecord, Visit as Turn};
+use opilio_profile::{Origin, Profile, Settings, Strategy};
+use opilio_sandbox::{Candidate, Candidates, Engine, EngineConfig, Stage, Verdict, Visit};
+use opilio_uri::{Hop, HopPath, Uri};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::around::Shared;
 use crate::batch::{self, Answer};
 use crate::components::JobPlugins;
 use crate::crawl::{self, CrawlError};
-use crate::guards::{CandidateGuards, Seen, handled};
+use crate::found::{self, Heard, Said};
+use crate::guards::{CandidateGuards, Guards, Seen, handled};
 use crate::lanes::beside;
 use crate::places::component_cache;
 use crate::scope;
-use crate::stacks::{Stacks, Staged};
+use crate::stacks::{StackedPlugin, Stacks, Staged};
+use crate::standing::{self, Memory, plugin_state};
 
 /// What a profile or a job makes of a URI.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
@@ -45,8 +53,58 @@ pub struct ExplainedUri {
     pub fetched: bool,
     /// What the filters before a fetch answer, in the order asked.
     pub pre_fetch: Vec<FilterAnswer>,
+    /// What of robots.txt, which is not asked here; none where no site has one for such a URI.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub robots: Option<String>,
+    /// What would follow its next visit, by what that may find; none where it is not visited again.
+    #[serde(default)]
+    pub waits: Vec<ExplainedWait>,
+    /// The plugins that stand in its way, by stages in the order of its way; those without plugins are left out.
+    #[serde(default)]
+    pub stacks: Vec<ExplainedStack>,
     /// Every setting that holds for it.
     pub settings: Vec<ExplainedSetting>,
+}
+
+/// A stack that a URI goes through.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct ExplainedStack {
+    /// The stage, as in the profile's `[stacks]`.
+    pub stage: String,
+    /// Its plugins, in order.
+    pub plugins: Vec<StackedPlugin>,
+}
+
+/// The wait that would follow a visit.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct ExplainedWait {
+    /// What the visit finds: `new`, `changed`, `unchanged`; `any` where that makes no difference.
+    pub found: String,
+    /// The wait until the visit after it, in seconds, within the profile's limits.
+    pub wait_s: f64,
+    /// What wait evaluators would say, in the order asked, as things stand now. They are asked without a document: what other
+    /// plugins would have noted on it is not there.
+    pub answers: Vec<WaitAnswer>,
+}
+
+/// What a wait evaluator would say.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct WaitAnswer {
+    /// Its name in the profile.
+    pub evaluator: String,
+    /// `wait`, `pass`; `failed` where it could not be asked, `not-asked` where it does not handle such documents, its own
+    /// filters keep it from seeing this one, or one before it has answered.
+    pub answer: String,
+    /// Why; may be empty.
+    pub reason: String,
+    /// The wait it wants, in seconds, before the profile's limits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wait_s: Option<f64>,
+    /// When it wants to be asked again without a visit, in seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ask_again_s: Option<f64>,
+    /// Its answer is the one that holds.
+    pub decides: bool,
 }
 
 /// What a filter answers about a URI.
@@ -98,6 +156,16 @@ pub struct Asked<'a> {
     pub now: Timestamp,
 }
 
+/// What a job knows of a URI, for its wait evaluators. Nothing, by default.
+#[derive(Default)]
+pub(crate) struct Known {
+    pub record: Option<UriRecord>,
+    /// What is kept with its site.
+    pub site: KeptValues,
+    /// Prices.
+    pub measures: BTreeMap<String, f64>,
+}
+
 /// What a profile makes of a URI: its plugins are loaded and asked. Creates nothing but entries of the component cache.
 ///
 /// # Errors
@@ -115,7 +183,8 @@ pub fn explain(
     let sources = crawl::sources(Path::new(""));
     let asking = || -> Result<ExplainedUri, CrawlError> {
         let (_, loaded) = crawl::load(&engine, profile, &prefixes, &sources, None)?;
-        Ok(explained(profile, &loaded.stacks, asked))
+        let known = Known::default();
+        Ok(explained(profile, &loaded.stacks, asked, &known))
     };
     beside("explain", asking).map_err(CrawlError::Kept)?
 }
@@ -126,6 +195,7 @@ pub(crate) fn explain_at_rest(
     profile: &Profile,
     prefixes: &[String],
     asked: &Asked<'_>,
+    known: &Known,
 ) -> Result<ExplainedUri, CrawlError> {
     let engine = Engine::new(EngineConfig {
         cache_dir: component_cache(),
@@ -136,7 +206,7 @@ pub(crate) fn explain_at_rest(
         .map_err(|problem| CrawlError::Kept(crate::stacks::chain(&problem)))?;
     let asking = || -> Result<ExplainedUri, CrawlError> {
         let (_, loaded) = crawl::load(&engine, profile, prefixes, &sources, Some(&kept))?;
-        Ok(explained(profile, &loaded.stacks, asked))
+        Ok(explained(profile, &loaded.stacks, asked, known))
     };
     beside("explain", asking).map_err(CrawlError::Kept)?
 }
@@ -146,6 +216,7 @@ pub(crate) fn explained(
     profile: &Profile,
     stacks: &Arc<Stacks>,
     asked: &Asked<'_>,
+    known: &Known,
 ) -> ExplainedUri {
     let context = opilio_profile::Context {
         source: asked.source,
@@ -169,6 +240,7 @@ pub(crate) fn explained(
         address: None,
         attributes: Vec::new(),
     };
+    let waits = waits(&stacks, &settings, asked, &candidate, known);
     let candidates = Candidates::new(vec![candidate]);
     let scope = answers(&stacks.scope, &Stage::Scope, &candidates);
     let in_scope = scope::judge(&stacks.scope, &Stage::Scope, &candidates, false);
@@ -177,6 +249,13 @@ pub(crate) fn explained(
     let accepted = |judged: &scope::Judged| judged.decisions.iter().all(|one| one.accepted);
     let queue = profile.queue_name(asked.uri);
     let of_queue = profile.queue_settings_at(&queue, asked.now);
+    let robots = asked.uri.robots_txt().map(|_| {
+        match settings.robots.policy.needs_robots_txt() {
+            true => "not asked here: what it forbids is not fetched",
+            false => "not asked, here or by the crawl: robots.policy says so",
+        }
+        .to_owned()
+    });
     let settings = profile.explain_with(&context).into_iter().map(|one| {
         let (file, line) = match &one.place {
             Origin::Default => (None, None),
@@ -206,8 +285,175 @@ pub(crate) fn explained(
         scope,
         fetched: accepted(&fetched),
         pre_fetch,
+        robots,
+        waits,
+        stacks: staged(&stacks),
         settings: settings.collect(),
     }
+}
+
+fn staged(stacks: &Stacks) -> Vec<ExplainedStack> {
+    let stages = opilio_profile::Stage::ALL.into_iter();
+    stages
+        .map(|stage| ExplainedStack {
+            stage: stage.key().to_owned(),
+            plugins: stacks
+                .stage(stage)
+                .iter()
+                .map(StackedPlugin::from)
+                .collect(),
+        })
+        .filter(|stack| !stack.plugins.is_empty())
+        .collect()
+}
+
+/// What would follow the next visit of a URI.
+fn waits(
+    stacks: &Stacks,
+    settings: &Settings,
+    asked: &Asked<'_>,
+    candidate: &Candidate,
+    known: &Known,
+) -> Vec<ExplainedWait> {
+    let found: &[ContentState] = match settings.strategy {
+        // What others depend on is asked for again when it has expired.
+        _ if asked.hops.last() == Some(Hop::Prerequisite) => &[],
+        Strategy::Snapshot => &[],
+        Strategy::Fixed => {
+            return vec![ExplainedWait {
+                found: "any".to_owned(),
+                wait_s: settings.revisit.fixed_wait.as_secs_f64(),
+                answers: Vec::new(),
+            }];
+        }
+        Strategy::Revisit => match &known.record {
+            Some(record) if record.visits > 0 => &[ContentState::Unchanged, ContentState::Changed],
+            _ => &[ContentState::New],
+        },
+    };
+    let wait = |state: &ContentState| wait_after(*state, stacks, settings, asked, candidate, known);
+    found.iter().map(wait).collect()
+}
+
+/// What would follow a visit that finds this, at the time when it is due.
+fn wait_after(
+    state: ContentState,
+    stacks: &Stacks,
+    settings: &Settings,
+    asked: &Asked<'_>,
+    candidate: &Candidate,
+    known: &Known,
+) -> ExplainedWait {
+    let media_type = asked.media_type.unwrap_or_default();
+    let visit = visit_that_finds(state, asked, candidate, known);
+    let uri = asked.uri.as_str();
+    let head = ResponseHead {
+        version: "HTTP/1.1".to_owned(),
+        status: u16::try_from(visit.status).unwrap_or(200),
+        reason: String::new(),
+        headers: vec![("content-type".to_owned(), media_type.to_owned())],
+        length: 0,
+    };
+    let memory = Memory {
+        notes: visit.notes.clone(),
+        kept: visit.kept.clone(),
+        ..Memory::default()
+    };
+    let document = found::document(uri, uri, &head, Bytes::new(), None, &memory);
+    let guards = Guards::default();
+    let evaluated = found::evaluate(&stacks.wait, media_type, &visit, &document, &guards);
+    let last = known.record.as_ref().and_then(|record| record.wait);
+    let seconds = |wait: Option<Duration>| wait.map(|wait| wait.as_secs_f64());
+    let answer = |heard: &Heard| {
+        let (answer, reason) = heard_as(&heard.said);
+        let decides = matches!(heard.said, Said::Wait);
+        WaitAnswer {
+            evaluator: heard.name.to_string(),
+            answer: answer.to_owned(),
+            reason: reason.to_owned(),
+            wait_s: seconds(evaluated.wait).filter(|_| decides),
+            ask_again_s: seconds(evaluated.ask_again).filter(|_| decides),
+            decides,
+        }
+    };
+    ExplainedWait {
+        found: match state {
+            ContentState::New => "new",
+            ContentState::Changed => "changed",
+            ContentState::Unchanged => "unchanged",
+            ContentState::Unknown => "unknown",
+        }
+        .to_owned(),
+        wait_s: evaluated.until_next(last, &settings.revisit).as_secs_f64(),
+        answers: evaluated.heard.iter().map(answer).collect(),
+    }
+}
+
+fn heard_as(said: &Said) -> (&'static str, &str) {
+    match said {
+        Said::Wait => ("wait", ""),
+        Said::Nothing => ("pass", ""),
+        Said::Unhandled => ("not-asked", "it does not handle such documents"),
+        Said::Kept => ("not-asked", "its own filters keep it from seeing it"),
+        Said::Unreached => ("not-asked", "one before it has answered"),
+        Said::Failed(reason) => ("failed", reason),
+    }
+}
+
+/// The visit as wait evaluators see it: as its last was, but for what it finds.
+fn visit_that_finds(
+    state: ContentState,
+    asked: &Asked<'_>,
+    candidate: &Candidate,
+    known: &Known,
+) -> Visit {
+    let media_type = asked.media_type.unwrap_or_default().to_owned();
+    let Some(record) = &known.record else {
+        let memory = Memory::new(&KeptValues::default(), &known.site);
+        let shared = Shared {
+            uri: asked.uri,
+            media_type: &media_type,
+            depth: asked.hops.link_hops(),
+            is_dated: false,
+        };
+        let neighbourhood = memory.around.neighbourhood(&shared);
+        return Visit {
+            status: 200,
+            state: plugin_state(state),
+            visits: 1,
+            versions: 1,
+            neighbourhood,
+            measures: known.measures.clone(),
+            kept: memory.kept,
+            media_type,
+            ..Visit::of(candidate.clone(), asked.now)
+        };
+    };
+    let due = match record.place {
+        opilio_frontier::Place::Queued { due, .. } => due,
+        _ => asked.now,
+    };
+    let at = due.max(asked.now);
+    let turn = Turn {
+        status: if record.status > 0 {
+            record.status
+        } else {
+            200
+        },
+        state,
+        size: record.history.first().and_then(|last| last.size),
+        media_type,
+        ..Turn::default()
+    };
+    let memory = Memory::new(&record.kept, &known.site);
+    let subject = standing::Known {
+        uri: asked.uri,
+        record,
+        overdue: Duration::try_from(at - due).unwrap_or_default(),
+    };
+    let mut visit = standing::after(subject, at, &turn, &memory);
+    visit.measures = known.measures.clone();
+    visit
 }
 
 /// What each filter answers about the sole candidate; the last that is no pass decides.

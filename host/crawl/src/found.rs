@@ -84,6 +84,8 @@ pub(crate) struct Evaluated {
     pub wait: Option<Duration>,
     /// Who answered.
     by: Option<Plugin>,
+    /// What each evaluator of the stack said, in order.
+    pub heard: Vec<Heard>,
     /// Some evaluator could not be asked.
     pub failed: bool,
     pub failures: Vec<Failure>,
@@ -91,7 +93,37 @@ pub(crate) struct Evaluated {
     pub ask_again: Option<Duration>,
 }
 
+/// What a wait evaluator said.
+pub(crate) struct Heard {
+    /// Its name in the profile.
+    pub name: Arc<str>,
+    pub said: Said,
+}
+
+/// See [`Heard`].
+pub(crate) enum Said {
+    /// To come back after this.
+    Wait,
+    /// Nothing: the next one is asked.
+    Nothing,
+    /// It does not handle such documents.
+    Unhandled,
+    /// Its own filters keep it from seeing the document.
+    Kept,
+    /// It could not be asked, and why.
+    Failed(String),
+    /// One before it had answered.
+    Unreached,
+}
+
 impl Evaluated {
+    /// The evaluator that answered, by its name in the profile.
+    pub(crate) fn answered_by(&self) -> Option<&Arc<str>> {
+        let mut heard = self.heard.iter();
+        let by = heard.find(|heard| matches!(heard.said, Said::Wait));
+        by.map(|heard| &heard.name)
+    }
+
     /// When to ask again, where the evaluator wants to be asked: no sooner than a visit could be, and at the visit at the latest,
     /// so that it is asked about news until then.
     pub(crate) fn until_asked(&self, wait: Duration, limits: &Revisit) -> Option<Duration> {
@@ -464,26 +496,34 @@ pub(crate) fn evaluate(
         failed: false,
         failures: Vec::new(),
         ask_again: None,
+        heard: Vec::with_capacity(stack.len()),
     };
     for staged in stack {
-        if !staged.plugin.handles(media_type, &visit.candidate.uri)
-            || !guards.admit(staged, document, visit)
-        {
-            continue;
-        }
-        match staged.evaluate(visit) {
-            Ok(Some(wait)) => {
-                evaluated.wait = Some(wait.next_visit);
-                evaluated.by = Some(staged.plugin.clone());
-                evaluated.ask_again = wait.ask_again;
-                break;
+        let said = if evaluated.by.is_some() {
+            Said::Unreached
+        } else if !staged.plugin.handles(media_type, &visit.candidate.uri) {
+            Said::Unhandled
+        } else if !guards.admit(staged, document, visit) {
+            Said::Kept
+        } else {
+            match staged.evaluate(visit) {
+                Ok(Some(wait)) => {
+                    evaluated.wait = Some(wait.next_visit);
+                    evaluated.by = Some(staged.plugin.clone());
+                    evaluated.ask_again = wait.ask_again;
+                    Said::Wait
+                }
+                Ok(None) => Said::Nothing,
+                Err(unanswered) => {
+                    let reason = unanswered.reason();
+                    evaluated.failed = true;
+                    evaluated.failures.extend(unanswered.failure());
+                    Said::Failed(reason)
+                }
             }
-            Ok(None) => {}
-            Err(unanswered) => {
-                evaluated.failed = true;
-                evaluated.failures.extend(unanswered.failure());
-            }
-        }
+        };
+        let name = staged.name.clone();
+        evaluated.heard.push(Heard { name, said });
     }
     evaluated.failures.extend(guards.take_failures());
     evaluated

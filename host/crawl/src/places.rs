@@ -9,9 +9,10 @@ use crate::crawl::{CrawlError, frozen_profile};
 use crate::history;
 use crate::job::{ADDED_SEEDS, REDIRECTED_SEEDS, REMOVED_SEEDS};
 use crate::settings::{CHANGES, LAYERS};
+use crate::stacks::known;
 
 /// What is read of a job's own folder, and quoted where it has faults. Whatever else stands there is nobody's business.
-const OWN_FILES: [&str; 9] = [
+const OWN_FILES: [&str; 10] = [
     "job.json",
     "profile.toml",
     "seeds.txt",
@@ -21,6 +22,7 @@ const OWN_FILES: [&str; 9] = [
     LAYERS,
     history::FILE,
     components::LIST,
+    known::FILE,
 ];
 
 /// Where compiled components are kept between runs: the user's cache directory. None where the user has none.

@@ -31,7 +31,7 @@ use opilio_uri::{Hop, HopPath, Uri};
 
 use crate::around::{Earlier, Shared};
 use crate::breaker::Failure;
-use crate::budget::{Answered, Budget};
+use crate::budget::{Answered, Budget, Place};
 use crate::consideration::Consideration;
 use crate::crawl::{self, CrawlError};
 use crate::found;
@@ -41,7 +41,7 @@ use crate::policy;
 use crate::precedence;
 use crate::scope;
 use crate::stacks::Stacks;
-use crate::standing::{self, Memory};
+use crate::standing::{self, Known, Memory};
 use crate::tables::TableKeeper;
 pub use play::{Answer, Asked, Came, Ended, Leave};
 use response::{Response, exchange, is_archived_whole, remembered};
@@ -481,8 +481,9 @@ impl Rehearsal {
             Strategy::Snapshot => (None, None, None),
             Strategy::Fixed => (None, Some(settings.revisit.fixed_wait), None),
             Strategy::Revisit => {
-                let mut seen = standing::after(issue, started, &visit, &memory);
-                seen.measures = self.budget.measures(&self.frontier, issue, started)?;
+                let mut seen = standing::after(Known::of(issue), started, &visit, &memory);
+                let place = Place::of(issue);
+                seen.measures = self.budget.measures(&self.frontier, place, started)?;
                 let found::Reading {
                     document, guards, ..
                 } = reading;
@@ -549,7 +550,8 @@ impl Rehearsal {
         let media_type = issue.record.media_type.clone();
         let (settings, stacks) = self.stacks_for(issue, Some(&media_type), now);
         let memory = self.memory(issue)?;
-        let measures = self.budget.measures(&self.frontier, issue, now)?;
+        let place = Place::of(issue);
+        let measures = self.budget.measures(&self.frontier, place, now)?;
         let answer = Consideration::of(issue, now, measures, &memory).evaluate(&stacks.wait);
         let judged = Consideration::judge(issue, now, &answer, &settings.revisit);
         self.note(answer.failures);

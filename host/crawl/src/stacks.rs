@@ -15,6 +15,7 @@ use opilio_profile::{PluginSettings, Stage};
 use opilio_sandbox::{Kind, Plugin};
 use sha2::Digest as _;
 
+pub(crate) mod known;
 mod load;
 mod pool;
 mod variants;
@@ -22,6 +23,8 @@ mod variants;
 use crate::breaker::{Breaker, FaultPolicy};
 use crate::recorder::Recorder;
 
+pub(crate) use known::KnownStacks;
+pub use known::{KnownStack, StackedPlugin};
 pub(crate) use load::{Loaded, Loading, load};
 pub(crate) use pool::{PluginSeen, Pool, Replacement};
 
@@ -217,24 +220,28 @@ impl Stacks {
         stacks
     }
 
+    /// The plugins of a stage, in order.
+    pub(crate) fn stage(&self, stage: Stage) -> &[Staged] {
+        match stage {
+            Stage::Scope => &self.scope,
+            Stage::Precedence => &self.precedence,
+            Stage::PreFetch => &self.pre_fetch,
+            Stage::MidFetch => &self.mid_fetch,
+            Stage::PostFetch => &self.post_fetch,
+            Stage::Digest => &self.digest,
+            Stage::Change => &self.change,
+            Stage::PreExtract => &self.pre_extract,
+            Stage::Extract => &self.extract,
+            Stage::Archive => &self.archive,
+            Stage::Wait => &self.wait,
+            Stage::Observe => &self.observe,
+        }
+    }
+
     /// Every plugin once, in the order of a URI's way.
     pub(crate) fn all(&self) -> Vec<&Staged> {
-        let stages = [
-            &self.scope,
-            &self.precedence,
-            &self.pre_fetch,
-            &self.mid_fetch,
-            &self.post_fetch,
-            &self.digest,
-            &self.change,
-            &self.pre_extract,
-            &self.extract,
-            &self.archive,
-            &self.wait,
-            &self.observe,
-        ];
         let mut seen = std::collections::HashSet::new();
-        let staged = stages.into_iter().flatten();
+        let staged = Stage::ALL.into_iter().flat_map(|stage| self.stage(stage));
         staged
             .flat_map(|staged| staged.guards.iter().chain([staged]))
             .filter(|staged| seen.insert(staged.name.clone()))

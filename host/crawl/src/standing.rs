@@ -16,6 +16,26 @@ use opilio_uri::Uri;
 use crate::around::{Around, Shared};
 use crate::extraction::FoundLink;
 
+/// A URI of which something is known.
+#[derive(Clone, Copy)]
+pub(crate) struct Known<'a> {
+    pub uri: &'a Uri,
+    pub record: &'a UriRecord,
+    /// How late its visit is.
+    pub overdue: Duration,
+}
+
+impl<'a> Known<'a> {
+    /// As the frontier issued it.
+    pub(crate) fn of(issue: &'a Issue) -> Known<'a> {
+        Known {
+            uri: &issue.uri,
+            record: &issue.record,
+            overdue: issue.overdue,
+        }
+    }
+}
+
 /// What the plugins of one visit share. Clones are the same.
 #[derive(Clone, Default)]
 pub(crate) struct Memory {
@@ -138,13 +158,13 @@ pub(crate) fn visit(
         status,
         media_type,
         neighbourhood,
-        ..before(issue, now, memory)
+        ..before(Known::of(issue), now, memory)
     }
 }
 
 /// What is known before any answer.
-fn before(issue: &Issue, now: Timestamp, memory: &Memory) -> Visit {
-    let record = &issue.record;
+fn before(known: Known<'_>, now: Timestamp, memory: &Memory) -> Visit {
+    let record = known.record;
     let history = record.history.iter().map(|past| PastVisit {
         at: u64::try_from(past.at.as_millisecond()).unwrap_or(0),
         status: past.status,
@@ -158,7 +178,7 @@ fn before(issue: &Issue, now: Timestamp, memory: &Memory) -> Visit {
     Visit {
         last_wait: record.wait.filter(|_| record.visits > 0),
         overdue: if record.visits > 0 {
-            issue.overdue
+            known.overdue
         } else {
             Duration::ZERO
         },
@@ -174,7 +194,7 @@ fn before(issue: &Issue, now: Timestamp, memory: &Memory) -> Visit {
         signals: record.kept.signals().into_iter().map(signal).collect(),
         notes: memory.notes.clone(),
         kept: memory.kept.clone(),
-        ..Visit::of(candidate(&issue.uri, record), now)
+        ..Visit::of(candidate(known.uri, record), now)
     }
 }
 
@@ -188,18 +208,18 @@ fn signal(signal: opilio_frontier::Signal) -> Signal {
 }
 
 /// The visit once it has been judged: what wait evaluators see.
-pub(crate) fn after(issue: &Issue, now: Timestamp, turn: &Turn, memory: &Memory) -> Visit {
+pub(crate) fn after(known: Known<'_>, now: Timestamp, turn: &Turn, memory: &Memory) -> Visit {
     let new_version = matches!(turn.state, ContentState::New | ContentState::Changed);
-    let shared = Shared::of(&issue.uri, &issue.record, &turn.media_type, Some(turn));
+    let shared = Shared::of(known.uri, known.record, &turn.media_type, Some(turn));
     Visit {
         status: turn.status,
         media_type: turn.media_type.clone(),
         neighbourhood: memory.around.neighbourhood(&shared),
         state: plugin_state(turn.state),
         size: turn.size,
-        versions: issue.record.versions + u64::from(new_version),
-        outlinks: turn.outlinks.unwrap_or(issue.record.outlinks),
-        ..before(issue, now, memory)
+        versions: known.record.versions + u64::from(new_version),
+        outlinks: turn.outlinks.unwrap_or(known.record.outlinks),
+        ..before(known, now, memory)
     }
 }
 

@@ -1,11 +1,12 @@
 //! What a job says of its settings, its seeds and its history, as people read it.
 
 use std::io::{self, Write};
+use std::time::Duration;
 
 use indicatif::HumanCount;
 use opilio_crawl::control::{
-    Change, Changed, Effect, ExplainedUri, FaultFound, FilterAnswer, SeedReport, SettingChanged,
-    SettingInForce,
+    Change, Changed, Effect, ExplainedStack, ExplainedUri, ExplainedWait, FaultFound, FilterAnswer,
+    SeedReport, SettingChanged, SettingInForce, StackedPlugin, WaitAnswer,
 };
 
 use crate::terminal;
@@ -182,7 +183,7 @@ pub(crate) fn seed_row(seed: &SeedReport) -> Vec<String> {
     ]
 }
 
-/// What holds for a URI, and what the filters say of it.
+/// What holds for a URI, and what plugins say of it.
 pub(crate) fn explained(explained: &ExplainedUri, out: &mut dyn Write) -> io::Result<()> {
     let verdict = |yes: bool| if yes { "yes" } else { "no" };
     writeln!(out, "{}", explained.uri)?;
@@ -202,6 +203,9 @@ pub(crate) fn explained(explained: &ExplainedUri, out: &mut dyn Write) -> io::Re
     ] {
         writeln!(out, "  {name:<10} {}", terminal::line(&value))?;
     }
+    if let Some(robots) = &explained.robots {
+        writeln!(out, "  {:<10} {}", "robots.txt", terminal::line(robots))?;
+    }
     for (stage, answers) in [
         ("scope", &explained.scope),
         ("pre-fetch", &explained.pre_fetch),
@@ -212,6 +216,19 @@ pub(crate) fn explained(explained: &ExplainedUri, out: &mut dyn Write) -> io::Re
         for answer in answers {
             writeln!(out, "  {}", terminal::line(&filter_line(answer)))?;
         }
+    }
+    for wait in &explained.waits {
+        writeln!(out, "\n{}", wait_line(wait))?;
+        for answer in &wait.answers {
+            writeln!(out, "  {}", terminal::line(&wait_answer_line(answer)))?;
+        }
+    }
+    if !explained.stacks.is_empty() {
+        writeln!(out, "\nstacks")?;
+    }
+    for ExplainedStack { stage, plugins } in &explained.stacks {
+        let line = format!("{stage:<16} {}", plugin_names(plugins));
+        writeln!(out, "  {}", terminal::line(&line))?;
     }
     writeln!(out)?;
     let rows = explained.settings.iter().map(|one| {
@@ -231,6 +248,74 @@ fn filter_line(answer: &FilterAnswer) -> String {
     };
     let decides = if answer.decides { " (decides)" } else { "" };
     format!("{:<16} {}{reason}{decides}", answer.filter, answer.answer)
+}
+
+fn wait_line(wait: &ExplainedWait) -> String {
+    let found = match wait.found.as_str() {
+        "any" => "a visit".to_owned(),
+        "new" => "a first visit".to_owned(),
+        found => format!("a visit that finds it {found}"),
+    };
+    let whose = match wait.answers.iter().find(|answer| answer.decides) {
+        Some(by)
+            if by
+                .wait_s
+                .is_some_and(|said| (said - wait.wait_s).abs() < 0.001) =>
+        {
+            ""
+        }
+        Some(_) => ", within the profile's limits",
+        None if wait.answers.iter().any(|answer| answer.answer == "failed") => {
+            ", as before, since one of them failed"
+        }
+        None if wait.answers.is_empty() => ", which the profile says",
+        None => ", the profile's own, since none of them has an answer",
+    };
+    format!("wait after {found}: {}{whose}", duration(wait.wait_s))
+}
+
+fn wait_answer_line(answer: &WaitAnswer) -> String {
+    let mut line = format!("{:<16} {}", answer.evaluator, answer.answer);
+    if let Some(seconds) = answer.wait_s {
+        line += &format!(" {}", duration(seconds));
+    }
+    if !answer.reason.is_empty() {
+        line += &format!(": {}", answer.reason);
+    }
+    if let Some(seconds) = answer.ask_again_s {
+        line += &format!(", to be asked again in {}", duration(seconds));
+    }
+    if answer.decides {
+        line += " (decides)";
+    }
+    line
+}
+
+/// The largest unit that it has, and the next: `8d 3h`, `1m 30s`, `40ms`.
+fn duration(seconds: f64) -> String {
+    const UNITS: [(u64, &str); 4] = [(86_400, "d"), (3_600, "h"), (60, "m"), (1, "s")];
+    let duration = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
+    let whole = duration.as_secs();
+    let Some(largest) = UNITS.iter().position(|(size, _)| whole >= *size) else {
+        return format!("{}ms", duration.as_millis());
+    };
+    let (size, name) = UNITS[largest];
+    let first = format!("{}{name}", whole / size);
+    match UNITS.get(largest + 1) {
+        Some((next, name)) if whole % size >= *next => {
+            format!("{first} {}{name}", whole % size / next)
+        }
+        _ => first,
+    }
+}
+
+/// Plugins of a stack, in order, with their versions; and with their own names where the profile has others for them.
+pub(crate) fn plugin_names(plugins: &[StackedPlugin]) -> String {
+    let named = plugins.iter().map(|one| match one.name == one.plugin {
+        true => format!("{} {}", one.name, one.version),
+        false => format!("{} ({} {})", one.name, one.plugin, one.version),
+    });
+    named.collect::<Vec<_>>().join(", ")
 }
 
 fn fault_line(fault: &FaultFound) -> String {
@@ -285,4 +370,24 @@ pub(crate) fn table(rows: &[(String, String, String)]) -> String {
             format!("{}\n", terminal::line(line.trim_end()))
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wait_is_said_in_two_units_at_most() {
+        for (seconds, said) in [
+            (0.0, "0ms"),
+            (0.04, "40ms"),
+            (5.2, "5s"),
+            (90.0, "1m 30s"),
+            (3_601.0, "1h"),
+            (702_000.0, "8d 3h"),
+            (f64::INFINITY, "213503982334601d 7h"),
+        ] {
+            assert_eq!(duration(seconds), said);
+        }
+    }
 }

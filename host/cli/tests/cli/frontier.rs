@@ -156,6 +156,7 @@ async fn a_queue_is_retired_and_comes_back_and_why_tells() {
         said.contains("done since") && said.contains("200"),
         "{said}"
     );
+    assert!(said.contains("  read by  http 0."), "{said}");
     let said = why(&home, "http://elsewhere.org/x");
     assert!(said.contains("no scope filter let it in"), "{said}");
     assert!(said.contains(&gate.url("/")), "{said}");

@@ -284,6 +284,10 @@ async fn a_checkpoint_of_a_running_crawl_makes_a_job_that_goes_on_from_there() {
     home.run(&["job", "restore", "p.toml", "other"]).code(1);
     home.run(&["job", "restore", "kept", "new"]).code(0);
     home.run(&["frontier", "check", "new"]).code(0);
+    let read = home
+        .run(&["frontier", "why", "new", &gate.url("/")])
+        .code(0);
+    assert!(read.out.contains("  read by  http 0."), "{read:?}");
     home.run(&["crawl", "p.toml", "--job", "new"]).code(0);
     let new = home.path().join("new");
     sound(&new);

@@ -47,6 +47,18 @@ fn every_value_is_shown_with_its_line() {
     ] {
         assert!(lines.iter().any(|line| *line == expected), "{}", ended.out);
     }
+    assert!(
+        ended.out.contains("\n  robots.txt not asked here: "),
+        "{}",
+        ended.out
+    );
+    assert!(
+        ended.out.contains("\nwait after a first visit: "),
+        "{}",
+        ended.out
+    );
+    let extract = lines.iter().find(|line| line.first() == Some(&"extract"));
+    assert_eq!(extract.unwrap()[1], "http", "{}", ended.out);
     let ended = home
         .run(&[
             "profile",
@@ -68,6 +80,9 @@ fn every_value_is_shown_with_its_line() {
         (found["value"].clone(), found["line"].as_u64())
     };
     assert_eq!(told["queue"], "org,a,");
+    let robots = told["robots"].as_str().unwrap();
+    assert!(robots.starts_with("not asked here"), "{robots}");
+    assert!(told["waits"].as_array().unwrap().is_empty(), "{told}");
     assert_eq!(of("strategy"), ("snapshot".into(), Some(7)));
     assert_eq!(of("politeness.min-delay"), ("1s".into(), Some(10)));
     assert_eq!(of("workers"), (25.into(), None));

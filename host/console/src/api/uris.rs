@@ -210,7 +210,7 @@ pub(crate) async fn sweep(
     Ok(Json(daemon.one(&job, &caller, command, as_swept).await?))
 }
 
-/// Why a URI was, or was not, fetched, and all that is known of it: visits, digests, waits, versions.
+/// Why a URI was, or was not, fetched, and all that is known of it: visits, digests, waits, versions, and which plugins its record speaks of.
 #[utoipa::path(get, path = "/jobs/{job}/why", tag = "frontier", params(("job" = String, Path, description = "Its name"), Asked), responses((status = 200, body = WhyAnswer)))]
 pub(crate) async fn why(
     State(daemon): Shared,
@@ -225,7 +225,7 @@ pub(crate) async fn why(
     Ok(Json(found.await?))
 }
 
-/// What the job makes of a URI: every setting that holds for it, and the answer of each filter.
+/// What the job makes of a URI: every setting that holds for it, the answer of each filter, its stacks, and the wait that would follow its next visit.
 #[utoipa::path(get, path = "/jobs/{job}/explain", tag = "frontier", params(("job" = String, Path, description = "Its name"), AskedWith), responses((status = 200, body = ExplainedUri)))]
 pub(crate) async fn explain(
     State(daemon): Shared,

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use opilio_frontier::Outcome;
 use opilio_profile::Strategy;
 
-use crate::budget::Answered;
+use crate::budget::{Answered, Place};
 use crate::consideration::Consideration;
 use crate::context::Halt;
 use crate::control::Step;
@@ -53,7 +53,7 @@ impl Chain<'_> {
     pub(super) fn measures(&self) -> Result<BTreeMap<String, f64>, Halt> {
         let mut budget = self.context.budget();
         let frontier = self.context.frontier();
-        Ok(budget.measures(&frontier, self.issue, self.started)?)
+        Ok(budget.measures(&frontier, Place::of(self.issue), self.started)?)
     }
 
     /// Takes note of a wait in the prices, and keeps these now and then.

@@ -7,7 +7,7 @@ use opilio_archive::{Location, StoredPayload};
 use opilio_fetch::robots_tag::RobotsTag;
 use opilio_fetch::{Exchange, ResponseHead};
 use opilio_frontier::{ContentState, Digests, KeptChange, Outcome, Success, Validators, Visit};
-use opilio_profile::Strategy;
+use opilio_profile::{Stage, Strategy};
 use opilio_uri::Hop;
 
 use crate::around::{Earlier, Shared};
@@ -62,6 +62,7 @@ impl Chain<'_> {
             .await?;
         annotations.extend(reading.annotations.iter().cloned());
         self.context.failures(&reading.failures)?;
+        self.note_stacks(&stacks, &reading)?;
         if let Some(reason) = reading.rejected {
             annotations.push(reason.clone());
             let entry = Entry {
@@ -170,7 +171,6 @@ impl Chain<'_> {
         // Wait evaluators are the last who may keep anything.
         let kept = memory.kept.changes();
         visit.kept = standing::changes(kept.uri);
-        visit.kept.extend(waits.and_then(|waits| waits.swings));
         let target = redirect_of(&self.issue.uri, &exchange);
         visit
             .kept
@@ -181,12 +181,13 @@ impl Chain<'_> {
             media_type: head.media_type(),
             fetch: Some((exchange.started, exchange.duration)),
             digest: (!bodyless).then(|| exchange.payload_digest.to_string()),
-            annotations: self.final_annotations(annotations, &visit, wait),
+            annotations: self.final_annotations(annotations, &visit, waits.as_ref()),
             state: visit.state,
             notes: notes_of(&memory),
             ranks,
             extra,
         };
+        visit.kept.extend(waits.and_then(|waits| waits.swings));
         let success = Success {
             visit,
             wait,
@@ -204,6 +205,18 @@ impl Chain<'_> {
             outcome: Outcome::Succeeded(Box::new(success)),
             entry,
         })
+    }
+
+    /// Keeps what the stacks were whose hashes the record is to have.
+    fn note_stacks(&self, stacks: &Stacks, reading: &found::Reading) -> Result<(), Halt> {
+        let known = &self.context.known_stacks;
+        if reading.extracted_by == Some(stacks.extract_hash) {
+            known.note(Stage::Extract, stacks.extract_hash, &stacks.extract)?;
+        }
+        if reading.stripped.is_some() {
+            known.note(Stage::Digest, stacks.digest_hash, &stacks.digest)?;
+        }
+        Ok(())
     }
 
     /// What is kept for the site: what plugins have set and, where documents are visited again, what is known of them all.

@@ -12,7 +12,7 @@ use crate::crawl_log::revisit_annotations;
 use crate::found;
 use crate::lanes::Lane;
 use crate::stacks::Stacks;
-use crate::standing::{self, Memory};
+use crate::standing::{self, Known, Memory};
 use crate::swings::Swings;
 
 /// What wait evaluators made of a visit.
@@ -22,6 +22,8 @@ pub(super) struct Waits {
     pub(super) until_asked: Option<Duration>,
     /// Of the answers so far.
     pub(super) swings: Option<KeptChange>,
+    /// Who answered, by its name in the profile; none where it is the profile's own.
+    pub(super) by: Option<Arc<str>>,
 }
 
 impl Chain<'_> {
@@ -45,11 +47,12 @@ impl Chain<'_> {
                     until_next: settings.revisit.fixed_wait,
                     until_asked: None,
                     swings: None,
+                    by: None,
                 }));
             }
             Strategy::Revisit => {}
         }
-        let mut asked = standing::after(self.issue, self.started, visit, memory);
+        let mut asked = standing::after(Known::of(self.issue), self.started, visit, memory);
         asked.measures = self.measures()?;
         let media_type = visit.media_type.clone();
         let answer = self
@@ -76,6 +79,7 @@ impl Chain<'_> {
             until_next: wait,
             until_asked: answer.until_asked(wait, limits),
             swings: Some(swings.kept()),
+            by: answer.answered_by().cloned(),
         }))
     }
 
@@ -83,14 +87,15 @@ impl Chain<'_> {
         &self,
         mut annotations: Vec<String>,
         visit: &Visit,
-        wait: Option<Duration>,
+        waits: Option<&Waits>,
     ) -> Vec<String> {
         let record = &self.issue.record;
-        if wait.is_some() {
+        if let Some(waits) = waits {
             let new_version = matches!(visit.state, ContentState::New | ContentState::Changed);
             let versions = record.versions + u64::from(new_version);
             annotations.extend(revisit_annotations(
-                wait,
+                waits.until_next,
+                waits.by.as_deref(),
                 record.visits + 1,
                 versions,
                 self.issue.overdue,

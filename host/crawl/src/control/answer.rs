@@ -16,6 +16,7 @@ use crate::explain::ExplainedUri;
 use crate::plugin_report::PluginReport;
 use crate::series::Sample;
 use crate::share::{Share, ShareTaken};
+use crate::stacks::KnownStack;
 use crate::tables::TableReport;
 
 /// One line of the control socket's other direction.
@@ -337,6 +338,28 @@ pub struct WhyAnswer {
     /// What refused it, on which page, when.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<Value>,
+    /// Why its last turn ended without being kept, where a filter or a limit said so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_refusal: Option<LastRefusal>,
+    /// The extractors of the record's `extractor`; none where the job has no note of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_by: Option<KnownStack>,
+    /// The digest strippers of the record's `stripper`; none where the job has no note of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stripped_by: Option<KnownStack>,
+}
+
+/// Why a URI's last turn ended without being kept.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct LastRefusal {
+    /// What said so and why, as `crawl.log` has it.
+    pub reason: String,
+    /// The filter that said so, by its name in the profile; none where it was none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub filter: Option<String>,
+    /// Where that filter stands by now, of the stages that refuse: before the fetch, at the headers, at the response.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stages: Vec<String>,
 }
 
 /// What a look through the store came to.

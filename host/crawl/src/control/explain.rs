@@ -3,11 +3,14 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use opilio_frontier::UriRecord;
 use opilio_uri::{HopPath, Uri};
 
 use super::perform::{Say, read_uri};
 use super::{Answer, Command, ControlError, Desk, Fault};
-use crate::explain::{self, Asked};
+use crate::budget::{Budget, Place};
+use crate::explain::{self, Asked, Known};
+use crate::policy;
 
 impl Desk<'_> {
     pub(super) fn explain(&self, command: &Command, say: Say<'_>) -> Result<String, ControlError> {
@@ -34,15 +37,17 @@ impl Desk<'_> {
         });
         let mut hops = hops.transpose()?;
         let (mut via, mut source) = (via, source.map(|uri| uri.as_str().to_owned()));
+        let mut media_type = media_type.clone();
+        let record = self.frontier().record(&uri)?;
         // As it was found, unless the question says how it would be found.
-        if via.is_none()
-            && hops.is_none()
-            && source.is_none()
-            && let Some(record) = self.frontier().record(&uri)?
-        {
-            via = record.via.as_deref().and_then(|via| Uri::parse(via).ok());
-            hops = Some(record.hop_path);
-            source = record.source;
+        if let Some(record) = &record {
+            if via.is_none() && hops.is_none() && source.is_none() {
+                via = record.via.as_deref().and_then(|via| Uri::parse(via).ok());
+                hops = Some(record.hop_path.clone());
+                source = record.source.clone();
+            }
+            let known = Some(&record.media_type).filter(|known| !known.is_empty());
+            media_type = media_type.or(known.cloned());
         }
         let asked = Asked {
             uri: &uri,
@@ -52,22 +57,59 @@ impl Desk<'_> {
             media_type: media_type.as_deref(),
             now: Timestamp::now(),
         };
+        let known = self.known(&asked, record)?;
         let explained = match self.running {
             None => {
                 let prefixes = super::seed::prefixes(self.job)
                     .map_err(|(path, problem)| ControlError::file(&path, &problem))?;
                 let prefixes: Vec<String> = prefixes.iter().map(str::to_owned).collect();
-                explain::explain_at_rest(self.job, self.profile, &prefixes, &asked)
+                explain::explain_at_rest(self.job, self.profile, &prefixes, &asked, &known)
                     .map_err(|problem| ControlError::failure(&problem))?
             }
             Some(running) => {
                 let stacks = running.context.stacks();
                 let profile = Arc::clone(self.profile);
-                crate::lanes::beside("explain", || explain::explained(&profile, &stacks, &asked))
+                let explain = || explain::explained(&profile, &stacks, &asked, &known);
+                crate::lanes::beside("explain", explain)
                     .map_err(|problem| ControlError::new(Fault::Failure, problem))?
             }
         };
         say(Answer::Explained(Box::new(explained)));
         Ok(String::new())
+    }
+
+    /// What wait evaluators are told of a URI beside what is asked.
+    fn known(&self, asked: &Asked<'_>, record: Option<UriRecord>) -> Result<Known, ControlError> {
+        let via = asked.via.map(Uri::as_str);
+        let (queue, precedence) = match &record {
+            Some(record) => (record.queue.clone(), record.precedence),
+            None => {
+                let hops = asked.hops.clone();
+                let found =
+                    policy::candidate(self.profile, asked.uri.clone(), hops, via, asked.source);
+                (found.queue, found.precedence)
+            }
+        };
+        let place = Place {
+            queue: &queue,
+            precedence,
+            queued: None,
+        };
+        let measures = match self.running {
+            Some(running) => {
+                // Before the frontier, never after.
+                let mut budget = running.context.budget();
+                budget.measures(&self.frontier(), place, asked.now)?
+            }
+            None => {
+                let frontier = self.frontier();
+                Budget::open(&frontier, asked.now)?.measures(&frontier, place, asked.now)?
+            }
+        };
+        Ok(Known {
+            record,
+            site: self.frontier().site_values(asked.uri)?,
+            measures,
+        })
     }
 }

@@ -3,12 +3,17 @@
 use std::cmp::Reverse;
 
 use jiff::Timestamp;
-use opilio_frontier::{QueueReport, Why};
+use opilio_frontier::{QueueReport, UriRecord, Why};
+use opilio_profile::{Context, Settings, Stage};
 use opilio_uri::Uri;
 use serde_json::json;
 
 use super::perform::{BREATH, Say, listened};
-use super::{Answer, ControlError, Desk, Fault, QueueSort, QueueStateFilter, Which, WhyAnswer};
+use super::{
+    Answer, ControlError, Desk, Fault, LastRefusal, QueueSort, QueueStateFilter, Which, WhyAnswer,
+};
+use crate::found::NOT_EXTRACTED;
+use crate::stacks::{KnownStack, KnownStacks};
 use crate::transfer::{queue_as_json, uri_as_json};
 
 /// After so many URIs it is said how far a list has got.
@@ -202,6 +207,9 @@ impl Desk<'_> {
             is_ready: None,
             in_process: None,
             refused: None,
+            last_refusal: None,
+            read_by: None,
+            stripped_by: None,
         };
         let (known, reason) = match why {
             Why::Unknown => ("unknown", None),
@@ -228,11 +236,75 @@ impl Desk<'_> {
             answer.is_ready = Some(reason.is_ready);
             answer.in_process = Some(reason.in_process);
             answer.queue = reason.queue.map(queue_as_json);
+            self.name_plugins(&reason.record, &mut answer)?;
             answer.uri = Some(uri_as_json(reason.record));
         }
         say(Answer::Why(Box::new(answer)));
         Ok(String::new())
     }
+
+    /// The plugins that the record speaks of.
+    fn name_plugins(&self, record: &UriRecord, answer: &mut WhyAnswer) -> Result<(), ControlError> {
+        let Ok(uri) = Uri::parse(&record.uri) else {
+            return Ok(());
+        };
+        let settings = self.profile.effective_with(&Context {
+            source: record.source.as_deref(),
+            media_type: Some(record.media_type.as_str()).filter(|known| !known.is_empty()),
+            now: Some(Timestamp::now()),
+            ..Context::of(&uri)
+        });
+        let has = |name: &str| self.profile.plugins.contains_key(name);
+        answer.last_refusal = refusal(&record.reason, &settings, has);
+        let in_force = self.running.map(|running| {
+            let stacks = running.context.stacks();
+            stacks.selected(&settings, self.profile.settings())
+        });
+        let known = |stage, hash: Option<u64>, now: Option<u64>| {
+            let Some(hash) = hash else { return Ok(None) };
+            let found = KnownStacks::find(self.job, stage, hash)
+                .map_err(|problem| ControlError::file(&KnownStacks::file(self.job), &problem))?;
+            Ok::<_, ControlError>(found.map(|found| KnownStack {
+                is_in_force: now.map(|now| now == hash),
+                ..found
+            }))
+        };
+        let now = in_force.as_ref();
+        let extractor = record.extractor.filter(|hash| *hash != NOT_EXTRACTED);
+        let stripper = record.digests.stripped.map(|stripped| stripped.stripper);
+        answer.read_by = known(Stage::Extract, extractor, now.map(|now| now.extract_hash))?;
+        answer.stripped_by = known(Stage::Digest, stripper, now.map(|now| now.digest_hash))?;
+        Ok(())
+    }
+}
+
+/// What a record says of its last turn, and where the filter stands that said so.
+fn refusal(
+    reason: &str,
+    settings: &Settings,
+    has_plugin: impl Fn(&str) -> bool,
+) -> Option<LastRefusal> {
+    if reason.is_empty() {
+        return None;
+    }
+    let name = reason.split_once(':').map_or(reason, |(name, _)| name);
+    let filter = Some(name.to_owned()).filter(|name| has_plugin(name));
+    let stages = [
+        Stage::Scope,
+        Stage::PreFetch,
+        Stage::MidFetch,
+        Stage::PostFetch,
+    ]
+    .into_iter()
+    .filter(|stage| {
+        let names = settings.stacks.stage(*stage);
+        filter.is_some() && names.iter().any(|one| one == name)
+    });
+    Some(LastRefusal {
+        stages: stages.map(|stage| stage.key().to_owned()).collect(),
+        reason: reason.to_owned(),
+        filter,
+    })
 }
 
 /// A queue's cursors begin with its name, which whoever asks knows.

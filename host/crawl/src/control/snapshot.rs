@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! CHECKPOINT/checkpoint.json   written last: without it the checkpoint is none
-//! CHECKPOINT/job.json.copy, profile.toml, seeds.txt, redirected-seeds.txt, removed-seeds.txt
+//! CHECKPOINT/job.json.copy, profile.toml, seeds.txt, redirected-seeds.txt, removed-seeds.txt, …
 //! CHECKPOINT/state/            the frontier
 //! ```
 
@@ -21,6 +21,7 @@ use crate::history;
 use crate::job;
 use crate::places::{copies_stay_inside, stays_inside};
 use crate::settings;
+use crate::stacks::known;
 
 /// The version of the layout above.
 pub(super) const VERSION: u32 = 1;
@@ -32,7 +33,7 @@ pub(super) const DESCRIPTION: &str = "checkpoint.json";
 pub(super) const JOB_COPY: &str = "job.json.copy";
 
 /// The job's other copies; those that are not there are none.
-pub(super) const COPIES: [&str; 7] = [
+pub(super) const COPIES: [&str; 8] = [
     "profile.toml",
     "seeds.txt",
     job::REDIRECTED_SEEDS,
@@ -40,6 +41,7 @@ pub(super) const COPIES: [&str; 7] = [
     job::ADDED_SEEDS,
     settings::LAYERS,
     history::FILE,
+    known::FILE,
 ];
 
 /// A checkpoint as its `checkpoint.json` describes it.

@@ -42,7 +42,7 @@ use crate::replace::Workshop;
 use crate::series::Series;
 use crate::servers::Servers;
 use crate::settings;
-use crate::stacks::{self, Loaded, Stacks};
+use crate::stacks::{self, KnownStacks, Loaded, Stacks};
 
 impl Plan {
     /// Makes the job and does not begin to crawl: that is for the process that runs it.
@@ -161,6 +161,8 @@ impl Plan {
             counters: Counters::default(),
             seeds: tokio::sync::Mutex::new(seeds),
             stacks: RwLock::new(stacks),
+            known_stacks: KnownStacks::open(job.directory())
+                .map_err(|source| io_error(job.directory(), source))?,
             tables: Arc::new(tables),
             workshop: Workshop {
                 engine,

@@ -8,6 +8,7 @@ mod changes;
 mod content;
 mod cookies;
 mod embeds;
+mod explained;
 mod failures;
 mod filters;
 mod forms;

@@ -13,7 +13,7 @@ use crate::revisits::visits;
 const WWW: &str = "www.story.localhost";
 
 /// The HTML extractor that ships, in a file of another digest for each remark.
-fn html_extractor(remark: &str) -> Vec<u8> {
+pub(crate) fn html_extractor(remark: &str) -> Vec<u8> {
     let mut component = opilio_builtin::find("html").unwrap().component.to_vec();
     let name = b"remark";
     let length = 1 + name.len() + remark.len();
@@ -23,13 +23,13 @@ fn html_extractor(remark: &str) -> Vec<u8> {
     component
 }
 
-fn file(story: &Story, name: &str, component: &[u8]) -> PathBuf {
+pub(crate) fn file(story: &Story, name: &str, component: &[u8]) -> PathBuf {
     let file = story.job().with_file_name(name);
     std::fs::write(&file, component).unwrap();
     file
 }
 
-fn replace(component: &Path) -> Command {
+pub(crate) fn replace(component: &Path) -> Command {
     Command::ReplacePlugin {
         plugin: "pages".to_owned(),
         component: format!("{}#html", component.display()),
@@ -38,7 +38,7 @@ fn replace(component: &Path) -> Command {
     }
 }
 
-fn with_pages(component: &[u8]) -> Story {
+pub(crate) fn with_pages(component: &[u8]) -> Story {
     crawl()
         .plugin("pages#html", component)
         .profile("[stacks]\nextract = ['http', 'pages']")

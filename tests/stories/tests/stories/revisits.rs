@@ -68,8 +68,8 @@ async fn a_page_that_changes_gets_a_response_for_each_version() {
     }
     assert!(told.records("revisit", &page).is_empty());
     let log = told.of(&page);
-    assert_eq!(notes(log[0]), ["wt:40ms", "1vis", "1ver"]);
-    assert_eq!(notes(log[1])[1..], ["2vis", "2ver"]);
+    assert_eq!(notes(log[0]), ["wt:40ms", "wt-by:adaptive", "1vis", "1ver"]);
+    assert_eq!(notes(log[1])[2..], ["2vis", "2ver"]);
     assert!(
         log[1].notes("wt:26ms") || log[1].notes("wt:27ms"),
         "40 ms / 1.5: {:?}",
@@ -153,8 +153,9 @@ async fn an_unchanged_page_becomes_a_revisit_that_names_its_capture() {
     let log = told.of(&page);
     let duplicate = ["unchanged", "duplicate:digest", "warcRevisit:digest"];
     assert_eq!(notes(log[1])[..3], duplicate);
-    assert_eq!(notes(log[1])[3..], ["wt:60ms", "2vis", "1ver"]);
-    assert_eq!(notes(log[2])[3..], ["wt:90ms", "3vis", "1ver"]);
+    let by = "wt-by:adaptive";
+    assert_eq!(notes(log[1])[3..], ["wt:60ms", by, "2vis", "1ver"]);
+    assert_eq!(notes(log[2])[3..], ["wt:90ms", by, "3vis", "1ver"]);
 }
 
 #[tokio::test]
@@ -245,7 +246,10 @@ async fn what_strippers_take_away_is_no_change_and_is_not_extracted() {
     assert!(told.records("revisit", &page).is_empty());
     assert_eq!(visits(&web, "/at-2.html") + visits(&web, "/at-3.html"), 0);
     let log = told.of(&page);
-    assert_eq!(notes(log[1]), ["unchanged", "wt:60ms", "2vis", "1ver"]);
+    assert_eq!(
+        notes(log[1]),
+        ["unchanged", "wt:60ms", "wt-by:adaptive", "2vis", "1ver"]
+    );
     assert_ne!(
         log[0].digest, log[1].digest,
         "the payload digest is of the bytes"

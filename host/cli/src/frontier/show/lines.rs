@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use indicatif::{HumanBytes, HumanCount, HumanDuration};
 use opilio_crawl::TableReport;
-use opilio_crawl::control::{Status, WhyAnswer};
+use opilio_crawl::control::{KnownStack, Status, WhyAnswer};
 use serde_json::Value;
 
 use super::value::{NOTHING, bytes, count, number, numbered, queue_state, text, time};
@@ -240,11 +240,50 @@ pub(super) fn why_lines(why: &WhyAnswer) -> String {
         turn.truncate(turn.trim_end_matches([' ', '-']).len());
         lines += &line(name, &turn);
     }
+    if let Some(refusal) = &why.last_refusal
+        && let Some(filter) = &refusal.filter
+    {
+        let stages = refusal.stages.join(", ");
+        let stages = match stages.is_empty() {
+            true => "it stands in no stack now",
+            false => &stages,
+        };
+        lines += &line("refused by", &format!("{filter} ({stages})"));
+    }
+    for (name, field, known) in [
+        ("read by", "extractor", &why.read_by),
+        ("stripped by", "stripper", &why.stripped_by),
+    ] {
+        if let Some(stack) = stack_of(uri[field].as_str(), known.as_ref()) {
+            lines += &line(name, &stack);
+        }
+    }
     if let Some(queue) = &why.queue {
         let state = queue_state(queue);
         lines += &line("queue", &format!("{}: {state}", text(queue, "queue")));
     }
     lines
+}
+
+/// The plugins that a hash stands for, or the beginning of it where nobody has kept what they were.
+fn stack_of(hash: Option<&str>, known: Option<&KnownStack>) -> Option<String> {
+    let hash = hash?;
+    let Some(known) = known else {
+        let is_none = hash.bytes().all(|digit| digit == b'0');
+        return Some(match is_none {
+            true => "not in full: a plugin failed, and the next visit reads it again".to_owned(),
+            false => format!("a stack of which no note was kept, {:.8}", hash),
+        });
+    };
+    let mut plugins = crate::job::show::plugin_names(&known.plugins);
+    if plugins.is_empty() {
+        plugins.push_str("no plugin");
+    }
+    let then = match known.is_in_force {
+        Some(false) => "; by now the job has others",
+        _ => "",
+    };
+    Some(format!("{plugins}{then}"))
 }
 
 /// The lists that plugins look things up in, one a line, and what is wrong with the file of one below it.
