@@ -163,13 +163,13 @@ export class Pages {
   }
 }
 
-/** Two columns: what it is, and what it is here. */
+/** Two columns: what it is, and what it is here; a third value that is true has it take the whole width. */
 export function facts(entries) {
   return h(
     "dl.facts",
     {},
     entries
       .filter((entry) => entry && entry[1] !== undefined && entry[1] !== null && entry[1] !== false && entry[1] !== "")
-      .map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value))),
+      .map(([name, value, isWide]) => h("div", { class: isWide ? "wide" : undefined }, h("dt", {}, name), h("dd", {}, value))),
   );
 }

@@ -87,6 +87,7 @@ function record(page, why) {
       facts([
         ["State", [badge(uri.state), " ", uri.standing && uri.standing !== "open" && badge(uri.standing)]],
         ["Last status", uri.status ? String(uri.status) : "none yet"],
+        ["Refused by", why.last_refusal && refusal(why.last_refusal)],
         ["Due", uri.due && when(uri.due)],
         ["Wait", uri.wait_ms !== undefined && duration(uri.wait_ms / 1000)],
         ["Queue", queueLink(page.job, uri.queue)],
@@ -106,14 +107,14 @@ function record(page, why) {
       ["Discovered", uri.discovered && when(uri.discovered)],
       ["Canonical form", why.canonical !== uri.uri && why.canonical],
       ["Links found in it", uri.outlinks !== undefined && count(uri.outlinks)],
-      ["Read by", uri.extractor],
       ["Embedded by", uri.referrers && String(uri.referrers)],
+      ["Read by", uri.extractor && stackOf(why.read_by, uri.extractor), true],
     ])),
     h("section", {}, h("h2", {}, "Visits"), history.element),
     h("section.card", {}, h("h2", {}, "Digests and the archived version"), facts([
       ["Payload digest", uri.payload_digest],
       ["Stripped digest", uri.stripped_digest],
-      ["Stripped by", uri.stripper && String(uri.stripper)],
+      ["Stripped by", uri.stripper && stackOf(why.stripped_by, uri.stripper), true],
       ["ETag", uri.etag],
       ["Last-Modified", uri.last_modified],
       ["Archived", uri.archived && when(uri.archived.date)],
@@ -122,6 +123,32 @@ function record(page, why) {
     ])),
     kept(uri.attributes),
   ];
+}
+
+// The plugins that a record has a hash of; where the job has kept no note of them, what of the hash tells two from each other.
+function stackOf(known, hash) {
+  if (/^0+$/.test(hash)) return "not in full: a plugin failed, and the next visit reads it again";
+  if (!known) return ["a stack of which no note was kept, ", h("code", {}, hash.slice(0, 8))];
+  return [
+    known.plugins.length > 0 ? plugins(known.plugins) : "no plugin",
+    known.is_in_force === false && h("span.hint", {}, " – by now the job has others"),
+  ];
+}
+
+// Each by its name in the profile, with its version; with its own name where that is another.
+function plugins(list) {
+  return list.map((one, n) => [
+    n > 0 && ", ",
+    h("span", { title: `component ${one.sha256.slice(0, 12)}, settings ${one.settings_sha256.slice(0, 12)}` }, h("strong", {}, one.name), ` ${one.name === one.plugin ? "" : `${one.plugin} `}${one.version}`),
+    one.filters?.length > 0 && ` behind ${one.filters.join(", ")}`,
+  ]);
+}
+
+function refusal({ reason, filter, stages }) {
+  if (!filter) return reason;
+  const why = reason.slice(filter.length + 1);
+  const where = stages?.length > 0 ? stages.map(words).join(", ") : "in no stack now";
+  return [h("strong", {}, filter), ` (${where})`, why && `: ${why}`];
 }
 
 function kept(attributes) {
@@ -214,7 +241,8 @@ async function mentions(page, uri) {
     columns: [
       { title: "When", isHead: true, cell: (visit) => when(visit.at) },
       { title: "Status", isNumber: true, cell: (visit) => String(visit.status) },
-      { title: "Noted", isWide: true, cell: (visit) => (visit.annotations.length > 0 ? visit.annotations.map((one) => [h("code", {}, one), " "]) : "–") },
+      { title: "Wait by", cell: (visit) => waitBy(visit) ?? "–" },
+      { title: "Noted", isWide: true, cell: notes },
       { title: "Log", cell: log },
     ],
   });
@@ -227,11 +255,33 @@ async function mentions(page, uri) {
   ];
 }
 
+// The wait evaluator that said when to come back; none where the profile did.
+const WAIT_BY = "wt-by:";
+
+function waitBy({ annotations }) {
+  return annotations.find((one) => one.startsWith(WAIT_BY))?.slice(WAIT_BY.length);
+}
+
+function notes({ annotations }) {
+  const others = annotations.filter((one) => !one.startsWith(WAIT_BY));
+  return others.length > 0 ? others.map((one) => [h("code", {}, one), " "]) : "–";
+}
+
+// Whose wait it is.
+function whose({ wait_s: held, answers }) {
+  const decider = answers.find((one) => one.decides);
+  if (decider) return Math.abs(decider.wait_s - held) < 0.001 ? "." : ", within the profile's limits.";
+  if (answers.some((one) => one.answer === "failed")) return ", as before, since one of them failed.";
+  return answers.length > 0 ? ", the profile's own, since none of them has an answer." : ", which the profile says.";
+}
+
+const FOUND = { any: "After a visit", new: "After its first visit", unchanged: "Where its next visit finds it unchanged", changed: "Where its next visit finds it changed" };
+
 async function explain(page, uri) {
   const answer = await get(path(page.job, "explain"), { uri }, page.signal);
   const filters = (title, list) =>
     h(
-      "div",
+      "div.part",
       {},
       h("h3", {}, title),
       h(
@@ -242,6 +292,26 @@ async function explain(page, uri) {
         ),
       ),
     );
+  const wait = (one) => [
+    h("p", {}, `${FOUND[one.found] ?? one.found}: back after `, h("strong", {}, duration(one.wait_s)), whose(one)),
+    h(
+      "ul.timeline",
+      {},
+      one.answers.map((answer) =>
+        h(
+          "li",
+          { class: answer.decides ? "good" : undefined },
+          badge(answer.answer),
+          " ",
+          h("strong", {}, answer.evaluator),
+          answer.wait_s !== undefined && `: ${duration(answer.wait_s)}`,
+          answer.reason && `: ${answer.reason}`,
+          answer.ask_again_s !== undefined && `, to be asked again in ${duration(answer.ask_again_s)}`,
+          answer.decides && h("em", {}, " decides"),
+        ),
+      ),
+    ),
+  ];
   const table = new Table({
     caption: "Settings that hold for this URI",
     key: (setting) => setting.key,
@@ -254,9 +324,11 @@ async function explain(page, uri) {
   table.show(answer.settings);
   return [
     answer.via && h("p", {}, "As found on ", h("code", {}, answer.via), answer.hops ? `, hops ${answer.hops}.` : "."),
-    h("p", {}, answer.in_scope ? "It is in scope." : "It is not in scope.", " ", answer.fetched ? "Filters before the fetch let it pass." : "Filters before the fetch keep it out."),
+    h("p", {}, answer.in_scope ? "It is in scope." : "It is not in scope.", " ", answer.fetched ? "Filters before the fetch let it pass." : "Filters before the fetch keep it out.", answer.robots && ` robots.txt is ${answer.robots}.`),
     filters("Scope", answer.scope),
     answer.pre_fetch.length > 0 && filters("Before the fetch", answer.pre_fetch),
+    answer.waits.length > 0 && h("div.part", {}, h("h3", {}, "When to come back, as wait evaluators would say now"), answer.waits.map(wait)),
+    h("details", {}, h("summary", {}, "The plugins of each stage"), facts(answer.stacks.map((stack) => [words(stack.stage), plugins(stack.plugins), true]))),
     h("details", {}, h("summary", {}, `Every setting that holds for it (${count(answer.settings.length)})`), table.element),
   ];
 }
