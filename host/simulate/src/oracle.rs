@@ -160,9 +160,9 @@ pub fn periodic(goal: Goal, pages: &[Known], budget: f64, limits: &[f64]) -> Pla
         }
     };
     let mut visits = vec![0.0; pages.len()];
-    for host in 0..hosts {
+    for (host, indices) in of_host.iter().enumerate() {
         let (high, low) = (of_host_at(host, prices.high), of_host_at(host, prices.low));
-        for index in &of_host[host] {
+        for index in indices {
             let at = |price| goal.visits(pages[*index], price);
             visits[*index] = prices.between(high.visits(at), low.visits(at));
         }

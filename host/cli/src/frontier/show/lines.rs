@@ -272,7 +272,7 @@ fn stack_of(hash: Option<&str>, known: Option<&KnownStack>) -> Option<String> {
         let is_none = hash.bytes().all(|digit| digit == b'0');
         return Some(match is_none {
             true => "not in full: a plugin failed, and the next visit reads it again".to_owned(),
-            false => format!("a stack of which no note was kept, {:.8}", hash),
+            false => format!("a stack of which no note was kept, {hash:.8}"),
         });
     };
     let mut plugins = crate::job::show::plugin_names(&known.plugins);
