@@ -245,6 +245,8 @@ fn time(text: &str) -> Option<Timestamp> {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
     use super::*;
 
     const PAGE: &str = "2026-11-20T12:34:56.789Z   200       1234 http://a.org/x/y LE http://a.org/ text/html #007 \
