@@ -23,13 +23,13 @@ export class Checkpoints {
       empty: "None has been made. A job that crawls can have one made at any time, and goes on meanwhile.",
       key: (kept) => kept.name,
       columns: [
-        { title: "Checkpoint", isHead: true, cell: (kept) => [h("span.mono", {}, kept.name), kept.problem && h("div.warn-text", {}, kept.problem)] },
+        { title: "Checkpoint", isHead: true, cell: (kept) => h("span.mono", {}, kept.name) },
         { title: "As of", cell: (kept) => when(kept.made, { isShort: true }) },
         { title: "URIs known", isNumber: true, cell: (kept) => known(kept.uris, count) },
         { title: "Frontier", isNumber: true, cell: (kept) => known(kept.bytes, bytes) },
         { title: "Archive then", isNumber: true, cell: (kept) => known(kept.warcs, (files) => `${bytes(kept.warc_bytes)} in ${count(files)} ${files === 1 ? "file" : "files"}`) },
         { title: "Components kept", cell: (kept) => kept.components.join(", ") || "–" },
-        { title: "Do", cell: (kept) => (kept.is_whole && kept.mayGoBack ? this.button(kept) : "–") },
+        { title: "Do", isWide: true, cell: (kept) => this.way(kept) },
       ],
     });
     this.pages = new Pages({
@@ -66,6 +66,11 @@ export class Checkpoints {
   show() {
     this.hint.hidden = this.mayGoBack || this.shown.length === 0;
     this.table.show(this.shown.map((kept) => ({ ...kept, mayGoBack: this.mayGoBack })));
+  }
+
+  way(kept) {
+    if (kept.problem) return h("div.warn-text", {}, kept.problem);
+    return kept.mayGoBack ? this.button(kept) : "–";
   }
 
   button(kept) {

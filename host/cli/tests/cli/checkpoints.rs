@@ -145,6 +145,8 @@ async fn what_is_no_sound_checkpoint_of_the_job_changes_nothing() {
         let kept: Value = serde_json::from_str(&json.out).unwrap();
         let said = kept["problem"].as_str().unwrap_or_default();
         assert!(said.contains(problem), "{kept}");
+        let place = kept["directory"].as_str().unwrap();
+        assert!(!said.contains(place), "{kept}");
         assert_eq!(kept["is_whole"], false, "{kept}");
     };
     let from = format!("job/checkpoints/{name}");
@@ -160,13 +162,16 @@ async fn what_is_no_sound_checkpoint_of_the_job_changes_nothing() {
     // What only opening it tells.
     let state = all(&kept.join("state")).into_iter();
     let tables = state.filter(|(path, _)| path.to_string_lossy().contains("/tables/"));
-    let (file, bytes) = tables.max_by_key(|(_, bytes)| bytes.len()).unwrap();
-    let mut torn = bytes.clone();
-    torn[bytes.len() / 2] ^= 0x40;
-    fs::write(&file, torn).unwrap();
-    let err = back(&from, 1);
-    assert!(err.contains("damaged"), "{err}");
-    fs::write(file, bytes).unwrap();
+    let tables: Vec<_> = tables.collect();
+    assert!(tables.len() > 5, "{tables:?}");
+    for (file, bytes) in tables {
+        let mut torn = bytes.clone();
+        torn[bytes.len() / 3] ^= 0x40;
+        fs::write(&file, torn).unwrap();
+        let err = back(&from, 1);
+        assert!(err.contains("damaged"), "{err}");
+        fs::write(file, bytes).unwrap();
+    }
     // Another disk has no place for it: what is there is not half exchanged.
     let (state, elsewhere) = (home.job().join("state"), home.path().join("elsewhere"));
     fs::rename(&state, &elsewhere).unwrap();

@@ -102,7 +102,12 @@ fn look(job: &Path, directory: PathBuf) -> KeptCheckpoint {
     });
     let (made, components, problem) = match sound {
         Ok((made, components)) => (Some(made), components, None),
-        Err(problem) => (None, Vec::new(), Some(problem.message)),
+        Err(problem) => {
+            // Where it is stands beside it.
+            let place = directory.display().to_string();
+            let said = problem.message.replace(&format!("{place}/"), "its ");
+            (None, Vec::new(), Some(said.replace(&place, "it")))
+        }
     };
     let warcs = || made.as_ref().map(|made| &made.warcs);
     KeptCheckpoint {
