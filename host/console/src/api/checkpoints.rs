@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use opilio_crawl::control::{self, By, KeptCheckpoint};
-use opilio_crawl::stays_inside;
+use opilio_crawl::{Course, stays_inside};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -12,6 +12,7 @@ use super::{Done, Page, Shared, checked_limit, own_files};
 use crate::access::Caller;
 use crate::daemon::Daemon;
 use crate::input::{Body, Params, Place};
+use crate::overview::Known;
 use crate::problem::Problem;
 
 /// Checkpoints of a job.
@@ -71,7 +72,7 @@ pub(crate) async fn restore(
 }
 
 impl Daemon {
-    /// Takes a job back to the checkpoint of this name.
+    /// Takes a job back to the checkpoint of this name. Whoever looks at the job afterwards sees it as it is then.
     pub(crate) async fn go_back(
         &self,
         job: &str,
@@ -84,19 +85,39 @@ impl Daemon {
             user: caller.user.clone(),
             pid: std::process::id(),
         };
-        let (folder, job, name) = (self.folder.clone(), job.to_owned(), checkpoint.to_owned());
+        let (folder, name) = (self.folder.clone(), checkpoint.to_owned());
+        let of = job.to_owned();
         let made = blocking(move || {
             let _held = turn;
             own_files(&directory)?;
             let checkpoint = control::checkpoint_named(&directory, &name)?;
             stays_inside(&directory, &checkpoint)
                 .map_err(|problem| Problem::conflict(problem.to_string()))?;
-            folder
-                .go_back(&job, &checkpoint, &by)
-                .map_err(Problem::from)
+            folder.go_back(&of, &checkpoint, &by).map_err(Problem::from)
         })
-        .await;
-        self.nudge.notify_one();
-        made
+        .await?;
+        self.seen_as_written(job).await?;
+        Ok(made)
+    }
+
+    /// Waits until what is known of a job is not older than its `course.json`.
+    async fn seen_as_written(&self, job: &str) -> Result<(), Problem> {
+        let directory = self.directory(job)?;
+        let Some(written) = Course::read(&directory).ok().flatten() else {
+            return Ok(());
+        };
+        let mut jobs = self.jobs.subscribe();
+        loop {
+            let course = |known: &Known| known.course.as_ref().map(|course| course.at);
+            let at = jobs.borrow_and_update().get(job).and_then(course);
+            if at >= Some(written.at) {
+                return Ok(());
+            }
+            self.nudge.notify_one();
+            if jobs.changed().await.is_err() {
+                return Err(Problem::failure("the daemon is ending"));
+            }
+            self.directory(job)?;
+        }
     }
 }
