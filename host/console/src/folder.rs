@@ -7,10 +7,11 @@ use std::path::{Path, PathBuf};
 
 use opilio_crawl::control::{self, By, Checkpoint, ControlError};
 use opilio_crawl::{
-    CrawlError, JobError, Order, ProfileSource, files_stay_inside, hold, is_job, plan,
+    Course, CrawlError, JobError, Order, ProfileSource, files_stay_inside, hold, is_job, plan,
 };
 
 use crate::orders::Orders;
+use crate::process;
 
 /// Longest name.
 const NAME_BYTES_MAX: usize = 100;
@@ -252,14 +253,18 @@ impl Folder {
         let directory = self.job(name)?;
         let io = |source| failed(&directory.join("orders.json"), source);
         let orders = || Orders::read(&directory).map_err(io);
-        // One that crawls is told so by the process that has it.
+        // One that crawls is told so by the process that has it; of one that has ended the daemon may not know yet.
         let is_reachable = control::is_reachable(&directory);
-        if !is_reachable && orders()?.is_some_and(|orders| orders.crawl) {
+        let course = Course::read(&directory).ok().flatten();
+        let is_wanted = |orders: Orders| {
+            orders.crawl && process::end_of_begun(&orders, course.as_ref()).is_none()
+        };
+        if !is_reachable && orders()?.is_some_and(is_wanted) {
             return Err(FolderError::Wanted(name.to_owned()));
         }
         let made = control::go_back(&directory, checkpoint, by)?;
-        // Why nobody begins it again is over.
-        if orders()?.is_some_and(|orders| !orders.crawl && orders.gave_up.is_some()) {
+        // Why nobody begins it again is over, and what had ended is not taken for one that died.
+        if orders()?.is_some_and(|orders| orders.crawl || orders.gave_up.is_some()) {
             Orders::new(false, &by.user).write(&directory).map_err(io)?;
         }
         Ok(made)

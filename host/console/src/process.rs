@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use jiff::Timestamp;
-use opilio_crawl::{Course, Share, stays_inside};
+use opilio_crawl::{Course, Ended, Share, stays_inside};
 
 use crate::orders::Orders;
 
@@ -121,6 +121,15 @@ pub(crate) fn is_awaited(job: &Path, orders: &Orders) -> bool {
     !is_begun
         && !opilio_crawl::control::is_reachable(job)
         && !opilio_crawl::is_held(job).unwrap_or(true)
+}
+
+/// How the process ended that was last begun for a job; none where it has not, or was not begun.
+pub(crate) fn end_of_begun<'c>(orders: &Orders, course: Option<&'c Course>) -> Option<&'c Ended> {
+    let begun = orders.begun?;
+    course
+        .filter(|course| course.began >= begun)?
+        .ended
+        .as_ref()
 }
 
 /// Whether a process runs a job, as far as its directory tells.

@@ -453,17 +453,14 @@ fn step(case: &Case<'_>, restart: &Restart) -> Step {
     if case.alive == Alive::Silent || case.process == ProcessState::Alive {
         return Step::Nothing;
     }
-    let Some(begun) = orders.begun else {
+    if orders.begun.is_none() {
         let is_time = orders.not_before.is_none_or(|at| at <= case.now);
         return match is_time && case.is_open {
             true => Step::Begin,
             false => Step::Nothing,
         };
-    };
-    let ended = case
-        .course
-        .filter(|course| course.began >= begun)
-        .and_then(|course| course.ended.as_ref());
+    }
+    let ended = process::end_of_begun(orders, case.course);
     match (ended, case.process) {
         (Some(ended), _) => match ended.how {
             EndWord::Finished | EndWord::Stopped | EndWord::Halted => Step::Rest,
