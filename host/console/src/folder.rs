@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 
 use opilio_crawl::control::{self, By, Checkpoint, ControlError};
 use opilio_crawl::{
-    Course, CrawlError, JobError, Order, ProfileSource, files_stay_inside, hold, is_job, plan,
+    Course, CrawlError, EndWord, JobError, Order, ProfileSource, files_stay_inside, hold, is_job,
+    plan,
 };
 
 use crate::orders::Orders;
@@ -257,7 +258,9 @@ impl Folder {
         let is_reachable = control::is_reachable(&directory);
         let course = Course::read(&directory).ok().flatten();
         let is_wanted = |orders: Orders| {
-            orders.crawl && process::end_of_begun(&orders, course.as_ref()).is_none()
+            let ended = process::end_of_begun(&orders, course.as_ref());
+            // What the system ended is begun again.
+            orders.crawl && ended.is_none_or(|ended| ended.how == EndWord::Terminated)
         };
         if !is_reachable && orders()?.is_some_and(is_wanted) {
             return Err(FolderError::Wanted(name.to_owned()));
