@@ -153,10 +153,8 @@ fn days(from: u64, to: u64) -> f64 {
 
 /// Scheme and host of a URI.
 fn site(uri: &str) -> &str {
-    uri.splitn(4, '/').take(3).last().map_or(uri, |host| {
-        let end = host.as_ptr() as usize + host.len() - uri.as_ptr() as usize;
-        &uri[..end]
-    })
+    let path = uri.match_indices('/').nth(2);
+    path.map_or(uri, |(path, _)| &uri[..path])
 }
 
 /// FNV-1a.
