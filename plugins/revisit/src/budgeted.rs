@@ -137,7 +137,11 @@ impl WaitEvaluator for Budgeted {
         let mut evidence = experience::evidence(visit, settings.memory);
         let around = experience::surroundings(visit);
         let mut spread = Spread::of(visit);
-        let before = spread.before(around);
+        let (min, max) = (
+            settings.min_wait.milliseconds(),
+            settings.max_wait.milliseconds(),
+        );
+        let before = spread.before(around, min as f64 / DAY);
         let mut rhythm = settings.rhythm.then(|| Rhythm::of(visit, &self.holidays));
         let mut told = settings.signals.then(|| Told::of(visit));
         let interval = experience::interval(visit).filter(|_| experience::is_visit(visit));
@@ -170,13 +174,9 @@ impl WaitEvaluator for Budgeted {
                 visit.set_site_value(TOLD, &told.written());
             }
         }
-        let belief = judged.belief;
+        let belief = &judged.belief;
         // Changes that will be told of need not be looked for: to the rest of them, time passes more slowly.
         let untold = told.map_or(1.0, |told| told.untold());
-        let (min, max) = (
-            settings.min_wait.milliseconds(),
-            settings.max_wait.milliseconds(),
-        );
         let limits = (min as f64 / DAY * untold, max as f64 / DAY * untold);
         let (cost, worth) = (self.price(visit), self.worth(visit));
         let price = cost / worth;
@@ -201,6 +201,12 @@ impl WaitEvaluator for Budgeted {
                 belief.days_until(price, settings.theta, besides(told.news()), limits)
             }
             (false, _) => belief.days_until(price, settings.theta, besides(0.0), limits),
+        };
+        // What is visited far more often than what is around it should be worth that: whether it is restless is found out first.
+        let is_costly = around.interval.is_some_and(|usual| days < 0.5 * usual);
+        let days = match judged.telling(limits.0) {
+            Some(telling) if is_costly && !is_named => days.min(telling),
+            _ => days,
         };
         let days = days / untold;
         let last = experience::last_visit(visit);

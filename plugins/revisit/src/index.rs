@@ -24,7 +24,7 @@ pub(crate) struct Belief {
 
 /// Steps of the search for a time; each halves the interval, on a scale of logarithms: between an hour and a year to within
 /// five seconds in a week.
-const STEPS: u32 = 20;
+pub(crate) const STEPS: u32 = 20;
 
 /// Changes a day, slowest first.
 pub(crate) const RATES_A_DAY: [f64; RATES] = {
@@ -85,6 +85,12 @@ impl Belief {
     pub(crate) fn mean(&self) -> f64 {
         let parts = self.shares.iter().zip(RATES_A_DAY);
         parts.map(|(share, rate)| share * rate).sum()
+    }
+
+    /// How likely it changes within so many days.
+    pub(crate) fn change(&self, days: f64) -> f64 {
+        let parts = self.shares.iter().zip(found(days));
+        parts.map(|(share, found)| share * found).sum()
     }
 
     /// What it is worth a day to know of a document of which this is believed, its visits paid: the mean of Δ^(1−θ)·e^(−x), where

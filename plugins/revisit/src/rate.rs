@@ -27,6 +27,8 @@ pub(crate) struct Evidence {
     pub(crate) quiet: f64,
     /// Intervals with a change: how many, and their sum.
     changed: [(f64, f64); CLASSES],
+    /// Intervals at whose end there was a change of which somebody told: how many, and their sum.
+    told: (f64, f64),
 }
 
 /// As a plugin keeps it: whole numbers, thousandths of visits and seconds.
@@ -37,6 +39,10 @@ impl Evidence {
             if *count > 1e-3 {
                 text += &format!(" {class} {} {}", thousandths(*count), seconds(*sum));
             }
+        }
+        let (count, sum) = self.told;
+        if count > 1e-3 {
+            text += &format!(" {CLASSES} {} {}", thousandths(count), seconds(sum));
         }
         text
     }
@@ -53,7 +59,10 @@ impl Evidence {
             let class = usize::try_from(class?).ok()?;
             let count = numbers.next()?? as f64 / 1000.0;
             let sum = numbers.next()?? as f64 / 86_400.0;
-            *evidence.changed.get_mut(class)? = (count, sum);
+            match class {
+                CLASSES => evidence.told = (count, sum),
+                class => *evidence.changed.get_mut(class)? = (count, sum),
+            }
         }
         Some(evidence)
     }
@@ -77,13 +86,7 @@ pub(crate) struct Usual {
 impl Evidence {
     /// One more visit, after this interval. `memory` is the number of visits after which one counts for a third.
     pub(crate) fn add(&mut self, days: f64, has_changed: bool, memory: f64) {
-        let kept = 1.0 - 1.0 / memory.max(1.0);
-        self.visits = self.visits * kept + 1.0;
-        self.quiet *= kept;
-        for (count, sum) in &mut self.changed {
-            *count *= kept;
-            *sum *= kept;
-        }
+        self.fade(memory);
         let days = days.max(DAYS_MIN);
         if has_changed {
             let class = (days / DAYS_MIN).log2() as usize;
@@ -97,13 +100,26 @@ impl Evidence {
 
     /// One more visit, right after a change that somebody told of: the change was at the end of the interval.
     pub(crate) fn add_told(&mut self, days: f64, memory: f64) {
-        self.add(DAYS_MIN, true, memory);
-        self.quiet += days.max(0.0);
+        self.fade(memory);
+        self.told.0 += 1.0;
+        self.told.1 += days.max(DAYS_MIN);
+    }
+
+    /// One more visit: those before count less.
+    fn fade(&mut self, memory: f64) {
+        let kept = 1.0 - 1.0 / memory.max(1.0);
+        self.visits = self.visits * kept + 1.0;
+        self.quiet *= kept;
+        for (count, sum) in self.changed.iter_mut().chain([&mut self.told]) {
+            *count *= kept;
+            *sum *= kept;
+        }
     }
 
     /// All intervals.
     pub(crate) fn days(&self) -> f64 {
-        self.quiet + self.changed.iter().map(|(_, sum)| sum).sum::<f64>()
+        let changed = self.changed.iter().chain([&self.told]);
+        self.quiet + changed.map(|(_, sum)| sum).sum::<f64>()
     }
 
     /// The most likely rate, with what is usual as if it had been seen. `half` is that part of an unchanged visit which
@@ -113,7 +129,7 @@ impl Evidence {
             true => half * self.days() / self.visits,
             false => 0.0,
         };
-        let quiet = self.quiet + half + usual.days;
+        let quiet = self.quiet + half + usual.days + self.told.1;
         // The slope falls as the rate grows; where it is nought is the rate.
         let (mut low, mut high) = (1e-9_f64, 1e6_f64);
         for _ in 0..50 {
@@ -129,6 +145,16 @@ impl Evidence {
 
     /// How likely what has been seen is, by rate: logarithms.
     pub(crate) fn likelihood(&self) -> [f64; RATES] {
+        let (count, days) = self.told;
+        let mut likelihood = self.looked_likelihood();
+        for (likelihood, rate) in likelihood.iter_mut().zip(RATES_A_DAY) {
+            *likelihood += count * rate.ln() - rate * days;
+        }
+        likelihood
+    }
+
+    /// The same of what nobody told of.
+    pub(crate) fn looked_likelihood(&self) -> [f64; RATES] {
         let mut likelihood = RATES_A_DAY.map(|rate| -rate * self.quiet);
         for (count, days) in self.classes() {
             for (likelihood, found) in likelihood.iter_mut().zip(found(days)) {
@@ -141,7 +167,7 @@ impl Evidence {
     /// The logarithm of how likely it is of a document that differs whenever it is looked at, however soon, as with random boxes.
     pub(crate) fn restless_likelihood(&self) -> f64 {
         let changed: f64 = self.changed.iter().map(|(count, _)| count).sum();
-        (self.visits - changed).max(0.0) * RESTLESS_SAME.ln()
+        (self.visits - self.told.0 - changed).max(0.0) * RESTLESS_SAME.ln()
     }
 
     /// Of the logarithm of the likelihood, by the logarithm of the rate.
@@ -150,7 +176,7 @@ impl Evidence {
             .classes()
             .map(|(count, days)| count * one_or_more(rate * days))
             .sum();
-        usual.changes + changed - rate * quiet
+        usual.changes + changed + self.told.0 - rate * quiet
     }
 
     /// How many intervals with a change, and how long they are.

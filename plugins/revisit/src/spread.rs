@@ -10,10 +10,12 @@
 //! that are usual on the site: by visits alone those would count most that are visited most. That is the step by step form
 //! of expectation and maximisation over a mixture of given rates.
 
+use std::ops::Range;
+
 use opilio_plugin::prelude::*;
 
 use crate::experience::Surroundings;
-use crate::index::{Belief, RATES, STEP, place};
+use crate::index::{Belief, RATES, RATES_A_DAY, STEP, STEPS, place};
 use crate::rate::Evidence;
 
 /// Under this name it is kept with the site.
@@ -31,6 +33,21 @@ const SUPPOSED: f64 = 10.0;
 
 /// The share of documents that are restless, before anything is learned.
 const RESTLESS: f64 = 0.000_3;
+
+/// How much rarer documents are that change more often than they are ever looked at, before anything is seen of one.
+const TOO_FAST: f64 = 0.000_1;
+
+/// How likely a document is restless where it is uncertain.
+const UNCERTAIN: Range<f64> = 0.1..0.95;
+
+/// How likely a visit that is to tell finds a change in a document that is not restless.
+const TELLING: f64 = 0.4;
+
+/// More than this, and no visit tells.
+const TELLING_MAX: f64 = 0.75;
+
+/// Days that a visit that is to tell is waited for at most.
+const LONGEST: f64 = 365.0;
 
 /// As many as are remembered: more, and the older ones fade, so that a site may change its ways and what was believed early
 /// is forgotten.
@@ -85,8 +102,9 @@ impl Spread {
         numbers.join(" ")
     }
 
-    /// What to suppose of a document that stands there, before its own visits; in documents.
-    pub(crate) fn before(&self, around: Surroundings) -> [f64; RATES] {
+    /// What to suppose of a document that stands there, before its own visits; in documents. What would change more often than once in
+    /// the shortest wait, in days, is hardly told from what is restless, which is far less rare.
+    pub(crate) fn before(&self, around: Surroundings, shortest: f64) -> [f64; RATES] {
         let middle = place(around.site) - SIGMA * SIGMA / 2.0 / STEP;
         let mut before = [0.0; RATES];
         let mut all = 0.0;
@@ -98,12 +116,20 @@ impl Spread {
         for (before, documents) in before.iter_mut().zip(self.documents) {
             *before = *before / all * SUPPOSED + documents;
         }
-        moved(&before, around.steps())
+        let mut before = moved(&before, around.steps());
+        for (before, rate) in before.iter_mut().zip(RATES_A_DAY) {
+            if rate * shortest > 1.0 {
+                *before *= TOO_FAST;
+            }
+        }
+        before
     }
 
     /// What to believe of a document that was believed to be so before, after what its visits have shown.
     pub(crate) fn judge(&self, before: &[f64; RATES], evidence: &Evidence) -> Judged {
-        let (calm, likelihood) = Belief::weighed(before, &evidence.likelihood());
+        let calm = Belief::of(before, &evidence.likelihood());
+        // Lists tell of changes of either kind.
+        let (_, likelihood) = Belief::weighed(before, &evidence.looked_likelihood());
         let documents: f64 = self.documents.iter().sum();
         let supposed =
             (RESTLESS * SUPPOSED + self.restless) / (SUPPOSED + documents + self.restless);
@@ -143,6 +169,27 @@ impl Spread {
     }
 }
 
+impl Judged {
+    /// Days after the last visit until one that would tell whether the document is restless, where that is uncertain: nearer than
+    /// they are likely to change, restless documents alone differ. None, too, where that is sooner than `shortest`.
+    pub(crate) fn telling(&self, shortest: f64) -> Option<f64> {
+        let is_uncertain = UNCERTAIN.contains(&self.restless);
+        if !is_uncertain || self.calm.change(shortest) > TELLING_MAX {
+            return None;
+        }
+        let (mut low, mut high) = (shortest, LONGEST);
+        for _ in 0..STEPS {
+            let middle = (low * high).sqrt();
+            if self.calm.change(middle) < TELLING {
+                low = middle;
+            } else {
+                high = middle;
+            }
+        }
+        Some(low)
+    }
+}
+
 impl Surroundings {
     /// By how many rates the document's surroundings are faster than the site.
     fn steps(self) -> f64 {
@@ -169,6 +216,9 @@ mod tests {
     use super::*;
     use opilio_plugin::testing::{VisitFacts, visit};
 
+    /// Half an hour.
+    const SHORTEST: f64 = 1.0 / 48.0;
+
     const AROUND: Surroundings = Surroundings {
         site: 0.1,
         here: 0.1,
@@ -182,7 +232,7 @@ mod tests {
         for _ in 0..20 {
             for (document, evidence) in evidence.iter_mut().enumerate() {
                 evidence.add(1.0, document % 10 == 0, 50.0);
-                let judged = spread.judge(&spread.before(AROUND), evidence);
+                let judged = spread.judge(&spread.before(AROUND, SHORTEST), evidence);
                 spread.learn(&judged, 1.0, AROUND);
             }
         }
@@ -195,7 +245,7 @@ mod tests {
             evidence.add(days, has_changed, 50.0);
         }
         spread
-            .judge(&spread.before(around), &evidence)
+            .judge(&spread.before(around, SHORTEST), &evidence)
             .belief
             .mean()
     }
@@ -218,6 +268,48 @@ mod tests {
         );
     }
 
+    /// One that differs daily and may do so by itself: a visit within hours tells, and nothing is left to tell after a few.
+    #[test]
+    fn a_visit_soon_after_the_last_tells_whether_a_document_is_restless() {
+        let spread = learned();
+        let judged = |visits: &[(f64, bool)]| {
+            let mut evidence = Evidence::default();
+            for &(days, has_changed) in visits {
+                evidence.add(days, has_changed, 50.0);
+            }
+            spread.judge(&spread.before(AROUND, SHORTEST), &evidence)
+        };
+        let mut visits = vec![(0.5, true); 12];
+        let telling = judged(&visits).telling(SHORTEST).unwrap();
+        assert!((0.05..0.5).contains(&telling), "{telling}");
+        // The same there: it is not.
+        visits.push((telling, false));
+        assert_eq!(judged(&visits).telling(SHORTEST), None);
+        assert!(judged(&visits).restless < 0.1);
+        // Another one whenever it is looked at: sooner each time, until it is known.
+        visits.pop();
+        let mut last = 1.0;
+        while let Some(telling) = judged(&visits).telling(SHORTEST) {
+            assert!(telling <= last && visits.len() < 60, "{telling} {last}");
+            visits.push((telling, true));
+            last = telling;
+        }
+        assert!(judged(&visits).restless > 0.9);
+    }
+
+    /// What lists tell of says nothing of whether a document differs by itself.
+    #[test]
+    fn changes_that_were_told_of_make_no_document_restless() {
+        let spread = Spread::of(&visit(VisitFacts::default()));
+        let mut evidence = Evidence::default();
+        for _ in 0..20 {
+            evidence.add_told(2.0, 50.0);
+        }
+        let judged = spread.judge(&spread.before(AROUND, SHORTEST), &evidence);
+        assert!(judged.restless < 0.001, "{}", judged.restless);
+        assert!((0.4..0.6).contains(&judged.calm.mean()));
+    }
+
     /// Where documents with random boxes are usual, three differences are no news any more.
     #[test]
     fn how_many_documents_of_a_site_are_restless_is_learned() {
@@ -228,13 +320,15 @@ mod tests {
             for _ in 0..3 {
                 evidence.add(0.5, true, 50.0);
             }
-            spread.judge(&spread.before(AROUND), &evidence).restless
+            spread
+                .judge(&spread.before(AROUND, SHORTEST), &evidence)
+                .restless
         };
         let first = judged(&spread);
         for _ in 0..20 {
             for (document, evidence) in evidence.iter_mut().enumerate() {
                 evidence.add(0.2, document % 2 == 0, 50.0);
-                let judged = spread.judge(&spread.before(AROUND), evidence);
+                let judged = spread.judge(&spread.before(AROUND, SHORTEST), evidence);
                 spread.learn(&judged, 0.2, AROUND);
             }
         }

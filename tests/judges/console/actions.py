@@ -204,6 +204,8 @@ def logs(page, served):
     # It follows.
     before = lines.inner_text()
     expect(lines).not_to_have_text(before)
+    # A checkpoint begins a new file: there is to be something earlier than its last ten lines.
+    expect(page.get_by_text(re.compile(r"^([1-9]\d{2,}|[2-9]\d|1[1-9]) lines, the last ones"))).to_be_visible()
     # Unless it is told not to; then there is a way back, page by page, and forward again.
     page.get_by_label("Follow").uncheck()
     page.get_by_label("Wrap").check()

@@ -30,15 +30,21 @@ export async function open(page) {
   // Where what is shown begins in the file, and, of earlier pages, where it ends.
   let start = 0;
   let before;
+  let asked = 0;
 
   const load = async () => {
+    const mine = ++asked;
     const text = grep.value;
     const pattern = text === "" ? undefined : isExpression.checked ? text : text.replaceAll(/[.*+?^${}()|[\]\\]/g, "\\$&");
-    const asked = `${file} ${pattern} ${tail.value} ${before}`;
-    const answer = await get(path(page.job, "logs", file), { tail: Math.min(Number(tail.value) || 200, LINES_MAX), grep: pattern, before }, page.signal);
+    const question = `${file} ${pattern} ${tail.value} ${before}`;
+    const answer = await get(path(page.job, "logs", file), { tail: Math.min(Number(tail.value) || 200, LINES_MAX), grep: pattern, before }, page.signal).catch((problem) => {
+      if (mine === asked) throw problem;
+    });
+    // What was asked before may be answered later.
+    if (mine !== asked) return;
     const lines = answer.lines.map((line) => line.text);
     start = answer.start;
-    const now = `${asked}\n${lines.join("\n")}`;
+    const now = `${question}\n${lines.join("\n")}`;
     if (now === last) return;
     last = now;
     const isAtEnd = shown.scrollTop + shown.clientHeight >= shown.scrollHeight - 30;
