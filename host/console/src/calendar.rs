@@ -89,6 +89,15 @@ impl CalendarEntry {
         jiff::fmt::strtime::format(&self.job, &time)
     }
 
+    /// What the first of its jobs is called, counted from a leap year; none where its time never comes.
+    ///
+    /// # Errors
+    /// What its jobs are called has something behind a `%` that is no part of a time.
+    pub(crate) fn first_name(&self) -> Result<Option<String>, jiff::Error> {
+        let first = self.next(compared_from()?);
+        first.map(|at| self.job_at(at)).transpose()
+    }
+
     /// A name that two of its jobs would have. Always looked for in the same years, so that a configuration that was right
     /// when it was written stays so.
     ///
@@ -96,9 +105,7 @@ impl CalendarEntry {
     /// What its jobs are called has something behind a `%` that is no part of a time.
     pub(crate) fn repeated_name(&self) -> Result<Option<String>, jiff::Error> {
         let mut names = BTreeSet::new();
-        // A leap year.
-        let from = jiff::civil::date(2024, 1, 1).to_zoned(TimeZone::UTC)?;
-        let mut after = from.timestamp();
+        let mut after = compared_from()?;
         for _ in 0..NAMES_COMPARED {
             let Some(next) = self.next(after) else {
                 break;
@@ -112,6 +119,12 @@ impl CalendarEntry {
         }
         Ok(None)
     }
+}
+
+/// The beginning of a leap year.
+fn compared_from() -> Result<Timestamp, jiff::Error> {
+    let from = jiff::civil::date(2024, 1, 1).to_zoned(TimeZone::UTC)?;
+    Ok(from.timestamp())
 }
 
 impl SeenTo {

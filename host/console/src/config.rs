@@ -13,6 +13,7 @@ use opilio_profile::{ByteSize, parse_duration, traces_address};
 use serde::{Deserialize, Deserializer, de};
 
 use crate::calendar::CalendarEntry;
+use crate::folder::{self, FolderError};
 use crate::window::Window;
 
 /// The least that each of the jobs must be able to receive in a second: with less a page takes minutes, and servers hang up.
@@ -312,10 +313,20 @@ impl Config {
                 return relation(format!("there are two calendar entries {:?}", entry.name));
             }
             let name = &entry.name;
-            let problem = match entry.repeated_name() {
-                Ok(None) => continue,
-                Ok(Some(job)) => format!("more than one of its jobs would be called {job:?}"),
-                Err(problem) => format!("{:?} names no job: {problem}", entry.job),
+            let no_job = |problem| format!("{:?} names no job: {problem}", entry.job);
+            let problem = match entry.first_name() {
+                Ok(None) => {
+                    return relation(format!(
+                        "calendar entry {name:?}: its cron names a time that never comes; mend its day and month"
+                    ));
+                }
+                Ok(Some(job)) if !folder::is_name(&job) => FolderError::Name(job).to_string(),
+                Ok(Some(_)) => match entry.repeated_name() {
+                    Ok(None) => continue,
+                    Ok(Some(job)) => format!("more than one of its jobs would be called {job:?}"),
+                    Err(problem) => no_job(problem),
+                },
+                Err(problem) => no_job(problem),
             };
             return relation(format!(
                 "calendar entry {name:?}: {problem}; write the time into its job, such as \"{name}-%Y-%m-%d\""
@@ -446,6 +457,14 @@ mod tests {
         );
         let problem = refused(&of("dk-%Y-%!"));
         assert!(problem.contains("\"dk-%Y-%!\" names no job"), "{problem}");
+        // Told now, and not in a quarter of a year.
+        let problem = refused(&of("dk/%Y-%m-%d"));
+        assert!(
+            problem.contains("\"dk/2024-01-01\" is no name of a job"),
+            "{problem}"
+        );
+        let never = of("dk-%Y-%m-%d").replace("0 3 * * *", "0 3 31 2 *");
+        assert!(refused(&never).contains("a time that never comes"));
         let config = Config::parse(Path::new("x"), &of("dk-%Y-%m-%d"));
         config.unwrap().check().unwrap();
     }

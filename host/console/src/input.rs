@@ -1,5 +1,7 @@
 //! What comes with a request, or the problem with it: axum's own extractors refuse in plain text, and wait for a body for ever.
 
+use std::fmt;
+use std::marker::PhantomData;
 use std::time::Duration;
 
 use axum::body::Bytes;
@@ -7,7 +9,9 @@ use axum::extract::rejection::{FormRejection, JsonRejection, PathRejection, Quer
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::StatusCode;
 use axum::http::request::Parts;
-use serde::de::DeserializeOwned;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{DeserializeOwned, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 
 use crate::problem::Problem;
 
@@ -33,13 +37,35 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
-        match in_time(axum::Json::<T>::from_request(request, state)).await? {
-            Ok(axum::Json(body)) => Ok(Body(body)),
+        match in_time(axum::Json::<Object<T>>::from_request(request, state)).await? {
+            Ok(axum::Json(Object(body))) => Ok(Body(body)),
             Err(refused) => Err(Problem::new(
                 status_of(&refused),
                 causes(&refused.body_text()),
             )),
         }
+    }
+}
+
+/// An object; serde would take the fields of a struct from an array as well, in the order in which they stand in our code.
+struct Object<T>(T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Fields<T>(PhantomData<T>);
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for Fields<T> {
+            type Value = T;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, fields: A) -> Result<T, A::Error> {
+                T::deserialize(MapAccessDeserializer::new(fields))
+            }
+        }
+        let fields = deserializer.deserialize_map(Fields(PhantomData))?;
+        Ok(Self(fields))
     }
 }
 
@@ -116,4 +142,43 @@ fn causes(text: &str) -> String {
     let mut characters = text.chars();
     let first = characters.next().map(|first| first.to_ascii_lowercase());
     first.into_iter().chain(characters).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+
+    #[derive(Debug, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Making {
+        name: String,
+        #[serde(default)]
+        start: bool,
+    }
+
+    /// In which order the fields of a struct stand is nobody else's business.
+    #[test]
+    fn an_array_is_no_object() {
+        let read = serde_json::from_str::<Object<Making>>;
+        let Object(made) = read("{\"name\": \"a\"}").unwrap();
+        assert!(made.name == "a" && !made.start);
+        for (body, problem) in [
+            (
+                "[\"a\", false]",
+                "invalid type: sequence, expected an object",
+            ),
+            ("[]", "invalid type: sequence, expected an object"),
+            ("\"a\"", "invalid type: string"),
+            (
+                "{\"name\": \"a\", \"begin\": true}",
+                "unknown field `begin`",
+            ),
+            ("{}", "missing field `name`"),
+        ] {
+            let refused = read(body).map(|Object(made)| made).unwrap_err().to_string();
+            assert!(refused.contains(problem), "{body}: {refused}");
+        }
+    }
 }

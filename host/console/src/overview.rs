@@ -116,7 +116,8 @@ pub(crate) type Jobs = BTreeMap<String, Known>;
 /// Looks at the jobs of a folder again and again.
 pub(crate) struct Watcher {
     folder: Folder,
-    windows: Arc<Vec<Window>>,
+    /// None where only a daemon would know them.
+    windows: Option<Arc<Vec<Window>>>,
     /// Less free space lets no job begin.
     disk_free: Option<u64>,
     clock: Clock,
@@ -131,6 +132,8 @@ enum Holds {
     Nothing,
     Window,
     Disk,
+    /// It is another process that knows.
+    Unknown,
 }
 
 /// What was read of a job, and when its files were written.
@@ -153,7 +156,7 @@ struct Read {
 impl Watcher {
     pub(crate) fn new(
         folder: Folder,
-        windows: Arc<Vec<Window>>,
+        windows: Option<Arc<Vec<Window>>>,
         disk_free: Option<u64>,
         clock: Clock,
     ) -> Watcher {
@@ -227,12 +230,14 @@ impl Watcher {
                 (Alive::Silent, _) => (read.status, read.rates) = (None, (0.0, 0.0)),
                 _ => (read.status, read.before, read.rates) = (None, None, (0.0, 0.0)),
             }
-            let holds = match window::is_open(&self.windows, name, now) {
-                false => Holds::Window,
-                true if is_disk_low => Holds::Disk,
-                true => Holds::Nothing,
+            let holds = match &self.windows {
+                None => Holds::Unknown,
+                Some(windows) if !window::is_open(windows, name, now) => Holds::Window,
+                Some(_) if is_disk_low => Holds::Disk,
+                Some(_) => Holds::Nothing,
             };
-            let overview = read.overview(name, *alive, &self.windows, holds);
+            let windows = self.windows.as_deref().map_or(&[][..], Vec::as_slice);
+            let overview = read.overview(name, *alive, windows, holds);
             let known = Known {
                 directory: directory.clone(),
                 overview,
@@ -456,6 +461,9 @@ fn waits(orders: &Orders, holds: Holds) -> String {
         }
         _ if holds == Holds::Window => "its crawl window is closed".to_owned(),
         _ if holds == Holds::Disk => "the disk is nearly full (limits.disk-free)".to_owned(),
+        _ if holds == Holds::Unknown => {
+            "it waits for a place, or for its crawl window where the daemon has one".to_owned()
+        }
         _ => "it waits for a place".to_owned(),
     }
 }
@@ -488,7 +496,7 @@ fn status_of(directory: &Path) -> Option<Status> {
 
 /// All jobs of a folder as they are now, for whoever looks once.
 pub async fn glance(folder: &Folder) -> Vec<JobOverview> {
-    let jobs = Watcher::new(folder.clone(), Arc::default(), None, Clock::default())
+    let jobs = Watcher::new(folder.clone(), None, None, Clock::default())
         .look()
         .await;
     let mut jobs: Vec<_> = jobs.into_values().map(|known| known.overview).collect();

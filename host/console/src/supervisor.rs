@@ -134,7 +134,7 @@ impl Supervisor {
         Ok(Supervisor {
             watcher: Watcher::new(
                 daemon.folder.clone(),
-                windows,
+                Some(windows),
                 daemon.config.limits.disk_free,
                 daemon.clock.clone(),
             ),

@@ -10,6 +10,7 @@ mod sheets;
 mod written;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::mem;
 use std::path::Path;
 
 use serde_json::{Map, Value, json};
@@ -17,6 +18,7 @@ use serde_json::{Map, Value, json};
 use self::beans::{Bean, Beans, Property};
 use self::settings::{SETTINGS, Unit, known_as};
 use crate::profile::Given;
+use crate::seeds;
 
 /// Extractors there, and here.
 const EXTRACTORS: [(&str, &str); 13] = [
@@ -176,6 +178,9 @@ impl Import {
         for bean in &beans {
             self.account(bean);
         }
+        for (line, problem) in mem::take(&mut self.beans.astray) {
+            self.leave(line, "PropertyOverrideConfigurer", &problem);
+        }
     }
 
     /// What the table of settings says of a bean, and of those within it.
@@ -233,9 +238,13 @@ impl Import {
             match (source.text("value"), source.text("path")) {
                 (Some(text), _) => {
                     let lines = text.lines().map(str::trim);
-                    let seeds: Vec<&str> = lines
-                        .filter(|line| !line.is_empty() && !line.starts_with('#'))
-                        .collect();
+                    let mut seeds = Vec::new();
+                    for line in lines.filter(|line| !line.is_empty() && !line.starts_with('#')) {
+                        match seeds::read(line) {
+                            Ok(_) => seeds.push(line),
+                            Err((problem, _)) => self.leave(source.line, &module.name(), &problem),
+                        }
+                    }
                     self.set("seeds", json!(seeds));
                 }
                 (None, Some(path)) => self.set("seeds-file", path.into()),

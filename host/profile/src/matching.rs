@@ -118,6 +118,33 @@ impl<'s> Subject<'s> {
 }
 
 impl Conditions {
+    /// Whether they say of what sites they are.
+    pub(crate) fn names_places(&self) -> bool {
+        let Self {
+            surt,
+            host,
+            domain,
+            port,
+            ..
+        } = self;
+        !(surt.is_empty() && host.is_empty() && domain.is_empty() && port.is_empty())
+    }
+
+    /// Whether both may match the same URI, going by the hosts and domains that they name.
+    pub(crate) fn may_meet(&self, other: &Self) -> bool {
+        let names = |of: &'_ Self| of.host.len() + of.domain.len();
+        if names(self) == 0 || names(other) == 0 {
+            return true;
+        }
+        let is_in = |one: &Self, other: &Self| {
+            let mut names = one.host.iter().chain(&one.domain);
+            names.any(|name| {
+                other.host.contains(name) || other.domain.iter().any(|of| is_within(name, of))
+            })
+        };
+        is_in(self, other) || is_in(other, self)
+    }
+
     pub(crate) fn matches(&self, subject: &Subject<'_>) -> bool {
         let host = subject.host.as_deref();
         any(&self.queue, |queue| subject.queue == Some(queue.as_str()))

@@ -2,7 +2,7 @@
 //! key by key; lists are replaced whole, stacks may also be edited.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::canonicalization::CanonicalizationFile;
-use crate::check::{Check, Part};
+use crate::check::{Check, Part, quote};
 use crate::cookies::CookiesFile;
 use crate::document::{Document, Spot, child};
 use crate::effective::{Overridable, QueueSettings, Settings};
@@ -29,6 +29,7 @@ use crate::politeness::PolitenessFile;
 use crate::precedence_file::Files;
 use crate::profile::Strategy;
 use crate::queue::QueueFile;
+use crate::queue_name::looks_like_key;
 use crate::quotas::QuotasFile;
 use crate::relations;
 use crate::retry::RetryFile;
@@ -44,6 +45,9 @@ const OVERRIDES_MAX: usize = 100_000;
 /// How many combinations of overrides are kept resolved. A site matches few, so there are about as many as overrides; when
 /// there are more, all are resolved anew.
 const RESOLVED_MAX: usize = 20_000;
+
+/// Of so many forced queues it is said at most what does not hold in them: each is held against all overrides.
+const FORCED_LOOKED_AT: usize = 100;
 
 /// Where overrides stand in the document.
 const AT: &str = "/override";
@@ -362,6 +366,7 @@ pub(crate) fn check(
         })
         .collect();
     stack_edit::check_anchors(&edits, &around.base.stacks, check);
+    queues_of_their_own(&list, check);
     let mut index = |says: fn(&Override) -> bool| {
         let those = (0..).zip(&list).filter(|(_, one)| says(one));
         MatchIndex::new(those.map(|(number, one)| (number, &one.conditions))).unwrap_or_else(|| {
@@ -388,6 +393,47 @@ pub(crate) fn check(
         folder: around.folder.to_owned(),
         files: around.files,
         resolved: Mutex::default(),
+    }
+}
+
+/// Names alone say what holds in a queue: what overrides say of sites' queues does not reach one that an override forces and names by
+/// a word, though sites' URIs stand in it.
+fn queues_of_their_own(list: &[Override], check: &mut Check<'_>) {
+    let forced = (0..).zip(list).filter_map(|(number, one)| {
+        let name = one.queue_name.as_ref()?;
+        (!looks_like_key(name)).then_some((number, one, name))
+    });
+    for (number, one, name) in forced.take(FORCED_LOOKED_AT) {
+        let of_it = list.iter().filter(|of| of.conditions.queue.contains(name));
+        let said: BTreeSet<String> = of_it.flat_map(Override::queue_settings).collect();
+        let elsewhere = list.iter().filter(|of| {
+            let (by, forced) = (&of.conditions, &one.conditions);
+            by.queue.is_empty() && by.names_places() && by.may_meet(forced)
+        });
+        let lost: BTreeSet<String> = elsewhere.flat_map(Override::queue_settings).collect();
+        let lost: Vec<String> = lost.difference(&said).cloned().collect();
+        if lost.is_empty() {
+            continue;
+        }
+        let problem = format!(
+            "what other overrides say of sites does not hold in the queue {}: {}",
+            quote(name),
+            lost.join(", ")
+        );
+        let suggestion = format!("say it of match.queue = [{}] as well", quote(name));
+        let at = pointer_in(number, "/queue/name");
+        check.report(&at, Spot::Value, Level::Info, problem, Some(suggestion));
+    }
+}
+
+impl Override {
+    /// What it says of queues, as people write it: `politeness.min-delay`.
+    fn queue_settings(&self) -> impl Iterator<Item = String> {
+        let tables = self.of_queues.as_object().into_iter().flatten();
+        tables.flat_map(|(table, said)| {
+            let keys = said.as_object().into_iter().flat_map(Map::keys);
+            keys.map(move |key| format!("{table}.{key}"))
+        })
     }
 }
 

@@ -40,7 +40,7 @@ pub struct Seed {
 }
 
 /// What one line says.
-enum Line {
+pub(crate) enum Line {
     Nothing,
     Seed(Seed),
     SurtPrefix(String),
@@ -197,7 +197,7 @@ pub(crate) fn none_given(document: &Document) -> Fault {
     fault
 }
 
-fn read(line: &str) -> Result<Line, (String, String)> {
+pub(crate) fn read(line: &str) -> Result<Line, (String, String)> {
     if line.is_empty() || line.starts_with('#') {
         return Ok(Line::Nothing);
     }

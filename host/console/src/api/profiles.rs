@@ -10,7 +10,7 @@ use axum::Json;
 use axum::extract::State;
 use opilio_crawl::control::FaultFound;
 use opilio_crawl::{CrawlError, Faults, ProfileSource};
-use opilio_profile::{Given, Profile, toml_value};
+use opilio_profile::{Given, Level, Profile, toml_value};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
@@ -173,9 +173,12 @@ pub(crate) async fn schema() -> Json<Value> {
     Json(Profile::schema())
 }
 
-/// That a profile has faults, all of them.
+/// That a profile has faults, with all that is to be said of it.
 pub(crate) fn faulty(faults: &Faults) -> Problem {
-    let count = faults.len();
+    let count = faults
+        .iter()
+        .filter(|fault| fault.level != Level::Info)
+        .count();
     let detail = match count {
         1 => "the profile has a fault".to_owned(),
         _ => format!("the profile has {count} faults"),

@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use encoding_rs::UTF_8;
+use java_properties::PropertiesIter;
 use roxmltree::{Document, Node, ParsingOptions};
 
 /// Deepest nesting of beans that is read.
@@ -45,6 +47,8 @@ pub(crate) enum Property {
 pub(crate) struct Beans {
     /// Those that stand by themselves, in order.
     pub(crate) list: Vec<Bean>,
+    /// Overrides that reach no bean: their line in the file, and what is wrong.
+    pub(crate) astray: Vec<(usize, String)>,
     /// Properties that have been made something of: where the bean begins, and the property.
     used: BTreeSet<(usize, String)>,
 }
@@ -109,25 +113,33 @@ impl Beans {
 
     /// `bean.property=value` lines and `props` override what the beans say themselves.
     fn apply_overrides(&mut self) {
-        let mut overrides: Vec<(String, String)> = Vec::new();
+        let mut overrides: Vec<(usize, String, String)> = Vec::new();
         for bean in &self.list {
             if bean.class != "PropertyOverrideConfigurer" {
                 continue;
             }
-            match bean.properties.get("properties") {
-                Some(Property::Text(text)) => overrides.extend(lines_of(text)),
-                Some(Property::Map(map)) => overrides.extend(map.iter().cloned()),
-                _ => {}
-            }
+            let said = match bean.properties.get("properties") {
+                Some(Property::Text(text)) => lines_of(text).unwrap_or_else(|problem| {
+                    self.astray.push((bean.line, problem));
+                    Vec::new()
+                }),
+                Some(Property::Map(map)) => map.clone(),
+                _ => Vec::new(),
+            };
+            let said = said.into_iter();
+            overrides.extend(said.map(|(path, value)| (bean.line, path, value)));
         }
         self.list
             .retain(|bean| bean.class != "PropertyOverrideConfigurer");
-        for (path, value) in overrides {
-            let Some((id, rest)) = path.split_once('.') else {
-                continue;
-            };
-            if let Some(bean) = self.list.iter_mut().find(|bean| bean.id == id) {
-                set(bean, rest, value);
+        for (line, path, value) in overrides {
+            let (id, rest) = path.split_once('.').unwrap_or((&path, ""));
+            let bean = self.list.iter_mut().find(|bean| bean.id == id);
+            let is_set =
+                bean.is_some_and(|bean| !rest.is_empty() && set(bean, rest, value.clone()));
+            if !is_set {
+                let problem =
+                    format!("{path} = {value:?}: there is no such bean or property to set");
+                self.astray.push((line, problem));
             }
         }
     }
@@ -177,28 +189,28 @@ impl Bean {
     }
 }
 
-/// `textSource.value` sets the property of the bean within.
-fn set(bean: &mut Bean, path: &str, value: String) {
+/// `textSource.value` sets the property of the bean within. Whether there is such a one.
+fn set(bean: &mut Bean, path: &str, value: String) -> bool {
     match path.split_once('.') {
         None => {
             bean.properties
                 .insert(path.to_owned(), Property::Text(value));
+            true
         }
-        Some((property, rest)) => {
-            if let Some(Property::Bean(inner)) = bean.properties.get_mut(property) {
-                set(inner, rest, value);
-            }
-        }
+        Some((property, rest)) => match bean.properties.get_mut(property) {
+            Some(Property::Bean(inner)) => set(inner, rest, value),
+            _ => false,
+        },
     }
 }
 
-/// As Java reads properties, as far as job files use it.
-fn lines_of(text: &str) -> Vec<(String, String)> {
-    let lines = text.lines().map(str::trim);
-    let said = lines.filter(|line| !line.is_empty() && !line.starts_with(['#', '!']));
-    said.filter_map(|line| line.split_once('='))
-        .map(|(key, value)| (key.trim().to_owned(), value.trim().to_owned()))
-        .collect()
+/// As Java reads properties: continued lines, `:` for `=`, and escapes are understood.
+fn lines_of(text: &str) -> Result<Vec<(String, String)>, String> {
+    let mut said = Vec::new();
+    PropertiesIter::new_with_encoding(text.as_bytes(), UTF_8)
+        .read_into(|key, value| said.push((key, value.trim_end().to_owned())))
+        .map_err(|problem| format!("its properties cannot be read: {problem}"))?;
+    Ok(said)
 }
 
 fn elements<'a, 'i>(node: Node<'a, 'i>) -> impl Iterator<Item = Node<'a, 'i>> {

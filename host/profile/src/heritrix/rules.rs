@@ -66,7 +66,12 @@ impl Import {
                     found.extend(self.rules_of(&inner));
                 }
                 Some(rule) => found.push(rule),
-                None => {}
+                None => {
+                    if let Property::Reference(id) = &rule {
+                        let problem = format!("it names a rule {id:?}, and there is no such bean");
+                        self.leave(scope.line, &scope.name(), &problem);
+                    }
+                }
             }
         }
         found
@@ -165,7 +170,17 @@ impl Import {
             }
             "SeedAcceptDecideRule" => ("seed", Map::new()),
             "MatchesRegexDecideRule" | "MatchesListRegexDecideRule" => {
-                let patterns = self.patterns(rule);
+                let is_all = rule.text("listLogicalOr") == Some("false");
+                let (patterns, left_out) = self.patterns(rule);
+                // Of several that have to match, or of those none of which may, one less decides on more URIs.
+                if left_out && is_all != is_not {
+                    self.leave(
+                        rule.line,
+                        &rule.name(),
+                        "without that expression it would decide on more than it did; the rule is left out",
+                    );
+                    return None;
+                }
                 if patterns.is_empty() {
                     self.leave(
                         rule.line,
@@ -175,14 +190,14 @@ impl Import {
                     return None;
                 }
                 let mut settings = of(json!({ "patterns": patterns }));
-                if rule.text("listLogicalOr") == Some("false") {
+                if is_all {
                     settings.insert("all".to_owned(), true.into());
                 }
                 self.used(rule, "listLogicalOr");
                 ("regex-list", decided(settings))
             }
             "HopsPathMatchesRegexDecideRule" => {
-                let patterns = self.patterns(rule);
+                let (patterns, _) = self.patterns(rule);
                 if patterns.is_empty() {
                     self.leave(
                         rule.line,
@@ -291,13 +306,16 @@ impl Import {
 
     fn number(&mut self, rule: &Bean, property: &str, key: &str) -> Map<String, Value> {
         self.used(rule, property);
-        let number = rule
-            .text(property)
-            .and_then(|text| text.parse::<u64>().ok());
-        number
-            .map(|number| (key.to_owned(), Value::from(number)))
-            .into_iter()
-            .collect()
+        match rule.text(property).map(|text| (text, text.parse::<u64>())) {
+            Some((_, Ok(number))) => Map::from_iter([(key.to_owned(), Value::from(number))]),
+            Some((text, Err(_))) => {
+                let problem =
+                    format!("{property} = {text:?}: not a whole number; the default holds");
+                self.leave(rule.line, &rule.name(), &problem);
+                Map::new()
+            }
+            None => Map::new(),
+        }
     }
 
     fn texts(&mut self, rule: &Bean, property: &str) -> Vec<String> {
@@ -306,7 +324,9 @@ impl Import {
         value.map_or(Vec::new(), Property::texts)
     }
 
-    fn patterns(&mut self, rule: &Bean) -> Vec<String> {
+    /// Its expressions that can be carried over, and whether there are others.
+    fn patterns(&mut self, rule: &Bean) -> (Vec<String>, bool) {
+        let mut left_out = false;
         let mut written = self.texts(rule, "regexList");
         written.extend(self.texts(rule, "regex"));
         self.used(rule, "timeoutPerRegexSeconds");
@@ -315,6 +335,7 @@ impl Import {
             match translated(java) {
                 Ok(pattern) => patterns.push(pattern),
                 Err(why) => {
+                    left_out = true;
                     self.leave(
                         rule.line,
                         &rule.name(),
@@ -323,7 +344,7 @@ impl Import {
                 }
             }
         }
-        patterns
+        (patterns, left_out)
     }
 
     fn free_name(&self, component: &str, decision: &str) -> String {

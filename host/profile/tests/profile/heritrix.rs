@@ -468,3 +468,72 @@ fn what_a_sheet_says_of_queues_is_lost_for_paths_alone() {
     assert!(line.contains("id=\"slowly\""), "{line}");
     assert!(lost.problem.ends_with(')'), "{lost:?}");
 }
+
+#[test]
+fn what_a_job_says_by_the_way_is_read_as_java_reads_it_or_told() {
+    let overrides = r#"metadata.operatorContactUrl=https://archive.kb.nl/crawl
+metadata.jobName : pap\u00e9rs
+metadata.description = line one, \
+    continued
+! a comment
+nosuch.foo=3
+seeds.textSource.nothing.value=4
+"#;
+    let xml = format!(
+        "<beans><bean id='simpleOverrides' class='org.springframework.beans.factory.config.PropertyOverrideConfigurer'>\
+         <property name='properties'><value>\n{overrides}</value></property></bean>\
+         <bean id='metadata' class='org.archive.modules.CrawlMetadata'/>\
+         <bean id='seeds' class='org.archive.modules.seeds.TextSeedModule'><property name='textSource'>\
+         <bean class='org.archive.spring.ConfigString'><property name='value'><value>\n\
+         http://www.kb.nl/\n# a comment\na line that is no seed\nhttp://example.nl/ tag\n</value></property></bean></property></bean>\
+         <bean id='scope' class='org.archive.modules.deciderules.DecideRuleSequence'><property name='rules'><list>\
+         <bean class='org.archive.modules.deciderules.TooManyPathSegmentsDecideRule'><property name='maxPathDepth' value='many'/></bean>\
+         <ref bean='missing'/></list></property></bean></beans>"
+    );
+    let imported = import(&xml);
+    let said = |text: &str| assert!(imported.toml.contains(text), "{text}: {}", imported.toml);
+    said("description = \"line one, continued\"");
+    said("\"http://www.kb.nl/\"");
+    assert!(!imported.toml.contains("# seeds"), "{}", imported.toml);
+    let left: Vec<&str> = imported
+        .left
+        .iter()
+        .map(|one| one.problem.as_str())
+        .collect();
+    for problem in [
+        "nosuch.foo = \"3\": there is no such bean or property to set",
+        "seeds.textSource.nothing.value = \"4\": there is no such bean",
+        "maxPathDepth = \"many\": not a whole number; the default holds",
+        "it names a rule \"missing\", and there is no such bean",
+        "a line that is no seed",
+    ] {
+        assert!(
+            left.iter().any(|one| one.contains(problem)),
+            "{problem}: {left:#?}"
+        );
+    }
+}
+
+/// Of several expressions that all have to match one less matches more, and rejects more: rather no rule than another one.
+#[test]
+fn a_rule_that_would_decide_on_more_without_an_expression_is_left_out() {
+    let scope = |class: &str, or: bool| {
+        let imported = import(&format!(
+            "<beans><bean id='scope' class='org.archive.modules.deciderules.DecideRuleSequence'><property name='rules'><list>\
+             <bean class='org.archive.modules.deciderules.{class}'><property name='decision' value='REJECT'/>\
+             <property name='listLogicalOr' value='{or}'/><property name='regexList'><list>\
+             <value>.*calendar.*</value><value>.*(?!x).*</value></list></property></bean></list></property></bean></beans>"
+        ));
+        let is_told = imported
+            .left
+            .iter()
+            .any(|one| one.problem.contains("the rule is left out"));
+        let is_there = imported.toml.contains("calendar");
+        assert_ne!(is_told, is_there, "{}", imported.toml);
+        is_there
+    };
+    assert!(scope("MatchesListRegexDecideRule", true));
+    assert!(!scope("MatchesListRegexDecideRule", false));
+    assert!(!scope("NotMatchesListRegexDecideRule", true));
+    assert!(scope("NotMatchesListRegexDecideRule", false));
+}

@@ -9,7 +9,7 @@ use opilio_profile::{
 };
 use opilio_uri::Uri;
 
-use crate::{check, given, profile};
+use crate::{check, faults_of, given, profile};
 
 fn uri(text: &str) -> Uri {
     Uri::parse(text).unwrap()
@@ -878,4 +878,39 @@ fn the_schema_lets_overrides_say_what_can_be_overridden() {
             .get("default")
             .is_none()
     );
+}
+
+/// A queue that is named by a word has no host, so that nothing that is said of hosts holds in it; whoever forces one is told.
+#[test]
+fn what_is_said_of_sites_does_not_hold_in_a_forced_queue_and_that_is_said() {
+    let notes = |text: &str| {
+        let said = faults_of(text);
+        let problems = said.iter().map(|fault| fault.problem.clone());
+        problems
+            .filter(|problem| problem.contains("does not hold in the queue"))
+            .collect::<Vec<_>>()
+    };
+    let forced = "[[override]]\nmatch = { domain = [\"example.org\"], regex = 'mp4$' }\nqueue.name = \"large\"\n";
+    let slow = |host: &str| {
+        format!(
+            "[[override]]\nmatch.host = [\"{host}\"]\npoliteness = {{ min-delay = \"9s\", max-delay = \"9s\" }}\nquotas.host.bytes = \"1GiB\"\n"
+        )
+    };
+    let told = notes(&format!("{}{forced}", slow("www.example.org")));
+    assert_eq!(
+        told,
+        [
+            "what other overrides say of sites does not hold in the queue \"large\": politeness.max-delay, politeness.min-delay, quotas.host"
+        ]
+    );
+    // Of other sites, or said of the queue itself.
+    assert!(notes(&format!("{}{forced}", slow("notexample.org"))).is_empty());
+    let itself = slow("www.example.org").replace(
+        "match.host = [\"www.example.org\"]",
+        "match.queue = [\"large\"]",
+    );
+    assert!(notes(&format!("{}{forced}{itself}", slow("example.org"))).is_empty());
+    // A name that is a key belongs to its site.
+    let key = forced.replace("large", "org,example,www,");
+    assert!(notes(&format!("{}{key}", slow("www.example.org"))).is_empty());
 }
