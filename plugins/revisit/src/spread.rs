@@ -213,6 +213,8 @@ fn moved(shares: &[f64; RATES], steps: f64) -> [f64; RATES] {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
     use super::*;
     use opilio_plugin::testing::{VisitFacts, visit};
 
