@@ -94,10 +94,10 @@ pub(crate) async fn run_order(
         Err(other) => return Err(other.into()),
     };
     if !plan.profile().notices.is_empty() && !display.quiet {
-        eprintln!("{}", plan.profile().notices);
+        live::note(&plan.profile().notices.to_string(), display);
     }
     for note in plan.notes() {
-        eprintln!("note: {note}");
+        live::note(&format!("note: {note}"), display);
     }
     let (name, traces) = (
         plan.profile().name.clone(),
@@ -145,7 +145,7 @@ pub(crate) async fn run_order(
 /// Runs a crawl with the live view and the two meanings of Ctrl-C.
 async fn watched(crawl: Crawl, display: DisplayArgs) -> Summary {
     let stop = crawl.stop();
-    let interrupts = tokio::spawn(heed_interrupts(stop));
+    let interrupts = tokio::spawn(heed_interrupts(stop, display));
     let live = live::start(crawl.view(), crawl.job(), display);
     let summary = crawl.run().await;
     live.finish().await;
@@ -155,20 +155,24 @@ async fn watched(crawl: Crawl, display: DisplayArgs) -> Summary {
 
 /// The first interrupt (or termination) ends politely, the second waits no longer for what is being fetched, the third
 /// ends at once.
-async fn heed_interrupts(stop: Stop) {
+async fn heed_interrupts(stop: Stop, display: DisplayArgs) {
     match interrupted().await {
         Ok(Interrupt::Key) => stop.stop(),
         Ok(Interrupt::Termination) => stop.terminate(),
         Err(_) => return,
     }
-    live::say(
+    live::note(
         "\nending politely: finishing what is being fetched; press Ctrl-C again to cut it short",
+        display,
     );
     if interrupted().await.is_err() {
         return;
     }
     stop.cut();
-    live::say("\nwhat has come is archived as truncated; press Ctrl-C again to end at once");
+    live::note(
+        "\nwhat has come is archived as truncated; press Ctrl-C again to end at once",
+        display,
+    );
     if interrupted().await.is_ok() {
         std::process::exit(130);
     }

@@ -281,7 +281,18 @@ fn clip(text: &str, width: usize) -> String {
     }
 }
 
+/// What is no progress and worth knowing. With `--json` a line of it is an object of its own, as progress is.
+pub(crate) fn note(words: &str, display: DisplayArgs) {
+    match display.json {
+        true => words
+            .lines()
+            .filter(|line| !line.is_empty())
+            .for_each(|line| say(&json!({ "note": line }).to_string())),
+        false => say(words),
+    }
+}
+
 /// Says something to whoever watches; results go to standard output. Nobody need be left who does: the terminal may be gone.
-pub(crate) fn say(line: &str) {
+fn say(line: &str) {
     drop(writeln!(io::stderr(), "{line}"));
 }

@@ -144,7 +144,7 @@ struct DisplayArgs {
     /// Say nothing but what went wrong.
     #[arg(long, conflicts_with = "json")]
     quiet: bool,
-    /// Print progress and summary as JSON, one object a line.
+    /// Print progress, notes and summary as JSON, one object a line.
     #[arg(long)]
     json: bool,
 }

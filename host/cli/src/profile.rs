@@ -208,8 +208,7 @@ fn explain(args: &ExplainArgs) -> Result<u8> {
         Err(other) => return Err(other.into()),
     };
     if !args.expert {
-        let settings = &mut explained.settings;
-        settings.retain(|one| !one.expert || one.file.is_some());
+        explained.leave_out_expert();
     }
     let answer = if args.json {
         format!("{}\n", serde_json::to_string(&explained)?)

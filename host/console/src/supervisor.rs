@@ -509,6 +509,7 @@ mod tests {
             pid: 7,
             at: at(began),
             statistics: Default::default(),
+            undone: Duration::ZERO,
             ended: ended.map(|how| Ended {
                 at: at(began + 1),
                 how,

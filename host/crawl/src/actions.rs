@@ -268,7 +268,8 @@ fn take(
             .take_lines(named.kind, named.is_scoped, part, by, outcome)
             .map_err(io::Error::other)?;
     }
-    outcome.said.push(format!("{taken} lines taken"));
+    let lines = if taken == 1 { "line" } else { "lines" };
+    outcome.said.push(format!("{taken} {lines} taken"));
     if let Some(damage) = outcome.damage.take() {
         let from = format!(
             "the file cannot be read from line {} on: {damage}",

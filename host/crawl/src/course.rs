@@ -6,6 +6,7 @@
 use std::fs;
 use std::io;
 use std::path::Path;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use opilio_frontier::Statistics;
@@ -30,6 +31,11 @@ pub struct Course {
     pub at: Timestamp,
     /// The crawl in numbers, over all processes of the job.
     pub statistics: Statistics,
+    /// Time spent crawling what going back to checkpoints has undone. `statistics` leaves it out; logs and archive still tell
+    /// of it.
+    #[serde(default)]
+    #[schema(value_type = Object)]
+    pub undone: Duration,
     /// How it ended; none: it is at work, or was killed.
     pub ended: Option<Ended>,
 }
@@ -78,11 +84,12 @@ impl Course {
         // One that cannot be read is no reason not to crawl.
         let before = Course::read(job).ok().flatten();
         let course = Course {
-            first_began: before.map_or(at, |before| before.first_began),
+            first_began: before.as_ref().map_or(at, |before| before.first_began),
             began: at,
             pid: std::process::id(),
             at,
             statistics,
+            undone: before.map_or(Duration::ZERO, |before| before.undone),
             ended: None,
         };
         course.write(job)?;
@@ -123,9 +130,11 @@ impl Course {
             how: EndWord::Stopped,
             why,
         });
+        let (ran, then) = (course.statistics.run_time, statistics.run_time);
         let course = Course {
             at,
             statistics,
+            undone: course.undone + ran.saturating_sub(then),
             ended,
             ..course
         };

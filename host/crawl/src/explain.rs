@@ -66,6 +66,14 @@ pub struct ExplainedUri {
     pub settings: Vec<ExplainedSetting>,
 }
 
+impl ExplainedUri {
+    /// Leaves out the settings that few ever change, but for those that somebody has written.
+    pub fn leave_out_expert(&mut self) {
+        self.settings
+            .retain(|one| !one.expert || one.file.is_some());
+    }
+}
+
 /// A stack that a URI goes through.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct ExplainedStack {

@@ -71,6 +71,14 @@ impl Layers {
         }
     }
 
+    /// The profile's own layer, with what is wrong with its syntax: for what can be said where what it extends cannot be read.
+    pub(crate) fn alone(own: &Layer) -> (Document, Faults) {
+        let (document, faults) = Document::parse(&own.file, &own.text);
+        // What it edits of a stack may stand in what is not there.
+        let whole = over(None, document, &mut Faults::default());
+        (whole, faults)
+    }
+
     /// All as one document, with what is wrong with their syntax and their edits of stacks. Paths start from the base of
     /// the profile's own layer, or are absolute.
     pub(crate) fn document(&self) -> (Document, Faults) {

@@ -166,7 +166,12 @@ impl Profile {
             text,
             base: base.to_owned(),
         };
-        Self::check(Layers::follow(own)?, given)
+        let layers = Layers::follow(own.clone()).map_err(|mut faults| {
+            faults.append(faults_whatever_is_extended(&own));
+            faults.sort();
+            faults
+        })?;
+        Self::check(layers, given)
     }
 
     /// Checks a profile whose layers are at hand: what it extends and what was changed since come from here, and `extends`
@@ -816,6 +821,14 @@ fn written(document: &Document, mut faults: Faults) -> Result<(ProfileFile, Faul
             Err(faults)
         }
     }
+}
+
+/// What is wrong with the text of a profile whatever the layers below it say. They may have the keys that it lacks.
+fn faults_whatever_is_extended(own: &Layer) -> Faults {
+    let (document, syntax) = Layers::alone(own);
+    let faults = written(&document, syntax).map_or_else(|faults| faults, |(_, faults)| faults);
+    let is_its_own = |fault: &Fault| !fault.problem.starts_with("missing key");
+    faults.into_iter().filter(is_its_own).collect()
 }
 
 /// Of what counts as a setting. What only says what the crawl is does not.

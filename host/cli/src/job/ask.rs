@@ -9,7 +9,6 @@ use indicatif::{HumanCount, ProgressBar};
 use opilio_crawl::control::{Answer, By, Command, ControlError, Fault, Request, carry_out};
 
 use super::Asked;
-use super::show::Choice;
 use crate::exit;
 use crate::frontier::show::Show;
 
@@ -19,45 +18,41 @@ pub(crate) fn ask(asked: &Asked, command: Command) -> Result<u8> {
     ask_to(asked, command, &mut out)
 }
 
-/// Asks a job for its settings and prints those that are chosen.
-pub(crate) fn ask_choosing(asked: &Asked, command: Command, choice: Choice) -> Result<u8> {
+/// The same of what `choose` leaves of its answers; what it refuses, in a sentence, is a fault of the request.
+pub(crate) fn ask_choosing(
+    asked: &Asked,
+    command: Command,
+    choose: impl FnMut(Answer) -> std::result::Result<Answer, String>,
+) -> Result<u8> {
     let mut out = io::stdout().lock();
-    let mut show = Show::new(&command, asked.json);
-    let mut asking = Asking::new(asked, command);
-    let mut unknown = None;
-    asking.each(|answer| {
-        let answer = match answer {
-            Answer::Settings { settings } => match choice.of(settings) {
-                Ok(settings) => Answer::Settings { settings },
-                Err(problem) => {
-                    unknown = Some(problem);
-                    return Ok(());
-                }
-            },
-            other => other,
-        };
-        show.answer(answer, &mut out)
-    })?;
-    if let Some(message) = unknown {
-        let fault = Fault::Request;
-        return Ok(refused(&ControlError { fault, message }));
-    }
-    let written = show
-        .finish(asking.code == exit::OK, &mut out)
-        .and_then(|()| out.flush());
-    match written {
-        Err(problem) if problem.kind() != io::ErrorKind::BrokenPipe => {
-            Err(problem).context("cannot write the answer")
-        }
-        _ => Ok(asking.code),
-    }
+    ask_and_write(asked, command, choose, &mut out)
 }
 
 /// Asks a job and writes its answers. Exit code.
 pub(crate) fn ask_to(asked: &Asked, command: Command, out: &mut dyn Write) -> Result<u8> {
+    ask_and_write(asked, command, Ok, out)
+}
+
+fn ask_and_write(
+    asked: &Asked,
+    command: Command,
+    mut choose: impl FnMut(Answer) -> std::result::Result<Answer, String>,
+    out: &mut dyn Write,
+) -> Result<u8> {
     let mut show = Show::new(&command, asked.json);
     let mut asking = Asking::new(asked, command);
-    asking.each(|answer| show.answer(answer, out))?;
+    let mut not_chosen = None;
+    asking.each(|answer| match choose(answer) {
+        Ok(answer) => show.answer(answer, out),
+        Err(problem) => {
+            not_chosen = Some(problem);
+            Ok(())
+        }
+    })?;
+    if let Some(message) = not_chosen {
+        let fault = Fault::Request;
+        return Ok(refused(&ControlError { fault, message }));
+    }
     let is_whole = asking.code == exit::OK;
     let written = show.finish(is_whole, out).and_then(|()| out.flush());
     match written {

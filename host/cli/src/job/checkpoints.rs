@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
 use indicatif::{HumanBytes, HumanCount};
-use opilio_console::FolderError;
+use opilio_console::{FolderError, is_seen_to};
 use opilio_crawl::control::{self, By, Checkpoint, KeptCheckpoint};
 
 use super::Asked;
@@ -94,6 +94,8 @@ pub(crate) fn restore(args: &RestoreArgs) -> Result<u8> {
         return Ok(exit::OK);
     }
     let job = args.job.display();
+    let folder = std::path::absolute(&args.job)?;
+    let is_seen_to = folder.parent().is_some_and(is_seen_to);
     let at = made.made.strftime("%Y-%m-%d %H:%M:%S UTC");
     match args.in_place {
         true => terminal::outln!(
@@ -101,13 +103,21 @@ pub(crate) fn restore(args: &RestoreArgs) -> Result<u8> {
              go on with: opilio job start {job}",
             made.uris,
         ),
-        false => terminal::outln!(
-            "job {job} goes on from {at}: {} URIs; its WARC files stay with {}\n\
-             go on with: opilio crawl {} --job {job}",
-            made.uris,
-            made.job.display(),
-            args.job.join("profile.toml").display(),
-        ),
+        false => {
+            let go_on = match is_seen_to {
+                true => format!("opilio job start {job}"),
+                false => format!(
+                    "opilio crawl {} --job {job}",
+                    args.job.join("profile.toml").display()
+                ),
+            };
+            terminal::outln!(
+                "job {job} goes on from {at}: {} URIs; its WARC files stay with {}\n\
+                 go on with: {go_on}",
+                made.uris,
+                made.job.display(),
+            );
+        }
     }
     Ok(exit::OK)
 }

@@ -119,10 +119,11 @@ fn line(job: &JobOverview, width: usize) -> Result<String> {
 /// Shows what a job is doing, and of one that no process runs what it waits for, or how it ended.
 pub(crate) async fn status(asked: &Asked) -> Result<u8> {
     let code = ask(asked, Command::Status)?;
-    if code != exit::OK || asked.json || control::is_reachable(&asked.job) {
+    if asked.json || control::is_reachable(&asked.job) {
         return Ok(code);
     }
-    let Ok((folder, name)) = split(&asked.job) else {
+    // One that cannot be opened, since its profile has a fault now, has come to its end as any other.
+    let Ok((folder, name)) = existing(&asked.job) else {
         return Ok(code);
     };
     let jobs = glance(&folder).await;
@@ -280,7 +281,9 @@ fn start_named(folder: &Folder, name: &str) -> Result<u8> {
     }
     if is_seen_to(folder.path()) {
         order(&Orders::new(true, &user()), &job)?;
-        terminal::outln!("the daemon begins it as soon as there is a place");
+        terminal::outln!(
+            "the daemon begins it as soon as there is a place, and its crawl window, where it has one, is open"
+        );
         return Ok(exit::OK);
     }
     let program = std::env::current_exe().context("the path of this program is not known")?;

@@ -4,11 +4,11 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, Result};
 use clap::Args;
-use opilio_crawl::control::Command;
+use opilio_crawl::control::{Answer, Command};
 use opilio_profile::MatchFile;
 
 use super::Asked;
-use super::ask::ask;
+use super::ask::{ask, ask_choosing};
 
 /// Bytes of seeds that are sent at once; the job's socket takes no longer requests.
 const SEEDS_AT_ONCE: usize = 256 * 1024;
@@ -113,6 +113,12 @@ pub(super) struct ExplainArgs {
     /// Its response has this media type.
     #[arg(long, value_name = "TYPE")]
     media_type: Option<String>,
+    /// At this time, such as 2026-07-01T23:00:00Z [default: now].
+    #[arg(long, value_name = "TIME")]
+    at: Option<jiff::Timestamp>,
+    /// Those settings too that few ever change.
+    #[arg(long)]
+    expert: bool,
 }
 
 pub(super) fn settings(args: SettingsArgs) -> Result<u8> {
@@ -120,7 +126,13 @@ pub(super) fn settings(args: SettingsArgs) -> Result<u8> {
         name: args.name.unwrap_or_default(),
         expert: args.expert,
     };
-    super::ask::ask_choosing(&args.asked, Command::Settings, choice)
+    ask_choosing(&args.asked, Command::Settings, |answer| match answer {
+        Answer::Settings { settings } => {
+            let settings = choice.of(settings)?;
+            Ok(Answer::Settings { settings })
+        }
+        other => Ok(other),
+    })
 }
 
 pub(super) fn set(args: SetArgs) -> Result<u8> {
@@ -190,6 +202,14 @@ pub(super) fn explain(args: ExplainArgs) -> Result<u8> {
         hops: args.hops,
         source: args.source,
         media_type: args.media_type,
+        at: args.at,
     };
-    ask(&args.asked, command)
+    ask_choosing(&args.asked, command, |mut answer| {
+        if let Answer::Explained(explained) = &mut answer
+            && !args.expert
+        {
+            explained.leave_out_expert();
+        }
+        Ok(answer)
+    })
 }

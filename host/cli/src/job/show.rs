@@ -155,10 +155,10 @@ pub(crate) fn seeds_added(
     faults(notices, out)?;
     writeln!(
         out,
-        "{} seeds added, {} SURT prefixes more in the scope, {} known before",
+        "seeds: {} added, {} known before; SURT prefixes added to the scope: {}",
         HumanCount(added),
-        HumanCount(prefixes),
-        HumanCount(known)
+        HumanCount(known),
+        HumanCount(prefixes)
     )
 }
 

@@ -101,11 +101,11 @@ async fn what_is_dropped_into_the_action_directory_is_done_and_put_aside() {
     gate.open();
     assert_eq!(running.wait(), 0);
 
-    results.check("1.exclude", "1 lines taken");
+    results.check("1.exclude", "1 line taken");
     results.check("1.exclude", "line 2: ");
     results.check("2.seeds.gz", "1 new seeds");
     results.check("2.seeds.gz", "line 2: not a seed");
-    results.check("3.s.schedule", "1 lines taken");
+    results.check("3.s.schedule", "1 line taken");
     let outside = "line 2: http://foreign.invalid/ is out of the scope";
     results.check("3.s.schedule", outside);
     results.check("5.groovy", "scripts are never executed");

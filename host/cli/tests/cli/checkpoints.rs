@@ -44,6 +44,13 @@ fn sole(job: &Path) -> String {
     entry.file_name().into_string().unwrap()
 }
 
+/// What the crawl report says that the job has worked, in seconds.
+fn duration(home: &Home) -> f64 {
+    let report = home.run(&["job", "report", "job", "crawl", "--json"]);
+    let facts: Value = serde_json::from_str(&report.code(0).out).unwrap();
+    facts["duration_seconds"].as_f64().unwrap()
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_job_goes_back_to_its_own_checkpoint_and_crawls_on_from_there() {
     let (home, gate) = (Home::new(), gate());
@@ -82,8 +89,11 @@ async fn a_job_goes_back_to_its_own_checkpoint_and_crawls_on_from_there() {
     // Nobody is there to be asked.
     let unasked = home.run(&back[..5]).code(1);
     assert!(unasked.err.contains("--yes"), "{unasked:?}");
+    let worked = duration(&home);
     let gone = home.run(&back).code(0);
     assert!(gone.out.contains("5 URIs"), "{gone:?}");
+    // What the logs count took its time.
+    assert_eq!(duration(&home), worked);
     let glance = home.run(&["job", "list", "."]).code(0);
     assert!(
         glance.out.contains("stopped") && glance.out.contains(&name),
@@ -107,6 +117,7 @@ async fn a_job_goes_back_to_its_own_checkpoint_and_crawls_on_from_there() {
     home.run(&["frontier", "check", "job"]).code(0);
 
     home.run(&["crawl", "p.toml", "--job", "job"]).code(0);
+    assert!(duration(&home) > worked);
     let asked = ["/", "/a", "/b", "/c"].map(|target| gate.was_asked(target));
     assert_eq!(asked, [1, 2, 2, 1]);
     sound(&home.job());

@@ -102,7 +102,7 @@ async fn an_operator_changes_a_running_crawl_and_a_restart_knows_it() {
     assert!(
         seeds
             .out
-            .starts_with("1 seeds added, 0 SURT prefixes more in the scope, 1 known"),
+            .starts_with("seeds: 1 added, 1 known before; SURT prefixes added to the scope: 0"),
         "{seeds:?}"
     );
     home.run(&["job", "seeds", "job", "--add", "no scheme ://"])
@@ -206,6 +206,36 @@ async fn an_operator_changes_a_running_crawl_and_a_restart_knows_it() {
     let explained = &json(&explained.code(0).out)[0];
     assert_eq!(explained["hops"], "L", "{explained}");
     assert_eq!(explained["via"], *seed, "{explained}");
+
+    // What few ever change is left out, unless somebody has.
+    home.run(&["job", "set", "job", "fetch.first-byte-timeout=77s"])
+        .code(0);
+    home.run(&[
+        "job",
+        "set",
+        "job",
+        "--time",
+        "02:00-03:00 UTC",
+        "politeness.min-delay=9s",
+        "politeness.max-delay=9s",
+    ])
+    .code(0);
+    let settings = |more: &[&str]| {
+        let explain = ["job", "explain", "job", &near];
+        let explained = home.run(&[&explain, more].concat());
+        explained.code(0).out
+    };
+    let (usual, all) = (settings(&[]), settings(&["--expert"]));
+    for (key, is_usual) in [
+        ("politeness.min-delay", true),
+        ("fetch.first-byte-timeout", true),
+        ("fetch.keep-alive", false),
+    ] {
+        assert_eq!(usual.contains(key), is_usual, "{key}: {usual}");
+        assert!(all.contains(key), "{key}: {all}");
+    }
+    let at = |time: &str| settings(&["--at", time]).contains("\"9s\"");
+    assert!(at("2026-07-01T02:30:00Z") && !at("2026-07-01T03:30:00Z"));
 }
 
 #[test]
@@ -278,7 +308,7 @@ fn a_seed_of_somebody_elses_is_taken_only_into_a_job_that_says_who_it_is() {
         added.out.contains("min-delay is 0s: many webmasters"),
         "{added:?}"
     );
-    assert!(added.out.contains("1 seeds added"), "{added:?}");
+    assert!(added.out.contains("seeds: 1 added"), "{added:?}");
 }
 
 #[test]

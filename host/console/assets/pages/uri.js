@@ -1,7 +1,7 @@
 // One URI: how it came here and why it is in scope, its visits, its versions, what plugins keep with it, the capture itself.
 
 import { address as addressOf, get, job as path, probe, send } from "../api.js";
-import { h, put } from "../dom.js";
+import { h, id, put } from "../dom.js";
 import { bytes, count, duration, utc, when, words } from "../format.js";
 import { badge, chooser, heading, link, queueLink, read, region, uriLink } from "../job.js";
 import { ask, failed, field } from "../notice.js";
@@ -321,7 +321,10 @@ async function explain(page, uri) {
       { title: "From", cell: (setting) => (setting.file ? `${setting.file}${setting.line ? `:${setting.line}` : ""}` : "default") },
     ],
   });
-  table.show(answer.settings);
+  const isExpert = h("input", { type: "checkbox", id: id("expert") });
+  const shown = () => table.show(answer.settings.filter((setting) => isExpert.checked || !setting.expert || setting.file));
+  isExpert.addEventListener("change", shown);
+  shown();
   return [
     answer.via && h("p", {}, "As found on ", h("code", {}, answer.via), answer.hops ? `, hops ${answer.hops}.` : "."),
     h("p", {}, answer.in_scope ? "It is in scope." : "It is not in scope.", " ", answer.fetched ? "Filters before the fetch let it pass." : "Filters before the fetch keep it out.", answer.robots && ` robots.txt is ${answer.robots}.`),
@@ -329,7 +332,7 @@ async function explain(page, uri) {
     answer.pre_fetch.length > 0 && filters("Before the fetch", answer.pre_fetch),
     answer.waits.length > 0 && h("div.part", {}, h("h3", {}, "When to come back, as wait evaluators would say now"), answer.waits.map(wait)),
     h("details", {}, h("summary", {}, "The plugins of each stage"), facts(answer.stacks.map((stack) => [words(stack.stage), plugins(stack.plugins), true]))),
-    h("details", {}, h("summary", {}, `Every setting that holds for it (${count(answer.settings.length)})`), table.element),
+    h("details", {}, h("summary", {}, "The settings that hold for it"), h("div.check", {}, isExpert, h("label", { for: isExpert.id }, "Expert settings, too")), table.element),
   ];
 }
 

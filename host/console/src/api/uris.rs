@@ -2,6 +2,7 @@
 
 use axum::Json;
 use axum::extract::State;
+use jiff::Timestamp;
 use opilio_crawl::control::{Answer, Command, ExplainedUri, Which, WhyAnswer, no_uri};
 use opilio_uri::Uri;
 use serde::{Deserialize, Serialize};
@@ -128,6 +129,9 @@ pub(crate) struct AskedWith {
     source: Option<String>,
     /// The media type of its response.
     media_type: Option<String>,
+    /// When, such as `2026-07-01T23:00:00Z`; now, where nobody says.
+    #[param(value_type = Option<String>, format = DateTime)]
+    at: Option<Timestamp>,
 }
 
 /// URIs, with the names of `docs/TRANSFER.md`.
@@ -239,6 +243,7 @@ pub(crate) async fn explain(
         hops: asked.hops,
         source: asked.source,
         media_type: asked.media_type,
+        at: asked.at,
     };
     let found = daemon.one(&job, &caller, command, |answer| match answer {
         Answer::Explained(explained) => Some(*explained),

@@ -321,6 +321,9 @@ pub enum Command {
         /// The media type of its response.
         #[serde(default)]
         media_type: Option<String>,
+        /// When; now, where nobody says.
+        #[serde(default)]
+        at: Option<Timestamp>,
     },
 }
 

@@ -20,6 +20,7 @@ impl Desk<'_> {
             hops,
             source,
             media_type,
+            at,
         } = command
         else {
             return Ok(String::new());
@@ -55,7 +56,7 @@ impl Desk<'_> {
             hops: hops.unwrap_or_default(),
             source: source.as_deref(),
             media_type: media_type.as_deref(),
-            now: Timestamp::now(),
+            now: at.unwrap_or_else(Timestamp::now),
         };
         let known = self.known(&asked, record)?;
         let explained = match self.running {

@@ -70,7 +70,7 @@ impl Desk<'_> {
         }
         let added = self.take_seeds(&seeds, by, say)?;
         let words = format!(
-            "{} seeds added, {} known, {} prefixes",
+            "seeds: {} added, {} known; SURT prefixes: {}",
             added.seeds, added.known, added.prefixes
         );
         say(Answer::SeedsAdded {

@@ -141,6 +141,10 @@ fn faults_name_the_file_and_the_line_that_are_wrong() {
             "extends = 'base2.toml'\npoliteness.max-delay = '1s'\n",
         ),
         ("base2.toml", "politeness.min-delay = '6s'\n"),
+        (
+            "h.toml",
+            "extends = 'nowhere.toml'\nworkers = 0\nstacks.scope = { after = ['pdf'] }\n[plugins.of-the-house]\nsettings = {}\n[polteness]\n",
+        ),
     ]);
     let a = refusal(&home, "a.toml");
     assert!(a.contains("base.toml:2:24: "), "{a}");
@@ -153,6 +157,16 @@ fn faults_name_the_file_and_the_line_that_are_wrong() {
     let d = refusal(&home, "d.toml");
     assert!(d.starts_with("d.toml:1:11: profile \""), "{d}");
     assert!(d.contains("cannot be read"), "{d}");
+    let h = refusal(&home, "h.toml");
+    assert!(h.starts_with("h.toml:1:11: profile \""), "{h}");
+    assert!(h.contains("h.toml:2:11: must be at least 1"), "{h}");
+    assert!(h.contains("did you mean \"politeness\"?"), "{h}");
+    // What is extended may say what is missing here.
+    assert_eq!(
+        h.lines().filter(|line| line.starts_with("h.toml")).count(),
+        3,
+        "{h}"
+    );
     let e = refusal(&home, "e.toml");
     assert!(e.contains("did you mean \"snapshot\"?"), "{e}");
     let f = refusal(&home, "f.toml");

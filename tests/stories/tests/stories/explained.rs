@@ -24,6 +24,7 @@ async fn explain(story: &Story, uri: &str) -> ExplainedUri {
         hops: None,
         source: None,
         media_type: None,
+        at: None,
     };
     match story.order(command).await.unwrap().pop() {
         Some(Answer::Explained(explained)) => *explained,

@@ -36,7 +36,10 @@ impl Desk<'_> {
     pub(super) fn crawl_report(&self, page: &mut Page<'_>) -> Result<(), ControlError> {
         let totals = self.counted()?.totals;
         let statistics = self.frontier().statistics();
-        let mut ran = statistics.run_time;
+        let course = self.course()?;
+        // What is counted in logs is not undone by going back to a checkpoint, and neither is the time that it took.
+        let undone = course.as_ref().map(|course| course.undone);
+        let mut ran = statistics.run_time + undone.unwrap_or_default();
         let status = match self.running {
             Some(running) => {
                 // What this process has run is added to the statistics now and then.
@@ -53,7 +56,7 @@ impl Desk<'_> {
                 };
                 state.to_owned()
             }
-            None => self.last_end()?,
+            None => last_end(course),
         };
         let seeds = self.seed_reports(self.profile.seeds.list.iter())?;
         let crawled = seeds.iter().filter(|seed| seed.crawled).count();
@@ -129,15 +132,9 @@ impl Desk<'_> {
         ])
     }
 
-    /// How the last process ended.
-    fn last_end(&self) -> Result<String, ControlError> {
-        let course = Course::read(self.job)
-            .map_err(|problem| ControlError::file(&self.job.join("course.json"), &problem))?;
-        Ok(match course.map(|course| course.ended) {
-            Some(Some(ended)) => ended.why,
-            Some(None) => "its process has not come to its end".to_owned(),
-            None => "not begun".to_owned(),
-        })
+    fn course(&self) -> Result<Option<Course>, ControlError> {
+        Course::read(self.job)
+            .map_err(|problem| ControlError::file(&self.job.join("course.json"), &problem))
     }
 
     /// Those that were not crawled first, as whoever reads the report looks for them.
@@ -193,6 +190,15 @@ impl Desk<'_> {
             Some(pages) => freshness(pages, page),
             None => page.words("not counted: `opilio job report JOB freshness` counts\n"),
         }
+    }
+}
+
+/// How the last process ended.
+fn last_end(course: Option<Course>) -> String {
+    match course.map(|course| course.ended) {
+        Some(Some(ended)) => ended.why,
+        Some(None) => "its process has not come to its end".to_owned(),
+        None => "not begun".to_owned(),
     }
 }
 
