@@ -115,6 +115,13 @@ def uris(page, served, seed, screenshots):
     expect(why.get_by_text("robots.txt is not asked here")).to_be_visible()
     why.get_by_text("The plugins of each stage").click()
     expect(fact(page, "wait")).to_contain_text("adaptive")
+    # What few ever change is there when it is asked for.
+    why.get_by_text("The settings that hold for it").click()
+    settings = rows(page, "Settings that hold for this URI")
+    expect(settings.filter(has_text="politeness.min-delay")).to_have_count(1)
+    expect(settings.filter(has_text="fetch.keep-alive")).to_have_count(0)
+    why.get_by_label("Expert settings, too").check()
+    expect(settings.filter(has_text="fetch.keep-alive")).to_have_count(1)
     page.get_by_role("button", name="Show the capture").click()
     frame = page.frame_locator("iframe")
     expect(frame.locator("h1")).to_have_text("The Daily Harvest")
