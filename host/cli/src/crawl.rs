@@ -156,23 +156,22 @@ async fn watched(crawl: Crawl, display: DisplayArgs) -> Summary {
 /// The first interrupt (or termination) ends politely, the second waits no longer for what is being fetched, the third
 /// ends at once.
 async fn heed_interrupts(stop: Stop, display: DisplayArgs) {
+    let say = |words| {
+        if !display.quiet {
+            live::note(words, display);
+        }
+    };
     match interrupted().await {
         Ok(Interrupt::Key) => stop.stop(),
         Ok(Interrupt::Termination) => stop.terminate(),
         Err(_) => return,
     }
-    live::note(
-        "\nending politely: finishing what is being fetched; press Ctrl-C again to cut it short",
-        display,
-    );
+    say("\nending politely: finishing what is being fetched; press Ctrl-C again to cut it short");
     if interrupted().await.is_err() {
         return;
     }
     stop.cut();
-    live::note(
-        "\nwhat has come is archived as truncated; press Ctrl-C again to end at once",
-        display,
-    );
+    say("\nwhat has come is archived as truncated; press Ctrl-C again to end at once");
     if interrupted().await.is_ok() {
         std::process::exit(130);
     }

@@ -55,7 +55,7 @@ pub use config::{Config, ConfigError, HeritrixFile, Limits, Restart, TlsFiles, T
 pub use folder::{Folder, FolderError, NewJob};
 pub use orders::Orders;
 pub use overview::{JobOverview, JobState, glance};
-pub use process::{PROCESS_LOG, begin, last_words};
+pub use process::{PROCESS_LOG, begin, is_awaited, is_on_its_way, last_words};
 pub use window::Window;
 
 use access::Access;

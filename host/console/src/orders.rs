@@ -1,7 +1,7 @@
 //! `orders.json` in a job's directory: what is wanted of the job, which outlives whoever sees to it. The command line writes
 //! it, too, so that a daemon begins what somebody wants to have begun.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io;
 use std::path::Path;
 
@@ -68,7 +68,15 @@ impl Orders {
         }
     }
 
-    /// Writes them.
+    /// Holds them, so that no other process changes them before what is returned is dropped; none where the system lets nobody
+    /// lock a folder.
+    pub fn hold(job: &Path) -> Option<File> {
+        let folder = File::open(job).ok()?;
+        folder.lock().ok()?;
+        Some(folder)
+    }
+
+    /// Writes them. For whoever holds them since they were read.
     ///
     /// # Errors
     /// They cannot be written.

@@ -113,14 +113,17 @@ pub fn last_words(job: &Path) -> String {
 }
 
 /// Whether a job that is to crawl has no process: none was begun for it, or that has died.
-pub(crate) fn is_awaited(job: &Path, orders: &Orders) -> bool {
-    let course = Course::read(job).ok().flatten();
-    let began = course.map(|course| course.began);
-    // One that was begun and has not told of itself is on its way.
-    let is_begun = orders.begun.is_some_and(|begun| began < Some(begun));
-    !is_begun
+pub fn is_awaited(job: &Path, orders: &Orders) -> bool {
+    !is_on_its_way(job, orders)
         && !opilio_crawl::control::is_reachable(job)
         && !opilio_crawl::is_held(job).unwrap_or(true)
+}
+
+/// Whether a process was begun for a job and has not told of itself.
+pub fn is_on_its_way(job: &Path, orders: &Orders) -> bool {
+    let course = Course::read(job).ok().flatten();
+    let began = course.map(|course| course.began);
+    orders.begun.is_some_and(|begun| began < Some(begun))
 }
 
 /// How the process ended that was last begun for a job; none where it has not, or was not begun.

@@ -1,6 +1,6 @@
 //! `course.json` in a job's directory: how its last process got on, for whoever looks at many jobs and must not open each.
 //!
-//! Written when a process begins, every half a minute, and when it ends. A process that was killed leaves it without an
+//! Written when a process begins, ever more rarely up to every half a minute, and when it ends. A process that was killed leaves it without an
 //! end, and that is how a crash is known.
 
 use std::fs;

@@ -3,14 +3,14 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
 use jiff::Timestamp;
 use opilio_console::{
-    Folder, FolderError, JobOverview, NewJob, Orders, PROCESS_LOG, begin, glance, is_seen_to,
-    last_words,
+    Folder, FolderError, JobOverview, NewJob, Orders, PROCESS_LOG, begin, glance, is_awaited,
+    is_on_its_way, is_seen_to, last_words,
 };
 use opilio_crawl::CrawlError;
 use opilio_crawl::control::{self, Answer, Command};
@@ -23,6 +23,9 @@ use crate::terminal;
 
 /// How often a process that was begun is looked at until it has its job.
 const LOOK_INTERVAL: Duration = Duration::from_millis(50);
+
+/// As long is waited for a process that was begun and has not come to the job: one of a job of many plugins loads them first.
+const ON_ITS_WAY_MAX: Duration = Duration::from_secs(60);
 
 /// The command line of `list`.
 #[derive(Debug, Args)]
@@ -159,12 +162,11 @@ fn said_since(job: &Path, known: Option<Timestamp>) -> Option<String> {
 /// Begins nothing new until somebody resumes it, be it by another process of the job. Where its window had paused the job
 /// already, from now on somebody has, and the window resumes it no more.
 pub(crate) fn pause(asked: &Asked) -> Result<u8> {
-    if let Some(mut orders) = awaited(&asked.job)? {
-        orders.paused = true;
-        order(&orders, &asked.job)?;
+    if order_awaited(&asked.job, |orders| orders.paused = true)? {
         return told(asked, "pause", "it begins paused");
     }
     let code = ask(asked, Command::Pause)?;
+    let _held = Orders::hold(&asked.job);
     if let Some(mut orders) = wanted(&asked.job).filter(|_| code == exit::OK) {
         (orders.paused, orders.window_closed) = (true, false);
         order(&orders, &asked.job)?;
@@ -174,9 +176,7 @@ pub(crate) fn pause(asked: &Asked) -> Result<u8> {
 
 /// Goes on after a pause, but not after that of a window.
 pub(crate) fn resume(asked: &Asked) -> Result<u8> {
-    if let Some(mut orders) = awaited(&asked.job)? {
-        orders.paused = false;
-        order(&orders, &asked.job)?;
+    if order_awaited(&asked.job, |orders| orders.paused = false)? {
         return told(asked, "resume", "it begins as soon as there is a place");
     }
     let job = std::path::absolute(&asked.job)?;
@@ -185,6 +185,7 @@ pub(crate) fn resume(asked: &Asked) -> Result<u8> {
         bail!("its crawl window is closed; it goes on when that opens");
     }
     let code = ask(asked, Command::Resume)?;
+    let _held = Orders::hold(&job);
     if let Some(mut orders) = wanted(&job).filter(|it| it.paused && code == exit::OK) {
         orders.paused = false;
         order(&orders, &job)?;
@@ -197,22 +198,35 @@ fn wanted(job: &Path) -> Option<Orders> {
     Orders::read(job).ok().flatten()
 }
 
-/// The same of one that has no process, and is to get one.
-fn awaited(job: &Path) -> Result<Option<Orders>> {
-    let Some(orders) = wanted(job).filter(|orders| orders.crawl) else {
-        return Ok(None);
-    };
-    let has_process = control::is_reachable(job) || opilio_crawl::is_held(job)?;
-    Ok((!has_process).then_some(orders))
+/// Changes what is wanted of a job that has no process and is to get one; whether it is such. A process on its way to the job is
+/// waited for, since what it was told when it was begun would come before this.
+fn order_awaited(job: &Path, change: impl FnOnce(&mut Orders)) -> Result<bool> {
+    let until = Instant::now() + ON_ITS_WAY_MAX;
+    loop {
+        let held = Orders::hold(job);
+        let Some(mut orders) = wanted(job).filter(|orders| orders.crawl) else {
+            return Ok(false);
+        };
+        if is_awaited(job, &orders) {
+            change(&mut orders);
+            order(&orders, job)?;
+            return Ok(true);
+        }
+        let is_coming = is_on_its_way(job, &orders) || opilio_crawl::is_held(job)?;
+        if control::is_reachable(job) || !is_coming || Instant::now() > until {
+            return Ok(false);
+        }
+        drop(held);
+        std::thread::sleep(LOOK_INTERVAL);
+    }
 }
 
 /// Ends a job politely. One that is to begin, and has not, does not begin.
 pub(crate) fn stop(asked: &Asked) -> Result<u8> {
-    if awaited(&asked.job)?.is_none() {
-        return ask(asked, Command::Stop);
+    match order_awaited(&asked.job, |orders| *orders = Orders::new(false, &user()))? {
+        true => told(asked, "stop", "it does not begin"),
+        false => ask(asked, Command::Stop),
     }
-    order(&Orders::new(false, &user()), &asked.job)?;
-    told(asked, "stop", "it does not begin")
 }
 
 /// Tells what came of a command that no process of the job was asked for.
@@ -280,6 +294,7 @@ fn start_named(folder: &Folder, name: &str) -> Result<u8> {
         bail!("job {} is running already", job.display());
     }
     if is_seen_to(folder.path()) {
+        let _held = Orders::hold(&job);
         order(&Orders::new(true, &user()), &job)?;
         terminal::outln!(
             "the daemon begins it as soon as there is a place, and its crawl window, where it has one, is open"

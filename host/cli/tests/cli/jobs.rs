@@ -125,6 +125,30 @@ async fn a_job_that_waits_says_so_and_can_be_stopped_before_it_begins() {
     assert_eq!(daemon.state("b"), "new");
 }
 
+/// Between the moment at which the daemon begins a process and that at which it has the job, whoever orders something must not be
+/// told that it begins so.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_ordered_while_a_process_is_on_its_way_reaches_it() {
+    let gate = Gate::serve(&[("/", "<a href='/a'>a</a>"), ("/a", "the one")]);
+    let home = Home::new();
+    let daemon = Daemon::start(&home, &["--no-auth"]);
+    for (job, order, state) in [("p", "pause", "paused"), ("s", "stop", "stopped")] {
+        let path = format!("jobs/{job}");
+        make(&home, &path, &gate.url("/"));
+        daemon.post(&format!("/jobs/{job}/start"), None, 202);
+        let orders = home.path().join(&path).join("orders.json");
+        until("its process is begun", || {
+            let orders: Value = serde_json::from_slice(&fs::read(&orders).unwrap()).unwrap();
+            !orders["begun"].is_null()
+        })
+        .await;
+        home.run(&["job", order, &path]).code(0);
+        gate.open();
+        until("it heeds that", || daemon.state(job) == state).await;
+    }
+    assert_eq!(gate.was_asked("/a"), 0);
+}
+
 #[test]
 fn a_job_without_a_contact_is_not_made_and_the_remedy_is_said() {
     let home = Home::new();

@@ -25,6 +25,8 @@ use crate::problem::Problem;
 
 /// The log that has a line for each visit.
 const CRAWL: &str = "crawl.log";
+/// And that which has the same lines as JSON.
+const CRAWL_AGAIN: &str = "crawl.jsonl";
 
 /// Visits that are told, and lines of each of the other logs.
 const VISITS_MAX: usize = 50;
@@ -100,7 +102,9 @@ impl Mentions {
             lines: Vec::new(),
             is_whole: true,
         };
-        for (log, files) in by_log(read::files(folder)?) {
+        let mut logs = by_log(read::files(folder)?);
+        logs.remove(CRAWL_AGAIN);
+        for (log, files) in logs {
             let (expression, max) = match log == CRAWL {
                 true => (&visit, VISITS_MAX),
                 false => (&named, LINES_MAX),

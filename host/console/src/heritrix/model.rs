@@ -208,6 +208,7 @@ fn reports(statistics: &Statistics, status: Option<&Status>) -> Vec<(&'static st
     let seconds = statistics.run_time.as_secs_f64();
     let bytes = &statistics.bytes;
     let total_bytes = bytes.novel + bytes.unchanged + bytes.unknown;
+    let same = statistics.revisits.unchanged + statistics.revisits.not_modified;
     let over = |count: u64| match seconds > 0.0 {
         #[expect(clippy::cast_precision_loss, reason = "an average")]
         true => count as f64 / seconds,
@@ -229,10 +230,11 @@ fn reports(statistics: &Statistics, status: Option<&Status>) -> Vec<(&'static st
             json!({
                 "total": total_bytes,
                 "totalCount": statistics.visits,
-                "novel": bytes.novel,
-                "novelCount": statistics.tally.novel,
+                "novel": bytes.novel + bytes.unknown,
+                // As the others, prerequisites included.
+                "novelCount": statistics.visits.saturating_sub(same),
                 "notModified": bytes.unchanged,
-                "notModifiedCount": statistics.revisits.unchanged,
+                "notModifiedCount": same,
                 "dupByHash": 0,
                 "dupByHashCount": 0,
             }),

@@ -249,13 +249,16 @@ impl Watch {
         let since = self.finished.map_or(seen.at, |(_, at)| at);
         let stood = Duration::try_from(seen.at - since).unwrap_or_default();
         let is_over = stood >= limit;
-        let minutes = stood.as_secs() / 60;
+        let long = match stood.as_secs() {
+            seconds @ 0..120 => format!("{seconds} seconds"),
+            seconds => format!("{} minutes", seconds / 60),
+        };
         let message = match seen.waits_until.filter(|_| seen.is_overlong) {
             Some(until) => format!(
-                "nothing has been finished for {minutes} minutes, and until {until:.0} queues rest for longer than any request makes them, as after a clock that was ahead: `opilio frontier wake JOB --all` ends that"
+                "nothing has been finished for {long}, and until {until:.0} queues rest for longer than any request makes them, as after a clock that was ahead: `opilio frontier wake JOB --all` ends that"
             ),
             None => format!(
-                "nothing has been finished for {minutes} minutes although URIs are due; `opilio job status` shows what is in flight"
+                "nothing has been finished for {long} although URIs are due; `opilio job status` shows what is in flight"
             ),
         };
         self.hold(AlertKind::Stalled, is_over, is_well, message, acts);

@@ -150,8 +150,11 @@ async fn note_course(
     job: PathBuf,
     mut ended: watch::Receiver<()>,
 ) {
+    // Soon at first: a process may die young.
+    let mut interval = Duration::from_secs(1);
     // Which changes only by going away.
-    while timeout(TIME_INTERVAL, ended.changed()).await.is_err() {
+    while timeout(interval, ended.changed()).await.is_err() {
+        interval = (2 * interval).min(TIME_INTERVAL);
         let (context, course, job) = (context.clone(), course.clone(), job.clone());
         let noted = tokio::task::spawn_blocking(move || {
             let statistics = context.frontier().statistics();
