@@ -169,7 +169,10 @@ impl WaitEvaluator for Budgeted {
             {
                 visit.set_site_value(RHYTHM, &rhythm.written());
             }
-            if let Some(told) = &mut told {
+            // What differs whenever it is looked at says nothing of lists either.
+            if let Some(told) = &mut told
+                && !judged.is_restless()
+            {
                 told.learn(was_named, interval.has_changed);
                 visit.set_site_value(TOLD, &told.written());
             }

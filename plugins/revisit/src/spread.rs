@@ -2,9 +2,9 @@
 //! visited three times says little of its rate; whether its site has few documents that change daily and many that never do, or
 //! only such as change monthly, is known much sooner, and says what to make of three visits (empirical Bayes).
 //!
-//! Some documents differ whenever they are looked at, however soon: their visits say nothing of what really changes in them, so that
-//! as much is believed of it as before. How many of a site's documents are such is learned, too: without them, few visits take a
-//! document that changes often for one.
+//! Some documents differ whenever they are looked at, however soon: their visits say nothing of what really changes in them, and
+//! they are taken to change as the typical document of their site does. How many of a site's documents are such is learned, too:
+//! without them, few visits take a document that changes often for one.
 //!
 //! Each visit adds what is believed of its document's rate, as often as the time since the visit before holds intervals
 //! that are usual on the site: by visits alone those would count most that are visited most. That is the step by step form
@@ -138,11 +138,16 @@ impl Spread {
                 .clamp(-50.0, 50.0)
                 .exp();
         let restless = odds / (1.0 + odds);
+        // No visit will ever tell how often a restless one really changes. It is taken for the typical one there, by the mean of the
+        // rates' logarithms: under all rates that documents have there, the few highest would have it visited all the time.
         let all: f64 = before.iter().sum();
+        let places = before.iter().enumerate();
+        let typical: f64 = places.map(|(at, before)| at as f64 * before / all).sum();
         let mut belief = calm.clone();
-        for (share, before) in belief.shares.iter_mut().zip(before) {
-            *share = (1.0 - restless) * *share + restless * before / all;
+        for share in &mut belief.shares {
+            *share *= 1.0 - restless;
         }
+        belief.shares[typical.round() as usize] += restless;
         Judged {
             belief,
             calm,
@@ -170,6 +175,11 @@ impl Spread {
 }
 
 impl Judged {
+    /// More likely than not.
+    pub(crate) fn is_restless(&self) -> bool {
+        self.restless > 0.5
+    }
+
     /// Days after the last visit until one that would tell whether the document is restless, where that is uncertain: nearer than
     /// they are likely to change, restless documents alone differ. None, too, where that is sooner than `shortest`.
     pub(crate) fn telling(&self, shortest: f64) -> Option<f64> {
@@ -268,6 +278,23 @@ mod tests {
             sometimes > 24.0 && often < 0.5 * sometimes,
             "{often} {sometimes}"
         );
+    }
+
+    /// Most documents there hardly ever change, and so, as far as anybody can know, does this one.
+    #[test]
+    fn what_is_restless_is_visited_as_the_typical_document_is() {
+        let spread = learned();
+        let mut evidence = Evidence::default();
+        for _ in 0..30 {
+            evidence.add(1.0 / 24.0, true, 50.0);
+        }
+        let judged = spread.judge(&spread.before(AROUND, SHORTEST), &evidence);
+        assert!(judged.is_restless());
+        let besides = crate::index::Besides::default();
+        let days = judged
+            .belief
+            .days_until(0.003, 0.0, besides, (SHORTEST, 365.0));
+        assert!(days > 5.0, "{days}");
     }
 
     /// One that differs daily and may do so by itself: a visit within hours tells, and nothing is left to tell after a few.

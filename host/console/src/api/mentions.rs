@@ -247,6 +247,8 @@ mod tests {
         let others = visit(3, 200, "http://a.org/page2", &["other"]);
         let last = visit(4, -5004, page, &["botblock:cloudflare", "3t"]);
         write("crawl.log", others + &last);
+        // The same once more.
+        write("crawl.jsonl", format!("{{\"uri\":\"{page}\"}}\n"));
         let found = mentions(home.path());
         let visits: Vec<_> = found
             .visits
