@@ -178,7 +178,7 @@ pub(crate) struct Store {
     pub(crate) meta: Keyspace,
     pub(crate) database: Database,
     /// Last, so that it is released when all else is closed.
-    _lock: Option<File>,
+    _lock: Option<Lock>,
 }
 
 /// What a folder says of the store in it.
@@ -266,7 +266,7 @@ impl Store {
         Ok(store)
     }
 
-    fn begin(dir: &Path, config: &Config, lock: File) -> Result<Self, Error> {
+    fn begin(dir: &Path, config: &Config, lock: Lock) -> Result<Self, Error> {
         let path = dir.join(DATABASE);
         if !path.join("version").exists() && path.exists() {
             // A process died while it made the database; nobody has been told of a store here.
@@ -282,7 +282,7 @@ impl Store {
         Ok(store)
     }
 
-    fn open_known(dir: &Path, config: &Config, lock: File) -> Result<Self, Error> {
+    fn open_known(dir: &Path, config: &Config, lock: Lock) -> Result<Self, Error> {
         let path = dir.join(DATABASE);
         check_manifests(dir, &path, Self::KEYSPACES)?;
         let store = Self::open_database(dir, &path, config.cache_bytes, Some(lock))?;
@@ -314,7 +314,7 @@ impl Store {
         dir: &Path,
         path: &Path,
         cache_bytes: u64,
-        lock: Option<File>,
+        lock: Option<Lock>,
     ) -> Result<Self, Error> {
         let open = || -> Result<Self, fjall::Error> {
             let database = Database::builder(path)
@@ -573,7 +573,18 @@ pub(crate) fn sync(dir: &Path) -> Result<(), Error> {
         .map_err(folder(dir))
 }
 
-pub(crate) fn lock(dir: &Path) -> Result<File, Error> {
+/// A folder that is held: nobody else opens the store in it until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Lock(File);
+
+impl Drop for Lock {
+    /// Closing the file would not be enough: a process that is being started shares it until it runs its own program.
+    fn drop(&mut self) {
+        let _ = self.0.unlock();
+    }
+}
+
+pub(crate) fn lock(dir: &Path) -> Result<Lock, Error> {
     let path = dir.join("lock");
     let file = File::options()
         .create(true)
@@ -582,7 +593,7 @@ pub(crate) fn lock(dir: &Path) -> Result<File, Error> {
         .open(&path)
         .map_err(folder(&path))?;
     match file.try_lock() {
-        Ok(()) => Ok(file),
+        Ok(()) => Ok(Lock(file)),
         Err(TryLockError::WouldBlock) => Err(Error::InUse {
             dir: dir.to_owned(),
         }),
@@ -593,4 +604,24 @@ pub(crate) fn lock(dir: &Path) -> Result<File, Error> {
 pub(crate) fn folder(path: &Path) -> impl FnOnce(io::Error) -> Error {
     let path = path.to_owned();
     move |source| Error::Folder { path, source }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+
+    #[test]
+    fn a_process_that_is_being_started_does_not_hold_what_was_let_go() {
+        let dir = tempfile::tempdir().unwrap();
+        let held = lock(dir.path()).unwrap();
+        assert!(matches!(lock(dir.path()), Err(Error::InUse { .. })));
+
+        // What a child has until it runs its program.
+        let inherited = held.0.try_clone().unwrap();
+        drop(held);
+        drop(lock(dir.path()).unwrap());
+        drop(inherited);
+    }
 }
