@@ -1,7 +1,12 @@
 //! A profile that has been checked, and the one door to it.
 
+mod plugin_settings;
+mod reading;
+
+pub(crate) use reading::read;
+
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -13,37 +18,28 @@ use serde_json::Value;
 use crate::actions::Actions;
 use crate::alerts::Alerts;
 use crate::archive::Archive;
-use crate::check::{Check, nearest, quote};
-use crate::credentials::{self, Credential, Login};
+use crate::credentials::{Credential, Login};
 use crate::dns::Dns;
-use crate::document::{Document, Spot, child};
-use crate::effective::{Context, Overridable, QueueSettings, Settings};
-use crate::fault::{Fault, Faults, Level};
+use crate::document::{Document, Spot};
+use crate::effective::{Context, QueueSettings, Settings};
+use crate::fault::{Faults, Level};
 use crate::file::ProfileFile;
 use crate::frontier::Frontier;
 use crate::group::Group;
-use crate::layer::{Layer, Layers, fault_of_file};
+use crate::layer::Layer;
 use crate::limits::Limits;
 use crate::logs::Logs;
 use crate::matching::Subject;
 use crate::operator::Operator;
-use crate::overrides::{self, Overrides, Surroundings};
-use crate::plugins::{self, Implied, Instance};
-use crate::precedence_file;
+use crate::overrides::Overrides;
+use crate::plugins::Instance;
 use crate::queue_name;
 use crate::ready;
 use crate::record::Record;
 use crate::relations;
-use crate::seeds::{self, Seed, Seeds};
-use crate::shape::{Shape, broken_schema};
-use crate::stacks::Stage;
-use crate::tables::{self, Table};
+use crate::seeds::{Seed, Seeds};
+use crate::tables::Table;
 use crate::telemetry::Telemetry;
-
-/// Largest profile. Seeds in greater numbers have a file of their own.
-const PROFILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
-/// Marks a setting, in a plugin's schema, that names tables of the profile: a text or a list of texts.
-const TABLE: &str = "x-opilio-table";
 
 /// A profile that code may use: every value is checked, every default filled in.
 ///
@@ -138,77 +134,9 @@ pub struct Given {
 }
 
 impl Profile {
-    /// Reads and checks a profile.
-    ///
-    /// # Errors
-    /// Every fault of it, should one be of [`Level::Error`]; also where it cannot be read.
-    pub fn load(path: &Path, given: &Given) -> Result<Self, Faults> {
-        let file = path.display().to_string();
-        let text = read(path).map_err(|problem| unreadable(&file, problem))?;
-        let folder = path.parent().unwrap_or(Path::new(""));
-        let base = given.base.as_deref().unwrap_or(folder);
-        Self::follow(&file, text, base, given)
-    }
-
-    /// Checks a profile that is in memory. `file` is what faults call it; relative paths start from [`Given::base`],
-    /// or the current folder.
-    ///
-    /// # Errors
-    /// Every fault of it, should one be of [`Level::Error`].
-    pub fn parse(file: &str, text: &str, given: &Given) -> Result<Self, Faults> {
-        let base = given.base.as_deref().unwrap_or(Path::new(""));
-        Self::follow(file, text.to_owned(), base, given)
-    }
-
-    fn follow(file: &str, text: String, base: &Path, given: &Given) -> Result<Self, Faults> {
-        let own = Layer {
-            file: file.to_owned(),
-            text,
-            base: base.to_owned(),
-        };
-        let layers = Layers::follow(own.clone()).map_err(|mut faults| {
-            faults.append(faults_whatever_is_extended(&own));
-            faults.sort();
-            faults
-        })?;
-        Self::check(layers, given)
-    }
-
-    /// Checks a profile whose layers are at hand: what it extends and what was changed since come from here, and `extends`
-    /// is not followed. For jobs, which keep copies of all.
-    ///
-    /// # Errors
-    /// Every fault of them, should one be of [`Level::Error`].
-    pub fn layered(
-        below: Vec<Layer>,
-        own: Layer,
-        above: Vec<Layer>,
-        given: &Given,
-    ) -> Result<Self, Faults> {
-        Self::check(Layers { below, own, above }, given)
-    }
-
     /// What the profile extends, in the order applied: with the text of the profile itself all that it is made of.
     pub fn extended(&self) -> &[Layer] {
         &self.extended
-    }
-
-    /// A profile that ships, by name: `default` is what a crawl without a profile runs on.
-    ///
-    /// # Errors
-    /// Every fault, as for [`Profile::load`]; no profile of that name among them.
-    pub fn builtin(name: &str, given: &Given) -> Result<Self, Faults> {
-        let Some(text) = ready::text(name) else {
-            let names: Vec<&str> = ready::names().collect();
-            let suggestion = match nearest(name, names.iter().copied()) {
-                Some(near) => format!("did you mean {}?", quote(near)),
-                None => format!("there are: {}", names.join(", ")),
-            };
-            let mut fault = fault_of_file(name, format!("no built-in profile {}", quote(name)));
-            fault.suggestion = Some(suggestion);
-            return Err(fault.into());
-        };
-        Self::parse(&format!("{name}.toml"), text, given)
     }
 
     /// The names of the profiles that ship.
@@ -450,401 +378,6 @@ impl Profile {
     pub fn file(&self) -> &str {
         &self.document.file
     }
-
-    /// The settings of a plugin instance, checked against the plugin's schema, its defaults filled in.
-    ///
-    /// # Errors
-    /// Every fault of them, at its place in the profile; also where the schema itself is none.
-    pub fn check_settings(&self, instance: &str, schema: &Value) -> Result<Value, Faults> {
-        let table = child("/plugins", instance);
-        let shape = Shape::new(schema).map_err(|problem| {
-            let pointer = self.present(&format!("{table}/component"));
-            Faults::from(broken_schema(&self.document, &pointer, instance, &problem))
-        })?;
-        let written = self
-            .plugins
-            .get(instance)
-            .map(|instance| instance.settings.clone());
-        let mut settings = written.unwrap_or_else(|| Value::Object(serde_json::Map::new()));
-        shape.fill_in(&mut settings);
-        let mut faults = shape.check(
-            &self.document,
-            &format!("{table}/settings"),
-            &mut settings.clone(),
-        );
-        faults.append(self.unknown_tables(schema, &settings, &format!("{table}/settings")));
-        faults.sort();
-        if faults.is_empty() {
-            return Ok(settings);
-        }
-        // An instance without a table is named in a stack, and nowhere else.
-        let place = |fault: Fault| Fault {
-            place: self.fault_at(&fault.pointer, "").place,
-            ..fault
-        };
-        if self.document.has(&table) {
-            Err(faults)
-        } else {
-            Err(faults.into_iter().map(place).collect())
-        }
-    }
-
-    /// Every override that says something of a plugin's settings, by its number, with the plugin's name.
-    pub fn overridden_settings(&self) -> impl Iterator<Item = (u32, &str)> {
-        self.overrides.of_plugins()
-    }
-
-    /// What an override alone makes of a plugin's settings, checked against the plugin's schema, its defaults filled in.
-    /// `settings` are those without the override, as they are in force.
-    ///
-    /// # Errors
-    /// Every fault, at its place in the override: settings that the plugin does not let be overridden, and what its schema
-    /// refuses.
-    pub fn check_overridden_settings(
-        &self,
-        (number, instance): (u32, &str),
-        settings: &Value,
-        schema: &Value,
-    ) -> Result<Value, Faults> {
-        let shape = Shape::new(schema).map_err(|problem| {
-            let pointer = self.present(&format!("{}/component", child("/plugins", instance)));
-            Faults::from(broken_schema(&self.document, &pointer, instance, &problem))
-        })?;
-        let at = overridden(number, instance, "");
-        let said = self
-            .document
-            .value
-            .pointer(&at)
-            .cloned()
-            .unwrap_or_default();
-        let mut faults = Faults::default();
-        for (pointer, others) in shape.fixed(&said) {
-            let problem = format!(
-                "plugin {} does not let {} be overridden",
-                quote(instance),
-                overrides::dotted(&pointer)
-            );
-            let at = format!("{at}{pointer}");
-            let mut fault = self.document.fault(&at, Spot::Key, Level::Error, problem);
-            fault.suggestion = Some(match others.as_slice() {
-                [] => "give the plugin a second table under [plugins] and override the stack"
-                    .to_owned(),
-                others => format!("it lets these: {}", others.join(", ")),
-            });
-            faults.push(fault);
-        }
-        let said = self.overrides.plugin_settings(number);
-        let mut settings = said
-            .over(instance, settings)
-            .unwrap_or_else(|| settings.clone());
-        shape.fill_in(&mut settings);
-        faults.append(shape.check(&self.document, &at, &mut settings.clone()));
-        faults.append(self.unknown_tables(schema, &settings, &at));
-        faults.sort();
-        if faults.is_empty() {
-            Ok(settings)
-        } else {
-            Err(faults)
-        }
-    }
-
-    /// Names of tables that the profile does not have, in settings that the schema marks as such (`x-opilio-table`): a
-    /// plugin would find nothing in them and nobody would be told.
-    fn unknown_tables(&self, schema: &Value, settings: &Value, at: &str) -> Faults {
-        let mut faults = Faults::default();
-        let properties = schema.get("properties").and_then(Value::as_object);
-        for (property, described) in properties.into_iter().flatten() {
-            if described.get(TABLE) != Some(&Value::Bool(true)) {
-                continue;
-            }
-            let at = child(at, property);
-            let named: Vec<(String, &Value)> = match settings.get(property) {
-                Some(Value::Array(names)) => {
-                    let at = |(index, name)| (format!("{at}/{index}"), name);
-                    names.iter().enumerate().map(at).collect()
-                }
-                Some(name) => vec![(at, name)],
-                None => Vec::new(),
-            };
-            for (at, name) in named {
-                let Some(name) = name
-                    .as_str()
-                    .filter(|name| !self.tables.contains_key(*name))
-                else {
-                    continue;
-                };
-                let mut fault = self.fault_at(&at, format!("no table {}", quote(name)));
-                let tables = || self.tables.keys().map(String::as_str);
-                fault.suggestion = Some(match nearest(name, tables()) {
-                    Some(table) => format!("did you mean {}?", quote(table)),
-                    None if self.tables.is_empty() => format!("write it as [tables.{name}]"),
-                    None => format!("there are: {}", tables().collect::<Vec<_>>().join(", ")),
-                });
-                faults.push(fault);
-            }
-        }
-        faults
-    }
-
-    /// A fault of the caller's own at what an override says of a plugin's setting, named by a pointer within the settings.
-    pub fn fault_in_override(
-        &self,
-        (number, instance): (u32, &str),
-        pointer: &str,
-        problem: impl Into<String>,
-    ) -> Fault {
-        self.fault_at(&overridden(number, instance, pointer), problem)
-    }
-
-    /// A fault of the caller's own at what a JSON Pointer names (`/plugins/html/component`,
-    /// `/plugins/html/settings/patterns/0`), or at the nearest thing above it that is written.
-    pub fn fault_at(&self, pointer: &str, problem: impl Into<String>) -> Fault {
-        let present = self.present(pointer);
-        let mut fault = self
-            .document
-            .fault(&present, Spot::Value, Level::Error, problem.into());
-        pointer.clone_into(&mut fault.pointer);
-        fault
-    }
-
-    /// Every plugin that a stack of an override names: the stage, the name, and a pointer to where, for
-    /// [`Profile::fault_at`].
-    pub fn named_by_overrides(&self) -> impl Iterator<Item = (Stage, &str, &str)> {
-        self.overrides.named().filter_map(|(name, pointer)| {
-            // /override/NUMBER/stacks/STAGE
-            let key = pointer.split('/').nth(4)?;
-            let stage = Stage::ALL.into_iter().find(|stage| stage.key() == key)?;
-            Some((stage, name, pointer))
-        })
-    }
-
-    /// The pointer itself, or for an instance without a table where a stack names it.
-    fn present(&self, pointer: &str) -> String {
-        let name = pointer
-            .strip_prefix("/plugins/")
-            .map(|rest| rest.split('/').next().unwrap_or_default());
-        match name {
-            Some(name) if !self.document.has(&format!("/plugins/{name}")) => self
-                .settings
-                .stacks
-                .pointer_to(name)
-                .or_else(|| self.overrides.pointer_to(name).map(str::to_owned))
-                .or_else(|| self.guarding(name))
-                .unwrap_or_else(|| pointer.to_owned()),
-            _ => pointer.to_owned(),
-        }
-    }
-
-    /// Where an instance is named as a filter of another plugin.
-    pub(crate) fn guarding(&self, name: &str) -> Option<String> {
-        self.plugins.values().find_map(|instance| {
-            let at = instance.filters.iter().position(|filter| filter == name)?;
-            let table = child("/plugins", &instance.name);
-            Some(format!("{table}/filters/{at}"))
-        })
-    }
-
-    /// The door between what was written and what may be used.
-    fn check(layers: Layers, given: &Given) -> Result<Self, Faults> {
-        let (document, syntax) = layers.document();
-        let Layers { below, own, .. } = layers;
-        let (file, base) = (own.file.as_str(), own.base.as_path());
-        let (written, faults) = written(&document, syntax.clone())?;
-        let faults = plugins::missing_components(faults, &given.builtins);
-        let mut check = Check::new(&document, faults);
-
-        let name = written
-            .name
-            .clone()
-            .or_else(|| given.name.clone())
-            .unwrap_or_else(|| stem(file));
-        if name.trim().is_empty() {
-            check.part("").refuse(
-                "name",
-                "the name is empty".to_owned(),
-                "write a word, such as \"news\"",
-            );
-        }
-        check.part("").line("name", &name);
-        check
-            .part("")
-            .header_value("user-agent", &written.user_agent);
-        let mut operator = written.operator.check(check.part("operator"));
-        if let Some(url) = &given.contact_url {
-            operator.contact_url = Some(url.clone());
-        }
-        let user_agent = user_agent(&written.user_agent, operator.contact_url.as_deref());
-        let implied = Implied::new(check.part("plugins"));
-        let mut plugins = plugins::check_all(
-            &written.plugins,
-            check.part("plugins"),
-            base,
-            &given.builtins,
-        );
-        let stacks =
-            written
-                .stacks
-                .check(check.part("stacks"), &mut plugins, &given.builtins, implied);
-        plugins::check_filters(
-            &written.plugins,
-            check.part("plugins"),
-            &mut plugins,
-            &given.builtins,
-            implied,
-        );
-        let (seeds, of_seeds) = seeds::check(
-            check.part(""),
-            &written.seeds,
-            written.seeds_file.as_deref(),
-            base,
-            &given.seeds,
-        );
-        check.faults.append(of_seeds);
-
-        let mut files = precedence_file::Files::default();
-        let overridable = Overridable::from(&written);
-        if written.queue.name.is_some() {
-            check.part("queue").refuse_key(
-                "name",
-                "every URI would stand in one queue".to_owned(),
-                "write it in an [[override]], for those that match",
-            );
-        }
-        let (settings, queue_settings) = overridable.check(&mut check, stacks, base, &mut files);
-        let overrides = overrides::check(
-            &written.overrides,
-            &mut check,
-            Surroundings {
-                queue_key: written.frontier.queue_key,
-                base: &overridable,
-                instances: &mut plugins,
-                builtins: &given.builtins,
-                plugins: &written.plugins,
-                implied,
-                folder: base,
-                files,
-            },
-        );
-        let known = plugins.keys().map(String::as_str);
-        let record = written.record.check(check.part("record"), known);
-        let mut profile = Self {
-            name,
-            description: written.description.clone(),
-            seeds,
-            workers: written.workers as usize,
-            operator,
-            user_agent,
-            plugins,
-            tables: tables::check_all(&written.tables, check.part("tables"), base),
-            record,
-            dns: written.dns.check(check.part("dns")),
-            credentials: credentials::check_credentials(
-                &written.credentials,
-                check.part("credentials"),
-                base,
-            ),
-            logins: credentials::check_logins(&written.logins, check.part("logins"), base),
-            frontier: written.frontier.check(check.part("frontier")),
-            group: written.group.check(check.part("group")),
-            canonicaliser: written
-                .canonicalization
-                .check(check.part("canonicalization")),
-            archive: written.archive.check(check.part("archive"), base),
-            logs: written.logs.check(check.part("logs")),
-            alerts: written.alerts.check(check.part("alerts")),
-            telemetry: written.telemetry.check(check.part("telemetry")),
-            limits: written.limits.check(check.part("limits")),
-            actions: written.actions.check(check.part("actions")),
-            notices: Faults::default(),
-            settings: Arc::new(settings),
-            queue_settings: Arc::new(queue_settings),
-            settings_hash: settings_hash(&written, &overrides),
-            overrides: Arc::new(overrides),
-            written: Arc::new(serde_json::to_value(&written).unwrap_or_default()),
-            document: Arc::new(document.clone()),
-            extended: below.into(),
-        };
-        // Where the text is no TOML, half of it may be missing: nothing is said of what is not there.
-        if syntax.is_empty() {
-            relations::check(&profile, given, &mut check);
-        }
-        let mut faults = check.faults;
-        faults.sort();
-        if faults.worst() == Some(Level::Error) {
-            return Err(faults);
-        }
-        profile.notices = faults;
-        Ok(profile)
-    }
-}
-
-/// The pointer to what an override says of a plugin's setting.
-fn overridden(number: u32, instance: &str, pointer: &str) -> String {
-    let table = child("/plugins", instance);
-    overrides::pointer_in(number, &format!("{table}/settings{pointer}"))
-}
-
-/// The document as its type, whatever is wrong with it taken out and reported.
-fn written(document: &Document, mut faults: Faults) -> Result<(ProfileFile, Faults), Faults> {
-    let schema = ProfileFile::schema();
-    let broken =
-        |problem: String| Faults::from(document.fault("", Spot::Key, Level::Error, problem));
-    let shape = Shape::new(&schema).map_err(broken)?;
-    let mut value = document.value.clone();
-    let lines: Vec<usize> = faults
-        .iter()
-        .filter_map(|fault| Some(fault.place.as_ref()?.line))
-        .collect();
-    faults.append(overrides::take_out_what_is_fixed(document, &mut value));
-    for fault in shape.check(document, "", &mut value) {
-        // What stands on a line that is no TOML is a guess.
-        if !fault
-            .place
-            .as_ref()
-            .is_some_and(|place| lines.contains(&place.line))
-        {
-            faults.push(fault);
-        }
-    }
-    match serde_json::from_value(value) {
-        Ok(written) => Ok((written, faults)),
-        Err(problem) => {
-            if faults.worst() != Some(Level::Error) {
-                faults.push(document.fault(
-                    "",
-                    Spot::Key,
-                    Level::Error,
-                    format!("cannot be used: {problem}"),
-                ));
-            }
-            faults.sort();
-            Err(faults)
-        }
-    }
-}
-
-/// What is wrong with the text of a profile whatever the layers below it say. They may have the keys that it lacks.
-fn faults_whatever_is_extended(own: &Layer) -> Faults {
-    let (document, syntax) = Layers::alone(own);
-    let faults = written(&document, syntax).map_or_else(|faults| faults, |(_, faults)| faults);
-    let is_its_own = |fault: &Fault| !fault.problem.starts_with("missing key");
-    faults.into_iter().filter(is_its_own).collect()
-}
-
-/// Of what counts as a setting. What only says what the crawl is does not.
-fn settings_hash(written: &ProfileFile, overrides: &Overrides) -> u64 {
-    let settings = ProfileFile {
-        name: None,
-        extends: None,
-        description: None,
-        seeds: Vec::new(),
-        seeds_file: None,
-        operator: crate::operator::OperatorFile::default(),
-        ..written.clone()
-    };
-    // A tree of texts and numbers always has a JSON form.
-    let text = serde_json::to_string(&settings).unwrap_or_default();
-    fnv(overrides.files_hash(), text.as_bytes())
 }
 
 /// FNV-1a of 64 bits, begun from another hash: the same in every process and every build.
@@ -854,38 +387,4 @@ pub(crate) fn fnv(from: u64, bytes: &[u8]) -> u64 {
     bytes.iter().fold(OFFSET ^ from, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(PRIME)
     })
-}
-
-fn user_agent(template: &str, contact_url: Option<&str>) -> String {
-    let version = env!("CARGO_PKG_VERSION");
-    let filled = template.replace("@VERSION@", version);
-    match contact_url {
-        Some(url) => filled.replace("@CONTACT-URL@", url),
-        // A crawl of this machine needs no contact; what leads up to it goes as well.
-        None => filled
-            .replace(" +@CONTACT-URL@", "")
-            .replace("@CONTACT-URL@", ""),
-    }
-}
-
-fn stem(file: &str) -> String {
-    Path::new(file).file_stem().map_or_else(
-        || "crawl".to_owned(),
-        |stem| stem.to_string_lossy().into_owned(),
-    )
-}
-
-pub(crate) fn read(path: &Path) -> Result<String, String> {
-    let length = std::fs::metadata(path)
-        .map_err(|problem| format!("cannot be read: {problem}"))?
-        .len();
-    if length > PROFILE_BYTES_MAX {
-        return Err(format!("larger than 16MiB: {length} bytes"));
-    }
-    let bytes = std::fs::read(path).map_err(|problem| format!("cannot be read: {problem}"))?;
-    String::from_utf8(bytes).map_err(|problem| format!("not UTF-8: {problem}"))
-}
-
-fn unreadable(file: &str, problem: String) -> Faults {
-    fault_of_file(file, problem).into()
 }

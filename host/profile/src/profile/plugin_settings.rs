@@ -1,0 +1,215 @@
+//! What the schemas of plugins say of their settings, and where a fault in those stands.
+
+use serde_json::Value;
+
+use super::Profile;
+use crate::check::{nearest, quote};
+use crate::document::{Spot, child};
+use crate::fault::{Fault, Faults, Level};
+use crate::overrides;
+use crate::shape::{Shape, broken_schema};
+use crate::stacks::Stage;
+
+/// Marks a setting, in a plugin's schema, that names tables of the profile: a text or a list of texts.
+const TABLE: &str = "x-opilio-table";
+
+impl Profile {
+    /// The settings of a plugin instance, checked against the plugin's schema, its defaults filled in.
+    ///
+    /// # Errors
+    /// Every fault of them, at its place in the profile; also where the schema itself is none.
+    pub fn check_settings(&self, instance: &str, schema: &Value) -> Result<Value, Faults> {
+        let table = child("/plugins", instance);
+        let shape = Shape::new(schema).map_err(|problem| {
+            let pointer = self.present(&format!("{table}/component"));
+            Faults::from(broken_schema(&self.document, &pointer, instance, &problem))
+        })?;
+        let written = self
+            .plugins
+            .get(instance)
+            .map(|instance| instance.settings.clone());
+        let mut settings = written.unwrap_or_else(|| Value::Object(serde_json::Map::new()));
+        shape.fill_in(&mut settings);
+        let mut faults = shape.check(
+            &self.document,
+            &format!("{table}/settings"),
+            &mut settings.clone(),
+        );
+        faults.append(self.unknown_tables(schema, &settings, &format!("{table}/settings")));
+        faults.sort();
+        if faults.is_empty() {
+            return Ok(settings);
+        }
+        // An instance without a table is named in a stack, and nowhere else.
+        let place = |fault: Fault| Fault {
+            place: self.fault_at(&fault.pointer, "").place,
+            ..fault
+        };
+        if self.document.has(&table) {
+            Err(faults)
+        } else {
+            Err(faults.into_iter().map(place).collect())
+        }
+    }
+
+    /// Every override that says something of a plugin's settings, by its number, with the plugin's name.
+    pub fn overridden_settings(&self) -> impl Iterator<Item = (u32, &str)> {
+        self.overrides.of_plugins()
+    }
+
+    /// What an override alone makes of a plugin's settings, checked against the plugin's schema, its defaults filled in.
+    /// `settings` are those without the override, as they are in force.
+    ///
+    /// # Errors
+    /// Every fault, at its place in the override: settings that the plugin does not let be overridden, and what its schema
+    /// refuses.
+    pub fn check_overridden_settings(
+        &self,
+        (number, instance): (u32, &str),
+        settings: &Value,
+        schema: &Value,
+    ) -> Result<Value, Faults> {
+        let shape = Shape::new(schema).map_err(|problem| {
+            let pointer = self.present(&format!("{}/component", child("/plugins", instance)));
+            Faults::from(broken_schema(&self.document, &pointer, instance, &problem))
+        })?;
+        let at = overridden(number, instance, "");
+        let said = self
+            .document
+            .value
+            .pointer(&at)
+            .cloned()
+            .unwrap_or_default();
+        let mut faults = Faults::default();
+        for (pointer, others) in shape.fixed(&said) {
+            let problem = format!(
+                "plugin {} does not let {} be overridden",
+                quote(instance),
+                overrides::dotted(&pointer)
+            );
+            let at = format!("{at}{pointer}");
+            let mut fault = self.document.fault(&at, Spot::Key, Level::Error, problem);
+            fault.suggestion = Some(match others.as_slice() {
+                [] => "give the plugin a second table under [plugins] and override the stack"
+                    .to_owned(),
+                others => format!("it lets these: {}", others.join(", ")),
+            });
+            faults.push(fault);
+        }
+        let said = self.overrides.plugin_settings(number);
+        let mut settings = said
+            .over(instance, settings)
+            .unwrap_or_else(|| settings.clone());
+        shape.fill_in(&mut settings);
+        faults.append(shape.check(&self.document, &at, &mut settings.clone()));
+        faults.append(self.unknown_tables(schema, &settings, &at));
+        faults.sort();
+        if faults.is_empty() {
+            Ok(settings)
+        } else {
+            Err(faults)
+        }
+    }
+
+    /// Names of tables that the profile does not have, in settings that the schema marks as such (`x-opilio-table`): a
+    /// plugin would find nothing in them and nobody would be told.
+    fn unknown_tables(&self, schema: &Value, settings: &Value, at: &str) -> Faults {
+        let mut faults = Faults::default();
+        let properties = schema.get("properties").and_then(Value::as_object);
+        for (property, described) in properties.into_iter().flatten() {
+            if described.get(TABLE) != Some(&Value::Bool(true)) {
+                continue;
+            }
+            let at = child(at, property);
+            let named: Vec<(String, &Value)> = match settings.get(property) {
+                Some(Value::Array(names)) => {
+                    let at = |(index, name)| (format!("{at}/{index}"), name);
+                    names.iter().enumerate().map(at).collect()
+                }
+                Some(name) => vec![(at, name)],
+                None => Vec::new(),
+            };
+            for (at, name) in named {
+                let Some(name) = name
+                    .as_str()
+                    .filter(|name| !self.tables.contains_key(*name))
+                else {
+                    continue;
+                };
+                let mut fault = self.fault_at(&at, format!("no table {}", quote(name)));
+                let tables = || self.tables.keys().map(String::as_str);
+                fault.suggestion = Some(match nearest(name, tables()) {
+                    Some(table) => format!("did you mean {}?", quote(table)),
+                    None if self.tables.is_empty() => format!("write it as [tables.{name}]"),
+                    None => format!("there are: {}", tables().collect::<Vec<_>>().join(", ")),
+                });
+                faults.push(fault);
+            }
+        }
+        faults
+    }
+
+    /// A fault of the caller's own at what an override says of a plugin's setting, named by a pointer within the settings.
+    pub fn fault_in_override(
+        &self,
+        (number, instance): (u32, &str),
+        pointer: &str,
+        problem: impl Into<String>,
+    ) -> Fault {
+        self.fault_at(&overridden(number, instance, pointer), problem)
+    }
+
+    /// A fault of the caller's own at what a JSON Pointer names (`/plugins/html/component`,
+    /// `/plugins/html/settings/patterns/0`), or at the nearest thing above it that is written.
+    pub fn fault_at(&self, pointer: &str, problem: impl Into<String>) -> Fault {
+        let present = self.present(pointer);
+        let mut fault = self
+            .document
+            .fault(&present, Spot::Value, Level::Error, problem.into());
+        pointer.clone_into(&mut fault.pointer);
+        fault
+    }
+
+    /// Every plugin that a stack of an override names: the stage, the name, and a pointer to where, for
+    /// [`Profile::fault_at`].
+    pub fn named_by_overrides(&self) -> impl Iterator<Item = (Stage, &str, &str)> {
+        self.overrides.named().filter_map(|(name, pointer)| {
+            // /override/NUMBER/stacks/STAGE
+            let key = pointer.split('/').nth(4)?;
+            let stage = Stage::ALL.into_iter().find(|stage| stage.key() == key)?;
+            Some((stage, name, pointer))
+        })
+    }
+
+    /// The pointer itself, or for an instance without a table where a stack names it.
+    fn present(&self, pointer: &str) -> String {
+        let name = pointer
+            .strip_prefix("/plugins/")
+            .map(|rest| rest.split('/').next().unwrap_or_default());
+        match name {
+            Some(name) if !self.document.has(&format!("/plugins/{name}")) => self
+                .settings
+                .stacks
+                .pointer_to(name)
+                .or_else(|| self.overrides.pointer_to(name).map(str::to_owned))
+                .or_else(|| self.guarding(name))
+                .unwrap_or_else(|| pointer.to_owned()),
+            _ => pointer.to_owned(),
+        }
+    }
+
+    /// Where an instance is named as a filter of another plugin.
+    pub(crate) fn guarding(&self, name: &str) -> Option<String> {
+        self.plugins.values().find_map(|instance| {
+            let at = instance.filters.iter().position(|filter| filter == name)?;
+            let table = child("/plugins", &instance.name);
+            Some(format!("{table}/filters/{at}"))
+        })
+    }
+}
+
+/// The pointer to what an override says of a plugin's setting.
+fn overridden(number: u32, instance: &str, pointer: &str) -> String {
+    let table = child("/plugins", instance);
+    overrides::pointer_in(number, &format!("{table}/settings{pointer}"))
+}

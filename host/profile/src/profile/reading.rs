@@ -1,0 +1,324 @@
+//! How a text becomes a profile: what it extends is followed, every value checked.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::{Given, Profile, fnv};
+use crate::check::{Check, nearest, quote};
+use crate::credentials;
+use crate::document::{Document, Spot};
+use crate::effective::Overridable;
+use crate::fault::{Fault, Faults, Level};
+use crate::file::ProfileFile;
+use crate::layer::{Layer, Layers, fault_of_file};
+use crate::overrides::{self, Overrides, Surroundings};
+use crate::plugins::{self, Implied};
+use crate::precedence_file;
+use crate::ready;
+use crate::relations;
+use crate::seeds;
+use crate::shape::Shape;
+use crate::tables;
+
+/// Largest profile. Seeds in greater numbers have a file of their own.
+const PROFILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
+
+impl Profile {
+    /// Reads and checks a profile.
+    ///
+    /// # Errors
+    /// Every fault of it, should one be of [`Level::Error`]; also where it cannot be read.
+    pub fn load(path: &Path, given: &Given) -> Result<Self, Faults> {
+        let file = path.display().to_string();
+        let text = read(path).map_err(|problem| unreadable(&file, problem))?;
+        let folder = path.parent().unwrap_or(Path::new(""));
+        let base = given.base.as_deref().unwrap_or(folder);
+        Self::follow(&file, text, base, given)
+    }
+
+    /// Checks a profile that is in memory. `file` is what faults call it; relative paths start from [`Given::base`],
+    /// or the current folder.
+    ///
+    /// # Errors
+    /// Every fault of it, should one be of [`Level::Error`].
+    pub fn parse(file: &str, text: &str, given: &Given) -> Result<Self, Faults> {
+        let base = given.base.as_deref().unwrap_or(Path::new(""));
+        Self::follow(file, text.to_owned(), base, given)
+    }
+
+    fn follow(file: &str, text: String, base: &Path, given: &Given) -> Result<Self, Faults> {
+        let own = Layer {
+            file: file.to_owned(),
+            text,
+            base: base.to_owned(),
+        };
+        let layers = Layers::follow(own.clone()).map_err(|mut faults| {
+            faults.append(faults_whatever_is_extended(&own));
+            faults.sort();
+            faults
+        })?;
+        Self::check(layers, given)
+    }
+
+    /// Checks a profile whose layers are at hand: what it extends and what was changed since come from here, and `extends`
+    /// is not followed. For jobs, which keep copies of all.
+    ///
+    /// # Errors
+    /// Every fault of them, should one be of [`Level::Error`].
+    pub fn layered(
+        below: Vec<Layer>,
+        own: Layer,
+        above: Vec<Layer>,
+        given: &Given,
+    ) -> Result<Self, Faults> {
+        Self::check(Layers { below, own, above }, given)
+    }
+
+    /// A profile that ships, by name: `default` is what a crawl without a profile runs on.
+    ///
+    /// # Errors
+    /// Every fault, as for [`Profile::load`]; no profile of that name among them.
+    pub fn builtin(name: &str, given: &Given) -> Result<Self, Faults> {
+        let Some(text) = ready::text(name) else {
+            let names: Vec<&str> = ready::names().collect();
+            let suggestion = match nearest(name, names.iter().copied()) {
+                Some(near) => format!("did you mean {}?", quote(near)),
+                None => format!("there are: {}", names.join(", ")),
+            };
+            let mut fault = fault_of_file(name, format!("no built-in profile {}", quote(name)));
+            fault.suggestion = Some(suggestion);
+            return Err(fault.into());
+        };
+        Self::parse(&format!("{name}.toml"), text, given)
+    }
+
+    /// The door between what was written and what may be used.
+    fn check(layers: Layers, given: &Given) -> Result<Self, Faults> {
+        let (document, syntax) = layers.document();
+        let Layers { below, own, .. } = layers;
+        let (file, base) = (own.file.as_str(), own.base.as_path());
+        let (written, faults) = written(&document, syntax.clone())?;
+        let faults = plugins::missing_components(faults, &given.builtins);
+        let mut check = Check::new(&document, faults);
+
+        let name = written
+            .name
+            .clone()
+            .or_else(|| given.name.clone())
+            .unwrap_or_else(|| stem(file));
+        if name.trim().is_empty() {
+            check.part("").refuse(
+                "name",
+                "the name is empty".to_owned(),
+                "write a word, such as \"news\"",
+            );
+        }
+        check.part("").line("name", &name);
+        check
+            .part("")
+            .header_value("user-agent", &written.user_agent);
+        let mut operator = written.operator.check(check.part("operator"));
+        if let Some(url) = &given.contact_url {
+            operator.contact_url = Some(url.clone());
+        }
+        let user_agent = user_agent(&written.user_agent, operator.contact_url.as_deref());
+        let implied = Implied::new(check.part("plugins"));
+        let mut plugins = plugins::check_all(
+            &written.plugins,
+            check.part("plugins"),
+            base,
+            &given.builtins,
+        );
+        let stacks =
+            written
+                .stacks
+                .check(check.part("stacks"), &mut plugins, &given.builtins, implied);
+        plugins::check_filters(
+            &written.plugins,
+            check.part("plugins"),
+            &mut plugins,
+            &given.builtins,
+            implied,
+        );
+        let (seeds, of_seeds) = seeds::check(
+            check.part(""),
+            &written.seeds,
+            written.seeds_file.as_deref(),
+            base,
+            &given.seeds,
+        );
+        check.faults.append(of_seeds);
+
+        let mut files = precedence_file::Files::default();
+        let overridable = Overridable::from(&written);
+        if written.queue.name.is_some() {
+            check.part("queue").refuse_key(
+                "name",
+                "every URI would stand in one queue".to_owned(),
+                "write it in an [[override]], for those that match",
+            );
+        }
+        let (settings, queue_settings) = overridable.check(&mut check, stacks, base, &mut files);
+        let overrides = overrides::check(
+            &written.overrides,
+            &mut check,
+            Surroundings {
+                queue_key: written.frontier.queue_key,
+                base: &overridable,
+                instances: &mut plugins,
+                builtins: &given.builtins,
+                plugins: &written.plugins,
+                implied,
+                folder: base,
+                files,
+            },
+        );
+        let known = plugins.keys().map(String::as_str);
+        let record = written.record.check(check.part("record"), known);
+        let mut profile = Self {
+            name,
+            description: written.description.clone(),
+            seeds,
+            workers: written.workers as usize,
+            operator,
+            user_agent,
+            plugins,
+            tables: tables::check_all(&written.tables, check.part("tables"), base),
+            record,
+            dns: written.dns.check(check.part("dns")),
+            credentials: credentials::check_credentials(
+                &written.credentials,
+                check.part("credentials"),
+                base,
+            ),
+            logins: credentials::check_logins(&written.logins, check.part("logins"), base),
+            frontier: written.frontier.check(check.part("frontier")),
+            group: written.group.check(check.part("group")),
+            canonicaliser: written
+                .canonicalization
+                .check(check.part("canonicalization")),
+            archive: written.archive.check(check.part("archive"), base),
+            logs: written.logs.check(check.part("logs")),
+            alerts: written.alerts.check(check.part("alerts")),
+            telemetry: written.telemetry.check(check.part("telemetry")),
+            limits: written.limits.check(check.part("limits")),
+            actions: written.actions.check(check.part("actions")),
+            notices: Faults::default(),
+            settings: Arc::new(settings),
+            queue_settings: Arc::new(queue_settings),
+            settings_hash: settings_hash(&written, &overrides),
+            overrides: Arc::new(overrides),
+            written: Arc::new(serde_json::to_value(&written).unwrap_or_default()),
+            document: Arc::new(document.clone()),
+            extended: below.into(),
+        };
+        // Where the text is no TOML, half of it may be missing: nothing is said of what is not there.
+        if syntax.is_empty() {
+            relations::check(&profile, given, &mut check);
+        }
+        let mut faults = check.faults;
+        faults.sort();
+        if faults.worst() == Some(Level::Error) {
+            return Err(faults);
+        }
+        profile.notices = faults;
+        Ok(profile)
+    }
+}
+
+/// The document as its type, whatever is wrong with it taken out and reported.
+fn written(document: &Document, mut faults: Faults) -> Result<(ProfileFile, Faults), Faults> {
+    let schema = ProfileFile::schema();
+    let broken =
+        |problem: String| Faults::from(document.fault("", Spot::Key, Level::Error, problem));
+    let shape = Shape::new(&schema).map_err(broken)?;
+    let mut value = document.value.clone();
+    let lines: Vec<usize> = faults
+        .iter()
+        .filter_map(|fault| Some(fault.place.as_ref()?.line))
+        .collect();
+    faults.append(overrides::take_out_what_is_fixed(document, &mut value));
+    for fault in shape.check(document, "", &mut value) {
+        // What stands on a line that is no TOML is a guess.
+        if !fault
+            .place
+            .as_ref()
+            .is_some_and(|place| lines.contains(&place.line))
+        {
+            faults.push(fault);
+        }
+    }
+    match serde_json::from_value(value) {
+        Ok(written) => Ok((written, faults)),
+        Err(problem) => {
+            if faults.worst() != Some(Level::Error) {
+                faults.push(document.fault(
+                    "",
+                    Spot::Key,
+                    Level::Error,
+                    format!("cannot be used: {problem}"),
+                ));
+            }
+            faults.sort();
+            Err(faults)
+        }
+    }
+}
+
+/// What is wrong with the text of a profile whatever the layers below it say. They may have the keys that it lacks.
+fn faults_whatever_is_extended(own: &Layer) -> Faults {
+    let (document, syntax) = Layers::alone(own);
+    let faults = written(&document, syntax).map_or_else(|faults| faults, |(_, faults)| faults);
+    let is_its_own = |fault: &Fault| !fault.problem.starts_with("missing key");
+    faults.into_iter().filter(is_its_own).collect()
+}
+
+/// Of what counts as a setting. What only says what the crawl is does not.
+fn settings_hash(written: &ProfileFile, overrides: &Overrides) -> u64 {
+    let settings = ProfileFile {
+        name: None,
+        extends: None,
+        description: None,
+        seeds: Vec::new(),
+        seeds_file: None,
+        operator: crate::operator::OperatorFile::default(),
+        ..written.clone()
+    };
+    // A tree of texts and numbers always has a JSON form.
+    let text = serde_json::to_string(&settings).unwrap_or_default();
+    fnv(overrides.files_hash(), text.as_bytes())
+}
+
+fn user_agent(template: &str, contact_url: Option<&str>) -> String {
+    let version = env!("CARGO_PKG_VERSION");
+    let filled = template.replace("@VERSION@", version);
+    match contact_url {
+        Some(url) => filled.replace("@CONTACT-URL@", url),
+        // A crawl of this machine needs no contact; what leads up to it goes as well.
+        None => filled
+            .replace(" +@CONTACT-URL@", "")
+            .replace("@CONTACT-URL@", ""),
+    }
+}
+
+fn stem(file: &str) -> String {
+    Path::new(file).file_stem().map_or_else(
+        || "crawl".to_owned(),
+        |stem| stem.to_string_lossy().into_owned(),
+    )
+}
+
+pub(crate) fn read(path: &Path) -> Result<String, String> {
+    let length = std::fs::metadata(path)
+        .map_err(|problem| format!("cannot be read: {problem}"))?
+        .len();
+    if length > PROFILE_BYTES_MAX {
+        return Err(format!("larger than 16MiB: {length} bytes"));
+    }
+    let bytes = std::fs::read(path).map_err(|problem| format!("cannot be read: {problem}"))?;
+    String::from_utf8(bytes).map_err(|problem| format!("not UTF-8: {problem}"))
+}
+
+fn unreadable(file: &str, problem: String) -> Faults {
+    fault_of_file(file, problem).into()
+}
