@@ -38,7 +38,7 @@ pub(crate) struct SimulateArgs {
     /// Print JSON, one object.
     #[arg(long)]
     json: bool,
-    /// Draw freshness over time and waits against true rates into this folder, as SVG.
+    /// Draw freshness over time and waits against true rates into this folder, as SVG and PNG.
     #[arg(long, value_name = "DIR")]
     plots: Option<PathBuf>,
 }
@@ -159,16 +159,22 @@ impl<'d> Plots<'d> {
         Ok(Self(dir))
     }
 
-    /// Writes `freshness.svg` and `waits.svg`, a colour for each named run.
+    /// Writes `freshness` and `waits`, each as SVG and as PNG, with a colour and a mark for each named run.
     fn write(self, runs: &[(&str, &Report)]) -> Result<()> {
         let drawings = [
-            ("freshness.svg", freshness_over_time(runs)?),
-            ("waits.svg", waits_by_rate(runs)?),
+            ("freshness", freshness_over_time(runs)?),
+            ("waits", waits_by_rate(runs)?),
         ];
         for (name, drawing) in drawings {
-            let path = self.0.join(name);
-            std::fs::write(&path, drawing)
-                .with_context(|| format!("cannot write {}", path.display()))?;
+            let files = [
+                ("svg", drawing.svg.as_bytes()),
+                ("png", drawing.png.as_slice()),
+            ];
+            for (extension, bytes) in files {
+                let path = self.0.join(name).with_extension(extension);
+                std::fs::write(&path, bytes)
+                    .with_context(|| format!("cannot write {}", path.display()))?;
+            }
         }
         Ok(())
     }

@@ -1,156 +1,281 @@
-//! Drawings of simulations, as SVG: freshness over time, and waits against true rates. One colour for each run.
+//! Drawings of simulations, as SVG and as PNG: freshness over time, and waits against true rates. A colour and a mark for each
+//! run; what would be best is in grey.
+
+mod canvas;
+mod chart;
+mod raster;
 
 use std::io;
 
-use plotters::coord::Shift;
-use plotters::prelude::*;
-
-use crate::report::Report;
-
-/// Of a drawing, in pixels.
-const SIZE: (u32, u32) = (900, 560);
+use crate::report::{Report, WaitOfPage};
+use canvas::{Canvas, Mark, Paint};
+use chart::{Axis, Chart, Line, Look};
 
 /// Something could not be drawn.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot draw")]
-pub struct PlotError(#[from] DrawingAreaErrorKind<io::Error>);
+pub struct PlotError(#[from] io::Error);
 
-type Area<'s> = DrawingArea<SVGBackend<'s>, Shift>;
-
-/// Freshness over the measured time, a line for each named run; the first one's optimum is dashed.
-///
-/// # Errors
-/// Where the drawing library fails.
-pub fn freshness_over_time(runs: &[(&str, &Report)]) -> Result<String, PlotError> {
-    draw(|area| {
-        let Some((_, first)) = runs.first() else {
-            return Ok(());
-        };
-        let best = 100.0 * first.oracle.freshness;
-        let courses: Vec<Vec<(f64, f64)>> = runs.iter().map(|(_, report)| course(report)).collect();
-        let all = courses.iter().flatten().map(|(_, fresh)| *fresh);
-        let lowest = all.fold(best, f64::min);
-        let from = ((lowest - 2.0) / 10.0).floor().max(0.0) * 10.0;
-        let mut chart = ChartBuilder::on(area)
-            .caption(format!("Freshness, {}", first.scenario), ("sans-serif", 20))
-            .margin(15)
-            .x_label_area_size(45)
-            .y_label_area_size(55)
-            .build_cartesian_2d(first.warm_up..first.days, from..100.0)?;
-        chart
-            .configure_mesh()
-            .light_line_style(TRANSPARENT)
-            .x_desc("days")
-            .y_desc("% of pages' time, by importance")
-            .draw()?;
-        let dashes = [(first.warm_up, best), (first.days, best)];
-        let style = BLACK.mix(0.6).stroke_width(1);
-        chart
-            .draw_series(DashedLineSeries::new(dashes, 6, 4, style))?
-            .label("best regular visits")
-            .legend(move |(x, y)| PathElement::new([(x, y), (x + 18, y)], style));
-        for (index, ((name, _), course)) in runs.iter().zip(courses).enumerate() {
-            let style = colour(index).stroke_width(2);
-            chart
-                .draw_series(LineSeries::new(course, style))?
-                .label(*name)
-                .legend(move |(x, y)| PathElement::new([(x, y), (x + 18, y)], style));
-        }
-        chart
-            .configure_series_labels()
-            .position(SeriesLabelPosition::LowerRight)
-            .background_style(WHITE.mix(0.8))
-            .border_style(BLACK.mix(0.3))
-            .draw()?;
-        Ok(())
-    })
+/// A picture. The same runs make the same bytes.
+#[derive(Clone, Debug)]
+pub struct Drawing {
+    /// As SVG. Letters are of the fonts of whoever looks at it.
+    pub svg: String,
+    /// As PNG, twice as large. Letters are in it.
+    pub png: Vec<u8>,
 }
 
-/// The last wait of each page against the page's true rate, in the colour of its run, and in grey the waits that would be best
-/// for freshness on the first one's web. Pages that never change have no place on an axis of ratios and are left out.
-///
-/// # Errors
-/// Where the drawing library fails.
-pub fn waits_by_rate(runs: &[(&str, &Report)]) -> Result<String, PlotError> {
-    draw(|area| {
-        let Some((_, first)) = runs.first() else {
-            return Ok(());
-        };
-        let best = first.waits.iter();
-        let best = best.filter_map(|page| Some((page.rate, page.best?)));
-        let best: Vec<(f64, f64)> = best.filter(is_positive).collect();
-        let points: Vec<Vec<(f64, f64)>> = runs
-            .iter()
-            .map(|(_, report)| {
-                let waits = report.waits.iter().map(|page| (page.rate, page.wait));
-                waits.filter(is_positive).collect()
-            })
-            .collect();
-        let all = || points.iter().flatten().chain(&best);
-        let rates = decades(all().map(|(rate, _)| *rate));
-        let waits = decades(all().map(|(_, wait)| *wait));
-        let mut chart = ChartBuilder::on(area)
-            .caption(format!("Waits, {}", first.scenario), ("sans-serif", 20))
-            .margin(15)
-            .x_label_area_size(45)
-            .y_label_area_size(65)
-            .build_cartesian_2d(
-                (rates.0..rates.1).log_scale(),
-                (waits.0..waits.1).log_scale(),
-            )?;
-        chart
-            .configure_mesh()
-            .light_line_style(TRANSPARENT)
-            .x_desc("true changes a day")
-            .y_desc("days until the next visit")
-            .draw()?;
-        for (index, ((name, _), points)) in runs.iter().zip(&points).enumerate() {
-            let style = colour(index).mix(0.5).filled();
-            let dots = points.iter().map(|point| Circle::new(*point, 2, style));
-            chart
-                .draw_series(dots)?
-                .label(*name)
-                .legend(move |(x, y)| Circle::new((x + 9, y), 4, style));
-        }
-        let style = BLACK.mix(0.6).filled();
-        let dots = best.iter().map(|point| Circle::new(*point, 1, style));
-        chart
-            .draw_series(dots)?
-            .label("best regular visits")
-            .legend(move |(x, y)| Circle::new((x + 9, y), 2, style));
-        chart
-            .configure_series_labels()
-            .position(SeriesLabelPosition::UpperRight)
-            .background_style(WHITE.mix(0.8))
-            .border_style(BLACK.mix(0.3))
-            .draw()?;
-        Ok(())
-    })
-}
-
-fn draw(content: impl FnOnce(&Area<'_>) -> Result<(), PlotError>) -> Result<String, PlotError> {
-    let mut text = String::new();
-    {
-        let area = SVGBackend::with_string(&mut text, SIZE).into_drawing_area();
-        area.fill(&WHITE)?;
-        content(&area)?;
-        area.present()?;
+impl Drawing {
+    fn new(canvas: &Canvas) -> Result<Self, PlotError> {
+        Ok(Self {
+            svg: canvas.svg(),
+            png: raster::png(canvas)?,
+        })
     }
-    Ok(shown(&text))
 }
 
-/// What no XML parser takes, whoever's name it is in, as the sign for what cannot be shown (XML 1.0 §2.2).
-fn shown(text: &str) -> String {
-    let is_char = |c: &char| !matches!(c, '\0'..='\u{8}' | '\u{b}' | '\u{c}' | '\u{e}'..='\u{1f}' | '\u{fffe}' | '\u{ffff}');
-    let chars = text.chars();
-    let chars = chars.map(|c| {
-        if is_char(&c) {
-            c
-        } else {
-            char::REPLACEMENT_CHARACTER
-        }
+/// Colours with a contrast of three and more on white, which differ for those, too, who see no red or no green: those of
+/// Okabe and Ito and of Paul Tol, where they were too light a darker one.
+const COLOURS: [[u8; 3]; 8] = [
+    [0x00, 0x72, 0xb2],
+    [0xd5, 0x5e, 0x00],
+    [0x00, 0x9e, 0x73],
+    [0xaa, 0x33, 0x77],
+    [0x33, 0x22, 0x88],
+    [0xb0, 0x7d, 0x00],
+    [0x3a, 0x96, 0xd2],
+    [0x00, 0x00, 0x00],
+];
+
+/// The lines of the first eight runs, of the next eight, and of all after these.
+const DASHES: [&[f64]; 3] = [&[], &[9.0, 4.0], &[3.0, 3.0]];
+
+/// What the oracle comes to: beneath all runs, and lighter.
+const REFERENCE: Paint = Paint::solid([0xbd, 0xbd, 0xbd]);
+
+/// Freshness over the measured time, a line for each named run; what the best regular visits came to on the first one's web is
+/// dashed. The axis begins at 0, or, where everything is above a half, where its title says.
+///
+/// # Errors
+/// Where the picture cannot be packed.
+pub fn freshness_over_time(runs: &[(&str, &Report)]) -> Result<Drawing, PlotError> {
+    let names: Vec<&str> = runs.iter().map(|(name, _)| *name).collect();
+    let courses = runs.iter().map(|(_, report)| course(report)).collect();
+    let Some((_, first)) = runs.first() else {
+        return Drawing::new(&freshness(&Courses::default()));
+    };
+    Drawing::new(&freshness(&Courses {
+        note: web_of(first),
+        from: first.warm_up,
+        to: first.days,
+        best: 100.0 * first.oracle.freshness_tried,
+        names: labels(&names),
+        courses,
+    }))
+}
+
+/// The last wait of each page against the page's true rate, with the mark of its run, and beneath these in light grey the waits
+/// that would be best for freshness on the first one's web. Pages that never change have no place on an axis of ratios; it says
+/// so where there are any.
+///
+/// # Errors
+/// Where the picture cannot be packed.
+pub fn waits_by_rate(runs: &[(&str, &Report)]) -> Result<Drawing, PlotError> {
+    let names: Vec<&str> = runs.iter().map(|(name, _)| *name).collect();
+    Drawing::new(&waits(&Waits {
+        note: runs
+            .first()
+            .map_or_else(String::new, |(_, report)| web_of(report)),
+        names: labels(&names),
+        pages: (runs.iter().map(|(_, report)| report.waits.as_slice())).collect(),
+    }))
+}
+
+/// What the first drawing is of; freshness in per cent, times in days.
+#[derive(Debug, Default)]
+struct Courses {
+    note: String,
+    from: f64,
+    to: f64,
+    best: f64,
+    names: Vec<String>,
+    courses: Vec<Vec<(f64, f64)>>,
+}
+
+/// What the second drawing is of.
+#[derive(Debug, Default)]
+struct Waits<'r> {
+    note: String,
+    names: Vec<String>,
+    pages: Vec<&'r [WaitOfPage]>,
+}
+
+fn freshness(drawn: &Courses) -> Canvas {
+    let (from, to) = if drawn.from < drawn.to {
+        (drawn.from, drawn.to)
+    } else {
+        (drawn.from, drawn.from + 1.0)
+    };
+    let all = drawn.courses.iter().flatten().map(|(_, fresh)| *fresh);
+    let is_empty = all.clone().next().is_none();
+    let lowest = all.fold(drawn.best, f64::min);
+    let least = if lowest > 50.0 && !is_empty {
+        (((lowest - 2.0) / 10.0).floor() * 10.0).max(0.0)
+    } else {
+        0.0
+    };
+    let mut title = "fresh pages by importance, %".to_owned();
+    if least > 0.0 {
+        title.push_str(&format!(" (axis begins at {least} %)"));
+    }
+    let groups = alike(&drawn.courses, 0.003 * (100.0 - least));
+    let mut note = drawn.note.clone();
+    if groups.iter().any(|group| group.len() > 1) {
+        note.push_str("; runs that come to the same take turns on one line");
+    }
+    let days = Axis {
+        title: "days since the crawl began".into(),
+        from,
+        to,
+        ticks: round_numbers(from, to, 8.0),
+    };
+    let fresh = Axis {
+        title,
+        from: least,
+        // So that what is at 100 % is seen whole.
+        to: 100.0 + 0.015 * (100.0 - least),
+        ticks: round_numbers(least, 100.0, 6.0),
+    };
+    let mut chart = Chart::new("Freshness over time", &note, days, fresh);
+    if is_empty {
+        chart.explain(&[
+            "Nothing to show:",
+            "there was no page in the time that was measured.",
+        ]);
+        return chart.with_legend(&[]);
+    }
+    let best = Look {
+        paint: REFERENCE,
+        line: Some(Line {
+            // Seen on both sides of a run's line that is just there.
+            width: 4.0,
+            dashes: &[8.0, 6.0],
+        }),
+        mark: None,
+    };
+    chart.lines(&[(from, drawn.best), (to, drawn.best)], &[best]);
+    let looks = |index: usize| Look {
+        line: Some(Line {
+            width: 2.0,
+            dashes: DASHES[(index / COLOURS.len()).min(DASHES.len() - 1)],
+        }),
+        mark: Some((mark(index), 4.0)),
+        paint: colour(index),
+    };
+    for group in &groups {
+        let shared: Vec<Look> = group.iter().map(|index| looks(*index)).collect();
+        chart.lines(&drawn.courses[group[0]], &shared);
+    }
+    // Each run has its marks where the others have none.
+    let step = drawn.courses.len().max(8);
+    for (index, course) in drawn.courses.iter().enumerate() {
+        let first = (index * step / drawn.courses.len()).min(course.len().saturating_sub(1));
+        let marked = course.iter().copied().skip(first).step_by(step);
+        chart.marks(marked, looks(index));
+    }
+    let names = drawn.names.iter().cloned().enumerate();
+    let mut legend: Vec<(String, Look)> = names.map(|(index, name)| (name, looks(index))).collect();
+    legend.push(("best regular visits (oracle, tried)".into(), best));
+    chart.with_legend(&legend)
+}
+
+fn waits(drawn: &Waits<'_>) -> Canvas {
+    let first = drawn.pages.first().copied().unwrap_or_default();
+    let logarithms = |(rate, wait): (f64, f64)| (rate.log10(), wait.log10());
+    let best: Vec<(f64, f64)> = first
+        .iter()
+        .filter_map(|page| Some((page.rate, page.best?)))
+        .filter(is_positive)
+        .map(logarithms)
+        .collect();
+    let runs = drawn.pages.iter().map(|pages| {
+        let points = pages.iter().map(|page| (page.rate, page.wait));
+        points.filter(is_positive).map(logarithms).collect()
     });
-    chars.collect()
+    let runs: Vec<Vec<(f64, f64)>> = runs.collect();
+    let all = || runs.iter().flatten().chain(&best);
+    let (slowest, fastest) = with_margin(all().map(|(rate, _)| *rate));
+    let (shortest, longest) = with_margin(all().map(|(_, wait)| *wait));
+    let mut note = drawn.note.clone();
+    let has_constant = first.iter().any(|page| page.rate <= 0.0);
+    if has_constant {
+        note.push_str("; pages that never change are not shown");
+    }
+    let is_empty = runs.iter().all(Vec::is_empty);
+    let (rates, times) = if is_empty {
+        (Vec::new(), Vec::new())
+    } else {
+        (rate_ticks(slowest, fastest), wait_ticks(shortest, longest))
+    };
+    let rates = Axis {
+        title: "true rate of the page, changes per day".into(),
+        from: slowest,
+        to: fastest,
+        ticks: rates,
+    };
+    let times = Axis {
+        title: "last wait until the next visit".into(),
+        from: shortest,
+        to: longest,
+        ticks: times,
+    };
+    let mut chart = Chart::new("Waits by rate of change", &note, rates, times);
+    if is_empty {
+        let reason = if has_constant {
+            "the pages that were visited never change."
+        } else {
+            "no page that changes was given a wait."
+        };
+        chart.explain(&["Nothing to show:", reason]);
+        return chart.with_legend(&[]);
+    }
+    let most = runs.iter().map(Vec::len).max().unwrap_or_default();
+    let radius = if most > 200 { 2.4 } else { 4.0 };
+    let reference = Look {
+        paint: REFERENCE,
+        line: None,
+        mark: Some((Mark::Circle, 1.7 * radius)),
+    };
+    let has_best = !best.is_empty();
+    chart.marks(best, reference);
+    let look = |index: usize| Look {
+        paint: colour(index).with_alpha(0.7),
+        line: None,
+        mark: Some((mark(index), radius)),
+    };
+    // Page by page, and with another run on top each time: of runs that agree none hides the others.
+    for page in 0..most {
+        for place in 0..runs.len() {
+            let index = (place + page) % runs.len();
+            chart.marks(runs[index].get(page).copied(), look(index));
+        }
+    }
+    let names = drawn.names.iter().cloned().enumerate();
+    let mut legend: Vec<(String, Look)> = names
+        .map(|(index, name)| {
+            let look = look(index);
+            let paint = look.paint.with_alpha(1.0);
+            (name, Look { paint, ..look })
+        })
+        .collect();
+    if has_best {
+        legend.push(("best waits for freshness (oracle)".into(), reference));
+    }
+    chart.with_legend(&legend)
+}
+
+fn web_of(report: &Report) -> String {
+    format!("scenario {}, seed {}", report.scenario, report.seed)
 }
 
 /// The middle of each part of the measured time, and the freshness in it in per cent. Parts in which no page was there are
@@ -164,39 +289,326 @@ fn course(report: &Report) -> Vec<(f64, f64)> {
     points.collect()
 }
 
+/// Courses that nowhere differ by more than this from the first of their group.
+fn alike(courses: &[Vec<(f64, f64)>], most: f64) -> Vec<Vec<usize>> {
+    let mut groups: Vec<Vec<usize>> = Vec::new();
+    for (index, course) in courses.iter().enumerate() {
+        let is_alike = |group: &&mut Vec<usize>| {
+            let other = &courses[group[0]];
+            let mut pairs = course.iter().zip(other);
+            course.len() == other.len() && pairs.all(|(one, two)| (one.1 - two.1).abs() <= most)
+        };
+        match groups.iter_mut().find(is_alike) {
+            Some(group) => group.push(index),
+            None => groups.push(vec![index]),
+        }
+    }
+    groups
+}
+
+/// Names as a legend has room for: of a path as much of its end as no other one has, without `.toml`. Of names that are all the
+/// same, the later ones are numbered.
+fn labels(names: &[&str]) -> Vec<String> {
+    let paths: Vec<Vec<&str>> = names
+        .iter()
+        .map(|name| {
+            let name = name.strip_suffix(".toml").unwrap_or(name);
+            let parts = name.split(['/', '\\']);
+            parts.filter(|part| !part.is_empty()).collect()
+        })
+        .collect();
+    let end = |path: &[&str], parts: usize| path[path.len().saturating_sub(parts)..].join("/");
+    let labels = paths.iter().enumerate().map(|(index, path)| {
+        let is_other = |other: &&Vec<&str>| *other != path;
+        let is_enough = |parts: &usize| {
+            let mut others = paths.iter().filter(is_other);
+            others.all(|other| end(other, *parts) != end(path, *parts))
+        };
+        let parts = (1..path.len()).find(is_enough).unwrap_or(path.len());
+        match paths[..index].iter().filter(|other| *other == path).count() {
+            0 => end(path, parts),
+            earlier => format!("{} ({})", end(path, parts), earlier + 1),
+        }
+    });
+    labels.collect()
+}
+
 fn is_positive(point: &(f64, f64)) -> bool {
     point.0 > 0.0 && point.1 > 0.0
 }
 
-/// The powers of ten about these.
-fn decades(values: impl Iterator<Item = f64>) -> (f64, f64) {
-    let (low, high) = values.fold((f64::INFINITY, 0.0_f64), |(low, high), value| {
+/// From where to where an axis of logarithms goes, so that nothing is at its edge: at least one power of ten.
+fn with_margin(logarithms: impl Iterator<Item = f64>) -> (f64, f64) {
+    let (low, high) = logarithms.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| {
         (low.min(value), high.max(value))
     });
     if low > high {
-        return (0.1, 10.0);
+        return (-1.0, 1.0);
     }
-    let (low, high) = (low.log10().floor(), high.log10().ceil());
-    (10_f64.powf(low), 10_f64.powf(high.max(low + 1.0)))
+    let margin = (0.05 * (high - low))
+        .max(0.5 * (1.0 - (high - low)))
+        .max(0.1);
+    (low - margin, high + margin)
 }
 
-fn colour(index: usize) -> RGBAColor {
-    Palette99::pick(index).to_rgba()
+/// About as many steps of 1, 2 or 5 times a power of ten.
+fn round_numbers(from: f64, to: f64, steps: f64) -> Vec<(f64, String)> {
+    let exact = (to - from) / steps;
+    let power = exact.log10().floor() as i32;
+    let unit = 10_f64.powi(power);
+    let factors = [1.0, 2.0, 5.0, 10.0];
+    let factor = factors.into_iter().find(|factor| factor * unit >= exact);
+    let factor = factor.unwrap_or(10.0);
+    let decimals = if factor < 10.0 { -power } else { -power - 1 }.max(0) as usize;
+    let step = factor * unit;
+    let first = (from / step - 1e-9).ceil() as i64;
+    let last = (to / step + 1e-9).floor() as i64;
+    let numbers = (first..=last).map(|count| count as f64 * step);
+    let ticks = numbers.map(|number| (number, format!("{number:.decimals$}")));
+    ticks.collect()
+}
+
+/// Powers of ten; on a short axis twice and five times these, too.
+fn rate_ticks(from: f64, to: f64) -> Vec<(f64, String)> {
+    let factors: &[i32] = if to - from < 2.5 { &[1, 2, 5] } else { &[1] };
+    let powers = from.floor() as i32..=to.ceil() as i32;
+    let rates = powers.flat_map(|power| {
+        factors.iter().map(move |factor| {
+            let decimals = (-power).max(0) as usize;
+            let rate = f64::from(*factor) * 10_f64.powi(power);
+            (rate.log10(), format!("{rate:.decimals$}"))
+        })
+    });
+    let ticks = rates.filter(|(at, _)| (from..=to).contains(at));
+    ticks.collect()
+}
+
+const SECOND: f64 = 1.0 / 86_400.0;
+const MINUTE: f64 = 60.0 * SECOND;
+const HOUR: f64 = 60.0 * MINUTE;
+const YEAR: f64 = 365.0;
+
+/// Times as people count them; on a short axis more of them.
+fn wait_ticks(from: f64, to: f64) -> Vec<(f64, String)> {
+    const FEW: [(f64, &str, &[u32]); 5] = [
+        (SECOND, "second", &[1, 10]),
+        (MINUTE, "minute", &[1, 10]),
+        (HOUR, "hour", &[1, 6]),
+        (1.0, "day", &[1, 7, 30]),
+        (YEAR, "year", &[1, 10, 100, 1000]),
+    ];
+    const MANY: [(f64, &str, &[u32]); 5] = [
+        (SECOND, "second", &[1, 2, 5, 10, 20, 30]),
+        (MINUTE, "minute", &[1, 2, 5, 10, 20, 30]),
+        (HOUR, "hour", &[1, 2, 3, 6, 12]),
+        (1.0, "day", &[1, 2, 4, 7, 14, 30, 60, 120]),
+        (YEAR, "year", &[1, 2, 5, 10, 20, 50, 100, 200, 500, 1000]),
+    ];
+    let units = if to - from < 2.5 { MANY } else { FEW };
+    let times = units.into_iter().flat_map(|(unit, name, counts)| {
+        counts.iter().map(move |count| {
+            let plural = if *count == 1 { "" } else { "s" };
+            let at = (unit * f64::from(*count)).log10();
+            (at, format!("{count} {name}{plural}"))
+        })
+    });
+    let ticks = times.filter(|(at, _)| (from..=to).contains(at));
+    ticks.collect()
+}
+
+fn colour(index: usize) -> Paint {
+    Paint::solid(COLOURS[index % COLOURS.len()])
+}
+
+fn mark(index: usize) -> Mark {
+    Mark::ALL[index % Mark::ALL.len()]
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn names_of_any_characters_make_a_drawing() {
-        assert_eq!(shown("a\tb\u{1b}[1m\u{0}é"), "a\tb\u{fffd}[1m\u{fffd}é");
+    const PAGE: WaitOfPage = WaitOfPage {
+        rate: 1.0,
+        wait: 7.0,
+        best: Some(1.0),
+    };
+
+    fn courses(levels: &[f64]) -> Courses {
+        let course = |level: &f64| (0..120).map(|part| (f64::from(part), *level)).collect();
+        Courses {
+            note: "scenario x, seed 1".into(),
+            from: 0.0,
+            to: 120.0,
+            best: 90.0,
+            names: (0..levels.len())
+                .map(|index| format!("run-{index}"))
+                .collect(),
+            courses: levels.iter().map(course).collect(),
+        }
+    }
+
+    fn waits_of(pages: &[&[WaitOfPage]]) -> String {
+        let drawn = Waits {
+            note: "scenario x, seed 1".into(),
+            names: (0..pages.len())
+                .map(|index| format!("run-{index}"))
+                .collect(),
+            pages: pages.to_vec(),
+        };
+        waits(&drawn).svg()
+    }
+
+    #[track_caller]
+    fn check_labels(names: &[&str], expected: &[&str]) {
+        assert_eq!(labels(names), expected);
     }
 
     #[test]
-    fn axes_end_at_powers_of_ten() {
-        assert_eq!(decades([0.02, 3.0].into_iter()), (0.01, 10.0));
-        assert_eq!(decades([1.0].into_iter()), (1.0, 10.0));
-        assert_eq!(decades(std::iter::empty()), (0.1, 10.0));
+    fn names_are_as_short_as_tells_them_apart() {
+        check_labels(&["continuous", "/a/b/fixed.toml"], &["continuous", "fixed"]);
+        check_labels(
+            &["a/x/p.toml", "b/x/p.toml", "q.toml"],
+            &["a/x/p", "b/x/p", "q"],
+        );
+        check_labels(&["p.toml", "x/p.toml"], &["p", "x/p"]);
+        check_labels(&["v1.2", "v1.3", "C:\\p\\v2.toml"], &["v1.2", "v1.3", "v2"]);
+        check_labels(&["x/p", "x/p", "y/p"], &["x/p", "x/p (2)", "y/p"]);
+        check_labels(&["/", ""], &["", " (2)"]);
+    }
+
+    #[test]
+    fn colours_are_seen_on_white() {
+        for rgb in COLOURS {
+            let linear = rgb.map(|value| {
+                let value = f64::from(value) / 255.0;
+                if value <= 0.040_45 {
+                    value / 12.92
+                } else {
+                    ((value + 0.055) / 1.055).powf(2.4)
+                }
+            });
+            // WCAG 2.2: relative luminance, and §1.4.11.
+            let luminance = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2];
+            let contrast = 1.05 / (luminance + 0.05);
+            assert!(contrast >= 3.0, "{rgb:x?}: {contrast}");
+        }
+    }
+
+    #[test]
+    fn an_axis_that_does_not_begin_at_0_says_so() {
+        let svg = freshness(&courses(&[95.0, 72.5])).svg();
+        assert!(
+            svg.contains("fresh pages by importance, % (axis begins at 70 %)<"),
+            "{svg}"
+        );
+        let svg = freshness(&courses(&[95.0, 49.0])).svg();
+        assert!(svg.contains("fresh pages by importance, %<"), "{svg}");
+    }
+
+    /// Seven runs with one course: as much is seen of each.
+    #[test]
+    fn runs_that_come_to_the_same_share_a_line() {
+        assert_eq!(
+            alike(&courses(&[80.0, 60.0, 80.1, 60.5, 80.0]).courses, 0.2),
+            [vec![0, 2, 4], vec![1], vec![3]]
+        );
+        let svg = freshness(&courses(&[80.0; 7])).svg();
+        assert!(svg.contains("take turns on one line"), "{svg}");
+        for [red, green, blue] in &COLOURS[..7] {
+            let stroke = format!("stroke=\"#{red:02x}{green:02x}{blue:02x}\"");
+            let pieces = svg.matches(&stroke).count();
+            assert!((6..=9).contains(&pieces), "{stroke}: {pieces}");
+        }
+    }
+
+    #[test]
+    fn an_empty_drawing_says_why() {
+        let never = WaitOfPage {
+            rate: 0.0,
+            best: None,
+            ..PAGE
+        };
+        let svg = waits_of(&[&[never, never]]);
+        assert!(
+            svg.contains("the pages that were visited never change."),
+            "{svg}"
+        );
+        let svg = waits_of(&[&[]]);
+        assert!(
+            svg.contains("no page that changes was given a wait."),
+            "{svg}"
+        );
+        let svg = waits_of(&[&[PAGE, never]]);
+        assert!(
+            svg.contains("; pages that never change are not shown"),
+            "{svg}"
+        );
+        assert!(!svg.contains("Nothing to show"), "{svg}");
+        let svg = freshness(&courses(&[])).svg();
+        assert!(svg.contains("there was no page in the time"), "{svg}");
+    }
+
+    #[test]
+    fn the_reference_is_beneath_the_runs_and_in_the_legend() {
+        let svg = waits_of(&[&[PAGE], &[PAGE]]);
+        let reference = svg.find("fill=\"#bdbdbd\"");
+        let run = svg.find("fill=\"#0072b2\"");
+        assert!(reference.is_some() && reference < run, "{svg}");
+        assert!(svg.contains(">best waits for freshness (oracle)<"), "{svg}");
+        let given_up = WaitOfPage { best: None, ..PAGE };
+        let svg = waits_of(&[&[given_up]]);
+        assert!(!svg.contains("best waits"), "{svg}");
+    }
+
+    #[test]
+    fn data_keep_off_the_edges() {
+        for logarithms in [vec![0.3], vec![-2.0, 2.0], vec![0.0, 0.9], vec![-6.0, 3.0]] {
+            let (from, to) = with_margin(logarithms.iter().copied());
+            let is_within = |at: &f64| (from + 0.1 - 1e-9..=to - 0.1 + 1e-9).contains(at);
+            assert!(
+                logarithms.iter().all(is_within),
+                "{logarithms:?} {from} {to}"
+            );
+            assert!(to - from >= 1.0 - 1e-9, "{logarithms:?} {from} {to}");
+        }
+        assert_eq!(with_margin(std::iter::empty()), (-1.0, 1.0));
+    }
+
+    #[track_caller]
+    fn check_ticks(ticks: &[(f64, String)], expected: &[&str]) {
+        let ticks: Vec<&str> = ticks.iter().map(|(_, label)| label.as_str()).collect();
+        assert_eq!(ticks, expected);
+    }
+
+    #[test]
+    fn axes_are_labelled_in_round_numbers() {
+        check_ticks(
+            &round_numbers(2.0, 8.0, 8.0),
+            &["2", "3", "4", "5", "6", "7", "8"],
+        );
+        check_ticks(
+            &round_numbers(0.0, 100.0, 6.0),
+            &["0", "20", "40", "60", "80", "100"],
+        );
+        check_ticks(&round_numbers(0.5, 0.6, 4.0), &["0.50", "0.55", "0.60"]);
+        check_ticks(&rate_ticks(-2.1, 1.1), &["0.01", "0.1", "1", "10"]);
+        check_ticks(&rate_ticks(-0.8, 0.1), &["0.2", "0.5", "1"]);
+        check_ticks(
+            &wait_ticks(-1.5, 1.5),
+            &["1 hour", "6 hours", "1 day", "7 days", "30 days"],
+        );
+        check_ticks(&wait_ticks(0.4, 1.4), &["4 days", "7 days", "14 days"]);
+    }
+
+    /// However little there is between its ends: an axis with one label says nothing of its unit's size.
+    #[test]
+    fn each_axis_has_two_labels_at_least() {
+        for step in -80..80 {
+            let middle = 0.05 * f64::from(step);
+            let (from, to) = with_margin(std::iter::once(middle));
+            assert!(rate_ticks(from, to).len() >= 2, "{from}");
+            assert!(wait_ticks(from, to).len() >= 2, "{from}");
+        }
     }
 }

@@ -1,0 +1,282 @@
+//! A frame with two axes, a heading and, below everything so that it hides nothing, a legend.
+
+use super::canvas::{Anchor, Canvas, Mark, Paint, Place, Weight};
+
+const INK: Paint = Paint::solid([0x22, 0x22, 0x22]);
+const QUIET: Paint = Paint::solid([0x55, 0x55, 0x55]);
+const GRID: Paint = Paint::solid([0xe4, 0xe4, 0xe4]);
+
+/// Of the whole picture and of the frame in it; the legend adds to the height.
+const WIDTH: f64 = 900.0;
+const LEFT: f64 = 104.0;
+const RIGHT: f64 = 876.0;
+const TOP: f64 = 66.0;
+const BOTTOM: f64 = 486.0;
+
+/// Of a letter, as wide as those of the PNG, which are wider than most.
+const LETTER: f64 = 7.0;
+const LEGEND_ROW: f64 = 20.0;
+const LEGEND_SIGN: f64 = 34.0;
+
+/// One axis, in whatever unit the places on it are.
+pub(super) struct Axis {
+    pub(super) title: String,
+    pub(super) from: f64,
+    pub(super) to: f64,
+    /// Where it has a line and what is written there.
+    pub(super) ticks: Vec<(f64, String)>,
+}
+
+/// How a run or a reference looks, in the legend too.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Look {
+    pub(super) paint: Paint,
+    pub(super) line: Option<Line>,
+    pub(super) mark: Option<(Mark, f64)>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Line {
+    pub(super) width: f64,
+    /// Lengths of pieces and gaps in turn; an uninterrupted line has none.
+    pub(super) dashes: &'static [f64],
+}
+
+pub(super) struct Chart {
+    canvas: Canvas,
+    across: Axis,
+    up: Axis,
+}
+
+impl Chart {
+    pub(super) fn new(heading: &str, note: &str, across: Axis, up: Axis) -> Self {
+        let canvas = Canvas {
+            width: WIDTH as u32,
+            height: BOTTOM as u32,
+            shapes: Vec::new(),
+        };
+        let mut chart = Self { canvas, across, up };
+        let canvas = &mut chart.canvas;
+        canvas.text((LEFT, 24.0), heading, Anchor::Start, Weight::Bold, INK);
+        let note = shortened(note, ((RIGHT - LEFT) / LETTER) as usize);
+        canvas.text((LEFT, 46.0), note, Anchor::Start, Weight::Regular, QUIET);
+        chart.draw_axes();
+        chart
+    }
+
+    fn draw_axes(&mut self) {
+        let (left, right) = (self.across.from, self.across.to);
+        for (value, label) in std::mem::take(&mut self.across.ticks) {
+            let (x, _) = self.place((value, self.up.from));
+            self.canvas
+                .line(vec![(x, TOP), (x, BOTTOM + 5.0)], 1.0, GRID);
+            let place = (x, BOTTOM + 16.0);
+            (self.canvas).text(place, label, Anchor::Middle, Weight::Regular, QUIET);
+        }
+        for (value, label) in std::mem::take(&mut self.up.ticks) {
+            let (_, y) = self.place((left, value));
+            self.canvas
+                .line(vec![(LEFT - 5.0, y), (RIGHT, y)], 1.0, GRID);
+            let place = (LEFT - 9.0, y);
+            (self.canvas).text(place, label, Anchor::End, Weight::Regular, QUIET);
+        }
+        debug_assert!(left < right, "an axis of no length");
+        let corner = vec![(LEFT, TOP), (LEFT, BOTTOM), (RIGHT, BOTTOM)];
+        self.canvas.line(corner, 1.0, QUIET);
+        let middle = (0.5 * (LEFT + RIGHT), 0.5 * (TOP + BOTTOM));
+        let title = self.across.title.as_str();
+        let below = (middle.0, BOTTOM + 38.0);
+        (self.canvas).text(below, title, Anchor::Middle, Weight::Regular, INK);
+        let title = self.up.title.as_str();
+        let beside = (16.0, middle.1);
+        (self.canvas).text(beside, title, Anchor::Upwards, Weight::Regular, INK);
+    }
+
+    /// Where a point of both axes is in the picture.
+    pub(super) fn place(&self, (across, up): (f64, f64)) -> Place {
+        let share = |axis: &Axis, value: f64| (value - axis.from) / (axis.to - axis.from);
+        (
+            LEFT + (RIGHT - LEFT) * share(&self.across, across),
+            BOTTOM - (BOTTOM - TOP) * share(&self.up, up),
+        )
+    }
+
+    /// A mark at each of the points.
+    pub(super) fn marks(&mut self, points: impl IntoIterator<Item = (f64, f64)>, look: Look) {
+        let Some((mark, radius)) = look.mark else {
+            return;
+        };
+        for point in points {
+            let place = self.place(point);
+            self.canvas.mark(place, radius, mark, look.paint);
+        }
+    }
+
+    /// Lines through the same points or nearly so: their pieces follow each other, so that each of them is seen.
+    pub(super) fn lines(&mut self, points: &[(f64, f64)], looks: &[Look]) {
+        const PIECE: f64 = 16.0;
+        let places: Vec<Place> = points.iter().map(|point| self.place(*point)).collect();
+        let looks = looks
+            .iter()
+            .filter_map(|look| Some((look.line?, look.paint)));
+        let looks: Vec<(Line, Paint)> = looks.collect();
+        for (index, (line, paint)) in looks.iter().enumerate() {
+            let pieces = if let [_] = looks[..] {
+                dashed(&places, line.dashes, 0.0)
+            } else {
+                let dashes = [PIECE, PIECE * (looks.len() - 1) as f64];
+                dashed(&places, &dashes, PIECE * index as f64)
+            };
+            for piece in pieces {
+                self.canvas.line(piece, line.width, *paint);
+            }
+        }
+    }
+
+    /// In the middle of the frame, why there is nothing in it.
+    pub(super) fn explain(&mut self, lines: &[&str]) {
+        for (index, line) in lines.iter().enumerate() {
+            let row = index as f64 - 0.5 * (lines.len() - 1) as f64;
+            let place = (
+                0.5 * (LEFT + RIGHT),
+                0.5 * (TOP + BOTTOM) + LEGEND_ROW * row,
+            );
+            (self.canvas).text(place, *line, Anchor::Middle, Weight::Regular, INK);
+        }
+    }
+
+    /// With the legend, in as many columns as its longest name leaves room for.
+    pub(super) fn with_legend(self, legend: &[(String, Look)]) -> Canvas {
+        let mut canvas = self.canvas;
+        let room = RIGHT - LEFT;
+        let most = ((room - LEGEND_SIGN) / LETTER) as usize;
+        let names: Vec<String> = (legend.iter().map(|(name, _)| shortened(name, most))).collect();
+        let longest = names.iter().map(|name| name.chars().count()).max();
+        let column = LEGEND_SIGN + LETTER * (longest.unwrap_or_default() + 3) as f64;
+        let columns = ((room / column) as usize).clamp(1, 4);
+        let top = BOTTOM + 68.0;
+        for (index, (name, (_, look))) in names.into_iter().zip(legend).enumerate() {
+            let x = LEFT + room / columns as f64 * (index % columns) as f64;
+            let y = top + LEGEND_ROW * (index / columns) as f64;
+            if let Some(line) = look.line {
+                for piece in dashed(&[(x, y), (x + 26.0, y)], line.dashes, 0.0) {
+                    canvas.line(piece, line.width, look.paint);
+                }
+            }
+            if let Some((mark, radius)) = look.mark {
+                // Of many small ones the form is seen here, not there.
+                canvas.mark((x + 13.0, y), radius.max(4.0), mark, look.paint);
+            }
+            let place = (x + LEGEND_SIGN, y);
+            canvas.text(place, name, Anchor::Start, Weight::Regular, INK);
+        }
+        let rows = legend.len().div_ceil(columns) as f64;
+        canvas.height = (top + LEGEND_ROW * rows + 4.0) as u32;
+        canvas
+    }
+}
+
+/// The end of a name that is longer than there is room for: names differ at their ends.
+fn shortened(name: &str, most: usize) -> String {
+    let count = name.chars().count();
+    if count <= most {
+        return name.to_owned();
+    }
+    let end = name.chars().skip(count + 3 - most);
+    "...".chars().chain(end).collect()
+}
+
+/// The pieces of a line. `skipped` is the length of the gap before the first.
+fn dashed(line: &[Place], dashes: &[f64], skipped: f64) -> Vec<Vec<Place>> {
+    if dashes.is_empty() {
+        return vec![line.to_vec()];
+    }
+    let mut pieces = Vec::new();
+    let mut lengths = dashes.iter().copied().cycle();
+    let (mut is_gap, mut left) = if skipped > 0.0 {
+        (true, skipped)
+    } else {
+        (false, lengths.next().unwrap_or(f64::INFINITY))
+    };
+    let mut piece: Vec<Place> = Vec::new();
+    for ends in line.windows(2) {
+        let ((from_x, from_y), (to_x, to_y)) = (ends[0], ends[1]);
+        let length = ((to_x - from_x).powi(2) + (to_y - from_y).powi(2)).sqrt();
+        let at = |walked: f64| {
+            let share = walked / length;
+            (
+                from_x + share * (to_x - from_x),
+                from_y + share * (to_y - from_y),
+            )
+        };
+        if !is_gap && piece.is_empty() {
+            piece.push(ends[0]);
+        }
+        let mut walked = 0.0;
+        while length - walked >= left {
+            walked += left;
+            left = lengths.next().unwrap_or(f64::INFINITY);
+            is_gap = !is_gap;
+            piece.push(at(walked));
+            if is_gap {
+                pieces.push(std::mem::take(&mut piece));
+            }
+        }
+        left -= length - walked;
+        if !is_gap && walked < length {
+            piece.push(ends[1]);
+        }
+    }
+    if piece.len() > 1 {
+        pieces.push(piece);
+    }
+    pieces
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dashes_go_around_corners() {
+        let line = [(0.0, 0.0), (10.0, 0.0), (10.0, 10.0)];
+        assert_eq!(dashed(&line, &[], 0.0), [line.to_vec()]);
+        let expected = [
+            vec![(0.0, 0.0), (4.0, 0.0)],
+            vec![(6.0, 0.0), (10.0, 0.0)],
+            vec![(10.0, 2.0), (10.0, 6.0)],
+            vec![(10.0, 8.0), (10.0, 10.0)],
+        ];
+        assert_eq!(dashed(&line, &[4.0, 2.0], 0.0), expected);
+        let expected = [vec![(8.0, 0.0), (10.0, 0.0), (10.0, 6.0)]];
+        assert_eq!(dashed(&line, &[8.0, 8.0], 8.0), expected);
+    }
+
+    #[test]
+    fn names_end_as_they_are() {
+        assert_eq!(shortened("budgeted-0", 10), "budgeted-0");
+        assert_eq!(shortened("é/budgeted-0", 10), "...geted-0");
+    }
+
+    #[test]
+    fn a_legend_gets_the_rows_it_needs() {
+        let axis = || Axis {
+            title: String::new(),
+            from: 0.0,
+            to: 1.0,
+            ticks: Vec::new(),
+        };
+        let look = Look {
+            paint: INK,
+            line: None,
+            mark: None,
+        };
+        let height = |name: &str, count: usize| {
+            let legend = vec![(name.to_owned(), look); count];
+            let chart = Chart::new("", "", axis(), axis());
+            chart.with_legend(&legend).height
+        };
+        assert_eq!(height("short", 4) + 20, height("short", 5));
+        assert_eq!(height("short", 4) + 60, height(&"long".repeat(40), 4));
+    }
+}
