@@ -5,17 +5,18 @@
 //! have too few visits for a rate of their own. So what is fitted is how rates are spread over pages of one kind: a share
 //! that never changes and a lognormal rest, by expectation and maximisation over a grid of rates.
 
+mod history;
 mod log;
 mod spread;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
-use std::io::BufRead;
+use std::io::{self, Read};
 
 use opilio_profile::{DURATION_MAX, Faults};
 
 use crate::scenario::{BUDGET, Scenario};
-use log::{Look, Outcome, read};
+use history::{History, Host, Page, Time};
 use spread::{Interval, Spread};
 
 /// Hosts and media types with fewer pages that were visited twice are put together: fewer say nothing about a spread.
@@ -40,11 +41,37 @@ pub enum FitError {
         file: String,
         /// Why.
         #[source]
-        source: std::io::Error,
+        source: io::Error,
+    },
+    /// What gzip has packed is damaged, or ends too early.
+    #[error(
+        "the compressed data of {file} is damaged behind line {line}; give the whole file, or what `gzip -dc` still unpacks of it"
+    )]
+    Damaged {
+        /// What was read.
+        file: String,
+        /// Whole lines before it.
+        line: usize,
+        /// What the decoder says.
+        #[source]
+        source: io::Error,
+    },
+    /// More time between two lines than a scenario may last for.
+    #[error(
+        "{last}: {days:.0} days after {first}, and a scenario lasts for a hundred years at most (take out the lines whose time \
+         is wrong)"
+    )]
+    Span {
+        /// The place of the earliest line.
+        first: String,
+        /// The place of the latest one.
+        last: String,
+        /// How far they are apart.
+        days: f64,
     },
     /// It shows no change and no rest.
     #[error(
-        "{file} has no page that was visited twice: how often pages change cannot be seen in it; give the crawl.log of a job \
+        "there is no page that was visited twice in {file}: how often pages change cannot be seen; give every crawl.log of a job \
          that visits pages again, as those of the profile continuous do, and has run for longer than its waits"
     )]
     NoRevisits {
@@ -53,7 +80,7 @@ pub enum FitError {
     },
     /// More pages, changes or visits than a simulation can have.
     #[error(
-        "{file} is of a web that is too large to be simulated: {faults}; give the log of fewer hosts, or of a longer time"
+        "the web of {file} is too large to be simulated: {faults}; give the log of fewer hosts, or of a longer time"
     )]
     TooLarge {
         /// What was read.
@@ -79,63 +106,38 @@ pub struct Fitted {
     pub intervals: usize,
 }
 
-/// A page as the log knows it.
-#[derive(Clone, Debug, Default)]
-struct Page {
-    media_type: String,
-    section: String,
-    first: f64,
-    last: f64,
-    looks: usize,
-    intervals: Vec<Interval>,
-    digest: Option<String>,
-    bytes: u64,
-    bodies: u64,
-    /// It was gone at the last visit.
-    gone: bool,
-    /// The server has said that it had not changed.
-    conditional: bool,
-    /// Its bytes changed and its content did not.
-    trivial: bool,
-}
-
-/// A host as the log knows it.
-#[derive(Clone, Debug, Default)]
-struct Host {
-    pages: BTreeMap<String, Page>,
-    requests: u64,
-    failures: u64,
-    /// Milliseconds of each answer.
-    took: Vec<u64>,
-}
-
-/// Makes a scenario of a crawl log; `file` is what faults and the scenario call it. A last line without its end is left out.
+/// Makes a scenario of the crawl logs of a crawl, plain or compressed with gzip. Each comes with the name that faults call it by.
+/// Their order, and that of their lines, does not matter. A last line without its end is left out.
 ///
 /// # Errors
 /// [`FitError`].
-pub fn fit(file: &str, log: impl BufRead) -> Result<Fitted, FitError> {
-    let mut hosts: BTreeMap<String, Host> = BTreeMap::new();
-    let (mut begin, mut end) = (f64::INFINITY, f64::NEG_INFINITY);
-    read(file, log, |look| {
-        begin = begin.min(look.at);
-        end = end.max(look.at);
-        hosts.entry(look.host.clone()).or_default().take(look);
-    })?;
-    let pages = || hosts.values().flat_map(|host| host.pages.values());
+pub fn fit<L: Read>(
+    logs: impl IntoIterator<Item = (String, io::Result<L>)>,
+) -> Result<Fitted, FitError> {
+    let mut history = History::default();
+    for (file, log) in logs {
+        match log {
+            Ok(log) => history.read(&file, log)?,
+            Err(source) => return Err(FitError::Unreadable { file, source }),
+        }
+    }
+    let file = history.name();
+    let Some(time) = history.time()? else {
+        return Err(FitError::NoRevisits { file });
+    };
+    let hosts = history.hosts();
+    let pages = || hosts.values().flat_map(|host| &host.pages);
     let revisited = pages().filter(|page| !page.intervals.is_empty()).count();
     if revisited == 0 {
-        let file = file.to_owned();
         return Err(FitError::NoRevisits { file });
     }
     let intervals = pages().map(|page| page.intervals.len()).sum();
     let looks: usize = pages().map(|page| page.looks).sum();
     let count = pages().count();
-    let span = end - begin;
-    // In a comment, a line that ends would begin another one.
-    let shown = file.replace(char::is_control, "\u{fffd}");
+    let span = time.end - time.begin;
     let visits = looks as f64 / count as f64 / span.max(1.0);
     let mut text = format!(
-        "# Fitted to {shown}: {count} pages of {} hosts, {revisited} of them visited again, {intervals} intervals, {span:.1} days.\n\
+        "# Fitted to a crawl log: {count} pages of {} hosts, {revisited} of them visited again, {intervals} intervals, {span:.1} days.\n\
          # What a log does not show is as scenarios have it by default. docs/SIMULATION.md says how the rest was found.\n\n\
          description = \"fitted to a crawl log of {span:.1} days\"\n\
          days = \"120d\"\nwarm-up = \"30d\"\n\n[budget]\nvisits = {}\n",
@@ -145,7 +147,6 @@ pub fn fit(file: &str, log: impl BufRead) -> Result<Fitted, FitError> {
     let is_large = |host: &Host| host.revisited() >= PAGES_MIN;
     let (large, small): (Vec<_>, Vec<_>) = hosts.iter().partition(|(_, host)| is_large(host));
     let mut names = BTreeSet::from(["others".to_owned()]);
-    let time = Time { begin, end };
     for (name, host) in large {
         write_site(&mut text, &label(name, &mut names), &[host], time);
     }
@@ -158,7 +159,6 @@ pub fn fit(file: &str, log: impl BufRead) -> Result<Fitted, FitError> {
             matches!(pointer, "/site" | "/days" | "/budget/visits") || pointer.ends_with("/growth")
         };
         return Err(if faults.iter().all(|fault| is_of_size(&fault.pointer)) {
-            let file = shown;
             FitError::TooLarge { file, faults }
         } else {
             FitError::Refused(faults)
@@ -172,83 +172,18 @@ pub fn fit(file: &str, log: impl BufRead) -> Result<Fitted, FitError> {
     })
 }
 
-/// What the log covers, in days.
-#[derive(Clone, Copy)]
-struct Time {
-    begin: f64,
-    end: f64,
-}
-
-impl Host {
-    fn take(&mut self, look: Look) {
-        self.requests += 1;
-        self.took.extend(look.took);
-        if look.outcome == Outcome::Failed {
-            self.failures += 1;
-            return;
-        }
-        if look.outcome == Outcome::Gone && !self.pages.contains_key(&look.uri) {
-            return;
-        }
-        let page = self.pages.entry(look.uri).or_default();
-        page.looks += 1;
-        if page.looks == 1 {
-            page.first = look.at;
-            page.section = look.section;
-            page.media_type = look.media_type;
-        }
-        let days = look.at - page.last;
-        let is_back = std::mem::replace(&mut page.gone, look.outcome == Outcome::Gone);
-        let before = page.last;
-        page.last = look.at;
-        if look.outcome == Outcome::Gone {
-            return;
-        }
-        page.conditional |= look.outcome == Outcome::NotModified;
-        let is_same = match (&page.digest, &look.digest) {
-            (Some(known), Some(digest)) => Some(known == digest),
-            _ => None,
-        };
-        let is_changed = match look.outcome {
-            Outcome::NotModified => Some(false),
-            Outcome::Unchanged => {
-                page.trivial |= is_same == Some(false);
-                Some(false)
-            }
-            _ => is_same.map(|is_same| !is_same),
-        };
-        if look.outcome != Outcome::NotModified {
-            page.bytes += look.size;
-            page.bodies += 1;
-            page.digest = look.digest;
-        }
-        if let Some(is_changed) = is_changed
-            && !is_back
-            && page.looks > 1
-            && before < look.at
-        {
-            page.intervals.push(Interval { days, is_changed });
-        }
-    }
-
-    fn revisited(&self) -> usize {
-        let pages = self.pages.values();
-        pages.filter(|page| !page.intervals.is_empty()).count()
-    }
-}
-
 /// A group of sites: one host, or all the small ones.
 fn write_site(text: &mut String, name: &str, hosts: &[&Host], time: Time) {
     let hosts: Vec<&&Host> = hosts.iter().filter(|host| !host.pages.is_empty()).collect();
     let count = hosts.len();
-    let pages: Vec<&Page> = hosts.iter().flat_map(|host| host.pages.values()).collect();
+    let pages: Vec<&Page> = hosts.iter().flat_map(|host| &host.pages).collect();
     let half = 0.5 * (time.begin + time.end);
     let late = pages.iter().filter(|page| page.first > half).count();
     let growth = late as f64 / (time.end - half).max(0.5) / count as f64;
     let growth = if growth < GROWTH_MIN { 0.0 } else { growth };
     let early = ((pages.len() as f64 / count as f64).round() as usize).max(1);
     let sections = hosts.iter().map(|host| {
-        let sections = host.pages.values().map(|page| &page.section);
+        let sections = host.pages.iter().map(|page| &page.section);
         sections.collect::<BTreeSet<_>>().len()
     });
     let sections = sections.max().unwrap_or(1).clamp(1, SECTIONS_MAX);
@@ -425,9 +360,22 @@ mod tests {
         text
     }
 
+    fn fit_one(log: &str) -> Result<Fitted, FitError> {
+        fit([("crawl.log".to_owned(), Ok(log.as_bytes()))])
+    }
+
+    /// Logs of these lines, called `0.log` and so on.
+    fn fit_all(logs: &[Vec<&str>]) -> Result<Fitted, FitError> {
+        let logs = logs.iter().enumerate().map(|(index, lines)| {
+            let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+            (format!("{index}.log"), Ok(io::Cursor::new(text)))
+        });
+        fit(logs)
+    }
+
     #[test]
     fn a_log_becomes_a_scenario() {
-        let fitted = fit("crawl.log", log().as_bytes()).unwrap();
+        let fitted = fit_one(&log()).unwrap();
         assert_eq!((fitted.pages, fitted.revisited), (4, 4));
         assert_eq!(fitted.intervals, 9 + 9 + 9 + 3);
         let scenario = Scenario::parse("fitted.toml", &fitted.scenario).unwrap();
@@ -455,14 +403,11 @@ mod tests {
     fn lines_that_are_none_are_told_with_their_places_and_a_torn_end_is_left_out() {
         let good = log();
         let torn = format!("{good}2026-01-12T12:00:00.000Z   200 10");
-        assert_eq!(
-            fit("crawl.log", torn.as_bytes()).unwrap(),
-            fit("crawl.log", good.as_bytes()).unwrap()
-        );
+        assert_eq!(fit_one(&torn).unwrap(), fit_one(&good).unwrap());
         let bad = format!(
             "{good}nonsense\n2026-01-12T12:00:00.000Z many 10 http://a/ - - text/html #1 - - -\n"
         );
-        let error = fit("crawl.log", bad.as_bytes()).unwrap_err().to_string();
+        let error = fit_one(&bad).unwrap_err().to_string();
         assert!(
             error.contains("crawl.log:42:1: 1 columns where a crawl log has 11 or more"),
             "{error}"
@@ -473,10 +418,9 @@ mod tests {
         );
     }
 
-    /// Whatever is in a log's lines or its name, the scenario is one.
+    /// Whatever is in a log's lines, the scenario is one.
     #[test]
     fn odd_logs_become_scenarios_too() {
-        let name = "odd\n[[site]] crawl.log";
         for (written, odd) in [
             ("text/html", "text/\u{7f}html"),
             ("text/html", "text/html\u{200b}"),
@@ -485,7 +429,7 @@ mod tests {
             (" 1000 http", " 1000000000000 http"),
             ("+250", "+86400000"),
         ] {
-            let fitted = fit(name, log().replace(written, odd).as_bytes());
+            let fitted = fit_one(&log().replace(written, odd));
             assert!(fitted.is_ok(), "{odd:?}: {fitted:?}");
         }
     }
@@ -497,7 +441,37 @@ mod tests {
             .take(4)
             .map(|line| format!("{line}\n"))
             .collect();
-        let error = fit("crawl.log", first.as_bytes()).unwrap_err();
+        let error = fit_one(&first).unwrap_err();
         assert!(matches!(error, FitError::NoRevisits { .. }), "{error}");
+    }
+
+    /// Two lines of a millisecond, and one line that is in two logs.
+    #[test]
+    fn the_order_of_logs_and_lines_does_not_matter() {
+        let rest = log();
+        let first = rest.lines().next().unwrap();
+        let (mut text, other) = (rest.clone(), first.replace("sha1:B", "sha1:Z"));
+        text.push_str(&format!("{other}\n"));
+        let expected = fit_one(&text).unwrap();
+        let mut lines: Vec<&str> = text.lines().collect();
+        for _ in 0..lines.len() {
+            lines.rotate_left(7);
+            lines.swap(3, 30);
+            let (early, late) = lines.split_at(20);
+            let logs = [late.to_vec(), early.to_vec(), vec![first]];
+            assert_eq!(fit_all(&logs).unwrap(), expected);
+        }
+    }
+
+    #[test]
+    fn times_that_no_crawl_lasts_for_are_told_with_both_places() {
+        let late = log().replace(" 20260110", " 22260110");
+        let early: Vec<String> = log().lines().map(str::to_owned).collect();
+        let early: Vec<&str> = early.iter().map(String::as_str).collect();
+        let error = fit_all(&[early, late.lines().collect()]).unwrap_err();
+        let text = error.to_string();
+        assert!(matches!(error, FitError::Span { .. }), "{error:?}");
+        let expected = "1.log:37: 73057 days after 0.log:1, ";
+        assert!(text.contains(expected), "{text}");
     }
 }

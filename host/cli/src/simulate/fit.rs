@@ -1,42 +1,57 @@
-//! `opilio simulate fit`: a scenario made of a crawl's log.
+//! `opilio simulate fit`: a scenario made of a crawl's logs.
 
-use std::fs::File;
-use std::io::{self, BufReader, Write};
-use std::path::PathBuf;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use clap::Args;
 use opilio_simulate::{FitError, fit};
 
-use crate::exit;
+use crate::{exit, terminal};
 
 /// The command line.
 #[derive(Debug, Args)]
 pub(super) struct FitArgs {
-    /// The crawl log of a job, of Opilio or of Heritrix, in which pages were visited again and again.
-    #[arg(value_name = "LOG")]
-    log: PathBuf,
-    /// Write the scenario into this file; otherwise it is printed.
+    /// Crawl logs of a job, of Opilio or of Heritrix, in which pages were visited again and again: rotated ones in any order,
+    /// compressed with gzip or not; `-` is standard input.
+    #[arg(value_name = "LOG", required = true)]
+    logs: Vec<PathBuf>,
+    /// Write the scenario into this file, which must not be there yet; otherwise it is printed.
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
 }
 
 /// Runs the command.
 pub(super) fn run(args: &FitArgs) -> Result<u8> {
-    let name = args.log.display().to_string();
-    let log = File::open(&args.log).with_context(|| format!("cannot read {name}"))?;
-    let fitted = match fit(&name, BufReader::new(log)) {
+    // Large logs take their time: who names a file that is there need not wait for it.
+    if let Some(file) = &args.output
+        && file.symlink_metadata().is_ok()
+    {
+        return refuse_existing(file);
+    }
+    let fitted = match fit(args.logs.iter().map(|log| open(log))) {
         Ok(fitted) => fitted,
-        Err(FitError::Faults(faults)) => {
-            writeln!(io::stderr(), "{faults}")?;
+        Err(fault @ (FitError::Faults(_) | FitError::Span { .. })) => {
+            writeln!(io::stderr(), "{fault}")?;
             return Ok(exit::USAGE);
         }
         Err(other) => return Err(other.into()),
     };
     match &args.output {
-        None => io::stdout().write_all(fitted.scenario.as_bytes())?,
-        Some(path) => std::fs::write(path, &fitted.scenario)
-            .with_context(|| format!("cannot write {}", path.display()))?,
+        None => terminal::out!("{}", fitted.scenario),
+        Some(file) => {
+            let cannot = || format!("cannot write {}", file.display());
+            let made = OpenOptions::new().write(true).create_new(true).open(file);
+            let mut made = match made {
+                Err(problem) if problem.kind() == io::ErrorKind::AlreadyExists => {
+                    return refuse_existing(file);
+                }
+                made => made.with_context(cannot)?,
+            };
+            made.write_all(fitted.scenario.as_bytes())
+                .with_context(cannot)?;
+        }
     }
     writeln!(
         io::stderr(),
@@ -46,4 +61,22 @@ pub(super) fn run(args: &FitArgs) -> Result<u8> {
         fitted.intervals
     )?;
     Ok(exit::OK)
+}
+
+/// A log, and what faults call it.
+fn open(log: &Path) -> (String, io::Result<Box<dyn Read>>) {
+    if log == Path::new("-") {
+        return ("standard input".to_owned(), Ok(Box::new(io::stdin())));
+    }
+    let opened = File::open(log).map(|log| Box::new(log) as Box<dyn Read>);
+    (log.display().to_string(), opened)
+}
+
+fn refuse_existing(file: &Path) -> Result<u8> {
+    let file = file.display();
+    writeln!(
+        io::stderr(),
+        "opilio: {file} is there already; name another file"
+    )?;
+    Ok(exit::USAGE)
 }

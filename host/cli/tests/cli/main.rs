@@ -40,6 +40,7 @@ mod settings;
 #[cfg(unix)]
 mod shares;
 mod simulate;
+mod simulate_fit;
 #[cfg(unix)]
 mod traces;
 #[cfg(unix)]

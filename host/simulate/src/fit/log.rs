@@ -1,7 +1,9 @@
 //! Lines of a crawl log, as far as they say when a page was looked at and what was found.
 
-use std::io::{BufRead, Read};
+use std::io::{self, BufRead, BufReader, Cursor, Read};
+use std::ops::RangeInclusive;
 
+use flate2::bufread::MultiGzDecoder;
 use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
@@ -20,6 +22,9 @@ const FAULTS_MAX: usize = 20;
 /// Longest line that is taken for one.
 const LINE_BYTES_MAX: usize = 1 << 20;
 
+/// Years of visits: those that a scenario may begin in. A clock that says otherwise was wrong.
+const YEARS: RangeInclusive<i16> = 1970..=8999;
+
 /// One visit.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Look {
@@ -28,8 +33,8 @@ pub(super) struct Look {
     /// The first folder of its path.
     pub(super) section: String,
     pub(super) media_type: String,
-    /// Days since 1970.
-    pub(super) at: f64,
+    /// Milliseconds since 1970.
+    pub(super) at: i64,
     /// Milliseconds.
     pub(super) took: Option<u64>,
     pub(super) size: u64,
@@ -38,7 +43,7 @@ pub(super) struct Look {
 }
 
 /// What a visit found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Outcome {
     /// A page; its digest says whether it is another one.
     Body,
@@ -52,37 +57,65 @@ pub(super) enum Outcome {
     Failed,
 }
 
-/// Reads a log line by line. Lines without a visit of a page are passed over: robots.txt, look-ups, what was not to be fetched.
+/// Reads a log line by line, plain or compressed with gzip, and gives each visit with the number of its line. Lines without a
+/// visit of a page are passed over: robots.txt, look-ups, what was not to be fetched.
 pub(super) fn read(
     file: &str,
-    mut log: impl BufRead,
-    mut take: impl FnMut(Look),
+    log: impl Read,
+    mut take: impl FnMut(usize, Look),
 ) -> Result<(), FitError> {
+    let unreadable = |source| FitError::Unreadable {
+        file: file.to_owned(),
+        source,
+    };
+    let (mut log, is_packed) = unpacked(log).map_err(unreadable)?;
     let mut faults = Faults::default();
     let mut line = Vec::new();
+    // One line of it at least was that of a crawl log.
+    let mut is_log = false;
     for number in 1.. {
         line.clear();
         let read = (&mut log)
             .take(LINE_BYTES_MAX as u64)
             .read_until(b'\n', &mut line);
-        read.map_err(|source| FitError::Unreadable {
-            file: file.to_owned(),
-            source,
+        read.map_err(|source| match is_packed && is_damage(&source) {
+            true => FitError::Damaged {
+                file: file.to_owned(),
+                line: number - 1,
+                source,
+            },
+            false => unreadable(source),
         })?;
         // The last line of a crawl that runs, or was killed, may be half a line.
-        if !line.ends_with(b"\n") && line.len() < LINE_BYTES_MAX {
+        let is_torn = !line.ends_with(b"\n") && line.len() < LINE_BYTES_MAX;
+        let text = String::from_utf8_lossy(&line);
+        let found = match is_torn {
+            true => Ok(None),
+            false => look(text.trim_end_matches(['\r', '\n'])),
+        };
+        let is_text = is_text(&line);
+        if !is_log && !is_text && (is_torn || found.is_err()) {
+            return Err(FitError::Faults(no_text(file, is_packed).into()));
+        }
+        if is_torn {
             break;
         }
-        let text = String::from_utf8_lossy(&line);
-        match look(text.trim_end_matches(['\r', '\n'])) {
-            Ok(Some(look)) => take(look),
-            Ok(None) => {}
-            Err(Wrong { column, problem }) => {
-                faults.push(fault(file, number, &text, column, problem));
-                if faults.len() == FAULTS_MAX {
-                    break;
-                }
+        match found {
+            Ok(found) => {
+                is_log |= !text.trim().is_empty();
+                found.into_iter().for_each(|look| take(number, look));
             }
+            Err(Wrong { column, problem }) if is_text => {
+                faults.push(fault(file, number, &text, column, problem));
+            }
+            Err(_) => {
+                // What follows would be garbage, too.
+                faults.push(fault(file, number, &text, 0, "not text".to_owned()));
+                break;
+            }
+        }
+        if faults.len() == FAULTS_MAX {
+            break;
         }
     }
     if faults.is_empty() {
@@ -90,6 +123,36 @@ pub(super) fn read(
     } else {
         Err(FitError::Faults(faults))
     }
+}
+
+/// A log as it is, or what gzip has packed, in one member or several; and whether it has.
+fn unpacked<'l>(mut log: impl Read + 'l) -> io::Result<(Box<dyn BufRead + 'l>, bool)> {
+    // From a pipe the first bytes may come one by one.
+    let mut magic = Vec::new();
+    (&mut log).take(2).read_to_end(&mut magic)?;
+    let is_packed = magic == [0x1f, 0x8b];
+    let log = Cursor::new(magic).chain(BufReader::with_capacity(64 * 1024, log));
+    Ok(match is_packed {
+        true => (Box::new(BufReader::new(MultiGzDecoder::new(log))), true),
+        false => (Box::new(log), false),
+    })
+}
+
+/// What the decoder says of bytes that are not what they should be; anything else is the disk's.
+fn is_damage(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof
+    )
+}
+
+/// UTF-8 without zeros; a character that is cut at the end is none the less.
+fn is_text(line: &[u8]) -> bool {
+    let is_utf8 = match std::str::from_utf8(line) {
+        Ok(_) => true,
+        Err(problem) => problem.error_len().is_none(),
+    };
+    is_utf8 && !line.contains(&0)
 }
 
 /// What helps with a line that is none.
@@ -100,6 +163,23 @@ const REMEDY: &str =
 struct Wrong {
     column: usize,
     problem: String,
+}
+
+fn no_text(file: &str, is_packed: bool) -> Fault {
+    let problem = match is_packed {
+        true => "compressed with gzip, and what is in it is not text",
+        false => "neither text nor compressed with gzip",
+    };
+    let suggestion = "give a crawl.log as it was written, or compressed with gzip; what is packed otherwise must be unpacked \
+                      first, as in `zstd -dc crawl.log.zst | opilio simulate fit -`";
+    Fault {
+        file: file.to_owned(),
+        place: None,
+        pointer: String::new(),
+        level: Level::Error,
+        problem: problem.to_owned(),
+        suggestion: Some(suggestion.to_owned()),
+    }
 }
 
 fn fault(file: &str, number: usize, line: &str, column: usize, problem: String) -> Fault {
@@ -184,6 +264,11 @@ fn look(line: &str) -> Result<Option<Look>, Wrong> {
         wrong(size, problem)
     })?;
     let at = time(start).ok_or_else(|| wrong(start, format!("{start:?} is not a time")))?;
+    if !YEARS.contains(&at.to_zoned(TimeZone::UTC).year()) {
+        let (first, last) = (YEARS.start(), YEARS.end());
+        let problem = format!("{start:?} is not in the years from {first} to {last}");
+        return Err(wrong(start, problem));
+    }
     let folder = uri.path().trim_start_matches('/').split_once('/');
     Ok(Some(Look {
         host: uri.host().unwrap_or_default().to_owned(),
@@ -195,7 +280,7 @@ fn look(line: &str) -> Result<Option<Look>, Wrong> {
             // Whatever a server has sent, no plugin is for it.
             _ => String::new(),
         },
-        at: at.as_millisecond() as f64 / 86_400_000.0,
+        at: at.as_millisecond(),
         took,
         size: bytes,
         digest: (digest != "-").then(|| digest.to_owned()),
@@ -247,7 +332,13 @@ fn time(text: &str) -> Option<Timestamp> {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
 
+    use std::io::Write as _;
+
+    use flate2::Compression;
+    use flate2::write::GzEncoder;
+
     use super::*;
+    use crate::scenario::Scenario;
 
     const PAGE: &str = "2026-11-20T12:34:56.789Z   200       1234 http://a.org/x/y LE http://a.org/ text/html #007 \
                         20261120120000500+42 sha1:X http://a.org/ 5vis";
@@ -265,8 +356,7 @@ mod tests {
         };
         assert_eq!((look.host.as_str(), look.section.as_str()), ("a.org", "x"));
         assert_eq!((look.took, look.size), (Some(42), 1234));
-        let noon = 0.5 + 500.0 / 86_400_000.0;
-        assert!((look.at.fract() - noon).abs() < 1e-8, "{}", look.at);
+        assert_eq!(look.at % 86_400_000, 12 * 3_600_000 + 500);
     }
 
     #[track_caller]
@@ -289,6 +379,74 @@ mod tests {
         }
         check(&PAGE.replace("+42", "+-42"), Some(Outcome::Body));
         check(&PAGE.replace(" 1234 ", " - "), Some(Outcome::Body));
+    }
+
+    #[test]
+    fn years_are_those_that_a_scenario_may_begin_in() {
+        for (year, is_taken) in [(1969, false), (1970, true), (8999, true), (9000, false)] {
+            let web = format!(
+                "start = \"{year}-06-01T00:00:00Z\"\ndays = \"40d\"\n[budget]\nvisits = 1.0\n[[site]]\nname = \"a\"\npages = 1\n\
+                 [[site.page]]\nchange = {{ process = \"never\" }}\n"
+            );
+            let scenario = Scenario::parse("web.toml", &web);
+            assert_eq!(scenario.is_ok(), is_taken, "{year}: {scenario:?}");
+            let line = PAGE.replace(" 20261120", &format!(" {year}1120"));
+            if is_taken {
+                check(&line, Some(Outcome::Body));
+            } else {
+                refused(&line, "is not in the years from 1970 to 8999");
+            }
+        }
+    }
+
+    /// Reads a log of [`PAGE`]s that is called `x`: in which lines they are, or what is wrong.
+    fn lines(log: &[u8]) -> Result<Vec<usize>, String> {
+        let mut lines = Vec::new();
+        read("x", log, |number, _| lines.push(number))
+            .map_err(|problem| problem.to_string())
+            .map(|()| lines)
+    }
+
+    fn packed(text: &str) -> Vec<u8> {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+        encoder.write_all(text.as_bytes()).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    #[test]
+    fn what_gzip_has_packed_is_read_to_its_last_member() {
+        let text = format!("{PAGE}\n{PAGE}\n");
+        assert_eq!(lines(text.as_bytes()), Ok(vec![1, 2]));
+        let (first, last) = text.split_at(100);
+        let members = [packed(first), packed(last)].concat();
+        assert_eq!(lines(&members), Ok(vec![1, 2]));
+        let cut = lines(&members[..members.len() - 9]).unwrap_err();
+        assert!(cut.contains("data of x is damaged behind line"), "{cut}");
+    }
+
+    #[test]
+    fn what_is_no_text_is_told_once() {
+        let garbage = b"a\nb\n\xff\n\xff\0\n\n\xfe\n";
+        let zeros = [0; 100].as_slice();
+        for bytes in [garbage.as_slice(), &garbage[4..], zeros] {
+            let problem = lines(bytes).unwrap_err();
+            assert!(problem.starts_with("x: neither text nor"), "{problem}");
+            assert_eq!(problem.lines().count(), 1, "{problem}");
+        }
+        let twice = lines(&packed("\0\n")).unwrap_err();
+        assert!(twice.contains("what is in it is not text"), "{twice}");
+        // A log that goes on as something else.
+        let broken = [PAGE.as_bytes(), b"\n", &garbage[4..]].concat();
+        let problem = lines(&broken).unwrap_err();
+        assert!(problem.starts_with("x:2:1: not text"), "{problem}");
+        assert_eq!(problem.matches("x:").count(), 1, "{problem}");
+        // The end of a log that the machine went down on, and a letter that is half written.
+        let torn = [PAGE.as_bytes(), b"\n", zeros].concat();
+        assert_eq!(lines(&torn), Ok(vec![1]));
+        assert_eq!(lines(b"\xc3"), Ok(vec![]));
+        // Other encodings of addresses stay what they were.
+        let latin = [PAGE.as_bytes(), b",\xe4\n"].concat();
+        assert_eq!(lines(&latin), Ok(vec![1]));
     }
 
     #[test]
