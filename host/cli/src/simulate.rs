@@ -11,8 +11,7 @@ use clap::{Args, Subcommand};
 use opilio_crawl::CrawlError;
 use opilio_profile::Profile;
 use opilio_simulate::{
-    Instead, Report, Scenario, ScenarioError, Simulation, SimulationError, freshness_over_time,
-    waits_by_rate,
+    Instead, Report, Scenario, Simulation, SimulationError, freshness_over_time, waits_by_rate,
 };
 
 use crate::crawl::component_cache;
@@ -49,6 +48,8 @@ enum SimulateCommand {
     Compare(compare::CompareArgs),
     /// Make a scenario of a crawl log: as many pages, which change as those in the log did.
     Fit(fit::FitArgs),
+    /// Print the JSON Schema of scenarios, for editors.
+    Schema,
 }
 
 /// For how long the web is crawled, and how much.
@@ -70,6 +71,10 @@ pub(crate) fn run(args: &SimulateArgs) -> Result<u8> {
     match &args.command {
         Some(SimulateCommand::Compare(args)) => compare::run(args),
         Some(SimulateCommand::Fit(args)) => fit::run(args),
+        Some(SimulateCommand::Schema) => {
+            writeln!(io::stdout(), "{:#}", Scenario::schema())?;
+            Ok(exit::OK)
+        }
         None => run_scenario(args),
     }
 }
@@ -105,8 +110,7 @@ fn run_scenario(args: &SimulateArgs) -> Result<u8> {
 fn scenario(name: &str, crawled: &Crawled) -> Result<Result<Scenario, u8>> {
     let scenario = match Scenario::load(name) {
         Ok(scenario) => scenario,
-        Err(ScenarioError::Faults(faults)) => return refuse(&faults.to_string()),
-        Err(other) => return Err(other.into()),
+        Err(faults) => return refuse(&faults.to_string()),
     };
     let instead = Instead {
         days: crawled.days,

@@ -10,7 +10,7 @@ use opilio_frontier::{Issue, Outcome};
 use opilio_profile::Revisit;
 use opilio_sandbox::{Document, Visit};
 
-use crate::found::{self, Evaluated};
+use crate::found::{self, Evaluated, OddWait};
 use crate::guards::Guards;
 use crate::stacks::Staged;
 use crate::standing::{self, Memory};
@@ -75,7 +75,7 @@ impl Consideration {
         let last = issue.record.history.first()?.at;
         let since = Duration::try_from(now - last).unwrap_or_default();
         let in_all = since.saturating_add(wait);
-        answer.note_odd(in_all, false, limits);
+        answer.note_odd(OddWait::of(in_all, limits));
         let in_all = in_all.clamp(limits.min_wait, limits.max_wait);
         let wait = in_all.saturating_sub(since);
         Some(Considered {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use encoding_rs::Encoding;
 use opilio_fetch::{Exchange, ResponseHead, charset};
-use opilio_frontier::{ContentState, Digests, Fingerprint, StrippedDigest};
+use opilio_frontier::{ContentState, Digests, Fingerprint, KeptChange, StrippedDigest, UriRecord};
 use opilio_profile::Revisit;
 use opilio_sandbox::{Document, DocumentParts, Header, Plugin, Stage, Verdict, Visit};
 use opilio_uri::Uri;
@@ -18,6 +18,7 @@ use crate::extraction::{self, Extracted};
 use crate::guards::Guards;
 use crate::stacks::{Stacks, Staged};
 use crate::standing::{Memory, plugin_state};
+use crate::swings;
 
 /// In place of the hash of an extractor stack: no stack has extracted it, or not in full.
 pub(crate) const NOT_EXTRACTED: u64 = 0;
@@ -131,21 +132,32 @@ impl Evaluated {
         Some(ask_again.max(limits.min_wait).min(wait))
     }
 
-    /// Counts with the evaluator that it answered this wait, where the profile's limits correct it or answers oscillate.
-    pub(crate) fn note_odd(&self, wait: Duration, oscillates: bool, limits: &Revisit) {
+    /// The wait after a visit that found `state`: what was answered, within the limits of the profile, and no swing too many.
+    pub(crate) fn settle(
+        &self,
+        record: &UriRecord,
+        state: ContentState,
+        limits: &Revisit,
+    ) -> Settled {
+        let wait = self.until_next(record.wait, limits);
+        let last = record.history.first().map(|past| past.state);
+        let held = swings::hold(last.zip(record.wait), &record.kept, state, wait);
+        let wait = held.wait.clamp(limits.min_wait, limits.max_wait);
+        let outside = self.wait.and_then(|answer| OddWait::of(answer, limits));
+        let oscillates = (self.wait.is_some() && held.oscillates).then_some(OddWait::Oscillating);
+        Settled {
+            until_next: wait,
+            until_asked: self.until_asked(wait, limits),
+            odd: outside.into_iter().chain(oscillates).collect(),
+            swings: held.kept,
+        }
+    }
+
+    /// Counts with the evaluator that answered what was odd about it.
+    pub(crate) fn note_odd(&self, odd: impl IntoIterator<Item = OddWait>) {
         let Some(evaluator) = &self.by else { return };
-        let outside = match wait {
-            wait if wait > limits.max_wait => Some("too-long"),
-            wait if wait >= limits.min_wait => None,
-            // What is no number arrives as that.
-            Duration::ZERO => Some("zero"),
-            _ => Some("too-short"),
-        };
-        for why in outside
-            .into_iter()
-            .chain(oscillates.then_some("oscillating"))
-        {
-            evaluator.note_odd_wait(why);
+        for odd in odd {
+            evaluator.note_odd_wait(odd.name());
         }
     }
 
@@ -158,6 +170,52 @@ impl Evaluated {
             None => limits.default_wait,
         };
         wait.clamp(limits.min_wait, limits.max_wait)
+    }
+}
+
+/// What became of an evaluator's answer.
+pub(crate) struct Settled {
+    pub(crate) until_next: Duration,
+    /// To ask before, without a visit.
+    pub(crate) until_asked: Option<Duration>,
+    pub(crate) odd: Vec<OddWait>,
+    /// To be kept with the URI.
+    pub(crate) swings: KeptChange,
+}
+
+/// What an evaluator's answer was corrected for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OddWait {
+    /// Nothing, or what is no number.
+    Zero,
+    /// Below the profile's limit, to which it was raised.
+    TooShort,
+    /// Above the profile's limit, to which it was cut.
+    TooLong,
+    /// Far up and down in turn without a reason; held to the middle.
+    Oscillating,
+}
+
+impl OddWait {
+    /// What is odd about an answer by itself.
+    pub(crate) fn of(answer: Duration, limits: &Revisit) -> Option<Self> {
+        match answer {
+            answer if answer > limits.max_wait => Some(Self::TooLong),
+            answer if answer >= limits.min_wait => None,
+            // What is no number arrives as that.
+            Duration::ZERO => Some(Self::Zero),
+            _ => Some(Self::TooShort),
+        }
+    }
+
+    /// As reports and metrics call it.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Zero => "zero",
+            Self::TooShort => "too-short",
+            Self::TooLong => "too-long",
+            Self::Oscillating => "oscillating",
+        }
     }
 }
 

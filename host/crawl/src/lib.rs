@@ -95,5 +95,4 @@ pub use plugin_report::{CallTimes, PluginReport, plugin_table};
 pub use progress::{End, Progress, QueueTally, Summary};
 pub use series::Sample;
 pub use share::{Share, ShareTaken};
-pub use swings::Swings;
 pub use tables::TableReport;

@@ -49,7 +49,7 @@ pub struct PluginReport {
     /// What it answered, by what an answer is: `links`, `accept`, `pass` …
     pub outputs: BTreeMap<String, u64>,
     /// Waits that it answered, by what is odd about them: `zero`, `too-short` and `too-long` were held to the profile's limits;
-    /// `oscillating` ones were taken as they are.
+    /// `oscillating` ones to the middle between them and the last.
     #[serde(default, alias = "odd-waits")]
     pub odd_waits: BTreeMap<String, u64>,
     /// Its own counters.

@@ -35,6 +35,7 @@ use crate::budget::{Answered, Budget, Place};
 use crate::consideration::Consideration;
 use crate::crawl::{self, CrawlError};
 use crate::found;
+pub use crate::found::OddWait;
 use crate::guards::Guards;
 use crate::lanes;
 use crate::policy;
@@ -476,10 +477,11 @@ impl Rehearsal {
         let is_prerequisite = record.hop_path.last() == Some(Hop::Prerequisite);
         let state = reading.state;
         let refresh_embeds = settings.revisit.refresh_embeds && state == ContentState::Changed;
-        let (asked, wait, ask_again) = match settings.strategy {
-            _ if is_prerequisite => (None, None, None),
-            Strategy::Snapshot => (None, None, None),
-            Strategy::Fixed => (None, Some(settings.revisit.fixed_wait), None),
+        let (mut answered, mut odd, mut swings) = (false, Vec::new(), None);
+        let (wait, ask_again) = match settings.strategy {
+            _ if is_prerequisite => (None, None),
+            Strategy::Snapshot => (None, None),
+            Strategy::Fixed => (Some(settings.revisit.fixed_wait), None),
             Strategy::Revisit => {
                 let mut seen = standing::after(Known::of(issue), started, &visit, &memory);
                 let place = Place::of(issue);
@@ -489,16 +491,19 @@ impl Rehearsal {
                 } = reading;
                 let answer =
                     found::evaluate(&stacks.wait, &visit.media_type, &seen, &document, &guards);
-                let wait = answer.until_next(record.wait, &settings.revisit);
-                let asked = answer.wait;
-                let ask_again = answer.until_asked(wait, &settings.revisit);
+                let settled = answer.settle(record, state, &settings.revisit);
+                answered = answer.wait.is_some();
+                odd = settled.odd;
+                swings = Some(settled.swings);
                 self.note(answer.failures);
+                let wait = settled.until_next;
                 self.promised(issue, wait, response.transfer.duration, true, ended)?;
-                (asked, Some(wait), ask_again)
+                (Some(wait), settled.until_asked)
             }
         };
         let kept = memory.kept.changes();
         visit.kept = standing::changes(kept.uri);
+        visit.kept.extend(swings);
         let mut kept_for_site = standing::changes(kept.site);
         if !is_prerequisite && settings.strategy != Strategy::Snapshot {
             kept_for_site.extend(around);
@@ -526,7 +531,8 @@ impl Rehearsal {
             state,
             body: !bodyless,
             archived: is_whole,
-            asked,
+            answered,
+            odd,
             wait,
             end: if response.is_robots {
                 Ended::Robots

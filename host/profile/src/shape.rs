@@ -57,9 +57,6 @@ impl<'s> Shape<'s> {
         let mut faults = Faults::default();
         let mut repairs = Vec::new();
         for error in self.validator.iter_errors(value).take(FAULTS_MAX) {
-            if unit(&error).is_some() && !matches!(error.kind(), ValidationErrorKind::Type { .. }) {
-                continue;
-            }
             self.explain(document, at, &error, &mut faults, &mut repairs);
         }
         for repair in repairs {
@@ -95,6 +92,23 @@ impl<'s> Shape<'s> {
             faults.push(fault);
         };
         match error.kind() {
+            // Of the right kind: what is wrong with it is said where units are read.
+            _ if unit(error).is_some_and(|unit| unit.is_of_its_kind) => {}
+            // Mostly what may also be left out: said is what keeps it from being the first that is of its kind.
+            ValidationErrorKind::AnyOf { context }
+                if node.is_none_or(|node| self.options(node).is_empty()) =>
+            {
+                let is_of_its_kind = |errors: &&Vec<ValidationError<'_>>| {
+                    errors.iter().all(|inner| {
+                        let is_of_a_part = inner.instance_path() != error.instance_path();
+                        is_of_a_part || !matches!(inner.kind(), ValidationErrorKind::Type { .. })
+                    })
+                };
+                let branch = context.iter().find(is_of_its_kind).or(context.first());
+                for inner in branch.into_iter().flatten() {
+                    self.explain(document, at, inner, faults, repairs);
+                }
+            }
             ValidationErrorKind::AdditionalProperties { unexpected }
             | ValidationErrorKind::UnevaluatedProperties { unexpected } => {
                 for key in unexpected.iter().take(FAULTS_MAX) {
@@ -125,7 +139,7 @@ impl<'s> Shape<'s> {
                 repairs.push(Repair::Replace(pointer, self.neutral(wanted)));
             }
             ValidationErrorKind::Type { kind } => {
-                let expected = unit(error).map_or_else(|| kinds(kind), str::to_owned);
+                let expected = unit(error).map_or_else(|| kinds(kind), |unit| unit.name.to_owned());
                 let problem = format!("expected {expected}, found {}", describe(found));
                 let suggestion = node.and_then(|node| match (first_type(node), found) {
                     (Some("array"), Value::String(_)) => {
@@ -183,6 +197,11 @@ impl<'s> Shape<'s> {
                             nearest(found, options.iter().map(|option| option.trim_matches('"')))?;
                         Some(format!("did you mean {}?", quote(near)))
                     });
+                let suggestion = suggestion.or_else(|| {
+                    let node = node.filter(|_| options.is_empty())?;
+                    node.get("examples")?;
+                    Some(format!("as in {}", self.example(node)?))
+                });
                 let neutral = match options.first() {
                     Some(first) => Value::String(first.trim_matches('"').to_owned()),
                     None => self.neutral(node),
@@ -497,13 +516,22 @@ impl Repair {
     }
 }
 
-/// What a value with a unit is called, where the error is about one.
-fn unit(error: &ValidationError<'_>) -> Option<&'static str> {
+/// A value with a unit that an error is about.
+struct Unit {
+    name: &'static str,
+    /// A text where a text is wanted, and so on.
+    is_of_its_kind: bool,
+}
+
+/// The value with a unit that the error is about.
+fn unit(error: &ValidationError<'_>) -> Option<Unit> {
     let path = error.schema_path().as_str();
-    UNIT_DEFINITIONS
-        .iter()
-        .find(|(definition, _)| path.starts_with(definition))
-        .map(|(_, name)| *name)
+    let mut definitions = UNIT_DEFINITIONS.iter();
+    let (_, name) = definitions.find(|(definition, _)| path.contains(definition))?;
+    Some(Unit {
+        name,
+        is_of_its_kind: !matches!(error.kind(), ValidationErrorKind::Type { .. }),
+    })
 }
 
 /// A pointer as the header of a table.

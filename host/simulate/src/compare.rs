@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
+use crate::plot::labels;
 use crate::report::Report;
 
 /// Something that is measured of each run.
@@ -16,39 +17,49 @@ pub struct Measure {
     pub unit: &'static str,
     /// Whether more is better.
     pub more_is_better: bool,
-    of: fn(&Report) -> f64,
+    /// None where there is nothing to measure.
+    of: fn(&Report) -> Option<f64>,
 }
 
 /// What is compared, in the order of the table.
-const MEASURES: [Measure; 17] = [
-    more("freshness", "%", Report::freshness),
-    more("freshness-of-best", "%", Report::of_best_freshness),
-    less("age", "days", Report::age),
+const MEASURES: [Measure; 18] = [
+    more("freshness", "%", |report| Some(report.freshness())),
+    more("freshness-of-best", "%", |report| {
+        Some(report.of_best_freshness())
+    }),
+    less("age", "days", |report| Some(report.age())),
     more("captures", "%", Report::captures),
     more("captures-of-best", "%", Report::of_best_captures),
     less("delay", "days", Report::delay),
-    more("found", "pages", |report| report.sums.found as f64),
+    less("wasted", "%", Report::wasted),
+    more("found", "pages", |report| Some(report.sums.found as f64)),
     less("unchanged", "visits", |report| {
-        report.visits.unchanged as f64
+        Some(report.visits.unchanged as f64)
     }),
-    less("requests", "", |report| report.visits.requests as f64),
-    less("stored", "MB", |report| report.visits.stored as f64 / 1e6),
-    less("overdue", "days", |report| report.visits.overdue),
-    less("starved", "pages", |report| report.starved as f64),
+    less("requests", "", |report| Some(report.visits.requests as f64)),
+    less("stored", "MB", |report| {
+        Some(report.visits.stored as f64 / 1e6)
+    }),
+    less("overdue", "days", Report::overdue),
+    less("starved", "pages", |report| Some(report.starved as f64)),
     less("too-short", "waits", |report| {
-        report.visits.too_short as f64
+        Some(report.visits.too_short as f64)
     }),
-    less("too-long", "waits", |report| report.visits.too_long as f64),
+    less("too-long", "waits", |report| {
+        Some(report.visits.too_long as f64)
+    }),
     less("oscillating", "waits", |report| {
-        report.visits.oscillating as f64
+        Some(report.visits.oscillating as f64)
     }),
-    less("faults", "calls", |report| report.visits.faults as f64),
+    less("faults", "calls", |report| {
+        Some(report.visits.faults as f64)
+    }),
     less("too-soon", "requests", |report| {
-        report.visits.too_soon as f64
+        Some(report.visits.too_soon as f64)
     }),
 ];
 
-const fn more(name: &'static str, unit: &'static str, of: fn(&Report) -> f64) -> Measure {
+const fn more(name: &'static str, unit: &'static str, of: fn(&Report) -> Option<f64>) -> Measure {
     Measure {
         name,
         unit,
@@ -57,7 +68,7 @@ const fn more(name: &'static str, unit: &'static str, of: fn(&Report) -> f64) ->
     }
 }
 
-const fn less(name: &'static str, unit: &'static str, of: fn(&Report) -> f64) -> Measure {
+const fn less(name: &'static str, unit: &'static str, of: fn(&Report) -> Option<f64>) -> Measure {
     Measure {
         more_is_better: false,
         ..more(name, unit, of)
@@ -67,7 +78,7 @@ const fn less(name: &'static str, unit: &'static str, of: fn(&Report) -> f64) ->
 /// A mean over webs, and how far from it the mean over all webs may be: 95 of 100 such intervals hold it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
-    /// The mean.
+    /// The mean; not a number where there was nothing to measure on some web.
     pub mean: f64,
     /// Half of the interval's length; infinite after a single web.
     pub margin: f64,
@@ -113,7 +124,7 @@ impl Comparison {
 
     /// Everything, for machines. A margin that is not known is null.
     pub fn as_json(&self) -> Value {
-        let estimate = |estimate: &Estimate| json!({ "mean": estimate.mean, "margin": finite(estimate.margin) });
+        let estimate = |estimate: &Estimate| json!({ "mean": finite(estimate.mean), "margin": finite(estimate.margin) });
         let rows = self.rows.iter().map(|row| {
             let profiles = self.profiles.iter().enumerate().map(|(this, name)| {
                 let others = self.profiles.iter().enumerate();
@@ -146,7 +157,9 @@ impl Comparison {
     /// A table for people: what each came to, how much more than the first, and the best.
     pub fn as_text(&self) -> String {
         let mut table = vec![vec![format!("{}, {} webs", self.scenario, self.webs)]];
-        table[0].extend(self.profiles.iter().cloned());
+        let named: Vec<&str> = self.profiles.iter().map(String::as_str).collect();
+        let names = labels(&named);
+        table[0].extend(names.iter().cloned());
         table[0].push("best".to_owned());
         for row in &self.rows {
             let is_share = row.measure.unit == "%";
@@ -155,9 +168,10 @@ impl Comparison {
             let mut line = vec![format!("{} {}", row.measure.name, row.measure.unit)];
             for (index, value) in row.values.iter().enumerate() {
                 let mut cell = shown(value.mean);
-                if index > 0 {
-                    let more = row.differences[index][0];
-                    let sign = if more.mean < 0.0 { '-' } else { '+' };
+                let more = row.differences[index][0];
+                if index > 0 && !more.mean.is_nan() {
+                    let is_less = more.mean <= -row.measure.visible();
+                    let sign = if is_less { '-' } else { '+' };
                     let _ = write!(cell, " ({sign}{}", shown(more.mean.abs()));
                     if more.margin.is_finite() {
                         let _ = write!(cell, " ± {}", shown(more.margin));
@@ -168,7 +182,7 @@ impl Comparison {
                 }
                 line.push(cell);
             }
-            let best = row.best.map(|best| self.profiles[best].clone());
+            let best = row.best.map(|best| names[best].clone());
             line.push(best.unwrap_or_else(|| "-".to_owned()));
             table.push(line);
         }
@@ -190,11 +204,21 @@ impl Comparison {
     }
 }
 
+impl Measure {
+    /// The smallest difference that is worth a word: what the table shows as 0 decides nothing.
+    fn visible(&self) -> f64 {
+        if self.unit == "%" { 5e-5 } else { 5e-4 }
+    }
+}
+
 impl Row {
     fn new(measure: Measure, runs: &[Vec<Report>]) -> Self {
         let measured: Vec<Vec<f64>> = runs
             .iter()
-            .map(|runs| runs.iter().map(measure.of).collect())
+            .map(|runs| {
+                let of = |report| (measure.of)(report).unwrap_or(f64::NAN);
+                runs.iter().map(of).collect()
+            })
             .collect();
         Self::of_values(measure, &measured)
     }
@@ -219,7 +243,7 @@ impl Row {
             } else {
                 -more.mean
             };
-            better > more.margin
+            better > more.margin && better >= measure.visible()
         };
         let is_best = |this: &usize| {
             let others = (0..measured.len()).filter(|other| other != this);
@@ -279,6 +303,9 @@ fn student(degrees: usize) -> f64 {
 
 /// Shares with two digits, all else with three that count.
 fn number(value: f64, is_share: bool) -> String {
+    if value.is_nan() {
+        return "none".to_owned();
+    }
     let digits = match value.abs() {
         _ if is_share => 2,
         100.0.. => 0,
@@ -341,6 +368,17 @@ mod tests {
         let measured = [one, other];
         assert_eq!(best(true, &measured), Some(1));
         assert_eq!(best(false, &measured), Some(0));
+    }
+
+    /// Who captured nothing was not late, and not the best.
+    #[test]
+    fn nothing_to_measure_and_nothing_to_be_seen_decide_nothing() {
+        let none = vec![f64::NAN; 4];
+        assert_eq!(best(false, &[none.clone(), vec![0.2, 0.4, 1.0, 0.2]]), None);
+        let row = Row::of_values(MEASURES[0], &[none, vec![0.2, 0.4, 1.0, 0.2]]);
+        assert_eq!(number(row.values[0].mean, true), "none");
+        let overdue = [vec![1e-7, 2e-7, 1e-7], vec![2e-7, 3e-7, 2e-7]];
+        assert_eq!(best(false, &overdue), None);
     }
 
     #[test]

@@ -276,7 +276,8 @@ fn write_kind(text: &mut String, media_type: &str, pages: &[&Page]) {
             "\n[[site.page]]\nshare = {}\nmedia-type = {media_type:?}\nsize = {size}\nchange = {{ {change} }}\n",
             short(share)
         );
-        if clock > 0.0 {
+        // Clocks are written into HTML.
+        if clock > 0.0 && media_type == "text/html" {
             let _ = writeln!(text, "clock = {}", short(clock));
         }
         if honest > 0.0 {

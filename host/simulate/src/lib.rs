@@ -22,8 +22,8 @@ mod web;
 
 pub use compare::{Comparison, Estimate, Measure, Row};
 pub use fit::{FitError, Fitted, fit};
-pub use plot::{PlotError, freshness_over_time, waits_by_rate};
+pub use plot::{Drawing, PlotError, freshness_over_time, waits_by_rate};
 pub use process::{Process, Rates};
-pub use report::{Oracle, Report, Visits, WaitOfPage};
+pub use report::{HostVisits, Oracle, Report, Visits, WaitOfPage};
 pub use run::{Simulation, SimulationError};
-pub use scenario::{Closed, Honesty, Instead, Kind, Lists, Scenario, ScenarioError, Sites};
+pub use scenario::{Closed, Honesty, Instead, Kind, Lists, Scenario, Sites, Slowed, Times};

@@ -1,5 +1,7 @@
 //! What came of it, kept page by page: exact between events, nothing is sampled. docs/SIMULATION.md has every measure's formula.
 
+use crate::process::DAY;
+
 /// The stretch of time that counts, in milliseconds since the simulation began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Window {
@@ -23,6 +25,9 @@ pub(crate) struct Sums {
     /// captured after the end would be missing.
     pub(crate) captured: u64,
     pub(crate) captured_weight: f64,
+    /// Versions that nobody will have any more, since another came or the page went, first versions left out. By the time of
+    /// their end.
+    pub(crate) missed: u64,
     /// Milliseconds from a version's coming to its capture, for those captured.
     pub(crate) delay: f64,
     /// Pages that came to be, and those of which a first version was captured.
@@ -38,6 +43,30 @@ impl Sums {
             parts: vec![(0.0, 0.0); parts],
             ..Self::default()
         }
+    }
+
+    /// Share of time that the archive had pages as they were, by weight.
+    pub(crate) fn freshness(&self) -> f64 {
+        if self.there > 0.0 {
+            self.fresh / self.there
+        } else {
+            1.0
+        }
+    }
+
+    /// Days since the first change that the archive did not have, over all pages and times.
+    pub(crate) fn age(&self) -> f64 {
+        self.age / self.there.max(1.0) / DAY
+    }
+
+    /// Share of versions that the archive has, by weight; none where nothing changed.
+    pub(crate) fn captures(&self) -> Option<f64> {
+        (self.versions_weight > 0.0).then(|| self.captured_weight / self.versions_weight)
+    }
+
+    /// Days from a version's coming to its capture; none where none was captured.
+    pub(crate) fn delay(&self) -> Option<f64> {
+        (self.captured > 0).then(|| self.delay / self.captured as f64 / DAY)
     }
 }
 
@@ -117,6 +146,7 @@ impl Copy {
     /// The page changes.
     pub(crate) fn change(&mut self, now: i64, weight: f64, window: Window, sums: &mut Sums) {
         self.count(now, weight, window, sums);
+        self.end(now, window, sums);
         self.stale_since.get_or_insert(now);
         self.changed = now;
         self.has_version = false;
@@ -125,6 +155,12 @@ impl Copy {
             sums.versions += 1;
             sums.versions_weight += weight;
         }
+    }
+
+    /// The present version is over.
+    pub(crate) fn end(&self, now: i64, window: Window, sums: &mut Sums) {
+        let is_lost = !self.has_version && !self.is_first;
+        sums.missed += u64::from(is_lost && (window.from..window.to).contains(&now));
     }
 
     /// The archive has, or still has, the page as it is. How long after its last change, where that was new.
@@ -176,6 +212,8 @@ mod tests {
         assert_eq!((sums.there, sums.fresh), (100.0, 40.0));
         assert_eq!(sums.age, 200.0 + 800.0);
         assert_eq!((sums.versions, sums.captured, sums.found), (3, 1, 0));
+        // That of day 10; that of day 60 is still there to be had.
+        assert_eq!(sums.missed, 1);
         assert_eq!(sums.delay, 10.0);
         let fresh: Vec<f64> = sums.parts.iter().map(|(_, fresh)| *fresh).collect();
         assert_eq!(fresh, [10.0, 20.0, 10.0, 0.0]);

@@ -5,16 +5,20 @@ mod canvas;
 mod chart;
 mod raster;
 
-use std::io;
-
 use crate::report::{Report, WaitOfPage};
 use canvas::{Canvas, Mark, Paint};
 use chart::{Axis, Chart, Line, Look};
 
-/// Something could not be drawn.
+/// Something could not be drawn, and why.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot draw")]
-pub struct PlotError(#[from] io::Error);
+pub struct PlotError(#[source] Box<dyn std::error::Error + Send + Sync>);
+
+impl PlotError {
+    fn new(problem: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        Self(problem.into())
+    }
+}
 
 /// A picture. The same runs make the same bytes.
 #[derive(Clone, Debug)]
@@ -27,10 +31,9 @@ pub struct Drawing {
 
 impl Drawing {
     fn new(canvas: &Canvas) -> Result<Self, PlotError> {
-        Ok(Self {
-            svg: canvas.svg(),
-            png: raster::png(canvas)?,
-        })
+        let svg = canvas.svg();
+        let png = raster::png(&svg)?;
+        Ok(Self { svg, png })
     }
 }
 
@@ -308,7 +311,7 @@ fn alike(courses: &[Vec<(f64, f64)>], most: f64) -> Vec<Vec<usize>> {
 
 /// Names as a legend has room for: of a path as much of its end as no other one has, without `.toml`. Of names that are all the
 /// same, the later ones are numbered.
-fn labels(names: &[&str]) -> Vec<String> {
+pub(crate) fn labels(names: &[&str]) -> Vec<String> {
     let paths: Vec<Vec<&str>> = names
         .iter()
         .map(|name| {

@@ -1,6 +1,7 @@
 //! How a page changes: when, not what. Every page has a stream of random numbers of its own, made of the simulation's seed and
 //! the page's place, so that a page changes at the same times whoever visits it.
 
+use jiff::Timestamp;
 use rand::{Rng, SeedableRng};
 use rand_distr::{Distribution, Exp1, Gamma, LogNormal, Open01};
 use rand_pcg::Pcg64Mcg;
@@ -149,6 +150,7 @@ enum Course {
     Periodic,
     Rhythm {
         quiet: f64,
+        since_monday: f64,
     },
     Bursts {
         base: f64,
@@ -159,15 +161,37 @@ enum Course {
     },
 }
 
+/// What a page's changes depend on beside itself.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Around {
+    /// What a site's pages share.
+    pub(crate) site: u64,
+    /// Days from a Monday's beginning to the simulation's.
+    pub(crate) since_monday: f64,
+}
+
+/// Days from the last Monday's beginning (UTC), 0 to 7.
+pub(crate) fn since_monday(start: Timestamp) -> f64 {
+    // 1970-01-05.
+    const MONDAY: f64 = 4.0;
+    (start.as_millisecond() as f64 / DAY - MONDAY).rem_euclid(7.0)
+}
+
 impl Changes {
-    /// Of a page with this stream; `site` is what a site's pages share.
-    pub(crate) fn new(process: &Process, mut random: Pcg64Mcg, site: u64) -> Self {
+    /// Of a page with this stream.
+    pub(crate) fn new(process: &Process, mut random: Pcg64Mcg, around: Around) -> Self {
+        let Around { site, since_monday } = around;
         let (course, rate) = match process {
             Process::Never => (Course::Never, 0.0),
             Process::Poisson(rates) => (Course::Poisson, rates.draw(&mut random)),
             Process::Periodic(rates) => (Course::Periodic, rates.draw(&mut random)),
             Process::Rhythm { rates, quiet } => {
-                (Course::Rhythm { quiet: *quiet }, rates.draw(&mut random))
+                let quiet = *quiet;
+                let course = Course::Rhythm {
+                    quiet,
+                    since_monday,
+                };
+                (course, rates.draw(&mut random))
             }
             Process::Bursts {
                 rates,
@@ -204,8 +228,8 @@ impl Changes {
         }
     }
 
-    /// The first change after a time, in days since the simulation began on a Monday; infinite where there is none. At the
-    /// first call `is_first` lets what is periodic begin anywhere.
+    /// The first change after a time, in days since the simulation began; infinite where there is none. At the first call
+    /// `is_first` lets what is periodic begin anywhere.
     pub(crate) fn after(&mut self, time: f64, is_first: bool) -> f64 {
         if let Course::Given { times, next } = &mut self.course {
             let at = times.get(*next).copied();
@@ -224,11 +248,18 @@ impl Changes {
                 };
                 time + part / self.rate
             }
-            Course::Rhythm { quiet } => {
+            Course::Rhythm {
+                quiet,
+                since_monday,
+            } => {
                 let busy = self.rate * (1.0 - quiet) * WEEK_HOURS / BUSY_HOURS;
                 let rest = self.rate * quiet * WEEK_HOURS / (WEEK_HOURS - BUSY_HOURS);
                 self.thinned(time, busy.max(rest), |time| {
-                    if is_busy(time) { busy } else { rest }
+                    if is_busy(since_monday + time) {
+                        busy
+                    } else {
+                        rest
+                    }
                 })
             }
             Course::Bursts {
@@ -264,7 +295,7 @@ impl Changes {
     }
 }
 
-/// Working hours; the simulation begins on a Monday, or counts as if it did.
+/// Whether so many days after a Monday's beginning there are working hours.
 pub(crate) fn is_busy(time: f64) -> bool {
     let hour = time.fract() * 24.0;
     time.rem_euclid(7.0) < 5.0 && (8.0..20.0).contains(&hour)
@@ -280,11 +311,17 @@ pub(crate) fn is_burst(time: f64, every: f64, length: f64, site: u64) -> bool {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
     use super::*;
 
     /// Changes in so many days.
     fn times(process: &Process, days: f64) -> Vec<f64> {
-        let mut changes = Changes::new(process, stream(&[7, 1]), 5);
+        let around = Around {
+            site: 5,
+            ..Around::default()
+        };
+        let mut changes = Changes::new(process, stream(&[7, 1]), around);
         let mut times = Vec::new();
         let mut time = changes.after(0.0, true);
         while time < days {
@@ -337,7 +374,8 @@ mod tests {
             factor: 100.0,
         };
         for page in 0..1000 {
-            let rate = Changes::new(&bursts, stream(&[page]), 1).rate;
+            let changes = Changes::new(&bursts, stream(&[page]), Around::default());
+            let rate = changes.rate;
             assert!(rate <= RATE_MAX * 1.000_001, "{rate}");
         }
     }
@@ -355,6 +393,37 @@ mod tests {
         };
         assert_eq!(of(1).len(), 100);
         assert_ne!(of(1), of(2));
+    }
+
+    /// A rhythm is one of the calendar, whenever the simulation begins.
+    #[test]
+    fn working_hours_are_those_of_the_calendar() {
+        let saturday: Timestamp = "2026-01-10T12:00:00Z".parse().unwrap();
+        assert_eq!(since_monday("2026-01-05T00:00:00Z".parse().unwrap()), 0.0);
+        let since_monday = since_monday(saturday);
+        assert_eq!(since_monday, 5.5);
+        let rhythm = Process::Rhythm {
+            rates: Rates::Fixed(5.0),
+            quiet: 0.0,
+        };
+        let around = Around {
+            site: 0,
+            since_monday,
+        };
+        let mut changes = Changes::new(&rhythm, stream(&[7]), around);
+        let mut time = changes.after(0.0, true);
+        let mut count = 0;
+        while time < 200.0 {
+            let at = saturday.as_millisecond() + (time * DAY) as i64;
+            let at = Timestamp::from_millisecond(at)
+                .unwrap()
+                .to_zoned(jiff::tz::TimeZone::UTC);
+            assert!((8..20).contains(&at.hour()), "{at}");
+            assert!(at.weekday().to_monday_zero_offset() < 5, "{at}");
+            count += 1;
+            time = changes.after(time, false);
+        }
+        assert!(count > 800, "{count}");
     }
 
     #[test]

@@ -6,7 +6,6 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::measure::Sums;
-use crate::process::DAY;
 
 /// Everything that was measured.
 #[derive(Clone, Debug)]
@@ -29,6 +28,8 @@ pub struct Report {
     pub longest: f64,
     /// What was asked of servers.
     pub visits: Visits,
+    /// What was asked of each, in the scenario's order.
+    pub hosts: Vec<HostVisits>,
     /// What could have been reached.
     pub oracle: Oracle,
     /// The last waits of pages, at most some thousands.
@@ -58,6 +59,8 @@ pub struct Visits {
     pub not_modified: u64,
     /// Pages of which nobody could say.
     pub unknown: u64,
+    /// Pages that were not there any more, or not yet (404).
+    pub gone: u64,
     /// Feeds, sitemaps and what is not there.
     pub lists: u64,
     /// For robots.txt, also where nothing came of it; the budget is not for these.
@@ -68,13 +71,13 @@ pub struct Visits {
     pub bytes: u64,
     /// Bytes stored.
     pub stored: u64,
-    /// Waits that evaluators answered.
+    /// Waits that evaluators answered, over the whole time, as the next three are.
     pub waits: u64,
     /// Waits below the profile's shortest, which were raised to it.
     pub too_short: u64,
     /// Waits above the profile's longest, which were cut to it.
     pub too_long: u64,
-    /// Answers that went far up and down and up again though every visit found the same.
+    /// Answers that went far up and down and up again though every visit found the same; they were held to the middle.
     pub oscillating: u64,
     /// By how much visits came late, in days, on average.
     pub overdue: f64,
@@ -82,26 +85,45 @@ pub struct Visits {
     pub too_soon: u64,
     /// The shortest time between two requests to one host, in seconds and over the whole time; none where no host had two.
     pub smallest_gap: Option<f64>,
-    /// Requests to the host that had most.
-    pub busiest_host: u64,
     /// Calls of plugins that failed, over the whole time.
     pub faults: u64,
     /// What the first failed with.
     pub first_fault: Option<String>,
 }
 
+/// Requests to one host.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct HostVisits {
+    /// Its name.
+    pub host: String,
+    /// All requests after the warm-up, those for robots.txt among them.
+    pub requests_a_day: f64,
+    /// The shortest time from the end of one to the beginning of the next, in seconds and over the whole time; none where it
+    /// had no two.
+    pub smallest_gap: Option<f64>,
+    /// Those sooner than its rest allows, over the whole time.
+    pub too_soon: u64,
+}
+
 /// What somebody could have reached who knows how often each page changes, as shares.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Oracle {
-    /// The best freshness of regular visits.
+    /// The best freshness of regular visits, by formula.
     pub freshness: f64,
-    /// The most versions that regular visits find.
+    /// The most versions that regular visits find, by formula.
     pub captures: f64,
-    /// Freshness of the first plan, tried on the same web.
+    /// Freshness of the first plan, tried on the same web: what shares are of.
     pub freshness_tried: f64,
-    /// Captures of the second plan, tried on the same web.
+    /// Captures of the second plan, tried on the same web: what shares are of.
     pub captures_tried: f64,
+    /// Age in days that the first plan came to.
+    pub age_tried: f64,
+    /// Delay of captures in days that the second plan came to; none where it captured nothing.
+    pub delay_tried: Option<f64>,
+    /// Share of the second plan's visits that found nothing new.
+    pub wasted_tried: f64,
     /// Freshness, were hosts not to be spared.
     pub freshness_without_politeness: f64,
     /// The best freshness of visits at random times.
@@ -124,22 +146,34 @@ pub struct WaitOfPage {
 impl Report {
     /// Share of time that the archive had pages as they were, by weight.
     pub fn freshness(&self) -> f64 {
-        share(self.sums.fresh, self.sums.there)
+        self.sums.freshness()
     }
 
     /// Days since the first change that the archive did not have, over all pages and times.
     pub fn age(&self) -> f64 {
-        self.sums.age / self.sums.there.max(1.0) / DAY
+        self.sums.age()
     }
 
-    /// Share of versions that the archive has, by weight.
-    pub fn captures(&self) -> f64 {
-        share(self.sums.captured_weight, self.sums.versions_weight)
+    /// Share of versions that the archive has, by weight; none where nothing changed.
+    pub fn captures(&self) -> Option<f64> {
+        self.sums.captures()
     }
 
-    /// Days from a version's coming to its capture.
-    pub fn delay(&self) -> f64 {
-        self.sums.delay / (self.sums.captured.max(1) as f64) / DAY
+    /// Days from a version's coming to its capture; none where none was captured.
+    pub fn delay(&self) -> Option<f64> {
+        self.sums.delay()
+    }
+
+    /// Share of visits of pages that found nothing new; none where there were none.
+    pub fn wasted(&self) -> Option<f64> {
+        let visits = &self.visits;
+        let wasted = visits.unchanged + visits.not_modified;
+        (visits.pages > 0).then(|| wasted as f64 / visits.pages as f64)
+    }
+
+    /// By how much visits came late, in days, on average; none where there were none.
+    pub fn overdue(&self) -> Option<f64> {
+        (self.visits.pages > 0).then_some(self.visits.overdue)
     }
 
     /// Freshness over the measured time, in equal parts; none where no page was there.
@@ -155,17 +189,23 @@ impl Report {
         share(made as f64, self.visits.budget * self.visits.days)
     }
 
-    /// Freshness as a share of the oracle's.
+    /// Freshness as a share of what the best plan came to on the same web.
     pub fn of_best_freshness(&self) -> f64 {
-        share(self.freshness(), self.oracle.freshness)
+        share(self.freshness(), self.oracle.freshness_tried)
     }
 
-    /// Captures as a share of the oracle's; all of it where nothing has changed, whatever the rates would have been.
-    pub fn of_best_captures(&self) -> f64 {
-        if self.sums.versions == 0 {
-            return 1.0;
-        }
-        share(self.captures(), self.oracle.captures)
+    /// Captures as a share of what the best plan came to on the same web; none where nothing changed.
+    pub fn of_best_captures(&self) -> Option<f64> {
+        let captures = self.captures()?;
+        Some(share(captures, self.oracle.captures_tried))
+    }
+
+    /// The host that had most requests, and how many a day half of the hosts had at most.
+    fn busiest_and_median_host(&self) -> Option<(&HostVisits, f64)> {
+        let mut hosts: Vec<&HostVisits> = self.hosts.iter().collect();
+        hosts.sort_by(|one, other| one.requests_a_day.total_cmp(&other.requests_a_day));
+        let median = hosts.get(hosts.len() / 2)?.requests_a_day;
+        Some((hosts.pop()?, median))
     }
 
     /// Everything, for machines. Nothing in it depends on the machine or the time.
@@ -182,16 +222,18 @@ impl Report {
             "age": self.age(),
             "versions": self.sums.versions,
             "captured": self.sums.captured,
-            "missed": self.sums.versions.saturating_sub(self.sums.captured),
+            "missed": self.sums.missed,
             "born": self.sums.born,
             "found": self.sums.found,
             "captures": self.captures(),
             "captures-of-best": self.of_best_captures(),
             "delay": self.delay(),
+            "wasted": self.wasted(),
             "budget-used": self.budget_used(),
             "starved": self.starved,
             "longest-interval": self.longest,
             "visits": self.visits,
+            "hosts": self.hosts,
             "oracle": self.oracle,
             "freshness-over-time": self.freshness_over_time(),
             "waits": self.waits,
@@ -208,6 +250,7 @@ impl Report {
             unchanged,
             not_modified,
             unknown,
+            gone,
             lists,
             robots,
             failed,
@@ -229,38 +272,43 @@ impl Report {
         line(
             "freshness",
             format!(
-                "{}, {} of the best ({})",
+                "{}, {} of the best ({}; by formula {})",
                 percent(self.freshness()),
                 percent(self.of_best_freshness()),
+                percent(oracle.freshness_tried),
                 percent(oracle.freshness)
             ),
         );
-        line("age", format!("{:.3} days", self.age()));
         line(
-            "versions captured",
-            format!(
-                "{} of {}: {}, {} of the best ({})",
+            "age",
+            format!("{:.3} days (best {:.3})", self.age(), oracle.age_tried),
+        );
+        let versions = match self.captures().zip(self.of_best_captures()) {
+            None => format!("{}, nothing changed", self.sums.captured),
+            Some((captures, of_best)) => format!(
+                "{} of {}: {}, {} of the best ({}; by formula {}); {} missed",
                 self.sums.captured,
                 self.sums.versions,
-                percent(self.captures()),
-                percent(self.of_best_captures()),
-                percent(oracle.captures)
+                percent(captures),
+                percent(of_best),
+                percent(oracle.captures_tried),
+                percent(oracle.captures),
+                self.sums.missed
             ),
-        );
+        };
+        line("versions captured", versions);
         if self.sums.born > 0 {
             line(
                 "new pages",
                 format!("{} of {} found", self.sums.found, self.sums.born),
             );
         }
-        line("delay of capture", format!("{:.3} days", self.delay()));
+        let days = |days: Option<f64>| {
+            days.map_or_else(|| "none".to_owned(), |days| format!("{days:.3} days"))
+        };
         line(
-            "oracle, tried",
-            format!(
-                "freshness {}, captures {}",
-                percent(oracle.freshness_tried),
-                percent(oracle.captures_tried)
-            ),
+            "delay of capture",
+            format!("{} (best {})", days(self.delay()), days(oracle.delay_tried)),
         );
         line(
             "other optima",
@@ -282,9 +330,19 @@ impl Report {
         line(
             "  of pages",
             format!(
-                "{pages}: {new} new, {changed} changed, {unchanged} unchanged, {not_modified} not modified (304), {unknown} unknown"
+                "{pages}: {new} new, {changed} changed, {unchanged} unchanged, {not_modified} not modified (304), {gone} gone (404), {unknown} unknown"
             ),
         );
+        if let Some(wasted) = self.wasted() {
+            line(
+                "  wasted",
+                format!(
+                    "{} of these found nothing new (best for versions {})",
+                    percent(wasted),
+                    percent(oracle.wasted_tried)
+                ),
+            );
+        }
         line(
             "  others",
             format!("{lists} lists, {robots} robots.txt, {failed} failed"),
@@ -297,7 +355,7 @@ impl Report {
                 visits.stored as f64 / 1e6
             ),
         );
-        line("overdue", format!("{:.3} days on average", visits.overdue));
+        line("overdue", format!("{} on average", days(self.overdue())));
         line(
             "starved",
             format!(
@@ -308,22 +366,32 @@ impl Report {
         line(
             "waits",
             format!(
-                "{} answered; {} below and {} above the profile's limits, held to these; {} oscillating",
+                "{} answered; {} below and {} above the profile's limits, held to these; {} oscillating, held to the middle",
                 visits.waits, visits.too_short, visits.too_long, visits.oscillating
             ),
         );
         line(
             "politeness",
             format!(
-                "{}, {} requests too soon, busiest host {:.1} requests a day",
+                "{}, {} requests too soon",
                 visits.smallest_gap.map_or_else(
                     || "no gap".to_owned(),
                     |gap| format!("smallest gap {gap:.3} s")
                 ),
-                visits.too_soon,
-                visits.busiest_host as f64 / visits.days
+                visits.too_soon
             ),
         );
+        if let Some((busiest, median)) = self.busiest_and_median_host() {
+            line(
+                "hosts",
+                format!(
+                    "{}, {median:.1} requests a day the median, {:.1} the busiest ({})",
+                    self.hosts.len(),
+                    busiest.requests_a_day,
+                    busiest.host
+                ),
+            );
+        }
         if visits.faults > 0 {
             line(
                 "faults of plugins",

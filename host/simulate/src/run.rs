@@ -7,17 +7,17 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use opilio_crawl::rehearsal::{Came, Ended, Leave, Rehearsal};
-use opilio_crawl::{CrawlError, Swings};
+use opilio_crawl::CrawlError;
+use opilio_crawl::rehearsal::{Came, Ended, Leave, OddWait, Rehearsal};
 use opilio_frontier::{ContentState, Issue, Next};
 use opilio_profile::{Politeness, Profile};
 
 use crate::measure::Sums;
 use crate::oracle::{self, Goal};
 use crate::process::{DAY, stream, uniform};
-use crate::report::{Oracle, Report, Visits, WaitOfPage};
+use crate::report::{HostVisits, Oracle, Report, Visits, WaitOfPage};
 use crate::scenario::Scenario;
-use crate::web::{PageId, Place, Served, Web};
+use crate::web::{OfPage, PageId, Place, Served, Web};
 
 /// Parts of the measured time in the drawing of freshness.
 const PARTS: usize = 120;
@@ -100,8 +100,9 @@ impl Simulation {
                 86_400.0 / (took + rest(politeness, took)).as_secs_f64()
             })
             .collect();
-        let tried = |goal: Goal, visits: &[f64]| -> Sums {
+        let tried = |goal: Goal, visits: &[f64]| -> Tried {
             let mut web = Web::new(scenario, seed, PARTS);
+            let (mut looks, mut wasted) = (0_u64, 0_u64);
             let end = web.window().to;
             for (place, (id, visits)) in ids.iter().zip(visits).enumerate() {
                 // Pages of the beginning have been seen when the warm-up is over, as by a crawl; what never changes is fresh
@@ -121,12 +122,20 @@ impl Simulation {
                     at += uniform(&mut random) * every;
                 }
                 while at < end as f64 {
-                    web.look(*id, at as i64);
+                    let found = web.look(*id, at as i64);
+                    if at >= web.window().from as f64 {
+                        looks += u64::from(found.is_some());
+                        wasted += u64::from(found == Some(false));
+                    }
                     at += every;
                 }
             }
             web.finish();
-            web.sums
+            Tried {
+                sums: web.sums,
+                looks,
+                wasted,
+            }
         };
         let freshness = oracle::periodic(Goal::Freshness, &known, budget, &limits);
         let captures = oracle::periodic(Goal::Captures, &known, budget, &limits);
@@ -139,15 +148,25 @@ impl Simulation {
         let oracle = Oracle {
             freshness: freshness.value,
             captures: captures.value,
-            freshness_tried: tried_freshness.fresh / tried_freshness.there.max(1.0),
-            captures_tried: tried_captures.captured_weight
-                / tried_captures.versions_weight.max(1e-12),
+            freshness_tried: tried_freshness.sums.freshness(),
+            captures_tried: tried_captures.sums.captures().unwrap_or(0.0),
+            age_tried: tried_freshness.sums.age(),
+            delay_tried: tried_captures.sums.delay(),
+            wasted_tried: tried_captures.wasted as f64 / tried_captures.looks.max(1) as f64,
             freshness_without_politeness: impolite.value,
             freshness_at_random: oracle::memoryless_freshness(&known, budget),
             freshness_harmonic: oracle::harmonic_freshness(&known, budget),
         };
         (oracle, best)
     }
+}
+
+/// What a plan came to on the web.
+struct Tried {
+    sums: Sums,
+    /// Visits of pages that were there, after the warm-up, and those that found nothing new.
+    looks: u64,
+    wasted: u64,
 }
 
 /// The budget of all pages together.
@@ -198,7 +217,6 @@ struct Run {
     hosts: BTreeMap<usize, Host>,
     visits: Visits,
     waits: BTreeMap<PageId, Duration>,
-    swings: BTreeMap<PageId, Swings>,
     overdue: f64,
     overdue_counted: u64,
 }
@@ -227,7 +245,6 @@ impl Run {
                 ..Visits::default()
             },
             waits: BTreeMap::new(),
-            swings: BTreeMap::new(),
             overdue: 0.0,
             overdue_counted: 0,
         }
@@ -359,19 +376,22 @@ impl Run {
         if let (Some(id), Some(wait)) = (is_page, came.wait) {
             self.waits.insert(id, wait);
         }
-        let oscillates = match (is_page, came.asked) {
-            (Some(id), Some(asked)) => self.swings.entry(id).or_default().note(came.state, asked),
-            _ => false,
-        };
+        self.visits.waits += u64::from(came.answered);
+        for odd in &came.odd {
+            let count = match odd {
+                OddWait::Zero | OddWait::TooShort => &mut self.visits.too_short,
+                OddWait::TooLong => &mut self.visits.too_long,
+                OddWait::Oscillating => &mut self.visits.oscillating,
+            };
+            *count += 1;
+        }
         if started >= self.web.window().from {
-            self.visits.oscillating += u64::from(oscillates);
-            self.tally(&came, place, size, served.not_modified);
+            self.tally(&came, place, size, served.of_page);
         }
         Ok(())
     }
 
-    fn tally(&mut self, came: &Came, place: Place, size: u64, not_modified: bool) {
-        let limits = &self.crawl.profile().settings().revisit;
+    fn tally(&mut self, came: &Came, place: Place, size: u64, of_page: OfPage) {
         let visits = &mut self.visits;
         visits.requests += 1;
         visits.bytes = visits.bytes.saturating_add(size);
@@ -385,7 +405,10 @@ impl Run {
             (Ended::Success, Place::Page(_)) => {
                 visits.pages += 1;
                 match came.state {
-                    ContentState::Unchanged if not_modified => visits.not_modified += 1,
+                    _ if of_page == OfPage::Gone => visits.gone += 1,
+                    ContentState::Unchanged if of_page == OfPage::NotModified => {
+                        visits.not_modified += 1;
+                    }
                     ContentState::Unchanged => visits.unchanged += 1,
                     ContentState::New => visits.new += 1,
                     ContentState::Changed => visits.changed += 1,
@@ -393,11 +416,6 @@ impl Run {
                 }
             }
             (Ended::Success | Ended::Robots, _) => visits.lists += 1,
-        }
-        if let Some(asked) = came.asked {
-            visits.waits += 1;
-            visits.too_short += u64::from(asked < limits.min_wait);
-            visits.too_long += u64::from(asked > limits.max_wait);
         }
     }
 
@@ -417,7 +435,13 @@ impl Run {
             .filter_map(|host| host.smallest_gap)
             .min()
             .map(|gap| gap as f64 / 1000.0);
-        self.visits.busiest_host = hosts.map(|host| host.requests).max().unwrap_or(0);
+        let hosts = self.hosts.iter().map(|(site, host)| HostVisits {
+            host: self.web.host(*site).to_owned(),
+            requests_a_day: host.requests as f64 / days,
+            smallest_gap: host.smallest_gap.map(|gap| gap as f64 / 1000.0),
+            too_soon: host.too_soon,
+        });
+        let hosts = hosts.collect();
         self.visits.overdue = self.overdue / self.overdue_counted.max(1) as f64;
         let (faults, first_fault) = self.crawl.faults();
         self.visits.faults = faults;
@@ -451,6 +475,7 @@ impl Run {
             longest: longest.unwrap_or(0) as f64 / DAY,
             waits: waits.collect(),
             visits: self.visits,
+            hosts,
             oracle,
             sums: self.web.sums,
         }

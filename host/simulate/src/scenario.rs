@@ -4,6 +4,7 @@
 mod check;
 mod written;
 
+use std::io;
 use std::path::Path;
 use std::time::Duration;
 
@@ -11,6 +12,7 @@ use jiff::Timestamp;
 use opilio_profile::{Fault, Faults, Level, Written};
 use schemars::JsonSchema;
 use serde::Deserialize;
+use serde_json::Value;
 
 use crate::process::Process;
 pub(crate) use check::RESPONSE_MAX;
@@ -96,8 +98,10 @@ pub struct Sites {
     pub response: Duration,
     /// Share of answers that are an error of the server.
     pub failures: f64,
-    /// When robots.txt forbids everything; none where it never does.
+    /// When robots.txt forbids what; none where it never does.
     pub closed: Option<Closed>,
+    /// When robots.txt asks for rests; none where it never does.
+    pub slowed: Option<Slowed>,
     /// Whether there is a feed of what is new and has changed, and whether it tells the truth.
     pub feed: Lists,
     /// The same for a sitemap.
@@ -106,9 +110,27 @@ pub struct Sites {
     pub kinds: Vec<Kind>,
 }
 
-/// Times at which a site's robots.txt forbids everything.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// Times at which a site's robots.txt forbids something.
+#[derive(Clone, Debug, PartialEq)]
 pub struct Closed {
+    /// When.
+    pub times: Times,
+    /// What: everything that begins so.
+    pub path: String,
+}
+
+/// Times at which a site's robots.txt asks for rests.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Slowed {
+    /// When.
+    pub times: Times,
+    /// From request to request.
+    pub crawl_delay: Duration,
+}
+
+/// Times that come now and then.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Times {
     /// Days from one to the next, on average.
     pub every: f64,
     /// Days that one lasts.
@@ -133,6 +155,8 @@ pub enum Lists {
 /// Pages that are alike.
 #[derive(Clone, Debug)]
 pub struct Kind {
+    /// First part of their names, so that overrides of a profile can tell them; `p` without a hyphen where there is none.
+    pub name: Option<String>,
     /// Of all pages, relative to the other kinds.
     pub share: f64,
     /// Their type.
@@ -164,40 +188,40 @@ pub struct Honesty {
     pub restless: f64,
 }
 
-/// Where a scenario cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum ScenarioError {
-    /// It has faults.
-    #[error("{0}")]
-    Faults(Faults),
-    /// It cannot be read.
-    #[error("cannot read scenario {path}")]
-    Unreadable {
-        /// The file.
-        path: String,
-        /// Why.
-        #[source]
-        source: std::io::Error,
-    },
-}
-
 impl Scenario {
     /// A file, or a scenario that ships, by its name.
     ///
     /// # Errors
     /// Every fault at its place; where it cannot be read.
-    pub fn load(name: &str) -> Result<Self, ScenarioError> {
+    pub fn load(name: &str) -> Result<Self, Faults> {
         if let Some((_, text)) = READY.iter().find(|(ready, _)| *ready == name) {
-            return Self::parse(&format!("{name}.toml"), text).map_err(ScenarioError::Faults);
+            return Self::parse(&format!("{name}.toml"), text);
         }
-        let text = std::fs::read_to_string(name).map_err(|source| ScenarioError::Unreadable {
-            path: format!(
-                "{name} (there ship: {})",
-                Self::ready().collect::<Vec<_>>().join(", ")
-            ),
-            source,
-        })?;
-        Self::parse(name, &text).map_err(ScenarioError::Faults)
+        let unreadable = |source: io::Error| {
+            let problem = match source.kind() {
+                io::ErrorKind::InvalidData => "not UTF-8".to_owned(),
+                _ => format!("cannot be read: {source}"),
+            };
+            let ready: Vec<&str> = Self::ready().collect();
+            Faults::from(Fault {
+                file: name.to_owned(),
+                place: None,
+                pointer: String::new(),
+                level: Level::Error,
+                problem,
+                suggestion: Some(format!(
+                    "give a file of TOML, or one that ships: {}",
+                    ready.join(", ")
+                )),
+            })
+        };
+        let text = std::fs::read_to_string(name).map_err(unreadable)?;
+        Self::parse(name, &text)
+    }
+
+    /// The JSON Schema of a scenario's file, for editors.
+    pub fn schema() -> Value {
+        schemars::schema_for!(ScenarioFile).to_value()
     }
 
     /// Names of those that ship.
@@ -575,6 +599,88 @@ mod tests {
             "pages = 9_000_000",
             "changes of pages, more than 1e10",
         );
+    }
+
+    /// Who writes these means another web than the one that would come.
+    #[test]
+    fn what_would_have_no_effect_is_refused() {
+        let kind = |more: &str| format!("importance = 1.0\n{more}");
+        for (more, expected) in [
+            (
+                "media-type = \"image/jpeg\"\nclock = 0.5",
+                "clock is written into HTML, not into image/jpeg",
+            ),
+            (
+                "media-type = \"application/pdf\"\nnoise = 1.0",
+                "noise is written into HTML",
+            ),
+            ("media-type = \"html\"", "\"html\" is no media type"),
+            (
+                "media-type = \"text/html; charset=utf-8\"",
+                "is no media type",
+            ),
+            ("name = \"Big Stories\"", "does not match the pattern"),
+        ] {
+            refused("importance = 1.0", &kind(more), expected);
+        }
+        let change = "process = \"bursts\", per-day = 1.0, rates = \"lognormal\", spread = 1.5, burst-factor = 20";
+        for (written, expected) in [
+            (
+                "process = \"never\", per-day = 2.0",
+                "per-day has no effect",
+            ),
+            (
+                "process = \"never\", rates = \"lognormal\"",
+                "rates has no effect",
+            ),
+            (
+                "process = \"poisson\", per-day = 1.0, spread = 1.5",
+                "spread has no effect",
+            ),
+            (
+                "process = \"poisson\", per-day = 1.0, quiet = 0.5",
+                "quiet has no effect",
+            ),
+            (
+                "process = \"rhythm\", per-day = 1.0, burst-length = \"1d\"",
+                "burst-length has no effect",
+            ),
+        ] {
+            refused(change, written, expected);
+        }
+        let closed = "closed = { per-year = 12, length = \"3d\" }";
+        for (written, expected) in [
+            (
+                "closed = { per-year = 12, length = \"3d\", path = \"s0\" }",
+                "does not match the pattern",
+            ),
+            (
+                "slowed = { per-year = 12, length = \"3d\", crawl-delay = \"1500ms\" }",
+                "a rest of 1.5s",
+            ),
+            (
+                "slowed = { per-year = 400, length = \"3d\", crawl-delay = \"10s\" }",
+                "400 times of 3 days do not go into a year",
+            ),
+        ] {
+            refused(closed, written, expected);
+        }
+    }
+
+    /// Units are told as such where a key may be left out, too.
+    #[test]
+    fn wrong_units_are_told_as_such() {
+        refused(
+            "life = \"90d\"",
+            "life = \"-3d\"",
+            "not a duration: \"-3d\"",
+        );
+        refused(
+            "life = \"90d\"",
+            "life = 2.5",
+            "expected a duration, found the number 2.5",
+        );
+        refused("days = \"60d\"", "days = 60", "60 has no unit");
     }
 
     #[track_caller]

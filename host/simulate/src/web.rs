@@ -12,10 +12,10 @@ use rand::Rng;
 
 use crate::measure::{Copy, Sums, Window};
 use crate::oracle::Known;
-use crate::process::{Changes, DAY, stream, uniform};
+use crate::process::{Around, Changes, DAY, since_monday, stream, uniform};
 use crate::scenario::{Honesty, Kind, Lists, Scenario, Sites};
 
-pub(crate) use answer::Served;
+pub(crate) use answer::{OfPage, Served};
 
 /// What a stream of random numbers is for.
 mod purpose {
@@ -26,6 +26,7 @@ mod purpose {
     pub(super) const BURSTS: u64 = 5;
     pub(super) const GROWTH: u64 = 6;
     pub(super) const CLOSED: u64 = 7;
+    pub(super) const SLOWED: u64 = 8;
 }
 
 /// A page, by its place in [`Web::pages`].
@@ -38,6 +39,8 @@ pub(crate) struct Web {
     hosts: HashMap<String, usize>,
     groups: Vec<Sites>,
     start: Timestamp,
+    /// From the last Monday's beginning to the start, in days.
+    since_monday: f64,
     window: Window,
     seed: u64,
     pub(crate) sums: Sums,
@@ -118,6 +121,7 @@ impl Web {
             hosts: HashMap::new(),
             groups: scenario.sites.clone(),
             start: scenario.start,
+            since_monday: since_monday(scenario.start),
             window,
             seed,
             sums: Sums::new(parts),
@@ -192,7 +196,11 @@ impl Web {
             size: (kind.size as f64 * (0.5 + uniform(&mut random))) as u64,
         };
         let shared = stream(&[self.seed, site as u64, purpose::BURSTS]).next_u64();
-        let mut changes = Changes::new(&kind.process, place(purpose::RATE), shared);
+        let around = Around {
+            site: shared,
+            since_monday: self.since_monday,
+        };
+        let mut changes = Changes::new(&kind.process, place(purpose::RATE), around);
         let life = -uniform(&mut place(purpose::LIFE)).ln() * sites.life;
         let next = to_millis(changes.after(born, true));
         let born_at = (born * DAY) as i64;
@@ -290,7 +298,19 @@ impl Web {
         match (page.kind, page.section) {
             (None, 0) => format!("http://{host}/"),
             (None, section) => format!("http://{host}/s{}/", section - 1),
-            (Some(_), section) => format!("http://{host}/s{section}/p{}", page.number),
+            (Some(_), _) => format!("http://{host}{}", self.path(id)),
+        }
+    }
+
+    /// Where a page that is no hub stands on its host.
+    fn path(&self, id: PageId) -> String {
+        let page = &self.pages[id];
+        let kinds = &self.groups[self.sites[page.site].group].kinds;
+        let name = page.kind.and_then(|kind| kinds[kind].name.as_deref());
+        let (section, number) = (page.section, page.number);
+        match name {
+            Some(name) => format!("/s{section}/{name}-{number}"),
+            None => format!("/s{section}/p{number}"),
         }
     }
 
@@ -314,7 +334,10 @@ impl Web {
                     &known.hubs,
                     section.parse().ok().map(|section: usize| section + 1),
                 ),
-                Some((_, name)) => page(&known.pages, name[1..].parse().ok()),
+                Some((_, name)) => {
+                    let number = name.rsplit(|letter: char| !letter.is_ascii_digit()).next();
+                    page(&known.pages, number.and_then(|number| number.parse().ok()))
+                }
                 None => Place::Nothing,
             },
         };
@@ -342,6 +365,7 @@ impl Web {
         for id in 0..self.pages.len() {
             self.advance(id, to);
             let page = &mut self.pages[id];
+            page.copy.end(page.dies, self.window, &mut self.sums);
             let last = page.last_visit.unwrap_or(page.born).max(from);
             page.longest = page.longest.max(to.min(page.dies) - last);
         }
@@ -397,6 +421,11 @@ impl Web {
             .collect()
     }
 
+    /// What a host is called.
+    pub(crate) fn host(&self, host: usize) -> &str {
+        &self.sites[host].host
+    }
+
     /// How many hosts there are.
     pub(crate) fn hosts(&self) -> usize {
         self.sites.len()
@@ -428,13 +457,13 @@ impl Web {
         page.born <= now && now < page.dies
     }
 
-    /// Somebody takes a copy, without a crawl.
-    pub(crate) fn look(&mut self, id: PageId, now: i64) {
-        if self.is_there(id, now) {
+    /// Somebody takes a copy, without a crawl. Whether it is a new version; none where the page is not there.
+    pub(crate) fn look(&mut self, id: PageId, now: i64) -> Option<bool> {
+        self.is_there(id, now).then(|| {
             self.advance(id, now);
             let version = self.pages[id].version;
-            self.captured(id, now, version);
-        }
+            self.captured(id, now, version)
+        })
     }
 
     /// Pages that are there at a time, on average.
@@ -526,6 +555,41 @@ mod tests {
         };
         let closed = (0..10_000).filter(is_closed).count();
         assert_eq!(closed, 2000);
+    }
+
+    #[test]
+    fn robots_txt_changes_as_it_says() {
+        let mut web = web(
+            "closed = { per-year = 36.5, length = \"2d\", path = \"/s0/\" }\n\
+             slowed = { per-year = 36.5, length = \"4d\", crawl-delay = \"30s\" }",
+        );
+        let (mut closed, mut slowed) = (0, 0);
+        for day in 0..10_000 {
+            let (_, rules) = content(&mut web, "http://a-1.example/robots.txt", day);
+            let is_closed = rules.contains("Disallow: /s0/\n");
+            assert!(is_closed || rules.contains("Disallow:\n"), "{rules}");
+            closed += u32::from(is_closed);
+            slowed += u32::from(rules.contains("Crawl-delay: 30\n"));
+        }
+        assert_eq!((closed, slowed), (2000, 4000));
+    }
+
+    #[test]
+    fn kinds_with_a_name_are_told_by_it() {
+        let text = "days = \"100d\"\nwarm-up = \"10d\"\nbudget = { visits = 1 }\n[[site]]\nname = \"a\"\npages = 50\n\
+             [[site.page]]\nchange = { process = \"never\" }\n\
+             [[site.page]]\nname = \"story-2\"\nchange = { process = \"never\" }\n";
+        let scenario = Scenario::parse("web.toml", text).unwrap();
+        let mut web = Web::new(&scenario, 3, 1);
+        let (_, hub) = content(&mut web, "http://a-1.example/s0/", 1);
+        let mut stories = 0;
+        for id in 0..50 {
+            let uri = Uri::parse(&web.uri(id)).unwrap();
+            assert_eq!(web.place(&uri).1, Place::Page(id), "{uri}");
+            assert!(hub.contains(&format!("\"{}\"", uri.path())), "{uri}");
+            stories += usize::from(uri.path() == format!("/s0/story-2-{id}"));
+        }
+        assert!((10..40).contains(&stories), "{stories}");
     }
 
     /// What changes on the home page is what it links to: pages that came and went within the time, and no others.

@@ -27,7 +27,7 @@ pub(super) struct CompareArgs {
     /// Print JSON, one object.
     #[arg(long)]
     json: bool,
-    /// Draw the first web's freshness over time and waits against true rates into this folder, as SVG.
+    /// Draw the first web's freshness over time and waits against true rates into this folder, as SVG and PNG.
     #[arg(long, value_name = "DIR")]
     plots: Option<PathBuf>,
 }

@@ -92,7 +92,10 @@ fn profiles_are_compared_on_the_same_webs_and_drawn() {
     for name in ["freshness.svg", "waits.svg"] {
         let drawing = std::fs::read_to_string(home.path().join("plots").join(name)).unwrap();
         assert!(drawing.starts_with("<svg"), "{drawing}");
-        assert!(drawing.contains("weekly.toml"), "{drawing}");
+        assert!(drawing.contains(">weekly<"), "{drawing}");
+        let picture = std::path::Path::new(name).with_extension("png");
+        let picture = std::fs::read(home.path().join("plots").join(picture)).unwrap();
+        assert!(picture.starts_with(b"\x89PNG"), "{name}");
     }
 }
 
@@ -135,6 +138,7 @@ fn what_makes_no_sense_is_refused_before_anything_runs() {
     let home = Home::new();
     home.file("web.toml", WEB);
     home.file("bad.toml", WEB.replace("known = true", "knwon = true"));
+    home.file("latin.toml", b"name = \"Caf\xe9\"");
     let beside = [
         "compare",
         "continuous",
@@ -157,6 +161,10 @@ fn what_makes_no_sense_is_refused_before_anything_runs() {
             "--budget: 0 visits per page and day",
         ),
         (&["bad.toml"], "did you mean \"known\""),
+        (&["none"], "none: cannot be read"),
+        (&["none"], "that ships: blogs, bursts"),
+        (&["."], ".: cannot be read"),
+        (&["latin.toml"], "latin.toml: not UTF-8"),
         (&["web.toml", "--profile", "none.toml"], "none.toml"),
         (
             &["compare", "continuous", "--scenario", "web.toml"],
@@ -183,6 +191,109 @@ fn what_makes_no_sense_is_refused_before_anything_runs() {
         assert!(ended.err.contains(expected), "{}", ended.err);
         assert!(!ended.err.contains("web 1 of"), "{}", ended.err);
     }
+}
+
+/// Where nothing is visited and nothing changes, nothing is praised.
+#[test]
+fn nothing_is_no_merit() {
+    let home = Home::new();
+    home.file("web.toml", WEB);
+    home.file("daily.toml", fixed(24));
+    home.file(
+        "idle.toml",
+        "strategy = \"fixed\"\nrevisit.fixed-wait = \"5200w\"\nrevisit.max-wait = \"5200w\"\n",
+    );
+    let arguments = [
+        "compare",
+        "daily.toml",
+        "idle.toml",
+        "--scenario",
+        "web.toml",
+    ];
+    let comparison = json(simulated(
+        &home,
+        &[&arguments[..], &["--seeds", "2", "--json"]].concat(),
+    ));
+    for name in ["delay", "overdue", "wasted"] {
+        let measures = comparison["measures"].as_array().unwrap();
+        let row = measures.iter().find(|row| row["measure"] == name).unwrap();
+        assert_eq!(row["best"], Value::Null, "{comparison:#}");
+        let idle = &row["profiles"][1]["value"]["mean"];
+        assert_eq!(idle, &Value::Null, "{comparison:#}");
+    }
+
+    let web = WEB.replace(
+        "process = \"periodic\", per-day = 0.5",
+        "process = \"never\"",
+    );
+    home.file("still.toml", web);
+    let arguments = ["still.toml", "--profile", "daily.toml"];
+    let report = json(simulated(&home, &[&arguments[..], &["--json"]].concat()));
+    assert_eq!(report["captures-of-best"], Value::Null, "{report:#}");
+    assert_eq!(report["delay"], Value::Null, "{report:#}");
+    let text = simulated(&home, &arguments).code(0).out;
+    assert!(text.contains("nothing changed"), "{text}");
+}
+
+/// What the limits correct is counted from the first visit on.
+#[test]
+fn waits_that_are_corrected_are_counted_in_the_warm_up_too() {
+    let home = Home::new();
+    home.file("web.toml", WEB);
+    let evaluator = |wait: &str| {
+        format!(
+            "extends = \"continuous\"\nrevisit.min-wait = \"12h\"\nrevisit.max-wait = \"52w\"\nstacks.wait = [\"fixed\"]\nplugins.fixed = {{ component = \"builtin:fixed\", settings = {{ wait = \"{wait}\" }} }}\n"
+        )
+    };
+    home.file("long.toml", evaluator("500w"));
+    home.file("short.toml", evaluator("1h"));
+    let visits = |profile: &str| {
+        let arguments = ["web.toml", "--profile", profile, "--json"];
+        json(simulated(&home, &arguments))["visits"].clone()
+    };
+    let long = visits("long.toml");
+    assert_eq!(
+        (&long["waits"], &long["too-long"]),
+        (&20.into(), &20.into())
+    );
+    let short = visits("short.toml");
+    assert_eq!(short["waits"], short["too-short"], "{short:#}");
+    assert!(short["waits"].as_u64().unwrap() > 20 * 50, "{short:#}");
+}
+
+/// Who works for a kind of page has its importance from the profile: by the kind's name in its URIs.
+#[test]
+fn what_is_important_is_told_by_precedence() {
+    let home = Home::new();
+    let web = r#"
+days = "60d"
+warm-up = "20d"
+budget = { visits = 0.5 }
+[[site]]
+name = "news"
+pages = 100
+known = true
+[[site.page]]
+name = "lead"
+importance = 10
+change = { process = "poisson", per-day = 0.5 }
+[[site.page]]
+name = "rest"
+change = { process = "poisson", per-day = 0.5 }
+"#;
+    home.file("web.toml", web);
+    let plain = "extends = \"continuous\"\nstacks.wait = [\"budgeted\"]\nplugins.budgeted = { component = \"builtin:budgeted\", settings = { theta = 0.0 } }\n";
+    home.file("plain.toml", plain);
+    let told = "uri = { precedence = 20, precedence-policy = \"base\" }\n[[override]]\nmatch.regex = '/lead-'\nuri.precedence = 0\n";
+    home.file("told.toml", format!("{plain}{told}"));
+    let captures = |profile: &str| {
+        let arguments = ["web.toml", "--profile", profile, "--json"];
+        json(simulated(&home, &arguments))["captures"]
+            .as_f64()
+            .unwrap()
+    };
+    let (plain, told) = (captures("plain.toml"), captures("told.toml"));
+    assert!(told > 1.1 * plain, "{told} {plain}");
 }
 
 /// Forty pages that change fifty times a day and are visited once: each is fresh for one 50th of a day after a visit.

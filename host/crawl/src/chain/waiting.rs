@@ -13,7 +13,6 @@ use crate::found;
 use crate::lanes::Lane;
 use crate::stacks::Stacks;
 use crate::standing::{self, Known, Memory};
-use crate::swings::Swings;
 
 /// What wait evaluators made of a visit.
 pub(super) struct Waits {
@@ -66,19 +65,13 @@ impl Chain<'_> {
             })
             .await?;
         self.context.failures(&answer.failures)?;
-        let limits = &settings.revisit;
-        let wait = answer.until_next(record.wait, limits);
-        let last = record.history.first().map(|past| past.state);
-        let mut swings = Swings::of(last.zip(record.wait), &record.kept);
-        let oscillates = swings.note(visit.state, wait);
-        if let Some(answered) = answer.wait {
-            answer.note_odd(answered, oscillates, limits);
-        }
-        self.promised(wait, true)?;
+        let settled = answer.settle(record, visit.state, &settings.revisit);
+        answer.note_odd(settled.odd);
+        self.promised(settled.until_next, true)?;
         Ok(Some(Waits {
-            until_next: wait,
-            until_asked: answer.until_asked(wait, limits),
-            swings: Some(swings.kept()),
+            until_next: settled.until_next,
+            until_asked: settled.until_asked,
+            swings: Some(settled.swings),
             by: answer.answered_by().cloned(),
         }))
     }

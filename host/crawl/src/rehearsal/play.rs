@@ -5,6 +5,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use opilio_frontier::ContentState;
 
+use crate::found::OddWait;
+
 /// What is asked of a server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Asked {
@@ -50,8 +52,10 @@ pub struct Came {
     pub body: bool,
     /// The body is kept in full.
     pub archived: bool,
-    /// What a wait evaluator wants, before the profile's limits; none where none answered.
-    pub asked: Option<Duration>,
+    /// A wait evaluator answered.
+    pub answered: bool,
+    /// What its answer was corrected for.
+    pub odd: Vec<OddWait>,
     /// Until the next visit.
     pub wait: Option<Duration>,
     /// What kind of end it was.
@@ -77,7 +81,8 @@ impl Came {
             state: ContentState::Unknown,
             body: false,
             archived: false,
-            asked: None,
+            answered: false,
+            odd: Vec::new(),
             wait: None,
             end,
         }

@@ -15,8 +15,6 @@ pub(super) struct Paint {
 }
 
 impl Paint {
-    pub(super) const WHITE: Self = Self::solid([255, 255, 255]);
-
     pub(super) const fn solid(rgb: [u8; 3]) -> Self {
         Self { rgb, alpha: 1.0 }
     }

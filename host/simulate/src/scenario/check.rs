@@ -8,9 +8,9 @@ use opilio_profile::{DurationWritten, Faults, Written, parse_duration};
 use opilio_uri::Uri;
 
 use super::written::{
-    ChangeFile, ClosedFile, HonestyFile, KindFile, ProcessName, SiteFile, Spread,
+    ChangeFile, ClosedFile, HonestyFile, KindFile, ProcessName, SiteFile, SlowedFile, Spread,
 };
-use super::{Closed, Honesty, Kind, Sites, YEARS};
+use super::{Closed, Honesty, Kind, Sites, Slowed, Times, YEARS};
 use crate::process::{Process, RATE_MAX, Rates};
 
 /// 5 January 2026.
@@ -33,6 +33,9 @@ const CLOSED_A_YEAR_MAX: f64 = 8760.0;
 
 /// Least importance above none: sums with those of a million lose nothing.
 const IMPORTANCE_MIN: f64 = 1e-6;
+
+/// What pages are where nothing is said.
+const HTML: &str = "text/html";
 
 pub(super) struct Check {
     pub(super) written: Written,
@@ -167,6 +170,8 @@ impl Check {
             failures: site.failures,
             closed: (site.closed.as_ref())
                 .and_then(|closed| self.closed(&format!("{at}/closed"), closed)),
+            slowed: (site.slowed.as_ref())
+                .and_then(|slowed| self.slowed(&format!("{at}/slowed"), slowed)),
             feed: site.feed,
             sitemap: site.sitemap,
             kinds,
@@ -174,23 +179,41 @@ impl Check {
     }
 
     fn closed(&mut self, at: &str, written: &ClosedFile) -> Option<Closed> {
-        let length = self.days(&format!("{at}/length"), Some(&written.length), 0.0);
-        if written.per_year <= 0.0 || length <= 0.0 {
+        let times = self.times(at, written.per_year, &written.length)?;
+        let path = written.path.clone().unwrap_or_else(|| "/".to_owned());
+        Some(Closed { times, path })
+    }
+
+    fn slowed(&mut self, at: &str, written: &SlowedFile) -> Option<Slowed> {
+        let pointer = format!("{at}/crawl-delay");
+        let crawl_delay = self.duration(&pointer, Some(&written.crawl_delay), DAY);
+        if crawl_delay > DAY || crawl_delay.subsec_nanos() > 0 {
+            let problem = format!("a rest of {crawl_delay:?}");
+            self.refuse(
+                &pointer,
+                problem,
+                "write whole seconds, a day at most: crawl-delay = \"30s\"",
+            );
+        }
+        let times = self.times(at, written.per_year, &written.length)?;
+        Some(Slowed { times, crawl_delay })
+    }
+
+    fn times(&mut self, at: &str, per_year: f64, length: &DurationWritten) -> Option<Times> {
+        let length = self.days(&format!("{at}/length"), Some(length), 0.0);
+        if per_year <= 0.0 || length <= 0.0 {
             return None;
         }
-        let every = 365.0 / written.per_year;
-        if written.per_year > CLOSED_A_YEAR_MAX {
-            let problem = format!("{:e} times in a year", written.per_year);
+        let every = 365.0 / per_year;
+        if per_year > CLOSED_A_YEAR_MAX {
+            let problem = format!("{per_year:e} times in a year");
             let suggestion = "write per-year = 12, or 8760 at most: once an hour";
             self.refuse(&format!("{at}/per-year"), problem, suggestion);
         } else if length > every {
-            let problem = format!(
-                "{} times of {length} days do not go into a year",
-                written.per_year
-            );
+            let problem = format!("{per_year} times of {length} days do not go into a year");
             self.refuse(at, problem, "write a shorter length or a smaller per-year");
         }
-        Some(Closed { every, length })
+        Some(Times { every, length })
     }
 
     /// Two groups of one name would have the same hosts.
@@ -211,12 +234,31 @@ impl Check {
             let suggestion = "write 0, or from 0.000001 to 1000000: only relations count";
             self.refuse(&format!("{at}/importance"), problem, suggestion);
         }
+        let media_type = kind.media_type.as_deref().unwrap_or(HTML);
+        let is_part = |part: &str| {
+            !part.is_empty()
+                && part
+                    .bytes()
+                    .all(|byte| byte.is_ascii_alphanumeric() || b"!#$&-^_.+".contains(&byte))
+        };
+        let (class, subtype) = media_type.split_once('/').unwrap_or_default();
+        if !is_part(class) || !is_part(subtype) {
+            let problem = format!("{media_type:?} is no media type");
+            let suggestion = "write a type and a subtype alone: \"text/html\", \"image/jpeg\"";
+            self.refuse(&format!("{at}/media-type"), problem, suggestion);
+        } else if media_type != HTML {
+            for (name, share) in [("clock", kind.clock), ("noise", kind.noise)] {
+                if share > 0.0 {
+                    let problem = format!("{name} is written into HTML, not into {media_type}");
+                    let suggestion = "leave it out, or the media type";
+                    self.refuse(&format!("{at}/{name}"), problem, suggestion);
+                }
+            }
+        }
         Kind {
+            name: kind.name.clone(),
             share: kind.share.unwrap_or(1.0),
-            media_type: kind
-                .media_type
-                .clone()
-                .unwrap_or_else(|| "text/html".to_owned()),
+            media_type: media_type.to_owned(),
             size: kind.size.unwrap_or(20_000),
             process: self.process(&format!("{at}/change"), &kind.change),
             importance,
@@ -224,6 +266,56 @@ impl Check {
             noise: kind.noise,
             etag: self.honesty(&format!("{at}/etag"), &kind.etag),
             last_modified: self.honesty(&format!("{at}/last-modified"), &kind.last_modified),
+        }
+    }
+
+    /// Keys that say nothing of such changes: whoever writes them means another web than the one that comes.
+    fn without_effect(&mut self, at: &str, change: &ChangeFile) {
+        let is = |process| change.process == process;
+        let (never, fixed) = (is(ProcessName::Never), change.rates == Spread::Fixed);
+        let of_bursts = "write process = \"bursts\", or leave it out";
+        let keys = [
+            (
+                "per-day",
+                never && change.per_day > Some(0.0),
+                "leave it out, or write another process",
+            ),
+            (
+                "rates",
+                never && !fixed,
+                "leave it out, or write another process",
+            ),
+            (
+                "spread",
+                fixed && change.spread.is_some(),
+                "write rates = \"lognormal\" or \"gamma\", or leave it out",
+            ),
+            (
+                "quiet",
+                !is(ProcessName::Rhythm) && change.quiet.is_some(),
+                "write process = \"rhythm\", or leave it out",
+            ),
+            (
+                "bursts-per-year",
+                !is(ProcessName::Bursts) && change.bursts_per_year.is_some(),
+                of_bursts,
+            ),
+            (
+                "burst-length",
+                !is(ProcessName::Bursts) && change.burst_length.is_some(),
+                of_bursts,
+            ),
+            (
+                "burst-factor",
+                !is(ProcessName::Bursts) && change.burst_factor.is_some(),
+                of_bursts,
+            ),
+        ];
+        for (key, is_there, suggestion) in keys {
+            if is_there {
+                let problem = format!("{key} has no effect here");
+                self.refuse(&format!("{at}/{key}"), problem, suggestion);
+            }
         }
     }
 
@@ -241,6 +333,7 @@ impl Check {
     }
 
     fn process(&mut self, at: &str, change: &ChangeFile) -> Process {
+        self.without_effect(at, change);
         let per_day = match (change.process, change.per_day) {
             (ProcessName::Never, _) => 0.0,
             (_, Some(per_day)) if per_day > 0.0 => per_day,

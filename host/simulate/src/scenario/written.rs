@@ -66,8 +66,10 @@ pub(super) struct SiteFile {
     #[serde(default)]
     #[schemars(range(min = 0, max = 1))]
     pub(super) failures: f64,
-    /// When robots.txt forbids everything; never where nothing is said.
+    /// When robots.txt forbids what; never where nothing is said.
     pub(super) closed: Option<ClosedFile>,
+    /// When robots.txt asks for rests; never where nothing is said.
+    pub(super) slowed: Option<SlowedFile>,
     /// A feed.
     #[serde(default)]
     pub(super) feed: Lists,
@@ -86,11 +88,30 @@ pub(super) struct ClosedFile {
     pub(super) per_year: f64,
     /// For how long, such as `"3d"`.
     pub(super) length: DurationWritten,
+    /// What of the site: all that begins so; `"/"`, everything, where nothing is said.
+    #[schemars(regex(pattern = "^/[!-~]*$"), example = &"/s0/")]
+    pub(super) path: Option<String>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct SlowedFile {
+    /// How often in a year, once an hour at most.
+    #[schemars(range(min = 0))]
+    pub(super) per_year: f64,
+    /// For how long, such as `"3d"`.
+    pub(super) length: DurationWritten,
+    /// `Crawl-delay`, in whole seconds, such as `"30s"`.
+    pub(super) crawl_delay: DurationWritten,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(super) struct KindFile {
+    /// First part of their names, of small letters, digits and hyphens, so that overrides of a profile can tell them: `story` makes
+    /// `/s0/story-17`, where it is `/s0/p17` otherwise.
+    #[schemars(regex(pattern = "^[a-z][a-z0-9-]{0,39}$"), example = &"story")]
+    pub(super) name: Option<String>,
     /// Part of the site's pages, relative to other kinds; 1 where nothing is said.
     #[schemars(range(min = 0, max = 1_000_000_000))]
     pub(super) share: Option<f64>,
@@ -104,11 +125,11 @@ pub(super) struct KindFile {
     pub(super) importance: Option<f64>,
     /// How they change.
     pub(super) change: ChangeFile,
-    /// Share that shows the time.
+    /// Share that shows the time, in a comment and in plain text; of HTML alone.
     #[serde(default)]
     #[schemars(range(min = 0, max = 1))]
     pub(super) clock: f64,
-    /// Share with random words.
+    /// Share with a box of random words; of HTML alone.
     #[serde(default)]
     #[schemars(range(min = 0, max = 1))]
     pub(super) noise: f64,
@@ -177,7 +198,7 @@ pub(super) struct ChangeFile {
     /// Of a lognormal distribution, the standard deviation of the logarithm, up to 10; of a gamma, its shape, up to 1000.
     #[schemars(range(min = 0, max = 1000))]
     pub(super) spread: Option<f64>,
-    /// Of a rhythm: how many of the changes come at night or at the weekend, 0 to 1; 0.1 where nothing is said.
+    /// Of a rhythm: how many of the changes do not come on Monday to Friday from 8 to 20 o'clock UTC, 0 to 1; 0.1 where nothing is said.
     #[schemars(range(min = 0, max = 1))]
     pub(super) quiet: Option<f64>,
     /// Of bursts: how often they come in a year; 4 where nothing is said.

@@ -11,7 +11,7 @@ use rand::Rng;
 
 use super::{Header, PageId, Place, Web, purpose};
 use crate::process::{DAY, is_burst, stream, uniform};
-use crate::scenario::Lists;
+use crate::scenario::{Lists, Times};
 
 /// Words that pages are made of.
 const WORDS: [&str; 16] = [
@@ -31,7 +31,18 @@ pub(crate) struct Served {
     pub(crate) took: Duration,
     /// The version that came, or that a 304 spoke of.
     pub(crate) version: u64,
-    pub(crate) not_modified: bool,
+    pub(crate) of_page: OfPage,
+}
+
+/// How a page came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OfPage {
+    /// With a body, or it was no page.
+    Whole,
+    /// 304: it has not been modified.
+    NotModified,
+    /// 404: it has died, or is not born.
+    Gone,
 }
 
 impl Web {
@@ -43,7 +54,7 @@ impl Web {
                 answer: Answer::Failure,
                 took: Duration::from_secs(20),
                 version: 0,
-                not_modified: false,
+                of_page: OfPage::Whole,
             };
         };
         self.sites[site].requests += 1;
@@ -67,7 +78,7 @@ impl Web {
                 },
                 took,
                 version: 0,
-                not_modified: false,
+                of_page: OfPage::Whole,
             }
         };
         if fails {
@@ -76,8 +87,7 @@ impl Web {
         match place {
             Place::Page(id) => self.serve_page(id, asked, now, took, &mut random),
             Place::Robots => {
-                let path = if self.is_closed(site, now) { " /" } else { "" };
-                let rules = format!("User-agent: *\nDisallow:{path}\n");
+                let rules = self.robots(site, now);
                 response(200, "text/plain", rules)
             }
             Place::Feed if self.groups[self.sites[site].group].feed != Lists::None => {
@@ -92,13 +102,22 @@ impl Web {
         }
     }
 
-    /// Whether a site's robots.txt forbids everything now.
-    fn is_closed(&self, site: usize, now: i64) -> bool {
-        let Some(closed) = self.groups[self.sites[site].group].closed else {
-            return false;
+    /// A site's robots.txt.
+    fn robots(&self, site: usize, now: i64) -> String {
+        let group = &self.groups[self.sites[site].group];
+        let is_now = |times: Times, purpose| {
+            let of_site = stream(&[self.seed, site as u64, purpose]).next_u64();
+            is_burst(now as f64 / DAY, times.every, times.length, of_site)
         };
-        let of_site = stream(&[self.seed, site as u64, purpose::CLOSED]).next_u64();
-        is_burst(now as f64 / DAY, closed.every, closed.length, of_site)
+        let closed = group.closed.as_ref();
+        let closed = closed.filter(|closed| is_now(closed.times, purpose::CLOSED));
+        let path = closed.map_or(String::new(), |closed| format!(" {}", closed.path));
+        let mut rules = format!("User-agent: *\nDisallow:{path}\n");
+        let slowed = group.slowed.as_ref();
+        if let Some(slowed) = slowed.filter(|slowed| is_now(slowed.times, purpose::SLOWED)) {
+            let _ = writeln!(rules, "Crawl-delay: {}", slowed.crawl_delay.as_secs());
+        }
+        rules
     }
 
     fn serve_page(
@@ -120,7 +139,7 @@ impl Web {
             },
             took,
             version: u64::MAX,
-            not_modified: false,
+            of_page: OfPage::Gone,
         };
         if now < page.born || now >= page.dies {
             return gone(404);
@@ -163,7 +182,7 @@ impl Web {
                 },
                 took,
                 version,
-                not_modified,
+                of_page: OfPage::NotModified,
             };
         }
         let media_type = match page.kind {
@@ -185,7 +204,7 @@ impl Web {
             },
             took,
             version,
-            not_modified,
+            of_page: OfPage::Whole,
         }
     }
 
@@ -256,8 +275,8 @@ impl Web {
         let of_section = |id: &&PageId| is_home || self.pages[**id].section + 1 == page.section;
         let most = if is_home { 20 } else { usize::MAX };
         for id in shown.filter(of_section).take(most) {
-            let shown = &self.pages[*id];
-            link(&format!("/s{}/p{}", shown.section, shown.number));
+            let shown = self.path(*id);
+            link(&shown);
         }
     }
 
