@@ -126,6 +126,9 @@ pub(crate) struct Watcher {
     problem: Option<String>,
 }
 
+/// Two writes of a file are told apart by their times from then on: file systems count in ticks of milliseconds up to two seconds.
+const SETTLED: Duration = Duration::from_secs(3);
+
 /// What keeps a job from crawling, but for its own pauses and the number of places.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Holds {
@@ -136,10 +139,18 @@ enum Holds {
     Unknown,
 }
 
+/// When a file was written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Stamp {
+    written: SystemTime,
+    /// So long ago that what is written into it from now on has another time.
+    is_settled: bool,
+}
+
 /// What was read of a job, and when its files were written.
 #[derive(Clone, Default)]
 struct Read {
-    stamps: [Option<SystemTime>; 4],
+    stamps: [Option<Stamp>; 4],
     made: Option<Made>,
     /// What is wrong with each of the files.
     problems: [Option<String>; 3],
@@ -259,9 +270,15 @@ impl Watcher {
 impl Read {
     /// Reads those files again that were written since.
     fn again(&mut self, directory: &Path) {
+        let now = SystemTime::now();
         let stamp = |file: &str| {
             let metadata = fs::metadata(directory.join(file)).ok()?;
-            metadata.modified().ok()
+            let written = metadata.modified().ok()?;
+            let age = now.duration_since(written);
+            Some(Stamp {
+                written,
+                is_settled: age.is_ok_and(|age| age > SETTLED),
+            })
         };
         let stamps = [
             stamp("job.json"),
@@ -269,7 +286,10 @@ impl Read {
             stamp("orders.json"),
             stamp("alerts.json"),
         ];
-        let is_old = |at: usize| stamps[at] != self.stamps[at];
+        let is_old = |at: usize| {
+            let may_change = stamps[at].is_some_and(|stamp| !stamp.is_settled);
+            may_change || stamps[at] != self.stamps[at]
+        };
         let [of_job, of_course, of_orders] = &mut self.problems;
         if is_old(0) {
             *of_job = None;
@@ -508,4 +528,30 @@ pub async fn glance(folder: &Folder) -> Vec<JobOverview> {
         }
     }
     jobs
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+
+    /// A pause and its end within one tick of the file system's clock.
+    #[test]
+    fn what_is_written_twice_at_a_time_is_read_twice() {
+        let dir = tempfile::tempdir().unwrap();
+        let moment = SystemTime::now();
+        let mut read = Read::default();
+        for is_paused in [true, false, true] {
+            let mut orders = Orders::new(true, "ada");
+            orders.paused = is_paused;
+            orders.write(dir.path()).unwrap();
+            let file = fs::File::options()
+                .write(true)
+                .open(dir.path().join("orders.json"));
+            file.unwrap().set_modified(moment).unwrap();
+            read.again(dir.path());
+            assert_eq!(read.orders.as_ref().map(|it| it.paused), Some(is_paused));
+        }
+    }
 }

@@ -68,6 +68,44 @@ change = { process = "poisson", per-day = 0.1, rates = "lognormal", spread = 1.5
     assert!(best > 0.88 && best > other + 0.08, "{best} {other}");
 }
 
+/// By day and night, in bursts, and told by honest feeds, of which the best plan reads none: freshness with one goal and versions
+/// with the other, each of the best's.
+#[test]
+fn it_comes_near_to_the_best_by_day_and_in_bursts_and_beyond_it_with_feeds() {
+    let rhythm =
+        "process = \"rhythm\", per-day = 0.2, rates = \"lognormal\", spread = 1.5, quiet = 0.05";
+    let bursts = "process = \"bursts\", per-day = 0.05, rates = \"lognormal\", spread = 1.0, bursts-per-year = 12, \
+                  burst-length = \"5d\", burst-factor = 30";
+    let told = "process = \"poisson\", per-day = 0.05, rates = \"lognormal\", spread = 1.5";
+    for (change, site, days, freshness, captures) in [
+        (rhythm, "known = true", 60, 0.96, 0.96),
+        (bursts, "known = true", 90, 0.96, 0.90),
+        (told, "feed = \"honest\"", 60, 1.02, 0.97),
+    ] {
+        let web = web(&format!(
+            r#"
+days = "{days}d"
+warm-up = "30d"
+budget = {{ visits = 1.0 }}
+
+[[site]]
+name = "site"
+count = 2
+pages = 50
+{site}
+[[site.page]]
+change = {{ {change} }}
+"#
+        ));
+        let fresh = simulated(&web, evaluator("budgeted-1"));
+        let of_best = number(&fresh, "freshness-of-best");
+        assert!(of_best > freshness, "{change}: {fresh:#}");
+        let many = simulated(&web, evaluator("budgeted-0"));
+        let of_best = number(&many, "captures-of-best");
+        assert!(of_best > captures, "{change}: {many:#}");
+    }
+}
+
 /// A front page and its sections change with each of six new pages a day: too often to be kept fresh at that price, and nothing
 /// new is found but by visiting them.
 #[test]
