@@ -60,7 +60,7 @@ const REFERENCE: Paint = Paint::solid([0xbd, 0xbd, 0xbd]);
 /// dashed. The axis begins at 0, or, where everything is above a half, where its title says.
 ///
 /// # Errors
-/// Where the picture cannot be packed.
+/// Where the PNG cannot be made of the SVG.
 pub fn freshness_over_time(runs: &[(&str, &Report)]) -> Result<Drawing, PlotError> {
     let names: Vec<&str> = runs.iter().map(|(name, _)| *name).collect();
     let courses = runs.iter().map(|(_, report)| course(report)).collect();
@@ -82,7 +82,7 @@ pub fn freshness_over_time(runs: &[(&str, &Report)]) -> Result<Drawing, PlotErro
 /// so where there are any.
 ///
 /// # Errors
-/// Where the picture cannot be packed.
+/// Where the PNG cannot be made of the SVG.
 pub fn waits_by_rate(runs: &[(&str, &Report)]) -> Result<Drawing, PlotError> {
     let names: Vec<&str> = runs.iter().map(|(name, _)| *name).collect();
     Drawing::new(&waits(&Waits {

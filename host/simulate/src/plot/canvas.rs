@@ -1,4 +1,4 @@
-//! A picture as a list of lines, marks and words, which SVG and PNG are written from: both show the same.
+//! A picture as a list of lines, marks and words, and the SVG that is written of it.
 
 use std::fmt::Write as _;
 

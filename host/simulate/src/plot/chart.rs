@@ -13,7 +13,7 @@ const RIGHT: f64 = 876.0;
 const TOP: f64 = 66.0;
 const BOTTOM: f64 = 486.0;
 
-/// Of a letter, as wide as those of the PNG, which are wider than most.
+/// Of a letter: wider than most, so that names fit in whatever font they are shown.
 const LETTER: f64 = 7.0;
 const LEGEND_ROW: f64 = 20.0;
 const LEGEND_SIGN: f64 = 34.0;
