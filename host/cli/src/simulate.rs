@@ -15,7 +15,7 @@ use opilio_simulate::{
 };
 
 use crate::crawl::component_cache;
-use crate::exit;
+use crate::{exit, terminal};
 
 /// The command line.
 #[derive(Debug, Args)]
@@ -72,7 +72,7 @@ pub(crate) fn run(args: &SimulateArgs) -> Result<u8> {
         Some(SimulateCommand::Compare(args)) => compare::run(args),
         Some(SimulateCommand::Fit(args)) => fit::run(args),
         Some(SimulateCommand::Schema) => {
-            writeln!(io::stdout(), "{:#}", Scenario::schema())?;
+            terminal::outln!("{:#}", Scenario::schema());
             Ok(exit::OK)
         }
         None => run_scenario(args),
