@@ -99,10 +99,10 @@ fn run_scenario(args: &SimulateArgs) -> Result<u8> {
     } else {
         report.as_text()
     };
-    io::stdout().write_all(answer.as_bytes())?;
-    if let Some(plots) = plots {
-        plots.write(&[(&report.profile, &report)])?;
-    }
+    // Drawn before anything is printed, for whoever reads that may have seen enough; and printed, however the drawing went.
+    let drawn = plots.map_or(Ok(()), |plots| plots.write(&[(&report.profile, &report)]));
+    terminal::out!("{answer}");
+    drawn?;
     Ok(exit::OK)
 }
 

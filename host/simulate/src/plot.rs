@@ -519,9 +519,16 @@ mod tests {
         let svg = freshness(&courses(&[80.0; 7])).svg();
         assert!(svg.contains("take turns on one line"), "{svg}");
         for [red, green, blue] in &COLOURS[..7] {
-            let stroke = format!("stroke=\"#{red:02x}{green:02x}{blue:02x}\"");
-            let pieces = svg.matches(&stroke).count();
-            assert!((6..=9).contains(&pieces), "{stroke}: {pieces}");
+            let line = format!("stroke=\"#{red:02x}{green:02x}{blue:02x}\"");
+            assert_eq!(
+                svg.matches(&line).count(),
+                2,
+                "{line}: itself and its legend"
+            );
+        }
+        for offset in (1..=7).map(|run| 16 * run) {
+            let dashes = format!("stroke-dasharray=\"16 96\" stroke-dashoffset=\"{offset}\"");
+            assert_eq!(svg.matches(&dashes).count(), 1, "{dashes}");
         }
     }
 

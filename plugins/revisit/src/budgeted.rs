@@ -12,6 +12,7 @@ use crate::finds::{FINDS, FINDS_VERSION, Finds};
 use crate::index::{Belief, Besides, RATES};
 use crate::media_types;
 use crate::poisson::{check_limits, check_range, days, holidays, until};
+use crate::promise::{self, PROMISE, PROMISE_VERSION};
 use crate::rhythm::{RHYTHM, RHYTHM_VERSION, Rhythm};
 use crate::spread::{SPREAD, SPREAD_VERSION, Spread};
 use crate::told::{TOLD, TOLD_VERSION, Told};
@@ -48,7 +49,8 @@ pub struct Settings {
     /// Longest wait, so that everything is visited again one day.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub max_wait: Period,
-    /// A longer wait than this is reconsidered every so often, without a visit: prices change, and so does what is usual.
+    /// A longer wait than this is reconsidered every so often, without a visit: prices change, and so does what is usual. After
+    /// half of this time at the earliest, so that documents found together are not all asked about at once.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub reconsider: Period,
     /// Visits after which one counts for a third: a document may change its ways.
@@ -120,6 +122,7 @@ impl Plugin for Budgeted {
     fn keeps() -> Vec<Keep> {
         vec![
             Keep::with_uri(EVIDENCE, EVIDENCE_VERSION),
+            Keep::with_uri(PROMISE, PROMISE_VERSION),
             Keep::with_site(RHYTHM, RHYTHM_VERSION),
             Keep::with_site(SPREAD, SPREAD_VERSION),
             Keep::with_site(TOLD, TOLD_VERSION),
@@ -150,6 +153,9 @@ impl WaitEvaluator for Budgeted {
             let rate = judged.belief.mean();
             let days = days(rhythm.as_ref(), interval.from, interval.to);
             let was_named = !visit.signals().is_empty();
+            if evidence.visits == 0.0 {
+                visit.set_attribute(PROMISE, "");
+            }
             let is_believed = told.as_ref().is_none_or(|told| told.doubt() < 0.5);
             if was_named && interval.has_changed && is_believed {
                 evidence.add_told(days, settings.memory);
@@ -214,14 +220,16 @@ impl WaitEvaluator for Budgeted {
         let days = days / untold;
         let last = experience::last_visit(visit);
         let due = last + until(rhythm.as_ref(), last, days).clamp(min, max);
-        let wait = due.saturating_sub(visit.now());
-        // A document that has never been compared with itself is looked at once more at the time promised, however dear visits
-        // have become meanwhile: put off again and again, it would never show what it is.
-        let is_known = evidence.visits > 0.0;
         let reconsider = settings.reconsider.milliseconds();
+        let is_compared = evidence.visits > 0.0;
+        let due = match is_compared || reconsider == 0 {
+            true => due,
+            false => due.min(promise::latest(visit, due)),
+        };
+        let wait = due.saturating_sub(visit.now());
         // However short the wait: of what lists tell meanwhile it is asked only who wants to be asked.
         Some(Wait {
-            ask_again: (is_known && reconsider > 0).then_some(reconsider),
+            ask_again: (reconsider > 0).then(|| experience::part(last, reconsider).min(wait)),
             ..Wait::after(Duration::from_millis(wait))
         })
     }
@@ -245,10 +253,7 @@ impl Budgeted {
     fn worth(&self, visit: &Visit) -> f64 {
         let settings = &self.settings;
         let precedence = visit.measure("precedence").unwrap_or(1.0).clamp(0.0, 255.0);
-        let mut worth = 1.0;
-        for _ in 1..precedence as u32 {
-            worth *= settings.precedence_factor;
-        }
+        let worth = settings.precedence_factor.powi(precedence as i32 - 1);
         let links = visit.outlinks().saturating_add(visit.inlinks());
         (worth * (1.0 + settings.link_weight * (1.0 + links as f64).ln())).max(1e-9)
     }

@@ -84,6 +84,17 @@ pub(crate) fn evidence(visit: &Visit, memory: f64) -> Evidence {
     evidence
 }
 
+/// A time between the half of this and all of it, another one for each time of a visit: documents that were found together
+/// shall not all be thought over at once, for prices answer to what is asked for.
+pub(crate) fn part(visited: u64, all: u64) -> u64 {
+    // The finaliser of splitmix64.
+    let mut mixed = visited;
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^= mixed >> 31;
+    all - mixed % (all / 2 + 1)
+}
+
 /// From one time to another.
 pub(crate) fn days(from: u64, to: u64) -> f64 {
     to.saturating_sub(from) as f64 / DAY
@@ -146,4 +157,25 @@ fn seen(visits: u64, changes: u64, observed: u64) -> (f64, f64) {
 
 fn is_compared(past: &PastVisit) -> bool {
     past.status > 0 && past.state != ContentState::Unknown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Documents of one hour, a second apart: each tenth of the span gets its share.
+    #[test]
+    fn documents_found_together_are_not_all_thought_over_at_once() {
+        let mut tenths = [0; 10];
+        for second in 0..3_600_u64 {
+            let part = part(1_700_000_000_000 + second * 1000, 1000);
+            assert!((500..=1000).contains(&part), "{part}");
+            tenths[(part - 500).min(499) as usize / 50] += 1;
+        }
+        assert!(
+            tenths.iter().all(|count| (280..440).contains(count)),
+            "{tenths:?}"
+        );
+        assert_eq!(part(1, 0), 0);
+    }
 }

@@ -11,6 +11,7 @@ pub mod fixed;
 mod index;
 mod media_types;
 pub mod poisson;
+mod promise;
 mod rate;
 mod rhythm;
 pub mod similar;

@@ -8,7 +8,7 @@ use clap::Args;
 use opilio_simulate::{Comparison, Report};
 
 use super::{Crawled, Plots, profile, run_one, scenario};
-use crate::exit;
+use crate::{exit, terminal};
 
 /// The command line.
 #[derive(Debug, Args)]
@@ -63,11 +63,12 @@ pub(super) fn run(args: &CompareArgs) -> Result<u8> {
     } else {
         comparison.as_text()
     };
-    io::stdout().write_all(answer.as_bytes())?;
-    if let Some(plots) = plots {
+    let drawn = plots.map_or(Ok(()), |plots| {
         let named = args.profiles.iter().zip(&runs);
         let named = named.filter_map(|(name, runs)| Some((name.as_str(), runs.first()?)));
-        plots.write(&named.collect::<Vec<_>>())?;
-    }
+        plots.write(&named.collect::<Vec<_>>())
+    });
+    terminal::out!("{answer}");
+    drawn?;
     Ok(exit::OK)
 }

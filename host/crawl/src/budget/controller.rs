@@ -13,6 +13,9 @@ const EXCESS_MAX: f64 = 1.0;
 /// Of the logarithm of the price, on either side of 1.
 const LOG_PRICE_MAX: f64 = 30.0;
 
+/// First waits over which their mean is taken.
+const FIRST_WAITS: f64 = 7.0;
+
 /// Share of a day below which nothing is smoothed.
 const WINDOW_MIN: f64 = 1e-3;
 
@@ -69,6 +72,9 @@ pub(crate) struct Controller {
     promised: f64,
     /// Documents that promises stand for.
     documents: f64,
+    /// First waits of late: how many, up to [`FIRST_WAITS`], and the mean of their logarithms.
+    firsts: f64,
+    first: f64,
     /// Visits of late, each counting less with time: how many, their new waits and their delays.
     visits: f64,
     waits: f64,
@@ -101,6 +107,8 @@ impl Controller {
             excess: 0.0,
             promised: 0.0,
             documents: 0.0,
+            firsts: 0.0,
+            first: 0.0,
             visits: 0.0,
             waits: 0.0,
             delays: 0.0,
@@ -119,10 +127,19 @@ impl Controller {
 
     /// Visits a day that documents ask for, with those that are known and have had no visit yet.
     pub(crate) fn asked_for(&self, known: f64) -> f64 {
+        self.promised.max(0.0) + self.asked_for_by_new(known)
+    }
+
+    /// Those that have had no visit yet ask for what others did of late, at their first; and for no more than all do. That alone
+    /// is no measure of it: what is visited first is front pages and feeds.
+    fn asked_for_by_new(&self, known: f64) -> f64 {
         if self.documents < 1.0 {
             return 0.0;
         }
-        self.promised.max(0.0) * (known / self.documents).max(1.0)
+        let each = (-self.first)
+            .exp()
+            .min(self.promised.max(0.0) / self.documents);
+        (known - self.documents).max(0.0) * each
     }
 
     /// Takes note of a promise, and moves the price. `known` documents there are, and `available` visits a day; none: as many
@@ -143,7 +160,11 @@ impl Controller {
         let window = self.window();
         match before {
             Some(before) => self.promised -= 1.0 / before,
-            None => self.documents += 1.0,
+            None => {
+                self.documents += 1.0;
+                self.firsts = (self.firsts + 1.0).min(FIRST_WAITS);
+                self.first += (wait.ln() - self.first) / self.firsts;
+            }
         }
         self.promised += 1.0 / wait;
         if let Some(delay) = delay {
@@ -165,7 +186,14 @@ impl Controller {
         let excess = (asked.max(1e-9) / available.max(1e-9)).ln();
         let excess = excess + BACKLOG_WEIGHT * late;
         self.excess = excess.clamp(-EXCESS_MAX, EXCESS_MAX);
-        let level = self.level + self.excess * (passed / window).min(1.0);
+        // What new documents ask for is known of the last few: the price must not leap ahead of their answers.
+        let by_new = self.asked_for_by_new(known);
+        let step_max = if 2.0 * by_new > asked {
+            1.0 / FIRST_WAITS
+        } else {
+            1.0
+        };
+        let level = self.level + self.excess * (passed / window).min(step_max);
         self.level = level.clamp(-LOG_PRICE_MAX, LOG_PRICE_MAX);
     }
 
@@ -203,6 +231,8 @@ impl Controller {
             self.excess,
             self.promised,
             self.documents,
+            self.firsts,
+            self.first,
             self.visits,
             self.waits,
             self.delays,
@@ -229,6 +259,8 @@ impl Controller {
             excess,
             promised,
             documents,
+            firsts,
+            first,
             visits,
             waits,
             delays,
@@ -244,6 +276,8 @@ impl Controller {
             excess,
             promised,
             documents,
+            firsts,
+            first,
             visits,
             waits,
             delays,
@@ -267,6 +301,9 @@ impl Controller {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use std::cmp::Reverse;
+    use std::collections::BinaryHeap;
 
     use super::*;
 
@@ -357,6 +394,42 @@ mod tests {
         assert!(after < before / 1000.0, "{before} {after}");
     }
 
+    /// Twenty feeds that are read four times a day whatever that costs, found first, and a thousand pages that wait the longer
+    /// the dearer visits are, and for most of a year where they are dearer than 1. All are known from the beginning.
+    #[test]
+    fn feeds_that_are_found_first_do_not_drive_the_price_up() {
+        let mut controller = Controller::new(0.1, 0.0);
+        let mut due: BinaryHeap<Reverse<(u64, usize)>> =
+            (0..1020).map(|one| Reverse((0, one))).collect();
+        let mut before = vec![None; 1020];
+        let (mut now, mut dearest) = (0_u64, 0.0_f64);
+        while now < 30 * 1440
+            && let Some(Reverse((was_due, one))) = due.pop()
+        {
+            // Minutes: no more than a hundred visits a day.
+            now = was_due.max(now + 14);
+            let price = controller.price();
+            let wait = match one {
+                0..20 => 0.25,
+                _ if price > 1.0 => 300.0,
+                _ => 15.0 * price.sqrt(),
+            };
+            let at = now as f64 / 1440.0;
+            let delay = before[one].map_or(0.0, |_| (now - was_due) as f64 / 1440.0);
+            let promise = Promise {
+                now: at,
+                before: before[one],
+                wait,
+                delay: Some(delay),
+            };
+            controller.step(promise, 1020.0, Some(100.0));
+            dearest = dearest.max(controller.price());
+            before[one] = Some((at, wait));
+            due.push(Reverse((now + (wait * 1440.0) as u64, one)));
+        }
+        assert!(dearest < 10.0, "{dearest}");
+    }
+
     #[test]
     fn a_price_is_read_as_it_was_written() {
         let mut controller = Controller::new(0.25, 20_000.5);
@@ -370,7 +443,12 @@ mod tests {
         let read = Controller::read(&controller.written()).unwrap();
         assert_eq!(read.written(), controller.written());
         assert!((read.price() - controller.price()).abs() < 1e-12);
-        for text in ["", "1 2 3", "1 2 3 4 5 6 7 8 9 x", "1 2 3 4 5 6 7 8 9 NaN"] {
+        for text in [
+            "",
+            "1 2 3",
+            "1 2 3 4 5 6 7 8 9 10 11 x",
+            "1 2 3 4 5 6 7 8 9 10 11 NaN",
+        ] {
             assert_eq!(Controller::read(text), None, "{text}");
         }
     }

@@ -1,6 +1,6 @@
-//! A picture as a list of lines, marks and words, and the SVG that is written of it.
+//! A picture of lines, marks and words, written as SVG while it is drawn.
 
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 
 /// A place or a distance, in pixels of the SVG from its upper left corner.
 pub(super) type Place = (f64, f64);
@@ -95,183 +95,149 @@ pub(super) enum Weight {
     Bold,
 }
 
-#[derive(Clone, Debug)]
-pub(super) enum Shape {
-    Line {
-        points: Vec<Place>,
-        width: f64,
-        paint: Paint,
-    },
-    Mark {
-        place: Place,
-        radius: f64,
-        mark: Mark,
-        paint: Paint,
-    },
-    /// The place is in the middle of the letters' height.
-    Text {
-        place: Place,
-        text: String,
-        anchor: Anchor,
-        weight: Weight,
-        paint: Paint,
-    },
+/// How a line is drawn.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Stroke<'a> {
+    pub(super) width: f64,
+    pub(super) paint: Paint,
+    /// Lengths of pieces and gaps in turn; an uninterrupted line has none.
+    pub(super) dashes: &'a [f64],
+    /// Where in those lengths the line begins.
+    pub(super) offset: f64,
 }
 
-/// What was drawn, the lowest first.
+impl Stroke<'_> {
+    pub(super) const fn solid(width: f64, paint: Paint) -> Self {
+        Self {
+            width,
+            paint,
+            dashes: &[],
+            offset: 0.0,
+        }
+    }
+}
+
+/// What was drawn; what came later is above.
 #[derive(Clone, Debug)]
 pub(super) struct Canvas {
     pub(super) width: u32,
     pub(super) height: u32,
-    pub(super) shapes: Vec<Shape>,
+    elements: String,
 }
 
 impl Canvas {
-    pub(super) fn line(&mut self, points: Vec<Place>, width: f64, paint: Paint) {
-        self.shapes.push(Shape::Line {
-            points,
+    pub(super) fn new(width: u32, height: u32) -> Self {
+        Self {
             width,
-            paint,
-        });
+            height,
+            elements: String::new(),
+        }
+    }
+
+    pub(super) fn line(&mut self, points: &[Place], stroke: Stroke<'_>) {
+        let Paint { alpha, .. } = stroke.paint;
+        let points = written_points(points);
+        self.write(format_args!(
+            "<polyline points=\"{points}\" fill=\"none\" stroke=\"{}\" stroke-width=\"{}\" stroke-linejoin=\"round\"",
+            hexadecimal(stroke.paint),
+            stroke.width
+        ));
+        if alpha < 1.0 {
+            self.write(format_args!(" stroke-opacity=\"{alpha}\""));
+        }
+        if !stroke.dashes.is_empty() {
+            let dashes: Vec<String> = stroke.dashes.iter().map(f64::to_string).collect();
+            self.write(format_args!(" stroke-dasharray=\"{}\"", dashes.join(" ")));
+        }
+        if stroke.offset > 0.0 {
+            self.write(format_args!(" stroke-dashoffset=\"{}\"", stroke.offset));
+        }
+        self.elements.push_str("/>\n");
     }
 
     pub(super) fn mark(&mut self, place: Place, radius: f64, mark: Mark, paint: Paint) {
-        self.shapes.push(Shape::Mark {
-            place,
-            radius,
-            mark,
-            paint,
-        });
+        let parts = mark.parts(place, radius);
+        if parts.is_empty() {
+            let (x, y) = place;
+            self.write(format_args!(
+                "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{radius}\""
+            ));
+        } else {
+            let parts = parts.iter();
+            let parts: String = parts
+                .map(|part| format!("M{}z", written_points(part)))
+                .collect();
+            self.write(format_args!("<path d=\"{parts}\""));
+        }
+        self.fill(paint);
+        self.elements.push_str("/>\n");
     }
 
+    /// The place is in the middle of the letters' height.
     pub(super) fn text(
         &mut self,
-        place: Place,
-        text: impl Into<String>,
+        (x, y): Place,
+        text: &str,
         anchor: Anchor,
         weight: Weight,
         paint: Paint,
     ) {
-        self.shapes.push(Shape::Text {
-            place,
-            text: text.into(),
-            anchor,
-            weight,
-            paint,
-        });
+        /// Half the height of capitals.
+        const HALF: f64 = 4.3;
+        let (right, down) = match anchor {
+            Anchor::Upwards => (x + HALF, y),
+            Anchor::Start | Anchor::Middle | Anchor::End => (x, y + HALF),
+        };
+        self.write(format_args!("<text x=\"{right:.1}\" y=\"{down:.1}\""));
+        match anchor {
+            Anchor::Start => {}
+            Anchor::Middle => self.elements.push_str(" text-anchor=\"middle\""),
+            Anchor::End => self.elements.push_str(" text-anchor=\"end\""),
+            Anchor::Upwards => self.write(format_args!(
+                " text-anchor=\"middle\" transform=\"rotate(-90 {right:.1} {down:.1})\""
+            )),
+        }
+        if weight == Weight::Bold {
+            (self.elements).push_str(" font-weight=\"bold\" font-size=\"15\"");
+        }
+        self.fill(paint);
+        self.elements.push('>');
+        text.chars()
+            .for_each(|c| push_escaped(&mut self.elements, c));
+        self.elements.push_str("</text>\n");
     }
 
     /// The picture as SVG. Its words are text: whoever shows it has the fonts.
     pub(super) fn svg(&self) -> String {
-        let Self { width, height, .. } = self;
-        let mut svg = format!(
+        let Self {
+            width,
+            height,
+            elements,
+        } = self;
+        format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
              viewBox=\"0 0 {width} {height}\" font-family=\"sans-serif\" font-size=\"12\">\n\
-             <rect width=\"{width}\" height=\"{height}\" fill=\"#ffffff\"/>\n"
-        );
-        for shape in &self.shapes {
-            // Writing to a string does not fail.
-            let _ = write_shape(&mut svg, shape);
+             <rect width=\"{width}\" height=\"{height}\" fill=\"#ffffff\"/>\n\
+             {elements}</svg>\n"
+        )
+    }
+
+    fn fill(&mut self, paint: Paint) {
+        self.write(format_args!(" fill=\"{}\"", hexadecimal(paint)));
+        if paint.alpha < 1.0 {
+            self.write(format_args!(" fill-opacity=\"{}\"", paint.alpha));
         }
-        svg.push_str("</svg>\n");
-        svg
+    }
+
+    fn write(&mut self, text: fmt::Arguments<'_>) {
+        // Writing to a string does not fail.
+        let _ = self.elements.write_fmt(text);
     }
 }
 
-fn write_shape(svg: &mut String, shape: &Shape) -> std::fmt::Result {
-    match shape {
-        Shape::Line {
-            points,
-            width,
-            paint,
-        } => {
-            write!(svg, "<polyline points=\"")?;
-            write_points(svg, points)?;
-            write!(
-                svg,
-                "\" fill=\"none\" stroke=\"{}\" stroke-width=\"{width}\" stroke-linejoin=\"round\"",
-                hexadecimal(*paint)
-            )?;
-            if paint.alpha < 1.0 {
-                write!(svg, " stroke-opacity=\"{}\"", paint.alpha)?;
-            }
-            svg.push_str("/>\n");
-        }
-        Shape::Mark {
-            place: (x, y),
-            radius,
-            mark: Mark::Circle,
-            paint,
-        } => {
-            write!(svg, "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{radius}\"")?;
-            write_fill(svg, *paint)?;
-            svg.push_str("/>\n");
-        }
-        Shape::Mark {
-            place,
-            radius,
-            mark,
-            paint,
-        } => {
-            write!(svg, "<path d=\"")?;
-            for part in mark.parts(*place, *radius) {
-                svg.push('M');
-                write_points(svg, &part)?;
-                svg.push('z');
-            }
-            svg.push('"');
-            write_fill(svg, *paint)?;
-            svg.push_str("/>\n");
-        }
-        Shape::Text {
-            place: (x, y),
-            text,
-            anchor,
-            weight,
-            paint,
-        } => {
-            // Half the height of capitals.
-            let (right, down) = if *anchor == Anchor::Upwards {
-                (x + 4.3, *y)
-            } else {
-                (*x, y + 4.3)
-            };
-            write!(svg, "<text x=\"{right:.1}\" y=\"{down:.1}\"")?;
-            match anchor {
-                Anchor::Start => {}
-                Anchor::Middle => svg.push_str(" text-anchor=\"middle\""),
-                Anchor::End => svg.push_str(" text-anchor=\"end\""),
-                Anchor::Upwards => write!(
-                    svg,
-                    " text-anchor=\"middle\" transform=\"rotate(-90 {right:.1} {down:.1})\""
-                )?,
-            }
-            if *weight == Weight::Bold {
-                svg.push_str(" font-weight=\"bold\" font-size=\"15\"");
-            }
-            write_fill(svg, *paint)?;
-            svg.push('>');
-            text.chars().for_each(|c| push_escaped(svg, c));
-            svg.push_str("</text>\n");
-        }
-    }
-    Ok(())
-}
-
-fn write_points(svg: &mut String, points: &[Place]) -> std::fmt::Result {
-    for (index, (x, y)) in points.iter().enumerate() {
-        let between = if index == 0 { "" } else { " " };
-        write!(svg, "{between}{x:.1},{y:.1}")?;
-    }
-    Ok(())
-}
-
-fn write_fill(svg: &mut String, paint: Paint) -> std::fmt::Result {
-    write!(svg, " fill=\"{}\"", hexadecimal(paint))?;
-    if paint.alpha < 1.0 {
-        write!(svg, " fill-opacity=\"{}\"", paint.alpha)?;
-    }
-    Ok(())
+fn written_points(points: &[Place]) -> String {
+    let points: Vec<String> = (points.iter().map(|(x, y)| format!("{x:.1},{y:.1}"))).collect();
+    points.join(" ")
 }
 
 fn hexadecimal(paint: Paint) -> String {
@@ -306,18 +272,21 @@ mod tests {
 
     #[test]
     fn svg_as_written() {
-        let mut canvas = Canvas {
-            width: 20,
-            height: 10,
-            shapes: Vec::new(),
-        };
+        let mut canvas = Canvas::new(20, 10);
         let red = Paint::solid([255, 0, 0]);
-        canvas.line(vec![(1.0, 2.0), (3.0, 4.25)], 2.0, red);
+        canvas.line(&[(1.0, 2.0), (3.0, 4.25)], Stroke::solid(2.0, red));
+        let dashed = Stroke {
+            dashes: &[4.0, 2.5],
+            offset: 1.0,
+            ..Stroke::solid(1.0, red)
+        };
+        canvas.line(&[(1.0, 2.0), (3.0, 2.0)], dashed);
         canvas.mark((5.0, 5.0), 2.0, Mark::Square, red.with_alpha(0.5));
         canvas.text((9.0, 5.0), "x<y", Anchor::Upwards, Weight::Regular, red);
         let expected = r##"<svg xmlns="http://www.w3.org/2000/svg" width="20" height="10" viewBox="0 0 20 10" font-family="sans-serif" font-size="12">
 <rect width="20" height="10" fill="#ffffff"/>
 <polyline points="1.0,2.0 3.0,4.2" fill="none" stroke="#ff0000" stroke-width="2" stroke-linejoin="round"/>
+<polyline points="1.0,2.0 3.0,2.0" fill="none" stroke="#ff0000" stroke-width="1" stroke-linejoin="round" stroke-dasharray="4 2.5" stroke-dashoffset="1"/>
 <path d="M3.2,3.2 6.8,3.2 6.8,6.8 3.2,6.8z" fill="#ff0000" fill-opacity="0.5"/>
 <text x="13.3" y="5.0" text-anchor="middle" transform="rotate(-90 13.3 5.0)" fill="#ff0000">x&lt;y</text>
 </svg>

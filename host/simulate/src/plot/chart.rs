@@ -1,6 +1,6 @@
 //! A frame with two axes, a heading and, below everything so that it hides nothing, a legend.
 
-use super::canvas::{Anchor, Canvas, Mark, Paint, Place, Weight};
+use super::canvas::{Anchor, Canvas, Mark, Paint, Place, Stroke, Weight};
 
 const INK: Paint = Paint::solid([0x22, 0x22, 0x22]);
 const QUIET: Paint = Paint::solid([0x55, 0x55, 0x55]);
@@ -42,6 +42,15 @@ pub(super) struct Line {
     pub(super) dashes: &'static [f64],
 }
 
+impl Line {
+    fn stroke(self, paint: Paint) -> Stroke<'static> {
+        Stroke {
+            dashes: self.dashes,
+            ..Stroke::solid(self.width, paint)
+        }
+    }
+}
+
 pub(super) struct Chart {
     canvas: Canvas,
     across: Axis,
@@ -50,16 +59,12 @@ pub(super) struct Chart {
 
 impl Chart {
     pub(super) fn new(heading: &str, note: &str, across: Axis, up: Axis) -> Self {
-        let canvas = Canvas {
-            width: WIDTH as u32,
-            height: BOTTOM as u32,
-            shapes: Vec::new(),
-        };
+        let canvas = Canvas::new(WIDTH as u32, BOTTOM as u32);
         let mut chart = Self { canvas, across, up };
         let canvas = &mut chart.canvas;
         canvas.text((LEFT, 24.0), heading, Anchor::Start, Weight::Bold, INK);
         let note = shortened(note, ((RIGHT - LEFT) / LETTER) as usize);
-        canvas.text((LEFT, 46.0), note, Anchor::Start, Weight::Regular, QUIET);
+        canvas.text((LEFT, 46.0), &note, Anchor::Start, Weight::Regular, QUIET);
         chart.draw_axes();
         chart
     }
@@ -68,21 +73,21 @@ impl Chart {
         let (left, right) = (self.across.from, self.across.to);
         for (value, label) in std::mem::take(&mut self.across.ticks) {
             let (x, _) = self.place((value, self.up.from));
-            self.canvas
-                .line(vec![(x, TOP), (x, BOTTOM + 5.0)], 1.0, GRID);
+            let line = [(x, TOP), (x, BOTTOM + 5.0)];
+            self.canvas.line(&line, Stroke::solid(1.0, GRID));
             let place = (x, BOTTOM + 16.0);
-            (self.canvas).text(place, label, Anchor::Middle, Weight::Regular, QUIET);
+            (self.canvas).text(place, &label, Anchor::Middle, Weight::Regular, QUIET);
         }
         for (value, label) in std::mem::take(&mut self.up.ticks) {
             let (_, y) = self.place((left, value));
-            self.canvas
-                .line(vec![(LEFT - 5.0, y), (RIGHT, y)], 1.0, GRID);
+            let line = [(LEFT - 5.0, y), (RIGHT, y)];
+            self.canvas.line(&line, Stroke::solid(1.0, GRID));
             let place = (LEFT - 9.0, y);
-            (self.canvas).text(place, label, Anchor::End, Weight::Regular, QUIET);
+            (self.canvas).text(place, &label, Anchor::End, Weight::Regular, QUIET);
         }
         debug_assert!(left < right, "an axis of no length");
-        let corner = vec![(LEFT, TOP), (LEFT, BOTTOM), (RIGHT, BOTTOM)];
-        self.canvas.line(corner, 1.0, QUIET);
+        let corner = [(LEFT, TOP), (LEFT, BOTTOM), (RIGHT, BOTTOM)];
+        self.canvas.line(&corner, Stroke::solid(1.0, QUIET));
         let middle = (0.5 * (LEFT + RIGHT), 0.5 * (TOP + BOTTOM));
         let title = self.across.title.as_str();
         let below = (middle.0, BOTTOM + 38.0);
@@ -120,16 +125,19 @@ impl Chart {
             .iter()
             .filter_map(|look| Some((look.line?, look.paint)));
         let looks: Vec<(Line, Paint)> = looks.collect();
+        let others = PIECE * (looks.len().max(1) - 1) as f64;
         for (index, (line, paint)) in looks.iter().enumerate() {
-            let pieces = if let [_] = looks[..] {
-                dashed(&places, line.dashes, 0.0)
-            } else {
-                let dashes = [PIECE, PIECE * (looks.len() - 1) as f64];
-                dashed(&places, &dashes, PIECE * index as f64)
+            let stroke = line.stroke(*paint);
+            let stroke = match index {
+                _ if looks.len() == 1 => stroke,
+                // Its piece begins where those before it end.
+                _ => Stroke {
+                    dashes: &[PIECE, others],
+                    offset: PIECE * (looks.len() - index) as f64,
+                    ..stroke
+                },
             };
-            for piece in pieces {
-                self.canvas.line(piece, line.width, *paint);
-            }
+            self.canvas.line(&places, stroke);
         }
     }
 
@@ -141,7 +149,7 @@ impl Chart {
                 0.5 * (LEFT + RIGHT),
                 0.5 * (TOP + BOTTOM) + LEGEND_ROW * row,
             );
-            (self.canvas).text(place, *line, Anchor::Middle, Weight::Regular, INK);
+            (self.canvas).text(place, line, Anchor::Middle, Weight::Regular, INK);
         }
     }
 
@@ -159,16 +167,14 @@ impl Chart {
             let x = LEFT + room / columns as f64 * (index % columns) as f64;
             let y = top + LEGEND_ROW * (index / columns) as f64;
             if let Some(line) = look.line {
-                for piece in dashed(&[(x, y), (x + 26.0, y)], line.dashes, 0.0) {
-                    canvas.line(piece, line.width, look.paint);
-                }
+                canvas.line(&[(x, y), (x + 26.0, y)], line.stroke(look.paint));
             }
             if let Some((mark, radius)) = look.mark {
                 // Of many small ones the form is seen here, not there.
                 canvas.mark((x + 13.0, y), radius.max(4.0), mark, look.paint);
             }
             let place = (x + LEGEND_SIGN, y);
-            canvas.text(place, name, Anchor::Start, Weight::Regular, INK);
+            canvas.text(place, &name, Anchor::Start, Weight::Regular, INK);
         }
         let rows = legend.len().div_ceil(columns) as f64;
         canvas.height = (top + LEGEND_ROW * rows + 4.0) as u32;
@@ -186,71 +192,9 @@ fn shortened(name: &str, most: usize) -> String {
     "...".chars().chain(end).collect()
 }
 
-/// The pieces of a line. `skipped` is the length of the gap before the first.
-fn dashed(line: &[Place], dashes: &[f64], skipped: f64) -> Vec<Vec<Place>> {
-    if dashes.is_empty() {
-        return vec![line.to_vec()];
-    }
-    let mut pieces = Vec::new();
-    let mut lengths = dashes.iter().copied().cycle();
-    let (mut is_gap, mut left) = if skipped > 0.0 {
-        (true, skipped)
-    } else {
-        (false, lengths.next().unwrap_or(f64::INFINITY))
-    };
-    let mut piece: Vec<Place> = Vec::new();
-    for ends in line.windows(2) {
-        let ((from_x, from_y), (to_x, to_y)) = (ends[0], ends[1]);
-        let length = ((to_x - from_x).powi(2) + (to_y - from_y).powi(2)).sqrt();
-        let at = |walked: f64| {
-            let share = walked / length;
-            (
-                from_x + share * (to_x - from_x),
-                from_y + share * (to_y - from_y),
-            )
-        };
-        if !is_gap && piece.is_empty() {
-            piece.push(ends[0]);
-        }
-        let mut walked = 0.0;
-        while length - walked >= left {
-            walked += left;
-            left = lengths.next().unwrap_or(f64::INFINITY);
-            is_gap = !is_gap;
-            piece.push(at(walked));
-            if is_gap {
-                pieces.push(std::mem::take(&mut piece));
-            }
-        }
-        left -= length - walked;
-        if !is_gap && walked < length {
-            piece.push(ends[1]);
-        }
-    }
-    if piece.len() > 1 {
-        pieces.push(piece);
-    }
-    pieces
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn dashes_go_around_corners() {
-        let line = [(0.0, 0.0), (10.0, 0.0), (10.0, 10.0)];
-        assert_eq!(dashed(&line, &[], 0.0), [line.to_vec()]);
-        let expected = [
-            vec![(0.0, 0.0), (4.0, 0.0)],
-            vec![(6.0, 0.0), (10.0, 0.0)],
-            vec![(10.0, 2.0), (10.0, 6.0)],
-            vec![(10.0, 8.0), (10.0, 10.0)],
-        ];
-        assert_eq!(dashed(&line, &[4.0, 2.0], 0.0), expected);
-        let expected = [vec![(8.0, 0.0), (10.0, 0.0), (10.0, 6.0)]];
-        assert_eq!(dashed(&line, &[8.0, 8.0], 8.0), expected);
-    }
 
     #[test]
     fn names_end_as_they_are() {

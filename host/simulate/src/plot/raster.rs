@@ -40,22 +40,14 @@ fn pixels(svg: &str) -> Result<Pixmap, PlotError> {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
 
-    use super::super::canvas::{Anchor, Canvas, Mark, Paint, Weight};
+    use super::super::canvas::{Anchor, Canvas, Mark, Paint, Stroke, Weight};
     use super::*;
 
     const RED: Paint = Paint::solid([255, 0, 0]);
 
-    fn empty() -> Canvas {
-        Canvas {
-            width: 60,
-            height: 20,
-            shapes: Vec::new(),
-        }
-    }
-
     /// How many pixels of a drawing of 60 to 20 are red, parts of them counted as such.
     fn covered(draw: impl Fn(&mut Canvas)) -> f64 {
-        let mut canvas = empty();
+        let mut canvas = Canvas::new(60, 20);
         draw(&mut canvas);
         let pixels = pixels(&canvas.svg()).unwrap();
         assert_eq!((pixels.width(), pixels.height()), (120, 40));
@@ -66,7 +58,8 @@ mod tests {
 
     #[test]
     fn lines_and_letters_are_there_without_fonts() {
-        let line = covered(|canvas| canvas.line(vec![(0.0, 10.0), (60.0, 10.0)], 2.0, RED));
+        let line =
+            covered(|canvas| canvas.line(&[(0.0, 10.0), (60.0, 10.0)], Stroke::solid(2.0, RED)));
         assert!((line - 480.0).abs() < 1.0, "{line}");
         for text in ["a", "é", "ж"] {
             let place = (30.0, 15.0);
@@ -89,7 +82,7 @@ mod tests {
 
     #[test]
     fn the_same_drawing_is_the_same_picture() {
-        let svg = empty().svg();
+        let svg = Canvas::new(60, 20).svg();
         let picture = png(&svg).unwrap();
         assert!(picture.starts_with(b"\x89PNG\r\n\x1a\n"));
         assert_eq!(picture, png(&svg).unwrap());
