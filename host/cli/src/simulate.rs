@@ -99,10 +99,19 @@ fn run_scenario(args: &SimulateArgs) -> Result<u8> {
     } else {
         report.as_text()
     };
-    // Drawn before anything is printed, for whoever reads that may have seen enough; and printed, however the drawing went.
     let drawn = plots.map_or(Ok(()), |plots| plots.write(&[(&report.profile, &report)]));
-    terminal::out!("{answer}");
+    print(&answer, drawn)
+}
+
+/// Prints what was measured, after it was drawn: where nobody reads any more, printing ends the process. It is printed, too, where
+/// drawing failed.
+fn print(answer: &str, drawn: Result<()>) -> Result<u8> {
+    if drawn.is_err() {
+        // That nobody reads it is the lesser fault.
+        let _ = io::stdout().write_all(answer.as_bytes());
+    }
     drawn?;
+    terminal::out!("{answer}");
     Ok(exit::OK)
 }
 

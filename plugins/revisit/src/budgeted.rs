@@ -49,8 +49,8 @@ pub struct Settings {
     /// Longest wait, so that everything is visited again one day.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub max_wait: Period,
-    /// A longer wait than this is reconsidered every so often, without a visit: prices change, and so does what is usual. After
-    /// half of this time at the earliest, so that documents found together are not all asked about at once.
+    /// Longer waits are reconsidered after this time at the latest and half of it at the earliest, without a visit: prices
+    /// change, and so does what is usual, but documents found together are not to be asked about all at once.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub reconsider: Period,
     /// Visits after which one counts for a third: a document may change its ways.
@@ -153,7 +153,7 @@ impl WaitEvaluator for Budgeted {
             let rate = judged.belief.mean();
             let days = days(rhythm.as_ref(), interval.from, interval.to);
             let was_named = !visit.signals().is_empty();
-            if evidence.visits == 0.0 {
+            if visit.attribute(PROMISE).is_some() {
                 visit.set_attribute(PROMISE, "");
             }
             let is_believed = told.as_ref().is_none_or(|told| told.doubt() < 0.5);

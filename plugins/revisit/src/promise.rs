@@ -9,7 +9,7 @@ pub(crate) const PROMISE: &str = "promise";
 /// Of its form.
 pub(crate) const PROMISE_VERSION: u32 = 1;
 
-/// The time promised at the last visit; at a visit, or where none was, this one is promised.
+/// The time promised at the last visit; at a visit this one is promised. What would be promised without a visit is not kept.
 pub(crate) fn latest(visit: &Visit, due: u64) -> u64 {
     let kept = visit
         .attribute(PROMISE)
@@ -26,18 +26,25 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
 
     use super::*;
-    use opilio_plugin::testing::{VisitFacts, visit};
+    use opilio_plugin::KeptValue;
+    use opilio_plugin::testing::{KeptFacts, VisitFacts, visit};
 
     /// That it holds until then is in `cases/budgeted.json`.
     #[test]
     fn a_visit_promises_anew() {
+        let earlier = KeptValue {
+            version: PROMISE_VERSION,
+            value: "30".to_owned(),
+        };
         let visited = visit(VisitFacts {
             status: 200,
+            kept: KeptFacts {
+                uri: [(PROMISE.to_owned(), earlier)].into(),
+                ..KeptFacts::default()
+            },
             ..VisitFacts::default()
         });
-        for due in [70, 90] {
-            assert_eq!(latest(&visited, due), due);
-            assert_eq!(visited.attribute(PROMISE).unwrap().value, due.to_string());
-        }
+        assert_eq!(latest(&visited, 70), 70);
+        assert_eq!(visited.attribute(PROMISE).unwrap().value, "70");
     }
 }

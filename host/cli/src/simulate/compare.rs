@@ -7,8 +7,7 @@ use anyhow::Result;
 use clap::Args;
 use opilio_simulate::{Comparison, Report};
 
-use super::{Crawled, Plots, profile, run_one, scenario};
-use crate::{exit, terminal};
+use super::{Crawled, Plots, print, profile, run_one, scenario};
 
 /// The command line.
 #[derive(Debug, Args)]
@@ -68,7 +67,5 @@ pub(super) fn run(args: &CompareArgs) -> Result<u8> {
         let named = named.filter_map(|(name, runs)| Some((name.as_str(), runs.first()?)));
         plots.write(&named.collect::<Vec<_>>())
     });
-    terminal::out!("{answer}");
-    drawn?;
-    Ok(exit::OK)
+    print(&answer, drawn)
 }

@@ -13,7 +13,7 @@ const EXCESS_MAX: f64 = 1.0;
 /// Of the logarithm of the price, on either side of 1.
 const LOG_PRICE_MAX: f64 = 30.0;
 
-/// First waits over which their mean is taken.
+/// About so many first waits count: the mean of their logarithms moves by this part of the way to each.
 const FIRST_WAITS: f64 = 7.0;
 
 /// Share of a day below which nothing is smoothed.
@@ -186,7 +186,7 @@ impl Controller {
         let excess = (asked.max(1e-9) / available.max(1e-9)).ln();
         let excess = excess + BACKLOG_WEIGHT * late;
         self.excess = excess.clamp(-EXCESS_MAX, EXCESS_MAX);
-        // What new documents ask for is known of the last few: the price must not leap ahead of their answers.
+        // Where most is asked for by new documents it is known from the last few: a few answers must not make the price leap.
         let by_new = self.asked_for_by_new(known);
         let step_max = if 2.0 * by_new > asked {
             1.0 / FIRST_WAITS
@@ -231,13 +231,13 @@ impl Controller {
             self.excess,
             self.promised,
             self.documents,
-            self.firsts,
-            self.first,
             self.visits,
             self.waits,
             self.delays,
             self.gap,
             self.age,
+            self.firsts,
+            self.first,
         ];
         numbers.map(|number| number.to_string()).join(" ")
     }
@@ -253,20 +253,25 @@ impl Controller {
                     .filter(|number: &f64| number.is_finite())
             })
             .collect();
+        let mut numbers = numbers?;
+        // Before first waits were kept there were ten.
+        if numbers.len() == 10 {
+            numbers.extend([0.0, 0.0]);
+        }
         let &[
             began,
             level,
             excess,
             promised,
             documents,
-            firsts,
-            first,
             visits,
             waits,
             delays,
             gap,
             age,
-        ] = numbers?.as_slice()
+            firsts,
+            first,
+        ] = numbers.as_slice()
         else {
             return None;
         };
@@ -406,7 +411,7 @@ mod tests {
         while now < 30 * 1440
             && let Some(Reverse((was_due, one))) = due.pop()
         {
-            // Minutes: no more than a hundred visits a day.
+            // Minutes: about a hundred visits a day at most.
             now = was_due.max(now + 14);
             let price = controller.price();
             let wait = match one {
@@ -443,6 +448,9 @@ mod tests {
         let read = Controller::read(&controller.written()).unwrap();
         assert_eq!(read.written(), controller.written());
         assert!((read.price() - controller.price()).abs() < 1e-12);
+        let ten = "20000.5 -1.5 0.25 12 100 50 150 3 0 30";
+        let read = Controller::read(ten).unwrap();
+        assert_eq!(read.written(), format!("{ten} 0 0"));
         for text in [
             "",
             "1 2 3",

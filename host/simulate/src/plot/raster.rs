@@ -61,6 +61,13 @@ mod tests {
         let line =
             covered(|canvas| canvas.line(&[(0.0, 10.0), (60.0, 10.0)], Stroke::solid(2.0, RED)));
         assert!((line - 480.0).abs() < 1.0, "{line}");
+        let dashed = Stroke {
+            dashes: &[4.0, 4.0],
+            ..Stroke::solid(2.0, RED)
+        };
+        let line = covered(|canvas| canvas.line(&[(0.0, 10.0), (60.0, 10.0)], dashed));
+        // Eight pieces of four and seven gaps.
+        assert!((line - 256.0).abs() < 1.0, "{line}");
         for text in ["a", "é", "ж"] {
             let place = (30.0, 15.0);
             let write = |canvas: &mut Canvas| {
