@@ -294,8 +294,9 @@ fn archive(crawl: &Crawl) -> Result<()> {
     }
     let runtime = tokio::runtime::Runtime::new()?;
     let web = runtime.block_on(web.serve())?;
+    // Long enough for everything to be visited once on a busy machine: what may be a link comes after all that is due.
     let mut lines = String::from(
-        "strategy = \"revisit\"\nlimits.documents = 60\nrevisit.min-wait = \"10ms\"\nrevisit.default-wait = \"100ms\"\n\
+        "strategy = \"revisit\"\nlimits.documents = 15\nrevisit.min-wait = \"10s\"\nrevisit.default-wait = \"10s\"\n\
          stacks.extract = [\"http\", \"html\", \"routes\", \"anything\"]\nstacks.last-resort = [\"anything\"]\n",
     );
     for (name, stack, project, settings) in LIBRARY {
