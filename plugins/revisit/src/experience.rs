@@ -87,12 +87,14 @@ pub(crate) fn evidence(visit: &Visit, memory: f64) -> Evidence {
 /// A time between the half of this and all of it, another one for each time of a visit: documents that were found together
 /// shall not all be thought over at once, for prices answer to what is asked for.
 pub(crate) fn part(visited: u64, all: u64) -> u64 {
-    // The finaliser of splitmix64.
-    let mut mixed = visited;
-    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    mixed ^= mixed >> 31;
-    all - mixed % (all / 2 + 1)
+    all - mixed(visited) % (all / 2 + 1)
+}
+
+/// A number whose bits each depend on all of this one's: the finaliser of splitmix64.
+pub(crate) fn mixed(mut number: u64) -> u64 {
+    number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    number ^ (number >> 31)
 }
 
 /// From one time to another.

@@ -10,6 +10,8 @@
 
 use opilio_plugin::prelude::*;
 
+use crate::experience;
+
 /// Under this name the site's record is kept.
 const TRUST: &str = "trust";
 
@@ -253,17 +255,14 @@ impl std::fmt::Display for Trust {
     }
 }
 
-/// A number from 0 up to 1 for each visit of a URI, evenly spread: FNV-1a, and the finaliser of splitmix64, since the last
-/// byte alone would hardly reach the upper bits.
+/// A number from 0 up to 1 for each visit of a URI, evenly spread: FNV-1a, mixed, since the last byte alone would hardly reach the
+/// upper bits.
 fn share_of(uri: &str, visit: u64) -> f64 {
     let bytes = uri.bytes().chain(visit.to_le_bytes());
-    let mut hash = bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+    let hash = bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     });
-    hash = (hash ^ (hash >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    hash = (hash ^ (hash >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    hash ^= hash >> 31;
-    (hash >> 11) as f64 / (1_u64 << 53) as f64
+    (experience::mixed(hash) >> 11) as f64 / (1_u64 << 53) as f64
 }
 
 #[cfg(test)]

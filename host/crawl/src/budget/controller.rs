@@ -187,8 +187,7 @@ impl Controller {
         let excess = excess + BACKLOG_WEIGHT * late;
         self.excess = excess.clamp(-EXCESS_MAX, EXCESS_MAX);
         // Where most is asked for by new documents it is known from the last few: a few answers must not make the price leap.
-        let by_new = self.asked_for_by_new(known);
-        let step_max = if 2.0 * by_new > asked {
+        let step_max = if asked > 2.0 * self.promised.max(0.0) {
             1.0 / FIRST_WAITS
         } else {
             1.0

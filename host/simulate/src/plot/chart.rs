@@ -125,18 +125,14 @@ impl Chart {
             .iter()
             .filter_map(|look| Some((look.line?, look.paint)));
         let looks: Vec<(Line, Paint)> = looks.collect();
-        let others = PIECE * (looks.len().max(1) - 1) as f64;
+        let dashes = [PIECE, PIECE * (looks.len().max(1) - 1) as f64];
         for (index, (line, paint)) in looks.iter().enumerate() {
-            let stroke = line.stroke(*paint);
-            let stroke = match index {
-                _ if looks.len() == 1 => stroke,
+            let mut stroke = line.stroke(*paint);
+            if looks.len() > 1 {
                 // Its piece begins where those before it end.
-                _ => Stroke {
-                    dashes: &[PIECE, others],
-                    offset: PIECE * (looks.len() - index) as f64,
-                    ..stroke
-                },
-            };
+                stroke.dashes = &dashes;
+                stroke.offset = PIECE * (looks.len() - index) as f64;
+            }
             self.canvas.line(&places, stroke);
         }
     }
