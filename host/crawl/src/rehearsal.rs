@@ -6,6 +6,7 @@
 //! signals, what plugins keep, the neighbourhood, wait evaluators, and one batch for the frontier. Left out are DNS, which
 //! costs a server nothing, and cookies, logins and records, which nobody judges by.
 
+mod leave;
 mod play;
 mod response;
 mod said;
@@ -20,7 +21,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use jiff::Timestamp;
 use opilio_fetch::ResponseHead;
-use opilio_fetch::robots::{ROBOTS_BYTES_MAX, Robots, Verdict as RobotsVerdict};
+use opilio_fetch::robots::{ROBOTS_BYTES_MAX, Robots};
 use opilio_frontier::{
     Candidate, ContentState, Directive, Frontier, Issue, KeptValues, Next, Outcome, Refused,
     Success, Transfer,
@@ -50,6 +51,7 @@ use response::{Response, exchange, is_archived_whole, remembered};
 /// Fetch statuses of the glossary that a rehearsal gives itself.
 mod status {
     pub(super) const CONNECT_FAILED: i32 = -2;
+    pub(super) const RUNTIME: i32 = -5;
     pub(super) const ROBOTS_FAILED: i32 = -61;
     pub(super) const BLOCKED: i32 = -5001;
     pub(super) const QUOTA: i32 = -5003;
@@ -107,6 +109,11 @@ impl Rehearsal {
         let config = policy::frontier_config_at(&profile, move || {
             Timestamp::from_millisecond(hands.load(Ordering::Relaxed)).unwrap_or_default()
         });
+        let config = opilio_frontier::Config {
+            // Nobody goes on with a rehearsal.
+            survives: false,
+            ..config
+        };
         let frontier = Frontier::open(&dir.join("state"), config)?;
         let budget = Budget::open(&frontier, now)?;
         Ok(Self {
@@ -177,92 +184,6 @@ impl Rehearsal {
     pub fn next(&mut self, now: Timestamp) -> Result<Next, opilio_frontier::Error> {
         self.clock.store(now.as_millisecond(), Ordering::Relaxed);
         self.frontier.next(now)
-    }
-
-    /// What stands before a request: quotas and robots.txt.
-    ///
-    /// # Errors
-    /// Where the store fails.
-    pub fn leave(
-        &mut self,
-        issue: &Issue,
-        now: Timestamp,
-    ) -> Result<Leave, opilio_frontier::Error> {
-        if issue.visit_after.is_some() {
-            self.consider(issue, now)?;
-            return Ok(Leave::Settled);
-        }
-        let settings = self.settings(issue, None, now);
-        if let Some(over) = &issue.over_quota {
-            let reason = format!("quota:{}:{}", over.kind.name(), over.limit);
-            return self.disregard(issue, status::QUOTA, reason, None, now);
-        }
-        if let Some(robots) = issue.uri.robots_txt()
-            && robots != issue.uri
-        {
-            let known = self.robots.get(robots.as_str());
-            let known = known.filter(|(_, until)| *until > now);
-            let Some((rules, until)) = known else {
-                let prerequisite = Self::prerequisite(issue, robots);
-                let outcome = Outcome::Deferred {
-                    prerequisites: vec![prerequisite],
-                };
-                self.frontier.finished(issue.ticket, outcome, now)?;
-                return Ok(Leave::Settled);
-            };
-            let is_heeded = !matches!(
-                settings.robots.policy,
-                RobotsPolicy::Ignore | RobotsPolicy::Audit
-            );
-            let agent = self.profile.user_agent.as_str();
-            let verdict = rules.verdict(agent, issue.uri.path_and_query());
-            if is_heeded && let RobotsVerdict::Refused(reason) = verdict {
-                let why = format!("robotExcluded: {reason}");
-                let good_for = Duration::try_from(*until - now).ok();
-                return self.disregard(issue, status::ROBOTS, why, good_for, now);
-            }
-        }
-        let record = &issue.record;
-        let stacks = self.stacks_for(issue, Some(&record.media_type), now).1;
-        let is_conditional = settings.fetch.conditional
-            && record.archived.is_some()
-            && record.extractor == Some(stacks.extract_hash);
-        let validators = &record.validators;
-        Ok(Leave::Ask(Asked {
-            if_none_match: validators.etag.clone().filter(|_| is_conditional),
-            if_modified_since: validators.last_modified.clone().filter(|_| is_conditional),
-        }))
-    }
-
-    fn disregard(
-        &mut self,
-        issue: &Issue,
-        status: i32,
-        reason: String,
-        wait: Option<Duration>,
-        now: Timestamp,
-    ) -> Result<Leave, opilio_frontier::Error> {
-        let outcome = Outcome::Disregarded {
-            status,
-            reason,
-            wait,
-            transfer: None,
-        };
-        self.frontier.finished(issue.ticket, outcome, now)?;
-        Ok(Leave::Settled)
-    }
-
-    fn prerequisite(issue: &Issue, uri: Uri) -> Candidate {
-        let record = &issue.record;
-        let strategy = opilio_frontier::Strategy::Snapshot;
-        Candidate {
-            queue: issue.queue.clone(),
-            via: Some(issue.uri.as_str().to_owned()),
-            source: record.source.clone(),
-            directive: Directive::Highest,
-            force: true,
-            ..Candidate::new(uri, record.hop_path.then(Hop::Prerequisite), strategy)
-        }
     }
 
     /// Takes in what a server answered to a request that was sent at `started`, and hands the URI back to the frontier.

@@ -71,6 +71,7 @@ impl Checkpoint {
         let config = Config {
             // Nothing is read there.
             cache_bytes: 1024 * 1024,
+            survives: true,
             ..self.config
         };
         let store = Store::create(&new, &config)?;

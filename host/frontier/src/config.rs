@@ -51,6 +51,9 @@ pub struct Config {
     pub refusals_max: u64,
     /// Bytes of the store's blocks held in memory.
     pub cache_bytes: u64,
+    /// Whether what has been acknowledged survives a process that dies suddenly. No, where nobody will open the store again:
+    /// then each change need not be handed to the operating system by itself.
+    pub survives: bool,
 }
 
 impl Default for Config {
@@ -78,6 +81,7 @@ impl Default for Config {
             // About 100 MB on disk.
             refusals_max: 1_000_000,
             cache_bytes: 128 * 1024 * 1024,
+            survives: true,
         }
     }
 }

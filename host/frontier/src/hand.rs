@@ -273,11 +273,12 @@ impl Frontier {
         self.config.precedence_floor
     }
 
-    /// Goes by another configuration from now on. What the store was opened with (its cache) stays as it is. Queues are
+    /// Goes by another configuration from now on. What the store was opened with stays as it is. Queues are
     /// resolved anew with their next change, or by [`Frontier::resolve_queues`].
     pub fn reconfigure(&mut self, config: crate::Config) {
         self.config = crate::Config {
             cache_bytes: self.config.cache_bytes,
+            survives: self.config.survives,
             refusals_max: self.config.refusals_max,
             ..config
         };

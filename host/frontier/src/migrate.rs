@@ -44,12 +44,12 @@ pub(crate) fn migrate(dir: &Path, format: Format, config: &Config) -> Result<(),
         format.number()
     );
     let old = Old::open(dir, format, config.cache_bytes)?;
-    let new = Store::open_database(dir, &path, config.cache_bytes, None)?;
+    let new = Store::open_database(dir, &path, config, None)?;
     old.rewrite(&new, config)?;
     new.persist()?;
     drop(new);
 
-    let new = Store::open_database(dir, &path, config.cache_bytes, None)?;
+    let new = Store::open_database(dir, &path, config, None)?;
     for (before, after) in old.counterparts(&new) {
         if count(before)? != count(after)? {
             return Err(crate::store::damaged(

@@ -272,7 +272,7 @@ impl Store {
             // A process died while it made the database; nobody has been told of a store here.
             fs::remove_dir_all(&path).map_err(folder(&path))?;
         }
-        let store = Self::open_database(dir, &path, config.cache_bytes, Some(lock))?;
+        let store = Self::open_database(dir, &path, config, Some(lock))?;
         if !store.uris.is_empty()? {
             return Err(Error::Damaged {
                 what: "URIs without a format file",
@@ -285,7 +285,7 @@ impl Store {
     fn open_known(dir: &Path, config: &Config, lock: Lock) -> Result<Self, Error> {
         let path = dir.join(DATABASE);
         check_manifests(dir, &path, Self::KEYSPACES)?;
-        let store = Self::open_database(dir, &path, config.cache_bytes, Some(lock))?;
+        let store = Self::open_database(dir, &path, config, Some(lock))?;
         store.write_out_journal()?;
         Ok(store)
     }
@@ -313,12 +313,13 @@ impl Store {
     pub(crate) fn open_database(
         dir: &Path,
         path: &Path,
-        cache_bytes: u64,
+        config: &Config,
         lock: Option<Lock>,
     ) -> Result<Self, Error> {
         let open = || -> Result<Self, fjall::Error> {
             let database = Database::builder(path)
-                .cache_size(cache_bytes)
+                .cache_size(config.cache_bytes)
+                .manual_journal_persist(!config.survives)
                 .worker_threads(WORKERS)
                 .max_journaling_size(JOURNAL_BYTES_MAX)
                 .open()?;

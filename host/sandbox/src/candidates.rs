@@ -16,7 +16,7 @@ struct Batch {
 }
 
 /// The columns of texts.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Column {
     Uris,
     Surts,

@@ -12,7 +12,7 @@ use crate::kept::{Kept, Owner, Place};
 use crate::log_line::{LogLevel, LogLine};
 use crate::notes::clip;
 use crate::queue::Queue;
-use crate::remembered::{OfDocument, OfVisit};
+use crate::remembered::{OfCandidates, OfDocument, OfVisit};
 use crate::visit::{Visit, instant, millis};
 
 /// Different counters that are summed up within a call before they reach the statistics.
@@ -57,6 +57,19 @@ impl CallState {
             trace.of_visit(question(), visit, self.callee.owner());
         }
         Ok(visit)
+    }
+
+    /// Candidates that are asked about.
+    fn of_candidates(
+        &mut self,
+        candidates: &Resource<Candidates>,
+        question: OfCandidates,
+    ) -> wasmtime::Result<&Candidates> {
+        let candidates = self.table.get(candidates)?;
+        if let Some(trace) = &mut self.trace {
+            trace.of_candidates(question, candidates);
+        }
+        Ok(candidates)
     }
 
     /// A visit that is asked about what is new each time.
@@ -382,17 +395,19 @@ impl documents::HostVisit for CallState {
 
 impl CallState {
     fn column(
-        &self,
+        &mut self,
         candidates: &Resource<Candidates>,
         column: Column,
     ) -> wasmtime::Result<String> {
-        Ok(self.table.get(candidates)?.column(column).to_owned())
+        let candidates = self.of_candidates(candidates, OfCandidates::Column(column))?;
+        Ok(candidates.column(column).to_owned())
     }
 }
 
 impl documents::HostCandidates for CallState {
     fn length(&mut self, candidates: Resource<Candidates>) -> wasmtime::Result<u32> {
-        Ok(u32::try_from(self.table.get(&candidates)?.len())?)
+        let candidates = self.of_candidates(&candidates, OfCandidates::Length)?;
+        Ok(u32::try_from(candidates.len())?)
     }
 
     fn uris(&mut self, candidates: Resource<Candidates>) -> wasmtime::Result<String> {
@@ -428,7 +443,7 @@ impl documents::HostCandidates for CallState {
     }
 
     fn seeds(&mut self, candidates: Resource<Candidates>) -> wasmtime::Result<Vec<bool>> {
-        let candidates = self.table.get(&candidates)?;
+        let candidates = self.of_candidates(&candidates, OfCandidates::Seeds)?;
         Ok(candidates.iter().map(|candidate| candidate.seed).collect())
     }
 
@@ -437,7 +452,7 @@ impl documents::HostCandidates for CallState {
         candidates: Resource<Candidates>,
         index: u32,
     ) -> wasmtime::Result<types::Candidate> {
-        let candidates = self.table.get(&candidates)?;
+        let candidates = self.of_candidates(&candidates, OfCandidates::One(index))?;
         match candidates.get(index as usize) {
             Some(candidate) => Ok(candidate.clone()),
             None => Err(wasmtime::Error::msg(format!(

@@ -267,14 +267,23 @@ impl Plugin {
             return Ok(Vec::new());
         };
         self.check_has(Callable::Filter, &uri)?;
-        let rulings = self.call(uri, |exports, store, instance| {
-            let rulings = exports.judge_candidates(store, &instance, &stage, candidates)?;
-            check_aligned(rulings.len(), candidates.len())?;
-            rulings
-                .into_iter()
-                .map(|ruling| fitting(ruling, &stage))
-                .collect::<Result<Vec<Ruling>, _>>()
-        })?;
+        let about = About {
+            document: None,
+            visit: None,
+            candidates: Some(candidates),
+            owner: self.0.configuration.callee.owner(),
+        };
+        let known = self.0.remembered.as_ref().map(|answers| &answers.scope);
+        let asked = (stage.clone(), candidates.len());
+        let rulings =
+            self.recall_or_call(known, &asked, uri, about, |exports, store, instance| {
+                let rulings = exports.judge_candidates(store, &instance, &stage, candidates)?;
+                check_aligned(rulings.len(), candidates.len())?;
+                rulings
+                    .into_iter()
+                    .map(|ruling| fitting(ruling, &stage))
+                    .collect::<Result<Vec<Ruling>, _>>()
+            })?;
         self.note(|statistics| {
             // A page's outlinks are mostly ruled on alike: counted in runs.
             let names = rulings.iter().map(|ruling| verdict_name(&ruling.verdict));
@@ -297,7 +306,8 @@ impl Plugin {
         self.check_has(Callable::Filter, &uri)?;
         let about = About {
             document: Some(document),
-            visit,
+            visit: Some(visit),
+            candidates: None,
             owner: self.0.configuration.callee.owner(),
         };
         let known = self.0.remembered.as_ref().map(|answers| &answers.rulings);
@@ -358,7 +368,8 @@ impl Plugin {
         self.check_has(Callable::WaitEvaluator, &uri)?;
         let about = About {
             document: None,
-            visit,
+            visit: Some(visit),
+            candidates: None,
             owner: self.0.configuration.callee.owner(),
         };
         let known = self.0.remembered.as_ref().map(|answers| &answers.waits);
@@ -480,7 +491,8 @@ impl Plugin {
                 answer: answer.clone(),
                 counts: used.counts,
             };
-            known.remember(asked, trace, said);
+            let rulings = about.candidates.map_or(1, Candidates::len);
+            known.remember(asked, trace, said, rulings);
         }
         answer
     }

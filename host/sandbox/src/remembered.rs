@@ -12,14 +12,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use xxhash_rust::xxh3::Xxh3;
 
+use crate::candidates::{Candidates, Column};
 use crate::document::Document;
 use crate::kept::{Owner, Place};
 use crate::plugin::Wait;
 use crate::visit::{Visit, millis};
 use crate::{Ruling, Stage};
 
-/// Questions and answers of a plugin that are remembered, some hundred bytes each. Beyond, all are forgotten.
-const POINTS_MAX: usize = 1 << 18;
+/// Questions of a plugin that are remembered, and answers to them, those on each candidate by itself; some hundred bytes each.
+/// Beyond, all are forgotten.
+const HELD_MAX: usize = 1 << 18;
 
 /// What a plugin asks the host of the document that it is asked about.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,10 +61,20 @@ pub(crate) enum OfVisit {
     SiteValue(String),
 }
 
+/// What a plugin asks the host of the candidates that it is asked about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum OfCandidates {
+    Length,
+    Column(Column),
+    Seeds,
+    One(u32),
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Question {
-    OfDocument(OfDocument),
-    OfVisit(OfVisit),
+    Document(OfDocument),
+    Visit(OfVisit),
+    Candidates(OfCandidates),
 }
 
 /// What the host tells, in 128 bits: who would forge one cannot be met where pages are made up.
@@ -77,7 +89,8 @@ pub(crate) struct Trace(Vec<(Question, Told)>);
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct About<'a> {
     pub(crate) document: Option<&'a Document>,
-    pub(crate) visit: &'a Visit,
+    pub(crate) visit: Option<&'a Visit>,
+    pub(crate) candidates: Option<&'a Candidates>,
     pub(crate) owner: Owner<'a>,
 }
 
@@ -93,6 +106,8 @@ pub(crate) struct Said<A> {
 pub(crate) struct Answers {
     /// On documents, by stage.
     pub(crate) rulings: Remembered<Stage, Ruling>,
+    /// On candidates, by stage and number.
+    pub(crate) scope: Remembered<(Stage, usize), Vec<Ruling>>,
     pub(crate) waits: Remembered<(), Option<Wait>>,
 }
 
@@ -103,9 +118,10 @@ pub(crate) struct Remembered<Q, A>(Mutex<Tree<Q, A>>);
 /// At each point a question, and a way on for each thing that was told; at the end of all ways an answer.
 #[derive(Debug)]
 struct Tree<Q, A> {
+    held: usize,
     begins: HashMap<Q, usize>,
     points: Vec<Point<A>>,
-    ways: HashMap<(usize, Told), usize>,
+    ways: HashMap<(usize, Told), usize, foldhash::fast::RandomState>,
 }
 
 #[derive(Debug)]
@@ -170,6 +186,20 @@ impl OfVisit {
     }
 }
 
+impl OfCandidates {
+    fn told(&self, candidates: &Candidates) -> Told {
+        match self {
+            Self::Length => Told::of(candidates.len()),
+            Self::Column(column) => Told::of(candidates.column(*column)),
+            Self::Seeds => {
+                let seeds = candidates.iter().map(|candidate| candidate.seed);
+                Told::of(seeds.collect::<Vec<_>>())
+            }
+            Self::One(index) => Told::of(candidates.get(*index as usize)),
+        }
+    }
+}
+
 impl Trace {
     pub(crate) fn of_document(
         &mut self,
@@ -178,12 +208,17 @@ impl Trace {
         owner: Owner<'_>,
     ) {
         let told = question.told(document, owner);
-        self.0.push((Question::OfDocument(question), told));
+        self.0.push((Question::Document(question), told));
     }
 
     pub(crate) fn of_visit(&mut self, question: OfVisit, visit: &Visit, owner: Owner<'_>) {
         let told = question.told(visit, owner);
-        self.0.push((Question::OfVisit(question), told));
+        self.0.push((Question::Visit(question), told));
+    }
+
+    pub(crate) fn of_candidates(&mut self, question: OfCandidates, candidates: &Candidates) {
+        let told = question.told(candidates);
+        self.0.push((Question::Candidates(question), told));
     }
 }
 
@@ -195,21 +230,24 @@ impl<Q: Clone + Eq + Hash, A> Remembered<Q, A> {
         loop {
             let told = match &tree.points[at] {
                 Point::Says(said) => return Some(said.clone()),
-                Point::Asks(Question::OfDocument(question)) => {
+                Point::Asks(Question::Document(question)) => {
                     question.told(about.document?, about.owner)
                 }
-                Point::Asks(Question::OfVisit(question)) => question.told(about.visit, about.owner),
+                Point::Asks(Question::Visit(question)) => question.told(about.visit?, about.owner),
+                Point::Asks(Question::Candidates(question)) => question.told(about.candidates?),
             };
             at = *tree.ways.get(&(at, told))?;
         }
     }
 
-    /// Takes note of an answer, with the questions that led to it.
-    pub(crate) fn remember(&self, asked: &Q, trace: Trace, said: Said<A>) {
+    /// Takes note of an answer, with the questions that led to it. It counts for as many answers as `rulings`.
+    pub(crate) fn remember(&self, asked: &Q, trace: Trace, said: Said<A>, rulings: usize) {
         let mut tree = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if tree.points.len() + trace.0.len() > POINTS_MAX {
+        let more = trace.0.len() + rulings;
+        if tree.held + more > HELD_MAX {
             *tree = Tree::default();
         }
+        tree.held += more;
         let mut way_here = None;
         for (question, told) in trace.0 {
             let at = tree.point(asked, way_here, || Point::Asks(question));
@@ -254,9 +292,116 @@ impl<Q, A> Default for Remembered<Q, A> {
 impl<Q, A> Default for Tree<Q, A> {
     fn default() -> Self {
         Self {
+            held: 0,
             begins: HashMap::new(),
             points: Vec::new(),
-            ways: HashMap::new(),
+            ways: HashMap::default(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+    use crate::{Candidate, Limits, Verdict};
+
+    fn candidates(links: &[(&str, &str)]) -> Candidates {
+        let candidate = |&(uri, hop_path): &(&str, &str)| Candidate {
+            uri: uri.to_owned(),
+            surt: String::new(),
+            hop_path: hop_path.to_owned(),
+            context: String::new(),
+            via: None,
+            via_surt: None,
+            source: None,
+            address: None,
+            attributes: Vec::new(),
+            seed: false,
+        };
+        links.iter().map(candidate).collect()
+    }
+
+    fn about<'a>(candidates: &'a Candidates, limits: &'a Limits) -> About<'a> {
+        About {
+            document: None,
+            visit: None,
+            candidates: Some(candidates),
+            owner: Owner {
+                plugin: "scope",
+                keeps: &[],
+                limits,
+            },
+        }
+    }
+
+    fn accepted() -> Said<Vec<Ruling>> {
+        let ruling = Ruling {
+            verdict: Verdict::Accept,
+            reason: String::new(),
+        };
+        Said {
+            answer: vec![ruling],
+            counts: Vec::new(),
+        }
+    }
+
+    /// What a filter has not asked for may differ, and what it has may not.
+    #[test]
+    fn rulings_on_candidates_hold_for_those_that_look_the_same_to_the_filter() {
+        let limits = Limits::default();
+        let remembered = Remembered::default();
+        let seen = candidates(&[("https://a.example/", "L")]);
+        let mut trace = Trace::default();
+        trace.of_candidates(OfCandidates::Length, &seen);
+        trace.of_candidates(OfCandidates::Column(Column::Uris), &seen);
+        remembered.remember(&(Stage::Scope, 1), trace, accepted(), 1);
+
+        let recall = |stage: Stage, links: &[(&str, &str)]| {
+            let candidates = candidates(links);
+            let asked = (stage, candidates.len());
+            let said = remembered.recall(&asked, about(&candidates, &limits));
+            said.map(|said| said.answer.len())
+        };
+        assert_eq!(
+            recall(Stage::Scope, &[("https://a.example/", "L")]),
+            Some(1)
+        );
+        assert_eq!(
+            recall(Stage::Scope, &[("https://a.example/", "LE")]),
+            Some(1)
+        );
+        assert_eq!(recall(Stage::Scope, &[("https://b.example/", "L")]), None);
+        assert_eq!(
+            recall(Stage::PreFetch, &[("https://a.example/", "L")]),
+            None
+        );
+        let two = [("https://a.example/", "L"), ("https://b.example/", "L")];
+        assert_eq!(recall(Stage::Scope, &two), None);
+    }
+
+    /// Answers on many candidates take as much room as many answers.
+    #[test]
+    fn no_more_is_held_than_there_is_room_for() {
+        let limits = Limits::default();
+        let remembered = Remembered::default();
+        let many = candidates(&[("https://a.example/", "L")]);
+        let few = candidates(&[("https://b.example/", "L")]);
+        let remember = |candidates: &Candidates, rulings: usize| {
+            let mut trace = Trace::default();
+            trace.of_candidates(OfCandidates::Column(Column::Uris), candidates);
+            remembered.remember(&(Stage::Scope, 1), trace, accepted(), rulings);
+        };
+        let is_known = |candidates: &Candidates| {
+            let asked = (Stage::Scope, 1);
+            remembered
+                .recall(&asked, about(candidates, &limits))
+                .is_some()
+        };
+        remember(&many, HELD_MAX - 2);
+        assert!(is_known(&many));
+        remember(&few, 1);
+        assert!(is_known(&few) && !is_known(&many));
     }
 }

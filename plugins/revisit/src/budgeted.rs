@@ -147,12 +147,17 @@ impl WaitEvaluator for Budgeted {
         let before = spread.before(around, min as f64 / DAY);
         let mut rhythm = settings.rhythm.then(|| Rhythm::of(visit, &self.holidays));
         let mut told = settings.signals.then(|| Told::of(visit));
-        let interval = experience::interval(visit).filter(|_| experience::is_visit(visit));
-        let mut judged = spread.judge(&before, &evidence);
+        let is_visit = experience::is_visit(visit);
+        let was_named = !visit.signals().is_empty();
+        let interval = experience::interval(visit).filter(|_| is_visit);
         if let Some(interval) = interval {
-            let rate = judged.belief.mean();
             let days = days(rhythm.as_ref(), interval.from, interval.to);
-            let was_named = !visit.signals().is_empty();
+            let expected = || spread.judge(&before, &evidence).belief.mean();
+            if let Some(rhythm) = &mut rhythm
+                && rhythm.learn(interval.from, interval.to, interval.has_changed, expected)
+            {
+                visit.set_site_value(RHYTHM, &rhythm.written());
+            }
             if visit.attribute(PROMISE).is_some() {
                 visit.set_attribute(PROMISE, "");
             }
@@ -163,18 +168,15 @@ impl WaitEvaluator for Budgeted {
                 evidence.add(days, interval.has_changed, settings.memory);
             }
             visit.set_attribute(EVIDENCE, &evidence.written());
-            judged = spread.judge(&before, &evidence);
+        }
+        let judged = spread.judge(&before, &evidence);
+        if let Some(interval) = interval {
             spread.learn(
                 &judged,
                 experience::days(interval.from, interval.to),
                 around,
             );
             visit.set_site_value(SPREAD, &spread.written());
-            if let Some(rhythm) = &mut rhythm
-                && rhythm.learn(interval.from, interval.to, interval.has_changed, rate)
-            {
-                visit.set_site_value(RHYTHM, &rhythm.written());
-            }
             // What differs whenever it is looked at says nothing of lists either.
             if let Some(told) = &mut told
                 && !judged.is_restless()
@@ -202,7 +204,7 @@ impl WaitEvaluator for Budgeted {
             0.0
         };
         let besides = |news: f64| Besides { news, finds };
-        let is_named = !experience::is_visit(visit) && !visit.signals().is_empty();
+        let is_named = was_named && !is_visit;
         let days = match (is_named, told) {
             // Whatever lists name is visited.
             (true, None) => 0.0,

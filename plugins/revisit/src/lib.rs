@@ -10,6 +10,7 @@ mod finds;
 pub mod fixed;
 mod index;
 mod media_types;
+mod numbers;
 pub mod poisson;
 mod promise;
 mod rate;

@@ -106,15 +106,15 @@ impl WaitEvaluator for Poisson {
         let mut rhythm = settings.rhythm.then(|| Rhythm::of(visit, &self.holidays));
         let interval = experience::interval(visit).filter(|_| experience::is_visit(visit));
         if let Some(interval) = interval {
-            let rate = evidence.rate(usual, 0.5);
             let days = days(rhythm.as_ref(), interval.from, interval.to);
-            evidence.add(days, interval.has_changed, settings.memory);
-            visit.set_attribute(EVIDENCE, &evidence.written());
+            let expected = || evidence.rate(usual, 0.5);
             if let Some(rhythm) = &mut rhythm
-                && rhythm.learn(interval.from, interval.to, interval.has_changed, rate)
+                && rhythm.learn(interval.from, interval.to, interval.has_changed, expected)
             {
                 visit.set_site_value(RHYTHM, &rhythm.written());
             }
+            evidence.add(days, interval.has_changed, settings.memory);
+            visit.set_attribute(EVIDENCE, &evidence.written());
         }
         let rate = evidence.rate(usual, 0.5);
         let days = -(1.0 - settings.changed_share).ln() / rate;

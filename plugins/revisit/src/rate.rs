@@ -143,17 +143,13 @@ impl Evidence {
         (low * high).sqrt()
     }
 
-    /// How likely what has been seen is, by rate: logarithms.
-    pub(crate) fn likelihood(&self) -> [f64; RATES] {
+    /// How likely it is, by rate, that changes were told of when they were: logarithms. None where nobody told of any.
+    pub(crate) fn told_likelihood(&self) -> Option<[f64; RATES]> {
         let (count, days) = self.told;
-        let mut likelihood = self.looked_likelihood();
-        for (likelihood, rate) in likelihood.iter_mut().zip(RATES_A_DAY) {
-            *likelihood += count * rate.ln() - rate * days;
-        }
-        likelihood
+        (count > 0.0).then(|| RATES_A_DAY.map(|rate| count * rate.ln() - rate * days))
     }
 
-    /// The same of what nobody told of.
+    /// How likely it is, by rate, what visits have found of which nobody told: logarithms.
     pub(crate) fn looked_likelihood(&self) -> [f64; RATES] {
         let mut likelihood = RATES_A_DAY.map(|rate| -rate * self.quiet);
         for (count, days) in self.classes() {
@@ -262,7 +258,7 @@ mod tests {
     /// Of three days without a change and two changes after a day each: −3Δ + 2·ln(1 − e^(−Δ)).
     #[test]
     fn what_has_been_seen_is_as_likely_as_by_the_formula() {
-        let likelihood = seen(&[(3.0, false), (1.0, true), (1.0, true)]).likelihood();
+        let likelihood = seen(&[(3.0, false), (1.0, true), (1.0, true)]).looked_likelihood();
         for (likelihood, rate) in likelihood.into_iter().zip(RATES_A_DAY) {
             let formula = -3.0 * rate + 2.0 * (-(-rate).exp_m1()).ln();
             assert!(

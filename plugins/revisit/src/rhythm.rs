@@ -4,6 +4,8 @@
 
 use opilio_plugin::prelude::*;
 
+use crate::numbers;
+
 /// Under this name it is kept with the site.
 pub(crate) const RHYTHM: &str = "rhythm";
 
@@ -44,37 +46,38 @@ impl Rhythm {
         };
         let kept = visit.site_value(RHYTHM);
         if let Some(kept) = kept.filter(|kept| kept.version == RHYTHM_VERSION) {
-            let mut numbers = kept.value.split(' ').map(|number| number.parse::<u32>());
-            let mut next = || numbers.next().and_then(Result::ok).unwrap_or(0);
+            let mut numbers = numbers::read(&kept.value).map(|number| f64::from(number) / 100.0);
             for (seen, expected) in &mut rhythm.classes {
-                *seen = f64::from(next()) / 100.0;
-                *expected = f64::from(next()) / 100.0;
+                *seen = numbers.next().unwrap_or(0.0);
+                *expected = numbers.next().unwrap_or(0.0);
             }
         }
         rhythm
     }
 
     pub(crate) fn written(&self) -> String {
-        let mut text = String::new();
-        for (seen, expected) in self.classes {
-            for number in [seen, expected] {
-                if !text.is_empty() {
-                    text.push(' ');
-                }
-                text += &((number * 100.0).round() as u32).to_string();
-            }
-        }
-        text
+        let numbers = self
+            .classes
+            .iter()
+            .flat_map(|&(seen, expected)| [seen, expected]);
+        numbers::written(numbers.map(|number| (number * 100.0).round() as u32))
     }
 
-    /// Takes note of a visit to a document that changes so often a day; whether there was anything to be learned.
-    pub(crate) fn learn(&mut self, from: u64, to: u64, has_changed: bool, rate: f64) -> bool {
+    /// Takes note of a visit to a document that changes so often a day; whether there was anything to be learned. Else nobody
+    /// asks how often that is.
+    pub(crate) fn learn(
+        &mut self,
+        from: u64,
+        to: u64,
+        has_changed: bool,
+        rate: impl FnOnce() -> f64,
+    ) -> bool {
         let long = to.saturating_sub(from);
         if long == 0 || long > TELLS_DAYS {
             return false;
         }
         // At most one change of an interval is seen.
-        let expected = 1.0 - (-rate * long as f64 / (24.0 * HOUR as f64)).exp();
+        let expected = 1.0 - (-rate() * long as f64 / (24.0 * HOUR as f64)).exp();
         let seen = f64::from(u8::from(has_changed));
         let mut at = from;
         while at < to {
@@ -209,7 +212,7 @@ mod tests {
         for turn in 0..4_000_u64 {
             let from = turn * 3 * HOUR;
             let is_day = (6..18).contains(&(from / HOUR % 24));
-            rhythm.learn(from, from + 3 * HOUR, is_day, 6.0);
+            rhythm.learn(from, from + 3 * HOUR, is_day, || 6.0);
         }
         rhythm
     }
@@ -248,7 +251,7 @@ mod tests {
         );
         for day in 0..200_u64 {
             let is_sunday = (day + 3) % 7 == 6;
-            rhythm.learn(day * 24 * HOUR, (day + 1) * 24 * HOUR, !is_sunday, 3.0);
+            rhythm.learn(day * 24 * HOUR, (day + 1) * 24 * HOUR, !is_sunday, || 3.0);
         }
         let of = |date: &str| {
             let from = day_of(date).unwrap() * 24 * HOUR;

@@ -16,6 +16,7 @@ use opilio_plugin::prelude::*;
 
 use crate::experience::Surroundings;
 use crate::index::{Belief, RATES, RATES_A_DAY, STEP, STEPS, place};
+use crate::numbers;
 use crate::rate::Evidence;
 
 /// Under this name it is kept with the site.
@@ -83,10 +84,9 @@ impl Spread {
         let mut documents = [0.0; RATES];
         let mut restless = 0.0;
         if let Some(kept) = kept {
-            let numbers = kept.value.split(' ').map(|number| number.parse::<u32>());
             let places = documents.iter_mut().chain([&mut restless]);
-            for (place, number) in places.zip(numbers) {
-                *place = f64::from(number.unwrap_or(0)) / 1000.0;
+            for (place, number) in places.zip(numbers::read(&kept.value)) {
+                *place = f64::from(number) / 1000.0;
             }
         }
         Self {
@@ -96,10 +96,8 @@ impl Spread {
     }
 
     pub(crate) fn written(&self) -> String {
-        let thousandths = |number: &f64| ((number * 1000.0).round() as u32).to_string();
         let numbers = self.documents.iter().chain([&self.restless]);
-        let numbers: Vec<_> = numbers.map(thousandths).collect();
-        numbers.join(" ")
+        numbers::written(numbers.map(|number| (number * 1000.0).round() as u32))
     }
 
     /// What to suppose of a document that stands there, before its own visits; in documents. What would change more often than once in
@@ -127,9 +125,16 @@ impl Spread {
 
     /// What to believe of a document that was believed to be so before, after what its visits have shown.
     pub(crate) fn judge(&self, before: &[f64; RATES], evidence: &Evidence) -> Judged {
-        let calm = Belief::of(before, &evidence.likelihood());
+        let mut looked = evidence.looked_likelihood();
         // Lists tell of changes of either kind.
-        let (_, likelihood) = Belief::weighed(before, &evidence.looked_likelihood());
+        let (mut calm, likelihood) = Belief::weighed(before, &looked);
+        if let Some(told) = evidence.told_likelihood() {
+            looked
+                .iter_mut()
+                .zip(told)
+                .for_each(|(all, told)| *all += told);
+            calm = Belief::of(before, &looked);
+        }
         let documents: f64 = self.documents.iter().sum();
         let supposed =
             (RESTLESS * SUPPOSED + self.restless) / (SUPPOSED + documents + self.restless);

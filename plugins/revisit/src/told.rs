@@ -3,6 +3,8 @@
 
 use opilio_plugin::prelude::*;
 
+use crate::numbers;
+
 /// Under this name it is kept with the site.
 pub(crate) const TOLD: &str = "told";
 
@@ -42,8 +44,8 @@ impl Told {
         let kept = visit.site_value(TOLD);
         let kept = kept.filter(|kept| kept.version == TOLD_VERSION);
         let value = kept.map(|kept| kept.value).unwrap_or_default();
-        let mut numbers = value.split(' ').map(|number| number.parse::<u32>());
-        let mut next = || numbers.next().and_then(Result::ok).map_or(0.0, f64::from) / 10.0;
+        let mut numbers = numbers::read(&value).map(|number| f64::from(number) / 10.0);
+        let mut next = || numbers.next().unwrap_or(0.0);
         Self {
             told: next(),
             untold: next(),
@@ -53,10 +55,8 @@ impl Told {
     }
 
     pub(crate) fn written(&self) -> String {
-        let tenths = |number: f64| ((number * 10.0).round() as u32).to_string();
-        [self.told, self.untold, self.named_idly, self.quiet]
-            .map(tenths)
-            .join(" ")
+        let numbers = [self.told, self.untold, self.named_idly, self.quiet];
+        numbers::written(numbers.map(|number| (number * 10.0).round() as u32))
     }
 
     /// Takes note of a visit.

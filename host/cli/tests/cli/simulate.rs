@@ -1,6 +1,6 @@
 //! `opilio simulate`: whole runs on small webs, the same twice, side by side, and what is refused.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::command::{Ended, Home};
 
@@ -262,6 +262,27 @@ fn waits_that_are_corrected_are_counted_in_the_warm_up_too() {
 }
 
 /// Who works for a kind of page has its importance from the profile: by the kind's name in its URIs.
+/// Five of the ten pages of a site are not fetched, and cost nothing; the others and the other site are as ever.
+#[test]
+fn what_a_pre_fetch_filter_refuses_is_not_asked_for() {
+    let home = Home::new();
+    home.file("web.toml", WEB);
+    let refusing = "[stacks]\npre-fetch = [\"closed\"]\n[plugins.closed]\ncomponent = \"builtin:regex-list\"\n\
+        settings = { patterns = ['moving.*/p-?[0-4]$'], then = \"reject\" }\n";
+    home.file("all.toml", fixed(24));
+    home.file("some.toml", format!("{}{refusing}", fixed(24)));
+    let report = |profile: &str| {
+        let arguments = ["web.toml", "--profile", profile, "--json"];
+        json(simulated(&home, &arguments))
+    };
+    let (all, some) = (report("all.toml"), report("some.toml"));
+    assert_eq!((&all["starved"], &some["starved"]), (&json!(0), &json!(5)));
+    let visits = |report: &Value| report["visits"]["pages"].as_f64().unwrap();
+    assert!((visits(&some) / visits(&all) - 0.75).abs() < 0.01, "{some}");
+    assert_eq!(some["visits"]["failed"], 0, "{some}");
+    assert_eq!(some["visits"]["faults"], 0, "{some}");
+}
+
 #[test]
 fn what_is_important_is_told_by_precedence() {
     let home = Home::new();
