@@ -52,7 +52,7 @@ pub struct Config {
     /// Bytes of the store's blocks held in memory.
     pub cache_bytes: u64,
     /// Whether what has been acknowledged survives a process that dies suddenly. No, where nobody will open the store again:
-    /// then each change need not be handed to the operating system by itself.
+    /// then changes are handed to the operating system many at once, and the latest would be lost.
     pub survives: bool,
 }
 

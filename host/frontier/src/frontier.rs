@@ -36,7 +36,8 @@ const TURN_PAUSE: Duration = Duration::from_millis(100);
 ///
 /// No clock: every call that depends on the time is given it. Times should not go backwards; where they do, rests grow
 /// longer, never shorter. Every call that changes anything writes one atomic batch and returns when the operating system
-/// has it: what has been acknowledged survives the death of the process. [`Frontier::persist`] is for power loss.
+/// has it: what has been acknowledged survives the death of the process, unless [`Config::survives`] says that it need not.
+/// [`Frontier::persist`] is for power loss.
 ///
 /// After an error other than [`Error::UnknownTicket`] or [`Error::Name`] the frontier answers
 /// [`Error::Broken`] and must be opened again.

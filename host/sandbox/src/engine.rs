@@ -52,7 +52,7 @@ pub struct EngineConfig {
     /// counts as this. Default 1 GiB, at most 4 GiB.
     pub memory_max: usize,
     /// Plugins that are told what they have been told before are not called: their answers are remembered. For who asks about
-    /// the same documents again and again; it costs up to a hundred megabytes for each plugin, and a look at what is known
+    /// the same documents again and again; it costs up to a hundred megabytes for each plugin and kind of question, and a look at what is known
     /// before each call. Default: no.
     pub remember: bool,
     /// Where plugins' log lines go.

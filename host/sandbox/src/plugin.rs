@@ -273,7 +273,11 @@ impl Plugin {
             candidates: Some(candidates),
             owner: self.0.configuration.callee.owner(),
         };
-        let known = self.0.remembered.as_ref().map(|answers| &answers.scope);
+        let known = self
+            .0
+            .remembered
+            .as_ref()
+            .map(|answers| &answers.on_candidates);
         let asked = (stage.clone(), candidates.len());
         let rulings =
             self.recall_or_call(known, &asked, uri, about, |exports, store, instance| {
@@ -310,7 +314,11 @@ impl Plugin {
             candidates: None,
             owner: self.0.configuration.callee.owner(),
         };
-        let known = self.0.remembered.as_ref().map(|answers| &answers.rulings);
+        let known = self
+            .0
+            .remembered
+            .as_ref()
+            .map(|answers| &answers.on_documents);
         let ruling =
             self.recall_or_call(known, &stage, uri, about, |exports, store, instance| {
                 let ruling = exports.judge_document(store, &instance, &stage, document, visit)?;
@@ -491,8 +499,8 @@ impl Plugin {
                 answer: answer.clone(),
                 counts: used.counts,
             };
-            let rulings = about.candidates.map_or(1, Candidates::len);
-            known.remember(asked, trace, said, rulings);
+            let answers = about.candidates.map_or(1, Candidates::len);
+            known.remember(asked, trace, said, answers);
         }
         answer
     }

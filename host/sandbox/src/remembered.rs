@@ -19,8 +19,8 @@ use crate::plugin::Wait;
 use crate::visit::{Visit, millis};
 use crate::{Ruling, Stage};
 
-/// Questions of a plugin that are remembered, and answers to them, those on each candidate by itself; some hundred bytes each.
-/// Beyond, all are forgotten.
+/// Questions that are remembered of a plugin, and its answers, by kind; some hundred bytes each. One answer on many candidates counts
+/// as many. Beyond, all are forgotten.
 const HELD_MAX: usize = 1 << 18;
 
 /// What a plugin asks the host of the document that it is asked about.
@@ -68,6 +68,7 @@ pub(crate) enum OfCandidates {
     Column(Column),
     Seeds,
     One(u32),
+    All,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -105,9 +106,9 @@ pub(crate) struct Said<A> {
 #[derive(Debug, Default)]
 pub(crate) struct Answers {
     /// On documents, by stage.
-    pub(crate) rulings: Remembered<Stage, Ruling>,
+    pub(crate) on_documents: Remembered<Stage, Ruling>,
     /// On candidates, by stage and number.
-    pub(crate) scope: Remembered<(Stage, usize), Vec<Ruling>>,
+    pub(crate) on_candidates: Remembered<(Stage, usize), Vec<Ruling>>,
     pub(crate) waits: Remembered<(), Option<Wait>>,
 }
 
@@ -118,7 +119,8 @@ pub(crate) struct Remembered<Q, A>(Mutex<Tree<Q, A>>);
 /// At each point a question, and a way on for each thing that was told; at the end of all ways an answer.
 #[derive(Debug)]
 struct Tree<Q, A> {
-    held: usize,
+    /// Answers beyond one at a point.
+    further: usize,
     begins: HashMap<Q, usize>,
     points: Vec<Point<A>>,
     ways: HashMap<(usize, Told), usize, foldhash::fast::RandomState>,
@@ -196,6 +198,7 @@ impl OfCandidates {
                 Told::of(seeds.collect::<Vec<_>>())
             }
             Self::One(index) => Told::of(candidates.get(*index as usize)),
+            Self::All => Told::of(candidates.as_slice()),
         }
     }
 }
@@ -240,14 +243,13 @@ impl<Q: Clone + Eq + Hash, A> Remembered<Q, A> {
         }
     }
 
-    /// Takes note of an answer, with the questions that led to it. It counts for as many answers as `rulings`.
-    pub(crate) fn remember(&self, asked: &Q, trace: Trace, said: Said<A>, rulings: usize) {
+    /// Takes note of an answer, with the questions that led to it. It counts for so many `answers`.
+    pub(crate) fn remember(&self, asked: &Q, trace: Trace, said: Said<A>, answers: usize) {
         let mut tree = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let more = trace.0.len() + rulings;
-        if tree.held + more > HELD_MAX {
+        if tree.points.len() + tree.further + trace.0.len() + answers > HELD_MAX {
             *tree = Tree::default();
         }
-        tree.held += more;
+        tree.further += answers.saturating_sub(1);
         let mut way_here = None;
         for (question, told) in trace.0 {
             let at = tree.point(asked, way_here, || Point::Asks(question));
@@ -292,7 +294,7 @@ impl<Q, A> Default for Remembered<Q, A> {
 impl<Q, A> Default for Tree<Q, A> {
     fn default() -> Self {
         Self {
-            held: 0,
+            further: 0,
             begins: HashMap::new(),
             points: Vec::new(),
             ways: HashMap::default(),
@@ -388,10 +390,10 @@ mod tests {
         let remembered = Remembered::default();
         let many = candidates(&[("https://a.example/", "L")]);
         let few = candidates(&[("https://b.example/", "L")]);
-        let remember = |candidates: &Candidates, rulings: usize| {
+        let remember = |candidates: &Candidates, answers: usize| {
             let mut trace = Trace::default();
             trace.of_candidates(OfCandidates::Column(Column::Uris), candidates);
-            remembered.remember(&(Stage::Scope, 1), trace, accepted(), rulings);
+            remembered.remember(&(Stage::Scope, 1), trace, accepted(), answers);
         };
         let is_known = |candidates: &Candidates| {
             let asked = (Stage::Scope, 1);

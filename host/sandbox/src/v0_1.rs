@@ -13,6 +13,7 @@ use crate::contract::Contract;
 use crate::describe::Callable;
 use crate::document::Document;
 use crate::exports::{NotExported, exports, guest};
+use crate::remembered::OfCandidates;
 use crate::visit::Visit;
 use crate::{Description, Ruling, SettingsFault, Span, Stage, StripProblem};
 
@@ -120,6 +121,10 @@ impl Exports {
         stage: &Stage,
         candidates: &Candidates,
     ) -> Result<Vec<Ruling>> {
+        // They are handed over by value: it need not ask for any.
+        if let Some(trace) = &mut store.data_mut().trace {
+            trace.of_candidates(OfCandidates::All, candidates);
+        }
         let guest = guest!(self, store, instance, filter, Filter);
         let rulings = guest.call_judge_candidates(store, &stage.into(), candidates.as_slice())?;
         Ok(rulings.into_iter().map(Into::into).collect())

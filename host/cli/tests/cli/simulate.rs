@@ -261,14 +261,14 @@ fn waits_that_are_corrected_are_counted_in_the_warm_up_too() {
     assert!(short["waits"].as_u64().unwrap() > 20 * 50, "{short:#}");
 }
 
-/// Who works for a kind of page has its importance from the profile: by the kind's name in its URIs.
-/// Five of the ten pages of a site are not fetched, and cost nothing; the others and the other site are as ever.
+/// Five of the ten pages of a site are not fetched, and cost nothing; the others and the other site are as ever. What precedes a
+/// visit is not asked about: without its robots.txt nothing of the site would be visited.
 #[test]
 fn what_a_pre_fetch_filter_refuses_is_not_asked_for() {
     let home = Home::new();
     home.file("web.toml", WEB);
     let refusing = "[stacks]\npre-fetch = [\"closed\"]\n[plugins.closed]\ncomponent = \"builtin:regex-list\"\n\
-        settings = { patterns = ['moving.*/p-?[0-4]$'], then = \"reject\" }\n";
+        settings = { patterns = ['moving.*/(p-?[0-4]|robots\\.txt)$'], then = \"reject\" }\n";
     home.file("all.toml", fixed(24));
     home.file("some.toml", format!("{}{refusing}", fixed(24)));
     let report = |profile: &str| {
@@ -283,6 +283,7 @@ fn what_a_pre_fetch_filter_refuses_is_not_asked_for() {
     assert_eq!(some["visits"]["faults"], 0, "{some}");
 }
 
+/// Who works for a kind of page has its importance from the profile: by the kind's name in its URIs.
 #[test]
 fn what_is_important_is_told_by_precedence() {
     let home = Home::new();

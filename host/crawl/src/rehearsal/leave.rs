@@ -29,7 +29,7 @@ impl Rehearsal {
             self.consider(issue, now)?;
             return Ok(Leave::Settled);
         }
-        let settings = self.settings(issue, None, now);
+        let (settings, before) = self.stacks_for(issue, None, now);
         if let Some(over) = &issue.over_quota {
             let reason = format!("quota:{}:{}", over.kind.name(), over.limit);
             return self.disregard(issue, status::QUOTA, reason, None, now);
@@ -59,8 +59,6 @@ impl Rehearsal {
                 return self.disregard(issue, status::ROBOTS, why, good_for, now);
             }
         }
-        let base = self.profile.settings();
-        let before = self.stacks.selected(&settings, base);
         if let Some((status, reason)) = self.pre_fetch(issue, &before.pre_fetch) {
             return self.disregard(issue, status, reason, None, now);
         }

@@ -7,8 +7,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use jiff::Timestamp;
 use opilio_sandbox::{
-    ContentState, Document, DocumentParts, Engine, EngineConfig, Header, Kept, KeptValue, Kind,
-    Limits, Notes, Plugin, Signal, Stage, Visit,
+    Candidate, Candidates, ContentState, Document, DocumentParts, Engine, EngineConfig, Header,
+    Kept, KeptValue, Kind, Limits, Notes, Plugin, Signal, Stage, Visit,
 };
 use serde_json::json;
 
@@ -144,16 +144,21 @@ fn asked(plugin: &Plugin, (stage, document, visit): &(Stage, Document, Visit)) -
     )
 }
 
-#[test]
-fn what_is_remembered_is_what_a_call_would_have_answered() {
-    let engines = [true, false].map(|remember| {
+/// One that remembers, and one that does not.
+fn engines() -> [Engine; 2] {
+    [true, false].map(|remember| {
         Engine::new(EngineConfig {
             instances_max: 2,
             remember,
             ..EngineConfig::default()
         })
         .unwrap()
-    });
+    })
+}
+
+#[test]
+fn what_is_remembered_is_what_a_call_would_have_answered() {
+    let engines = engines();
     let (mut calls, mut made) = (0, 0);
     for name in ["revisit", "walls"] {
         let builtin = opilio_builtin::all().find(|builtin| builtin.name == name);
@@ -192,4 +197,68 @@ fn what_is_remembered_is_what_a_call_would_have_answered() {
     // `budgeted`, `poisson` and `adaptive` ask for the time, or keep something.
     assert!(made < calls * 3 / 4, "{made} of {calls} answers were calls");
     assert!(made > calls / 20, "{made} of {calls} answers were calls");
+}
+
+/// Up to three links, of few values, and a stage at which they are ruled on.
+fn links(dice: &mut Dice) -> (Stage, Candidates) {
+    let link = |dice: &mut Dice| Candidate {
+        hop_path: dice.one_of(&["", "L", "LE", "LLL", "LP"]).to_owned(),
+        via: dice.one_of(&[None, Some("http://a.org/".to_owned())]),
+        seed: dice.below(4) == 0,
+        ..candidate(dice.one_of(&[
+            "http://a.org/",
+            "http://a.org/a/a/a/a/a/b",
+            "http://a.org/1/2/3/4/5/6/7/8/9/1/2/3/4/5/6/7/8/9/1/2/3/4/5",
+            "data:,x",
+        ]))
+    };
+    let links = (0..=dice.below(3)).map(|_| link(dice)).collect();
+    let stage = dice.one_of(&[Stage::Scope, Stage::PreFetch]);
+    (stage, links)
+}
+
+/// Filters of today's contract ask for what they need of links, those of 0.1.0 are handed all of it.
+#[test]
+fn rulings_on_links_that_are_remembered_are_those_that_a_call_would_have_given() {
+    let engines = engines();
+    let builtin = opilio_builtin::all().find(|builtin| builtin.name == "scope");
+    let today = builtin.unwrap().component.to_vec();
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/contract/0.1.0");
+    let once = std::fs::read(format!("{folder}/scope.wasm")).unwrap();
+    for (contract, bytes) in [("0.2.0", today), ("0.1.0", once)] {
+        let [remembers, calls_anew] = engines
+            .each_ref()
+            .map(|engine| engine.load(&bytes, contract).unwrap());
+        let mut rulings = std::collections::BTreeSet::new();
+        for name in [
+            "hops",
+            "path-depth",
+            "prerequisite",
+            "repeating-path",
+            "scheme",
+            "transclusion",
+        ] {
+            let config = || config_of(name, json!({}), Limits::default());
+            let one = remembers.configure(config()).unwrap();
+            let other = calls_anew.configure(config()).unwrap();
+            assert_eq!(one.contract(), contract);
+            for number in 0..300 {
+                let (stage, links) = links(&mut Dice(number));
+                let [same, anew] =
+                    [&one, &other].map(|plugin| plugin.judge_candidates(stage.clone(), &links));
+                let same = format!("{:?}", same.unwrap());
+                assert_eq!(
+                    same,
+                    format!("{:?}", anew.unwrap()),
+                    "{name}, case {number}"
+                );
+                rulings.insert(same);
+            }
+            let (one, other) = (one.statistics(), other.statistics());
+            assert_eq!(one.calls, other.calls, "{name}");
+            assert_eq!(one.outputs, other.outputs, "{name}");
+            assert!(one.times.count() < other.times.count(), "{contract} {name}");
+        }
+        assert!(rulings.len() > 10, "{contract}: {rulings:?}");
+    }
 }
