@@ -1,10 +1,10 @@
 //! A crawl without sockets, clock and archive: the frontier, the profile and the plugins of a real one, told what servers
 //! answer and what time it is. For simulations, which live through a year in minutes.
 //!
-//! What a visit goes through is what [`crate::chain`] has it go through, by the same functions: robots.txt, pre-fetch filters, conditional
-//! requests, mid-fetch filters, decoding, strippers, change evaluators, extractors, scope, precedence, archive filters,
-//! signals, what plugins keep, the neighbourhood, wait evaluators, and one batch for the frontier. Left out are DNS, which
-//! costs a server nothing, and cookies, logins and records, which nobody judges by.
+//! What a visit goes through is what [`crate::chain`] has it go through, by the same functions: robots.txt, pre-fetch
+//! filters, conditional requests, mid-fetch filters, decoding, strippers, change evaluators, extractors, scope, precedence,
+//! archive filters, signals, what plugins keep, the neighbourhood, wait evaluators, and one batch for the frontier. Left out
+//! are DNS, which costs a server nothing, and cookies, logins and records, which nobody judges by.
 
 mod leave;
 mod play;
