@@ -36,23 +36,9 @@ use crate::found;
 use crate::records;
 use crate::stacks::Stacks;
 use crate::standing::{self, Memory};
+use crate::status;
 
 use self::preconditions::Precondition;
-
-/// Fetch statuses of the glossary that this module gives.
-mod status {
-    pub(super) const DNS_OK: i32 = 1;
-    pub(super) const RUNTIME: i32 = -5;
-    pub(super) const NO_ADDRESS: i32 = -6;
-    pub(super) const UNFETCHABLE: i32 = -7;
-    pub(super) const ROBOTS_FAILED: i32 = -61;
-    pub(super) const PREREQUISITE_FAILED: i32 = -62;
-    pub(super) const OUT_OF_SCOPE: i32 = -5000;
-    pub(super) const BLOCKED: i32 = -5001;
-    pub(super) const QUOTA: i32 = -5003;
-    pub(super) const CANCELLED: i32 = -7000;
-    pub(super) const ROBOTS: i32 = -9998;
-}
 
 /// What a turn came to: the outcome for the frontier, and what the log says.
 struct Turn {

@@ -65,6 +65,7 @@ mod settings;
 mod share;
 mod stacks;
 mod standing;
+mod status;
 mod swings;
 mod tables;
 pub mod transfer;

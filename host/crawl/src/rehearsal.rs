@@ -44,19 +44,10 @@ use crate::precedence;
 use crate::scope;
 use crate::stacks::Stacks;
 use crate::standing::{self, Known, Memory};
+use crate::status;
 use crate::tables::TableKeeper;
 pub use play::{Answer, Asked, Came, Ended, Leave};
 use response::{Response, exchange, is_archived_whole, remembered};
-
-/// Fetch statuses of the glossary that a rehearsal gives itself.
-mod status {
-    pub(super) const CONNECT_FAILED: i32 = -2;
-    pub(super) const RUNTIME: i32 = -5;
-    pub(super) const ROBOTS_FAILED: i32 = -61;
-    pub(super) const BLOCKED: i32 = -5001;
-    pub(super) const QUOTA: i32 = -5003;
-    pub(super) const ROBOTS: i32 = -9998;
-}
 
 /// Seeds given to the frontier at once.
 const SEEDS_BATCH: usize = 10_000;

@@ -1,5 +1,5 @@
 //! The state machine: `schedule`, `next`, `finished`. What becomes of an outcome is in `settle.rs`, what operators do in
-//! `hand.rs`, what reports ask in `report.rs`.
+//! `hand.rs`, what reports ask in `report.rs`, what is kept of servers in `servers.rs`.
 
 use std::{path::Path, sync::Arc, time::Duration};
 
@@ -7,8 +7,8 @@ use jiff::Timestamp;
 use opilio_uri::{Hop, Uri};
 
 use crate::{
-    Candidate, Config, Error, Finished, Issue, Next, Outcome, OverQuota, Quota,
-    RECORD_KEY_BYTES_MAX, Scheduled, TallyKind, Ticket, UriRecord,
+    Candidate, Config, Error, Finished, Issue, Next, Outcome, OverQuota, Quota, Scheduled,
+    TallyKind, Ticket, UriRecord,
     admission::{Origin, admit},
     again,
     candidate::is_queue_name,
@@ -189,83 +189,6 @@ impl Frontier {
             }
             Ok(finished)
         })
-    }
-
-    /// What was kept under a server's name.
-    ///
-    /// # Errors
-    /// Where the store fails.
-    pub fn server(&self, name: &str) -> Result<Option<Vec<u8>>, Error> {
-        if name.is_empty() || name.len() > RECORD_KEY_BYTES_MAX {
-            return Ok(None);
-        }
-        Ok(self.store.servers.get(name)?.map(|value| value.to_vec()))
-    }
-
-    /// All values kept under names that begin so, in the order of their names.
-    ///
-    /// # Errors
-    /// Where the store fails.
-    pub fn servers(&self, prefix: &str) -> Result<Vec<(String, Vec<u8>)>, Error> {
-        let found = self.store.servers.prefix(prefix).map(|guard| {
-            let (name, value) = guard.into_inner()?;
-            Ok((String::from_utf8_lossy(&name).into_owned(), value.to_vec()))
-        });
-        found.collect()
-    }
-
-    /// Up to `max` values kept under names that begin so, in the order of their names, from the first behind `after` on.
-    ///
-    /// # Errors
-    /// Where the store fails.
-    pub fn servers_after(
-        &self,
-        prefix: &str,
-        after: Option<&str>,
-        max: usize,
-    ) -> Result<Vec<(String, Vec<u8>)>, Error> {
-        let from = after.map_or_else(|| prefix.to_owned(), |after| format!("{after}\0"));
-        let begins_so = |name: &[u8]| name.starts_with(prefix.as_bytes());
-        let mut found = Vec::new();
-        for guard in self.store.servers.range(from..).take(max) {
-            let (name, value) = guard.into_inner()?;
-            if !begins_so(&name) {
-                break;
-            }
-            found.push((String::from_utf8_lossy(&name).into_owned(), value.to_vec()));
-        }
-        Ok(found)
-    }
-
-    /// Keeps several values under their names: all of them, or after a sudden death none.
-    ///
-    /// # Errors
-    /// [`Error::Name`] as [`Frontier::put_server`] has it; nothing is kept then. Where the store fails.
-    pub fn put_servers(&mut self, values: &[(String, Vec<u8>)]) -> Result<(), Error> {
-        for (name, _) in values {
-            if name.is_empty() || name.len() > RECORD_KEY_BYTES_MAX {
-                return Err(Error::Name { bytes: name.len() });
-            }
-        }
-        self.attempt(|frontier| {
-            let store = &frontier.store;
-            let mut batch = store.database.batch();
-            for (name, value) in values {
-                batch.insert(&store.servers, name.as_str(), value.as_slice());
-            }
-            Ok(batch.commit()?)
-        })
-    }
-
-    /// Keeps a small value under a server's name: its robots.txt, its addresses.
-    ///
-    /// # Errors
-    /// [`Error::Name`] where the name is empty or longer than [`RECORD_KEY_BYTES_MAX`]. Where the store fails.
-    pub fn put_server(&mut self, name: &str, value: &[u8]) -> Result<(), Error> {
-        if name.is_empty() || name.len() > RECORD_KEY_BYTES_MAX {
-            return Err(Error::Name { bytes: name.len() });
-        }
-        self.attempt(|frontier| Ok(frontier.store.servers.insert(name, value)?))
     }
 
     /// What the job left in the store to know it by; none in a new store.

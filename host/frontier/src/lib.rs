@@ -39,6 +39,7 @@ mod queue;
 mod record;
 mod rejection;
 mod report;
+mod servers;
 mod settings;
 mod settle;
 mod signal;

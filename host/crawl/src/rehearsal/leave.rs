@@ -9,10 +9,11 @@ use opilio_profile::RobotsPolicy;
 use opilio_sandbox::{Candidates, Stage};
 use opilio_uri::{Hop, Uri};
 
-use super::{Asked, Leave, Rehearsal, status};
+use super::{Asked, Leave, Rehearsal};
 use crate::scope;
 use crate::stacks::Staged;
 use crate::standing;
+use crate::status;
 
 impl Rehearsal {
     /// What stands before a request: quotas, robots.txt and pre-fetch filters, which see no address. Calls plugins: on a thread of
