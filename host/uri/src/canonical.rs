@@ -178,9 +178,9 @@ impl Rule {
         match self {
             Rule::Lowercase => lowercase(text),
             Rule::StripUserinfo => strip_userinfo(text),
-            Rule::StripWww => strip_www(text, Www::Plain, usize::MAX),
-            Rule::StripWwwN => strip_www(text, Www::Numbered, usize::MAX),
-            Rule::StripSessionIds => strip_session_ids(text, is_session_id),
+            Rule::StripWww => strip_www(text, Www::Plain),
+            Rule::StripWwwN => strip_www(text, Www::Numbered),
+            Rule::StripSessionIds => strip_session_ids(text),
             Rule::StripSessionCfids => strip_cfids(text),
             Rule::FixupQuery => fixup_query(text),
             Rule::StripExtraSlashes => strip_extra_slashes(text),
@@ -231,7 +231,7 @@ impl<'t> Parts<'t> {
     }
 }
 
-pub(crate) fn strip_userinfo(text: &str) -> Cow<'_, str> {
+fn strip_userinfo(text: &str) -> Cow<'_, str> {
     match Parts::of(text) {
         Some(parts) => match parts.authority.rsplit_once('@') {
             Some((_, server)) => {
@@ -245,7 +245,7 @@ pub(crate) fn strip_userinfo(text: &str) -> Cow<'_, str> {
 
 /// Which labels count as `www`.
 #[derive(Clone, Copy)]
-pub(crate) enum Www {
+enum Www {
     /// `www` alone.
     Plain,
     /// `www`, and `www` with a number.
@@ -265,8 +265,8 @@ impl Www {
     }
 }
 
-/// Takes `www` labels from the start of the host, at most so many. `www.com` stays: what is left would be no host.
-pub(crate) fn strip_www(text: &str, www: Www, labels_max: usize) -> Cow<'_, str> {
+/// Takes `www` labels from the start of the host. `www.com` stays: what is left would be no host.
+fn strip_www(text: &str, www: Www) -> Cow<'_, str> {
     let Some(parts) = Parts::of(text) else {
         return Cow::Borrowed(text);
     };
@@ -277,11 +277,11 @@ pub(crate) fn strip_www(text: &str, www: Www, labels_max: usize) -> Cow<'_, str>
     let at = parts.authority.rfind('@').map_or(0, |at| at + 1);
     let (userinfo, server) = parts.authority.split_at(at);
     let mut rest = server;
-    for _ in 0..labels_max {
-        match rest.split_once('.') {
-            Some((label, shorter)) if www.is(label) && shorter.contains('.') => rest = shorter,
-            _ => break,
-        }
+    while let Some((label, shorter)) = rest.split_once('.')
+        && www.is(label)
+        && shorter.contains('.')
+    {
+        rest = shorter;
     }
     if rest.len() == server.len() {
         return Cow::Borrowed(text);
@@ -289,13 +289,12 @@ pub(crate) fn strip_www(text: &str, www: Www, labels_max: usize) -> Cow<'_, str>
     Cow::Owned([parts.scheme, userinfo, rest, parts.path, parts.query].concat())
 }
 
-/// `is_id` tells by name and value which parameters of the query are session ids.
-pub(crate) fn strip_session_ids(text: &str, is_id: impl Fn(&str, &str) -> bool) -> Cow<'_, str> {
+fn strip_session_ids(text: &str) -> Cow<'_, str> {
     let mut text = strip_path_jsessionid(text);
     if let Some(stripped) = strip_aspx_session(&text) {
         text = Cow::Owned(stripped);
     }
-    if let Some(stripped) = strip_parameters(&text, is_id) {
+    if let Some(stripped) = strip_parameters(&text, is_session_id) {
         text = Cow::Owned(stripped);
     }
     text
@@ -359,22 +358,18 @@ fn strip_path_jsessionid(text: &str) -> Cow<'_, str> {
     Cow::Owned([&kept, rest, query].concat())
 }
 
-/// What [`Rule::StripSessionIds`] takes: what indexers take, and PHP's ids of every length that PHP makes.
+/// Tells by name and value which parameters of a query are session ids.
 fn is_session_id(name: &str, value: &str) -> bool {
-    // `session.sid_length` is 22 to 256, 26 as shipped since PHP 7.1; six bits a character bring `,` and `-`.
-    let is_php = name.eq_ignore_ascii_case("phpsessid")
-        && (22..=256).contains(&value.len())
-        && value
-            .bytes()
-            .all(|b| b.is_ascii_alphanumeric() || matches!(b, b',' | b'-'));
-    is_php || is_indexers_session_id(name, value)
-}
-
-/// What the tools that write CDX files take for a session id.
-pub(crate) fn is_indexers_session_id(name: &str, value: &str) -> bool {
     let named = |wanted: &str| name.eq_ignore_ascii_case(wanted);
-    if named("jsessionid") || named("phpsessid") || named("sid") {
+    if named("jsessionid") || named("sid") {
         return value.len() == 32 && value.bytes().all(|b| b.is_ascii_alphanumeric());
+    }
+    if named("phpsessid") {
+        // `session.sid_length` is 22 to 256, 26 as shipped since PHP 7.1; six bits a character bring `,` and `-`.
+        return (22..=256).contains(&value.len())
+            && value
+                .bytes()
+                .all(|b| b.is_ascii_alphanumeric() || matches!(b, b',' | b'-'));
     }
     const ASP: &str = "aspsessionid";
     name.len() == ASP.len() + 8
@@ -387,7 +382,7 @@ pub(crate) fn is_indexers_session_id(name: &str, value: &str) -> bool {
 }
 
 /// ColdFusion writes both, one beside the other; a `cfid` alone may mean anything.
-pub(crate) fn strip_cfids(text: &str) -> Cow<'_, str> {
+fn strip_cfids(text: &str) -> Cow<'_, str> {
     let named = |name: &str, wanted: &str| name.eq_ignore_ascii_case(wanted);
     let Some((_, query)) = text.split_once('?') else {
         return Cow::Borrowed(text);
@@ -435,7 +430,7 @@ fn strip_parameters(text: &str, unwanted: impl Fn(&str, &str) -> bool) -> Option
     out
 }
 
-pub(crate) fn fixup_query(text: &str) -> Cow<'_, str> {
+fn fixup_query(text: &str) -> Cow<'_, str> {
     let Some((before, query)) = text.split_once('?') else {
         return Cow::Borrowed(text);
     };

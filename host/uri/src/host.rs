@@ -110,22 +110,6 @@ pub(crate) fn registrable(host: &str) -> Option<&str> {
     psl::domain_str(host.strip_suffix('.').unwrap_or(host))
 }
 
-/// Shortens a SURT host such as `uk,co,example,www,` to its registrable domain, `uk,co,example,`: the key of queues that
-/// hold a whole domain. Addresses and bare public suffixes stay as they are.
-#[must_use]
-pub fn registrable_surt(reversed: &str) -> String {
-    let mut host = String::with_capacity(reversed.len());
-    push_restored(&mut host, reversed);
-    match registrable(&host) {
-        None => reversed.to_owned(),
-        Some(domain) => {
-            let mut out = String::with_capacity(domain.len() + 1);
-            push_reversed(&mut out, domain);
-            out
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
@@ -194,22 +178,6 @@ mod tests {
             ),
         ] {
             assert_eq!(registrable(host), domain, "{host}");
-        }
-    }
-
-    #[test]
-    fn a_surt_host_shortens_to_its_domain() {
-        for (from, to) in [
-            ("org,archive,www,", "org,archive,"),
-            ("uk,co,example,a,b,", "uk,co,example,"),
-            (
-                "jp,yokohama,public,assigned,www,",
-                "jp,yokohama,public,assigned,",
-            ),
-            ("com,", "com,"),
-            ("127.0.0.1", "127.0.0.1"),
-        ] {
-            assert_eq!(registrable_surt(from), to);
         }
     }
 }

@@ -9,11 +9,10 @@
 //! Nothing here does I/O, reads a clock or resolves a name.
 
 mod canonical;
+mod cdx_key;
 mod hop;
 mod host;
 mod key;
-mod likely;
-mod lookup_key;
 mod percent;
 mod regex_rule;
 mod scheme;
@@ -21,17 +20,13 @@ mod surt;
 mod uri;
 
 pub use canonical::{Canonicaliser, Rule, RuleEffect, RuleError};
+pub use cdx_key::cdx_key;
 pub use hop::{HOPS_KEPT_MAX, Hop, HopPath, HopPathError, TrailingHops};
-pub use host::{HOST_BYTES_MAX, HostFault, LABEL_BYTES_MAX, registrable_surt};
+pub use host::{HOST_BYTES_MAX, HostFault, LABEL_BYTES_MAX};
 pub use key::KeyError;
-pub use likely::{is_likely_uri, uris_in_query};
-pub use lookup_key::{cdx_key, lookup_form};
 pub use regex_rule::{
     REGEX_COMPILED_BYTES_MAX, REGEX_RESULT_BYTES_MAX, REGEX_RULE_BYTES_MAX, RegexRule,
     RegexRuleError,
 };
-pub use surt::{
-    LOOKUP_DIRECTORIES_MAX, SurtPrefixSet, implied_surt_prefix, surt_lookups, surt_of,
-    surt_prefix_from_line,
-};
+pub use surt::{SurtPrefixSet, implied_surt_prefix, surt_of, surt_prefix_from_line};
 pub use uri::{EncodeQuery, URI_BYTES_MAX, Uri, UriError};

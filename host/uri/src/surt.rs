@@ -54,7 +54,7 @@ pub fn surt_of(text: &str) -> String {
 /// [`UriError`] where the seed is no URI.
 pub fn implied_surt_prefix(seed: &str) -> Result<String, UriError> {
     let seed = with_scheme(trim(seed));
-    let mut prefix = Uri::parse(&seed)?.surt();
+    let mut prefix = Uri::parse_seed(&seed)?.surt();
     if ends_with_its_authority(&seed) && prefix.ends_with(")/") {
         prefix.truncate(prefix.len() - 1);
     }
@@ -175,64 +175,6 @@ impl<S: Into<String>> FromIterator<S> for SurtPrefixSet {
     }
 }
 
-/// Deepest directory that [`surt_lookups`] names. Nobody files by deeper ones, and each key is a copy: a URI of 64 KiB of
-/// slashes would make gigabytes of them.
-pub const LOOKUP_DIRECTORIES_MAX: usize = 100;
-
-/// The keys under which something may be filed for a URI, from the most to the least specific, for tables keyed by SURT
-/// prefix: the exact URI (with a tab after it), it as a prefix, without query, each directory above down to
-/// [`LOOKUP_DIRECTORIES_MAX`], the authority with and without userinfo and port, each domain above. Without the scheme: `(org,example,www,)/a?b` … `(org`.
-#[must_use]
-pub fn surt_lookups(surt: &str) -> Vec<String> {
-    let whole = surt.split_once("://").map_or(surt, |(_, rest)| rest);
-    let whole = whole.split('#').next().unwrap_or_default();
-    let whole = match whole.ends_with(')') {
-        true => format!("{whole}/"),
-        false => whole.to_owned(),
-    };
-    let mut keys = vec![format!("{whole}\t"), whole.clone()];
-    let Some(close) = whole.find(")/") else {
-        return keys;
-    };
-    let path = &whole[..whole.find('?').unwrap_or(whole.len())];
-    let mut rest = path;
-    let tail = path.get(close..).unwrap_or_default();
-    let mut depth = tail.bytes().filter(|byte| *byte == b'/').count();
-    while rest.len() > close + 2 {
-        if rest.len() < whole.len() && (depth <= LOOKUP_DIRECTORIES_MAX || rest.len() == path.len())
-        {
-            keys.push(rest.to_owned());
-        }
-        rest = match rest.rfind('/') {
-            Some(slash) if slash > close + 1 => &rest[..slash],
-            _ => break,
-        };
-        depth = depth.saturating_sub(1);
-    }
-    let mut authority = &whole[..close];
-    keys.push(authority.to_owned());
-    for separator in ['@', ':'] {
-        if authority.contains('[') {
-            break;
-        }
-        if let Some((server, _)) = authority.split_once(separator) {
-            authority = server;
-            if separator == '@' && authority.contains(':') {
-                keys.push(authority.to_owned());
-            }
-        }
-    }
-    let mut domain = authority.strip_suffix(',').unwrap_or(authority);
-    if domain.len() < authority.len() {
-        keys.push(domain.to_owned());
-    }
-    while let Some((above, _)) = domain.rsplit_once(',') {
-        domain = above;
-        keys.push(domain.to_owned());
-    }
-    keys
-}
-
 /// Whether nothing was written after the authority, so that the slash of the normalised form is not the author's.
 fn ends_with_its_authority(seed: &str) -> bool {
     let seed = seed.split('#').next().unwrap_or_default();
@@ -278,6 +220,7 @@ mod tests {
             assert_eq!(implied_surt_prefix(seed).unwrap(), prefix, "{seed}");
         }
         assert!(implied_surt_prefix("mailto:a@b").is_err());
+        assert!(implied_surt_prefix("http//www.example.org").is_err());
     }
 
     #[test]
@@ -316,38 +259,5 @@ mod tests {
         assert!(!set.covers("http://(org,archivf,)/"));
         assert!(!set.covers("http://(org,archive"));
         assert_eq!(SurtPrefixSet::parse("a.org\nmailto:x").unwrap_err().0, 2);
-    }
-
-    #[test]
-    fn lookups_go_from_the_exact_to_the_general() {
-        assert_eq!(
-            surt_lookups("http://(org,a,:81@u)/b/c/?d"),
-            [
-                "(org,a,:81@u)/b/c/?d\t",
-                "(org,a,:81@u)/b/c/?d",
-                "(org,a,:81@u)/b/c/",
-                "(org,a,:81@u)/b/c",
-                "(org,a,:81@u)/b",
-                "(org,a,:81@u",
-                "(org,a,:81",
-                "(org,a",
-                "(org",
-            ]
-        );
-        assert_eq!(
-            surt_lookups("http://(127.0.0.1)/b"),
-            ["(127.0.0.1)/b\t", "(127.0.0.1)/b", "(127.0.0.1"]
-        );
-    }
-
-    #[test]
-    fn directories_too_deep_to_file_by_are_left_out() {
-        let deep = format!("http://(org,a,)/{}?q", "d/".repeat(1000));
-        let keys = surt_lookups(&deep);
-        // Exact, prefix, without query; directories; authority with and without comma, and `(org`.
-        assert_eq!(keys.len(), 3 + LOOKUP_DIRECTORIES_MAX + 3);
-        assert_eq!(keys[2], format!("(org,a,)/{}", "d/".repeat(1000)));
-        assert_eq!(keys[3].matches('/').count(), LOOKUP_DIRECTORIES_MAX);
-        assert_eq!(keys[102], "(org,a,)/d");
     }
 }

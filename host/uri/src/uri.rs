@@ -65,6 +65,14 @@ pub enum UriError {
         #[source]
         fault: HostFault,
     },
+    /// A seed that reads `http//example.org` or `http://http://example.org`, whose host would be `http`.
+    #[error("{text:?} has a scheme for its host, write {meant:?}")]
+    SchemeAsHost {
+        /// The start of the seed.
+        text: String,
+        /// The start of the URI that was probably meant.
+        meant: String,
+    },
     /// Port 0, which nothing can listen on.
     #[error("port 0")]
     PortZero,
@@ -86,7 +94,8 @@ pub enum UriError {
 enum Form {
     /// http, https and ftp: the schemes the standard calls special.
     Special(Url),
-    /// ftps and `whois://server/…`, which deserve the same rules and do not get them from the standard.
+    /// ftps and `whois://server/…`, which deserve the same rules and do not get them from the standard, and hosts that the
+    /// `url` crate refuses although the standard does not (see [`parse_url`]).
     Alike(Box<Alike>),
     /// `dns:host` and `whois:query`.
     Opaque(Box<str>),
@@ -95,7 +104,7 @@ enum Form {
 #[derive(Clone)]
 struct Alike {
     text: Box<str>,
-    /// The same URI read as http; its scheme and port mean nothing.
+    /// The same URI as the `url` crate takes it. Its scheme, host and port mean nothing.
     url: Url,
     port: Option<u16>,
 }
@@ -117,9 +126,17 @@ impl Uri {
     /// Parses a seed as people write them: like [`Uri::parse`], and `example.org/path` means `http://example.org/path`.
     ///
     /// # Errors
-    /// [`UriError`], with the reason.
+    /// [`UriError`], with the reason; [`UriError::SchemeAsHost`] for `http//example.org`.
     pub fn parse_seed(text: &str) -> Result<Uri, UriError> {
-        Uri::parse(&with_scheme(trim(text)))
+        let uri = Uri::parse(&with_scheme(trim(text)))?;
+        let host = uri.host().unwrap_or_default();
+        if Scheme::named(host).is_some() && uri.path().starts_with("//") {
+            return Err(UriError::SchemeAsHost {
+                text: quoted(text),
+                meant: quoted(&format!("{host}:{}", uri.path_and_query())),
+            });
+        }
+        Ok(uri)
     }
 
     /// Resolves a reference as found in a page (entities undone, nothing else) against this URI and normalises it.
@@ -160,19 +177,10 @@ impl Uri {
     /// Where the rules for robots of this URI's server stand (RFC 9309 §2.3). None outside http and https.
     #[must_use]
     pub fn robots_txt(&self) -> Option<Uri> {
-        let Form::Special(url) = &self.form else {
-            return None;
-        };
         if !self.is_http() {
             return None;
         }
-        let origin = &url[..Position::BeforeUsername];
-        let server = &url[Position::BeforeHost..Position::AfterPort];
-        let url = Url::parse(&format!("{origin}{server}/robots.txt")).ok()?;
-        Some(Uri {
-            scheme: self.scheme,
-            form: Form::Special(url),
-        })
+        Uri::parse(&format!("{}://{}/robots.txt", self.scheme(), self.server())).ok()
     }
 
     /// The whole text.
@@ -203,7 +211,10 @@ impl Uri {
     pub fn host(&self) -> Option<&str> {
         match &self.form {
             Form::Special(url) => url.host_str(),
-            Form::Alike(alike) => alike.url.host_str(),
+            Form::Alike(alike) => Some(match (self.server(), alike.port) {
+                (server, None) => server,
+                (server, Some(_)) => server.rsplit_once(':').map_or(server, |(host, _)| host),
+            }),
             Form::Opaque(text) => match self.scheme {
                 Scheme::Dns => text.strip_prefix("dns:"),
                 _ => None,
@@ -237,6 +248,14 @@ impl Uri {
                 &text[self.scheme().len() + 3..text.len() - self.path_and_query().len()]
             }
         }
+    }
+
+    /// Host and port.
+    fn server(&self) -> &str {
+        let authority = self.authority();
+        authority
+            .rsplit_once('@')
+            .map_or(authority, |(_, server)| server)
     }
 
     /// User name and password as written (`user:password`), without the `@`.
@@ -367,8 +386,12 @@ impl Uri {
                 }
             }
             (Form::Alike(base), _) if scheme.is_none() && !begins_with_slashes(rest) => {
-                let url = base.url.join(rest).map_err(|source| syntax(rest, source))?;
-                Uri::alike(target, url, base.port)
+                let joined = Url::options()
+                    .base_url(Some(&base.url))
+                    .encoding_override(encode_query)
+                    .parse(rest);
+                let url = joined.map_err(|source| syntax(rest, source))?;
+                Uri::alike(target, url, self.host(), base.port)
             }
             (Form::Opaque(_), _) if scheme.is_none() => Err(UriError::Base(Box::new(self.clone()))),
             _ => Uri::absolute(target, reference, rest),
@@ -387,22 +410,23 @@ impl Uri {
             Scheme::Whois if !begins_with_slashes(rest) => Uri::whois_of(rest),
             Scheme::Ftps | Scheme::Whois => {
                 let as_http = |name: &str| {
-                    Url::parse(&format!("{name}:{rest}")).map_err(|source| syntax(text, source))
+                    parse_url(&format!("{name}:{rest}")).map_err(|source| syntax(text, source))
                 };
-                let url = as_http("http")?;
+                let (url, host) = as_http("http")?;
                 // Read as http, port 80 is dropped as the default one; read as https, it shows.
                 let port = match url.port() {
-                    None => as_http("https")?.port().filter(|port| *port == 80),
+                    None => as_http("https")?.0.port().filter(|port| *port == 80),
                     port => port,
                 };
-                Uri::alike(scheme, url, port)
+                Uri::alike(scheme, url, host.as_deref(), port)
             }
         }
     }
 
-    /// A second try after a refusal, for two slips of an author's pen that can mean one thing only: encoded blanks at the
-    /// end of a host (`http://example.org%20/`), and slashes too many, which browsers ignore in a reference too
-    /// (`///example.org/`, WHATWG URL §4.4 "special authority ignore slashes").
+    /// A second try after a refusal: for hosts that only the `url` crate refuses ([`parse_url`]), and for two slips of an
+    /// author's pen that can mean one thing only: encoded blanks at the end of a host (`http://example.org%20/`), and
+    /// slashes too many, which browsers ignore in a reference too (`///example.org/`, WHATWG URL §4.4 "special authority
+    /// ignore slashes").
     fn repaired(
         scheme: Scheme,
         written: &str,
@@ -421,12 +445,17 @@ impl Uri {
         {
             authority = shorter;
         }
-        if start < 2 || (start == 2 && authority.len() == end) {
+        if start < 2 {
             return Err(syntax(written, refusal));
         }
         let text = format!("{}://{authority}{}", scheme.as_str(), &after[end..]);
-        let url = Url::parse(&text).map_err(|source| syntax(written, source))?;
-        Uri::special(scheme, url)
+        match parse_url(&text).map_err(|source| syntax(written, source))? {
+            (url, None) => Uri::special(scheme, url),
+            (url, Some(host)) => {
+                let port = url.port();
+                Uri::alike(scheme, url, Some(&host), port)
+            }
+        }
     }
 
     fn special(scheme: Scheme, url: Url) -> Result<Uri, UriError> {
@@ -442,14 +471,20 @@ impl Uri {
         })
     }
 
-    fn alike(scheme: Scheme, url: Url, port: Option<u16>) -> Result<Uri, UriError> {
+    /// `host` is the URI's own where it is not that of `url`.
+    fn alike(
+        scheme: Scheme,
+        url: Url,
+        host: Option<&str>,
+        port: Option<u16>,
+    ) -> Result<Uri, UriError> {
         let url = settled(url)?;
         let port = port.filter(|port| *port != scheme.default_port());
         if port == Some(0) {
             return Err(UriError::PortZero);
         }
         let userinfo = &url[Position::BeforeUsername..Position::BeforeHost];
-        let host = &url[Position::BeforeHost..Position::AfterHost];
+        let host = host.unwrap_or(&url[Position::BeforeHost..Position::AfterHost]);
         let path_and_query = &url[Position::BeforePath..];
         let scheme_name = scheme.as_str();
         let text = match port {
@@ -470,7 +505,10 @@ impl Uri {
 
     fn dns_of(host: &str) -> Result<Uri, UriError> {
         let host = host.split('#').next().unwrap_or_default();
-        let parsed = Host::parse(host).map_err(|source| syntax(host, source))?;
+        let parsed = match Host::parse(host) {
+            Err(source) => Host::Domain(unchecked_name(host).ok_or_else(|| syntax(host, source))?),
+            parsed => parsed.map_err(|source| syntax(host, source))?,
+        };
         check_host(&parsed)?;
         Ok(Uri::dns(&parsed.to_string()))
     }
@@ -590,7 +628,43 @@ pub(crate) fn with_scheme(seed: &str) -> Cow<'_, str> {
     }
 }
 
-/// The rules that the standard leaves out: no fragment, a host that can exist, upper-case percent-encodings, the length.
+/// Parses as the `url` crate does, but does not refuse a host in ASCII for a label such as `xn--a`, which encodes nothing:
+/// the URL Standard lets those pass (whatwg/url#914), the crate does not yet (servo/rust-url#1135). The second value is then
+/// the host, for which one of the same length stands in the `Url`.
+fn parse_url(text: &str) -> Result<(Url, Option<String>), ParseError> {
+    let refusal = match Url::parse(text) {
+        Ok(url) => return Ok((url, None)),
+        Err(refusal) => refusal,
+    };
+    let text = text.replace(['\t', '\n', '\r'], "");
+    let Some((scheme, rest)) = text.split_once(':') else {
+        return Err(refusal);
+    };
+    let authority = rest.trim_start_matches(is_slash);
+    let (authority, path) = authority.split_at(
+        authority
+            .find(|c| is_slash(c) || matches!(c, '?' | '#'))
+            .unwrap_or(authority.len()),
+    );
+    let (userinfo, server) = authority.split_at(authority.rfind('@').map_or(0, |at| at + 1));
+    let (host, port) = server.split_at(server.find(':').unwrap_or(server.len()));
+    let Some(name) = unchecked_name(host) else {
+        return Err(refusal);
+    };
+    let accepted = name.replace("xn--", "xn__");
+    let url = Url::parse(&format!("{scheme}://{userinfo}{accepted}{port}{path}"))?;
+    Ok((url, Some(name)))
+}
+
+/// A host in ASCII with a label that begins with `xn--`, decoded and lower-case.
+fn unchecked_name(host: &str) -> Option<String> {
+    let name = percent::decoded_once(host).to_ascii_lowercase();
+    let is_name = host::check_name(&name).is_ok();
+    (is_name && name.split('.').any(|label| label.starts_with("xn--"))).then_some(name)
+}
+
+/// The rules that the standard leaves out: no fragment, a host that can exist, upper-case percent-encodings, the length; and
+/// one that the `url` crate does not have yet: `^` in a path is encoded.
 fn settled(mut url: Url) -> Result<Url, UriError> {
     if url.fragment().is_some() {
         url.set_fragment(None);
@@ -599,7 +673,11 @@ fn settled(mut url: Url) -> Result<Url, UriError> {
         Some(host) => check_host(&host)?,
         None => check_host(&Host::Domain(""))?,
     }
-    if let Cow::Owned(path) = upper_hex(url.path()) {
+    let mut path = upper_hex(url.path());
+    if path.contains('^') {
+        path = Cow::Owned(path.replace('^', "%5E"));
+    }
+    if let Cow::Owned(path) = path {
         url.set_path(&path);
     }
     if let Some(Cow::Owned(query)) = url.query().map(upper_hex) {
@@ -696,6 +774,8 @@ mod tests {
         check("http://0x7f.1/", "http://127.0.0.1/");
         check("http://example.org%20%20/a", "http://example.org/a");
         check("http://example.org%20", "http://example.org/");
+        check("http://example.org/a^b?c^d", "http://example.org/a%5Eb?c^d");
+        check("ftps://example.org/^", "ftps://example.org/%5E");
     }
 
     #[test]
@@ -732,6 +812,55 @@ mod tests {
             "http://example.org/",
             "http://example.org/",
         );
+    }
+
+    #[test]
+    fn labels_that_encode_nothing_pass() {
+        // whatwg/url#914: a host in ASCII never fails for its A-labels.
+        for (text, uri) in [
+            ("http://xn--a/", "http://xn--a/"),
+            (
+                "HTTPS://U:P@XN--A.B.example:8443/c?d#e",
+                "https://U:P@xn--a.b.example:8443/c?d",
+            ),
+            ("http://2.xn--mgbb:80/", "http://2.xn--mgbb/"),
+            ("ftp://%78n--a\n.example:21/^", "ftp://xn--a.example/%5E"),
+            ("ftps://xn--a.example:990/b", "ftps://xn--a.example/b"),
+            ("http:\\\\xn--a\\b", "http://xn--a/b"),
+            ("dns:xn--a.example", "dns:xn--a.example"),
+        ] {
+            let parsed = Uri::parse(text).unwrap();
+            assert_eq!(parsed.as_str(), uri, "{text}");
+            assert_eq!(Uri::parse(uri).unwrap(), parsed);
+            assert_eq!(Uri::from_key(&parsed.key()).unwrap(), parsed);
+        }
+        let page = Uri::parse("https://u@xn--a.example:8443/c/d?e").unwrap();
+        assert_eq!(
+            (page.host(), page.port()),
+            (Some("xn--a.example"), Some(8443))
+        );
+        assert_eq!((page.path(), page.query()), ("/c/d", Some("e")));
+        assert_eq!(page.surt(), "http://(example,xn--a,:8443)/c/d?e");
+        assert_eq!(
+            page.robots_txt().unwrap().as_str(),
+            "https://xn--a.example:8443/robots.txt"
+        );
+        for (reference, uri) in [
+            ("f?g", "https://u@xn--a.example:8443/c/f?g"),
+            ("//xn--b.example/", "https://xn--b.example/"),
+            ("http://example.org/", "http://example.org/"),
+        ] {
+            assert_eq!(page.join(reference).unwrap().as_str(), uri);
+        }
+        check_join("http://example.org/", "//xn--a/", "http://xn--a/");
+        // What else is wrong with a host still counts.
+        for text in [
+            "http://xn--a.1/",
+            "http://xn--a<b/",
+            "http://xn--a.ü\u{ad}\u{200d}/",
+        ] {
+            assert!(Uri::parse(text).is_err(), "{text}");
+        }
     }
 
     #[test]
@@ -879,5 +1008,18 @@ mod tests {
             Uri::parse_seed("mailto:a@b"),
             Err(UriError::Scheme("mailto".into()))
         );
+        for seed in [
+            "http//www.example.org/a?b",
+            "http://http://www.example.org/a?b",
+        ] {
+            assert_eq!(
+                Uri::parse_seed(seed),
+                Err(UriError::SchemeAsHost {
+                    text: seed.into(),
+                    meant: "http://www.example.org/a?b".into()
+                })
+            );
+        }
+        assert!(Uri::parse_seed("http/a").is_ok(), "a host may be called so");
     }
 }

@@ -100,6 +100,7 @@ pub(super) async fn judge(home: &Path, opilio: &Path) -> Result<()> {
     }
     readers.judge(&redacted(opilio, &home, &warcs, &origin)?, &[])?;
     let captures = cdxj(&python, opilio, &home, &warcs)?;
+    let fuzzed = fuzzed(&python, opilio, &home)?;
     package(&python, opilio, &home, &job)?;
     let for_pywb = home.join("pywb.cdxj");
     status(
@@ -116,7 +117,7 @@ pub(super) async fn judge(home: &Path, opilio: &Path) -> Result<()> {
             .arg(&home),
     )?;
     println!(
-        "replay: {captures} captures indexed alike; screenshots are in {}",
+        "replay: {captures} captures and {fuzzed} fuzzed URIs indexed alike; screenshots are in {}",
         home.display()
     );
     Ok(())
@@ -157,6 +158,18 @@ fn zst(python: &Path, what: &str, from: &Path, to: &Path) -> Result<()> {
     )
 }
 
+/// Compares the keys of fuzzed URIs with cdxj-indexer's; returns how many.
+fn fuzzed(python: &Path, opilio: &Path, home: &Path) -> Result<usize> {
+    let folder = home.join("fuzzed");
+    fs::create_dir_all(&folder)?;
+    status(
+        Command::new(python)
+            .arg(root().join("tests/judges/fuzzed_uris.py"))
+            .arg(folder.join("fuzzed.warc.gz")),
+    )?;
+    cdxj(python, opilio, &folder, &folder)
+}
+
 /// Our index, line by line, against that of cdxj-indexer; how many lines.
 fn cdxj(python: &Path, opilio: &Path, home: &Path, warcs: &Path) -> Result<usize> {
     let ours = output(Command::new(opilio).args(["warc", "index"]).arg(warcs))?;
@@ -168,8 +181,6 @@ fn cdxj(python: &Path, opilio: &Path, home: &Path, warcs: &Path) -> Result<usize
     )?;
     let parsed = |text: &str| -> Result<Vec<(String, serde_json::Value)>> {
         text.lines()
-            // Indexers of the Java world list look-ups under the host, as we do; this one under the URI.
-            .filter(|line| !line.contains("\"dns:"))
             .map(|line| {
                 let (key, fields) = line.split_once(" {").context("a line without fields")?;
                 Ok((

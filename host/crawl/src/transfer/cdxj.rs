@@ -162,7 +162,7 @@ mod tests {
         assert_eq!(
             keys,
             [
-                "org,example)",
+                "dns:example.org",
                 "org,example)/a",
                 "org,example)/b",
                 "org,example)/c",
