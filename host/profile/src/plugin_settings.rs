@@ -66,7 +66,9 @@ impl PluginSettings {
 /// What is wrong with them, a fragment each; or with the schema.
 pub fn complete_settings(schema: &Value, mut settings: Value) -> Result<Value, Vec<String>> {
     let shape = Shape::new(schema).map_err(|problem| vec![problem])?;
-    shape.fill_in(&mut settings);
+    shape
+        .fill_in(&mut settings)
+        .map_err(|problem| vec![problem])?;
     let problems = shape.problems(&settings);
     if problems.is_empty() {
         Ok(settings)

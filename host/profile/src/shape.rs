@@ -21,8 +21,18 @@ const WITHDRAWN: [(&str, &str, &str); 1] = [(
 /// How many known keys are listed when none is near to what was written.
 const KNOWN_KEYS_MAX: usize = 32;
 
-/// Deepest nesting in which defaults are filled in; a schema may refer to itself.
+/// Deepest nesting in which defaults are filled in and examples are looked for; a schema may refer to itself.
 const DEPTH_MAX: usize = 32;
+
+/// Schemas that checking settings may come by, for each value in them. Plugins write their schemas, and one that refers to
+/// itself twice doubles with each level of the settings; honest ones take a few dozen.
+const STEPS_PER_VALUE: u64 = 1_000;
+
+/// Bytes that one regular expression of a schema may take when compiled.
+const PATTERN_COMPILED_BYTES_MAX: usize = 1 << 20;
+
+/// Deepest nesting of required keys that are put in where one is missing.
+const NEUTRAL_DEPTH_MAX: usize = 4;
 
 /// By this a plugin's schema says that overrides may change a setting.
 const OVERRIDABLE: &str = "x-opilio-overridable";
@@ -44,7 +54,7 @@ impl<'s> Shape<'s> {
     /// Fails with a sentence where it is no JSON Schema. Nothing is loaded from elsewhere.
     pub(crate) fn new(schema: &'s Value) -> Result<Self, String> {
         let validator = jsonschema::options()
-            .with_pattern_options(PatternOptions::regex())
+            .with_pattern_options(PatternOptions::regex().size_limit(PATTERN_COMPILED_BYTES_MAX))
             .build(schema)
             .map_err(|problem| problem.to_string())?;
         Ok(Self { schema, validator })
@@ -299,6 +309,10 @@ impl<'s> Shape<'s> {
 
     /// How a right value might be written, in TOML.
     fn example(&self, node: &'s Value) -> Option<String> {
+        self.example_at(node, 0)
+    }
+
+    fn example_at(&self, node: &'s Value, depth: usize) -> Option<String> {
         let target = self.resolve(node);
         let examples = |node: &'s Value| node.get("examples").and_then(|examples| examples.get(0));
         let says =
@@ -319,15 +333,16 @@ impl<'s> Shape<'s> {
             "integer" => "25",
             "number" => "2.5",
             "boolean" => "true",
-            "array" => return Some(self.list_example(target)),
+            "array" => return Some(self.list_example(target, depth)),
             "object" => "{ key = \"value\" }",
             _ => return None,
         };
         Some(example.to_owned())
     }
 
-    fn list_example(&self, node: &'s Value) -> String {
-        match node.get("items").and_then(|items| self.example(items)) {
+    fn list_example(&self, node: &'s Value, depth: usize) -> String {
+        let items = node.get("items").filter(|_| depth < DEPTH_MAX);
+        match items.and_then(|items| self.example_at(items, depth + 1)) {
             Some(item) => format!("[{item}]"),
             None => "[\"text\"]".to_owned(),
         }
@@ -335,6 +350,11 @@ impl<'s> Shape<'s> {
 
     /// Something of the right kind that says nothing.
     fn neutral(&self, node: Option<&'s Value>) -> Value {
+        self.neutral_at(node, 0)
+    }
+
+    /// Required keys of required keys may have no end.
+    fn neutral_at(&self, node: Option<&'s Value>, depth: usize) -> Value {
         let Some(node) = node.map(|node| self.resolve(node)) else {
             return Value::Null;
         };
@@ -349,7 +369,7 @@ impl<'s> Shape<'s> {
             Some("integer" | "number") => Value::from(0),
             Some("boolean") => Value::Bool(false),
             Some("array") => Value::Array(Vec::new()),
-            Some("object") => {
+            Some("object") if depth < NEUTRAL_DEPTH_MAX => {
                 let required = node
                     .get("required")
                     .and_then(Value::as_array)
@@ -359,7 +379,7 @@ impl<'s> Shape<'s> {
                 let entry = |key: &str| {
                     (
                         key.to_owned(),
-                        self.neutral(properties.and_then(|keys| keys.get(key))),
+                        self.neutral_at(properties.and_then(|keys| keys.get(key)), depth + 1),
                     )
                 };
                 Value::Object(required.filter_map(Value::as_str).map(entry).collect())
@@ -421,12 +441,85 @@ impl<'s> Shape<'s> {
     }
 
     /// Puts the schema's defaults in where nothing is written.
-    pub(crate) fn fill_in(&self, value: &mut Value) {
-        self.fill_in_from(self.schema, value, 0);
+    ///
+    /// # Errors
+    /// A sentence where that, or checking what comes out, would take too long.
+    pub(crate) fn fill_in(&self, value: &mut Value) -> Result<(), String> {
+        let mut left = steps_for(value);
+        self.fill_in_from(self.schema, value, 0, &mut left);
+        if left > 0 {
+            left = steps_for(value);
+            self.count_steps(self.schema, value, &mut left);
+        }
+        match left {
+            0 => Err(format!(
+                "checking these settings by it takes more than {STEPS_PER_VALUE} steps for each of their values"
+            )),
+            _ => Ok(()),
+        }
     }
 
-    fn fill_in_from(&self, node: &'s Value, value: &mut Value, depth: usize) {
-        if depth > DEPTH_MAX {
+    /// Takes from `left` the schemas that checking `value` comes by, or more; stops at 0.
+    fn count_steps(&self, node: &'s Value, value: &Value, left: &mut u64) {
+        *left = left.saturating_sub(1);
+        let Some(keywords) = node.as_object().filter(|_| *left > 0) else {
+            return;
+        };
+        let items = value.as_array().into_iter().flatten();
+        let entries = value.as_object().into_iter().flatten();
+        for (keyword, inner) in keywords {
+            match (keyword.as_str(), inner) {
+                ("$ref" | "$dynamicRef" | "$recursiveRef", Value::String(target)) => {
+                    let target = target
+                        .strip_prefix('#')
+                        .and_then(|at| self.schema.pointer(at));
+                    if let Some(target) = target {
+                        self.count_steps(target, value, left);
+                    }
+                }
+                ("not" | "if" | "then" | "else", one) => self.count_steps(one, value, left),
+                ("allOf" | "anyOf" | "oneOf", Value::Array(all)) => {
+                    all.iter()
+                        .for_each(|one| self.count_steps(one, value, left));
+                }
+                ("dependentSchemas" | "dependencies", Value::Object(all)) => {
+                    all.values()
+                        .for_each(|one| self.count_steps(one, value, left));
+                }
+                ("properties", Value::Object(all)) => {
+                    let known = entries
+                        .clone()
+                        .filter_map(|(key, value)| Some((all.get(key)?, value)));
+                    known.for_each(|(one, value)| self.count_steps(one, value, left));
+                }
+                ("patternProperties", Value::Object(all)) => {
+                    for (_, value) in entries.clone() {
+                        all.values()
+                            .for_each(|one| self.count_steps(one, value, left));
+                    }
+                }
+                ("additionalProperties" | "unevaluatedProperties" | "propertyNames", one) => {
+                    entries
+                        .clone()
+                        .for_each(|(_, value)| self.count_steps(one, value, left));
+                }
+                ("items" | "prefixItems", Value::Array(all)) => {
+                    let pairs = all.iter().zip(items.clone());
+                    pairs.for_each(|(one, value)| self.count_steps(one, value, left));
+                }
+                ("items" | "contains" | "additionalItems" | "unevaluatedItems", one) => {
+                    items
+                        .clone()
+                        .for_each(|value| self.count_steps(one, value, left));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn fill_in_from(&self, node: &'s Value, value: &mut Value, depth: usize, left: &mut u64) {
+        *left = left.saturating_sub(1);
+        if depth > DEPTH_MAX || *left == 0 {
             return;
         }
         let node = self.resolve(node);
@@ -436,7 +529,7 @@ impl<'s> Shape<'s> {
             .into_iter()
             .flatten()
         {
-            self.fill_in_from(branch, value, depth + 1);
+            self.fill_in_from(branch, value, depth + 1, left);
         }
         match value {
             Value::Object(object) => {
@@ -449,7 +542,7 @@ impl<'s> Shape<'s> {
                         object.insert(key.clone(), default.clone());
                     }
                     if let Some(value) = object.get_mut(key) {
-                        self.fill_in_from(node, value, depth + 1);
+                        self.fill_in_from(node, value, depth + 1, left);
                     }
                 }
                 if let Some(rest) = node
@@ -460,20 +553,33 @@ impl<'s> Shape<'s> {
                         properties.is_some_and(|properties| properties.contains_key(key))
                     };
                     for (_, value) in object.iter_mut().filter(|(key, _)| !known(key)) {
-                        self.fill_in_from(rest, value, depth + 1);
+                        self.fill_in_from(rest, value, depth + 1, left);
                     }
                 }
             }
             Value::Array(items) => {
                 if let Some(node) = node.get("items") {
                     for item in items {
-                        self.fill_in_from(node, item, depth + 1);
+                        self.fill_in_from(node, item, depth + 1, left);
                     }
                 }
             }
             _ => {}
         }
     }
+}
+
+/// Steps that settings may take.
+fn steps_for(value: &Value) -> u64 {
+    fn values(value: &Value) -> u64 {
+        1 + match value {
+            Value::Array(items) => items.iter().map(values).sum(),
+            Value::Object(object) => object.values().map(values).sum::<u64>(),
+            _ => 0,
+        }
+    }
+    // A few more: settings may be empty, and their defaults many.
+    (values(value) + 16).saturating_mul(STEPS_PER_VALUE)
 }
 
 /// How a value is made to fit.
@@ -636,7 +742,7 @@ pub(crate) fn broken_schema(
     problem: &str,
 ) -> Fault {
     let problem = format!(
-        "plugin {} describes its settings by a schema that is none: {problem}",
+        "plugin {} describes its settings by a schema that cannot be used: {problem}",
         quote(name)
     );
     document.fault(pointer, Spot::Value, Level::Error, problem)

@@ -122,7 +122,7 @@ fn prune(directory: &Path, bytes_max: u64) -> io::Result<()> {
 }
 
 impl Entry {
-    fn parse(bytes: &[u8]) -> Option<Self> {
+    pub(crate) fn parse(bytes: &[u8]) -> Option<Self> {
         let rest = bytes.strip_prefix(MAGIC)?;
         let (digest, rest) = rest.split_at_checked(DIGEST_BYTES)?;
         if digest != Sha256::digest(rest).as_slice() {
@@ -138,7 +138,7 @@ impl Entry {
         })
     }
 
-    fn to_bytes(&self) -> Vec<u8> {
+    pub(crate) fn to_bytes(&self) -> Vec<u8> {
         let refusal = self.refusal.as_deref().unwrap_or_default();
         let refusal = crate::notes::clip(refusal, 1024);
         let mut rest = Vec::with_capacity(4 + refusal.len() + self.compiled.len());

@@ -3,6 +3,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use wasmtime::component::{Instance, InstancePre, ResourceTable};
@@ -14,7 +15,7 @@ use crate::fault::{Fault, FaultKind};
 use crate::kept::Owner;
 use crate::limits::Limits;
 use crate::log_line::{LogLevel, LogLine, LogSink};
-use crate::notes::clip;
+use crate::notes::{clip, is_unprintable};
 use crate::remembered::Trace;
 use crate::table::{Shelf, Tables};
 use crate::ticker::ticks;
@@ -198,7 +199,7 @@ fn fault(problem: Problem, otherwise: FaultKind, occasion: &Occasion, log: Vec<L
 pub(crate) fn one_line(message: &str) -> String {
     clip(message, MESSAGE_BYTES_MAX)
         .chars()
-        .map(|c| if c.is_control() { ' ' } else { c })
+        .map(|c| if is_unprintable(c) { ' ' } else { c })
         .collect()
 }
 
@@ -276,6 +277,7 @@ impl CallState {
                 max,
                 has: 0,
                 most: 0,
+                all: shared.plugin_memory.clone(),
             },
             tables: None,
         }
@@ -295,6 +297,14 @@ struct Memory {
     max: usize,
     has: usize,
     most: usize,
+    /// What all instances of the engine have.
+    all: Arc<AtomicUsize>,
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        self.all.fetch_sub(self.has, Ordering::Relaxed);
+    }
 }
 
 /// Raised where a guest asks for more memory than it may have. It traps rather than reads -1, since hardly any guest
@@ -321,6 +331,9 @@ impl ResourceLimiter for Memory {
             }
             .into());
         }
+        // Memories never shrink.
+        self.all
+            .fetch_add(wanted.saturating_sub(self.has), Ordering::Relaxed);
         self.has = wanted;
         self.most = self.most.max(wanted);
         Ok(true)
@@ -356,6 +369,7 @@ mod tests {
             max: 100,
             has: 0,
             most: 0,
+            all: Arc::default(),
         };
         assert!(memory.memory_growing(0, 60, None).is_ok_and(|may| may));
         assert!(memory.memory_growing(0, 30, None).is_ok_and(|may| may));
@@ -372,5 +386,9 @@ mod tests {
             })
         );
         assert_eq!(memory.most, 100);
+        let all = memory.all.clone();
+        assert_eq!(all.load(Ordering::Relaxed), 100);
+        drop(memory);
+        assert_eq!(all.load(Ordering::Relaxed), 0);
     }
 }

@@ -7,8 +7,9 @@ use sha2::{Digest, Sha256};
 use wasmtime::component::InstancePre;
 
 use crate::Description;
-use crate::cache::{Cache, Entry, Key, hex};
+use crate::cache::{Cache, Key, hex};
 use crate::call::{CallState, Callee, Occasion, Problem, call, one_line};
+use crate::compiler::{Refusal, Task};
 use crate::configure::{self, ConfigureError, PluginConfig};
 use crate::contract::{self, Contract, Exported};
 use crate::describe::{self, Callable, DescriptionProblem};
@@ -17,7 +18,7 @@ use crate::exports::Exports;
 use crate::fault::Fault;
 use crate::limits::Limits;
 use crate::plugin::Plugin;
-use crate::{snapshot, wasi};
+use crate::wasi;
 
 /// Largest component, in bytes. Python's, the largest in sight, have 18 MB.
 pub const COMPONENT_BYTES_MAX: usize = 64 << 20;
@@ -69,6 +70,22 @@ pub enum LoadError {
         /// The component.
         origin: String,
         /// What the engine says.
+        problem: String,
+    },
+    /// Valid WebAssembly whose compilation takes too much.
+    #[error("{origin} is too costly to compile: {problem}")]
+    Costly {
+        /// The component.
+        origin: String,
+        /// The bound that it exceeds.
+        problem: String,
+    },
+    /// Nobody can compile it now.
+    #[error("{origin} has not been compiled: {problem}; load it again")]
+    Uncompiled {
+        /// The component.
+        origin: String,
+        /// What is in the way.
         problem: String,
     },
     /// An import that plugins are not given.
@@ -153,7 +170,7 @@ impl Component {
         check_kind_of_file(bytes, origin)?;
         let sha256 = hex(&Sha256::digest(bytes));
         let (compiled, refusal) =
-            prepare(&shared, bytes, &sha256).map_err(|problem| refused(bytes, problem, origin))?;
+            prepare(&shared, bytes, &sha256).map_err(|refusal| refused(refusal, origin))?;
         check_imports(&shared, &compiled, origin)?;
         let contract = contract_of(&shared, &compiled, origin)?;
         let program = Program::new(&shared, contract, &compiled)
@@ -222,13 +239,14 @@ fn check_kind_of_file(bytes: &[u8], origin: &str) -> Result<(), LoadError> {
     }
 }
 
-/// Why the engine does not take a file: it is none that anybody would take, or one that others might.
-fn refused(bytes: &[u8], problem: String, origin: &str) -> LoadError {
+/// Why a file is not taken.
+fn refused(refusal: Refusal, origin: &str) -> LoadError {
     let origin = origin.to_owned();
-    if snapshot::is_valid(bytes) {
-        LoadError::Demanding { origin, problem }
-    } else {
-        LoadError::Malformed { origin, problem }
+    match refusal {
+        Refusal::Malformed(problem) => LoadError::Malformed { origin, problem },
+        Refusal::Demanding(problem) => LoadError::Demanding { origin, problem },
+        Refusal::Costly(problem) => LoadError::Costly { origin, problem },
+        Refusal::Stopped(problem) => LoadError::Uncompiled { origin, problem },
     }
 }
 
@@ -237,45 +255,34 @@ fn prepare(
     shared: &Shared,
     bytes: &[u8],
     sha256: &str,
-) -> Result<(wasmtime::component::Component, Option<String>), String> {
+) -> Result<(wasmtime::component::Component, Option<String>), Refusal> {
     let key = Key::of(&["prepared", &shared.compatibility, sha256]);
-    if let Some((component, refusal)) = shared
-        .cache
-        .as_ref()
-        .and_then(|cache| cached(shared, cache, &key))
-    {
-        return Ok((component, refusal));
-    }
-    let refusal = match snapshot::instrument(bytes) {
-        Ok((_, instrumented)) => match compile(shared, &key, &instrumented, None) {
-            Ok(component) => return Ok((component, None)),
-            Err(problem) => problem,
-        },
-        Err(refusal) => refusal,
-    };
-    // What is wrong with the component, if anything, the engine says best.
-    let component = compile(shared, &key, bytes, Some(refusal.clone()))?;
-    Ok((component, Some(refusal)))
+    compiled(shared, &key, Task::Prepare, bytes)
 }
 
-/// Compiles, and keeps what comes out.
-pub(crate) fn compile(
+/// What the cache has under this key; else it is compiled, and kept.
+pub(crate) fn compiled(
     shared: &Shared,
     key: &Key,
+    task: Task,
     bytes: &[u8],
-    refusal: Option<String>,
-) -> Result<wasmtime::component::Component, String> {
-    let compiled = shared
-        .engine
-        .precompile_component(bytes)
-        .map_err(|error| one_sentence(&error))?;
-    let entry = Entry { refusal, compiled };
+) -> Result<(wasmtime::component::Component, Option<String>), Refusal> {
+    let known = shared.cache.as_ref();
+    if let Some(known) = known.and_then(|cache| cached(shared, cache, key)) {
+        return Ok(known);
+    }
+    let entry = shared.compiler.run(&shared.engine, task, bytes)?;
     if let Some(cache) = &shared.cache {
         cache.write(key, &entry);
     }
-    // SAFETY: these bytes come from this engine, a line above.
-    unsafe { wasmtime::component::Component::deserialize(&shared.engine, &entry.compiled) }
-        .map_err(|error| one_sentence(&error))
+    // SAFETY: these bytes come from this engine, or from the same program's compiler with the same configuration, and
+    // wasmtime's own header says that they are for this engine.
+    let component =
+        unsafe { wasmtime::component::Component::deserialize(&shared.engine, &entry.compiled) };
+    match component {
+        Ok(component) => Ok((component, entry.refusal)),
+        Err(error) => Err(Refusal::Demanding(one_sentence(&error))),
+    }
 }
 
 /// What the cache has under this key, if the engine takes it.
@@ -296,7 +303,7 @@ pub(crate) fn cached(
     }
 }
 
-fn one_sentence(error: &wasmtime::Error) -> String {
+pub(crate) fn one_sentence(error: &wasmtime::Error) -> String {
     error
         .root_cause()
         .to_string()

@@ -7,7 +7,8 @@ use sha2::{Digest, Sha256};
 
 use crate::cache::{Key, hex};
 use crate::call::{Callee, Occasion, Problem, call, one_line};
-use crate::component::{Loaded, Program, cached, compile};
+use crate::compiler::{Refusal, Task};
+use crate::component::{Loaded, Program, cached, compiled};
 use crate::fault::Fault;
 use crate::limits::Limits;
 use crate::plugin::{Plugin, Start};
@@ -192,7 +193,11 @@ fn first(
         let (context, _) = snapshot::instrument(&component.bytes)?;
         snapshot::take(&context, store, instance)
     })?;
-    Ok(snapshot.and_then(|snapshot| compile(&component.shared, key, &snapshot, None)))
+    Ok(snapshot.and_then(|snapshot| {
+        compiled(&component.shared, key, Task::Compile, &snapshot)
+            .map(|(component, _)| component)
+            .map_err(Refusal::problem)
+    }))
 }
 
 pub(crate) fn each_call(

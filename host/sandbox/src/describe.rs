@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::handles::{HandlesProblem, Matcher};
-use crate::{Description, Keep, Keeper, Kind};
+use crate::{Description, Keep, Keeper, Kind, settings_schema};
 
 /// Plugins that one component may hold.
 const PLUGINS_MAX: usize = 64;
@@ -122,12 +122,12 @@ pub enum DescriptionProblem {
         /// The kind's name.
         kind: &'static str,
     },
-    /// A settings schema that is none.
-    #[error("gives plugin `{plugin}` a settings schema that is no JSON object: {problem}")]
+    /// A settings schema that cannot be used.
+    #[error("gives plugin `{plugin}` a settings schema that cannot be used: {problem}")]
     Schema {
         /// The plugin.
         plugin: String,
-        /// What the JSON parser says.
+        /// What the JSON parser says, or the bound that the schema exceeds.
         problem: String,
     },
     /// Values that it wants kept.
@@ -204,13 +204,8 @@ fn check_one(
             });
         }
     }
-    let schema: Result<serde_json::Map<_, _>, _> =
-        serde_json::from_str(&description.settings_schema);
-    if let Err(problem) = schema {
-        return Err(DescriptionProblem::Schema {
-            plugin,
-            problem: problem.to_string(),
-        });
+    if let Err(problem) = settings_schema::check(&description.settings_schema) {
+        return Err(DescriptionProblem::Schema { plugin, problem });
     }
     check_keeps(&plugin, &description.keeps)?;
     match Matcher::new(&description.handles) {

@@ -5,6 +5,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use wasmtime::component::Linker;
 use wasmtime::{
@@ -14,6 +15,7 @@ use wasmtime::{
 
 use crate::cache::Cache;
 use crate::call::CallState;
+use crate::compiler::Compiler;
 use crate::component::{Component, LoadError};
 use crate::functions::Functions;
 use crate::imports;
@@ -45,8 +47,8 @@ pub struct EngineConfig {
     /// Where compiled components are kept; none compiles at every start. The directory is made where there is none,
     /// and must be writable by the operator alone: what it holds is run as machine code.
     pub cache_dir: Option<PathBuf>,
-    /// Instances that live at once; further calls wait. Default: twice the processors, and 8 for calls of the host's
-    /// other threads.
+    /// Instances that live at once; further calls wait. Fewer where address space is limited (`ulimit -v`). Default: twice the
+    /// processors, and 8 for calls of the host's other threads.
     pub instances_max: usize,
     /// Linear memory that any plugin may be granted, in bytes; [`Limits::memory`](crate::Limits::memory) beyond
     /// counts as this. Default 1 GiB, at most 4 GiB.
@@ -87,7 +89,10 @@ impl fmt::Debug for EngineConfig {
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
     /// wasmtime cannot run here as configured: usually address space or a processor that it does not know.
-    #[error("cannot set up the WebAssembly engine")]
+    #[error(
+        "cannot set up the WebAssembly engine; it reserves address space (not memory), some 17 GiB for each plugin that runs at \
+         the same time: raise the limit where there is one (ulimit -v unlimited)"
+    )]
     Engine(#[source] wasmtime::Error),
     /// No thread for the epoch clock.
     #[error("cannot start the epoch clock's thread")]
@@ -116,9 +121,12 @@ pub(crate) struct Shared {
     pub(crate) linker: Linker<CallState>,
     pub(crate) permits: Permits,
     pub(crate) cache: Option<Cache>,
+    pub(crate) compiler: Compiler,
     /// Stands for version and configuration of the engine in the keys of the cache.
     pub(crate) compatibility: String,
     pub(crate) memory_max: usize,
+    /// What the memories of all instances take now, in bytes.
+    pub(crate) plugin_memory: Arc<AtomicUsize>,
     pub(crate) remembers: bool,
     pub(crate) sink: LogSink,
     pub(crate) ticker: Ticker,
@@ -151,8 +159,7 @@ impl Engine {
             })?),
             None => None,
         };
-        let engine = wasmtime::Engine::new(&wasmtime_config(&config).map_err(EngineError::Engine)?)
-            .map_err(EngineError::Engine)?;
+        let (engine, instances) = pooled(&config).map_err(EngineError::Engine)?;
         let mut linker = Linker::new(&engine);
         imports::link(&mut linker).map_err(EngineError::Engine)?;
         v0_1::link(&mut linker).map_err(EngineError::Engine)?;
@@ -163,10 +170,12 @@ impl Engine {
         Ok(Self(Arc::new(Shared {
             engine,
             linker,
-            permits: Permits::new(config.instances_max),
+            permits: Permits::new(instances),
             cache,
+            compiler: Compiler::default(),
             compatibility,
             memory_max: config.memory_max,
+            plugin_memory: Arc::default(),
             remembers: config.remember,
             sink: config.log_sink,
             ticker,
@@ -178,6 +187,46 @@ impl Engine {
     pub fn load(&self, bytes: &[u8], origin: &str) -> Result<Component, LoadError> {
         Component::load(self.0.clone(), bytes, origin)
     }
+
+    /// What the linear memories of all instances take now, in bytes.
+    pub fn plugin_memory(&self) -> u64 {
+        self.0.plugin_memory.load(Ordering::Relaxed) as u64
+    }
+
+    /// Stops what is being compiled in a child ([`crate::compile_in_child`]); from now on nothing is. For a host that is to end
+    /// soon, whatever somebody has just asked for.
+    pub fn stop_compiling(&self) {
+        self.0.compiler.stop();
+    }
+}
+
+/// The engine, and the instances that its pool has room for: as many as are wanted, or as many as there is address space for
+/// where that is limited (`ulimit -v`).
+fn pooled(config: &EngineConfig) -> wasmtime::Result<(wasmtime::Engine, usize)> {
+    let mut fewer = config.clone();
+    loop {
+        let instances = fewer.instances_max;
+        match wasmtime::Engine::new(&wasmtime_config(&fewer)?) {
+            Ok(engine) => {
+                if instances < config.instances_max {
+                    tracing::warn!(
+                        "address space is limited (ulimit -v): at most {instances} plugins run at the same time, not {}",
+                        config.instances_max
+                    );
+                }
+                return Ok((engine, instances));
+            }
+            Err(problem) if instances == 1 => return Err(problem),
+            Err(_) => fewer.instances_max = instances / 2,
+        }
+    }
+}
+
+/// An engine that compiles for those of [`Engine`] and runs nothing: it has no pool, which does not show in what it makes.
+pub(crate) fn compiling() -> wasmtime::Result<wasmtime::Engine> {
+    let mut config = wasmtime_config(&EngineConfig::default())?;
+    config.allocation_strategy(InstanceAllocationStrategy::OnDemand);
+    wasmtime::Engine::new(&config)
 }
 
 fn wasmtime_config(settings: &EngineConfig) -> wasmtime::Result<Config> {

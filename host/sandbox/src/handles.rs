@@ -6,6 +6,13 @@ use crate::Handles;
 
 /// Bytes that the compiled URI expressions of one plugin may take.
 const EXPRESSIONS_BYTES_MAX: usize = 1 << 20;
+/// URI expressions, and as many media type patterns, of one plugin.
+const PATTERNS_MAX: usize = 256;
+/// Length of all URI expressions of one plugin, in bytes. Parsing takes some hundred times as much memory, before
+/// [`EXPRESSIONS_BYTES_MAX`] is asked.
+const EXPRESSIONS_LENGTH_MAX: usize = 16 << 10;
+/// Longest media type pattern, in bytes (RFC 6838 §4.2: two names of 127).
+const MEDIA_TYPE_BYTES_MAX: usize = 255;
 
 /// Media types and URIs of a description, compiled.
 #[derive(Debug)]
@@ -30,6 +37,17 @@ pub enum HandlesProblem {
     /// Not a media type, nor `*/*`, `type/*`, `*+suffix`.
     #[error("`{0}` is no media type pattern; `text/html`, `text/*`, `*+json` and `*/*` are")]
     MediaType(String),
+    /// More patterns than a plugin may have.
+    #[error("{count} {what}; {PATTERNS_MAX} are allowed")]
+    TooMany {
+        /// Media type patterns or URI expressions.
+        what: &'static str,
+        /// How many there are.
+        count: usize,
+    },
+    /// URI expressions that are too long together.
+    #[error("its URI expressions have {0} bytes; {EXPRESSIONS_LENGTH_MAX} are allowed")]
+    TooLong(usize),
     /// An expression does not compile.
     #[error("URI expression: {0}")]
     Uri(regex::Error),
@@ -37,6 +55,19 @@ pub enum HandlesProblem {
 
 impl Matcher {
     pub(crate) fn new(handles: &Handles) -> Result<Self, HandlesProblem> {
+        let lists = [
+            ("media type patterns", handles.media_types.len()),
+            ("URI expressions", handles.uris.len()),
+        ];
+        for (what, count) in lists {
+            if count > PATTERNS_MAX {
+                return Err(HandlesProblem::TooMany { what, count });
+            }
+        }
+        let length = handles.uris.iter().map(String::len).sum();
+        if length > EXPRESSIONS_LENGTH_MAX {
+            return Err(HandlesProblem::TooLong(length));
+        }
         let media_types = handles
             .media_types
             .iter()
@@ -79,7 +110,11 @@ impl Matcher {
 
 impl Pattern {
     fn parse(text: &str) -> Result<Self, HandlesProblem> {
-        let refused = || HandlesProblem::MediaType(text.to_owned());
+        let short = crate::notes::clip(text, MEDIA_TYPE_BYTES_MAX);
+        let refused = || HandlesProblem::MediaType(short.to_owned());
+        if short.len() < text.len() {
+            return Err(refused());
+        }
         if let Some(suffix) = text.strip_prefix("*+") {
             return is_token(suffix)
                 .then(|| Self::Suffix(format!("+{suffix}")))
@@ -187,5 +222,17 @@ mod tests {
         }
         check(&[], &["("], "unclosed group");
         check(&[], &[r"\w{1000}{1000}"], "size limit");
+        check(&[], &["x"; 257], "257 URI expressions; 256 are allowed");
+        check(&["a/b"; 257], &[], "257 media type patterns");
+        check(
+            &[&format!("a/{}", "b".repeat(254))],
+            &[],
+            "media type pattern",
+        );
+        check(
+            &[],
+            &[&"(x|".repeat(6_000)],
+            "18000 bytes; 16384 are allowed",
+        );
     }
 }

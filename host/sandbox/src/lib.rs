@@ -25,6 +25,8 @@ mod cache;
 mod call;
 mod candidates;
 mod case;
+mod code;
+mod compiler;
 mod component;
 mod configure;
 mod contract;
@@ -46,6 +48,7 @@ mod plugin;
 mod queue;
 mod remembered;
 mod settings;
+mod settings_schema;
 mod snapshot;
 mod statistics;
 mod table;
@@ -73,6 +76,7 @@ pub use case::{
     KeptFacts, LimitsWritten, Outcome, QueueFacts, Recording, RecordingError, Replay, StageName,
     TableFacts, VisitFacts, looking_up,
 };
+pub use compiler::{compile_in_child, run_compiler};
 pub use component::{COMPONENT_BYTES_MAX, Component, LoadError};
 pub use configure::{ConfigureError, PluginConfig};
 pub use contract::CONTRACT;
@@ -85,7 +89,7 @@ pub use kept::{Keep, Keeper, Kept, KeptChange, KeptChanges, KeptValue, KeptValue
 pub use lane::{LANE_STACK_BYTES, WASM_STACK_BYTES_MAX, spawn_lane};
 pub use limits::Limits;
 pub use log_line::{LogLevel, LogLine, LogSink};
-pub use notes::Notes;
+pub use notes::{Annotation, Notes, is_unprintable};
 pub use plugin::{Extraction, Plugin, Start, Wait};
 pub use queue::Queue;
 pub use statistics::Statistics;

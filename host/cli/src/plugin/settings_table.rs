@@ -6,6 +6,8 @@ use super::table;
 
 /// Deepest nesting of settings that are listed; a schema may refer to itself.
 const DEPTH_MAX: usize = 4;
+/// Settings that are listed; beyond it a schema that refers to itself would fill the screen and the memory.
+const SETTINGS_MAX: usize = 1_000;
 /// Longest default that stands in a row, in characters.
 const DEFAULT_CHARS_MAX: usize = 40;
 
@@ -107,7 +109,7 @@ fn collect(schema: &Value, node: &Value, within: &str, depth: usize, found: &mut
             within => format!("{within}.{name}"),
         };
         found.push(Setting {
-            takes: takes(schema, node),
+            takes: takes(schema, node, DEPTH_MAX),
             default: get("default").cloned(),
             required: required
                 .is_some_and(|required| required.iter().any(|one| one.as_str() == Some(name))),
@@ -117,6 +119,9 @@ fn collect(schema: &Value, node: &Value, within: &str, depth: usize, found: &mut
             description: text("description").unwrap_or_default(),
             name: full.clone(),
         });
+        if found.len() >= SETTINGS_MAX {
+            return;
+        }
         if depth < DEPTH_MAX {
             collect(schema, node, &full, depth + 1, found);
         }
@@ -137,9 +142,12 @@ fn resolved<'s>(schema: &'s Value, node: &'s Value) -> &'s Value {
     node
 }
 
-/// What values a node takes, in words.
-fn takes(schema: &Value, node: &Value) -> String {
+/// What values a node takes, in words; `depth` is how many lists and choices within one another are looked into.
+fn takes(schema: &Value, node: &Value, depth: usize) -> String {
     let target = resolved(schema, node);
+    let Some(within) = depth.checked_sub(1) else {
+        return "…".to_owned();
+    };
     if let Some(options) = target.get("enum").and_then(Value::as_array) {
         return words(options.iter().map(Value::to_string));
     }
@@ -148,12 +156,12 @@ fn takes(schema: &Value, node: &Value) -> String {
     }
     for key in ["anyOf", "oneOf"] {
         if let Some(options) = target.get(key).and_then(Value::as_array) {
-            return words(options.iter().map(|option| takes(schema, option)));
+            return words(options.iter().map(|option| takes(schema, option, within)));
         }
     }
     let of_type = |name: &str| match name {
         "array" => match target.get("items") {
-            Some(items) => format!("list of {}", takes(schema, items)),
+            Some(items) => format!("list of {}", takes(schema, items, within)),
             None => "list".to_owned(),
         },
         "integer" | "number" => format!("{}{}", number(name), bounds(target)),

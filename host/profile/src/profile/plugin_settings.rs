@@ -10,6 +10,9 @@ use crate::overrides;
 use crate::shape::{Shape, broken_schema};
 use crate::stacks::Stage;
 
+/// Says, in a plugin's schema, what a value outside of a setting's constraints means: `info`, `warning` or `error`.
+const LEVEL: &str = "x-opilio-level";
+
 /// Marks a setting, in a plugin's schema, that names tables of the profile: a text or a list of texts.
 const TABLE: &str = "x-opilio-table";
 
@@ -17,39 +20,63 @@ impl Profile {
     /// The settings of a plugin instance, checked against the plugin's schema, its defaults filled in.
     ///
     /// # Errors
-    /// Every fault of them, at its place in the profile; also where the schema itself is none.
+    /// Every fault of them, at its place in the profile, if at least one is of [`Level::Error`]; also where the schema itself
+    /// is invalid.
     pub fn check_settings(&self, instance: &str, schema: &Value) -> Result<Value, Faults> {
+        refused(self.settings_and_faults(instance, schema)?)
+    }
+
+    /// The faults of an instance's settings that do not refuse the profile, those of overrides included: the plugin's schema
+    /// gives them a lower level. A job does not begin with one of [`Level::Warning`].
+    ///
+    /// # Errors
+    /// Where the settings are refused.
+    pub fn lesser_faults(&self, instance: &str, schema: &Value) -> Result<Faults, Faults> {
+        let (settings, mut faults) = self.settings_and_faults(instance, schema)?;
+        for place in self
+            .overridden_settings()
+            .filter(|(_, name)| *name == instance)
+        {
+            faults.append(self.overridden_and_faults(place, &settings, schema)?.1);
+        }
+        faults.sort();
+        Ok(faults)
+    }
+
+    fn settings_and_faults(
+        &self,
+        instance: &str,
+        schema: &Value,
+    ) -> Result<(Value, Faults), Faults> {
         let table = child("/plugins", instance);
-        let shape = Shape::new(schema).map_err(|problem| {
+        let broken = |problem: String| {
             let pointer = self.present(&format!("{table}/component"));
             Faults::from(broken_schema(&self.document, &pointer, instance, &problem))
-        })?;
+        };
+        let shape = Shape::new(schema).map_err(broken)?;
         let written = self
             .plugins
             .get(instance)
             .map(|instance| instance.settings.clone());
         let mut settings = written.unwrap_or_else(|| Value::Object(serde_json::Map::new()));
-        shape.fill_in(&mut settings);
+        shape.fill_in(&mut settings).map_err(broken)?;
         let mut faults = shape.check(
             &self.document,
             &format!("{table}/settings"),
             &mut settings.clone(),
         );
         faults.append(self.unknown_tables(schema, &settings, &format!("{table}/settings")));
+        let mut faults = with_levels(faults, schema, &format!("{table}/settings"));
         faults.sort();
-        if faults.is_empty() {
-            return Ok(settings);
-        }
         // An instance without a table is named in a stack, and nowhere else.
         let place = |fault: Fault| Fault {
             place: self.fault_at(&fault.pointer, "").place,
             ..fault
         };
-        if self.document.has(&table) {
-            Err(faults)
-        } else {
-            Err(faults.into_iter().map(place).collect())
+        if !self.document.has(&table) {
+            faults = faults.into_iter().map(place).collect();
         }
+        Ok((settings, faults))
     }
 
     /// Every override that says something of a plugin's settings, by its number, with the plugin's name.
@@ -61,18 +88,28 @@ impl Profile {
     /// `settings` are those without the override, as they are in force.
     ///
     /// # Errors
-    /// Every fault, at its place in the override: settings that the plugin does not let be overridden, and what its schema
-    /// refuses.
+    /// Every fault, at its place in the override, if at least one is of [`Level::Error`]: settings that the plugin does not let
+    /// be overridden, and what its schema refuses.
     pub fn check_overridden_settings(
+        &self,
+        place: (u32, &str),
+        settings: &Value,
+        schema: &Value,
+    ) -> Result<Value, Faults> {
+        refused(self.overridden_and_faults(place, settings, schema)?)
+    }
+
+    fn overridden_and_faults(
         &self,
         (number, instance): (u32, &str),
         settings: &Value,
         schema: &Value,
-    ) -> Result<Value, Faults> {
-        let shape = Shape::new(schema).map_err(|problem| {
+    ) -> Result<(Value, Faults), Faults> {
+        let broken = |problem: String| {
             let pointer = self.present(&format!("{}/component", child("/plugins", instance)));
             Faults::from(broken_schema(&self.document, &pointer, instance, &problem))
-        })?;
+        };
+        let shape = Shape::new(schema).map_err(broken)?;
         let at = overridden(number, instance, "");
         let said = self
             .document
@@ -100,15 +137,12 @@ impl Profile {
         let mut settings = said
             .over(instance, settings)
             .unwrap_or_else(|| settings.clone());
-        shape.fill_in(&mut settings);
-        faults.append(shape.check(&self.document, &at, &mut settings.clone()));
-        faults.append(self.unknown_tables(schema, &settings, &at));
+        shape.fill_in(&mut settings).map_err(broken)?;
+        let mut further = shape.check(&self.document, &at, &mut settings.clone());
+        further.append(self.unknown_tables(schema, &settings, &at));
+        faults.append(with_levels(further, schema, &at));
         faults.sort();
-        if faults.is_empty() {
-            Ok(settings)
-        } else {
-            Err(faults)
-        }
+        Ok((settings, faults))
     }
 
     /// Names of tables that the profile does not have, in settings that the schema marks as such (`x-opilio-table`): a
@@ -206,6 +240,49 @@ impl Profile {
             Some(format!("{table}/filters/{at}"))
         })
     }
+}
+
+/// The settings, unless a fault refuses them.
+fn refused((settings, faults): (Value, Faults)) -> Result<Value, Faults> {
+    match faults.worst() {
+        Some(Level::Error) => Err(faults),
+        _ => Ok(settings),
+    }
+}
+
+/// The faults of settings at `at`, each with the level that the schema gives its setting.
+fn with_levels(faults: Faults, schema: &Value, at: &str) -> Faults {
+    let faults = faults.into_iter().map(|fault| Fault {
+        level: match fault.pointer.strip_prefix(at) {
+            Some(setting) => level_of(schema, setting),
+            None => fault.level,
+        },
+        ..fault
+    });
+    faults.collect()
+}
+
+/// The level of the setting at a JSON Pointer: that of the innermost property with one, or else [`Level::Error`].
+fn level_of(schema: &Value, pointer: &str) -> Level {
+    let mut level = Level::Error;
+    let mut node = schema;
+    for key in pointer.split('/').skip(1) {
+        let key = key.replace("~1", "/").replace("~0", "~");
+        let inner = node.get("properties").and_then(|inner| inner.get(&key));
+        let Some(inner) = inner.or_else(|| node.get("items")) else {
+            break;
+        };
+        level = match inner.get(LEVEL).and_then(Value::as_str) {
+            Some("info") => Level::Info,
+            Some("warning") => Level::Warning,
+            Some("error") => Level::Error,
+            _ => level,
+        };
+        let target = inner.get("$ref").and_then(Value::as_str);
+        let target = target.and_then(|target| schema.pointer(target.strip_prefix('#')?));
+        node = target.unwrap_or(inner);
+    }
+    level
 }
 
 /// The pointer to what an override says of a plugin's setting.

@@ -1,6 +1,6 @@
 //! Settings of plugins: checked against the plugin's schema, faults at their place in the profile however they are written.
 
-use opilio_profile::Profile;
+use opilio_profile::{Level, Profile, complete_settings};
 use serde_json::{Value, json};
 
 use crate::profile;
@@ -121,11 +121,76 @@ fn a_schema_that_is_none_is_the_components_fault() {
     }
 }
 
+/// The plugin's schema says what it means that a value breaks a constraint.
+#[test]
+fn a_value_outside_its_constraint_is_as_grave_as_the_schema_says() {
+    let number = |level: &str| {
+        let mut number = json!({"type": "integer", "maximum": 9, "x-opilio-overridable": true});
+        if !level.is_empty() {
+            number["x-opilio-level"] = level.into();
+        }
+        json!({"type": "object", "properties": {"most": number}, "additionalProperties": false})
+    };
+    let text = "[plugins.hops]\ncomponent = \"builtin:hops\"\nsettings = { most = 10 }\n\
+                [[override]]\nmatch.host = [\"a.org\"]\nplugins.hops.settings.most = 11\n";
+    let profile = profile(text);
+    for level in ["", "error"] {
+        profile.check_settings("hops", &number(level)).unwrap_err();
+    }
+    for (word, level) in [("info", Level::Info), ("warning", Level::Warning)] {
+        let schema = number(word);
+        let settings = profile.check_settings("hops", &schema).unwrap();
+        assert_eq!(settings["most"], 10);
+        let override_ = profile.overridden_settings().next().unwrap();
+        let settings = profile.check_overridden_settings(override_, &settings, &schema);
+        assert_eq!(settings.unwrap()["most"], 11);
+        let lesser = profile.lesser_faults("hops", &schema).unwrap();
+        let levels: Vec<Level> = lesser.iter().map(|fault| fault.level).collect();
+        assert_eq!(levels, [level, level], "{lesser}");
+    }
+    let unknown =
+        json!({"type": "object", "additionalProperties": false, "x-opilio-level": "info"});
+    profile.check_settings("hops", &unknown).unwrap_err();
+}
+
 #[test]
 fn a_schema_that_refers_to_itself_ends() {
     let schema = json!({"type": "object", "properties": {"a": {"$ref": "#", "default": {}}}});
     let settings = profile("").check_settings("hops", &schema).unwrap();
     assert!(settings["a"]["a"].is_object());
+}
+
+#[test]
+fn a_schema_whose_checks_double_with_each_level_of_the_settings_is_refused() {
+    let twice = json!({"allOf": [{"$ref": "#"}, {"$ref": "#"}]});
+    let mut deep = json!({});
+    for _ in 0..40 {
+        deep = json!({"a": deep});
+    }
+    let itself = |a: Value| json!({"type": "object", "properties": {"a": a}});
+    let problems = complete_settings(&itself(twice), deep.clone()).unwrap_err();
+    assert!(problems[0].contains("more than 1000 steps"), "{problems:?}");
+    assert!(complete_settings(&itself(json!({"$ref": "#"})), deep).is_ok());
+    // Defaults that double are put in no more often than that either.
+    let filled = json!({"type": "object", "properties": {
+        "a": {"$ref": "#", "default": {}},
+        "b": {"$ref": "#", "default": {}},
+    }});
+    let printed = profile("").check_settings("hops", &filled).unwrap_err();
+    assert!(
+        printed.to_string().contains("more than 1000 steps"),
+        "{printed}"
+    );
+    // Nor does what an error suggests go on for ever.
+    let required = json!({"type": "object", "required": ["a"], "properties": {
+        "a": {"type": "object", "required": ["a"], "properties": {"a": {"$ref": "#"}}},
+    }});
+    let printed = profile("").check_settings("hops", &required).unwrap_err();
+    assert!(printed.to_string().contains("missing key"), "{printed}");
+    let list = json!({"type": "object", "properties": {"a": {"$ref": "#/$defs/L"}},
+        "$defs": {"L": {"type": "array", "items": {"$ref": "#/$defs/L"}}}});
+    let text = "[plugins.hops]\ncomponent = \"builtin:hops\"\nsettings.a = 1\n";
+    assert!(profile(text).check_settings("hops", &list).is_err());
 }
 
 #[test]

@@ -258,6 +258,59 @@ fn code_made_to_be_hard_to_compile_is_compiled_in_time() {
     check_loads("(func (param i32) (result i32) (local.get 0))".repeat(10_000));
 }
 
+/// A guest with a function of so many variables, each used within so many loops, one in the other.
+fn looping(variables: usize, loops: usize) -> Guest {
+    let locals = "i32 ".repeat(variables);
+    let uses: String = (0..variables)
+        .map(|n| format!("(local.set {n} (i32.add (local.get {n}) (i32.const 1)))"))
+        .collect();
+    let begin = "(loop ".repeat(loops);
+    let end = "(br_if 0 (local.get 0)))".repeat(loops);
+    Guest {
+        fields: format!("(func (export \"dear\") (local {locals}) {begin} {uses} {end})"),
+        ..Guest::filter("(i32.const 0)")
+    }
+}
+
+#[test]
+fn a_function_that_would_take_the_compiler_gigabytes_is_refused_by_name() {
+    assert!(load(looping(300, 40).build()).is_none());
+    let dear = looping(50_000, 800).build();
+    assert!(dear.len() < 600_000, "{}", dear.len());
+    check_refused(
+        dear,
+        "plugins/x.wasm is too costly to compile: function 8 has 50000 local variables and 800 loops; \
+         their product may be 4000000",
+    );
+    let long = Guest {
+        fields: format!("(func (export \"long\") {})", "nop ".repeat(1 << 20)),
+        ..Guest::filter("(i32.const 0)")
+    };
+    check_refused(long.build(), "1048576 are allowed");
+}
+
+#[test]
+fn a_schema_that_would_take_for_ever_to_follow_is_refused_by_its_bound() {
+    let named = (0..40).map(|n| {
+        let next = json!({"$ref": format!("#/$defs/a{}", n + 1)});
+        (format!("a{n}"), json!({"allOf": [next, next]}))
+    });
+    let mut defs: serde_json::Map<_, _> = named.collect();
+    defs.insert("a40".to_owned(), json!({}));
+    let schema = json!({"type": "object", "$ref": "#/$defs/a0", "$defs": defs}).to_string();
+    let guest = Guest {
+        described: vec![Described {
+            schema: schema.leak(),
+            ..Described::default()
+        }],
+        ..Guest::filter("(i32.const 0)")
+    };
+    check_refused(
+        guest.build(),
+        "gives plugin `guest` a settings schema that cannot be used: it nests deeper than 64 schemas",
+    );
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 16, failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -307,6 +360,7 @@ fn changed_bytes_reach_more_than_one_check() {
             Some(LoadError::NotWasm { .. }) => "no wasm",
             Some(LoadError::Malformed { .. }) => "malformed",
             Some(LoadError::Demanding { .. }) => "demanding",
+            Some(LoadError::Costly { .. }) => "costly",
             Some(LoadError::Import { .. }) => "import",
             Some(LoadError::Contract { .. }) => "contract",
             Some(LoadError::NoPlugin { .. }) => "no plugin",

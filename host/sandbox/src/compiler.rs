@@ -1,0 +1,478 @@
+//! The compiler, in a process of its own that can be stopped, where the program has one to give; else in this process.
+//!
+//! ```text
+//! load ──► Compiler ──► cheap checks, instrument, compile ──► Entry, for the cache and for the engine
+//!             └ a child of this program: killed past its time or memory, or when the host wants to end
+//! ```
+//! A component may take the compiler as long as it likes, and as much memory: no bound on its size tells. So the program that
+//! runs the host also runs as a child that does nothing but compile ([`run_compiler`]); it ends when it has nothing to do for
+//! a while, and when its parent ends. Tests and embedders have no such program and compile in their own process, with the
+//! bounds of [`crate::code`] alone.
+
+use std::ffi::OsString;
+use std::io::{self, Read, Write};
+use std::path::PathBuf;
+use std::process::{Child, ChildStdin, Command, ExitCode, ExitStatus, Stdio, exit};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, mpsc};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::cache::Entry;
+use crate::{code, engine, snapshot};
+
+/// What compiling one component may take.
+#[derive(Clone, Copy, Debug)]
+struct Bounds {
+    /// Processor time, of all threads together. Where the system does not tell, as much time on the clock.
+    time: Duration,
+    /// Memory of the compiling process, in bytes. Where the system does not tell, there is no bound.
+    memory: u64,
+}
+
+/// Python's components, the largest in sight, take a quarter of either.
+const BOUNDS: Bounds = Bounds {
+    time: Duration::from_secs(120),
+    memory: 2 << 30,
+};
+
+/// How often a compiling process is looked at. It allocates some 50 MiB meanwhile.
+const LOOK_INTERVAL: Duration = Duration::from_millis(20);
+/// A compiling process that has had nothing to do for so long ends. It keeps functions for the next component until then.
+const IDLE_MAX: Duration = Duration::from_secs(30);
+
+/// The program that compiles, and what it is told to do so.
+static PROGRAM: OnceLock<(PathBuf, OsString)> = OnceLock::new();
+
+/// Has this process, all engines of it, compile in children: `program` with this argument, whose `main` calls
+/// [`run_compiler`]. Counts once, before the first engine is made.
+pub fn compile_in_child(program: PathBuf, argument: impl Into<OsString>) {
+    // A second call finds the first, which names the same program.
+    let _ = PROGRAM.set((program, argument.into()));
+}
+
+/// What is to be done with a component.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Task {
+    /// Check it, give it accessors for a snapshot where it takes them, and compile it.
+    Prepare,
+    /// Compile a snapshot of one that was prepared.
+    Compile,
+}
+
+/// Why a component is not compiled. A fragment each.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    /// No valid WebAssembly.
+    Malformed(String),
+    /// Valid, but not what this engine runs.
+    Demanding(String),
+    /// It would take, or took, too much.
+    Costly(String),
+    /// It may be good; there is nobody to compile it.
+    Stopped(String),
+}
+
+impl Refusal {
+    pub(crate) fn problem(self) -> String {
+        match self {
+            Self::Malformed(problem)
+            | Self::Demanding(problem)
+            | Self::Costly(problem)
+            | Self::Stopped(problem) => problem,
+        }
+    }
+}
+
+/// Compiles for one engine, one component at a time.
+#[derive(Debug, Default)]
+pub(crate) struct Compiler {
+    helper: Mutex<Option<Helper>>,
+    stopped: AtomicBool,
+}
+
+impl Compiler {
+    /// Does it, in a child where there is one.
+    pub(crate) fn run(
+        &self,
+        engine: &wasmtime::Engine,
+        task: Task,
+        component: &[u8],
+    ) -> Result<Entry, Refusal> {
+        match PROGRAM.get() {
+            None => work(engine, task, component),
+            Some((program, argument)) => self.in_child(program, argument, task, component),
+        }
+    }
+
+    /// Stops what is being compiled; nothing is compiled any more.
+    pub(crate) fn stop(&self) {
+        self.stopped.store(true, Ordering::Release);
+    }
+
+    fn in_child(
+        &self,
+        program: &PathBuf,
+        argument: &OsString,
+        task: Task,
+        component: &[u8],
+    ) -> Result<Entry, Refusal> {
+        let mut place = self.helper.lock().unwrap_or_else(PoisonError::into_inner);
+        let no_process = |problem: io::Error| {
+            Refusal::Stopped(format!("no process to compile it in: {problem}"))
+        };
+        // A child that ended for want of work is followed by another.
+        for _ in 0..2 {
+            let helper = match &mut *place {
+                Some(helper) => helper,
+                vacant => vacant.insert(Helper::start(program, argument).map_err(no_process)?),
+            };
+            match helper.ask(task, component, BOUNDS, &self.stopped) {
+                Ok(answer) => return read_answer(&answer),
+                Err(Ended::Idle) => *place = None,
+                Err(Ended::Refused(refusal)) => {
+                    *place = None;
+                    return Err(refusal);
+                }
+            }
+        }
+        Err(no_process(io::ErrorKind::BrokenPipe.into()))
+    }
+}
+
+/// Checks and compiles, in this process.
+fn work(engine: &wasmtime::Engine, task: Task, component: &[u8]) -> Result<Entry, Refusal> {
+    if task == Task::Compile {
+        let compiled = precompile(engine, component).map_err(Refusal::Demanding)?;
+        return Ok(Entry {
+            refusal: None,
+            compiled,
+        });
+    }
+    code::check(component).map_err(Refusal::Costly)?;
+    let refusal = match snapshot::instrument(component) {
+        Ok((_, instrumented)) => match precompile(engine, &instrumented) {
+            Ok(compiled) => {
+                return Ok(Entry {
+                    refusal: None,
+                    compiled,
+                });
+            }
+            Err(problem) => problem,
+        },
+        Err(refusal) => refusal,
+    };
+    // What is wrong with the component, if anything, the engine says best.
+    match precompile(engine, component) {
+        Ok(compiled) => Ok(Entry {
+            refusal: Some(refusal),
+            compiled,
+        }),
+        Err(problem) if snapshot::is_valid(component) => Err(Refusal::Demanding(problem)),
+        Err(problem) => Err(Refusal::Malformed(problem)),
+    }
+}
+
+fn precompile(engine: &wasmtime::Engine, component: &[u8]) -> Result<Vec<u8>, String> {
+    engine
+        .precompile_component(component)
+        .map_err(|error| crate::component::one_sentence(&error))
+}
+
+/// A child that compiles.
+#[derive(Debug)]
+struct Helper {
+    child: Arc<Mutex<Child>>,
+    /// As the system names it.
+    id: u32,
+    requests: ChildStdin,
+    answers: mpsc::Receiver<Result<Vec<u8>, io::Result<ExitStatus>>>,
+}
+
+/// Why a child gives no answer.
+enum Ended {
+    /// It had nothing to do.
+    Idle,
+    Refused(Refusal),
+}
+
+impl Helper {
+    fn start(program: &PathBuf, argument: &OsString) -> io::Result<Self> {
+        let mut command = Command::new(program);
+        command
+            .arg(argument)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null());
+        // Ctrl-C is for the host, which ends in good order.
+        #[cfg(unix)]
+        std::os::unix::process::CommandExt::process_group(&mut command, 0);
+        let mut child = command.spawn()?;
+        let (Some(requests), Some(mut output)) = (child.stdin.take(), child.stdout.take()) else {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        };
+        let id = child.id();
+        let child = Arc::new(Mutex::new(child));
+        let (tell, answers) = mpsc::channel();
+        let waiting = child.clone();
+        thread::Builder::new()
+            .name("compiler".to_owned())
+            .spawn(move || {
+                while let Ok(answer) = read_frame(&mut output) {
+                    // Who asked has gone: the child is ended soon.
+                    let _ = tell.send(Ok(answer));
+                }
+                let status = lock(&waiting).wait();
+                let _ = tell.send(Err(status));
+            })?;
+        Ok(Self {
+            child,
+            id,
+            requests,
+            answers,
+        })
+    }
+
+    fn ask(
+        &mut self,
+        task: Task,
+        component: &[u8],
+        bounds: Bounds,
+        stopped: &AtomicBool,
+    ) -> Result<Vec<u8>, Ended> {
+        let spent_before = Spent::of(self.id).time;
+        let began = Instant::now();
+        let request = [&[u8::from(task == Task::Prepare)], component].concat();
+        // Where it cannot be written, the child's end says why.
+        let _ = write_frame(&mut self.requests, &request);
+        loop {
+            match self.answers.recv_timeout(LOOK_INTERVAL) {
+                Ok(Ok(answer)) => return Ok(answer),
+                Ok(Err(Ok(status))) if status.success() => return Err(Ended::Idle),
+                Ok(Err(status)) => {
+                    let status = match status {
+                        Ok(status) => status.to_string(),
+                        Err(problem) => problem.to_string(),
+                    };
+                    return Err(Ended::Refused(Refusal::Costly(format!(
+                        "the process that compiled it ended ({status})"
+                    ))));
+                }
+                Err(mpsc::RecvTimeoutError::Disconnected) => return Err(Ended::Idle),
+                Err(mpsc::RecvTimeoutError::Timeout) => {}
+            }
+            let spent = Spent::of(self.id);
+            let time = match (spent.time, spent_before) {
+                (Some(time), Some(before)) => time.saturating_sub(before),
+                _ => began.elapsed(),
+            };
+            let refusal = if stopped.load(Ordering::Acquire) {
+                Refusal::Stopped("the crawl is ending".to_owned())
+            } else if time > bounds.time {
+                Refusal::Costly(format!(
+                    "compiling it took longer than {} s of processor time",
+                    bounds.time.as_secs_f64()
+                ))
+            } else if spent.memory.is_some_and(|bytes| bytes > bounds.memory) {
+                Refusal::Costly(format!(
+                    "compiling it took more than {} MiB of memory",
+                    bounds.memory >> 20
+                ))
+            } else {
+                continue;
+            };
+            return Err(Ended::Refused(refusal));
+        }
+    }
+}
+
+impl Drop for Helper {
+    fn drop(&mut self) {
+        // One that has ended already is not there to be killed.
+        let _ = lock(&self.child).kill();
+        // The thread that reads its output waits for it.
+    }
+}
+
+fn lock(child: &Mutex<Child>) -> std::sync::MutexGuard<'_, Child> {
+    child.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What a process has taken so far, as far as the system tells.
+#[derive(Clone, Copy, Debug, Default)]
+struct Spent {
+    time: Option<Duration>,
+    memory: Option<u64>,
+}
+
+impl Spent {
+    /// Of a process on Linux (proc_pid_stat(5), proc_pid_status(5)).
+    fn of(process: u32) -> Self {
+        let read = |file: &str| std::fs::read_to_string(format!("/proc/{process}/{file}")).ok();
+        // The second field, the program's name, may hold anything; user and system time are the 14th and 15th, in
+        // hundredths of a second.
+        let time = read("stat").and_then(|stat| {
+            let (_, fields) = stat.rsplit_once(')')?;
+            let ticks = fields.split_ascii_whitespace().skip(11).take(2);
+            let ticks: Option<u64> = ticks.map(|field| field.parse::<u64>().ok()).sum();
+            Some(Duration::from_millis(ticks? * 10))
+        });
+        let memory = read("status").and_then(|status| {
+            let line = status
+                .lines()
+                .find_map(|line| line.strip_prefix("VmRSS:"))?;
+            let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+            Some(kilobytes << 10)
+        });
+        Self { time, memory }
+    }
+}
+
+/// What a child's `main` does: compiles what is asked for on standard input, until that ends.
+pub fn run_compiler() -> ExitCode {
+    let Ok(engine) = engine::compiling() else {
+        return ExitCode::FAILURE;
+    };
+    let (tell, requests) = mpsc::channel();
+    let reading = thread::Builder::new().spawn(move || {
+        let mut input = io::stdin().lock();
+        while let Ok(request) = read_frame(&mut input) {
+            if tell.send(request).is_err() {
+                return;
+            }
+        }
+        // Nobody is there for an answer any more.
+        exit(0);
+    });
+    if reading.is_err() {
+        return ExitCode::FAILURE;
+    }
+    let mut output = io::stdout().lock();
+    while let Ok(request) = requests.recv_timeout(IDLE_MAX) {
+        let Some((kind, component)) = request.split_first() else {
+            return ExitCode::FAILURE;
+        };
+        let task = match kind {
+            0 => Task::Compile,
+            _ => Task::Prepare,
+        };
+        let answer = write_answer(work(&engine, task, component));
+        if write_frame(&mut output, &answer).is_err() {
+            return ExitCode::FAILURE;
+        }
+    }
+    ExitCode::SUCCESS
+}
+
+fn write_answer(answer: Result<Entry, Refusal>) -> Vec<u8> {
+    let (kind, body) = match answer {
+        Ok(entry) => (0, entry.to_bytes()),
+        Err(Refusal::Malformed(problem)) => (1, problem.into()),
+        Err(Refusal::Demanding(problem)) => (2, problem.into()),
+        Err(Refusal::Costly(problem)) => (3, problem.into()),
+        Err(Refusal::Stopped(problem)) => (4, problem.into()),
+    };
+    [&[kind], body.as_slice()].concat()
+}
+
+fn read_answer(answer: &[u8]) -> Result<Entry, Refusal> {
+    let (kind, body) = answer.split_first().unwrap_or((&0, &[]));
+    let problem = || String::from_utf8_lossy(body).into_owned();
+    match kind {
+        0 => Entry::parse(body).ok_or_else(|| {
+            Refusal::Stopped("the process that compiled it answered nonsense".to_owned())
+        }),
+        1 => Err(Refusal::Malformed(problem())),
+        2 => Err(Refusal::Demanding(problem())),
+        3 => Err(Refusal::Costly(problem())),
+        _ => Err(Refusal::Stopped(problem())),
+    }
+}
+
+/// Bytes behind their length, as both sides of the pipe send them.
+fn write_frame(output: &mut impl Write, bytes: &[u8]) -> io::Result<()> {
+    output.write_all(&(bytes.len() as u64).to_le_bytes())?;
+    output.write_all(bytes)?;
+    output.flush()
+}
+
+fn read_frame(input: &mut impl Read) -> io::Result<Vec<u8>> {
+    let mut length = [0; 8];
+    input.read_exact(&mut length)?;
+    let length = u64::from_le_bytes(length);
+    let mut bytes = Vec::new();
+    match input.take(length).read_to_end(&mut bytes)? as u64 == length {
+        true => Ok(bytes),
+        false => Err(io::ErrorKind::UnexpectedEof.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+
+    /// Asks a child that is not the compiler but this shell script.
+    fn ask(script: &str, bounds: Bounds, stopped: bool) -> Result<Vec<u8>, Refusal> {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("script");
+        std::fs::write(&file, script).unwrap();
+        let mut helper = Helper::start(&PathBuf::from("/bin/sh"), &file.into()).unwrap();
+        let stopped = AtomicBool::new(stopped);
+        match helper.ask(Task::Prepare, b"component", bounds, &stopped) {
+            Ok(answer) => Ok(answer),
+            Err(Ended::Refused(refusal)) => Err(refusal),
+            Err(Ended::Idle) => Err(Refusal::Stopped("idle".to_owned())),
+        }
+    }
+
+    #[test]
+    fn what_a_child_answers_is_read() {
+        assert_eq!(ask("exec cat", BOUNDS, false).unwrap(), b"\x01component");
+    }
+
+    #[test]
+    fn a_child_past_its_bounds_or_stopped_is_ended_and_the_bound_named() {
+        #[track_caller]
+        fn check(answer: Result<Vec<u8>, Refusal>, expected: &str) {
+            let problem = answer.unwrap_err().problem();
+            assert!(problem.contains(expected), "{problem}");
+        }
+        let endless = "while :; do :; done";
+        let time = Duration::from_millis(100);
+        let brief = Bounds { time, ..BOUNDS };
+        check(
+            ask(endless, brief, false),
+            "longer than 0.1 s of processor time",
+        );
+        check(ask(endless, BOUNDS, true), "the crawl is ending");
+        #[cfg(target_os = "linux")]
+        {
+            let small = Bounds {
+                memory: 1 << 10,
+                ..BOUNDS
+            };
+            check(ask(endless, small, false), "more than 0 MiB of memory");
+        }
+        check(ask("kill -9 $$", BOUNDS, false), "ended (signal: 9");
+        check(ask("exit 0", BOUNDS, false), "idle");
+    }
+
+    #[test]
+    fn answers_arrive_as_they_were_given() {
+        let entry = Entry {
+            refusal: Some("why".to_owned()),
+            compiled: vec![1, 2, 3],
+        };
+        assert_eq!(read_answer(&write_answer(Ok(entry.clone()))), Ok(entry));
+        for refusal in [
+            Refusal::Malformed("a".to_owned()),
+            Refusal::Demanding("b".to_owned()),
+            Refusal::Costly("c".to_owned()),
+        ] {
+            let answer = write_answer(Err(refusal.clone()));
+            assert_eq!(read_answer(&answer), Err(refusal));
+        }
+    }
+}
