@@ -31,6 +31,8 @@ pub struct Config {
     pub first_byte_timeout: Option<Duration>,
     /// From the start of the exchange to its end. Default 20 min.
     pub total_timeout: Duration,
+    /// From the first byte of a response to the end of its head, and of an FTP server's reply. Default one minute.
+    pub header_timeout: Duration,
     /// Fewest bytes a second, on average over `rate_window`, of a body; slower: truncated. None, the default: any.
     pub rate_min: Option<u64>,
     /// Default one minute.
@@ -52,6 +54,8 @@ pub struct Config {
     pub scratch_bytes_max: Option<u64>,
     /// Which addresses may be connected to.
     pub addresses: AddressPolicy,
+    /// Ports that may be connected to although the Fetch Standard blocks them. Default: none.
+    pub allow_ports: Vec<u16>,
     /// Names with addresses of their own, asked before anything else. Policy holds for them too.
     pub hosts: HostTable,
     /// Who is asked for addresses. Default: the system's name servers.
@@ -113,12 +117,12 @@ pub enum Trust {
 }
 
 /// A static host table: the first entry that matches answers.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HostTable {
     entries: Vec<(HostPattern, IpAddr)>,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 enum HostPattern {
     Exact(String),
     /// With its leading dot.
@@ -141,6 +145,7 @@ impl Config {
             response_timeout: Duration::from_secs(20),
             first_byte_timeout: None,
             total_timeout: Duration::from_secs(20 * 60),
+            header_timeout: Duration::from_secs(60),
             rate_min: None,
             rate_window: Duration::from_secs(60),
             header_bytes_max: 64 * 1024,
@@ -151,6 +156,7 @@ impl Config {
             scratch_dir: scratch_dir.into(),
             scratch_bytes_max: None,
             addresses: AddressPolicy::default(),
+            allow_ports: Vec::new(),
             hosts: HostTable::default(),
             name_servers: vec![NameServer::System],
             family: Family::default(),

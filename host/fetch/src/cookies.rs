@@ -250,8 +250,12 @@ impl Cookie {
         }
     }
 
-    /// §5.6, steps 9 and 10: a public suffix is good for the host of that name alone.
+    /// §5.6, steps 9 and 10: a public suffix is good for the host of that name alone. A name that ends in a dot is another
+    /// one for browsers, and matches none (http-state, DOMAIN0014).
     fn set_domain(&mut self, host: &str, domain: &str) -> Result<(), CookieRefused> {
+        if domain.ends_with('.') {
+            return Err(CookieRefused::Domain);
+        }
         let domain = host_uri(domain).and_then(|uri| host_of(&uri));
         let domain = domain.ok_or(CookieRefused::Domain)?;
         let is_suffix = host_uri(&domain).is_none_or(|uri| uri.registrable_domain().is_none());
@@ -617,6 +621,13 @@ mod tests {
             "http://x.y.example.org/a/",
             "a=b",
         );
+        // The dot that ends a host in DNS is not the cookie's.
+        check(
+            "http://www.example.org./a/",
+            &["a=b; Domain=example.org"],
+            "http://example.org./a/",
+            "a=b",
+        );
         check(HTTP, &["a=b; Domain="], "http://www.example.org/a/", "a=b");
         check(
             HTTP,
@@ -626,6 +637,12 @@ mod tests {
         );
         for domain in [
             "org",
+            "org.",
+            "example.org.",
+            ".example.org.",
+            "www.example.org.",
+            "example.org..",
+            "..example.org",
             "x.example.org",
             "xample.org",
             "other.org",

@@ -16,6 +16,11 @@ impl Cut {
         self.0.send_replace(true);
     }
 
+    /// Whether [`Self::now`] has been called. Asks nobody else, so that a task that has used up its budget hears it too.
+    pub(crate) fn is_made(&self) -> bool {
+        *self.0.borrow()
+    }
+
     /// Returns when [`Self::now`] has been called.
     pub(crate) fn happens(&self) -> impl Future<Output = ()> + Send + use<> {
         let mut told = self.0.subscribe();

@@ -108,10 +108,12 @@ pub(crate) async fn dial(
         server.port = server.port,
     ));
     tokio::select! {
+        // First, while the task has a budget left: a handshake that never ends spends all of it each time.
+        biased;
+        () = parts.cut.happens() => Err(FetchFailure::Stopped),
         opened = tokio::time::timeout_at(clock.deadline, dialing) => {
             opened.unwrap_or_else(|_| Err(clock.total_failure(Phase::Connecting)))
         }
-        () = parts.cut.happens() => Err(FetchFailure::Stopped),
     }
 }
 

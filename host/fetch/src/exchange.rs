@@ -12,6 +12,7 @@ use crate::coding::{self, Decoded};
 use crate::failure::FetchFailure;
 use crate::head::ResponseHead;
 use crate::spool::Spool;
+use crate::tape::Received;
 use crate::tls::TlsInfo;
 
 /// What to ask for.
@@ -33,6 +34,8 @@ pub struct Request {
     pub body: Option<RequestBody>,
     /// User name and password for an FTP server; none: as a guest. HTTP has them in a header.
     pub login: Option<(String, Secret)>,
+    /// Counts what comes, for whoever watches the exchange meanwhile.
+    pub received: Received,
 }
 
 /// What a form submission sends.
@@ -136,6 +139,7 @@ impl Request {
             headers: Vec::new(),
             body: None,
             login: None,
+            received: Received::default(),
         }
     }
 }

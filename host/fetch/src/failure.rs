@@ -111,6 +111,12 @@ pub enum FetchFailure {
         /// Why.
         class: AddressClass,
     },
+    /// The URI names a port of another service, which the profile does not allow; −5001. Never retried.
+    #[error("port {port} belongs to another service: add it to fetch.allow-ports to fetch from it")]
+    PortRefused {
+        /// The port.
+        port: u16,
+    },
 }
 
 /// How far an exchange had come.
@@ -139,7 +145,24 @@ impl FetchFailure {
             FetchFailure::Tls { .. } | FetchFailure::NoHttp1 { .. } => -9,
             FetchFailure::Stopped => 0,
             FetchFailure::Empty => -404,
-            FetchFailure::AddressRefused { .. } => -5001,
+            FetchFailure::AddressRefused { .. } | FetchFailure::PortRefused { .. } => -5001,
+        }
+    }
+
+    /// Whether the server cannot be found or connected to, so that no other URI of it can be had either. A failure after
+    /// that may be the URI's own.
+    pub fn is_of_server(&self) -> bool {
+        match self {
+            FetchFailure::NoAddress { .. }
+            | FetchFailure::Lookup { .. }
+            | FetchFailure::Connect { .. }
+            | FetchFailure::Proxy { .. }
+            | FetchFailure::Tls { .. }
+            | FetchFailure::NoHttp1 { .. } => true,
+            FetchFailure::Lost { phase, .. } | FetchFailure::Timeout { phase, .. } => {
+                *phase == Phase::Connecting
+            }
+            _ => false,
         }
     }
 }

@@ -88,30 +88,45 @@ impl Fetcher {
         })
     }
 
-    /// A fetcher that fetches otherwise and shares names, connections, scratch space, [`Self::throttle`] and
-    /// [`Self::cut`] with this one; of
-    /// `config`, `hosts`, `scratch_dir` and what all streams may take together are ignored.
+    /// A fetcher that fetches otherwise and shares connections, scratch space, [`Self::throttle`] and [`Self::cut`] with
+    /// this one. Of `config`, `scratch_dir` and what all streams may take together are ignored. Where `hosts` and
+    /// `name_servers` are the same, their set-up is shared as well.
     ///
     /// # Errors
     /// The configuration cannot be used.
     pub fn with(&self, config: Config) -> Result<Self, BuildError> {
         check_headers(&config)?;
+        let tls = match config.trust == self.parts.config.trust {
+            true => self.parts.tls.clone(),
+            false => Arc::new(Tls::build(&config.trust)?),
+        };
         let parts = Parts {
-            tls: match config.trust == self.parts.config.trust {
-                true => self.parts.tls.clone(),
-                false => Arc::new(Tls::build(&config.trust)?),
-            },
             pool: self.parts.pool.clone(),
-            names: self.parts.names.clone(),
+            names: match config.hosts == self.parts.config.hosts
+                && config.name_servers == self.parts.config.name_servers
+            {
+                true => self.parts.names.clone(),
+                false => Arc::new(Names::new(
+                    config.hosts.clone(),
+                    config.name_servers.clone(),
+                    tls.trusting.clone(),
+                )),
+            },
             scratch: self.parts.scratch.clone(),
             http2: self.parts.http2.clone(),
             cut: self.parts.cut.clone(),
             throttle: self.parts.throttle.clone(),
+            tls,
             config,
         };
         Ok(Fetcher {
             parts: Arc::new(parts),
         })
+    }
+
+    #[cfg(test)]
+    pub(crate) fn parts(&self) -> &Parts {
+        &self.parts
     }
 
     /// To end all exchanges before their time.
@@ -132,10 +147,19 @@ impl Fetcher {
     /// Looks up a host as a URI names it: a name, or an address (IPv6 in brackets or not). `now` dates the record.
     ///
     /// # Errors
-    /// [`FetchFailure::NoAddress`] and [`FetchFailure::Lookup`], both −1. Whether an address may be connected to is
-    /// checked when connecting.
+    /// [`FetchFailure::NoAddress`] and [`FetchFailure::Lookup`], both −1, the latter also where the answer takes longer than
+    /// an exchange may; [`FetchFailure::Stopped`]. Whether an address may be connected to is checked when connecting.
     pub async fn resolve(&self, host: &str, now: Timestamp) -> Result<Resolution, FetchFailure> {
-        self.parts.names.resolve(host, now).await
+        let limit = self.parts.config.total_timeout;
+        let answer = tokio::time::timeout(limit, self.parts.names.resolve(host, now));
+        tokio::select! {
+            biased;
+            () = self.parts.cut.happens() => Err(FetchFailure::Stopped),
+            answer = answer => answer.unwrap_or_else(|_| Err(FetchFailure::Lookup {
+                host: host.to_owned(),
+                reason: format!("no answer after {limit:?}"),
+            })),
+        }
     }
 
     /// Fetches one URI. Redirects are not followed. `on_head` is asked once the head of the final response is whole,

@@ -13,12 +13,14 @@ use jiff::tz::TimeZone;
 use opilio_uri::Uri;
 use percent_encoding::percent_decode_str;
 use rustls_pki_types::ServerName;
+use tokio::time::Instant;
 use tokio_rustls::TlsConnector;
 
 use crate::exchange::{Exchange, HeadVerdict, Request};
 use crate::failure::{FetchFailure, Phase};
 use crate::fetcher::Parts;
 use crate::head::ResponseHead;
+use crate::ports;
 use crate::stream::{Server, Socket, Stream};
 use crate::tls::TlsInfo;
 use crate::transfer::{Content, Conversation, Told, connect};
@@ -29,6 +31,12 @@ pub const FTP_LISTING: &str = "FTP-Listing";
 
 /// Where `ftps` begins in the clear and asks for TLS (RFC 4217); on other ports it begins with TLS.
 const EXPLICIT_TLS_PORT: u16 = 21;
+
+/// The schemes' own ports: of `ftp`, of `ftps`, and of data that the server sends.
+const OWN_PORTS: [u16; 4] = [20, 21, 989, 990];
+
+/// Most replies that only put us off ("ready in some minutes") before the greeting.
+const DELAYS_MAX: usize = 10;
 
 /// Most lines of one reply.
 const REPLY_LINES_MAX: usize = 1000;
@@ -80,7 +88,7 @@ pub(crate) async fn fetch(
     on_head: impl AsyncFnOnce(&ResponseHead) -> HeadVerdict,
 ) -> Exchange {
     let (started, clock) = (Timestamp::now(), Clock::start(&parts.config));
-    let mut content = Content::new(parts);
+    let mut content = Content::new(parts, request.received.clone());
     let mut told = Told::default();
     let stop = match Session::open(parts, &clock, request, &mut told).await {
         Ok(mut session) => {
@@ -121,6 +129,7 @@ impl<'a> Session<'a> {
             host: host.ok_or_else(|| unfetchable(uri, "no host"))?.to_owned(),
             port: uri.port_or_default(),
         };
+        ports::check(&parts.config, &server, &OWN_PORTS)?;
         let opened = connect(parts, &server, &request.addresses, clock).await?;
         told.peer = opened.peer;
         Ok(Session {
@@ -132,7 +141,7 @@ impl<'a> Session<'a> {
                 None => request.addresses.clone(),
             },
             private: uri.scheme() == "ftps",
-            conversation: Conversation::new(opened.stream),
+            conversation: Conversation::new(opened.stream, request.received.clone()),
         })
     }
 
@@ -165,13 +174,15 @@ impl<'a> Session<'a> {
     }
 
     async fn expect_greeting(&mut self) -> Result<(), Stop> {
-        loop {
+        for _ in 0..DELAYS_MAX {
             let reply = self.reply().await?;
             // 120: ready in some minutes.
             if reply.code != 120 {
                 return reply.success().map(|_| ());
             }
         }
+        let reason = format!("{DELAYS_MAX} replies that it will be ready in some minutes");
+        Err(self.lost(reason).into())
     }
 
     async fn log_in(&mut self, name: &str, password: &str) -> Result<(), Stop> {
@@ -353,8 +364,14 @@ impl<'a> Session<'a> {
         let Socket::Plain(tcp) = socket else {
             return Err(failed("TLS has begun already".to_owned()).into());
         };
-        let handshake = connector.connect(name.clone(), tcp);
-        match tokio::time::timeout(limit, handshake).await {
+        let by = (Instant::now() + limit).min(self.clock.deadline);
+        let handshake = tokio::time::timeout_at(by, connector.connect(name.clone(), tcp));
+        let shaken = tokio::select! {
+            biased;
+            () = self.parts.cut.happens() => return Err(FetchFailure::Stopped.into()),
+            shaken = handshake => shaken,
+        };
+        match shaken {
             Ok(Ok(session)) => {
                 let info = self.parts.tls.info(session.get_ref().1, &name);
                 let socket = Socket::Tls(Box::new(session));
@@ -378,8 +395,17 @@ impl<'a> Session<'a> {
         self.conversation.say(self.parts, self.clock, command).await
     }
 
-    /// A reply, of several lines where its first has a hyphen after the code (RFC 959 §4.2).
+    /// A reply, which has to begin and to end in time.
     async fn reply(&mut self) -> Result<Reply, Stop> {
+        let config = &self.parts.config;
+        let after = config.response_timeout + config.header_timeout;
+        let reply = tokio::time::timeout(after, self.whole_reply()).await;
+        let phase = Phase::Head;
+        reply.unwrap_or_else(|_| Err(FetchFailure::Timeout { phase, after }.into()))
+    }
+
+    /// A reply, of several lines where its first has a hyphen after the code (RFC 959 §4.2).
+    async fn whole_reply(&mut self) -> Result<Reply, Stop> {
         let mut multiline = None;
         for _ in 0..REPLY_LINES_MAX {
             let heard = self.conversation.hear(self.parts, self.clock).await?;

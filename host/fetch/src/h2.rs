@@ -20,15 +20,18 @@ use crate::exchange::{Exchange, HeadVerdict, Truncation};
 use crate::failure::{FetchFailure, Phase};
 use crate::fetcher::Parts;
 use crate::head::ResponseHead;
-use crate::http::{BodyRecord, Outcome, without_connection};
+use crate::http::{BodyRecord, HEADS_MAX, Outcome, without_connection};
 use crate::request::Prepared;
 use crate::spool::SpoolWriter;
 use crate::stream::{Connection, Server};
 use crate::tape::{RecordingStream, Tape};
-use crate::wire::{Clock, OutOfTime, Watch};
+use crate::wire::{Clock, LimitHit, Watch};
 
 /// How much a server may send that we have not yet taken.
 const WINDOW: u32 = 256 * 1024;
+
+/// The least that [`Wire::overhead_max`] is: several of the largest frames that we let servers send.
+const OVERHEAD_LEAST: usize = 64 * 1024;
 
 /// Servers that are remembered; beyond, all are forgotten and found out anew.
 const SERVERS_MAX: usize = 10_000;
@@ -57,6 +60,11 @@ struct Wire {
     h2: H2Connection<RecordingStream, Bytes>,
     ended: bool,
     watch: Watch,
+    tape: Tape,
+    /// Bytes of frames since a part of the response last came.
+    overhead: usize,
+    /// As many may control frames and interim responses take in a row, as before the head of an answer by HTTP/1.1.
+    overhead_max: usize,
 }
 
 impl Wire {
@@ -64,7 +72,7 @@ impl Wire {
     async fn until<T>(
         &mut self,
         mut ready: impl FnMut(&mut Context<'_>) -> Poll<T>,
-    ) -> Result<T, OutOfTime> {
+    ) -> Result<T, LimitHit> {
         poll_fn(|cx| {
             if let Poll::Ready(value) = ready(cx) {
                 return Poll::Ready(Ok(value));
@@ -72,13 +80,25 @@ impl Wire {
             if !self.ended {
                 // Its errors come with what is waited for, too.
                 self.ended = std::pin::Pin::new(&mut self.h2).poll(cx).is_ready();
+                self.overhead += self.tape.lock().take_framed();
                 if let Poll::Ready(value) = ready(cx) {
                     return Poll::Ready(Ok(value));
+                }
+                if self.overhead > self.overhead_max {
+                    return Poll::Ready(Err(LimitHit::Overhead(self.overhead)));
                 }
             }
             self.watch.poll(cx).map(Err)
         })
         .await
+    }
+
+    /// So many bytes of the response have come.
+    fn came(&mut self, bytes: usize) {
+        if bytes > 0 {
+            self.overhead = 0;
+            self.tape.lock().came(bytes);
+        }
     }
 }
 
@@ -101,7 +121,7 @@ where
     let config = &parts.config;
     let claim = parts.scratch.claim();
     let wire = SpoolWriter::within(claim.clone(), config.spool_memory_max);
-    let tape = Tape::counting(wire);
+    let tape = Tape::framed(wire, prepared.received.clone());
     let mut body = BodyRecord::new(config.body_bytes_max, claim);
     let mut outcome = Outcome::default();
     let stream = RecordingStream::new(connection.stream, tape.clone(), None);
@@ -165,6 +185,9 @@ async fn run<F>(
         h2,
         ended: false,
         watch,
+        tape: tape.clone(),
+        overhead: 0,
+        overhead_max: OVERHEAD_LEAST.max(config.header_bytes_max.saturating_mul(HEADS_MAX)),
     };
     let content = message.content;
     let response = match sender.send_request(message.request, content.is_empty()) {
@@ -191,6 +214,7 @@ async fn run<F>(
     let (head, mut content) = response.into_parts();
     let head_bytes = recorded_head(head.status.as_u16(), &head.headers);
     outcome.head = ResponseHead::of_recording(&head_bytes);
+    wire.came(head_bytes.len());
     tape.lock().record(&head_bytes);
     if head.headers.len() > config.headers_max {
         return outcome.truncated = Some(Truncation::Headers);
@@ -209,6 +233,7 @@ async fn run<F>(
             match wire.until(|cx| content.poll_data(cx)).await {
                 Ok(None) => return,
                 Ok(Some(Ok(data))) => {
+                    wire.came(data.len());
                     tape.lock().record(&data);
                     if let Err(truncation) = body.append(&data) {
                         return outcome.truncated = Some(truncation);

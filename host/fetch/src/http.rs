@@ -28,13 +28,14 @@ use crate::fetcher::Parts;
 use crate::h2;
 use crate::head::ResponseHead;
 use crate::pool::Way;
+use crate::ports;
 use crate::proxy::wants_credentials;
 use crate::request::Prepared;
 use crate::scratch::{Claim, NoRoom};
 use crate::spool::{Spool, SpoolWriter};
 use crate::stream::{Connection, Server, Speaks};
 use crate::tape::{Forward, RecordingStream, Tape};
-use crate::wire::{Clock, OutOfTime, Watch, Wire};
+use crate::wire::{Clock, LimitHit, Watch, Wire};
 
 /// hyper's own least for its buffer.
 const READ_BUFFER_LEAST: usize = 8 * 1024;
@@ -46,7 +47,7 @@ const VERSION_NOT_SUPPORTED: i32 = 505;
 const CHUNK_SIZE_DIGITS_MAX: usize = 16;
 
 /// Interim (1xx) responses and the head together may be this many times `header_bytes_max`.
-const HEADS_MAX: usize = 2;
+pub(crate) const HEADS_MAX: usize = 2;
 
 /// One exchange, on an idle connection or a new one.
 pub(crate) async fn fetch(
@@ -72,7 +73,9 @@ async fn fetch_prepared(
     clock: Clock,
     on_head: impl AsyncFnOnce(&ResponseHead) -> HeadVerdict,
 ) -> Exchange {
-    let addresses = match candidates(parts, &prepared.server, &request.addresses) {
+    let allowed = ports::check(&parts.config, &prepared.server, &[]);
+    let addresses = allowed.and_then(|()| candidates(parts, &prepared.server, &request.addresses));
+    let addresses = match addresses {
         Ok(addresses) => addresses,
         Err(failure) => return without_connection(failure),
     };
@@ -169,7 +172,11 @@ where
     let config = &parts.config;
     let claim = parts.scratch.claim();
     let spool = || SpoolWriter::within(claim.clone(), config.spool_memory_max);
-    let tape = Tape::new(spool(), config.header_bytes_max.saturating_mul(HEADS_MAX));
+    let tape = Tape::new(
+        spool(),
+        config.header_bytes_max.saturating_mul(HEADS_MAX),
+        prepared.received.clone(),
+    );
     let forwards = connection.forwards().cloned();
     let Connection {
         stream,
@@ -314,7 +321,7 @@ impl BodyRecord {
             bytes => match watch.room(&self.claim, bytes).await {
                 Ok(Ok(())) => Ok(()),
                 Ok(Err(NoRoom)) => Err(Stuck::NoRoom),
-                Err(limit) => Err(Stuck::OutOfTime(limit)),
+                Err(limit) => Err(Stuck::LimitHit(limit)),
             },
         }
     }
@@ -371,14 +378,14 @@ impl BodyRecord {
 /// Why there is no room for more of a body.
 pub(crate) enum Stuck {
     NoRoom,
-    OutOfTime(OutOfTime),
+    LimitHit(LimitHit),
 }
 
 impl Outcome {
     pub(crate) fn body_stuck(&mut self, stuck: Stuck) {
         match stuck {
             Stuck::NoRoom => self.truncated = Some(Truncation::Scratch),
-            Stuck::OutOfTime(limit) => self.body_timeout(limit),
+            Stuck::LimitHit(limit) => self.body_timeout(limit),
         }
     }
 
@@ -424,7 +431,7 @@ impl Outcome {
         }
     }
 
-    fn head_timeout(&mut self, limit: OutOfTime, tape: &Tape) {
+    fn head_timeout(&mut self, limit: LimitHit, tape: &Tape) {
         let mut tape = tape.lock();
         self.head = tape.find_head();
         let phase = match tape.received {
@@ -432,7 +439,7 @@ impl Outcome {
             _ => Phase::Head,
         };
         self.truncated = match limit {
-            OutOfTime::Cut => None,
+            LimitHit::Cut => None,
             _ => (tape.received > 0).then_some(Truncation::Time),
         };
         self.failure = Some(limit.failure(phase));
@@ -458,14 +465,15 @@ impl Outcome {
         }
     }
 
-    /// Limits of our own leave the response standing; silence is the server's doing.
-    pub(crate) fn body_timeout(&mut self, limit: OutOfTime) {
+    /// Limits of our own leave the response standing; silence and floods are the server's doing.
+    pub(crate) fn body_timeout(&mut self, limit: LimitHit) {
         self.truncated = Some(match limit {
-            OutOfTime::Silence(_) | OutOfTime::Total(_) => Truncation::Time,
-            OutOfTime::Rate => Truncation::Rate,
-            OutOfTime::Cut => Truncation::Stop,
+            LimitHit::Silence(_) | LimitHit::Total(_) | LimitHit::Head(_) => Truncation::Time,
+            LimitHit::Overhead(_) => Truncation::Framing,
+            LimitHit::Rate => Truncation::Rate,
+            LimitHit::Cut => Truncation::Stop,
         });
-        if let OutOfTime::Silence(_) = limit {
+        if let LimitHit::Silence(_) | LimitHit::Overhead(_) = limit {
             self.failure = Some(limit.failure(Phase::Body));
         }
     }

@@ -12,6 +12,7 @@ use crate::exchange::Request;
 use crate::failure::FetchFailure;
 use crate::fetcher::BuildError;
 use crate::stream::Server;
+use crate::tape::Received;
 
 /// A request that can be sent any number of times.
 #[derive(Debug)]
@@ -21,6 +22,7 @@ pub(crate) struct Prepared {
     target: Target,
     headers: HeaderMap,
     body: Bytes,
+    pub received: Received,
 }
 
 impl Prepared {
@@ -81,6 +83,7 @@ impl Prepared {
                 Some(body) => body.content.clone(),
                 None => Bytes::new(),
             },
+            received: request.received.clone(),
         })
     }
 

@@ -177,6 +177,9 @@ async fn handshake(
                 host: server.host.clone(),
             })
         }
+        Ok(Err(error)) if tls::is_too_old(&error) => Err(failed(
+            "the server speaks neither TLS 1.2 nor 1.3".to_owned(),
+        )),
         Ok(Err(error)) => Err(failed(error.to_string())),
         Err(_) => Err(FetchFailure::Timeout {
             phase: Phase::Connecting,

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
@@ -15,6 +16,10 @@ use crate::proxy::Proxy;
 use crate::spool::SpoolWriter;
 use crate::stream::{Server, Stream};
 use crate::throttle::Turn;
+
+/// The most that is read of frames before somebody looks at what they hold. Bounds what a flood of the smallest frames
+/// takes of memory, and how long it keeps limits from being looked at.
+const FRAMED_BYTES_MAX: usize = 64 * 1024;
 
 /// A connection while it serves one exchange.
 pub(crate) struct RecordingStream {
@@ -51,10 +56,14 @@ pub(crate) struct Recording {
     pub wire: SpoolWriter,
     /// What came before the final response.
     pub interim: Bytes,
-    /// All bytes received, interim ones included.
+    /// All bytes received, interim ones included; of what is framed only what was in the frames.
     pub received: u64,
-    /// When a byte last crossed, in either direction.
+    /// When a byte last crossed, in either direction; of what is framed, when a part of the response last came.
     pub last_activity: Instant,
+    /// When the first byte came.
+    first_byte: Option<Instant>,
+    /// The same as `received`, and what control frames took, for whoever watches the exchange.
+    counter: Received,
     /// Since when we let the server wait, because all exchanges together may read no more.
     held_up_since: Option<Instant>,
     /// How long we have let it wait before that.
@@ -71,8 +80,25 @@ pub(crate) struct Recording {
     pub unclean_close: bool,
     /// The scratch file failed; the exchange cannot be recorded.
     pub scratch_error: Option<io::Error>,
-    /// What crosses is framed in a way that no record can keep: it is counted, and others write the recording.
-    counts_only: bool,
+    /// What crosses is framed in a way that no record can keep: others write the recording.
+    is_framed: bool,
+    /// Bytes of frames that were read since [`Recording::take_framed`].
+    framed: usize,
+}
+
+/// Bytes that an exchange has received so far, for whoever watches it meanwhile. Clones count the same exchange.
+#[derive(Clone, Debug, Default)]
+pub struct Received(Arc<AtomicU64>);
+
+impl Received {
+    /// How many there are.
+    pub fn bytes(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn add(&self, bytes: usize) {
+        self.0.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
 }
 
 impl RecordingStream {
@@ -143,21 +169,23 @@ impl Forward {
 }
 
 impl Tape {
-    /// For what others write down.
-    pub(crate) fn counting(wire: SpoolWriter) -> Self {
-        let tape = Tape::new(wire, 0);
-        tape.lock().counts_only = true;
+    /// For what comes in frames, whose content others write down.
+    pub(crate) fn framed(wire: SpoolWriter, counter: Received) -> Self {
+        let tape = Tape::new(wire, 0, counter);
+        tape.lock().is_framed = true;
         tape
     }
 
     /// `before_head_max` bounds interim responses and head together.
-    pub(crate) fn new(wire: SpoolWriter, before_head_max: usize) -> Self {
+    pub(crate) fn new(wire: SpoolWriter, before_head_max: usize, counter: Received) -> Self {
         Tape(Arc::new(Mutex::new(Recording {
             sent: Vec::new(),
             wire,
             interim: Bytes::new(),
             received: 0,
             last_activity: Instant::now(),
+            first_byte: None,
+            counter,
             held_up_since: None,
             held_up: Duration::ZERO,
             before_head: Vec::new(),
@@ -167,7 +195,8 @@ impl Tape {
             head_overflow: false,
             unclean_close: false,
             scratch_error: None,
-            counts_only: false,
+            is_framed: false,
+            framed: 0,
         })))
     }
 
@@ -218,11 +247,33 @@ impl Recording {
         self.held_up + lasts.unwrap_or_default()
     }
 
+    /// Since when the head has been coming, while it is not whole. Over HTTP/2 it comes in one piece.
+    pub(crate) fn head_since(&self) -> Option<Instant> {
+        self.first_byte.filter(|_| !self.head_found)
+    }
+
+    /// A part of the response has come in frames.
+    pub(crate) fn came(&mut self, bytes: usize) {
+        self.received += bytes as u64;
+        self.last_activity = Instant::now();
+    }
+
+    /// Bytes of frames since this was last asked.
+    pub(crate) fn take_framed(&mut self) -> usize {
+        std::mem::take(&mut self.framed)
+    }
+
     fn receive(&mut self, bytes: &[u8]) {
+        self.counter.add(bytes.len());
+        if self.is_framed {
+            // Control frames are no sign that the response comes on.
+            self.framed += bytes.len();
+            return;
+        }
         self.received += bytes.len() as u64;
         self.last_activity = Instant::now();
+        self.first_byte.get_or_insert(self.last_activity);
         match self.head_found {
-            _ if self.counts_only => {}
             true => self.record(bytes),
             false => self.before_head.extend_from_slice(bytes),
         }
@@ -240,7 +291,7 @@ impl Recording {
         if self.scratch_error.is_some() {
             return Err(io::Error::other("scratch directory"));
         }
-        if !self.head_found && !self.counts_only && self.before_head.len() >= self.before_head_max {
+        if !self.head_found && !self.is_framed && self.before_head.len() >= self.before_head_max {
             self.head_overflow = true;
             return Err(io::Error::other("response head too long"));
         }
@@ -255,7 +306,14 @@ impl AsyncRead for RecordingStream {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let this = self.get_mut();
-        this.tape.lock().check()?;
+        {
+            let mut tape = this.tape.lock();
+            tape.check()?;
+            if tape.framed >= FRAMED_BYTES_MAX {
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+        }
         let _turn = ready!(this.poll_turn(cx));
         let before = buffer.filled().len();
         let result = ready!(Pin::new(&mut this.stream).poll_read(cx, buffer));
@@ -296,10 +354,10 @@ impl AsyncWrite for RecordingStream {
             None => ready!(Pin::new(&mut this.stream).poll_write(cx, buffer))?,
         };
         let mut tape = this.tape.lock();
-        if !tape.counts_only {
+        if !tape.is_framed {
             tape.sent.extend_from_slice(&buffer[..count]);
+            tape.last_activity = Instant::now();
         }
-        tape.last_activity = Instant::now();
         Poll::Ready(Ok(count))
     }
 

@@ -7,8 +7,8 @@ use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::CryptoProvider;
 use rustls::{
-    AlertDescription, ClientConfig, DigitallySignedStruct, ProtocolVersion, RootCertStore,
-    SignatureScheme,
+    AlertDescription, ClientConfig, DigitallySignedStruct, PeerIncompatible, ProtocolVersion,
+    RootCertStore, SignatureScheme,
 };
 use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
 
@@ -120,6 +120,18 @@ pub(crate) fn refuses_protocol(error: &io::Error) -> bool {
         Some(rustls::Error::AlertReceived(
             AlertDescription::NoApplicationProtocol
         ))
+    )
+}
+
+/// Whether a handshake failed because the server speaks TLS 1.1 or older: it says so (RFC 8446 §6.2), or answers with that.
+pub(crate) fn is_too_old(error: &io::Error) -> bool {
+    let cause = error.get_ref().and_then(|cause| cause.downcast_ref());
+    matches!(
+        cause,
+        Some(
+            rustls::Error::AlertReceived(AlertDescription::ProtocolVersion)
+                | rustls::Error::PeerIncompatible(PeerIncompatible::ServerDoesNotSupportTls12Or13)
+        )
     )
 }
 

@@ -21,6 +21,7 @@ use crate::head::ResponseHead;
 use crate::scratch::{Claim, NoRoom};
 use crate::spool::{Spool, SpoolWriter};
 use crate::stream::{Connection, Server, Speaks, Stream};
+use crate::tape::Received;
 use crate::wire::Clock;
 
 /// Longest line of a conversation; RFC 959 knows no limit, servers send welcome texts of a few kilobytes.
@@ -35,6 +36,7 @@ const READ_BYTES: usize = 64 * 1024;
 pub(crate) struct Conversation {
     /// None only while TLS is begun on it, and for good where that fails.
     stream: Option<Stream>,
+    received: Received,
     /// Read and not yet looked at.
     ahead: Vec<u8>,
     /// Both sides as they spoke; secrets are replaced by `****`.
@@ -48,6 +50,7 @@ pub(crate) struct Content {
     length: u64,
     length_max: u64,
     claim: Arc<Claim>,
+    received: Received,
     pub(crate) truncated: Option<Truncation>,
 }
 
@@ -75,13 +78,14 @@ pub(crate) async fn connect(
     dial(parts, server, &addresses, Speaks::Other, clock).await
 }
 
-/// Waits until all exchanges together may read more. The right to it is not kept while the server is waited for.
-async fn turn(parts: &Parts, clock: &Clock) -> Result<(), Truncation> {
+/// Waits until all exchanges together may read more, and says whether it had to. The right to it is not kept while the
+/// server is waited for.
+async fn turn(parts: &Parts, clock: &Clock) -> Result<bool, Truncation> {
     if parts.throttle.is_free() {
-        return Ok(());
+        return Ok(false);
     }
     tokio::select! {
-        _turn = parts.throttle.clone().turn() => Ok(()),
+        _turn = parts.throttle.clone().turn() => Ok(true),
         () = tokio::time::sleep_until(clock.deadline) => Err(Truncation::Time),
         () = parts.cut.happens() => Err(Truncation::Stop),
     }
@@ -95,10 +99,16 @@ pub(crate) async fn within<T>(
     work: impl Future<Output = io::Result<T>>,
 ) -> Result<T, FetchFailure> {
     let silence = parts.config.response_timeout;
-    let until = (Instant::now() + silence).min(clock.deadline);
+    let now = Instant::now();
+    // Where there is always more to read, work is done at once each time, and timers are never asked.
+    if now >= clock.deadline {
+        return Err(clock.total_failure(phase));
+    }
+    let until = (now + silence).min(clock.deadline);
     let outcome = tokio::select! {
-        outcome = tokio::time::timeout_at(until, work) => outcome,
+        biased;
         () = parts.cut.happens() => return Err(FetchFailure::Stopped),
+        outcome = tokio::time::timeout_at(until, work) => outcome,
     };
     match outcome {
         Ok(Ok(value)) => Ok(value),
@@ -115,9 +125,10 @@ pub(crate) async fn within<T>(
 }
 
 impl Conversation {
-    pub(crate) fn new(stream: Stream) -> Self {
+    pub(crate) fn new(stream: Stream, received: Received) -> Self {
         Conversation {
             stream: Some(stream),
+            received,
             ahead: Vec::new(),
             spoken: Vec::new(),
         }
@@ -190,8 +201,9 @@ impl Conversation {
             let stream = self.stream.as_mut().ok_or_else(gone)?;
             let ahead = &mut self.ahead;
             ahead.reserve(1024);
-            if within(parts, clock, Phase::Head, stream.read_buf(ahead)).await? == 0 {
-                return Ok(None);
+            match within(parts, clock, Phase::Head, stream.read_buf(ahead)).await? {
+                0 => return Ok(None),
+                count => self.received.add(count),
             }
         }
     }
@@ -211,10 +223,11 @@ fn gone() -> FetchFailure {
 }
 
 impl Content {
-    pub(crate) fn new(parts: &Parts) -> Self {
+    pub(crate) fn new(parts: &Parts, received: Received) -> Self {
         let config = &parts.config;
         let claim = parts.scratch.claim();
         Content {
+            received,
             spool: SpoolWriter::within(claim.clone(), config.spool_memory_max),
             claim,
             digest: Sha1::new(),
@@ -236,21 +249,37 @@ impl Content {
         stream: &mut Stream,
     ) -> Result<(), FetchFailure> {
         let mut buffer = Vec::with_capacity(READ_BYTES);
+        // When the rate was looked at last, and how much had come by then.
+        let mut looked = (Instant::now(), self.length);
         loop {
             buffer.clear();
-            if let Err(truncation) = self.room(parts, clock).await {
-                self.truncated = Some(truncation);
-                return Ok(());
-            }
-            if let Err(truncation) = turn(parts, clock).await {
-                self.truncated = Some(truncation);
-                return Ok(());
+            let waited = match self.may_read(parts, clock).await {
+                Ok(waited) => waited,
+                Err(truncation) => {
+                    self.truncated = Some(truncation);
+                    return Ok(());
+                }
+            };
+            let now = Instant::now();
+            let time = now - looked.0;
+            if waited {
+                // What we let the server wait is not its time.
+                looked = (now, self.length);
+            } else if time >= parts.config.rate_window {
+                let came = (self.length - looked.1) as f64;
+                let least = parts.config.rate_min.unwrap_or(0) as f64;
+                if came < least * time.as_secs_f64() {
+                    self.truncated = Some(Truncation::Rate);
+                    return Ok(());
+                }
+                looked = (now, self.length);
             }
             let read = within(parts, clock, Phase::Body, stream.read_buf(&mut buffer)).await;
             match read {
                 Ok(0) => return Ok(()),
                 Ok(count) => {
                     parts.throttle.took(count);
+                    self.received.add(count);
                     self.append(&buffer)?;
                 }
                 Err(FetchFailure::Timeout { .. }) if Instant::now() >= clock.deadline => {
@@ -271,20 +300,30 @@ impl Content {
         }
     }
 
-    /// Waits until as much as is read at once may be written down.
-    async fn room(&self, parts: &Parts, clock: &Clock) -> Result<(), Truncation> {
+    /// Waits until more may be written down and read, and says whether it had to.
+    async fn may_read(&self, parts: &Parts, clock: &Clock) -> Result<bool, Truncation> {
+        Ok(self.room(parts, clock).await? | turn(parts, clock).await?)
+    }
+
+    /// Waits until as much as is read at once may be written down, and says whether it had to.
+    async fn room(&self, parts: &Parts, clock: &Clock) -> Result<bool, Truncation> {
         let bytes = self.spool.to_disk(READ_BYTES);
         if bytes == 0 {
-            return Ok(());
+            return Ok(false);
         }
-        let room = std::future::poll_fn(|cx| self.claim.poll_room(cx, bytes));
+        let mut waited = false;
+        let room = std::future::poll_fn(|cx| {
+            let room = self.claim.poll_room(cx, bytes);
+            waited |= room.is_pending();
+            room
+        });
         let outcome = tokio::select! {
             room = room => room.map_err(|NoRoom| Truncation::Scratch),
             () = tokio::time::sleep_until(clock.deadline) => Err(Truncation::Time),
             () = parts.cut.happens() => Err(Truncation::Stop),
         };
         self.claim.stop_waiting();
-        outcome
+        outcome.map(|()| waited)
     }
 
     fn append(&mut self, bytes: &[u8]) -> Result<(), FetchFailure> {
@@ -332,5 +371,39 @@ impl Content {
             reused_connection: false,
             annotations,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+    use crate::config::Config;
+    use crate::fetcher::Fetcher;
+
+    /// What comes of a read for which there is something at once, as with a server that never pauses.
+    async fn read(parts: &Parts) -> Result<usize, FetchFailure> {
+        let clock = Clock::start(&parts.config);
+        let read = within(parts, &clock, Phase::Body, async { Ok(1) });
+        read.await
+    }
+
+    #[tokio::test]
+    async fn limits_hold_although_there_is_always_more_to_read() {
+        let mut config = Config::new("test", "");
+        let fetcher = Fetcher::new(config.clone()).unwrap();
+        assert_eq!(read(fetcher.parts()).await.unwrap(), 1);
+        fetcher.cut().now();
+        let stopped = read(fetcher.parts()).await;
+        assert!(matches!(stopped, Err(FetchFailure::Stopped)), "{stopped:?}");
+
+        config.total_timeout = Duration::ZERO;
+        let fetcher = Fetcher::new(config).unwrap();
+        let late = read(fetcher.parts()).await;
+        assert!(
+            matches!(late, Err(FetchFailure::Timeout { .. })),
+            "{late:?}"
+        );
     }
 }

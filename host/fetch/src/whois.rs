@@ -11,6 +11,7 @@ use crate::exchange::{Exchange, Request};
 use crate::failure::FetchFailure;
 use crate::fetcher::Parts;
 use crate::head::ResponseHead;
+use crate::ports;
 use crate::stream::Server;
 use crate::transfer::{Content, Conversation, Told, connect};
 use crate::wire::Clock;
@@ -20,6 +21,9 @@ pub const WHOIS_SERVER: &str = "whois.iana.org";
 
 /// The status of an answer, as the predecessor logs it.
 pub const WHOIS_OK: u16 = 2001;
+
+/// The scheme's own port.
+const WHOIS_PORT: u16 = 43;
 
 /// Longest query; names and addresses are far shorter.
 const QUERY_BYTES_MAX: usize = 512;
@@ -42,7 +46,7 @@ fn query_of(uri: &Uri) -> Option<String> {
 
 pub(crate) async fn fetch(parts: &Parts, request: &Request) -> Exchange {
     let (started, clock) = (Timestamp::now(), Clock::start(&parts.config));
-    let mut content = Content::new(parts);
+    let mut content = Content::new(parts, request.received.clone());
     let mut told = Told::default();
     told.failure = ask(parts, &clock, request, &mut content, &mut told)
         .await
@@ -71,9 +75,10 @@ async fn ask(
         host: whois_host(&request.uri).to_owned(),
         port: request.uri.port_or_default(),
     };
+    ports::check(&parts.config, &server, &[WHOIS_PORT])?;
     let connection = connect(parts, &server, &request.addresses, clock).await?;
     told.peer = connection.peer;
-    let mut conversation = Conversation::new(connection.stream);
+    let mut conversation = Conversation::new(connection.stream, request.received.clone());
     conversation.say(parts, clock, &query).await?;
     told.conversation = conversation.spoken.clone();
     let mut stream = conversation.take_stream()?;

@@ -33,8 +33,11 @@ pub(crate) struct Wire {
 pub(crate) struct Watch {
     tape: Tape,
     clock: Clock,
+    cut: Cut,
+    /// Wakes us at the earliest time at which a limit can be hit.
     alarm: Pin<Box<Sleep>>,
-    cut: Pin<Box<dyn Future<Output = ()> + Send>>,
+    /// Wakes us when the exchange is cut.
+    told: Pin<Box<dyn Future<Output = ()> + Send>>,
     /// When the rate was looked at last; none before the body.
     window: Option<Window>,
 }
@@ -57,17 +60,22 @@ pub(crate) struct Clock {
     total_max: Duration,
     silence_max: Duration,
     first_byte_max: Duration,
+    pub head_max: Duration,
     rate_min: Option<u64>,
     rate_window: Duration,
 }
 
 /// Why nothing more is waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum OutOfTime {
+pub(crate) enum LimitHit {
     /// No byte for this long.
     Silence(Duration),
     /// The exchange took this long.
     Total(Duration),
+    /// The head was not whole this long after its first byte.
+    Head(Duration),
+    /// So many bytes came over HTTP/2 with nothing of the response in them.
+    Overhead(usize),
     /// The body came too slowly.
     Rate,
     /// The crawl was stopped.
@@ -83,6 +91,7 @@ impl Clock {
             total_max: config.total_timeout,
             silence_max: config.response_timeout,
             first_byte_max: config.first_byte_timeout.unwrap_or(config.response_timeout),
+            head_max: config.header_timeout,
             rate_min: config.rate_min,
             rate_window: config.rate_window,
         }
@@ -94,18 +103,24 @@ impl Clock {
 
     /// The failure for an exchange whose total time is up.
     pub(crate) fn total_failure(&self, phase: Phase) -> FetchFailure {
-        OutOfTime::Total(self.total_max).failure(phase)
+        LimitHit::Total(self.total_max).failure(phase)
     }
 }
 
-impl OutOfTime {
+impl LimitHit {
     pub(crate) fn failure(self, phase: Phase) -> FetchFailure {
         match self {
-            OutOfTime::Silence(after) | OutOfTime::Total(after) => {
+            LimitHit::Silence(after) | LimitHit::Total(after) | LimitHit::Head(after) => {
                 FetchFailure::Timeout { phase, after }
             }
+            LimitHit::Overhead(bytes) => FetchFailure::NotHttp {
+                phase,
+                reason: format!(
+                    "HTTP/2: {bytes} bytes of control frames and interim responses in a row"
+                ),
+            },
             // Rates are looked at in bodies alone, which stand as truncated.
-            OutOfTime::Rate | OutOfTime::Cut => FetchFailure::Stopped,
+            LimitHit::Rate | LimitHit::Cut => FetchFailure::Stopped,
         }
     }
 }
@@ -117,8 +132,9 @@ impl Watch {
         Watch {
             tape,
             clock,
+            cut: cut.clone(),
             alarm: Box::pin(tokio::time::sleep_until(first)),
-            cut: Box::pin(cut.happens()),
+            told: Box::pin(cut.happens()),
             window: None,
         }
     }
@@ -138,8 +154,6 @@ impl Watch {
                 received: tape.received,
                 held_up: tape.held_up_for(now),
             });
-            drop(tape);
-            self.alarm.as_mut().reset(now);
         }
     }
 
@@ -148,61 +162,94 @@ impl Watch {
         &mut self,
         claim: &Claim,
         bytes: u64,
-    ) -> Result<Result<(), NoRoom>, OutOfTime> {
+    ) -> Result<Result<(), NoRoom>, LimitHit> {
         let mut waited = false;
         let room = poll_fn(|cx| {
             if let Poll::Ready(room) = claim.poll_room(cx, bytes) {
                 return Poll::Ready(Ok(room));
             }
-            if !waited {
-                waited = true;
-                self.alarm.as_mut().reset(self.clock.deadline);
+            waited = true;
+            if self.is_cut(cx) {
+                return Poll::Ready(Err(LimitHit::Cut));
             }
-            if self.cut.as_mut().poll(cx).is_ready() {
-                return Poll::Ready(Err(OutOfTime::Cut));
+            let (now, deadline) = (Instant::now(), self.clock.deadline);
+            match now >= deadline || self.is_ringing(cx, now, deadline) {
+                true => Poll::Ready(Err(LimitHit::Total(self.clock.total_max))),
+                false => Poll::Pending,
             }
-            let late = self.alarm.as_mut().poll(cx);
-            late.map(|()| Err(OutOfTime::Total(self.clock.total_max)))
         })
         .await;
         claim.stop_waiting();
         if waited {
             self.goes_on();
-            self.alarm.as_mut().reset(Instant::now());
         }
         room
     }
 
-    /// Ready when a limit is hit. The alarm is set for the earliest time at which that can be.
-    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<OutOfTime> {
-        if self.cut.as_mut().poll(cx).is_ready() {
-            return Poll::Ready(OutOfTime::Cut);
+    /// Ready when a limit is hit. Looks at the clock and the cut themselves: tokio's timers and channels, which only wake
+    /// us, say "not yet" once a task has spent its budget, and a server that sends without a pause has it spent each time.
+    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<LimitHit> {
+        if self.is_cut(cx) {
+            return Poll::Ready(LimitHit::Cut);
         }
-        while self.alarm.as_mut().poll(cx).is_ready() {
+        loop {
             let now = Instant::now();
-            let (active, received, held_up) = {
-                let tape = self.tape.lock();
-                (tape.silent_since(now), tape.received, tape.held_up_for(now))
-            };
-            let silence_max = match received {
-                0 => self.clock.first_byte_max,
-                _ => self.clock.silence_max,
-            };
-            let silent_at = active + silence_max;
-            if now >= self.clock.deadline {
-                return Poll::Ready(OutOfTime::Total(self.clock.total_max));
-            }
-            if now >= silent_at {
-                return Poll::Ready(OutOfTime::Silence(silence_max));
-            }
-            let next = silent_at.min(self.clock.deadline);
-            let next = match self.next_look_at_rate(now, received, held_up) {
-                Ok(look) => next.min(look.unwrap_or(next)),
+            let next = match self.next_look(now) {
+                Ok(next) => next,
                 Err(limit) => return Poll::Ready(limit),
             };
+            if !self.is_ringing(cx, now, next) {
+                return Poll::Pending;
+            }
+        }
+    }
+
+    /// Whether the exchange is cut; otherwise the task is woken when it is.
+    fn is_cut(&mut self, cx: &mut Context<'_>) -> bool {
+        self.cut.is_made() || self.told.as_mut().poll(cx).is_ready()
+    }
+
+    /// Whether the alarm has gone off; otherwise the task is woken at `next`, or earlier to look again.
+    fn is_ringing(&mut self, cx: &mut Context<'_>, now: Instant, next: Instant) -> bool {
+        let set = self.alarm.deadline();
+        if set > next || set <= now {
             self.alarm.as_mut().reset(next);
         }
-        Poll::Pending
+        self.alarm.as_mut().poll(cx).is_ready()
+    }
+
+    /// When a limit can be hit next; `Err` where one is hit now.
+    fn next_look(&mut self, now: Instant) -> Result<Instant, LimitHit> {
+        let clock = self.clock;
+        let (active, received, head_since, held_up) = {
+            let tape = self.tape.lock();
+            let active = tape.silent_since(now);
+            (
+                active,
+                tape.received,
+                tape.head_since(),
+                tape.held_up_for(now),
+            )
+        };
+        if now >= clock.deadline {
+            return Err(LimitHit::Total(clock.total_max));
+        }
+        let silence_max = match received {
+            0 => clock.first_byte_max,
+            _ => clock.silence_max,
+        };
+        let silent_at = active + silence_max;
+        if now >= silent_at {
+            return Err(LimitHit::Silence(silence_max));
+        }
+        let head_at = head_since.map(|since| since + clock.head_max + held_up);
+        if head_at.is_some_and(|at| now >= at) {
+            return Err(LimitHit::Head(clock.head_max));
+        }
+        let rate_at = self.next_look_at_rate(now, received, held_up)?;
+        let next = silent_at.min(clock.deadline);
+        let others = head_at.into_iter().chain(rate_at);
+        Ok(others.fold(next, Instant::min))
     }
 
     fn next_look_at_rate(
@@ -210,7 +257,7 @@ impl Watch {
         now: Instant,
         received: u64,
         held_up: Duration,
-    ) -> Result<Option<Instant>, OutOfTime> {
+    ) -> Result<Option<Instant>, LimitHit> {
         let (Some(least), Some(window)) = (self.clock.rate_min, self.window) else {
             return Ok(None);
         };
@@ -222,7 +269,7 @@ impl Watch {
         let came = (received - window.received) as f64;
         let time = (now - window.since).saturating_sub(held_up - window.held_up);
         if came < least as f64 * time.as_secs_f64() {
-            return Err(OutOfTime::Rate);
+            return Err(LimitHit::Rate);
         }
         self.window = Some(Window {
             since: now,
@@ -251,7 +298,7 @@ impl Wire {
     pub(crate) async fn until<T>(
         &mut self,
         mut ready: impl FnMut(&mut Context<'_>) -> Poll<T>,
-    ) -> Result<T, OutOfTime> {
+    ) -> Result<T, LimitHit> {
         poll_fn(|cx| {
             if let Poll::Ready(value) = ready(cx) {
                 return Poll::Ready(Ok(value));
@@ -288,5 +335,58 @@ impl Wire {
             parts.io.into_inner().into_stream(),
             parts.read_buf.len() as u64,
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::task::coop::{cooperative, has_budget_remaining};
+
+    use super::*;
+    use crate::spool::SpoolWriter;
+    use crate::tape::Received;
+
+    fn watch(change: impl FnOnce(&mut Config), cut: &Cut) -> Watch {
+        let mut config = Config::new("test", "");
+        change(&mut config);
+        let wire = SpoolWriter::new(0, std::path::Path::new(""));
+        let tape = Tape::new(wire, 1024, Received::default());
+        Watch::new(tape, Clock::start(&config), cut)
+    }
+
+    /// What a watch says in a task that has spent its budget, as one has that reads from a server which never pauses.
+    async fn when_the_budget_is_spent(mut watch: Watch) -> Poll<LimitHit> {
+        poll_fn(|cx| {
+            while has_budget_remaining() {
+                let spent = std::pin::pin!(cooperative(std::future::ready(()))).poll(cx);
+                assert!(spent.is_ready());
+            }
+            Poll::Ready(watch.poll(cx))
+        })
+        .await
+    }
+
+    #[tokio::test]
+    async fn limits_hold_although_the_tasks_budget_is_spent() {
+        let cut = Cut::new();
+        let none = Duration::ZERO;
+        let late = watch(|config| config.total_timeout = none, &cut);
+        assert_eq!(
+            when_the_budget_is_spent(late).await,
+            Poll::Ready(LimitHit::Total(none))
+        );
+        let silent = watch(|config| config.response_timeout = none, &cut);
+        assert_eq!(
+            when_the_budget_is_spent(silent).await,
+            Poll::Ready(LimitHit::Silence(none))
+        );
+        let well = watch(|_| {}, &cut);
+        assert_eq!(when_the_budget_is_spent(well).await, Poll::Pending);
+        let stopped = watch(|_| {}, &cut);
+        cut.now();
+        assert_eq!(
+            when_the_budget_is_spent(stopped).await,
+            Poll::Ready(LimitHit::Cut)
+        );
     }
 }

@@ -326,6 +326,19 @@ async fn what_is_no_ftp_is_lost() {
 }
 
 #[tokio::test]
+async fn a_server_that_only_puts_us_off_is_left() {
+    let server = Server::plain(|mut connection| async move {
+        while connection.send(b"120 ready in a minute\r\n").await {}
+    })
+    .await;
+    let config = config(Trust::Record);
+    let exchange = get_with(config, "ftp", server.address, "/").await;
+    assert_eq!(exchange.status(), -3, "{exchange:?}");
+    let spoken = String::from_utf8(exchange.request_bytes.to_vec()).unwrap();
+    assert_eq!(spoken.lines().count(), 10);
+}
+
+#[tokio::test]
 async fn refused_addresses_are_refused_here_too() {
     let server = serve(Quirk::None, None).await;
     let config = Config::new("opilio-test/1", std::env::temp_dir());

@@ -33,6 +33,16 @@ struct Server {
 }
 
 async fn serve(refusal: Refusal) -> Server {
+    serve_with(refusal, speak).await
+}
+
+async fn serve_with<F>(
+    refusal: Refusal,
+    speak: impl Fn(tokio_rustls::server::TlsStream<tokio::net::TcpStream>) -> F + Send + 'static,
+) -> Server
+where
+    F: Future<Output = ()> + Send + 'static,
+{
     let made = rcgen::generate_simple_self_signed(["site.test".to_owned()]).unwrap();
     let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
     let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -72,6 +82,32 @@ async fn serve(refusal: Refusal) -> Server {
         }
     });
     Server { port, connections }
+}
+
+/// Answers the preface with SETTINGS, then sends `before` once and `flood` without a pause until nobody listens.
+async fn flood(
+    mut session: tokio_rustls::server::TlsStream<tokio::net::TcpStream>,
+    before: &[u8],
+    flood: &[u8],
+) {
+    session
+        .write_all(&[0, 0, 0, 4, 0, 0, 0, 0, 0])
+        .await
+        .unwrap();
+    session.write_all(before).await.unwrap();
+    let many = flood.repeat(1000);
+    let (mut reading, mut writing) = tokio::io::split(session);
+    let drained = async { tokio::io::copy(&mut reading, &mut tokio::io::sink()).await };
+    let flooded = async { while writing.write_all(&many).await.is_ok() {} };
+    tokio::select! {
+        _ = drained => {}
+        () = flooded => {}
+    }
+}
+
+/// A server that floods every connection so.
+async fn serve_flood(before: &'static [u8], frames: &'static [u8]) -> Server {
+    serve_with(Refusal::Alpn, move |session| flood(session, before, frames)).await
 }
 
 async fn speak(session: tokio_rustls::server::TlsStream<tokio::net::TcpStream>) {
@@ -224,4 +260,77 @@ async fn a_filter_ends_an_exchange_over_http_2_at_its_head() {
     assert_eq!(exchange.aborted_by_filter.as_deref(), Some("text/plain"));
     assert_eq!(exchange.payload.length(), 0);
     assert!(wire(&exchange).ends_with("\r\n\r\n"));
+}
+
+/// A PING (RFC 9113 §6.7).
+const PING: &[u8] = &[0, 0, 8, 6, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8];
+/// A frame of a type that nobody knows.
+const UNKNOWN: &[u8] = &[0, 0, 0, 0xee, 0, 0, 0, 0, 1];
+/// HEADERS of stream 1 with `:status: 103`, not indexed.
+const EARLY_HINTS: &[u8] = &[0, 0, 5, 1, 4, 0, 0, 0, 1, 0x08, 3, b'1', b'0', b'3'];
+/// HEADERS of stream 1 with `:status: 200`, and DATA with `hello`; there is to be more.
+const BEGINNING: &[u8] = &[
+    0, 0, 1, 1, 4, 0, 0, 0, 1, 0x88, 0, 0, 5, 0, 0, 0, 0, 0, 1, b'h', b'e', b'l', b'l', b'o',
+];
+/// DATA with nothing in it.
+const NO_DATA: &[u8] = &[0, 0, 0, 0, 0, 0, 0, 0, 1];
+
+/// No time limit plays a part: all are longer than any test.
+fn patient() -> Fetcher {
+    fetcher(|config| {
+        let long = std::time::Duration::from_secs(3600);
+        config.response_timeout = long;
+        config.total_timeout = long;
+        config.header_timeout = long;
+    })
+}
+
+#[tokio::test]
+async fn floods_of_frames_before_the_head_end_the_exchange() {
+    for frames in [PING, UNKNOWN, EARLY_HINTS] {
+        let server = serve_flood(b"", frames).await;
+        let exchange = fetch(&patient(), request(&server, "/")).await;
+        assert_eq!(exchange.status(), -3, "{exchange:?}");
+        assert!(exchange.head.is_none());
+        let failure = exchange.failure.unwrap().to_string();
+        assert!(failure.contains("control frames"), "{failure}");
+    }
+}
+
+#[tokio::test]
+async fn floods_of_frames_in_the_body_cut_it() {
+    for (frames, truncation) in [
+        (PING, Truncation::Framing),
+        (UNKNOWN, Truncation::Framing),
+        // These the library counts itself.
+        (NO_DATA, Truncation::Disconnect),
+    ] {
+        let server = serve_flood(BEGINNING, frames).await;
+        let exchange = fetch(&patient(), request(&server, "/")).await;
+        assert_eq!(
+            (exchange.status(), exchange.truncated),
+            (-3, Some(truncation)),
+            "{exchange:?}"
+        );
+        assert!(wire(&exchange).ends_with("\r\n\r\nhello"));
+    }
+}
+
+#[tokio::test]
+async fn control_frames_are_no_sign_of_life() {
+    // Far fewer than a flood, and for ever.
+    let server = serve_with(Refusal::Alpn, |mut session| async move {
+        let settings = &[0, 0, 0, 4, 0, 0, 0, 0, 0];
+        session.write_all(settings).await.unwrap();
+        while session.write_all(PING).await.is_ok() {
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        }
+    })
+    .await;
+    let fetcher = fetcher(|config| {
+        config.response_timeout = std::time::Duration::from_millis(300);
+        config.total_timeout = std::time::Duration::from_secs(3600);
+    });
+    let exchange = fetch(&fetcher, request(&server, "/")).await;
+    assert_eq!(exchange.status(), -4, "{exchange:?}");
 }

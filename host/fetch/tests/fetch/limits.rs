@@ -87,6 +87,28 @@ async fn a_body_that_is_too_slow_is_cut() {
 }
 
 #[tokio::test]
+async fn a_content_that_is_too_slow_is_cut() {
+    let server = Server::plain(|mut connection: Connection| async move {
+        connection.line(&mut Vec::new()).await;
+        while connection.send(b"x").await {
+            tokio::time::sleep(SHORT).await;
+        }
+    })
+    .await;
+    let mut config = config();
+    config.rate_min = Some(100);
+    config.rate_window = SHORT;
+    let uri = format!("whois://site.test:{}/x", server.address.port());
+    let request = Request::new(Uri::parse(&uri).unwrap(), vec![LOOPBACK]);
+    let exchange = Fetcher::new(config).unwrap().whois(request).await;
+    assert_eq!(
+        (exchange.failure.is_none(), exchange.truncated),
+        (true, Some(Truncation::Rate)),
+        "{exchange:?}"
+    );
+}
+
+#[tokio::test]
 async fn header_lines_are_counted() {
     let server = Server::plain(|mut connection: Connection| async move {
         connection.request().await;
@@ -251,4 +273,76 @@ async fn a_fetcher_made_of_another_has_limits_of_its_own_and_shares_the_rest() {
     closed.addresses.loopback = false;
     let exchange = fetch(&fetcher.with(closed).unwrap(), &server).await;
     assert_eq!(exchange.status(), -5001, "{exchange:?}");
+}
+
+#[tokio::test]
+async fn a_head_that_drips_has_a_limit_of_its_own() {
+    let heads: [&[u8]; 2] = [
+        b"HTTP/1.1 200 OK\r\nX: y",
+        b"HTTP/1.1 103 Early Hints\r\n\r\n",
+    ];
+    for head in heads {
+        let server = Server::plain(move |mut connection: Connection| async move {
+            connection.request().await;
+            connection.send(head).await;
+            connection.hang().await;
+        })
+        .await;
+        let mut config = config();
+        config.header_timeout = SHORT;
+        let exchange = fetch(&Fetcher::new(config).unwrap(), &server).await;
+        assert_eq!(
+            (exchange.status(), exchange.truncated),
+            (-4, Some(Truncation::Time)),
+            "{exchange:?}"
+        );
+        let failure = exchange.failure.unwrap().to_string();
+        assert!(failure.contains("200ms"), "{failure}");
+    }
+}
+
+#[tokio::test]
+async fn a_body_may_take_longer_than_a_head() {
+    let server = Server::plain(|mut connection: Connection| async move {
+        connection.request().await;
+        let head = b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhello";
+        connection.send(head).await;
+        tokio::time::sleep(2 * SHORT).await;
+        connection.send(b"hello").await;
+        connection.hang().await;
+    })
+    .await;
+    let mut config = config();
+    config.header_timeout = SHORT;
+    let exchange = fetch(&Fetcher::new(config).unwrap(), &server).await;
+    assert_eq!(
+        (exchange.status(), exchange.payload.length()),
+        (200, 10),
+        "{exchange:?}"
+    );
+}
+
+#[tokio::test]
+async fn ports_of_other_services_are_asked_only_where_the_profile_says_so() {
+    let (fetcher, server) = (Fetcher::new(config()).unwrap(), "site.test");
+    let status = async |fetcher: &Fetcher, uri: String| {
+        let request = Request::new(Uri::parse(&uri).unwrap(), vec![LOOPBACK]);
+        let proceed = async |_: &ResponseHead| HeadVerdict::Continue;
+        let exchange = match request.uri.scheme() {
+            "ftp" => fetcher.ftp(request, proceed).await,
+            "whois" => fetcher.whois(request).await,
+            _ => fetcher.http(request, proceed).await,
+        };
+        assert!(exchange.peer.is_none(), "{exchange:?}");
+        exchange.status()
+    };
+    for scheme in ["http", "https", "ftp", "whois"] {
+        let uri = format!("{scheme}://{server}:6697/x");
+        assert_eq!(status(&fetcher, uri).await, -5001, "{scheme}");
+    }
+    // Nobody listens there.
+    let mut config = config();
+    config.allow_ports = vec![1];
+    let allowing = Fetcher::new(config).unwrap();
+    assert_eq!(status(&allowing, format!("http://{server}:1/")).await, -2);
 }

@@ -170,6 +170,20 @@ async fn sessions_that_end_without_saying_so_are_noted() {
     );
 }
 
+#[tokio::test]
+async fn a_server_that_speaks_older_tls_alone_is_told_as_such() {
+    // The alert protocol_version (70), in a record of TLS 1.0: what such servers answer.
+    let server = Server::plain(|mut connection| async move {
+        connection.send(&[21, 3, 1, 0, 2, 2, 70]).await;
+        connection.hang().await;
+    })
+    .await;
+    let exchange = fetch(&Fetcher::new(config(Trust::Record)).unwrap(), &server).await;
+    assert_eq!(exchange.status(), -9, "{exchange:?}");
+    let failure = exchange.failure.unwrap().to_string();
+    assert!(failure.contains("neither TLS 1.2 nor 1.3"), "{failure}");
+}
+
 fn certificate_of_the_site() -> (TlsAcceptor, CertificateDer<'static>) {
     certificate("site.test")
 }
