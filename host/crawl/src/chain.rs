@@ -5,6 +5,7 @@
 //! at the next start and put back in its queue.
 
 mod consideration;
+mod decisions;
 mod exchange;
 mod keeping;
 mod outlinks;
@@ -22,7 +23,8 @@ use opilio_archive::Location;
 use opilio_fetch::Exchange;
 use opilio_fetch::ResponseHead;
 use opilio_frontier::{
-    ContentState, Disposition, Issue, Outcome, Place, Scheduled, Transfer, UriRecord, WarcLocation,
+    ContentState, Disposition, Issue, Outcome, Place, Scheduled, Transfer, UNTIL_CHANGED, UriRecord,
+    WarcLocation,
 };
 use opilio_profile::Settings;
 use opilio_sandbox::{Document, Finished, NamedValue};
@@ -126,10 +128,20 @@ impl<'a> Chain<'a> {
         let turn = match (&self.issue.over_quota, self.issue.uri.scheme()) {
             (Some(over), _) => {
                 let annotation = format!("quota:{}:{}", over.kind.name(), over.limit);
-                Turn::disregarded(status::QUOTA, annotation)
+                let status = match over.limit {
+                    "run-time" => status::RUN_TIME,
+                    _ => status::QUOTA,
+                };
+                Turn::postponed(status, annotation)
             }
             (None, "dns") => self.look_up().await?,
-            (None, _) => self.visit().await?,
+            (None, _) => match self.visit().await {
+                Err(Halt::Lane(panic)) if self.context.counters.survives_panic() => {
+                    tracing::error!(uri = %self.issue.uri, "{panic}; please report it");
+                    Turn::failed(status::SERIOUS_ERROR, format!("err={panic}"))
+                }
+                visited => visited?,
+            },
         };
         self.conclude(worker, turn).await
     }
@@ -149,8 +161,9 @@ impl<'a> Chain<'a> {
         }
         let (state, notes) = (entry.state, std::mem::take(&mut entry.notes));
         let ranks = std::mem::take(&mut entry.ranks);
+        let is_archived = entry.extra.file.is_some();
         let mut line = self.line(worker, entry);
-        if succeeded {
+        if succeeded || is_archived {
             // Before the frontier knows: a crash in between writes the line twice rather than never.
             self.context.logs.crawl(&line)?;
         }
@@ -188,7 +201,9 @@ impl<'a> Chain<'a> {
             }
             Disposition::Retrying { attempts } => self.context.logs.nonfatal(&line, attempts)?,
             Disposition::Deferred => {}
-            _ if !succeeded && !retried && !deferred => self.context.logs.crawl(&line)?,
+            _ if !succeeded && !is_archived && !retried && !deferred => {
+                self.context.logs.crawl(&line)?;
+            }
             _ => {}
         }
         let span = tracing::Span::current();
@@ -217,12 +232,10 @@ impl<'a> Chain<'a> {
         let context = self.context;
         if uri.scheme() == "dns" {
             let host = uri.path();
-            context.servers.keep_addresses(
-                &context.frontier,
-                host,
-                Vec::new(),
-                now + context.profile.dns.negative_expires,
-            )?;
+            let profile = context.current();
+            let expires = now + profile.dns.negative_expires;
+            let servers = &context.servers;
+            servers.keep_addresses(&context.frontier, host, &profile.dns, Vec::new(), expires)?;
         } else if self.is_robots() {
             let lifetime = self.settings.robots.expires;
             context.servers.keep_robots(
@@ -404,6 +417,12 @@ impl<'a> Chain<'a> {
             .selected(settings, self.context.current().settings())
     }
 
+    /// Whose share of the lanes it uses: that of its registrable domain, or of its queue where it has none.
+    fn site(&self) -> &str {
+        let domain = self.issue.uri.registrable_domain();
+        domain.unwrap_or(&self.issue.queue)
+    }
+
     fn is_prerequisite(&self) -> bool {
         self.issue.record.hop_path.last() == Some(Hop::Prerequisite)
     }
@@ -465,7 +484,7 @@ impl Turn {
         }
     }
 
-    /// Not to be fetched, and no request was sent.
+    /// Refused, and no request was sent.
     fn disregarded(status: i32, annotation: String) -> Turn {
         Turn {
             outcome: disregarded(status, annotation.clone(), None),
@@ -473,10 +492,25 @@ impl Turn {
         }
     }
 
+    /// Not fetched for a reason that may be gone at any time, and no request was sent.
+    fn postponed(status: i32, annotation: String) -> Turn {
+        Turn {
+            outcome: Outcome::Disregarded {
+                status,
+                reason: annotation.clone(),
+                wait: None,
+                transfer: None,
+            },
+            entry: Entry::of(status, annotation),
+        }
+    }
+
+    /// The server cannot be had, for this URI as for others.
     fn retry(status: i32, after: Option<Duration>, transfer: Option<Transfer>) -> Turn {
         Turn {
             outcome: Outcome::Retry {
                 status,
+                queue_after: 1,
                 after,
                 transfer,
             },
@@ -508,11 +542,12 @@ fn transfer(exchange: &Exchange) -> Transfer {
     }
 }
 
+/// Refused, until somebody changes what refused it.
 fn disregarded(status: i32, reason: String, transfer: Option<Transfer>) -> Outcome {
     Outcome::Disregarded {
         status,
         reason,
-        wait: None,
+        wait: Some(UNTIL_CHANGED),
         transfer,
     }
 }

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use opilio_frontier::{
     Candidate, Config, GroupSettings, Politeness, PrecedencePolicy, QueueSettings, Quota, Resolver,
+    WaitLimits, WaitResolver,
 };
 use opilio_profile::{
-    ByteSize, Context, CostPolicy, Profile, QueuePrecedencePolicy, ServerGroup, Strategy,
+    ByteSize, Context, CostPolicy, Profile, QueuePrecedencePolicy, Revisit, ServerGroup, Strategy,
     UriPrecedencePolicy, UriSettings,
 };
 use opilio_uri::{HopPath, Uri};
@@ -44,6 +45,9 @@ pub(crate) fn frontier_config_at(
     let settings = profile.settings();
     let frontier = &profile.frontier;
     let resolved = profile.clone();
+    let of_uris = profile.clone();
+    let now = Arc::new(now);
+    let wait_now = now.clone();
     Config {
         queue: QueueSettings::default(),
         // What depends on the time of day is resolved anew when the hash says so: `keep_time` in `crawl/beside.rs`.
@@ -58,7 +62,17 @@ pub(crate) fn frontier_config_at(
         source_quota: quota(&profile.queue_settings("").quotas.source),
         embed_preference_hops: frontier.embed_preference(Strategy::Snapshot).into(),
         embed_preference_hops_of_revisits: frontier.embed_preference(Strategy::Revisit).into(),
-        max_wait: settings.revisit.max_wait,
+        waits: waits(&settings.revisit, settings.strategy),
+        wait_resolver: Some(WaitResolver::new(move |uri, record| {
+            let media_type = Some(record.media_type.as_str());
+            let settings = of_uris.effective_with(&Context {
+                source: record.source.as_deref(),
+                media_type: media_type.filter(|known| !known.is_empty()),
+                now: Some(wait_now()),
+                ..Context::of(uri)
+            });
+            waits(&settings.revisit, settings.strategy)
+        })),
         history_length: settings.revisit.history,
         precedence_floor: precedence_floor(profile),
         ageing: frontier.ageing,
@@ -70,6 +84,17 @@ pub(crate) fn frontier_config_at(
         fade_after: settings.revisit.fade_after,
         cache_bytes: frontier.cache.bytes(),
         ..Config::default()
+    }
+}
+
+/// How long a URI may wait: under `fixed` no less than from one visit to the next.
+fn waits(revisit: &Revisit, strategy: Strategy) -> WaitLimits {
+    WaitLimits {
+        min: match strategy {
+            Strategy::Fixed => revisit.min_wait.min(revisit.fixed_wait),
+            Strategy::Revisit | Strategy::Snapshot => revisit.min_wait,
+        },
+        max: revisit.max_wait,
     }
 }
 

@@ -24,7 +24,7 @@ use opilio_fetch::ResponseHead;
 use opilio_fetch::robots::{ROBOTS_BYTES_MAX, Robots};
 use opilio_frontier::{
     Candidate, ContentState, Directive, Frontier, Issue, KeptValues, Next, Outcome, Refused,
-    Success, Transfer,
+    Success, Transfer, UNTIL_CHANGED,
 };
 use opilio_profile::{Profile, RobotsPolicy, Settings, Strategy};
 use opilio_sandbox::{Candidates, Engine, EngineConfig, Stage, Verdict, Visit as Turn};
@@ -47,7 +47,8 @@ use crate::standing::{self, Known, Memory};
 use crate::status;
 use crate::tables::TableKeeper;
 pub use play::{Answer, Asked, Came, Ended, Leave};
-use response::{Response, exchange, is_archived_whole, remembered};
+pub(crate) use response::exchange;
+use response::{Response, is_archived_whole, remembered};
 
 /// Seeds given to the frontier at once.
 const SEEDS_BATCH: usize = 10_000;
@@ -198,7 +199,7 @@ impl Rehearsal {
             size,
         } = answer
         else {
-            return self.failed(issue, status::CONNECT_FAILED, None, took, (started, ended));
+            return self.failed(issue, took, (started, ended));
         };
         let transfer = Transfer {
             duration: took,
@@ -206,24 +207,28 @@ impl Rehearsal {
         };
         let is_robots = issue.uri.robots_txt().as_ref() == Some(&issue.uri);
         let settings = self.settings(issue, None, started);
-        if settings.retry.statuses.contains(&status) {
+        let retry = &settings.retry;
+        let is_wanted_again = retry.statuses.contains(&status) || is_robots && status >= 500;
+        if is_wanted_again && issue.record.attempts < retry.max_retries {
             let after = headers
                 .iter()
                 .find(|(name, _)| name.eq_ignore_ascii_case("retry-after"));
             let after = after.and_then(|(_, value)| value.parse().ok());
-            let after = after.map(Duration::from_secs);
-            return self.failed(
-                issue,
-                status.into(),
-                Some((after, transfer)),
-                took,
-                (started, ended),
-            );
+            let outcome = Outcome::Retry {
+                status: status.into(),
+                queue_after: match status == 429 || after.is_some() {
+                    true => 1,
+                    false => retry.queue_after,
+                },
+                after: after.map(Duration::from_secs),
+                transfer: Some(transfer),
+            };
+            self.frontier.finished(issue.ticket, outcome, ended)?;
+            return Ok(Came::nothing(Ended::Retry));
         }
         if is_robots {
             let text = &content[..content.len().min(ROBOTS_BYTES_MAX)];
             let rules = Robots::from_response(i32::from(status), text);
-            let until = ended + settings.robots.expires;
             let agent = self.profile.user_agent.as_str();
             let crawl_delay = match settings.robots.policy {
                 RobotsPolicy::Ignore => None,
@@ -231,8 +236,7 @@ impl Rehearsal {
             };
             let queue = issue.queue.clone();
             self.frontier.set_crawl_delay(&queue, crawl_delay, ended)?;
-            let key = issue.uri.as_str().to_owned();
-            self.robots.insert(key, (Arc::new(rules), until));
+            self.keep_robots(&issue.uri, rules, &settings, ended);
         }
         let head = ResponseHead {
             version: "HTTP/1.1".to_owned(),
@@ -252,54 +256,44 @@ impl Rehearsal {
         self.settle(issue, response, started, ended)
     }
 
-    /// Nothing came that could be used: tried again, as the profile has it, or given up.
+    /// No connection: tried again, as the profile has it, or given up.
     fn failed(
         &mut self,
         issue: &Issue,
-        status: i32,
-        response: Option<(Option<Duration>, Transfer)>,
         took: Duration,
         (started, ended): (Timestamp, Timestamp),
     ) -> Result<Came, opilio_frontier::Error> {
         let settings = self.settings(issue, None, started);
-        let is_retried = response.is_some() || settings.retry.has_error(status);
-        let attempts_left = issue.record.attempts < settings.retry.max_retries;
-        let transfer = response.map_or(
-            Transfer {
-                duration: took,
-                bytes: 0,
-            },
-            |(_, transfer)| transfer,
-        );
-        let is_robots = issue.uri.robots_txt().as_ref() == Some(&issue.uri);
-        let outcome = if is_retried && attempts_left {
-            Outcome::Retry {
+        let retry = &settings.retry;
+        let status = status::CONNECT_FAILED;
+        let transfer = Some(Transfer {
+            duration: took,
+            bytes: 0,
+        });
+        let (outcome, end) = if retry.has_error(status) && issue.record.attempts < retry.max_retries
+        {
+            let outcome = Outcome::Retry {
                 status,
-                after: response.and_then(|(after, _)| after),
-                transfer: Some(transfer),
-            }
+                queue_after: 1,
+                after: None,
+                transfer,
+            };
+            (outcome, Ended::Retry)
         } else {
-            if is_robots {
+            if issue.uri.robots_txt().as_ref() == Some(&issue.uri) {
                 let rules = Robots::from_response(status, b"");
-                let until = ended + settings.robots.expires;
-                let key = issue.uri.as_str().to_owned();
-                self.robots.insert(key, (Arc::new(rules), until));
+                self.keep_robots(&issue.uri, rules, &settings, ended);
             }
-            Outcome::Failed {
-                status: if is_robots {
-                    status::ROBOTS_FAILED
-                } else {
-                    status
-                },
-                transfer: Some(transfer),
-            }
-        };
-        let end = match outcome {
-            Outcome::Retry { .. } => Ended::Retry,
-            _ => Ended::Nothing,
+            (Outcome::Failed { status, transfer }, Ended::Nothing)
         };
         self.frontier.finished(issue.ticket, outcome, ended)?;
         Ok(Came::nothing(end))
+    }
+
+    fn keep_robots(&mut self, uri: &Uri, rules: Robots, settings: &Settings, now: Timestamp) {
+        let until = now + settings.robots.expires.min(rules.lifetime());
+        let key = uri.as_str().to_owned();
+        self.robots.insert(key, (Arc::new(rules), until));
     }
 
     fn settle(
@@ -319,7 +313,7 @@ impl Rehearsal {
                 let outcome = Outcome::Disregarded {
                     status: status::BLOCKED,
                     reason: "mid-fetch".to_owned(),
-                    wait: None,
+                    wait: Some(UNTIL_CHANGED),
                     transfer: Some(response.transfer),
                 };
                 self.frontier.finished(issue.ticket, outcome, ended)?;
@@ -354,10 +348,18 @@ impl Rehearsal {
         if reading.rejected.is_some() || reading.retry.is_some() {
             let transfer = Some(response.transfer);
             let (outcome, end) = match reading.retry {
-                Some(after) => (
+                Some(_) if record.attempts >= settings.retry.max_retries => (
+                    Outcome::Failed {
+                        status: status::TOO_MANY_RETRIES,
+                        transfer,
+                    },
+                    Ended::Nothing,
+                ),
+                Some(wanted) => (
                     Outcome::Retry {
                         status: head.status.into(),
-                        after: Some(after),
+                        queue_after: settings.retry.queue_after,
+                        after: Some(wanted.after),
                         transfer,
                     },
                     Ended::Retry,
@@ -365,8 +367,8 @@ impl Rehearsal {
                 None => (
                     Outcome::Disregarded {
                         status: status::BLOCKED,
-                        reason: reading.rejected.unwrap_or_default(),
-                        wait: None,
+                        reason: reading.rejected.map_or_else(String::new, |it| it.because),
+                        wait: Some(UNTIL_CHANGED),
                         transfer,
                     },
                     Ended::Nothing,

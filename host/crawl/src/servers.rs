@@ -11,6 +11,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use opilio_fetch::robots::{ROBOTS_BYTES_MAX, Robots};
 use opilio_frontier::Frontier;
+use opilio_profile::Dns;
 use opilio_uri::Uri;
 use serde::{Deserialize, Serialize};
 
@@ -27,6 +28,8 @@ pub(crate) struct Addresses {
     pub addresses: Vec<IpAddr>,
     /// Milliseconds since 1970 until which this holds.
     expires: i64,
+    /// The [`Dns::fingerprint`] with which it was looked up: it holds with no other.
+    asked_with: u64,
 }
 
 /// What came when robots.txt was asked for; [`Robots::from_response`] says what it means.
@@ -78,11 +81,12 @@ impl Servers {
         robots
     }
 
-    /// The addresses of a host, where they are known and still good.
+    /// The addresses of a host, where they are known, were looked up with these settings, and are still good.
     pub(crate) fn addresses(
         &self,
         frontier: &Mutex<Frontier>,
         host: &str,
+        dns: &Dns,
         now: Timestamp,
     ) -> Option<Addresses> {
         let host = rootless(host);
@@ -96,15 +100,33 @@ impl Servers {
             held.insert(host.to_owned(), stored);
         }
         held.get(host)
+            .filter(|addresses| addresses.asked_with == dns.fingerprint)
             .filter(|addresses| addresses.expires > now.as_millisecond())
             .cloned()
     }
 
-    /// Keeps the addresses of a host; none where it has none.
+    /// Whether a host had addresses when it was last looked up, however long ago.
+    pub(crate) fn had_addresses(&self, frontier: &Mutex<Frontier>, host: &str) -> bool {
+        let host = rootless(host);
+        let had = |addresses: &Addresses| !addresses.addresses.is_empty();
+        let held = self
+            .addresses
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        match held.get(host) {
+            Some(addresses) => had(addresses),
+            None => stored(frontier, &addresses_key(host))
+                .as_ref()
+                .is_some_and(had),
+        }
+    }
+
+    /// Keeps the addresses of a host, looked up with these settings; none where it has none.
     pub(crate) fn keep_addresses(
         &self,
         frontier: &Mutex<Frontier>,
         host: &str,
+        dns: &Dns,
         addresses: Vec<IpAddr>,
         expires: Timestamp,
     ) -> Result<(), opilio_frontier::Error> {
@@ -112,6 +134,7 @@ impl Servers {
         let kept = Addresses {
             addresses,
             expires: expires.as_millisecond(),
+            asked_with: dns.fingerprint,
         };
         keep(frontier, &addresses_key(host), &kept)?;
         let mut held = self

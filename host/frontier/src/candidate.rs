@@ -6,6 +6,8 @@ use jiff::Timestamp;
 use opilio_uri::{HopPath, Uri};
 use serde::{Deserialize, Serialize};
 
+use crate::KeptValues;
+
 /// A URI that passed the scope filters: a seed, an outlink, a prerequisite, or what an operator adds.
 #[derive(Debug, Clone)]
 pub struct Candidate {
@@ -48,6 +50,8 @@ pub struct Candidate {
     pub force: bool,
     /// Once, or again and again.
     pub strategy: Strategy,
+    /// What is kept with it from its discovery on, where it is new; as what plugins keep.
+    pub kept: KeptValues,
 }
 
 /// Longest name of a queue. SURT authorities of real hosts stay below 260.
@@ -77,6 +81,7 @@ impl Candidate {
             min_wait: Duration::ZERO,
             scope: 0,
             force: false,
+            kept: KeptValues::default(),
             strategy,
             uri,
         }
@@ -110,7 +115,8 @@ pub enum Strategy {
     /// Visited once.
     #[default]
     Snapshot,
-    /// Visited again after the wait that comes with each success; probed at the maximum wait after failures.
+    /// Visited again after the wait that comes with each success; probed sooner and then less and less often after failures,
+    /// see [`Config::waits`](crate::Config::waits).
     Revisit,
     /// Visited again after a wait that is always the same. To the frontier, which is told the wait, it is a revisit.
     Fixed,

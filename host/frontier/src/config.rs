@@ -4,7 +4,9 @@
 
 use std::time::Duration;
 
-use crate::{GroupSettings, QueueSettings, Quota, Resolver};
+use opilio_uri::Uri;
+
+use crate::{GroupSettings, QueueSettings, Quota, Resolver, UriRecord, WaitLimits, WaitResolver};
 
 /// Everything the frontier is told at [`Frontier::open`](crate::Frontier::open).
 #[derive(Debug, Clone)]
@@ -29,8 +31,11 @@ pub struct Config {
     /// The same for URIs that are visited again. Due times rule there: embeds that go before the links of their queue
     /// would be fetched right after their page, whatever their own wait (thesis, preference-embed-hops).
     pub embed_preference_hops_of_revisits: u32,
-    /// When a URI under revisit is probed again that failed or was disregarded.
-    pub max_wait: Duration,
+    /// How long a URI under revisit may wait: one that failed is probed again after the shorter wait, later after longer ones;
+    /// one that was refused after the longer one.
+    pub waits: WaitLimits,
+    /// Says how long each URI may wait; none: [`Config::waits`] holds for all.
+    pub wait_resolver: Option<WaitResolver>,
     /// How many past visits a record keeps.
     pub history_length: usize,
     /// Queues of this precedence or a higher number collect URIs and give none; none: all give.
@@ -68,8 +73,8 @@ impl Default for Config {
             max_deferrals: 10,
             embed_preference_hops: 1,
             embed_preference_hops_of_revisits: 0,
-            // Four weeks: the thesis' longest wait.
-            max_wait: Duration::from_secs(28 * 24 * 3600),
+            waits: WaitLimits::default(),
+            wait_resolver: None,
             history_length: 10,
             precedence_floor: None,
             ageing: Some(Duration::from_secs(24 * 3600)),
@@ -83,5 +88,12 @@ impl Default for Config {
             cache_bytes: 128 * 1024 * 1024,
             survives: true,
         }
+    }
+}
+
+impl Config {
+    pub(crate) fn waits(&self, uri: &Uri, record: &UriRecord) -> WaitLimits {
+        let resolver = self.wait_resolver.as_ref();
+        resolver.map_or(self.waits, |resolver| resolver.resolve(uri, record))
     }
 }

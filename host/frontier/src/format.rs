@@ -203,11 +203,16 @@ fn a_queue() {
         is_frozen: false,
         ranked_precedence: Some(20),
         failed: 21,
+        failing: Vec::new(),
     };
-    check(
-        &record,
-        "010201020304050c0701011009021416180d010e00000f011001093139322e302e322e3111010203900305060012250100011415",
-    );
+    let shape = "010201020304050c0701011009021416180d010e00000f011001093139322e302e322e3111010203900305060012250100011415";
+    check(&record, shape);
+    // What was added later stands behind it, where there is any.
+    let failing = QueueRecord {
+        failing: vec![1, 300],
+        ..record
+    };
+    check(&failing, &format!("{shape}0201ac02"));
 }
 
 #[test]

@@ -222,21 +222,29 @@ impl Frontier {
     }
 
     /// Takes a turn of a queue for a request to its server that is for none of its URIs, such as a robots.txt to which
-    /// another site redirects. Until [`Frontier::give_turn_back`] the queue gives no URI. None where the turn is taken;
-    /// otherwise when to ask again.
+    /// another site redirects. Until [`Frontier::give_turn_back`] the queue gives no URI, and where the process dies before
+    /// that, it rests as after any other request. `uri` is what is requested. None where the turn is taken; otherwise when to
+    /// ask again.
     ///
     /// # Errors
     /// [`Error::Name`] where no queue can have this name. Where the store fails.
-    pub fn take_turn(&mut self, queue: &str, now: Timestamp) -> Result<Option<Timestamp>, Error> {
+    pub fn take_turn(
+        &mut self,
+        queue: &str,
+        uri: &Uri,
+        now: Timestamp,
+    ) -> Result<Option<Timestamp>, Error> {
         if !is_queue_name(queue) {
             return Err(Error::Name { bytes: queue.len() });
         }
         self.attempt(|frontier| {
+            frontier.put_back_recovered(now)?;
             let record = change::read_queue(&frontier.store, queue)?;
             let config = &frontier.config;
             let ready = record.map_or(Millis::MIN, |record| record.next_ready(config));
             let memory = &mut frontier.memory;
-            let is_busy = memory.busy_queues.contains_key(queue) || memory.borrowed.contains(queue);
+            let is_busy =
+                memory.busy_queues.contains_key(queue) || memory.borrowed.contains_key(queue);
             if is_busy {
                 let soon = instant::after(now, TURN_PAUSE);
                 return Ok(Some(instant::timestamp(ready.max(soon))));
@@ -244,7 +252,20 @@ impl Frontier {
             if ready > instant::floor(now) {
                 return Ok(Some(instant::timestamp(ready)));
             }
-            memory.borrowed.insert(queue.to_owned());
+            let ticket = memory.next_ticket;
+            let issued = Issued {
+                record_key: uri.key(),
+                queue: queue.to_owned(),
+                slot: 0,
+                group: None,
+                at: instant::floor(now),
+            };
+            frontier
+                .store
+                .issued
+                .insert(ticket.to_be_bytes(), encode(&issued)?)?;
+            memory.next_ticket += 1;
+            memory.borrowed.insert(queue.to_owned(), ticket);
             Ok(None)
         })
     }
@@ -260,11 +281,12 @@ impl Frontier {
         now: Timestamp,
     ) -> Result<(), Error> {
         self.attempt(|frontier| {
-            frontier.memory.borrowed.remove(queue);
-            if change::read_queue(&frontier.store, queue)?.is_none() {
+            let Some(ticket) = frontier.memory.borrowed.remove(queue) else {
                 return Ok(());
-            }
+            };
+            // A queue that has held no URI yet rests as well: its first may come at once.
             frontier.applied(now, |change| {
+                change.issued.insert(ticket.to_be_bytes().to_vec(), None);
                 let rest = change.polite_rest(queue, took)?;
                 change.rest_all(queue, rest)?;
                 change.line_up_again(queue)
@@ -410,7 +432,7 @@ impl Frontier {
         let memory = &mut self.memory;
         let (busy_queues, borrowed) = (&memory.busy_queues, &memory.borrowed);
         memory.line.first(&self.store, now, ordering, |queue| {
-            busy_queues.get(queue).is_some_and(|busy| busy.is_full) || borrowed.contains(queue)
+            busy_queues.get(queue).is_some_and(|busy| busy.is_full) || borrowed.contains_key(queue)
         })
     }
 

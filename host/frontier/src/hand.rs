@@ -44,6 +44,8 @@ pub struct Swept {
     pub in_process: u64,
     /// URIs that were meant and that other sources have found as well: they stay, see [`SweepAction::ForgetSole`].
     pub shared: u64,
+    /// The records of URIs that were deleted now, as they were before.
+    pub deleted: Vec<UriRecord>,
     /// Record key to go on behind; none at the end.
     pub after: Option<String>,
 }
@@ -103,6 +105,7 @@ impl Frontier {
     pub fn wake(&mut self, queue: &str, now: Timestamp) -> Result<bool, Error> {
         self.alter_queue(queue, now, |record| {
             record.failures = 0;
+            record.failing.clear();
             record.slots.clear();
             record.paid_until = i64::MIN;
         })
@@ -442,6 +445,11 @@ impl Frontier {
                 swept.shared = (idle - meant.len()) as u64;
             }
             swept.meant = meant.len() as u64;
+            if action == SweepAction::Delete {
+                let known = meant.iter().map(|(_, record)| record);
+                let known = known.filter(|record| record.place != Place::Deleted);
+                swept.deleted = known.cloned().collect();
+            }
             if action != SweepAction::Count {
                 frontier.applied(now, |change| {
                     for (key, _) in meant {
@@ -457,12 +465,11 @@ impl Frontier {
     }
 
     /// Takes over URIs that another crawl has finished: known from now on, not queued under snapshot, due after the
-    /// maximum wait under revisit. What is known here already stays as it is. Answers stand in the same order.
+    /// longest wait under revisit, or after the shortest where it failed there. What is known here already stays as it is. Answers stand in the same order.
     ///
     /// # Errors
     /// Where the store fails; then none is taken over.
     pub fn include(&mut self, known: Vec<Known>, now: Timestamp) -> Result<Vec<Scheduled>, Error> {
-        let max_wait = self.config.max_wait;
         self.attempt(|frontier| {
             frontier.applied(now, |change| {
                 let mut candidates = Vec::with_capacity(known.len());
@@ -478,7 +485,7 @@ impl Frontier {
                 let answers = admit(change, candidates, Origin::Elsewhere)?;
                 for (one, answer) in known.into_iter().zip(&answers) {
                     if *answer == Scheduled::New {
-                        include_one(change, one, max_wait)?;
+                        include_one(change, one)?;
                     }
                 }
                 Ok(answers)
@@ -555,11 +562,7 @@ fn remove(
     Ok(())
 }
 
-fn include_one(
-    change: &mut Change<'_>,
-    known: Known,
-    max_wait: std::time::Duration,
-) -> Result<(), Error> {
+fn include_one(change: &mut Change<'_>, known: Known) -> Result<(), Error> {
     let key = known.candidate.uri.key();
     let mut record = change.known_record(&key)?;
     change.take_queued(&record)?;
@@ -577,10 +580,15 @@ fn include_one(
     }];
     change.stand(&mut record, known.standing);
     if record.strategy.revisits() {
+        let limits = change.config.waits(&known.candidate.uri, &record);
+        let wait = match known.standing {
+            Standing::Failed => limits.min,
+            _ => limits.max,
+        };
         let rank = Rank {
             directive: crate::Directive::Normal,
             precedence: record.precedence,
-            due: instant::after(known.at, max_wait).max(instant::floor(change.now)),
+            due: instant::after(known.at, wait).max(instant::floor(change.now)),
             arrival: change.counters.arrival(),
         };
         record.place = change::place(rank);

@@ -294,6 +294,13 @@ pub(crate) fn canonical(canonical: &str) -> CanonicalKey {
     key
 }
 
+/// Eight bytes of a digest of a record key, the same in every process.
+pub(crate) fn hash(record_key: &str) -> u64 {
+    let mut bytes = [0; 8];
+    bytes.copy_from_slice(&Sha1::digest(record_key.as_bytes())[..8]);
+    u64::from_be_bytes(bytes)
+}
+
 /// The authority of a canonical form, or what stands in its place: `http://a.org` of `http://a.org/b`, `dns:a.org` of itself.
 fn authority(canonical: &str) -> &str {
     let start = canonical.find("://").map_or(0, |at| at + 3);

@@ -35,6 +35,7 @@ mod migrate;
 mod outcome;
 mod past_visit;
 mod politeness;
+mod probe;
 mod queue;
 mod record;
 mod rejection;
@@ -62,8 +63,8 @@ pub use frontier::Frontier;
 pub use hand::{Known, SweepAction, Swept, Woken};
 pub use kept::{Fingerprint, KeptChange, KeptValue, KeptValues};
 pub use outcome::{
-    Disposition, Finished, Issue, Next, Outcome, PREREQUISITE_FAILED, Refused, Success, Ticket,
-    Transfer,
+    Disposition, Finished, Issue, Next, Outcome, PREREQUISITE_FAILED, PREREQUISITE_UNSCHEDULABLE, Refused, Success, Ticket,
+    Transfer, UNTIL_CHANGED,
 };
 pub use past_visit::{PastVisit, SHORT_DIGEST_BYTES};
 pub use queue::{QueueReport, QueueState, RetiredBy};
@@ -73,7 +74,10 @@ pub use record::{
 };
 pub use rejection::Rejection;
 pub use report::{QueuedUri, Reason, Why};
-pub use settings::{GroupSettings, Politeness, PrecedencePolicy, QueueSettings, Quota, Resolver};
+pub use settings::{
+    GroupSettings, Politeness, PrecedencePolicy, QueueSettings, Quota, Resolver, WaitLimits,
+    WaitResolver,
+};
 pub use signal::Signal;
 pub use statistics::{BytesByNovelty, Overdue, Revisits, Statistics};
 pub use store::{Error, FORMAT_VERSION};

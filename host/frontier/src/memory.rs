@@ -1,7 +1,6 @@
 //! What is held in memory: queues at work and the heads soon due. All of it is read from the store when it is missing,
 //! so any of it may be dropped at any time without an answer changing.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use foldhash::{HashMap, HashMapExt as _};
@@ -38,8 +37,8 @@ pub(crate) struct Memory {
     /// In process, by ticket.
     pub(crate) busy: HashMap<u64, Busy>,
     pub(crate) busy_queues: BusyQueues,
-    /// Queues whose turn somebody has for a request of another queue.
-    pub(crate) borrowed: HashSet<String>,
+    /// Queues whose turn somebody has for a request of another queue, each with its ticket in the store.
+    pub(crate) borrowed: HashMap<String, u64>,
     /// Records of what is in process as they were when it was issued; none once they have been written since.
     busy_records: HashMap<String, Option<Box<UriRecord>>>,
     pub(crate) groups: Groups,
@@ -119,7 +118,7 @@ impl Memory {
             seen: Seen::default(),
             busy: HashMap::new(),
             busy_queues: BusyQueues::new(),
-            borrowed: HashSet::new(),
+            borrowed: HashMap::new(),
             busy_records: HashMap::new(),
             groups: Groups::default(),
             reserved: HashMap::new(),

@@ -11,6 +11,13 @@ use crate::{Candidate, KeptChange, OverQuota, Scheduled, Strategy, UriRecord, Vi
 /// [`Config::max_deferrals`](crate::Config::max_deferrals) allows.
 pub const PREREQUISITE_FAILED: i32 = -62;
 
+/// Fetch status of a URI whose prerequisite cannot be held: its URI or the name of its queue is too long.
+pub const PREREQUISITE_UNSCHEDULABLE: i32 = -63;
+
+/// The wait of a URI that was refused: it may be otherwise once somebody has changed what refused it. It is looked at again
+/// after the longest wait.
+pub const UNTIL_CHANGED: Duration = Duration::MAX;
+
 /// Names one issued URI until it is finished. Tickets of an earlier process are unknown to this one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Ticket(pub(crate) u64);
@@ -73,11 +80,16 @@ pub enum Outcome {
         /// Usually one: the host's DNS or its robots.txt.
         prerequisites: Vec<Candidate>,
     },
-    /// No usable response: the connection failed, or a status that the profile wants tried again. Counts an attempt;
-    /// the whole queue backs off, doubling with each retry in a row, so a host that is down costs one probe at a time.
+    /// No usable response: the connection failed, or a status that the profile wants tried again. Counts an attempt. The URI
+    /// backs off alone, doubling with each attempt, or the whole queue does, doubling with each retry in a row, so that a
+    /// host that is down costs one probe at a time.
     Retry {
         /// Fetch status.
         status: i32,
+        /// Different URIs of the queue, this one included, that must have failed in a row for the whole queue to back off; 1
+        /// where the failure is the server's. What others of the queue wait for, and a queue that is backing off and has not
+        /// succeeded since, always has the whole queue back off.
+        queue_after: u32,
         /// `Retry-After` of the response.
         after: Option<Duration>,
         /// None where no request was sent.
@@ -89,13 +101,15 @@ pub enum Outcome {
         status: i32,
         /// The filter or the limit that decided, for [`Frontier::why`](crate::Frontier::why).
         reason: String,
-        /// Until that may be otherwise, where it is known: when a robots.txt expires. It is not looked at later than after
-        /// [`Config::max_wait`](crate::Config::max_wait), and not at all under [`Strategy::Snapshot`].
+        /// Until that may be otherwise, where it is known: when a robots.txt expires, or [`UNTIL_CHANGED`]. None where it may
+        /// be at any time, as after a plugin's fault: it is probed as after a failure. It is not looked at later than after the
+        /// longest wait ([`Config::waits`](crate::Config::waits)), and not at all under [`Strategy::Snapshot`].
         wait: Option<Duration>,
         /// None where no request was sent, which costs no politeness delay.
         transfer: Option<Transfer>,
     },
-    /// Cannot be fetched, and trying again soon is no use.
+    /// Cannot be fetched, and trying again at once is no use. Under revisit it is probed after the shortest wait, and less and
+    /// less often ([`Config::waits`](crate::Config::waits)).
     Failed {
         /// Fetch status.
         status: i32,
@@ -184,7 +198,8 @@ pub enum Disposition {
     },
     /// The attempts or deferrals are used up: it failed, with this status, after this many.
     GivenUp {
-        /// The status of the last attempt, or [`PREREQUISITE_FAILED`].
+        /// The status of the last attempt, or [`PREREQUISITE_FAILED`] or
+        /// [`PREREQUISITE_UNSCHEDULABLE`].
         status: i32,
         /// Attempts or deferrals in a row.
         tries: u32,

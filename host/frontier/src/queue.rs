@@ -7,8 +7,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Config, PrecedencePolicy, QueueSettings, Tally, groups::GroupHold, instant, instant::Millis,
-    memory::BusyQueue, politeness,
+    keys, memory::BusyQueue, politeness,
 };
+
+/// Most different URIs that may fail in a row before a queue backs off as a whole.
+const FAILING_MAX: usize = 1000;
 
 /// What the store keeps of a queue. Idle queues cost this much disk and no memory.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -27,7 +30,7 @@ pub(crate) struct QueueRecord {
     pub(crate) slots: Vec<Millis>,
     /// Its bandwidth is used up until then.
     pub(crate) paid_until: Millis,
-    /// Retries in a row.
+    /// Times in a row that it has backed off as a whole, without a success since.
     pub(crate) failures: u32,
     /// From its robots.txt, as written there.
     pub(crate) crawl_delay: Option<Duration>,
@@ -55,6 +58,20 @@ pub(crate) struct QueueRecord {
     pub(crate) ranked_precedence: Option<u8>,
     /// URIs it has issued that could not be fetched, prerequisites left out.
     pub(crate) failed: u64,
+    /// URIs that have failed in a row while it has not backed off, each once, by a hash of their record keys. Written only
+    /// where there are any, so that it is read from what earlier versions of this code wrote as well.
+    #[serde(
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "none_where_it_ends"
+    )]
+    pub(crate) failing: Vec<u64>,
+}
+
+/// The last field of a record, which earlier versions did not write.
+fn none_where_it_ends<'de, D: serde::Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Vec<u64>, D::Error> {
+    Ok(Vec::<u64>::deserialize(deserializer).unwrap_or_default())
 }
 
 /// A queue's place in the line of queues.
@@ -168,6 +185,29 @@ impl QueueRecord {
             let limit = settings.quota.reached(&self.tally, 0)?;
             Some(Held::Retired(RetiredBy::Quota(limit)))
         }
+    }
+
+    /// A URI of it has failed and is to be tried again. True where the queue as a whole backs off for it: it has done so and
+    /// has not succeeded since, the others wait for the URI, or `queue_after` different ones have failed in a row.
+    pub(crate) fn fails(
+        &mut self,
+        record_key: &str,
+        queue_after: u32,
+        is_prerequisite: bool,
+    ) -> bool {
+        if self.failures == 0 && !is_prerequisite {
+            let uri = keys::hash(record_key);
+            if !self.failing.contains(&uri) {
+                self.failing.push(uri);
+            }
+            // Whatever was asked for, the list stays short.
+            if self.failing.len() < (queue_after as usize).min(FAILING_MAX) {
+                return false;
+            }
+        }
+        self.failing.clear();
+        self.failures = self.failures.saturating_add(1);
+        true
     }
 
     /// URIs that may be in process now, these included that are.
@@ -303,7 +343,7 @@ pub struct QueueReport {
     pub wake: Option<Timestamp>,
     /// Its server group rests, or has as much in process as it may.
     pub stands_back: bool,
-    /// Retries in a row.
+    /// Times in a row that it has backed off as a whole, without a success since.
     pub failures: u32,
     /// From its robots.txt, as written there.
     pub crawl_delay: Option<Duration>,

@@ -395,6 +395,9 @@ impl fmt::Display for Reason {
         let last = record.history.first().map(|past| past.at);
         match record.place {
             _ if self.in_process => write!(formatter, "being fetched")?,
+            Place::Queued { due, .. } if !self.is_ready && record.attempts > 0 => {
+                write!(formatter, "tried again at {due:.0}")?;
+            }
             Place::Queued { due, .. } if !self.is_ready => {
                 write!(formatter, "not due before {due:.0}")?;
             }
@@ -441,8 +444,8 @@ impl Reason {
             QueueState::Snoozed => match queue.wake {
                 Some(wake) if queue.failures > 0 => write!(
                     formatter,
-                    ", which backs off until {wake:.0} after {} in a row",
-                    counted(queue.failures, "failure")
+                    ", which backs off until {wake:.0} ({} in a row)",
+                    counted(queue.failures, "back-off")
                 ),
                 Some(wake) => write!(formatter, ", which rests until {wake:.0}"),
                 None => formatter.write_str(", which rests"),

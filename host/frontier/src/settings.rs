@@ -3,9 +3,10 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
+use opilio_uri::Uri;
 use serde::{Deserialize, Serialize};
 
-use crate::Tally;
+use crate::{Tally, UriRecord};
 
 /// How a queue behaves. The same for every queue unless a [`Resolver`] says otherwise.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -14,7 +15,7 @@ pub struct QueueSettings {
     pub politeness: Politeness,
     /// How often a URI is tried again after [`Outcome::Retry`](crate::Outcome::Retry). The retry after that is a failure.
     pub max_retries: u32,
-    /// How long it waits after its first failure in a row. Doubles with each further one.
+    /// How long a URI, or the queue, waits after its first failure in a row. Doubles with each further one.
     pub retry_delay: Duration,
     /// Where the doubling ends.
     pub retry_delay_max: Duration,
@@ -157,6 +158,48 @@ impl Resolver {
 impl fmt::Debug for Resolver {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("Resolver")
+    }
+}
+
+/// How long a URI may wait between two visits, and after one that failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WaitLimits {
+    /// The wait after the first failure; doubles with each further one in a row.
+    pub min: Duration,
+    /// Where the doubling ends. No wait is longer.
+    pub max: Duration,
+}
+
+impl Default for WaitLimits {
+    fn default() -> Self {
+        Self {
+            // An hour to four weeks: the profile's defaults.
+            min: Duration::from_secs(3600),
+            max: Duration::from_secs(28 * 24 * 3600),
+        }
+    }
+}
+
+/// Says how long a URI may wait. Asked when a visit has failed.
+#[derive(Clone)]
+pub struct WaitResolver(Arc<ResolveWaits>);
+
+type ResolveWaits = dyn Fn(&Uri, &UriRecord) -> WaitLimits + Send + Sync;
+
+impl WaitResolver {
+    /// A resolver that asks this function.
+    pub fn new(resolve: impl Fn(&Uri, &UriRecord) -> WaitLimits + Send + Sync + 'static) -> Self {
+        Self(Arc::new(resolve))
+    }
+
+    pub(crate) fn resolve(&self, uri: &Uri, record: &UriRecord) -> WaitLimits {
+        (self.0)(uri, record)
+    }
+}
+
+impl fmt::Debug for WaitResolver {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("WaitResolver")
     }
 }
 

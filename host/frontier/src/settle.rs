@@ -7,7 +7,8 @@ use opilio_uri::Uri;
 
 use crate::{
     Candidate, ContentState, Directive, Disposition, Error, Frontier, Outcome, PREREQUISITE_FAILED,
-    PastVisit, Place, Refused, Scheduled, Standing, Strategy, Success, Tally, Transfer, UriRecord,
+    PREREQUISITE_UNSCHEDULABLE, PastVisit, Place, Refused, Scheduled, Standing, Success, Tally,
+    Transfer, UNTIL_CHANGED, UriRecord,
     admission::{Origin, admit},
     again,
     change::{self, Change},
@@ -16,7 +17,7 @@ use crate::{
     instant::{self, Millis},
     keys::{self, Rank},
     memory::Busy,
-    past_visit, politeness, rejection,
+    past_visit, politeness, probe, rejection,
     store::damaged,
     visit,
 };
@@ -53,10 +54,17 @@ impl Frontier {
                 turn.record.deferrals = 0;
                 match outcome {
                     Outcome::Succeeded(success) => turn.succeed(*success),
-                    Outcome::Retry { status, after, .. } => turn.retry(status, after),
+                    Outcome::Retry {
+                        status,
+                        queue_after,
+                        after,
+                        ..
+                    } => turn.retry(status, queue_after, after),
                     Outcome::Failed { status, .. } => turn.fail(status).map(turned),
                     Outcome::OutOfScope { reason, .. } if !turn.record.seed => turn.forget(reason),
-                    Outcome::OutOfScope { status, reason } => turn.disregard(status, &reason, None),
+                    Outcome::OutOfScope { status, reason } => {
+                        turn.disregard(status, &reason, Some(UNTIL_CHANGED))
+                    }
                     Outcome::Disregarded {
                         status,
                         reason,
@@ -162,6 +170,7 @@ impl Turn<'_, '_> {
         let was_extracted = visit.outlinks.is_some();
         let queue = self.change.queue(&self.busy.queue)?;
         queue.failures = 0;
+        queue.failing.clear();
         if is_counted {
             queue.tally.succeed(is_first, is_novel, bytes);
             let statistics = &mut self.change.counters.statistics;
@@ -182,6 +191,7 @@ impl Turn<'_, '_> {
             self.change.config.history_length,
         );
         self.change.stand(&mut self.record, Standing::Succeeded);
+        probe::forget(&mut self.record);
         self.record.reason.clear();
         self.record.wait = wait.or(self.record.wait);
         if let Some(past) = self.record.history.first_mut() {
@@ -217,21 +227,36 @@ impl Turn<'_, '_> {
         Ok((disposition, scheduled))
     }
 
-    fn retry(mut self, status: i32, after: Option<Duration>) -> Result<Settled, Error> {
+    fn retry(
+        mut self,
+        status: i32,
+        queue_after: u32,
+        after: Option<Duration>,
+    ) -> Result<Settled, Error> {
         let config = self.change.config;
-        let queue = self.change.queue(&self.busy.queue)?;
-        queue.failures = queue.failures.saturating_add(1);
-        let settings = queue.settings(config);
-        let back_off = politeness::back_off(settings, queue.failures);
-        let asked = after
-            .unwrap_or_default()
-            .min(settings.politeness.retry_after_max);
-        let max_retries = settings.max_retries;
-        self.change
-            .rest_all(&self.busy.queue, back_off.max(asked))?;
+        let Busy {
+            record_key, queue, ..
+        } = self.busy;
         self.record.status = status;
         self.record.attempts += 1;
         let attempts = self.record.attempts;
+        let is_prerequisite = self.rank.directive == Directive::Highest;
+        let record = self.change.queue(queue)?;
+        let queue_rests = record.fails(record_key, queue_after, is_prerequisite);
+        let failures = if queue_rests {
+            record.failures
+        } else {
+            attempts
+        };
+        let settings = record.settings(config);
+        let asked = after
+            .unwrap_or_default()
+            .min(settings.politeness.retry_after_max);
+        let rest = politeness::back_off(settings, failures).max(asked);
+        let max_retries = settings.max_retries;
+        if queue_rests {
+            self.change.rest_all(queue, rest)?;
+        }
         if attempts > max_retries {
             let disposition = Disposition::GivenUp {
                 status,
@@ -243,10 +268,13 @@ impl Turn<'_, '_> {
         self.change.counters.statistics.retries += 1;
         // Behind the others of its rank, so that one bad URI does not hold them up; but what others depend on stays before
         // them.
-        if self.rank.directive == Directive::Highest {
-            self.change.put(&self.busy.record_key, self.record);
+        let now = self.change.now;
+        if is_prerequisite {
+            self.change.put(record_key, self.record);
+        } else if queue_rests {
+            self.put_behind(instant::floor(now))?;
         } else {
-            self.put_behind()?;
+            self.put_behind(instant::after(now, rest))?;
         }
         Ok((Disposition::Retrying { attempts }, Vec::new()))
     }
@@ -260,7 +288,7 @@ impl Turn<'_, '_> {
         self.record.status = status;
         rejection::cut(reason).clone_into(&mut self.record.reason);
         self.change.stand(&mut self.record, Standing::Disregarded);
-        let wait = self.probe_wait(wait);
+        let wait = self.wait_without_visit(wait);
         self.complete(wait, None, 0).map(turned)
     }
 
@@ -283,26 +311,42 @@ impl Turn<'_, '_> {
         self.change.counters.statistics.deferrals += 1;
         self.change.put(record_key, self.record);
         let scheduled = admit(self.change, prerequisites, Origin::Prerequisites(queue))?;
+        if scheduled
+            .iter()
+            .any(|one| matches!(one, Scheduled::Refused(_)))
+        {
+            let mut record = self.change.known_record(record_key)?;
+            record.deferrals = 0;
+            let status = PREREQUISITE_UNSCHEDULABLE;
+            let disposition = Disposition::GivenUp {
+                status,
+                tries,
+                again: Turn { record, ..self }.fail(status)?.again(),
+            };
+            return Ok((disposition, scheduled));
+        }
         if self.rank.directive == Directive::Highest {
             // One prerequisite depends on another, which has just been put behind it.
             let record = self.change.known_record(record_key)?;
-            Turn { record, ..self }.put_behind()?;
+            let now = instant::floor(self.change.now);
+            Turn { record, ..self }.put_behind(now)?;
         }
         Ok((Disposition::Deferred, scheduled))
     }
 
-    fn put_behind(mut self) -> Result<(), Error> {
+    /// Puts it behind the others of its rank, not to be fetched before `due`.
+    fn put_behind(mut self, due: Millis) -> Result<(), Error> {
         let Busy {
             record_key, queue, ..
         } = self.busy;
         self.change.take_busy(queue, self.rank)?;
         let behind = Rank {
-            due: self.rank.due.max(instant::floor(self.change.now)),
+            due: self.rank.due.max(due),
             arrival: self.change.counters.arrival(),
             ..self.rank
         };
         self.record.place = change::place(behind);
-        self.change.put_ready(queue, behind, record_key)?;
+        self.change.put_queued(queue, behind, record_key)?;
         self.change.put(record_key, self.record);
         Ok(())
     }
@@ -318,7 +362,7 @@ impl Turn<'_, '_> {
             digest: None,
             wait: None,
         };
-        let wait = self.probe_wait(None);
+        let wait = self.wait_without_visit(None);
         past.followed_by(wait);
         past_visit::remember(&mut self.record, past, self.change.config.history_length);
         self.change.stand(&mut self.record, Standing::Failed);
@@ -333,15 +377,17 @@ impl Turn<'_, '_> {
         self.complete(wait, None, cost)
     }
 
-    /// How long what failed or was disregarded waits, which is not for ever though its cause may last; none under snapshot.
-    fn probe_wait(&self, known: Option<Duration>) -> Option<Duration> {
-        let longest = self.change.config.max_wait;
-        match self.record.strategy {
-            Strategy::Snapshot => None,
-            Strategy::Revisit | Strategy::Fixed => {
-                Some(known.map_or(longest, |wait| wait.min(longest)))
-            }
+    /// How long it waits after a turn that failed or was disregarded, which is not for ever though its cause may last; none
+    /// under snapshot. `known` is how long the cause lasts, where that is known.
+    fn wait_without_visit(&mut self, known: Option<Duration>) -> Option<Duration> {
+        if !self.record.strategy.revisits() {
+            return None;
         }
+        let limits = self.change.config.waits(&self.uri, &self.record);
+        Some(match known {
+            Some(wait) => wait.min(limits.max),
+            None => probe::wait(&mut self.record, limits),
+        })
     }
 
     /// Takes a URI whose turn is complete out of what is ready, charges its queue, and lets it wait if it shall.

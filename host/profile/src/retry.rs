@@ -26,20 +26,29 @@ pub struct RetryFile {
     #[schemars(range(max = 1000))]
     pub max_retries: u32,
 
-    /// How long a queue waits after its first failure in a row, unless the server says; the wait doubles with each further
-    /// failure and is back here after a success. Default `"15m"`: long enough for a restart of the server.
+    /// How long a URI waits after its first failed attempt, or a queue after its first failure in a row, unless the server
+    /// says; the wait doubles with each further one, and a queue's is back here after a success. Default `"15m"`: long enough
+    /// for a restart of the server.
     pub delay: DurationWritten,
 
     /// Where the doubling ends. Default `"4h"`: 16 times the first wait; a server that is down for a day is asked some
     /// nine times.
     pub delay_max: DurationWritten,
+
+    /// How many different URIs of a queue may fail in a row before the whole queue waits; until then each waits alone. 1: the
+    /// queue waits for each. It waits at once after status 429, `Retry-After`, and where the server cannot be found or
+    /// connected to. Default `3`: a bad page, or one and what it embeds, is no reason to hold back a site; three different
+    /// failures without a success between them are the server's, and cost it no more than two requests in vain.
+    #[schemars(range(min = 1, max = 100))]
+    pub queue_after: u32,
 }
 
 /// A kind of failure. No response came, or not all of one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ErrorClass {
-    /// The name servers did not answer; status -1. That a name has no address is an answer.
+    /// The name servers did not answer, or said that a name has no address that had one before; status -1. That a new name
+    /// has none is an answer.
     Dns,
     /// No address took the connection; status -2.
     Connect,
@@ -74,10 +83,12 @@ pub struct Retry {
     pub errors: Vec<ErrorClass>,
     /// Tries after the first; at most 1,000.
     pub max_retries: u32,
-    /// Wait after a queue's first failure in a row, unless the server says; it doubles with each further one.
+    /// Wait after the first failure in a row, unless the server says; it doubles with each further one.
     pub delay: Duration,
     /// Where the doubling ends; not less than `delay`.
     pub delay_max: Duration,
+    /// Different URIs that fail in a row before the whole queue waits; 1 to 100.
+    pub queue_after: u32,
 }
 
 impl Default for RetryFile {
@@ -93,6 +104,7 @@ impl Default for RetryFile {
             max_retries: 30,
             delay: "15m".into(),
             delay_max: "4h".into(),
+            queue_after: 3,
         }
     }
 }
@@ -105,6 +117,7 @@ impl RetryFile {
             max_retries: self.max_retries,
             delay: part.duration("delay", &self.delay),
             delay_max: part.duration("delay-max", &self.delay_max),
+            queue_after: self.queue_after,
         }
     }
 }

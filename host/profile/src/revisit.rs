@@ -23,13 +23,18 @@ pub struct RevisitFile {
     /// seldom worth the load.
     pub min_wait: DurationWritten,
 
-    /// The longest wait between two visits of one URI. Default `"4w"`: whatever has never changed is still looked at
-    /// every month. Failed URIs are probed at this interval, whatever overrides say.
+    /// The longest wait between two visits of one URI. A URI that failed is probed after `min-wait`, and after twice as long
+    /// with each further failure, up to this; one that was visited before a step later. What a filter refused is looked at
+    /// again after this. Default `"4w"`: whatever has never changed is still looked at every month.
     pub max_wait: DurationWritten,
 
     /// What becomes of a capture that differs in bytes but not in content once the strippers have removed what does not
     /// count. Default `"archive"`: nothing that came over the wire is thrown away unless the profile says so.
     pub stripped_equal: StrippedEqual,
+
+    /// What is written of a capture where a mid-fetch filter took the headers as proof that nothing has changed, and the
+    /// body was not fetched. Default `"revisit"`: the visit is on record, and no auditor takes it for a 304.
+    pub unchanged_headers: UnchangedHeaders,
 
     /// Visits a day that documents are to be visited again by, among which evaluators that heed prices (`budgeted`) share
     /// them out. Default `"none"`: as many as politeness and the crawler allow.
@@ -72,6 +77,21 @@ pub enum StrippedEqual {
     Drop,
 }
 
+/// What is written of a capture whose headers alone say that nothing has changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum UnchangedHeaders {
+    /// Write a revisit record with a profile of its own, `urn:opilio:revisit:headers-unchanged`.
+    Revisit,
+    /// Write only that it was visited, with the headers that came.
+    Note,
+    /// Write nothing but the line in the crawl log.
+    Drop,
+    /// Write a revisit record with the standard's profile for a 304, over a block that says 200: for tools that know no
+    /// other profile.
+    ServerNotModified,
+}
+
 /// When a document is visited again, and what becomes of one that has not really changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Revisit {
@@ -83,6 +103,8 @@ pub struct Revisit {
     pub max_wait: Duration,
     /// What becomes of a capture that differs in bytes but not in content.
     pub stripped_equal: StrippedEqual,
+    /// What is written of a capture whose body was not fetched because of its headers.
+    pub unchanged_headers: UnchangedHeaders,
     /// Visits a day to be shared out; none: as many as can be.
     pub budget: Option<u64>,
     /// Earlier visits kept for each URI; at most 1,000.
@@ -104,6 +126,7 @@ impl Default for RevisitFile {
             min_wait: "1h".into(),
             max_wait: "4w".into(),
             stripped_equal: StrippedEqual::Archive,
+            unchanged_headers: UnchangedHeaders::Revisit,
             budget: "none".into(),
             history: 20,
             fixed_wait: "1d".into(),
@@ -121,6 +144,7 @@ impl RevisitFile {
             min_wait: part.positive_duration("min-wait", &self.min_wait),
             max_wait: part.positive_duration("max-wait", &self.max_wait),
             stripped_equal: self.stripped_equal,
+            unchanged_headers: self.unchanged_headers,
             budget: part.count_limit("budget", &self.budget),
             history: self.history as usize,
             fixed_wait: part.positive_duration("fixed-wait", &self.fixed_wait),

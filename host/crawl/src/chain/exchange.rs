@@ -13,7 +13,7 @@ use tracing::Instrument as _;
 
 use crate::breaker::Failure;
 use crate::context::Halt;
-use crate::found;
+use crate::found::{self, Rejected};
 use crate::guards::Guards;
 use crate::lanes::Lane;
 use crate::logins::Part;
@@ -21,7 +21,7 @@ use crate::records::{self, About, Keep};
 use crate::standing::{self, Memory};
 
 use super::preconditions::{Leave, redirect_of};
-use super::{Chain, Entry, Turn, disregarded, status, transfer};
+use super::{Chain, Entry, Turn, disregarded, transfer};
 
 impl Chain<'_> {
     /// One exchange, mid-fetch filters included. A challenge that the profile has an answer to is answered, and who is sent
@@ -68,6 +68,7 @@ impl Chain<'_> {
             ..About::default()
         };
         let records = records::of_exchange(uri, &exchange, &Keep::Response, &about);
+        let records = records::in_passing(records, &self.issue.uri);
         context.archive(records).await?;
         let request = self.request(uri, leave, authorization);
         let (mut exchange, mid_fetch) = self.exchange(request, memory).await?;
@@ -120,7 +121,8 @@ impl Chain<'_> {
             .as_deref()
             .filter(|_| settings.referer && followed);
         let mut headers = Vec::new();
-        let of_all = &context.profile.settings().fetch;
+        let profile = context.current();
+        let of_all = &profile.settings().fetch;
         if settings.headers != of_all.headers {
             headers.extend(settings.headers.iter().cloned());
         }
@@ -155,8 +157,17 @@ impl Chain<'_> {
             headers,
             body: part.and_then(Part::body),
             login: context.credentials.login(uri),
+            received: self.flight.received(),
             ..Request::new(uri.clone(), Vec::new())
         }
+    }
+
+    /// Waits for a server, in the place of no worker where it is slow.
+    pub(super) async fn waiting<T>(&self, work: impl Future<Output = T>) -> T {
+        let throttle = self.context.fetchers.base().throttle();
+        let slow_after = self.settings.fetch.slow_after;
+        let held_up = || throttle.taken().waits;
+        self.flight.waiting(slow_after, held_up, work).await
     }
 
     async fn exchange(
@@ -191,7 +202,9 @@ impl Chain<'_> {
                 _ => fetcher.http(request, on_head).await,
             }
         };
-        let exchange = exchange.instrument(tracing::info_span!("fetch")).await;
+        // In a box, since whatever waits for a future holds it once more on the stack.
+        let exchange = Box::pin(exchange.instrument(tracing::info_span!("fetch")));
+        let exchange = self.waiting(exchange).await;
         let mid_fetch = mid_fetch.into_inner();
         if let Some(FetchFailure::Stopped) = exchange.failure {
             return Err(Halt::Stopped);
@@ -244,7 +257,10 @@ impl Chain<'_> {
             }
         };
         let verdict = match judged.verdict {
-            Verdict::Reject => Some(HeaderVerdict::Rejected(judged.reason)),
+            Verdict::Reject => Some(HeaderVerdict::Rejected(Rejected {
+                status: judged.status,
+                because: judged.reason,
+            })),
             // What has never been archived cannot be unchanged, whatever a filter says.
             // Nor what is to be extracted again, because extractors have changed or failed.
             Verdict::Unchanged if self.issue.record.archived.is_some() && self.is_extracted() => {
@@ -291,13 +307,13 @@ impl Chain<'_> {
             annotations: exchange.annotations.clone(),
             ..Entry::default()
         };
-        if let Some(HeaderVerdict::Rejected(reason)) = verdict {
+        if let Some(HeaderVerdict::Rejected(Rejected { status, because })) = verdict {
             let mut turn = Turn {
-                outcome: disregarded(status::BLOCKED, reason.clone(), Some(transfer(exchange))),
+                outcome: disregarded(*status, because.clone(), Some(transfer(exchange))),
                 entry: entry(),
             };
-            turn.entry.status = status::BLOCKED;
-            turn.entry.annotations.push(reason.clone());
+            turn.entry.status = *status;
+            turn.entry.annotations.push(because.clone());
             return Ok(Some(turn));
         }
         if let Some(failure) = &exchange.failure {
@@ -306,8 +322,10 @@ impl Chain<'_> {
             let mut entry = entry();
             entry.annotations.push(format!("err={words}"));
             let outcome = match failure {
-                FetchFailure::Scratch(_) => return Err(Halt::Scratch(words)),
-                FetchFailure::AddressRefused { .. } => disregarded(status, words, None),
+                FetchFailure::Scratch(source) => return Err(Halt::Scratch(source.clone())),
+                FetchFailure::AddressRefused { .. } | FetchFailure::PortRefused { .. } => {
+                    disregarded(status, words, None)
+                }
                 FetchFailure::Unfetchable { .. } => Outcome::Failed {
                     status,
                     transfer: None,
@@ -322,6 +340,10 @@ impl Chain<'_> {
                 }
                 _ => Outcome::Retry {
                     status,
+                    queue_after: match failure.is_of_server() {
+                        true => 1,
+                        false => self.settings.retry.queue_after,
+                    },
                     after: None,
                     transfer: Some(transfer(exchange)),
                 },
@@ -334,9 +356,14 @@ impl Chain<'_> {
             not_now || self.settings.retry.statuses.contains(&head.status)
         });
         if retry && self.attempts_left() {
+            let after = retry_after(exchange);
             let outcome = Outcome::Retry {
                 status: exchange.status(),
-                after: retry_after(exchange),
+                queue_after: match after.is_some() || asks_all_to_wait(exchange) {
+                    true => 1,
+                    false => self.settings.retry.queue_after,
+                },
+                after,
                 transfer: Some(transfer(exchange)),
             };
             return Ok(Some(Turn {
@@ -359,16 +386,24 @@ pub(super) struct MidFetch {
 
 /// What mid-fetch filters made of a response's headers, where they did not let it go on.
 pub(super) enum HeaderVerdict {
-    Rejected(String),
+    Rejected(Rejected),
     Unchanged(String),
 }
 
 impl HeaderVerdict {
     pub(super) fn reason(&self) -> &str {
         match self {
-            HeaderVerdict::Rejected(reason) | HeaderVerdict::Unchanged(reason) => reason,
+            HeaderVerdict::Rejected(Rejected { because, .. }) => because,
+            HeaderVerdict::Unchanged(reason) => reason,
         }
     }
+}
+
+/// Whether a response that is no answer yet speaks for the whole server: 429 (RFC 6585 §4), and FTP's 421, after which it
+/// closes the connection (RFC 959 §5.4).
+fn asks_all_to_wait(exchange: &Exchange) -> bool {
+    let head = exchange.head.as_ref();
+    head.is_some_and(|head| head.status == 429 || head.version == "FTP" && head.status == 421)
 }
 
 /// `Retry-After` in seconds or as a date (RFC 9110 §10.2.3).

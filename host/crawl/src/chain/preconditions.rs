@@ -10,7 +10,9 @@ use opilio_fetch::robots::{
     Agents, ROBOTS_BYTES_MAX, ROBOTS_REDIRECTS_MAX, Reason, Robots, Verdict as RobotsVerdict,
 };
 use opilio_fetch::{Exchange, FetchFailure};
-use opilio_frontier::{Candidate, ContentState, Digests, Directive, Outcome, Success, Visit};
+use opilio_frontier::{
+    Candidate, ContentState, Digests, Directive, Outcome, Success, UNTIL_CHANGED, Visit,
+};
 use opilio_profile::{RobotsPolicy, ServerGroup};
 use opilio_sandbox::{Candidates, Stage};
 use opilio_uri::{Hop, Uri};
@@ -24,6 +26,7 @@ use crate::lanes::Lane;
 use crate::logins::{Came, Needs, Part};
 use crate::records::{self, About, Keep};
 use crate::scope;
+use crate::stacks::Staged;
 use crate::standing::{self, Memory};
 
 use super::exchange::retry_after;
@@ -40,10 +43,14 @@ impl Chain<'_> {
         let context = self.context;
         let host = self.issue.uri.path();
         self.flight.step(Step::Fetch);
-        let resolving = context.fetcher.resolve(host, self.started);
-        match resolving.instrument(tracing::info_span!("dns")).await {
+        let profile = context.current();
+        let dns = &profile.dns;
+        let fetcher = context.fetchers.base();
+        let resolving = fetcher.resolve(host, self.started);
+        let resolving = resolving.instrument(tracing::info_span!("dns"));
+        match self.waiting(resolving).await {
+            Err(FetchFailure::Stopped) => Err(Halt::Stopped),
             Ok(resolution) => {
-                let dns = &context.profile.dns;
                 let good_for = resolution.ttl.clamp(dns.min_expires, dns.max_expires);
                 let record = records::of_resolution(&self.issue.uri, &resolution, self.started);
                 let location = context.archive(vec![record]).await?.into_iter().next();
@@ -51,6 +58,7 @@ impl Chain<'_> {
                 context.servers.keep_addresses(
                     &context.frontier,
                     host,
+                    dns,
                     addresses,
                     self.started + good_for,
                 )?;
@@ -86,19 +94,20 @@ impl Chain<'_> {
                     },
                 })
             }
-            Err(ref failure @ FetchFailure::NoAddress { ttl, .. }) => {
-                let most = context.profile.dns.negative_expires;
+            // A name that had an address before has lost it by a mistake, more often than not.
+            Err(ref failure @ FetchFailure::NoAddress { ttl, .. })
+                if !context.servers.had_addresses(&context.frontier, host) =>
+            {
+                let most = dns.negative_expires;
                 let expires = Timestamp::now() + ttl.map_or(most, |ttl| ttl.min(most));
-                context
-                    .servers
-                    .keep_addresses(&context.frontier, host, Vec::new(), expires)?;
+                let servers = &context.servers;
+                servers.keep_addresses(&context.frontier, host, dns, Vec::new(), expires)?;
                 Ok(Turn::failed(failure.status(), String::new()))
             }
             Err(failure) if !self.settings.retry.has_error(failure.status()) => {
-                let expires = Timestamp::now() + context.profile.dns.negative_expires;
-                context
-                    .servers
-                    .keep_addresses(&context.frontier, host, Vec::new(), expires)?;
+                let expires = Timestamp::now() + dns.negative_expires;
+                let servers = &context.servers;
+                servers.keep_addresses(&context.frontier, host, dns, Vec::new(), expires)?;
                 Ok(Turn::failed(failure.status(), String::new()))
             }
             Err(failure) => Ok(Turn::retry(failure.status(), None, None)),
@@ -127,10 +136,12 @@ impl Chain<'_> {
         };
         let mut leave = Leave::to(Vec::new());
         if !self.is_looked_up_by_proxy(host) {
-            let Some(known) = context
-                .servers
-                .addresses(&context.frontier, host, self.started)
-            else {
+            let Some(known) = context.servers.addresses(
+                &context.frontier,
+                host,
+                &context.current().dns,
+                self.started,
+            ) else {
                 return Ok(Precondition::settled(self.deferred(Uri::dns(host))));
             };
             if known.addresses.is_empty() {
@@ -178,7 +189,8 @@ impl Chain<'_> {
     /// What robots.txt says, by the profile's policy; none where the URI may be fetched. It says so for as long as it is good.
     fn refused_by(&self, robots: &Robots, good_for: Duration, leave: &mut Leave) -> Option<Turn> {
         let settings = &self.settings.robots;
-        let own = self.context.profile.user_agent.as_str();
+        let profile = self.context.current();
+        let own = profile.user_agent.as_str();
         if settings.policy == RobotsPolicy::Ignore {
             return None;
         }
@@ -205,7 +217,7 @@ impl Chain<'_> {
             // An address that may not be connected to, for robots.txt as for anything else of its host.
             Reason::Unreachable(status::BLOCKED) => Turn::disregarded(
                 status::BLOCKED,
-                "robots.txt leads to a refused address".to_owned(),
+                "robots.txt leads to a refused address or port".to_owned(),
             ),
             Reason::Unreachable(_) => Turn::failed(status::ROBOTS_FAILED, String::new()),
             reason => Turn {
@@ -213,7 +225,10 @@ impl Chain<'_> {
                     status: status::ROBOTS,
                     reason: format!("robotExcluded: {reason}"),
                     // The profile's own text does not expire.
-                    wait: custom.is_none().then_some(good_for),
+                    wait: Some(match custom {
+                        Some(_) => UNTIL_CHANGED,
+                        None => good_for,
+                    }),
                     transfer: None,
                 },
                 entry: Entry {
@@ -397,12 +412,14 @@ impl Chain<'_> {
             .next()
             .filter(|decision| !decision.accepted)
             .map(|decision| {
-                let status = if decision.failed {
-                    status::RUNTIME
+                if decision.failed {
+                    Turn::postponed(status::RUNTIME, decision.because())
                 } else {
-                    status::BLOCKED
-                };
-                Turn::disregarded(status, decision.because())
+                    let mut filters = self.stacks.pre_fetch.iter();
+                    let by = filters.find(|filter| Some(&*filter.name) == decision.by.as_deref());
+                    let status = by.map_or(status::BLOCKED, Staged::blocked_status);
+                    Turn::disregarded(status, decision.because())
+                }
             }))
     }
 
@@ -443,13 +460,9 @@ impl Chain<'_> {
                 hop_path: self.issue.record.hop_path.as_str(),
                 ..About::default()
             };
+            let records = records::of_exchange(&target, &next, &Keep::Response, &about);
             context
-                .archive(records::of_exchange(
-                    &target,
-                    &next,
-                    &Keep::Response,
-                    &about,
-                ))
+                .archive(records::in_passing(records, &self.issue.uri))
                 .await?;
             answer = robots_answer(&next);
             redirect = redirect_of(&target, &next);
@@ -485,7 +498,8 @@ impl Chain<'_> {
         let custom = (settings.policy == RobotsPolicy::Custom)
             .then(|| context.servers.custom(&settings.text));
         let robots = custom.unwrap_or(robots);
-        let agent = robots.agent_among(&context.profile.user_agent, agents(settings));
+        let profile = context.current();
+        let agent = robots.agent_among(&profile.user_agent, agents(settings));
         let delay = robots.crawl_delay(agent).filter(|delay| !delay.is_zero());
         context
             .frontier()
@@ -507,7 +521,7 @@ impl Chain<'_> {
         let end = Timestamp::now() + TURN_PATIENCE;
         loop {
             let now = Timestamp::now();
-            let Some(at) = context.frontier().take_turn(&queue, now)? else {
+            let Some(at) = context.frontier().take_turn(&queue, uri, now)? else {
                 return Ok(true);
             };
             if at > end {
@@ -537,19 +551,23 @@ impl Chain<'_> {
             return Ok(Some(Vec::new()));
         }
         let now = Timestamp::now();
-        if let Some(known) = context.servers.addresses(&context.frontier, host, now) {
+        let profile = context.current();
+        let dns = &profile.dns;
+        let known = context.servers.addresses(&context.frontier, host, dns, now);
+        if let Some(known) = known {
             return Ok(Some(known.addresses).filter(|addresses| !addresses.is_empty()));
         }
-        let Ok(resolution) = context.fetcher.resolve(host, now).await else {
+        let Ok(resolution) = context.fetchers.base().resolve(host, now).await else {
             return Ok(None);
         };
         let record = records::of_resolution(&Uri::dns(host), &resolution, now);
-        context.archive(vec![record]).await?;
-        let dns = &context.profile.dns;
+        let records = records::in_passing(vec![record], &self.issue.uri);
+        context.archive(records).await?;
         let expires = now + resolution.ttl.clamp(dns.min_expires, dns.max_expires);
         context.servers.keep_addresses(
             &context.frontier,
             host,
+            dns,
             resolution.addresses.clone(),
             expires,
         )?;

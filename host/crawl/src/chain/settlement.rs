@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use opilio_archive::{Location, StoredPayload};
 use opilio_fetch::robots_tag::RobotsTag;
 use opilio_fetch::{Exchange, ResponseHead};
 use opilio_frontier::{ContentState, Digests, KeptChange, Outcome, Success, Validators, Visit};
@@ -15,15 +14,16 @@ use crate::context::Halt;
 use crate::control::Step;
 use crate::crawl_log::ExtraInfo;
 use crate::extraction::FoundLink;
-use crate::found;
-use crate::lanes::Lane;
+use crate::found::{self, Rejected, RetryWanted};
+use crate::lanes::bytes_for;
 use crate::policy;
-use crate::records::{self, About, Keep};
+use crate::records::{self, Keep};
 use crate::redirect;
 use crate::stacks::Stacks;
 use crate::standing::{self, Memory};
 
 use super::exchange::HeaderVerdict;
+use super::keeping::{Body, Capture, Stored};
 use super::outlinks::Outlinks;
 use super::preconditions::redirect_of;
 use super::{Chain, Entry, Turn, disregarded, status, transfer};
@@ -47,7 +47,11 @@ impl Chain<'_> {
             Some(HeaderVerdict::Unchanged(reason)) => Some(reason),
             _ => None,
         };
-        let bodyless = not_modified || by_header.is_some();
+        let body = match &by_header {
+            _ if not_modified => Body::NotModified,
+            Some(_) => Body::LeftAlone,
+            None => Body::Fetched,
+        };
         let mut annotations = exchange.annotations.clone();
         // Which filter, and why.
         annotations.extend(by_header);
@@ -58,15 +62,15 @@ impl Chain<'_> {
             .unwrap_or_else(|| self.issue.record.media_type.clone());
         let (settings, stacks) = self.for_response(&media_type);
         let mut reading = self
-            .read(&exchange, &head, stacks.clone(), bodyless, &memory)
+            .read(&exchange, &head, stacks.clone(), body, &memory)
             .await?;
         annotations.extend(reading.annotations.iter().cloned());
         self.context.failures(&reading.failures)?;
         self.note_stacks(&stacks, &reading)?;
-        if let Some(reason) = reading.rejected {
-            annotations.push(reason.clone());
+        if let Some(Rejected { status, because }) = reading.rejected {
+            annotations.push(because.clone());
             let entry = Entry {
-                status: status::BLOCKED,
+                status,
                 size: Some(exchange.payload.length()),
                 media_type: head.media_type(),
                 fetch: Some((exchange.started, exchange.duration)),
@@ -74,10 +78,17 @@ impl Chain<'_> {
                 notes: notes_of(&memory),
                 ..Entry::default()
             };
-            let outcome = disregarded(status::BLOCKED, reason, Some(transfer(&exchange)));
+            let outcome = disregarded(status, because, Some(transfer(&exchange)));
             return Ok(Turn { outcome, entry });
         }
-        if let Some(after) = reading.retry {
+        if let Some(RetryWanted { after, because }) = reading.retry.take() {
+            if !self.attempts_left() {
+                annotations.push(format!("retriesExhausted:{because}"));
+                return self
+                    .give_up(&exchange, reading, body, &memory, annotations)
+                    .await;
+            }
+            annotations.push(because);
             let entry = Entry {
                 status: exchange.status(),
                 annotations,
@@ -85,6 +96,7 @@ impl Chain<'_> {
             };
             let outcome = Outcome::Retry {
                 status: entry.status,
+                queue_after: self.settings.retry.queue_after,
                 after: Some(after),
                 transfer: Some(transfer(&exchange)),
             };
@@ -122,50 +134,39 @@ impl Chain<'_> {
 
         let refresh_embeds =
             settings.revisit.refresh_embeds && reading.state == ContentState::Changed;
-        let payload = self.context.payload_digests(&exchange).await?;
-        let keep = self.keep(&exchange, &reading, bodyless)?;
-        let held = self.hold(&exchange, &keep, payload).await?;
-        let keep = match held.as_ref().and_then(|held| held.found.clone()) {
-            Some(stored) => Keep::Duplicate(records::previous_of(stored)),
-            None => keep,
-        };
-        annotations.extend(memory.notes.annotations());
-        self.annotate(&mut annotations, &reading, &keep, not_modified);
-        let record = &self.issue.record;
-        let about = About {
-            payload: Some(payload),
-            via: record.via.as_deref(),
-            hop_path: record.hop_path.as_str(),
-            source: record.source.as_deref(),
-            charset: reading.charset.clone(),
-            annotations: &annotations,
-            notes: notes_of(&memory).into_iter().collect(),
-            links: &reading.extracted.links,
-        };
-        self.flight.step(Step::Archive);
-        let records = records::of_exchange(&self.issue.uri, &exchange, &keep, &about);
-        let location = self.context.archive(records).await?.into_iter().next();
-        if let (Some(held), Some(location), Keep::Response) = (&held, &location, &keep) {
-            held.keep(&StoredPayload {
-                uri: self.issue.uri.as_str().to_owned(),
-                date: records::date_of(&exchange),
-                record_id: Some(location.record_id.to_string()),
-                file: location.file.clone(),
-                offset: location.offset,
-            })?;
-        }
-        drop(held);
-
+        let keep = self.keep(&exchange, &reading, body)?;
+        let mut visit = self.to_remember(&exchange, &head, &reading, &keep);
+        // Before the archive, whose metadata record says when the next visit is due.
         self.flight.step(Step::Wait);
+        let waits = self
+            .wait(&visit, &settings, stacks.clone(), &mut reading, &memory)
+            .await?;
+        let decisions = match keep {
+            Keep::Nothing => Vec::new(),
+            _ => self.decisions(&stacks, &reading, waits.as_ref()).await?,
+        };
+        let capture = Capture {
+            exchange: &exchange,
+            reading: &reading,
+            body,
+            memory: &memory,
+            annotations,
+            decisions,
+        };
+        let Stored {
+            keep,
+            location,
+            annotations,
+        } = self.store(capture, keep).await?;
         let extra = ExtraInfo::of(exchange.wire.length(), location.as_ref());
-        let mut visit = self.to_remember(&exchange, &head, &reading, &keep, location);
+        visit.duplicate = matches!(keep, Keep::Duplicate(_));
+        visit.archived = location
+            .filter(|_| visit.digests.is_some())
+            .map(|location| self.location(location, records::date_of(&exchange)));
         let record = &self.issue.record;
         let earlier = Earlier::of(record);
         let shared = Shared::of(&self.issue.uri, record, &visit.media_type, Some(&visit));
         let around = memory.around.after(&shared, earlier, &visit, self.started);
-        let waits = self
-            .wait(&visit, &settings, stacks, reading, &memory)
-            .await?;
         let wait = waits.as_ref().map(|waits| waits.until_next);
         let ask_again = waits.as_ref().and_then(|waits| waits.until_asked);
         // Wait evaluators are the last who may keep anything.
@@ -180,7 +181,7 @@ impl Chain<'_> {
             size: Some(exchange.payload.length()),
             media_type: head.media_type(),
             fetch: Some((exchange.started, exchange.duration)),
-            digest: (!bodyless).then(|| exchange.payload_digest.to_string()),
+            digest: (body == Body::Fetched).then(|| exchange.payload_digest.to_string()),
             annotations: self.final_annotations(annotations, &visit, waits.as_ref()),
             state: visit.state,
             notes: notes_of(&memory),
@@ -205,6 +206,55 @@ impl Chain<'_> {
             outcome: Outcome::Succeeded(Box::new(success)),
             entry,
         })
+    }
+
+    /// A response that a post-fetch filter wants fetched again, after the last attempt: it is archived, so that people can see
+    /// what came, and the URI has failed. It is no version of the document: digests and validators stay those of the last.
+    async fn give_up(
+        &self,
+        exchange: &Arc<Exchange>,
+        reading: found::Reading,
+        body: Body,
+        memory: &Memory,
+        mut annotations: Vec<String>,
+    ) -> Result<Turn, Halt> {
+        let head = exchange.head.as_ref();
+        annotations.extend(head.map(|head| format!("os{}", head.status)));
+        let reading = found::Reading {
+            // Nobody has judged it. A 304 stands for what is archived.
+            state: match body {
+                Body::Fetched => ContentState::Unknown,
+                Body::NotModified | Body::LeftAlone => ContentState::Unchanged,
+            },
+            ..reading
+        };
+        let keep = self.keep(exchange, &reading, body)?;
+        let decisions = self.decisions(&self.stacks, &reading, None).await?;
+        let capture = Capture {
+            exchange,
+            reading: &reading,
+            body,
+            memory,
+            annotations,
+            decisions,
+        };
+        let stored = self.store(capture, keep).await?;
+        let entry = Entry {
+            status: status::TOO_MANY_RETRIES,
+            size: Some(exchange.payload.length()),
+            media_type: head.and_then(ResponseHead::media_type),
+            fetch: Some((exchange.started, exchange.duration)),
+            digest: (body == Body::Fetched).then(|| exchange.payload_digest.to_string()),
+            annotations: stored.annotations,
+            extra: ExtraInfo::of(exchange.wire.length(), stored.location.as_ref()),
+            notes: notes_of(memory),
+            ..Entry::default()
+        };
+        let outcome = Outcome::Failed {
+            status: entry.status,
+            transfer: Some(transfer(exchange)),
+        };
+        Ok(Turn { outcome, entry })
     }
 
     /// Keeps what the stacks were whose hashes the record is to have.
@@ -255,8 +305,8 @@ impl Chain<'_> {
     ) {
         let notes = memory.notes.all();
         let meta = notes.get(ROBOTS_META).map(String::as_str);
-        let user_agent = &self.context.profile.user_agent;
-        let said = RobotsTag::of_headers(head.all("x-robots-tag"), user_agent)
+        let profile = self.context.current();
+        let said = RobotsTag::of_headers(head.all("x-robots-tag"), &profile.user_agent)
             .and(RobotsTag::of_meta(meta.unwrap_or_default()));
         if said == RobotsTag::default() {
             return;
@@ -284,7 +334,7 @@ impl Chain<'_> {
         exchange: &Arc<Exchange>,
         head: &ResponseHead,
         stacks: Arc<Stacks>,
-        bodyless: bool,
+        body: Body,
         memory: &Memory,
     ) -> Result<found::Reading, Halt> {
         let mut visit = standing::visit(
@@ -295,7 +345,7 @@ impl Chain<'_> {
             memory,
         );
         visit.candidate.address = exchange.peer.as_ref().map(ToString::to_string);
-        let task = found::Task {
+        let mut task = found::Task {
             stacks,
             exchange: exchange.clone(),
             head: head.clone(),
@@ -310,28 +360,34 @@ impl Chain<'_> {
                 .then_some(self.issue.record.digests),
             last_fingerprint: self.issue.record.fingerprint.clone(),
             last_extractor: self.issue.record.extractor,
-            bodyless,
+            bodyless: body != Body::Fetched,
             content_max: self.context.current().limits.plugin_content.bytes(),
             links_max: self.context.current().limits.outlinks,
             memory: memory.clone(),
         };
-        Ok(self
-            .context
-            .lanes
-            .run(Lane::Document, move || task.run())
-            .await?)
+        let mut content = task.content_expected();
+        loop {
+            let memory = bytes_for(content);
+            let read = move |reserved| task.run_within(content, reserved);
+            match self.context.lanes.document(self.site(), memory, read).await? {
+                Ok(reading) => return Ok(reading),
+                Err(more) => {
+                    content = more.content_max;
+                    task = *more;
+                }
+            }
+        }
     }
 
-    pub(super) fn to_remember(
+    /// The visit as the frontier is to remember it, but for where it is archived.
+    fn to_remember(
         &self,
         exchange: &Exchange,
         head: &ResponseHead,
         reading: &found::Reading,
         keep: &Keep,
-        location: Option<Location>,
     ) -> Visit {
-        let duplicate = matches!(keep, Keep::Duplicate(_));
-        let kept = (*keep == Keep::Response || duplicate) && location.is_some();
+        let kept = *keep == Keep::Response;
         let complete = kept && exchange.truncated.is_none() && exchange.failure.is_none();
         let validators = Validators {
             etag: head.first("etag").map(str::to_owned),
@@ -344,7 +400,7 @@ impl Chain<'_> {
         Visit {
             status: exchange.status(),
             state: reading.state,
-            duplicate,
+            duplicate: false,
             size: reading.size,
             // A 304 seldom names a type; it is that of the version it stands for.
             media_type: head
@@ -359,9 +415,7 @@ impl Chain<'_> {
                     Validators::default()
                 }
             }),
-            archived: location
-                .filter(|_| kept)
-                .map(|location| self.location(location, records::date_of(exchange))),
+            archived: None,
             extractor: reading.extracted_by,
             outlinks: reading
                 .extracted_by

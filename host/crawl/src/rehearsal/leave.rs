@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use opilio_fetch::robots::Verdict;
-use opilio_frontier::{Candidate, Directive, Issue, Outcome};
+use opilio_fetch::robots::{Reason, Verdict};
+use opilio_frontier::{Candidate, Directive, Issue, Outcome, UNTIL_CHANGED};
 use opilio_profile::RobotsPolicy;
 use opilio_sandbox::{Candidates, Stage};
 use opilio_uri::{Hop, Uri};
@@ -54,6 +54,14 @@ impl Rehearsal {
             );
             let agent = self.profile.user_agent.as_str();
             let verdict = rules.verdict(agent, issue.uri.path_and_query());
+            if is_heeded && let Verdict::Refused(Reason::Unreachable(_)) = verdict {
+                let outcome = Outcome::Failed {
+                    status: status::ROBOTS_FAILED,
+                    transfer: None,
+                };
+                self.frontier.finished(issue.ticket, outcome, now)?;
+                return Ok(Leave::Settled);
+            }
             if is_heeded && let Verdict::Refused(reason) = verdict {
                 let why = format!("robotExcluded: {reason}");
                 let good_for = Duration::try_from(*until - now).ok();
@@ -61,7 +69,9 @@ impl Rehearsal {
             }
         }
         if let Some((status, reason)) = self.pre_fetch(issue, &before.pre_fetch) {
-            return self.disregard(issue, status, reason, None, now);
+            // A fault may be gone at any time.
+            let wait = (status != status::RUNTIME).then_some(UNTIL_CHANGED);
+            return self.disregard(issue, status, reason, wait, now);
         }
         let record = &issue.record;
         let stacks = self.stacks_for(issue, Some(&record.media_type), now).1;

@@ -373,6 +373,7 @@ impl OldQueueRecord {
             is_frozen: self.is_frozen,
             ranked_precedence: None,
             failed: 0,
+            failing: Vec::new(),
         }
     }
 }

@@ -94,6 +94,7 @@ fn outcome(ending: u8, links: &[Link]) -> Outcome {
         },
         5 => Outcome::Retry {
             status: 503,
+            queue_after: 1 + u32::from(ending / 8 % 3),
             after: None,
             transfer,
         },

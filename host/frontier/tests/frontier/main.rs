@@ -5,6 +5,7 @@
 mod check;
 mod checkpoint;
 mod death;
+mod failing;
 mod migration;
 mod model;
 mod naive;

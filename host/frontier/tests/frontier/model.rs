@@ -9,7 +9,7 @@ use std::{
 use opilio_frontier::{
     Candidate, Config, ContentState, Directive, Issue, KeptChange, KeptValue, Known as Elsewhere,
     Next, Outcome, Place as RealPlace, PrecedencePolicy, QueueSettings, Quota, Refused, Standing,
-    Statistics, Strategy, Success, SweepAction, Swept, Transfer, Visit, Why,
+    Statistics, Strategy, Success, SweepAction, Swept, Transfer, Visit, WaitLimits, Why,
 };
 use proptest::{prelude::*, sample::select, strategy::Strategy as _, test_runner::TestRunner};
 
@@ -124,6 +124,7 @@ enum Ending {
     },
     Deferred(Vec<Link>),
     Retry {
+        queue_after: u32,
         after: Option<u64>,
         sent: Option<Sent>,
     },
@@ -229,9 +230,21 @@ fn settings() -> BoxedStrategy<Settings> {
     let embeds = (0u32..4, 0u32..3, 0u32..3);
     let group = (1u16..3, 0u64..7);
     let limits = (quota(), rarely(select(vec![50u64, 100])));
-    (queue_settings(), overrides, line, embeds, group, limits)
-        .prop_map(|(queue, overrides, line, embeds, group, limits)| {
+    let waits = (1u64..40, 20u64..1_000);
+    (
+        queue_settings(),
+        overrides,
+        line,
+        embeds,
+        group,
+        (limits, waits),
+    )
+        .prop_map(|(queue, overrides, line, embeds, group, (limits, waits))| {
             let mut config = Config { queue, ..config() };
+            config.waits = WaitLimits {
+                min: secs(waits.0),
+                max: secs(waits.1),
+            };
             let (floor, ageing, session_budget, error_penalty) = line;
             config.precedence_floor = floor;
             config.ageing = ageing.map(secs);
@@ -319,7 +332,8 @@ fn ending() -> BoxedStrategy<Ending> {
             wait, strategy, outlinks, refused, sent, state, is_extracted, refresh_embeds, keeps,
         }),
         3 => links().prop_map(Ending::Deferred),
-        3 => (prop::option::of(0u64..400), maybe_sent()).prop_map(|(after, sent)| Ending::Retry { after, sent }),
+        3 => (1u32..4, prop::option::of(0u64..400), maybe_sent())
+            .prop_map(|(queue_after, after, sent)| Ending::Retry { queue_after, after, sent }),
         1 => (prop::option::of(0u64..2_000), maybe_sent()).prop_map(|(wait, sent)| Ending::Disregarded { wait, sent }),
         1 => maybe_sent().prop_map(Ending::Failed),
         1 => Just(Ending::OutOfScope),
@@ -530,6 +544,7 @@ impl Pair {
                         meant: all.meant + swept.meant,
                         in_process: all.in_process + swept.in_process,
                         shared: all.shared + swept.shared,
+                        deleted: Vec::new(),
                         after: swept.after,
                     };
                     if all.after.is_none() {
@@ -715,8 +730,13 @@ impl Pair {
             Ending::Deferred(links) => Outcome::Deferred {
                 prerequisites: candidates(&links, self.now),
             },
-            Ending::Retry { after, sent } => Outcome::Retry {
+            Ending::Retry {
+                queue_after,
+                after,
+                sent,
+            } => Outcome::Retry {
                 status: 503,
+                queue_after,
                 after: after.map(secs),
                 transfer: transfer(sent),
             },
@@ -777,7 +797,11 @@ impl Pair {
             ),
             "{text}"
         );
-        assert_eq!(record.kept, known.kept, "{text}");
+        let mut expected = known.kept.clone();
+        if known.failures > 0 {
+            expected.apply(failures(known.failures));
+        }
+        assert_eq!(record.kept, expected, "{text}");
         match (record.place, known.place) {
             (
                 RealPlace::Queued { directive, due, .. },
@@ -878,6 +902,18 @@ impl Pair {
             let listed: Vec<_> = listed.into_iter().map(|one| one.record.uri).collect();
             assert_eq!(listed, naive.in_order(name), "{name}");
         }
+    }
+}
+
+/// How a record keeps its failures in a row.
+fn failures(count: u32) -> KeptChange {
+    KeptChange {
+        plugin: ":failures".to_owned(),
+        name: "failures".to_owned(),
+        value: Some(KeptValue {
+            version: 1,
+            value: count.to_string(),
+        }),
     }
 }
 

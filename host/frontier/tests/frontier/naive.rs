@@ -70,6 +70,8 @@ pub(crate) struct Known {
     pub(crate) standing: Standing,
     pub(crate) wait: Option<Duration>,
     pub(crate) kept: KeptValues,
+    /// Turns in a row that failed, or were disregarded until nobody knows when.
+    pub(crate) failures: u32,
 }
 
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -95,6 +97,8 @@ pub(crate) struct Queue {
     slots: Vec<i64>,
     paid_until: i64,
     pub(crate) failures: u32,
+    /// URIs that failed in a row while it did not back off.
+    failing: BTreeSet<String>,
     pub(crate) crawl_delay: u64,
     address: Option<String>,
     own_precedence: Option<u8>,
@@ -502,6 +506,7 @@ impl Naive {
                 standing: Standing::Open,
                 wait: None,
                 kept: KeptValues::default(),
+                failures: 0,
             },
         );
         self.touch(&candidate.queue, false);
@@ -525,14 +530,18 @@ impl Naive {
             self.canonicals
                 .insert(candidate.canonical.clone(), exact.clone());
             let arrival = self.tick();
-            let max_wait = self.config.max_wait.as_secs().cast_signed();
+            let waits = self.config.waits;
+            let wait = whole(match one.standing {
+                Standing::Failed => waits.min,
+                _ => waits.max,
+            });
             let uri = self.uris.get_mut(&exact).unwrap();
             uri.status = one.status;
             uri.standing = one.standing;
             uri.place = if uri.strategy.revisits() {
                 let rank = Rank {
                     directive: Directive::Normal,
-                    due: (seconds(one.at) + max_wait).max(now),
+                    due: (seconds(one.at) + wait).max(now),
                     arrival,
                 };
                 place(rank, now)
@@ -748,23 +757,41 @@ impl Naive {
                     scheduled = self.admit(prerequisites, now, Origin::NeededBy(&name));
                     // A prerequisite lets its own go before it; other URIs come behind prerequisites anyway.
                     if rank.directive == Directive::Highest {
-                        self.put_behind(text, now);
+                        self.put_behind(text, now, now);
                     }
                     Disposition::Deferred
                 }
             }
-            Outcome::Retry { status, after, .. } => {
+            Outcome::Retry {
+                status,
+                queue_after,
+                after,
+                ..
+            } => {
                 let queue = self.queues.get_mut(&name).unwrap();
-                queue.failures += 1;
+                queue.failing.insert(text.to_owned());
+                let queue_rests = queue.failures > 0
+                    || rank.directive == Directive::Highest
+                    || queue.failing.len() >= *queue_after as usize;
+                let failures = if queue_rests {
+                    queue.failing.clear();
+                    queue.failures += 1;
+                    queue.failures
+                } else {
+                    uri.attempts + 1
+                };
                 let settings = queue.settings.clone();
-                let doubled = settings.retry_delay.as_secs() << (queue.failures - 1).min(20);
+                let doubled = settings.retry_delay.as_secs() << (failures - 1).min(20);
                 let asked = after
                     .unwrap_or_default()
                     .min(settings.politeness.retry_after_max);
                 let rest = doubled
                     .min(settings.retry_delay_max.as_secs())
                     .max(asked.as_secs());
-                self.rest_all(&name, now + rest.cast_signed());
+                let until = now + rest.cast_signed();
+                if queue_rests {
+                    self.rest_all(&name, until);
+                }
                 uri.deferrals = 0;
                 uri.attempts += 1;
                 uri.status = *status;
@@ -780,7 +807,8 @@ impl Naive {
                 } else {
                     self.counted.retries += 1;
                     if rank.directive != Directive::Highest {
-                        self.put_behind(text, now);
+                        let due = if queue_rests { now } else { until };
+                        self.put_behind(text, due, now);
                     }
                     Disposition::Retrying { attempts: tries }
                 }
@@ -799,9 +827,16 @@ impl Naive {
                 self.uris.insert(text.to_owned(), uri);
                 let known = match &outcome {
                     Outcome::Disregarded { wait, .. } => *wait,
-                    _ => None,
+                    // Somebody would have to change the scope.
+                    _ => Some(self.config.waits.max),
                 };
-                let wait = self.probe_wait(text, known);
+                let wait = match known {
+                    Some(known) if self.uris[text].strategy.revisits() => {
+                        Some(known.min(self.config.waits.max))
+                    }
+                    Some(_) => None,
+                    None => self.probe_wait(text),
+                };
                 waiting(self.complete(&busy, wait, 0, now))
             }
         };
@@ -887,6 +922,7 @@ impl Naive {
         let is_first = uri.visits == 0 && uri.standing != Standing::Succeeded;
         let queue = self.queues.get_mut(&busy.queue).unwrap();
         queue.failures = 0;
+        queue.failing.clear();
         if counts {
             let add = |tally: &mut Tally| {
                 tally.fetched += 1;
@@ -935,6 +971,7 @@ impl Naive {
         uri.status = visit.status;
         uri.standing = Standing::Succeeded;
         uri.deferrals = 0;
+        uri.failures = 0;
         uri.wait = success.wait.or(uri.wait);
         uri.strategy = success.strategy.unwrap_or(uri.strategy);
         for change in &visit.kept {
@@ -1040,14 +1077,34 @@ impl Naive {
             true => 0,
             false => u64::from(uri.cost) + u64::from(self.config.error_penalty),
         };
-        let wait = self.probe_wait(&busy.text, None);
+        let wait = self.probe_wait(&busy.text);
         self.complete(busy, wait, cost, now)
     }
 
-    fn probe_wait(&self, text: &str, known: Option<Duration>) -> Option<Duration> {
-        let revisits = self.uris[text].strategy.revisits();
-        let longest = self.config.max_wait;
-        revisits.then(|| known.unwrap_or(longest).min(longest))
+    /// The wait after one more failure in a row: the shortest, twice that, and so on up to the longest; stopping once at the
+    /// usual wait. Where there has been a visit, the first of these is left out, unless the usual wait is as short.
+    fn probe_wait(&mut self, text: &str) -> Option<Duration> {
+        let limits = self.config.waits;
+        let uri = self.uris.get_mut(text).unwrap();
+        if !uri.strategy.revisits() {
+            return None;
+        }
+        uri.failures += 1;
+        let is_known = uri.visits > 0;
+        let usual = uri.wait.filter(|_| is_known);
+        let mut all = vec![limits.min];
+        while let Some(&last) = all.last()
+            && last < limits.max
+        {
+            all.extend(usual.filter(|usual| last < *usual && *usual < last * 2));
+            let from = *all.last().unwrap();
+            all.push(from * 2);
+        }
+        if is_known && usual.is_none_or(|usual| usual > limits.min) && all.len() > 1 {
+            all.remove(0);
+        }
+        let last = all.len() - 1;
+        Some(all[last.min(uri.failures as usize - 1)].min(limits.max))
     }
 
     fn complete(
@@ -1076,15 +1133,16 @@ impl Naive {
         due.map(at)
     }
 
-    fn put_behind(&mut self, text: &str, now: i64) {
+    fn put_behind(&mut self, text: &str, due: i64, now: i64) {
         let arrival = self.tick();
         let uri = self.uris.get_mut(text).unwrap();
         if let Place::Ready(rank) = uri.place {
-            uri.place = Place::Ready(Rank {
-                due: rank.due.max(now),
+            let rank = Rank {
+                due: rank.due.max(due),
                 arrival,
                 ..rank
-            });
+            };
+            uri.place = place(rank, now);
         }
     }
 
@@ -1282,6 +1340,7 @@ impl Naive {
             queue.slots.clear();
             queue.paid_until = LONG_AGO;
             queue.failures = 0;
+            queue.failing.clear();
         })
     }
 
@@ -1322,6 +1381,7 @@ impl Naive {
                 slots: Vec::new(),
                 paid_until: LONG_AGO,
                 failures: 0,
+                failing: BTreeSet::new(),
                 crawl_delay: 0,
                 address: None,
                 own_precedence: None,

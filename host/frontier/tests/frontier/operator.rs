@@ -65,6 +65,7 @@ fn why_says_which_filter_which_limit_which_state() {
     site.frontier().freeze("org,a,", false, at(5)).unwrap();
     let down = Outcome::Retry {
         status: -2,
+        queue_after: 1,
         after: None,
         transfer: None,
     };
@@ -151,6 +152,7 @@ fn waking_a_queue_ends_its_back_off() {
     let page = site.issue(0, "http://a.org/1");
     let down = Outcome::Retry {
         status: -2,
+        queue_after: 1,
         after: Some(secs(300)),
         transfer: None,
     };
@@ -184,6 +186,7 @@ fn what_rests_since_a_clock_was_ahead_goes_on_and_other_rests_stay() {
     let b = site.issue(0, "http://b.org/1");
     let down = Outcome::Retry {
         status: -2,
+        queue_after: 1,
         after: Some(secs(250)),
         transfer: None,
     };
@@ -249,6 +252,7 @@ fn a_rest_that_nothing_explains_is_told_from_one_that_something_does() {
     let b = site.issue(1, "http://b.org/1");
     let down = Outcome::Retry {
         status: -2,
+        queue_after: 1,
         after: Some(secs(290)),
         transfer: None,
     };
@@ -332,21 +336,27 @@ fn what_another_crawl_knows_is_not_fetched_again_and_moves_nothing_here() {
             known(revisited("http://a.org/again", "L")),
             // Known here, and not raised for being an embed there.
             known(candidate("http://b.org/2", "LE")),
+            Known {
+                standing: Standing::Failed,
+                status: -2,
+                at: at(-10),
+                ..known(revisited("http://c.org/", "L"))
+            },
         ],
         at(0),
     );
-    assert_eq!(
-        answers.unwrap(),
-        [Scheduled::New, Scheduled::New, Scheduled::Known]
-    );
+    let new = Scheduled::New;
+    assert_eq!(answers.unwrap(), [new, new, Scheduled::Known, new]);
     let record = site.frontier().record(&uri("http://a.org/once")).unwrap();
     let record = record.unwrap();
     assert_eq!((record.place, record.status), (Place::Done, 200));
     assert_eq!(record.digests.payload, Some([7; 20]));
     site.visit(0, "http://b.org/1");
     site.visit(2, "http://b.org/2");
-    // The maximum wait since its last visit.
-    site.waits(3, 600);
+    // The shortest wait since it failed, and the longest since the last visit.
+    site.waits(3, 20);
+    site.visit(20, "http://c.org/");
+    site.waits(21, 600);
 }
 
 #[test]

@@ -20,6 +20,7 @@ fn pages(host: &str, count: usize) -> Vec<Candidate> {
 fn down() -> Outcome {
     Outcome::Retry {
         status: -2,
+        queue_after: 1,
         after: None,
         transfer: Some(took(ZERO)),
     }

@@ -376,7 +376,7 @@ fn each_past_visit_tells_its_digest_and_the_wait_decided_after_it() {
         let page = site.issue(seconds, "http://a.org/");
         site.finish(&page, outcome, seconds);
     }
-    let probe = config().max_wait;
+    let probe = 2 * config().waits.min;
     let again = 300 + i64::try_from(probe.as_secs()).unwrap();
     let page = site.issue(again, "http://a.org/");
     let changed = visit(ContentState::Changed, Some(8), secs(1_000), Some(100));

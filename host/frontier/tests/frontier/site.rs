@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use opilio_frontier::{
     Candidate, Config, ContentState, Finished, Frontier, Issue, Next, Outcome, Politeness,
-    QueueSettings, Scheduled, Strategy, Success, Transfer, Visit,
+    QueueSettings, Scheduled, Strategy, Success, Transfer, Visit, WaitLimits,
 };
 use opilio_uri::{HopPath, Uri};
 
@@ -26,7 +26,10 @@ pub(crate) fn config() -> Config {
             ..QueueSettings::default()
         },
         max_deferrals: 4,
-        max_wait: secs(1_000),
+        waits: WaitLimits {
+            min: secs(30),
+            max: secs(1_000),
+        },
         history_length: 3,
         ..Config::default()
     }

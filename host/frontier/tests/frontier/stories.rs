@@ -5,7 +5,7 @@ use std::time::Duration;
 use opilio_frontier::{
     Candidate, Config, ContentState, Digests, Directive, Disposition, Error, Finished, Next,
     Outcome, PREREQUISITE_FAILED, Place, QueueSettings, QueueState, Refusal, Scheduled, Standing,
-    Success, Validators, Visit,
+    Success, UNTIL_CHANGED, Validators, Visit,
 };
 
 use crate::site::{Site, at, candidate, config, revisited, secs, success, took, uri, with_queue};
@@ -15,6 +15,7 @@ const ZERO: Duration = Duration::ZERO;
 fn retry(status: i32, after: Option<Duration>) -> Outcome {
     Outcome::Retry {
         status,
+        queue_after: 1,
         after,
         transfer: Some(took(ZERO)),
     }
@@ -619,13 +620,13 @@ fn what_failed_or_was_disregarded_is_probed_again_under_revisit_alone() {
     let finished = site.finish(&issue, failed(-1), 0);
     assert_eq!(
         (finished.disposition, finished.queue_ready),
-        (Disposition::Waiting(at(1_000)), at(0))
+        (Disposition::Waiting(at(30)), at(0))
     );
     let issue = site.issue(0, "http://a.org/2");
     let disregarded = Outcome::Disregarded {
-        reason: "robots".to_owned(),
-        status: -9998,
-        wait: None,
+        reason: "a filter".to_owned(),
+        status: -5001,
+        wait: Some(UNTIL_CHANGED),
         transfer: None,
     };
     assert_eq!(
@@ -642,10 +643,10 @@ fn what_failed_or_was_disregarded_is_probed_again_under_revisit_alone() {
         (statistics.failed, statistics.disregarded, statistics.queued),
         (2, 1, 2)
     );
-    site.waits(1, 1_000);
+    site.waits(1, 30);
     // A probe that succeeds is no failure any more.
-    let issue = site.issue(1_000, "http://a.org/1");
-    site.finish(&issue, success(ZERO, Some(secs(9)), vec![]), 1_000);
+    let issue = site.issue(30, "http://a.org/1");
+    site.finish(&issue, success(ZERO, Some(secs(9)), vec![]), 30);
     let statistics = site.frontier().statistics();
     assert_eq!(
         (

@@ -138,3 +138,116 @@ async fn a_retry_after_may_be_a_date() {
     let elapsed = told.summary.progress.elapsed;
     assert!(elapsed >= Duration::from_secs(1), "{elapsed:?}");
 }
+
+#[tokio::test]
+async fn a_page_that_is_busy_holds_up_no_other_page_of_its_host() {
+    let links: String = (1..=5)
+        .map(|n| format!("<a href='/{n}.html'>{n}</a>"))
+        .collect();
+    let web = site(WWW)
+        .page("/", html(&format!("<a href='/busy.html'>b</a>{links}")))
+        .page("/busy.html", Reply::status(503))
+        .rest(|_| html("a page"))
+        .serve()
+        .await;
+    let story = crawl()
+        .profile("workers = 1\nretry.delay = '1h'")
+        .seed(web.url(WWW, "/"));
+    story
+        .run_until("the other pages", || asked(&web).len() >= 8)
+        .await;
+    let busy = asked(&web).iter().filter(|it| it.contains("busy")).count();
+    assert_eq!(busy, 1, "it waits for its own hour");
+}
+
+#[tokio::test]
+async fn a_page_that_fails_before_its_first_success_is_probed_after_the_shortest_wait() {
+    let web = site(WWW)
+        .answer("/", |seen| match seen.visit {
+            1 => html("never").taking(Duration::from_secs(3600)),
+            _ => html("at your service"),
+        })
+        .serve()
+        .await;
+    let story = crawl()
+        .profile(
+            r#"
+            strategy = "revisit"
+            fetch.response-timeout = "200ms"
+            retry.errors = ["connect"]
+            [[override]]
+            match.host = ["www.story.localhost"]
+            revisit.min-wait = "50ms"
+            "#,
+        )
+        .seed(web.url(WWW, "/"));
+    let told = story
+        .run_until("the second visit", || asked(&web).len() >= 3)
+        .await;
+    let statuses: Vec<_> = told
+        .of(&web.url(WWW, "/"))
+        .iter()
+        .map(|line| line.status)
+        .collect();
+    assert_eq!(statuses, [-4, 200]);
+}
+
+/// A name server that knows one address for every name, and denies the names once.
+fn forgetful_name_server() -> std::net::SocketAddr {
+    let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let address = socket.local_addr().unwrap();
+    std::thread::spawn(move || {
+        let (mut query, mut asked_for_ipv4) = ([0; 512], 0);
+        while let Ok((length, from)) = socket.recv_from(&mut query) {
+            let Some(end) = query[12..length].iter().position(|byte| *byte == 0) else {
+                continue;
+            };
+            let question = &query[12..12 + end + 5];
+            let is_ipv4 = question[end + 2] == 1;
+            asked_for_ipv4 += u32::from(is_ipv4);
+            let is_denied = asked_for_ipv4 == 2;
+            let count = u8::from(is_ipv4 && !is_denied);
+            let code = if is_denied { 3 } else { 0 };
+            let header = [
+                query[0],
+                query[1],
+                0x81,
+                0x80 | code,
+                0,
+                1,
+                0,
+                count,
+                0,
+                0,
+                0,
+                0,
+            ];
+            let record = [0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 0, 0, 4, 127, 0, 0, 1];
+            let record = &record[..record.len() * usize::from(count)];
+            let _ = socket.send_to(&[&header, question, record].concat(), from);
+        }
+    });
+    address
+}
+
+#[tokio::test]
+async fn a_name_that_loses_its_address_for_a_moment_costs_no_page() {
+    let host = "www.story.test";
+    let web = site(host)
+        .page("/", html("<a href='/next.html'>n</a>"))
+        .page("/next.html", html("a page"))
+        .serve()
+        .await;
+    let names = forgetful_name_server();
+    let story = crawl().profile(&format!(
+        r#"
+        dns = {{ servers = ["{names}"], min-expires = "200ms", max-expires = "200ms" }}
+        politeness = {{ min-delay = "400ms", max-delay = "400ms" }}
+        "#
+    ));
+    let told = story.seed(web.url(host, "/")).run().await.finished();
+    assert_eq!(told.sole(&web.url(host, "/")).status, 200);
+    assert_eq!(told.sole(&web.url(host, "/next.html")).status, 200);
+    let failed = told.log_file("nonfatal-errors.log");
+    assert!(failed.contains(&format!("dns:{host}")), "{failed}");
+}

@@ -99,7 +99,7 @@ pub(super) fn queue_lines(queue: &Value) -> String {
     lines += &line("rests until", &time(queue, "next_ready"));
     let failures = queue["failures"].as_u64().unwrap_or(0);
     if failures > 0 {
-        lines += &line("failures", &format!("{failures} in a row"));
+        lines += &line("back-offs", &format!("{failures} in a row"));
     }
     if let Some(delay) = queue["crawl_delay_ms"].as_u64() {
         lines += &line(

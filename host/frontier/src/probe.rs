@@ -1,0 +1,134 @@
+//! How long a URI waits that could not be fetched, where nobody knows when it can be: the shortest wait first, and twice as
+//! long after each further failure in a row. A URI that has been visited begins one doubling later, though not later than
+//! after its usual wait, since the archive has a version of it; and the doubling stops once at that usual wait.
+//!
+//! The number of failures stands among what plugins keep with the URI, under a name that none can have: gone with the next
+//! visit or with the URI, and no new format of the store.
+
+use std::time::Duration;
+
+use crate::{KeptChange, KeptValue, UriRecord, WaitLimits};
+
+/// No plugin is called so: their names are words joined by hyphens.
+const OWNER: &str = ":failures";
+
+/// The one value: failures in a row.
+const NAME: &str = "failures";
+
+/// Of the value's form.
+const VERSION: u32 = 1;
+
+/// Counts a failure, and returns how long the URI waits after it.
+pub(crate) fn wait(record: &mut UriRecord, limits: WaitLimits) -> Duration {
+    let failures = failures(record).saturating_add(1);
+    keep(record, Some(failures));
+    let is_known = record.visits > 0;
+    after(failures, is_known, record.wait.filter(|_| is_known), limits)
+}
+
+/// A visit has come: the next failure is the first in a row.
+pub(crate) fn forget(record: &mut UriRecord) {
+    keep(record, None);
+}
+
+/// The wait after the last of `failures` in a row, counted from 1. `usual` is the wait that followed the last visit.
+fn after(failures: u32, is_known: bool, usual: Option<Duration>, limits: WaitLimits) -> Duration {
+    // Without it a wait of nothing would be doubled for ever.
+    let mut wait = limits.min.max(Duration::from_millis(1));
+    let is_later = is_known && usual.is_none_or(|usual| usual > wait);
+    for _ in 1..failures.saturating_add(is_later.into()) {
+        if wait >= limits.max {
+            break;
+        }
+        let doubled = wait.saturating_mul(2);
+        wait = match usual {
+            Some(usual) if wait < usual => doubled.min(usual),
+            _ => doubled,
+        };
+    }
+    wait.min(limits.max)
+}
+
+fn failures(record: &UriRecord) -> u32 {
+    let kept = record.kept.get(OWNER, NAME);
+    let kept = kept.filter(|kept| kept.version == VERSION);
+    kept.and_then(|kept| kept.value.parse().ok()).unwrap_or(0)
+}
+
+fn keep(record: &mut UriRecord, failures: Option<u32>) {
+    record.kept.apply(KeptChange {
+        plugin: OWNER.to_owned(),
+        name: NAME.to_owned(),
+        value: failures.map(|failures| KeptValue {
+            version: VERSION,
+            value: failures.to_string(),
+        }),
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Hours.
+    #[track_caller]
+    fn check(is_known: bool, usual: Option<u64>, limits: (u64, u64), expected: &[u64]) {
+        let hours = |hours: u64| Duration::from_secs(hours * 3600);
+        let limits = WaitLimits {
+            min: hours(limits.0),
+            max: hours(limits.1),
+        };
+        let waits: Vec<_> = (1..)
+            .zip(expected)
+            .map(|(failures, _)| after(failures, is_known, usual.map(hours), limits).as_secs())
+            .map(|seconds| seconds / 3600)
+            .collect();
+        assert_eq!(waits, expected, "{is_known} {usual:?}");
+    }
+
+    #[test]
+    fn a_page_never_seen_is_probed_soon_and_then_less_and_less_often() {
+        check(
+            false,
+            None,
+            (1, 672),
+            &[1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 672, 672],
+        );
+        check(false, None, (5, 5), &[5, 5]);
+        // The longer of two waits that contradict each other does not hold here: nothing waits longer than the longest.
+        check(false, None, (5, 3), &[3, 3]);
+    }
+
+    #[test]
+    fn a_page_that_was_seen_is_probed_later_and_once_at_its_usual_wait() {
+        check(
+            true,
+            Some(24),
+            (1, 672),
+            &[2, 4, 8, 16, 24, 48, 96, 192, 384, 672, 672],
+        );
+        check(true, Some(3), (1, 672), &[2, 3, 6, 12]);
+        // Its usual wait is short: no later than that.
+        check(true, Some(2), (1, 672), &[2, 4, 8]);
+        check(true, Some(1), (1, 672), &[1, 2, 4]);
+        check(true, Some(0), (1, 672), &[1, 2, 4]);
+        check(true, None, (1, 672), &[2, 4, 8]);
+        check(true, Some(900), (300, 672), &[600, 672, 672]);
+    }
+
+    #[test]
+    fn no_number_of_failures_goes_past_the_longest_wait_or_to_nothing() {
+        let max = Duration::from_secs(1000);
+        for min in [Duration::ZERO, Duration::from_secs(1)] {
+            let limits = WaitLimits { min, max };
+            assert_eq!(after(u32::MAX, true, Some(Duration::ZERO), limits), max);
+            assert_eq!(after(u32::MAX, false, None, limits), max);
+            assert!(after(1, false, None, limits) > Duration::ZERO);
+        }
+        let limits = WaitLimits {
+            min: Duration::from_secs(1),
+            max: Duration::MAX,
+        };
+        assert_eq!(after(u32::MAX, false, None, limits), Duration::MAX);
+    }
+}
