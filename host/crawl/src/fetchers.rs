@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use opilio_fetch::{AddressPolicy, Config, Family, Fetcher, NameServer, Proxy, ProxyKind, Trust};
 use opilio_profile::{
@@ -14,8 +14,13 @@ use opilio_profile::{
 /// Fetchers kept; beyond, all are made anew as they are asked for.
 const KEPT_MAX: usize = 1_000;
 
-/// The fetchers of a crawl.
+/// The fetchers of a crawl, which a change of the profile replaces as a whole.
 pub(crate) struct Fetchers {
+    set: RwLock<Arc<FetcherSet>>,
+}
+
+/// The fetchers of one profile.
+pub(crate) struct FetcherSet {
     base: Fetcher,
     /// What the base is made of, for those that differ.
     config: Config,
@@ -42,35 +47,70 @@ impl Fetchers {
         config.scratch_bytes_max = fetch.scratch_max.map(|size| size.bytes());
         config.spool_memory_total_max = in_memory(fetch.spool_memory_total.bytes());
         let own = with(&config, &fetch).map_err(FetcherError::Password)?;
-        Ok(Fetchers {
+        let set = FetcherSet {
             base: Fetcher::new(own)?,
+            config,
+            fetch,
+            others: Mutex::default(),
+        };
+        Ok(Fetchers {
+            set: RwLock::new(Arc::new(set)),
+        })
+    }
+
+    /// The fetchers of a changed profile, which share connections, scratch space and limits with those in force. Their
+    /// scratch space stays as large as it is.
+    pub(crate) fn changed(&self, profile: &Profile) -> Result<FetcherSet, FetcherError> {
+        let set = self.set();
+        let fetch = profile.settings().fetch.clone();
+        let config = Config {
+            scratch_bytes_max: set.config.scratch_bytes_max,
+            spool_memory_total_max: set.config.spool_memory_total_max,
+            ..of_all(profile, set.config.scratch_dir.clone())
+        };
+        let own = with(&config, &fetch).map_err(FetcherError::Password)?;
+        Ok(FetcherSet {
+            base: set.base.with(own)?,
             config,
             fetch,
             others: Mutex::default(),
         })
     }
 
+    /// Fetches with these from now on; what is in flight is finished with those before.
+    pub(crate) fn put_in_force(&self, set: FetcherSet) {
+        *self.set.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(set);
+    }
+
     /// That of the profile itself.
-    pub(crate) fn base(&self) -> &Fetcher {
-        &self.base
+    pub(crate) fn base(&self) -> Fetcher {
+        self.set().base.clone()
     }
 
     /// That for URIs of which this is said.
     pub(crate) fn of(&self, fetch: &Fetch) -> Result<Fetcher, FetcherError> {
-        if *fetch == self.fetch {
-            return Ok(self.base.clone());
+        let set = self.set();
+        if *fetch == set.fetch {
+            return Ok(set.base.clone());
         }
-        let mut others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut others = set.others.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = others.get(fetch) {
             return Ok(known.clone());
         }
-        let config = with(&self.config, fetch).map_err(FetcherError::Password)?;
-        let made = self.base.with(config)?;
+        let config = with(&set.config, fetch).map_err(FetcherError::Password)?;
+        let made = set.base.with(config)?;
         if others.len() >= KEPT_MAX {
             others.clear();
         }
         others.insert(fetch.clone(), made.clone());
         Ok(made)
+    }
+
+    fn set(&self) -> Arc<FetcherSet> {
+        self.set
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 }
 
@@ -113,6 +153,7 @@ fn with(config: &Config, fetch: &Fetch) -> Result<Config, SecretProblem> {
     config.response_timeout = fetch.response_timeout;
     config.first_byte_timeout = fetch.first_byte_timeout;
     config.total_timeout = fetch.total_timeout;
+    config.header_timeout = fetch.header_timeout;
     config.rate_min = fetch.min_rate.map(|size| size.bytes());
     config.header_bytes_max = in_memory(fetch.header_max.bytes());
     config.headers_max = fetch.headers_max;
@@ -125,6 +166,7 @@ fn with(config: &Config, fetch: &Fetch) -> Result<Config, SecretProblem> {
         link_local: allows(AllowedAddresses::LinkLocal),
         metadata: allows(AllowedAddresses::Metadata),
     };
+    config.allow_ports = fetch.allow_ports.clone();
     config.family = match fetch.family {
         AddressFamily::Ipv4First => Family::Ipv4First,
         AddressFamily::Ipv6First => Family::Ipv6First,

@@ -16,7 +16,7 @@ use crate::shape::toml_text;
 
 /// Settings that few ever change: how things are done inside, and limits that are there in case. Tables stand for what is
 /// in them.
-const EXPERT: [&str; 32] = [
+const EXPERT: &[&str] = &[
     "/record",
     "/dns/negative-expires",
     "/fetch/header-max",
@@ -29,7 +29,11 @@ const EXPERT: [&str; 32] = [
     "/fetch/referer",
     "/fetch/keep-alive",
     "/fetch/accept-encoding",
+    "/fetch/header-timeout",
     "/fetch/min-rate",
+    "/fetch/slow-after",
+    "/fetch/slow-fetches",
+    "/fetch/allow-ports",
     "/fetch/first-byte-timeout",
     "/cookies/per-host",
     "/revisit/history",
@@ -48,6 +52,7 @@ const EXPERT: [&str; 32] = [
     "/archive/on-close-timeout",
     "/limits/outlinks",
     "/limits/plugin-content",
+    "/limits/memory",
     "/limits/plugin-variants",
 ];
 

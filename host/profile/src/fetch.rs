@@ -8,7 +8,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::byte_size::{ByteSize, SizeWritten};
+use crate::byte_size::{ByteSize, MEMORY_MAX, SizeWritten};
 use crate::check::{Part, quote};
 use crate::credentials::{SecretFile, SecretSource};
 use crate::dns::HostPattern;
@@ -32,6 +32,12 @@ const OWN_HEADERS: [&str; 14] = [
     "user-agent",
 ];
 
+/// Largest header block that a profile may allow: it is held in memory.
+const HEADER_MAX: ByteSize = ByteSize::from_mib(16);
+
+/// Most of one body that may be held in memory.
+const BODY_MEMORY_MAX: ByteSize = ByteSize::from_gib(1);
+
 /// How documents are asked for, and when we stop waiting for them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
@@ -50,14 +56,27 @@ pub struct FetchFile {
     /// Default `"20m"`: a large film over a slow line still comes through.
     pub total_timeout: DurationWritten,
 
+    /// Longest time from the first byte of a response to the end of its head, interim responses included; over HTTP/2 a head
+    /// comes in one piece, by `first-byte-timeout`. Default `"1m"`: a head is a few KiB, and only traps send it byte by byte.
+    pub header_timeout: DurationWritten,
+
     /// The least that a body has to bring in a second, on average over a minute; what is slower is cut and kept as truncated.
-    /// Default `"none"`: slow servers are worth archiving, and `total-timeout` ends it.
+    /// Default `"100B"`: no line in use is so slow, but traps and streams without end are.
     pub min_rate: SizeWritten,
+
+    /// A fetch that brings less than 16 KiB a second for this long is slow: another one begins in the place of its worker, while
+    /// it goes on as one of `slow-fetches`. `"none"`: it keeps the worker. Default `"10s"`: nearly all fetches end by then.
+    pub slow_after: DurationWritten,
+
+    /// Most slow fetches beside those that workers are at; further ones keep their workers. Default `100`: each costs a
+    /// connection and little else.
+    #[schemars(range(max = 10_000))]
+    pub slow_fetches: u32,
 
     /// Largest body; what is longer is cut and kept as truncated. Default `"none"`: an archive wants the whole.
     pub body_max: SizeWritten,
 
-    /// Largest header block of a response; a longer one is cut and kept as truncated, without the body. Default `"64KiB"`:
+    /// Largest header block of a response; a longer one is cut and kept as truncated, without the body. At most 16 MiB. Default `"64KiB"`:
     /// several times what common servers send at most.
     pub header_max: SizeWritten,
 
@@ -83,6 +102,11 @@ pub struct FetchFile {
     /// make us archive the inside of the network we stand in.
     #[schemars(extend("examples" = [["loopback", "private"]]))]
     pub allow_addresses: Vec<AllowedAddresses>,
+
+    /// Ports that are fetched from although browsers refuse them, because they belong to mail, shells, IRC and the like (the
+    /// Fetch Standard's bad ports). Default `[]`: a link must not make us speak to such a server.
+    #[schemars(extend("examples" = [[6000, 10080]]))]
+    pub allow_ports: Vec<u16>,
 
     /// Which addresses of a host are tried, and which first; the next is tried as well when one has not answered for a
     /// quarter of a second. Default `"ipv4-first"`: sites take more care of it, and captures of one site stay comparable.
@@ -110,10 +134,10 @@ pub struct FetchFile {
     #[schemars(extend("examples" = [["localhost", "*.example.org"]]))]
     pub no_proxy: Vec<String>,
 
-    /// Bodies larger than this are spooled to disk while they arrive. Default `"1MiB"`: nearly all pages stay in memory.
+    /// Bodies larger than this, 1 GiB at most, are spooled to disk while they arrive. Default `"1MiB"`: nearly all pages stay in memory.
     pub spool_memory: SizeWritten,
 
-    /// The most that bodies take of memory together while they arrive; beyond it they are spooled to disk early.
+    /// The most that bodies take of memory together while they arrive, 256 GiB at most; beyond it they are spooled to disk early.
     /// Default `"256MiB"`: hundreds of pages at once.
     pub spool_memory_total: SizeWritten,
 
@@ -220,8 +244,14 @@ pub struct Fetch {
     pub first_byte_timeout: Option<Duration>,
     /// Longest time for one document as a whole.
     pub total_timeout: Duration,
+    /// Longest time from the first byte of a response to the end of its head.
+    pub header_timeout: Duration,
     /// Least bytes a second of a body; none: no limit.
     pub min_rate: Option<ByteSize>,
+    /// How long a fetch may bring little before it counts as slow; none: it never does.
+    pub slow_after: Option<Duration>,
+    /// Most slow fetches beside those that workers are at.
+    pub slow_fetches: usize,
     /// Largest body; none: no limit.
     pub body_max: Option<ByteSize>,
     /// Largest header block of a response.
@@ -236,6 +266,8 @@ pub struct Fetch {
     pub headers: Vec<(String, String)>,
     /// Addresses that are fetched from although they are not the public's; sorted, each once.
     pub allow_addresses: Vec<AllowedAddresses>,
+    /// Ports that are fetched from although the Fetch Standard blocks them; sorted, each once.
+    pub allow_ports: Vec<u16>,
     /// Which addresses of a host are tried, and which first.
     pub family: AddressFamily,
     /// Addresses to connect from, at most one of each family.
@@ -276,7 +308,10 @@ impl Default for FetchFile {
             response_timeout: "20s".into(),
             first_byte_timeout: "none".into(),
             total_timeout: "20m".into(),
-            min_rate: "none".into(),
+            header_timeout: "1m".into(),
+            min_rate: "100B".into(),
+            slow_after: "10s".into(),
+            slow_fetches: 100,
             body_max: "none".into(),
             header_max: "64KiB".into(),
             headers_max: 512,
@@ -284,6 +319,7 @@ impl Default for FetchFile {
             accept_encoding: "gzip, br".to_owned(),
             headers: BTreeMap::new(),
             allow_addresses: Vec::new(),
+            allow_ports: Vec::new(),
             family: AddressFamily::Ipv4First,
             bind: Vec::new(),
             proxy: String::new(),
@@ -312,9 +348,12 @@ impl FetchFile {
             response_timeout: part.positive_duration("response-timeout", &self.response_timeout),
             first_byte_timeout: part.duration_limit("first-byte-timeout", &self.first_byte_timeout),
             total_timeout: part.positive_duration("total-timeout", &self.total_timeout),
+            header_timeout: part.positive_duration("header-timeout", &self.header_timeout),
             min_rate: part.size_limit("min-rate", &self.min_rate),
+            slow_after: part.duration_limit("slow-after", &self.slow_after),
+            slow_fetches: self.slow_fetches as usize,
             body_max: part.size_limit("body-max", &self.body_max),
-            header_max: part.positive_size("header-max", &self.header_max),
+            header_max: part.positive_memory_size("header-max", &self.header_max, HEADER_MAX),
             headers_max: self.headers_max as usize,
             redirects_max: self.redirects_max as usize,
             accept_encoding: Some(self.accept_encoding.clone()).filter(|value| !value.is_empty()),
@@ -329,11 +368,21 @@ impl FetchFile {
                 allowed.dedup();
                 allowed
             },
+            allow_ports: {
+                let mut allowed = self.allow_ports.clone();
+                allowed.sort_unstable();
+                allowed.dedup();
+                allowed
+            },
             family: self.family,
             bind: self.check_bind(&mut part),
             proxy: self.check_proxy(&mut part, folder),
-            spool_memory: part.size("spool-memory", &self.spool_memory),
-            spool_memory_total: part.size("spool-memory-total", &self.spool_memory_total),
+            spool_memory: part.memory_size("spool-memory", &self.spool_memory, BODY_MEMORY_MAX),
+            spool_memory_total: part.memory_size(
+                "spool-memory-total",
+                &self.spool_memory_total,
+                MEMORY_MAX,
+            ),
             scratch_max: part.size_limit("scratch-max", &self.scratch_max),
             stop_grace: part.duration_limit("stop-grace", &self.stop_grace),
             referer: self.referer,

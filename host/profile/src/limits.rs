@@ -5,10 +5,13 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::byte_size::{ByteSize, SizeWritten};
+use crate::byte_size::{ByteSize, MEMORY_MAX, SizeWritten};
 use crate::check::Part;
 use crate::count::CountWritten;
 use crate::duration::DurationWritten;
+
+/// Most that plugins may see of a document: it is held in memory, decoded.
+const PLUGIN_CONTENT_MAX: ByteSize = ByteSize::from_gib(1);
 
 /// When a crawl has had enough, and how much of one document is looked at. For hops see the filter `hops`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -42,16 +45,23 @@ pub struct LimitsFile {
     /// Default `"none"`: the line is there to be used.
     pub bandwidth: SizeWritten,
 
-    /// The crawl ends after this long. Default `"none"`: no limit; operators stop a crawl.
+    /// The crawl ends after this long; what is in flight then has five seconds more, or `fetch.stop-grace` where that is
+    /// shorter. Default `"none"`: no limit; operators stop a crawl.
     pub time: DurationWritten,
 
     /// Links used of one document; the rest is counted and noted. Default `6000`: a page with more is made by a machine.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub outlinks: u32,
 
-    /// How much of a document plugins see, from its start; all of it is archived. Default `"64MiB"`: beyond it are
+    /// How much of a document plugins see, from its start, 1 GiB at most; all of it is archived. Default `"64MiB"`: beyond it are
     /// films and data, not links.
     pub plugin_content: SizeWritten,
+
+    /// Memory for bodies that arrive (`fetch.spool-memory-total`, which is a part of it), for documents that plugins read, as
+    /// bytes and as text, and for the plugins that read them, 256 GiB at most. A document waits until there is enough; one
+    /// always may be read, however large. Frontier, compiled plugins and links come on top. Default `"512MiB"`: a hundred
+    /// large pages at the same time, or three of 64 MiB.
+    pub memory: SizeWritten,
 
     /// Variants of one plugin's settings, made by overrides, that start from a snapshot of their own; each takes time and
     /// memory. Others are configured anew for every call. Default `64`: as many as a crawl uses again and again.
@@ -82,6 +92,8 @@ pub struct Limits {
     pub outlinks: usize,
     /// How much of a document plugins see.
     pub plugin_content: ByteSize,
+    /// Memory for bodies, documents and the plugins that read them.
+    pub memory: ByteSize,
     /// Variants of one plugin's settings that start from a snapshot of their own.
     pub plugin_variants: usize,
 }
@@ -99,6 +111,7 @@ impl Default for LimitsFile {
             time: "none".into(),
             outlinks: 6000,
             plugin_content: "64MiB".into(),
+            memory: "512MiB".into(),
             plugin_variants: 64,
         }
     }
@@ -116,7 +129,12 @@ impl LimitsFile {
             bandwidth: part.size_limit("bandwidth", &self.bandwidth),
             time: part.duration_limit("time", &self.time),
             outlinks: self.outlinks as usize,
-            plugin_content: part.positive_size("plugin-content", &self.plugin_content),
+            plugin_content: part.positive_memory_size(
+                "plugin-content",
+                &self.plugin_content,
+                PLUGIN_CONTENT_MAX,
+            ),
+            memory: part.positive_memory_size("memory", &self.memory, MEMORY_MAX),
             plugin_variants: self.plugin_variants as usize,
         }
     }

@@ -31,6 +31,7 @@ const NEEDED: &[(&str, Needed)] = &[
     ("/fetch/spool-memory-total", Needed::Job),
     ("/fetch/scratch-max", Needed::Job),
     ("/fetch/stop-grace", Needed::Job),
+    ("/fetch/slow-fetches", Needed::Job),
     ("/fetch", Needed::Uri),
     ("/cookies/accept", Needed::Uri),
     ("/retry/statuses", Needed::Uri),

@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use jiff::Timestamp;
-use opilio_fetch::Taken;
+use opilio_fetch::{Received, Taken};
 use opilio_frontier::Ticket;
 use tokio::sync::Notify;
 
@@ -27,6 +28,8 @@ struct State {
     /// Every queue has the settings that the profile gives it now.
     are_queues_resolved: bool,
     in_flight: HashMap<Ticket, InFlight>,
+    /// How many of them wait for servers that are slow.
+    slow: usize,
     /// Nothing is due before this, as the frontier last said.
     waits_until: Option<Timestamp>,
     /// Times that a URI could not be begun, for want of connections.
@@ -72,7 +75,14 @@ pub(crate) struct Flight {
     live: Arc<Live>,
     ticket: Ticket,
     cancelled: Arc<Notify>,
+    received: Received,
 }
+
+/// A fetch that is counted as slow, until this is dropped.
+struct SlowFetch<'a>(&'a Live);
+
+/// A fetch that brings less in a second is slow, once it has lasted: a page of common size takes a minute at that rate.
+const SLOW_BYTES_PER_SECOND: f64 = 16.0 * 1024.0;
 
 /// What became of the wish to break off a fetch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,7 +124,13 @@ impl Live {
             live: self.clone(),
             ticket,
             cancelled,
+            received: Received::default(),
         }
+    }
+
+    /// How many fetches are slow.
+    pub(crate) fn slow(&self) -> usize {
+        self.state().slow
     }
 
     /// Whether the dispatcher is to begin nothing. By asking it has seen it, so that nothing is called paused while a URI
@@ -261,6 +277,43 @@ impl Flight {
         }
     }
 
+    /// Counts what comes, for [`Self::waiting`].
+    pub(crate) fn received(&self) -> Received {
+        self.received.clone()
+    }
+
+    /// Waits for a server. Where `work` lasts longer than `slow_after` and brings little, it is counted as slow from then on, so
+    /// that the dispatcher begins another fetch in its place. `held_up` is how often the crawl itself has kept servers waiting:
+    /// where it does so, little may come of a fast one.
+    pub(crate) async fn waiting<T>(
+        &self,
+        slow_after: Option<Duration>,
+        held_up: impl Fn() -> u64,
+        work: impl Future<Output = T>,
+    ) -> T {
+        let Some(slow_after) = slow_after else {
+            return work.await;
+        };
+        let least = SLOW_BYTES_PER_SECOND * slow_after.as_secs_f64();
+        let mut work = std::pin::pin!(work);
+        let mut slow = None;
+        while slow.is_none() {
+            let (came, waits) = (self.received.bytes(), held_up());
+            tokio::select! {
+                // The timer first: work that always has something to do leaves it no budget.
+                biased;
+                () = tokio::time::sleep(slow_after) => {
+                    let came = self.received.bytes() - came;
+                    if (came as f64) < least && held_up() == waits {
+                        slow = Some(SlowFetch::new(&self.live));
+                    }
+                }
+                done = &mut work => return done,
+            }
+        }
+        work.await
+    }
+
     /// Fetches, unless the operator wants it broken off; none where that is so. Later wishes come too late.
     pub(crate) async fn unless_cancelled<T>(&self, fetch: impl Future<Output = T>) -> Option<T> {
         let fetched = tokio::select! {
@@ -275,6 +328,20 @@ impl Flight {
         }
         *stage = Stage::Fetched;
         Some(fetched)
+    }
+}
+
+impl<'a> SlowFetch<'a> {
+    fn new(live: &'a Live) -> Self {
+        live.state().slow += 1;
+        live.nudge();
+        SlowFetch(live)
+    }
+}
+
+impl Drop for SlowFetch<'_> {
+    fn drop(&mut self) {
+        self.0.state().slow -= 1;
     }
 }
 
@@ -344,6 +411,44 @@ mod tests {
         assert_eq!(live.cancel(uri), Cancelled::Asked);
         let never = std::future::pending::<()>();
         assert_eq!(flight.unless_cancelled(never).await, None);
+    }
+
+    #[tokio::test]
+    async fn a_fetch_that_brings_little_is_slow_until_it_ends() {
+        let live = Arc::new(Live::default());
+        let flight = live.begin(ticket(), "http://a.org/", 1);
+        let soon = Some(Duration::from_millis(1));
+        let (end, ended) = tokio::sync::oneshot::channel();
+        let slow = flight.waiting(soon, || 0, ended);
+        let watch = async {
+            live.nudged().await;
+            assert_eq!(live.slow(), 1);
+            end.send(()).unwrap();
+        };
+        let (ended, ()) = tokio::join!(slow, watch);
+        ended.unwrap();
+        assert_eq!(live.slow(), 0);
+    }
+
+    #[tokio::test]
+    async fn a_fetch_that_the_crawl_itself_holds_up_is_not_slow() {
+        let live = Arc::new(Live::default());
+        let flight = live.begin(ticket(), "http://a.org/", 1);
+        let soon = Some(Duration::from_millis(1));
+        let asked = std::cell::Cell::new(0);
+        let end = Notify::new();
+        let held_up = || {
+            assert_eq!(live.slow(), 0);
+            asked.set(asked.get() + 1);
+            if asked.get() == 6 {
+                end.notify_one();
+            }
+            asked.get()
+        };
+        flight.waiting(soon, held_up, end.notified()).await;
+        // Those whose servers may take as long as they like keep their workers.
+        flight.waiting(None, || 0, async {}).await;
+        assert_eq!(live.slow(), 0);
     }
 
     #[test]

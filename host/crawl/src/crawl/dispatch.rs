@@ -9,6 +9,7 @@ use opilio_frontier::{Issue, Next};
 use tokio::task::JoinSet;
 
 use super::Crawl;
+use super::workers::Workers;
 use crate::chain::Chain;
 use crate::context::{Context, Halt};
 use crate::control::{Flight, JobLog};
@@ -18,34 +19,42 @@ use crate::progress::End;
 /// Longest pause before the frontier is asked again, so that a clock that is set back costs no more than this.
 const PAUSE_MAX: Duration = Duration::from_secs(60);
 
+/// How long fetches in flight may go on when the time of the crawl is over: nearly all end by then, and a limit of time is a
+/// promise to whoever waits for the machine.
+const TIME_LIMIT_GRACE: Duration = Duration::from_secs(5);
+
 impl Crawl {
     /// Hands issued URIs to workers until the end, then waits for those at work.
     pub(super) async fn dispatch(&self) -> Result<End, Halt> {
         let mut stop = self.stop.reason.subscribe();
         let mut at_work: JoinSet<(usize, Result<(), Halt>)> = JoinSet::new();
-        let mut idle: Vec<usize> = (1..=self.context.profile.workers).rev().collect();
-        let throttle = self.context.fetcher.throttle();
+        let mut workers = Workers::new(self.context.current().workers);
+        let throttle = self.context.fetchers.base().throttle();
         let mut halted = None;
         let mut paused = Paused::No;
         let end = loop {
             while let Some(done) = at_work.try_join_next() {
-                halted = halted.or(returned(done, &mut idle));
+                halted = halted.or(returned(done, &mut workers));
             }
+            let capacity = self.capacity();
+            workers.set_count(capacity);
             if halted.is_some() {
                 break End::Stopped;
             }
             let asked = self.stop.reason.borrow().clone();
             if let Some(end) = asked.or_else(|| self.limit_reached()) {
+                // Whoever looks sees that it is ending while the last fetches are finished.
+                self.stop.end(end.clone());
                 break end;
             }
             let holds = self.live.holds();
             paused = paused.then(holds, at_work.is_empty(), &self.log);
-            let is_at_share = !idle.is_empty() && at_work.len() >= throttle.connections_max();
+            let are_busy = workers.are_busy() || at_work.len() >= capacity;
+            let is_at_share = !are_busy && at_work.len() >= throttle.connections_max();
             if is_at_share && !holds {
                 self.live.wants_connections();
             }
-            let is_full =
-                idle.is_empty() || is_at_share || !self.room_for_a_document(at_work.len());
+            let is_full = are_busy || is_at_share || !self.room_for_a_document(at_work.len());
             // Asked first: what is resolved or queued while the frontier is asked may be what it does not give yet.
             let are_queues_resolved = self.live.are_queues_resolved();
             let at_rest = self.live.hands_at_rest();
@@ -60,7 +69,7 @@ impl Crawl {
             });
             let pause = match next {
                 Next::Issue(issue) => {
-                    if let Some(worker) = idle.pop() {
+                    if let Some(worker) = workers.take() {
                         let flight = self.live.begin(issue.ticket, issue.uri.as_str(), worker);
                         at_work.spawn(work(self.context.clone(), issue, worker, flight));
                     }
@@ -83,13 +92,19 @@ impl Crawl {
             };
             // A worker that is done is seen here as its task ends, so none is ever waited for in vain.
             tokio::select! {
-                Some(done) = at_work.join_next() => halted = halted.or(returned(done, &mut idle)),
-                () = tokio::time::sleep(pause.min(PAUSE_MAX)) => {}
+                Some(done) = at_work.join_next() => halted = halted.or(returned(done, &mut workers)),
+                () = tokio::time::sleep(pause.min(PAUSE_MAX).min(self.time_left())) => {}
                 _ = stop.changed() => {}
                 () = self.live.nudged() => {}
             }
         };
         let grace = self.context.profile.settings().fetch.stop_grace;
+        let grace = match end {
+            End::TimeLimit | End::Quota("run-time") => {
+                Some(grace.map_or(TIME_LIMIT_GRACE, |grace| grace.min(TIME_LIMIT_GRACE)))
+            }
+            _ => grace,
+        };
         let mut grace = pin!(async {
             match grace {
                 Some(grace) => tokio::time::sleep(grace).await,
@@ -100,7 +115,7 @@ impl Crawl {
         loop {
             tokio::select! {
                 done = at_work.join_next() => match done {
-                    Some(done) => halted = halted.or(returned(done, &mut idle)),
+                    Some(done) => halted = halted.or(returned(done, &mut workers)),
                     None => break,
                 },
                 () = &mut grace, if waits => {
@@ -110,6 +125,13 @@ impl Crawl {
             }
         }
         halted.map_or(Ok(end), Err)
+    }
+
+    /// How many URIs may be in process: one for each worker, and one for each slow fetch, which needs none.
+    fn capacity(&self) -> usize {
+        let profile = self.context.current();
+        let slow_max = profile.settings().fetch.slow_fetches;
+        profile.workers + self.live.slow().min(slow_max)
     }
 
     /// Whether an operator's hand on queues keeps the crawl from being finished: what is frozen, and what gives nothing because
@@ -136,11 +158,11 @@ async fn work(
 /// next start; the crawl stops rather than lose track.
 fn returned(
     done: Result<(usize, Result<(), Halt>), tokio::task::JoinError>,
-    idle: &mut Vec<usize>,
+    workers: &mut Workers,
 ) -> Option<Halt> {
     match done {
         Ok((worker, result)) => {
-            idle.push(worker);
+            workers.give_back(worker);
             result.err().filter(|halt| !matches!(halt, Halt::Stopped))
         }
         Err(panic) => Some(Halt::Worker(panic.to_string())),

@@ -7,11 +7,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use opilio_fetch::{
-    Config, Exchange, Fetcher, HeadVerdict, Request, RequestBody, ResponseHead, Truncation, Trust,
+    Config, Exchange, Fetcher, HeadVerdict, NameServer, Request, RequestBody, ResponseHead,
+    Truncation, Trust,
 };
 use opilio_uri::Uri;
 use rustls::ServerConfig;
-use rustls_pki_types::PrivateKeyDer;
+use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
@@ -43,7 +44,19 @@ async fn serve_with<F>(
 where
     F: Future<Output = ()> + Send + 'static,
 {
-    let made = rcgen::generate_simple_self_signed(["site.test".to_owned()]).unwrap();
+    serve_as("site.test", refusal, speak).await.0
+}
+
+async fn serve_as<F>(
+    host: &str,
+    refusal: Refusal,
+    speak: impl Fn(tokio_rustls::server::TlsStream<tokio::net::TcpStream>) -> F + Send + 'static,
+) -> (Server, CertificateDer<'static>)
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    let made = rcgen::generate_simple_self_signed([host.to_owned()]).unwrap();
+    let certificate = made.cert.der().clone();
     let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let mut config = ServerConfig::builder_with_provider(provider)
@@ -81,7 +94,7 @@ where
             let _ = session.shutdown().await;
         }
     });
-    Server { port, connections }
+    (Server { port, connections }, certificate)
 }
 
 /// Answers the preface with SETTINGS, then sends `before` once and `flood` without a pause until nobody listens.
@@ -333,4 +346,26 @@ async fn control_frames_are_no_sign_of_life() {
     });
     let exchange = fetch(&fetcher, request(&server, "/")).await;
     assert_eq!(exchange.status(), -4, "{exchange:?}");
+}
+
+#[tokio::test]
+async fn a_name_server_that_floods_costs_a_lookup_no_more_than_its_time() {
+    let (server, certificate) = serve_as("127.0.0.1", Refusal::Alpn, |session| {
+        flood(session, b"", PING)
+    })
+    .await;
+    let limit = std::time::Duration::from_millis(300);
+    let fetcher = fetcher(|config| {
+        config.total_timeout = limit;
+        config.trust = Trust::Roots(vec![certificate]);
+        config.name_servers = vec![NameServer::Https {
+            host: "127.0.0.1".to_owned(),
+            port: server.port,
+            path: "/dns-query".to_owned(),
+        }];
+    });
+    let now = "2026-11-24T08:00:00Z".parse().unwrap();
+    let failure = fetcher.resolve("site.example", now).await.unwrap_err();
+    assert!(failure.to_string().contains("300ms"), "{failure}");
+    assert!(server.connections.load(Ordering::SeqCst) > 0);
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use opilio_crawl::End;
-use opilio_stories::{crawl, raw};
+use opilio_stories::{crawl, html, raw, site};
 
 const WWW: &str = "www.story.localhost";
 
@@ -101,6 +101,45 @@ async fn a_stop_that_waits_no_longer_keeps_what_has_come_and_fetches_the_rest_wh
         })
         .await;
     assert!(told.of(&silent).is_empty(), "{:?}", told.log);
+}
+
+/// One worker, three servers that never end their answers, and one that does: nobody waits for the others.
+#[tokio::test]
+async fn slow_servers_hold_no_worker_that_another_needs() {
+    let (port, asked) = half_a_page();
+    let good = site("good.localhost").page("/", html("well")).serve().await;
+    let mut story = crawl().profile(
+        "workers = 1
+        [fetch]
+        response-timeout = '10m'
+        min-rate = 'none'
+        slow-after = '100ms'
+        slow-fetches = 3
+        stop-grace = '1ms'",
+    );
+    for (name, page) in [("a", "half"), ("b", "silent"), ("c", "half")] {
+        story = story.seed(format!("http://{name}.localhost:{port}/{page}.html"));
+    }
+    let told = story
+        .seed(good.url("good.localhost", "/"))
+        .run_until("all were asked for", || {
+            let is_well = good.requests().iter().any(|seen| seen.target == "/");
+            is_well && asked.load(Ordering::SeqCst) >= 3
+        })
+        .await;
+    assert_eq!(told.summary.end, End::Stopped);
+}
+
+/// The server never ends its answer, and the profile sets no time for a stop.
+#[tokio::test]
+async fn a_limit_of_time_ends_a_crawl_whatever_is_in_flight() {
+    let (port, _) = half_a_page();
+    let told = crawl()
+        .profile("limits.time = '1s'\n[fetch]\nresponse-timeout = '10m'")
+        .seed(format!("http://{WWW}:{port}/half.html"))
+        .run()
+        .await;
+    assert_eq!(told.summary.end, End::TimeLimit);
 }
 
 /// What an override says of the wire holds for its site alone: limits, and what may be connected to.

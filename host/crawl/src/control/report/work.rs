@@ -38,15 +38,17 @@ impl Desk<'_> {
     }
 
     pub(super) fn threads_report(&self, page: &mut Page<'_>) -> Result<(), ControlError> {
-        let in_flight = match self.running {
-            Some(running) => running.live.in_flight(IN_FLIGHT_MAX),
-            None => Vec::new(),
+        let (in_flight, slow) = match self.running {
+            Some(running) => (running.live.in_flight(IN_FLIGHT_MAX), running.live.slow()),
+            None => (Vec::new(), 0),
         };
         let (workers, at_work) = (self.profile.workers, in_flight.len());
+        let idle = workers.saturating_sub(at_work.saturating_sub(slow));
         page.facts(&[
             ("workers", "workers", workers.into()),
             ("at work", "at_work", at_work.into()),
-            ("idle", "idle", workers.saturating_sub(at_work).into()),
+            ("slow", "slow", slow.into()),
+            ("idle", "idle", idle.into()),
         ])?;
         page.head(&THREADS);
         let now = Timestamp::now();
