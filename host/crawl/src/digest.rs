@@ -2,10 +2,8 @@
 //!
 //! It is a value of its own and never takes the place of the payload digest, which is of the bytes.
 
-use std::sync::Arc;
-
 use opilio_frontier::{ContentState, Digests, StrippedDigest};
-use opilio_sandbox::{Document, Span, Visit};
+use opilio_sandbox::{Document, Span, StripProblem, Visit};
 use sha1::{Digest as _, Sha1};
 
 use crate::breaker::Failure;
@@ -18,11 +16,17 @@ pub(crate) enum Stripped {
     NotAsked,
     /// The digest of what is left.
     Digest(StrippedDigest),
-    /// A stripper failed or declined: nothing can be said.
-    Unknown {
+    /// A stripper declined, or the content could not be read whole: the payload digest decides. The same bytes are
+    /// unchanged for certain; different ones count as changed, which strippers might have seen otherwise.
+    Declined {
+        /// The stripper and its reason, for the crawl log.
+        why: String,
+    },
+    /// A stripper could not be asked: nothing can be said of different bytes.
+    Failed {
         /// Why, for the log.
-        why: Arc<str>,
-        /// Where a call failed.
+        why: String,
+        /// Where a call failed; none for a stripper that is left out for a while.
         failure: Option<Box<Failure>>,
     },
 }
@@ -53,14 +57,13 @@ pub(crate) fn stripped(
         match staged.strip(document) {
             Ok(Ok(more)) => spans.extend(more),
             Ok(Err(problem)) => {
-                return Stripped::Unknown {
-                    why: format!("{}: {problem:?}", staged.name).into(),
-                    failure: None,
+                return Stripped::Declined {
+                    why: format!("{}:{}", staged.name, problem_text(&problem)),
                 };
             }
             Err(unanswered) => {
-                return Stripped::Unknown {
-                    why: format!("{}: {}", staged.name, unanswered.reason()).into(),
+                return Stripped::Failed {
+                    why: format!("{}: {}", staged.name, unanswered.reason()),
                     failure: unanswered.failure().map(Box::new),
                 };
             }
@@ -74,6 +77,14 @@ pub(crate) fn stripped(
         // Guards may have let others pass at the last visit.
         stripper: stack_hash ^ kept_out,
     })
+}
+
+/// A stripper's reason as an annotation has it.
+fn problem_text(problem: &StripProblem) -> &str {
+    match problem {
+        StripProblem::TooLarge(_) => "too-large",
+        StripProblem::Other(reason) => reason,
+    }
 }
 
 /// The state of a document's content against the last archived version.
@@ -97,7 +108,10 @@ pub(crate) fn state(
         return ContentState::Unchanged;
     }
     match stripped {
-        Stripped::Unknown { .. } => ContentState::Unknown,
+        Stripped::Failed { .. } => ContentState::Unknown,
+        // Only bytes can be compared.
+        Stripped::Declined { .. } if last.payload.is_some() => ContentState::Changed,
+        Stripped::Declined { .. } => ContentState::Unknown,
         Stripped::NotAsked => match (last.payload, last.stripped) {
             (Some(last), None) => same(last == payload),
             // It was compared without the parts that do not count; the strippers are gone since.
@@ -186,10 +200,19 @@ mod tests {
         fn check(last: Option<Digests>, payload: u8, now: Stripped, expected: ContentState) {
             assert_eq!(state(last.as_ref(), [payload; 20], &now), expected);
         }
-        let unknown = || Stripped::Unknown {
-            why: "too large".into(),
+        let unknown = || Stripped::Failed {
+            why: "html-strip: trap".into(),
             failure: None,
         };
+        let declined = || Stripped::Declined {
+            why: "html-strip:too-large".into(),
+        };
+        check(None, 1, declined(), ContentState::New);
+        for before in [None, Some(stripped(7, 1))] {
+            let last = Some(last(Some(1), before));
+            check(last, 1, declined(), ContentState::Unchanged);
+            check(last, 2, declined(), ContentState::Changed);
+        }
         check(None, 1, Stripped::NotAsked, ContentState::New);
         check(Some(last(None, None)), 1, unknown(), ContentState::New);
         check(
