@@ -18,7 +18,7 @@ pub struct Settings {
     /// counts. Hops of which the path no longer has the letters, past 50, count as chosen.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub max_link_hops: Option<u32>,
-    /// Most hops of other types in a row, since the last that was chosen; left out, any number.
+    /// Most hops of other types in a row, since the last that was chosen; redirects (R) do not count. Left out, any number.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub max_trans_hops: Option<u32>,
     /// Most speculative hops (X) among these; left out, any number.
@@ -58,7 +58,9 @@ impl Filter for Hops {
         if let Some(max) = over(path.chosen(), settings.max_link_hops) {
             return Ruling::reject(format!("more than {max} link hops"));
         }
-        let (hops, speculative) = path.trailing();
+        let Trailing {
+            hops, speculative, ..
+        } = path.trailing();
         if let Some(max) = over(hops, settings.max_trans_hops) {
             return Ruling::reject(format!("more than {max} hops since the last link"));
         }
@@ -107,19 +109,34 @@ impl<'a> Path<'a> {
         self.left_out.saturating_add(chosen as u64)
     }
 
-    /// Hops since the last that was chosen, and how many of them are speculative. A shortened path has 50 letters, more
-    /// than any sensible limit.
+    /// Hops since the last that was chosen. A shortened path has 50 letters, more than any sensible limit.
     #[must_use]
-    pub fn trailing(&self) -> (u64, u64) {
-        let hops = self
-            .letters
-            .bytes()
-            .rev()
-            .take_while(|hop| !is_chosen(*hop));
-        hops.fold((0, 0), |(hops, speculative), hop| {
-            (hops + 1, speculative + u64::from(hop == b'X'))
-        })
+    pub fn trailing(&self) -> Trailing {
+        let mut trailing = Trailing::default();
+        let hops = self.letters.bytes().rev();
+        for hop in hops.take_while(|hop| !is_chosen(*hop)) {
+            match hop {
+                b'R' => trailing.redirects += 1,
+                b'X' => {
+                    trailing.hops += 1;
+                    trailing.speculative += 1;
+                }
+                _ => trailing.hops += 1,
+            }
+        }
+        trailing
     }
+}
+
+/// Hops since the last that was chosen.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Trailing {
+    /// Redirects, which are no hops of a page: a server moves its pictures as it likes. `fetch.redirects-max` limits them.
+    pub redirects: u64,
+    /// The others.
+    pub hops: u64,
+    /// Speculative ones among `hops`.
+    pub speculative: u64,
 }
 
 /// Link, submit, manifest.

@@ -2,7 +2,7 @@
 
 use opilio_plugin::prelude::*;
 
-use crate::hops::Path;
+use crate::hops::{Path, Trailing};
 
 /// Accepts what a few hops other than links lead to: images, style sheets and scripts on other sites.
 pub struct Transclusion {
@@ -13,7 +13,8 @@ pub struct Transclusion {
 #[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Settings {
-    /// Most hops since the last link, form or manifest hop. What has one to so many is accepted.
+    /// Most hops since the last link, form or manifest hop; redirects (R) do not count. What has at least one hop or
+    /// redirect, and no more hops than this, is accepted.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub max_trans_hops: u32,
     /// How many of these may be speculative.
@@ -43,8 +44,13 @@ impl Plugin for Transclusion {
 
 impl Filter for Transclusion {
     fn judge_candidate(&self, _: &Stage, candidate: CandidateView<'_>) -> Ruling {
-        let (hops, speculative) = Path::of(candidate.hop_path()).trailing();
-        if (1..=u64::from(self.settings.max_trans_hops)).contains(&hops)
+        let Trailing {
+            redirects,
+            hops,
+            speculative,
+        } = Path::of(candidate.hop_path()).trailing();
+        if hops + redirects > 0
+            && hops <= u64::from(self.settings.max_trans_hops)
             && speculative <= u64::from(self.settings.max_speculative_hops)
         {
             Ruling::accept("transclusion")

@@ -158,6 +158,13 @@ const CASES: [(&str, &str, &str, bool, &str); 29] = [
         "transclusion",
     ),
     (
+        "http://other.net/i.png",
+        "http://(net,other,)/i.png",
+        "LERR",
+        true,
+        "transclusion",
+    ),
+    (
         "http://other.net/i.js",
         "http://(net,other,)/i.js",
         "LEX",
