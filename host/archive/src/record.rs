@@ -98,6 +98,9 @@ pub enum RevisitProfile {
     IdenticalPayloadDigest,
     /// The server answered 304 to a conditional request.
     ServerNotModified,
+    /// The response's headers were taken as proof that nothing has changed, and its body was not fetched. The standard
+    /// has no such profile: the URI is our own, so that no auditor takes the record for a 304.
+    HeadersUnchanged,
 }
 
 /// The record that a revisit or a metadata record is about. Give all that is known.
@@ -305,7 +308,7 @@ impl RecordKind {
 }
 
 impl RevisitProfile {
-    /// The URI that names the profile in WARC/1.1.
+    /// The URI that names the profile, in WARC/1.1 where the standard has it.
     pub fn uri(self) -> &'static str {
         match self {
             RevisitProfile::IdenticalPayloadDigest => {
@@ -314,6 +317,7 @@ impl RevisitProfile {
             RevisitProfile::ServerNotModified => {
                 "http://netpreserve.org/warc/1.1/revisit/server-not-modified"
             }
+            RevisitProfile::HeadersUnchanged => "urn:opilio:revisit:headers-unchanged",
         }
     }
 }

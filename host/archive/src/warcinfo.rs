@@ -68,6 +68,23 @@ pub struct PluginInForce {
     pub settings: Option<Digest>,
 }
 
+/// `NAME VERSION HASH settings DIGEST`, as `warcinfo` and metadata records have it.
+impl std::fmt::Display for PluginInForce {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let PluginInForce {
+            name,
+            version,
+            hash,
+            settings,
+        } = self;
+        write!(out, "{name} {version} {hash}")?;
+        match settings {
+            Some(settings) => write!(out, " settings {settings}"),
+            None => Ok(()),
+        }
+    }
+}
+
 impl WarcInfo {
     /// Only the software is known.
     pub fn new(software: impl Into<String>) -> WarcInfo {
@@ -96,19 +113,7 @@ impl WarcInfo {
             .push_some("http-header-user-agent", self.user_agent.as_ref())
             .push_some("http-header-from", self.from.as_ref());
         for plugin in &self.plugins {
-            let PluginInForce {
-                name,
-                version,
-                hash,
-                settings,
-            } = plugin;
-            match settings {
-                Some(settings) => fields.push(
-                    "plugin",
-                    format!("{name} {version} {hash} settings {settings}"),
-                ),
-                None => fields.push("plugin", format!("{name} {version} {hash}")),
-            };
+            fields.push("plugin", plugin.to_string());
         }
         for (name, value) in self.extra.iter() {
             fields.push(name, value);

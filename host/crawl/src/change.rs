@@ -3,6 +3,8 @@
 //! The first that answers decides. What it keeps of a version, its fingerprint, counts for that evaluator with those
 //! settings alone: another one, or another setting, begins anew.
 
+use std::sync::Arc;
+
 use opilio_frontier::{ContentState, Fingerprint};
 use opilio_sandbox::{Difference, Document, Visit};
 
@@ -17,8 +19,10 @@ pub(crate) struct Compared {
     pub state: Option<ContentState>,
     /// To be kept with this version, should it be archived in full.
     pub fingerprint: Option<Fingerprint>,
-    /// Who decided and why, as an annotation.
-    pub because: Option<String>,
+    /// The evaluator that decided, by its name in the profile; none where the digests did.
+    pub by: Option<Arc<str>>,
+    /// Its reason; may be empty.
+    pub because: String,
     /// Calls that failed.
     pub failures: Vec<Failure>,
 }
@@ -66,7 +70,8 @@ pub(crate) fn compare(
                 Difference::Changed => ContentState::Changed,
                 Difference::Unchanged => ContentState::Unchanged,
             });
-            compared.because = Some(because(&staged.name, &comparison.reason));
+            compared.by = Some(staged.name.clone());
+            compared.because = comparison.reason;
             // Of the one that decides, so that it can do so the next time.
             compared.fingerprint = made.or(compared.fingerprint);
             return compared;
@@ -77,12 +82,4 @@ pub(crate) fn compare(
         }
     }
     compared
-}
-
-fn because(name: &str, reason: &str) -> String {
-    if reason.is_empty() {
-        name.to_owned()
-    } else {
-        format!("{name}:{reason}")
-    }
 }

@@ -16,8 +16,10 @@ use crate::change;
 use crate::digest::{self, Stripped};
 use crate::extraction::{self, Extracted};
 use crate::guards::Guards;
+use crate::lanes::{Reserved, bytes_for};
 use crate::stacks::{Stacks, Staged};
 use crate::standing::{Memory, plugin_state};
+use crate::status;
 use crate::swings;
 
 /// In place of the hash of an extractor stack: no stack has extracted it, or not in full.
@@ -52,6 +54,10 @@ pub(crate) struct Reading {
     pub stripped: Option<StrippedDigest>,
     /// To be kept with this version, should it be archived in full.
     pub fingerprint: Option<Fingerprint>,
+    /// The change evaluator that decided the state; none where digests did.
+    pub compared_by: Option<Arc<str>>,
+    /// Its reason; may be empty.
+    pub compared_because: String,
     /// The document as plugins saw it.
     pub document: Document,
     /// What guards said of it.
@@ -64,19 +70,39 @@ pub(crate) struct Reading {
     /// Archive filters let it be archived.
     pub archive: bool,
     /// A post-fetch filter wants it fetched again.
-    pub retry: Option<Duration>,
+    pub retry: Option<RetryWanted>,
     /// A post-fetch filter wants nothing of it.
-    pub rejected: Option<String>,
+    pub rejected: Option<Rejected>,
     /// Encoding of the text, and where that was said, for the metadata record.
     pub charset: Option<String>,
     pub annotations: Vec<String>,
     pub failures: Vec<Failure>,
+    /// Memory of the document, given back with it; none where nobody counts.
+    pub reserved: Option<Reserved>,
+}
+
+/// A post-fetch filter's verdict `retry`.
+pub(crate) struct RetryWanted {
+    /// From now until the next attempt.
+    pub after: Duration,
+    /// The filter and its reason.
+    pub because: String,
+}
+
+/// A filter's verdict `reject`.
+pub(crate) struct Rejected {
+    /// The fetch status.
+    pub status: i32,
+    /// The filter and its reason.
+    pub because: String,
 }
 
 /// What document filters made of a response.
 pub(crate) struct Judged {
     pub verdict: Verdict,
     pub reason: String,
+    /// The fetch status, where the verdict is to reject.
+    pub status: i32,
     pub failures: Vec<Failure>,
 }
 
@@ -219,10 +245,53 @@ impl OddWait {
     }
 }
 
+/// Content that is expected of a payload, coded, for each of its bytes; text seldom shrinks to less than a tenth.
+const DECODED_BYTES: u64 = 16;
+/// Content that is expected of a payload, coded, at least.
+const DECODED_BYTES_MIN: u64 = 1 << 20;
+
 impl Task {
-    /// Reads the response.
+    /// Bytes of content that are to be expected, for which memory is reserved.
+    pub(crate) fn content_expected(&self) -> u64 {
+        let length = self.exchange.payload.length();
+        let expected = match self.head.content_codings().is_empty() {
+            true => length,
+            false => length.saturating_mul(DECODED_BYTES).max(DECODED_BYTES_MIN),
+        };
+        expected.min(self.content_max)
+    }
+
+    /// Reads the response as far as so many bytes of content; the memory for them is held with the reading.
+    ///
+    /// # Errors
+    /// The task, where there is more content and more may be read: memory for all that may be read has to be reserved.
+    pub(crate) fn run_within(
+        self,
+        bytes: u64,
+        mut reserved: Reserved,
+    ) -> Result<Reading, Box<Task>> {
+        let read = content(&self.exchange, &self.head, bytes);
+        if bytes < self.content_max && read.0.len() as u64 >= bytes && self.is_coded() {
+            return Err(Box::new(self));
+        }
+        reserved.shrink_to(bytes_for(read.0.len() as u64));
+        let mut reading = self.read(read);
+        reserved.shrink_to(reserved_after(&reading));
+        reading.reserved = Some(reserved);
+        Ok(reading)
+    }
+
+    fn is_coded(&self) -> bool {
+        !self.head.content_codings().is_empty()
+    }
+
+    /// Reads the response, whatever memory it takes.
     pub(crate) fn run(self) -> Reading {
-        let (content, problem) = content(&self.exchange, &self.head, self.content_max);
+        let content = content(&self.exchange, &self.head, self.content_max);
+        self.read(content)
+    }
+
+    fn read(self, (content, problem): (Bytes, Option<String>)) -> Reading {
         let cut = content.len() as u64 >= self.content_max;
         let unread = content.is_empty() && !self.exchange.payload.is_empty();
         let whole = problem.is_none() && !cut && !unread;
@@ -232,6 +301,8 @@ impl Task {
             state: ContentState::Unchanged,
             stripped: None,
             fingerprint: None,
+            compared_by: None,
+            compared_because: String::new(),
             document: document.clone(),
             guards: Guards::default(),
             size: (!self.bodyless).then(|| self.exchange.payload.length()),
@@ -243,6 +314,7 @@ impl Task {
             charset,
             annotations,
             failures: Vec::new(),
+            reserved: None,
         };
         self.go_through(&document, whole, &mut reading);
         let guards = reading.guards.take_failures();
@@ -313,8 +385,18 @@ impl Task {
         );
         reading.failures.extend(judged.failures);
         match judged.verdict {
-            Verdict::Retry(after) => reading.retry = Some(Duration::from_millis(after)),
-            Verdict::Reject => reading.rejected = Some(judged.reason),
+            Verdict::Retry(after) => {
+                reading.retry = Some(RetryWanted {
+                    after: Duration::from_millis(after),
+                    because: judged.reason,
+                });
+            }
+            Verdict::Reject => {
+                reading.rejected = Some(Rejected {
+                    status: judged.status,
+                    because: judged.reason,
+                });
+            }
             _ => return false,
         }
         true
@@ -335,9 +417,8 @@ impl Task {
         );
         if !whole && matches!(stripped, Stripped::Digest(_)) {
             // What lies behind the cut may have changed.
-            stripped = Stripped::Unknown {
-                why: "the content could not be read whole".into(),
-                failure: None,
+            stripped = Stripped::Declined {
+                why: "content-cut".to_owned(),
             };
         }
         reading.state = digest::state(
@@ -347,7 +428,11 @@ impl Task {
         );
         match stripped {
             Stripped::Digest(digest) => reading.stripped = Some(digest),
-            Stripped::Unknown { why, failure } => {
+            Stripped::Declined { why } if reading.state != ContentState::Unchanged => {
+                reading.annotations.push(format!("unstripped:{why}"));
+            }
+            Stripped::Declined { .. } => {}
+            Stripped::Failed { why, failure } => {
                 tracing::debug!(uri = self.uri, %why, "no stripped digest");
                 reading.failures.extend(failure.map(|failure| *failure));
             }
@@ -377,7 +462,11 @@ impl Task {
             change::compare(stack, document, visit, reading.state, last, &reading.guards);
         reading.state = compared.state.unwrap_or(reading.state);
         reading.fingerprint = compared.fingerprint;
-        reading.annotations.extend(compared.because);
+        if let Some(by) = &compared.by {
+            reading.annotations.push(said_by(by, &compared.because));
+        }
+        reading.compared_by = compared.by;
+        reading.compared_because = compared.because;
         reading.failures.extend(compared.failures);
     }
 
@@ -437,6 +526,19 @@ impl Task {
         }
         judged.verdict != Verdict::Reject
     }
+}
+
+/// A plugin and its reason, as an annotation.
+fn said_by(name: &str, reason: &str) -> String {
+    match reason {
+        "" => name.to_owned(),
+        reason => format!("{name}:{reason}"),
+    }
+}
+
+/// What is kept of a document until its visit is written: its bytes and its text.
+fn reserved_after(reading: &Reading) -> u64 {
+    2 * reading.document.content().len() as u64
 }
 
 /// A response as plugins see it.
@@ -511,6 +613,7 @@ pub(crate) fn judge_document(
     let mut judged = Judged {
         verdict: Verdict::Pass,
         reason: String::new(),
+        status: status::BLOCKED,
         failures: Vec::new(),
     };
     for staged in stack {
@@ -533,6 +636,9 @@ pub(crate) fn judge_document(
             }
         };
         if verdict != Verdict::Pass {
+            if verdict == Verdict::Reject {
+                judged.status = staged.blocked_status();
+            }
             judged.verdict = verdict;
             judged.reason = format!("{}:{reason}", staged.name);
         }
@@ -585,4 +691,107 @@ pub(crate) fn evaluate(
     }
     evaluated.failures.extend(guards.take_failures());
     evaluated
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use std::io::Write;
+
+    use flate2::Compression;
+    use flate2::write::GzEncoder;
+    use jiff::Timestamp;
+    use opilio_sandbox::Candidate;
+
+    use super::*;
+    use crate::lanes::{DocumentMemory, Lanes};
+
+    const MIB: u64 = 1 << 20;
+
+    /// A page of so many zeros, which take next to nothing on their way.
+    fn task(zeros: u64) -> Task {
+        let mut coder = GzEncoder::new(Vec::new(), Compression::best());
+        coder.write_all(&vec![0; zeros as usize]).unwrap();
+        let headers = [("Content-Type", "text/html"), ("Content-Encoding", "gzip")];
+        let owned = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
+        let head = ResponseHead {
+            version: "HTTP/1.1".to_owned(),
+            status: 200,
+            reason: String::new(),
+            headers: headers.map(owned).into(),
+            length: 0,
+        };
+        let times = (Timestamp::UNIX_EPOCH, Duration::ZERO);
+        let exchange = crate::rehearsal::exchange(head.clone(), &coder.finish().unwrap(), times);
+        let uri = "http://a.example/".to_owned();
+        let candidate = Candidate {
+            uri: uri.clone(),
+            surt: String::new(),
+            hop_path: String::new(),
+            via: None,
+            via_surt: None,
+            context: String::new(),
+            seed: true,
+            source: None,
+            address: None,
+            attributes: Vec::new(),
+        };
+        Task {
+            stacks: Arc::default(),
+            exchange: Arc::new(exchange),
+            head,
+            base: uri.clone(),
+            uri,
+            visit: Visit::of(candidate, Timestamp::UNIX_EPOCH),
+            last: None,
+            last_fingerprint: None,
+            last_extractor: None,
+            bodyless: false,
+            content_max: 64 * MIB,
+            links_max: 10,
+            memory: Memory::default(),
+        }
+    }
+
+    #[tokio::test]
+    async fn memory_is_reserved_for_what_a_page_decodes_to_before_it_is_decoded() {
+        let plugins = Box::new(|| 0);
+        let lanes = Lanes::start(DocumentMemory { max: MIB, plugins }).unwrap();
+        let task = task(20 * MIB);
+        let expected = task.content_expected();
+        assert_eq!(expected, MIB);
+        let first = lanes
+            .document("a.example", bytes_for(expected), move |reserved| {
+                task.run_within(expected, reserved)
+            })
+            .await
+            .unwrap();
+        let Err(again) = first else {
+            panic!("more was decoded than there was memory for")
+        };
+        let all = again.content_max;
+        let second = lanes
+            .document("a.example", bytes_for(all), move |reserved| {
+                again.run_within(all, reserved)
+            })
+            .await
+            .unwrap();
+        let Ok(reading) = second else {
+            panic!("all that plugins may see was not enough")
+        };
+        assert_eq!(reading.document.content().len() as u64, 20 * MIB);
+        // Its bytes and its text, until the visit is written.
+        assert_eq!(reading.reserved.unwrap().bytes(), 40 * MIB);
+    }
+
+    #[test]
+    fn what_is_not_coded_takes_what_it_is_and_no_more_than_plugins_see() {
+        let mut plain = task(3);
+        plain.head.headers.truncate(1);
+        let length = plain.exchange.payload.length();
+        assert_eq!(plain.content_expected(), length);
+        plain.content_max = 5;
+        assert_eq!(plain.content_expected(), 5);
+    }
 }

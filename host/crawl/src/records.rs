@@ -15,6 +15,7 @@ use opilio_frontier::WarcLocation;
 use opilio_profile::ArchiveDigest;
 use opilio_uri::Uri;
 
+use crate::crawl_log::annotations_text;
 use crate::duplicates::PayloadDigests;
 use crate::extraction::FoundLink;
 
@@ -30,8 +31,10 @@ pub(crate) enum Keep {
     Identical(Previous),
     /// Another URI has brought the payload.
     Duplicate(Previous),
-    /// The server said that nothing has changed, or the headers did.
+    /// The server said that nothing has changed (304).
     NotModified(Previous),
+    /// A mid-fetch filter took the headers as proof that nothing has changed; the body was not fetched.
+    HeadersUnchanged(Previous),
     /// That it was visited, with the headers that came: the content is the same though the bytes differ.
     Note(Previous),
     /// Nothing.
@@ -55,6 +58,8 @@ pub(crate) struct About<'a> {
     pub source: Option<&'a str>,
     pub charset: Option<String>,
     pub annotations: &'a [String],
+    /// Who decided what about the capture: fields, in order.
+    pub decisions: Vec<(&'static str, String)>,
     pub notes: Vec<(String, String)>,
     pub links: &'a [FoundLink],
 }
@@ -85,7 +90,10 @@ pub(crate) fn of_exchange(
             ..resource(id, uri, exchange, head)
         },
         // A revisit record holds HTTP headers; other schemes have none.
-        Keep::Identical(previous) | Keep::Duplicate(previous) | Keep::NotModified(previous)
+        Keep::Identical(previous)
+        | Keep::Duplicate(previous)
+        | Keep::NotModified(previous)
+        | Keep::HeadersUnchanged(previous)
             if !uri.is_http() =>
         {
             return vec![note(uri, exchange, head, previous, about)];
@@ -108,14 +116,13 @@ pub(crate) fn of_exchange(
                 head.length,
             )
         },
-        Keep::NotModified(previous) => revisit(
-            id,
-            RevisitProfile::ServerNotModified,
-            exchange,
-            target,
-            previous,
-            head.length,
-        ),
+        Keep::NotModified(previous) | Keep::HeadersUnchanged(previous) => {
+            let profile = match keep {
+                Keep::HeadersUnchanged(_) => RevisitProfile::HeadersUnchanged,
+                _ => RevisitProfile::ServerNotModified,
+            };
+            revisit(id, profile, exchange, target, previous, head.length)
+        }
     };
     let main = Record {
         ip: exchange.peer,
@@ -212,6 +219,19 @@ pub(crate) fn of_resolution(uri: &Uri, resolution: &Resolution, at: Timestamp) -
         },
         ..Record::resource(RecordId::random(), at, uri.as_str(), TEXT_DNS, block.into())
     }
+}
+
+/// Names, in records of what was fetched in passing, the URI whose visit it was for: a challenge that was answered, a
+/// redirect of robots.txt. `crawl.log` has a line for that URI and none for these.
+pub(crate) const IN_PASSING: &str = "Opilio-In-Passing-For";
+
+/// The records of what was fetched in passing on the visit of a URI.
+pub(crate) fn in_passing(mut records: Vec<Record>, visited: &Uri) -> Vec<Record> {
+    for record in &mut records {
+        let header = (IN_PASSING.to_owned(), visited.as_str().to_owned());
+        record.extra.push(header);
+    }
+    records
 }
 
 /// `WARC-Date` of a capture, to the millisecond: what the frontier keeps of it, so that the `WARC-Refers-To-Date` of a
@@ -317,7 +337,10 @@ fn fields(exchange: &Exchange, about: &About<'_>) -> Fields {
     }
     fields.push_some("proxy", exchange.proxy.as_ref());
     if !about.annotations.is_empty() {
-        fields.push("annotations", about.annotations.join(","));
+        fields.push("annotations", annotations_text(about.annotations));
+    }
+    for (name, value) in &about.decisions {
+        fields.push(name, value);
     }
     for (name, value) in &about.notes {
         fields.push("note", format!("{name} {value}"));

@@ -22,6 +22,7 @@ mod variants;
 
 use crate::breaker::{Breaker, FaultPolicy};
 use crate::recorder::Recorder;
+use crate::status;
 
 pub(crate) use known::KnownStacks;
 pub use known::{KnownStack, StackedPlugin};
@@ -51,7 +52,31 @@ pub(crate) struct Staged {
     pub recorder: Option<Arc<Recorder>>,
 }
 
+impl From<&Staged> for PluginInForce {
+    fn from(staged: &Staged) -> PluginInForce {
+        PluginInForce {
+            name: staged.name.to_string(),
+            version: staged.plugin.version().to_owned(),
+            hash: format!("sha256:{}", staged.plugin.component_sha256()),
+            settings: format!("sha256:{}", staged.plugin.settings_sha256())
+                .parse::<Digest>()
+                .ok(),
+        }
+    }
+}
+
 impl Staged {
+    /// The fetch status of what this filter refuses: its component ships with Opilio, or is somebody's own.
+    pub(crate) fn blocked_status(&self) -> i32 {
+        let sha256 = self.plugin.component_sha256();
+        let ships = opilio_builtin::all().any(|builtin| builtin.sha256 == sha256);
+        if ships {
+            status::BLOCKED
+        } else {
+            status::BLOCKED_BY_CUSTOM_FILTER
+        }
+    }
+
     /// A fault under the name that the profile gives the plugin: one component may stand in it several times.
     pub(crate) fn named(&self, fault: opilio_sandbox::Fault) -> opilio_sandbox::Fault {
         opilio_sandbox::Fault {
@@ -250,17 +275,7 @@ impl Stacks {
 
     /// For the `warcinfo` record.
     pub(crate) fn in_force(&self) -> Vec<PluginInForce> {
-        self.all()
-            .into_iter()
-            .map(|staged| PluginInForce {
-                name: staged.name.to_string(),
-                version: staged.plugin.version().to_owned(),
-                hash: format!("sha256:{}", staged.plugin.component_sha256()),
-                settings: format!("sha256:{}", staged.plugin.settings_sha256())
-                    .parse::<Digest>()
-                    .ok(),
-            })
-            .collect()
+        self.all().into_iter().map(PluginInForce::from).collect()
     }
 }
 

@@ -32,6 +32,7 @@ fn kind() -> impl Strategy<Value = RecordKind> {
         Just(RecordKind::Resource),
         Just(RecordKind::Metadata),
         Just(RecordKind::Revisit(RevisitProfile::ServerNotModified)),
+        Just(RecordKind::Revisit(RevisitProfile::HeadersUnchanged)),
         Just(RecordKind::Revisit(RevisitProfile::IdenticalPayloadDigest)),
     ]
 }

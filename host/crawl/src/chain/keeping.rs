@@ -1,14 +1,54 @@
 //! How a capture is kept: whole, as a revisit of what is stored already, or not at all.
 
+use std::sync::Arc;
+
+use opilio_archive::{Location, StoredPayload};
 use opilio_fetch::Exchange;
 use opilio_frontier::ContentState;
-use opilio_profile::{ArchiveFormat, StrippedEqual};
+use opilio_profile::{ArchiveFormat, StrippedEqual, UnchangedHeaders};
 
 use super::Chain;
+use super::decisions::Fields;
+use crate::annotations;
 use crate::context::Halt;
+use crate::control::Step;
 use crate::duplicates::{Held, PayloadDigests};
 use crate::found;
-use crate::records::{self, Keep, Previous};
+use crate::records::{self, About, Keep, Previous};
+use crate::standing::Memory;
+
+/// Whether the response's body was fetched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Body {
+    /// As far as it came.
+    Fetched,
+    /// The server answered 304: it sent none.
+    NotModified,
+    /// A mid-fetch filter took the headers as proof that nothing has changed.
+    LeftAlone,
+}
+
+/// A capture on its way into the archive.
+pub(super) struct Capture<'c> {
+    pub(super) exchange: &'c Arc<Exchange>,
+    pub(super) reading: &'c found::Reading,
+    pub(super) body: Body,
+    pub(super) memory: &'c Memory,
+    /// Annotations so far.
+    pub(super) annotations: Vec<String>,
+    /// Who decided what about it.
+    pub(super) decisions: Fields,
+}
+
+/// A capture in the archive, or one of which nothing was written.
+pub(super) struct Stored {
+    /// How it was kept.
+    pub(super) keep: Keep,
+    /// Where its first record stands; none where nothing was written.
+    pub(super) location: Option<Location>,
+    /// Everything there is to say about it.
+    pub(super) annotations: Vec<String>,
+}
 
 impl Chain<'_> {
     /// How the capture is kept.
@@ -16,7 +56,7 @@ impl Chain<'_> {
         &self,
         exchange: &Exchange,
         reading: &found::Reading,
-        bodyless: bool,
+        body: Body,
     ) -> Result<Keep, Halt> {
         let record = &self.issue.record;
         let previous = self.previous()?;
@@ -25,9 +65,19 @@ impl Chain<'_> {
         Ok(match (previous, reading.state) {
             _ if !reading.archive => Keep::Nothing,
             // ARC can say nothing of a payload that is not there.
-            _ if is_arc && bodyless => Keep::Nothing,
+            _ if is_arc && body != Body::Fetched => Keep::Nothing,
             _ if is_arc => Keep::Response,
-            (Some(previous), ContentState::Unchanged) if bodyless => Keep::NotModified(previous),
+            (Some(previous), ContentState::Unchanged) if body == Body::NotModified => {
+                Keep::NotModified(previous)
+            }
+            (Some(previous), ContentState::Unchanged) if body == Body::LeftAlone => {
+                match self.settings.revisit.unchanged_headers {
+                    UnchangedHeaders::Revisit => Keep::HeadersUnchanged(previous),
+                    UnchangedHeaders::Note => Keep::Note(previous),
+                    UnchangedHeaders::Drop => Keep::Nothing,
+                    UnchangedHeaders::ServerNotModified => Keep::NotModified(previous),
+                }
+            }
             (Some(previous), ContentState::Unchanged) if identical => Keep::Identical(previous),
             (Some(previous), ContentState::Unchanged) => match self.settings.revisit.stripped_equal
             {
@@ -58,7 +108,7 @@ impl Chain<'_> {
 
     /// A payload that is to be stored whole, so that nobody else stores the same meanwhile; where it is stored already
     /// the answer says where. None: it is not looked up.
-    pub(super) async fn hold(
+    async fn hold(
         &self,
         exchange: &Exchange,
         keep: &Keep,
@@ -77,12 +127,68 @@ impl Chain<'_> {
         }
     }
 
-    pub(super) fn annotate(
+    /// Writes the records of a capture, and remembers where its payload stands. `keep` is what the capture itself calls
+    /// for; a payload that another URI has brought is not stored again.
+    pub(super) async fn store(&self, capture: Capture<'_>, keep: Keep) -> Result<Stored, Halt> {
+        let Capture {
+            exchange,
+            reading,
+            body,
+            memory,
+            mut annotations,
+            decisions,
+        } = capture;
+        let payload = self.context.payload_digests(exchange).await?;
+        let held = self.hold(exchange, &keep, payload).await?;
+        let keep = match held.as_ref().and_then(|held| held.found.clone()) {
+            Some(stored) => Keep::Duplicate(records::previous_of(stored)),
+            None => keep,
+        };
+        annotations.extend(
+            memory
+                .notes
+                .annotations()
+                .iter()
+                .map(annotations::of_plugin),
+        );
+        self.annotate(&mut annotations, reading, &keep, body);
+        let record = &self.issue.record;
+        let about = About {
+            payload: Some(payload),
+            via: record.via.as_deref(),
+            hop_path: record.hop_path.as_str(),
+            source: record.source.as_deref(),
+            charset: reading.charset.clone(),
+            annotations: &annotations,
+            decisions,
+            notes: memory.notes.all().into_iter().collect(),
+            links: &reading.extracted.links,
+        };
+        self.flight.step(Step::Archive);
+        let records = records::of_exchange(&self.issue.uri, exchange, &keep, &about);
+        let location = self.context.archive(records).await?.into_iter().next();
+        if let (Some(held), Some(location), Keep::Response) = (&held, &location, &keep) {
+            held.keep(&StoredPayload {
+                uri: self.issue.uri.as_str().to_owned(),
+                date: records::date_of(exchange),
+                record_id: Some(location.record_id.to_string()),
+                file: location.file.clone(),
+                offset: location.offset,
+            })?;
+        }
+        Ok(Stored {
+            keep,
+            location,
+            annotations,
+        })
+    }
+
+    fn annotate(
         &self,
         annotations: &mut Vec<String>,
         reading: &found::Reading,
         keep: &Keep,
-        not_modified: bool,
+        body: Body,
     ) {
         if self.issue.record.attempts > 0 {
             annotations.push(format!("{}t", self.issue.record.attempts + 1));
@@ -90,7 +196,7 @@ impl Chain<'_> {
         if reading.state == ContentState::Unchanged {
             annotations.push("unchanged".to_owned());
         }
-        if not_modified {
+        if body == Body::NotModified {
             annotations.push("duplicate:server-not-modified".to_owned());
         }
         match keep {
@@ -103,6 +209,9 @@ impl Chain<'_> {
                 annotations.push("warcRevisit:uriAgnosticDigest".to_owned());
             }
             Keep::NotModified(_) => annotations.push("warcRevisit:notModified".to_owned()),
+            Keep::HeadersUnchanged(_) => {
+                annotations.push("warcRevisit:headersUnchanged".to_owned());
+            }
             Keep::Response | Keep::Note(_) | Keep::Nothing => {}
         }
         if reading.extracted.dropped > 0 {

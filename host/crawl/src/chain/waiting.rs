@@ -33,7 +33,7 @@ impl Chain<'_> {
         visit: &Visit,
         settings: &Settings,
         stacks: Arc<Stacks>,
-        reading: found::Reading,
+        reading: &mut found::Reading,
         memory: &Memory,
     ) -> Result<Option<Waits>, Halt> {
         let record = &self.issue.record;
@@ -54,13 +54,13 @@ impl Chain<'_> {
         let mut asked = standing::after(Known::of(self.issue), self.started, visit, memory);
         asked.measures = self.measures()?;
         let media_type = visit.media_type.clone();
+        let document = reading.document.clone();
+        // Nobody asks them later.
+        let guards = std::mem::take(&mut reading.guards);
         let answer = self
             .context
             .lanes
             .run(Lane::Header, move || {
-                let found::Reading {
-                    document, guards, ..
-                } = reading;
                 found::evaluate(&stacks.wait, &media_type, &asked, &document, &guards)
             })
             .await?;

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use opilio_archive::{Digest, Packing, Reader, check, index};
-use opilio_stories::{Told, crawl, html, site};
+use opilio_stories::{Told, asked, crawl, html, site};
 use opilio_test_web::Reply;
 
 const WWW: &str = "www.story.localhost";
@@ -247,4 +247,56 @@ async fn the_archive_grows_no_further_than_the_profile_says() {
         "{}",
         told.summary.end
     );
+}
+
+/// Who let a page in, who says when it is due again, and with which components.
+#[tokio::test]
+async fn a_metadata_record_says_who_decided_what_about_the_capture() {
+    let web = site(WWW)
+        .page("/", html("<a href='/a.html'>a</a>"))
+        .page("/a.html", html("a"))
+        .serve()
+        .await;
+    let told = crawl()
+        .profile(
+            "strategy = 'revisit'
+            stacks.wait = ['adaptive']
+            revisit = { default-wait = '1h', min-wait = '1h' }",
+        )
+        .seed(web.url(WWW, "/"))
+        .run_until("both pages have come", || asked(&web).len() >= 3)
+        .await;
+    let seed = told.record("metadata", &web.url(WWW, "/")).text();
+    assert!(seed.contains("acceptedAs: seed\r\n"), "{seed}");
+    let robots = told.record("metadata", &web.url(WWW, "/robots.txt")).text();
+    assert!(robots.contains("acceptedAs: prerequisite\r\n"), "{robots}");
+    assert!(!robots.contains("waitMs"), "{robots}");
+
+    let page = told.record("metadata", &web.url(WWW, "/a.html")).text();
+    let said = |name: &str| {
+        let lines = page.lines().filter_map(|line| line.split_once(": "));
+        let said = lines.filter(|(said, _)| *said == name);
+        said.map(|(_, value)| value).collect::<Vec<_>>()
+    };
+    assert!(said("acceptedBy")[0].starts_with("surt-scope"), "{page}");
+    assert_eq!(said("waitBy"), ["adaptive"], "{page}");
+    let wait: u64 = said("waitMs")[0].parse().unwrap();
+    assert!(wait >= 3_600_000, "{page}");
+    let info = told
+        .captures
+        .iter()
+        .find(|capture| capture.kind == "warcinfo");
+    let info = info.unwrap().text();
+    let plugins = said("plugin");
+    let names: Vec<_> = plugins
+        .iter()
+        .filter_map(|plugin| plugin.split(' ').next())
+        .collect();
+    assert_eq!(names, ["surt-scope", "adaptive"], "{page}");
+    for plugin in plugins {
+        assert!(
+            info.contains(&format!("plugin: {plugin}\r\n")),
+            "as in warcinfo: {plugin}"
+        );
+    }
 }

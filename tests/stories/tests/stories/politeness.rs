@@ -178,8 +178,23 @@ async fn a_plugin_that_wants_pages_again_at_once_waits_and_ends_like_any_retry()
     let told = story.run().await.finished();
     let rests = rests(&web, |_| true);
     assert!(rests.iter().all(|rest| *rest >= ms(80)), "{rests:?}");
+    // Log, frontier and archive agree: the URIs have failed, and what came last can be looked at.
+    let known = &told.summary.progress.statistics;
+    assert_eq!(known.failed, 3, "{known:?}");
     for seed in &seeds {
-        assert!(told.records("response", seed).is_empty());
+        let line = told.sole(seed);
+        assert_eq!(line.status, -8, "{line:?}");
+        assert_eq!(told.record("response", seed).status(), 200);
+        assert!(
+            line.notes("retriesExhausted:never-content:") && line.notes("os200"),
+            "{line:?}"
+        );
+        assert!(line.notes("3t") && line.digest != "-", "{line:?}");
+        let metadata = told.record("metadata", seed).text();
+        assert!(
+            metadata.contains("retriesExhausted:never-content:"),
+            "{metadata}"
+        );
         let asked = in_order(&web).into_iter();
         let target = seed.rsplit_once('/').unwrap().1;
         let times = asked.filter(|asked| asked.ends_with(target)).count();

@@ -1,7 +1,7 @@
 //! What is no change: noise that strippers take away, sections that publishers mark, headers that say so, little things.
 //! And what is told from elsewhere: feeds that make their evaluator's waits.
 
-use opilio_stories::{Line, Story, Told, html, site};
+use opilio_stories::{Capture, Line, Story, Told, html, site};
 use opilio_test_web::{Reply, Web};
 use sha1::{Digest as _, Sha1};
 
@@ -147,11 +147,58 @@ async fn a_site_whose_headers_were_right_is_believed() {
         "{skipped:?}"
     );
     let revisits = told.records("revisit", &page);
-    let by_server = revisits.iter().find(|revisit| {
-        let profile = revisit.header("warc-profile").unwrap_or_default();
-        profile.ends_with("/revisit/server-not-modified")
-    });
-    assert!(by_server.is_some());
+    let by_headers = |revisit: &&Capture| revisit.text().starts_with("HTTP/1.1 200");
+    let profile = |profile: &'static str| {
+        let revisits = revisits.iter().copied();
+        revisits.filter(move |revisit| revisit.header("warc-profile") == Some(profile))
+    };
+    let own = profile("urn:opilio:revisit:headers-unchanged");
+    assert!(own.filter(by_headers).count() > 0);
+    assert!(skipped.notes("warcRevisit:headersUnchanged"), "{skipped:?}");
+    let server = "http://netpreserve.org/warc/1.1/revisit/server-not-modified";
+    assert_eq!(
+        profile(server).count(),
+        0,
+        "the server has said no such thing"
+    );
+}
+
+/// The page is too large for its stripper, whose limit counts bytes: those alone are compared.
+#[tokio::test]
+async fn a_page_too_large_for_its_stripper_is_compared_by_its_bytes() {
+    let web = site(WWW)
+        .answer("/", |seen| {
+            html(&format!(
+                "<p>version {} of a large page</p>",
+                seen.visit.div_ceil(2)
+            ))
+        })
+        .serve()
+        .await;
+    let story = revisiting().profile(
+        "stacks.digest = ['strip']
+        plugins.strip = { component = 'builtin:html-strip', settings = { max-size = 10 } }",
+    );
+    let told = told_after(story, &web, "/", 4).await;
+    let log = told.of(&web.url(WWW, "/"));
+    let states: Vec<_> = log[..4]
+        .iter()
+        .map(|line| {
+            (
+                line.notes("unchanged"),
+                line.notes("unstripped:strip:too-large"),
+            )
+        })
+        .collect();
+    assert_eq!(
+        states,
+        [(false, true), (true, false), (false, true), (true, false)],
+        "{log:#?}"
+    );
+    assert!(
+        log[2].notes("2ver"),
+        "a changed page is another version: {log:#?}"
+    );
 }
 
 #[tokio::test]
