@@ -5,6 +5,8 @@ use std::borrow::Cow;
 use std::fmt::{self, Write as _};
 use std::io::{self, Write as _};
 
+use opilio_sandbox::is_unprintable;
+
 use crate::exit;
 
 /// Writes a line of what a command results in, as `println!` does; see [`print`].
@@ -41,10 +43,10 @@ pub(crate) fn print(text: fmt::Arguments<'_>) {
     std::process::exit(exit::FAILED.into());
 }
 
-/// A text of several lines. Line ends and tabs stay, other control characters become blanks. Those past ASCII become
-/// escapes that JSON has as well, so that a text of JSON says the same as before.
+/// A text of several lines. Line ends and tabs stay, other control characters become blanks. Those past ASCII, and marks
+/// that change the direction of text, become escapes that JSON has as well, so that a text of JSON says the same as before.
 pub(crate) fn lines(text: &str) -> Cow<'_, str> {
-    let stays = |c: char| !c.is_control() || matches!(c, '\n' | '\t');
+    let stays = |c: char| !is_unprintable(c) || matches!(c, '\n' | '\t');
     if text.chars().all(stays) {
         return Cow::Borrowed(text);
     }
@@ -60,9 +62,9 @@ pub(crate) fn lines(text: &str) -> Cow<'_, str> {
     Cow::Owned(clean)
 }
 
-/// A word or a sentence, to stand in a line: every control character becomes a blank, line ends too.
+/// A word or a sentence, to stand in a line: every unprintable character becomes a blank, line ends too.
 pub(crate) fn line(text: &str) -> String {
-    let blank = |c: char| if c.is_control() { ' ' } else { c };
+    let blank = |c: char| if is_unprintable(c) { ' ' } else { c };
     text.chars().map(blank).collect()
 }
 
@@ -76,6 +78,8 @@ mod tests {
     fn guests_move_no_cursor() {
         assert_eq!(lines("a\tb\nä"), "a\tb\nä");
         assert_eq!(lines("n\x1b[31m\r\x07"), "n [31m  ");
+        assert_eq!(lines("ok\u{202e}ko"), "ok\\u202eko");
+        assert_eq!(line("ok\u{202e}ko"), "ok ko");
         assert_eq!(line("n\x1b[31m\nok \u{9b}1m"), "n [31m ok  1m");
     }
 

@@ -11,6 +11,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use opilio_archive::Location;
+use opilio_sandbox::is_unprintable;
 
 /// One finished URI.
 #[derive(Clone, Debug)]
@@ -86,17 +87,12 @@ impl Display for LogLine {
             }
             None => out.write_char('-')?,
         }
-        let annotations: Vec<String> = self
-            .annotations
-            .iter()
-            .map(|annotation| annotation_of(annotation))
-            .collect();
         write!(
             out,
             " {} {} {}",
             or_dash(self.digest.as_deref()),
             column(&or_dash(self.source.as_deref())),
-            or_dash(Some(&annotations.join(","))),
+            or_dash(Some(&annotations_text(&self.annotations))),
         )?;
         match &self.extra {
             Some(extra) => write!(out, " {}", column(&extra.as_json().to_string())),
@@ -140,7 +136,7 @@ impl LogLine {
             "uri": self.uri,
             "hop_path": self.hop_path,
             "worker": self.worker,
-            "annotations": self.annotations,
+            "annotations": self.annotations.iter().map(|text| printable(text)).collect::<Vec<_>>(),
         });
         let mut set = |name: &str, value: serde_json::Value| line[name] = value;
         if let Some(size) = self.size {
@@ -162,7 +158,7 @@ impl LogLine {
         ];
         for (name, text) in texts {
             if let Some(text) = text {
-                set(name, text.as_str().into());
+                set(name, printable(text).into());
             }
         }
         line
@@ -223,11 +219,11 @@ pub(crate) fn timestamp17(at: Timestamp) -> String {
         .to_string()
 }
 
-/// Keeps a value within its column: blanks and control characters would shift every later one.
-fn column(text: &str) -> String {
+/// Keeps a value within its column: blanks and unprintable characters would shift every later one.
+pub(crate) fn column(text: &str) -> String {
     text.chars()
         .map(|c| {
-            if c.is_whitespace() || c.is_control() {
+            if c.is_whitespace() || is_unprintable(c) {
                 '_'
             } else {
                 c
@@ -236,8 +232,17 @@ fn column(text: &str) -> String {
         .collect()
 }
 
-fn annotation_of(text: &str) -> String {
-    column(text).replace(',', "_")
+/// A text on one line, in its own order: unprintable characters become blanks.
+pub(crate) fn printable(text: &str) -> String {
+    let blank = |c: char| if is_unprintable(c) { ' ' } else { c };
+    text.chars().map(blank).collect()
+}
+
+/// Annotations in one word, separated by commas. Blanks and commas within one become underscores.
+pub(crate) fn annotations_text(annotations: &[String]) -> String {
+    let words = annotations.iter();
+    let words = words.map(|annotation| column(annotation).replace(',', "_"));
+    words.collect::<Vec<_>>().join(",")
 }
 
 #[cfg(test)]
@@ -302,6 +307,20 @@ mod tests {
                 "{text}"
             );
         }
+    }
+
+    #[test]
+    fn no_value_turns_the_direction_of_its_line() {
+        let line = LogLine {
+            media_type: Some("text/\u{202e}lmth".to_owned()),
+            source: Some("a\u{2066}b".to_owned()),
+            annotations: vec!["ok\u{202e}dedulcxEtobor".to_owned(), "\u{200f}".to_owned()],
+            ..line()
+        };
+        let text = line.to_string();
+        assert!(text.contains(" text/_lmth #007 "), "{text}");
+        assert!(text.ends_with(" a_b ok_dedulcxEtobor,_"), "{text}");
+        assert!(!line.as_json().to_string().contains(is_unprintable));
     }
 
     #[test]

@@ -10,6 +10,7 @@
 
 mod actions;
 mod alerts;
+mod annotations;
 mod archive;
 mod around;
 mod ask;
@@ -41,6 +42,7 @@ mod history;
 mod job;
 mod lanes;
 mod ledger;
+mod link_attributes;
 mod logins;
 pub mod logs;
 mod metrics;
@@ -52,10 +54,12 @@ mod precedence;
 mod progress;
 mod progress_log;
 mod pulse;
+mod reconcile;
 mod recorder;
 mod records;
 mod redirect;
 pub mod rehearsal;
+mod remedy;
 mod replace;
 pub mod sample;
 mod scope;
@@ -85,7 +89,8 @@ pub use crawl_log::{ExtraInfo, LogLine, revisit_annotations};
 pub use explain::{Asked, explain};
 pub use fetchers::FetcherError;
 pub use job::{
-    Hold, JOB_VERSION, Job, JobError, Made, copy_job, hold, holder, is_held, is_job, made, name_of,
+    Hold, JOB_VERSION, Job, JobError, Made, copy_job, hold, holder, is_held, is_job,
+    is_made_halfway, made, name_of,
 };
 pub use ledger::{Amount, HostCounts, Totals};
 pub use metrics::{Figures, metrics};
@@ -94,6 +99,7 @@ pub use opilio_profile::{Faults, Level};
 pub use places::{Places, component_cache, files_stay_inside, stays_inside};
 pub use plugin_report::{CallTimes, PluginReport, plugin_table};
 pub use progress::{End, Progress, QueueTally, Summary};
+pub use remedy::remedy;
 pub use series::Sample;
 pub use share::{Share, ShareTaken};
 pub use tables::TableReport;

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use jiff::Timestamp;
 use opilio_sandbox::Fault;
 
-use crate::crawl_log::{LogLine, timestamp17};
+use crate::crawl_log::{LogLine, column, printable, timestamp17};
 use crate::extraction::RefusedLink;
 use crate::ledger::Ledger;
 use crate::stacks::chain;
@@ -101,6 +101,11 @@ impl Logs {
         Ok(rotated)
     }
 
+    /// Whether older lines of `crawl.log` stand in other files, which may have been taken away.
+    pub(crate) fn was_rotated(&self) -> bool {
+        self.ledger.was_rotated()
+    }
+
     /// Whether decisions of the scope are to be logged.
     pub(crate) fn has_scope(&self) -> bool {
         self.scope.is_some()
@@ -118,7 +123,7 @@ impl Logs {
         let now = Timestamp::now();
         let lines = decisions.map(|(link, is_accepted, because)| {
             let decision = if is_accepted { "ACCEPT" } else { "REJECT" };
-            let because = because.replace(char::is_whitespace, "_");
+            let because = column(because);
             let because = if because.is_empty() { "-" } else { &because };
             format!("{now:.3} {decision} {because} {link} {page}\n")
         });
@@ -172,10 +177,10 @@ impl Logs {
         uri: &str,
         problem: &dyn std::fmt::Display,
     ) -> io::Result<()> {
-        self.uri_errors.write(&format!(
-            "{:.3} {page} {problem} {uri:?}\n",
-            Timestamp::now()
-        ))
+        let problem = one_line(&problem.to_string());
+        let now = Timestamp::now();
+        self.uri_errors
+            .write(&format!("{now:.3} {page} {problem} {uri:?}\n"))
     }
 
     /// A plugin's fault: what, where, the guest's frames and what it had to say.
@@ -189,10 +194,10 @@ impl Logs {
             one_line(&fault.message)
         );
         if let Some(described) = &fault.described {
-            text.push_str(&format!("    of {described}\n"));
+            text.push_str(&format!("    of {}\n", one_line(described)));
         }
         for frame in &fault.backtrace {
-            text.push_str(&format!("    at {frame}\n"));
+            text.push_str(&format!("    at {}\n", one_line(frame)));
         }
         for line in &fault.log {
             text.push_str(&format!("    said {}\n", one_line(&line.to_string())));
@@ -203,7 +208,7 @@ impl Logs {
 
 /// What a guest or a page says may hold line ends, which would pass for lines of ours.
 fn one_line(text: &str) -> String {
-    text.replace(['\n', '\r'], " ")
+    printable(text)
 }
 
 /// The rotated files of a log, the oldest first.
@@ -239,6 +244,8 @@ struct Open {
     file: File,
     size: u64,
     size_max: Option<u64>,
+    /// Half a line stands at its end, which could not be taken away.
+    is_torn: bool,
 }
 
 impl Log {
@@ -250,6 +257,7 @@ impl Log {
             file,
             size,
             size_max,
+            is_torn: false,
         })))
     }
 
@@ -293,32 +301,51 @@ impl Open {
         Ok(Some(old))
     }
 
-    /// Where the text ends in the file.
+    /// Where the text ends in the file. Where it cannot be written whole nothing of it stays: the next would go on in it.
     fn append(&mut self, text: &str) -> io::Result<u64> {
-        self.file.write_all(text.as_bytes())?;
+        if self.is_torn {
+            self.file.set_len(self.size)?;
+            self.is_torn = false;
+        }
+        if let Err(problem) = self.file.write_all(text.as_bytes()) {
+            self.is_torn = self.file.set_len(self.size).is_err();
+            return Err(problem);
+        }
         self.size += text.len() as u64;
         Ok(self.size)
     }
 }
 
-/// For appending. A line that a crash has torn is ended, so that none of ours goes on in it.
+/// For appending. What a crash has torn is no line, and is cut off, so that none of ours goes on in it.
 fn open_file(path: &Path) -> io::Result<(File, u64)> {
     let mut file = OpenOptions::new()
         .create(true)
         .append(true)
         .read(true)
         .open(path)?;
-    let mut size = file.metadata()?.len();
-    if size > 0 {
-        let mut last = [0];
-        file.seek(SeekFrom::Start(size - 1))?;
-        file.read_exact(&mut last)?;
-        if last != *b"\n" {
-            file.write_all(b"\n")?;
-            size += 1;
-        }
+    let length = file.metadata()?.len();
+    let size = whole_lines(&mut file, length)?;
+    if size < length {
+        file.set_len(size)?;
     }
     Ok((file, size))
+}
+
+/// Where the last whole line ends.
+fn whole_lines(file: &mut File, length: u64) -> io::Result<u64> {
+    let mut end = length;
+    let mut block = vec![0; 64 * 1024];
+    while end > 0 {
+        let start = end.saturating_sub(block.len() as u64);
+        let piece = &mut block[..usize::try_from(end - start).unwrap_or(0)];
+        file.seek(SeekFrom::Start(start))?;
+        file.read_exact(piece)?;
+        if let Some(last) = piece.iter().rposition(|byte| *byte == b'\n') {
+            return Ok(start + last as u64 + 1);
+        }
+        end = start;
+    }
+    Ok(0)
 }
 
 #[cfg(test)]
@@ -350,7 +377,7 @@ mod tests {
         ];
         let refused = references.map(|reference| RefusedLink {
             reference: reference.to_owned(),
-            problem: Uri::parse(reference).unwrap_err(),
+            problem: Uri::parse(reference).unwrap_err().into(),
         });
         let home = tempfile::tempdir().unwrap();
         let logs = logs(home.path(), None);
@@ -378,6 +405,40 @@ mod tests {
             lines[3]
         );
         assert!(lines[4].contains(" bytes, more than 253 "), "{}", lines[4]);
+    }
+
+    #[test]
+    fn a_torn_line_is_cut_off_and_none_of_ours_goes_on_in_it() {
+        for torn in ["1970 half", "half of the first", &"x".repeat(200_000)] {
+            let home = tempfile::tempdir().unwrap();
+            let file = home.path().join("alerts.log");
+            let whole = if torn.starts_with("half") {
+                ""
+            } else {
+                "one\n"
+            };
+            fs::write(&file, format!("{whole}{torn}")).unwrap();
+            logs(home.path(), None).alert("two").unwrap();
+            assert_eq!(fs::read_to_string(&file).unwrap(), format!("{whole}two\n"));
+        }
+    }
+
+    #[test]
+    fn a_line_that_cannot_be_written_leaves_the_log_as_it_was() {
+        let home = tempfile::tempdir().unwrap();
+        let logs = logs(home.path(), None);
+        logs.alert("one").unwrap();
+        let file = home.path().join("alerts.log");
+        // As on a full disk: half of the line was written, and neither the rest nor the cut were possible.
+        let mut open = logs.alerts.lock();
+        open.file.write_all(b"hal").unwrap();
+        let sound = std::mem::replace(&mut open.file, File::open(&file).unwrap());
+        open.append("two\n").unwrap_err();
+        assert!(open.is_torn);
+        open.file = sound;
+        drop(open);
+        logs.alert("three").unwrap();
+        assert_eq!(fs::read_to_string(&file).unwrap(), "one\nthree\n");
     }
 
     #[test]

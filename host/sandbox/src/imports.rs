@@ -10,7 +10,7 @@ use crate::case;
 use crate::document::Document;
 use crate::kept::{Kept, Owner, Place};
 use crate::log_line::{LogLevel, LogLine};
-use crate::notes::clip;
+use crate::notes::{clip, is_unprintable};
 use crate::queue::Queue;
 use crate::remembered::{OfCandidates, OfDocument, OfVisit};
 use crate::visit::{Visit, instant, millis};
@@ -200,7 +200,7 @@ impl documents::HostDocument for CallState {
         self.table
             .get(&document)?
             .notes()
-            .annotate(&annotation, &self.callee.limits);
+            .annotate(&self.callee.name, &annotation, &self.callee.limits);
         Ok(())
     }
 
@@ -560,7 +560,7 @@ impl CallState {
         }
         self.log_bytes += kept.len().max(1);
         let printable = |c: char| {
-            if c.is_control() && c != '\n' && c != '\t' {
+            if is_unprintable(c) && c != '\n' && c != '\t' {
                 char::REPLACEMENT_CHARACTER
             } else {
                 c

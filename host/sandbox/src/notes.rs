@@ -16,8 +16,27 @@ pub struct Notes(Arc<Mutex<Left>>);
 #[derive(Debug, Default)]
 struct Left {
     notes: BTreeMap<String, String>,
-    annotations: Vec<String>,
+    annotations: Vec<Annotation>,
     dropped: u64,
+}
+
+/// A word for the crawl log, by a plugin.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Annotation {
+    /// The plugin, by its name in the profile.
+    pub plugin: Arc<str>,
+    /// The word: no blanks, commas or unprintable characters.
+    pub text: String,
+}
+
+/// Whether a character has no place in a line of a log: control characters, and marks that change the direction of
+/// text (Unicode's `Bidi_Control`), by which a line would read as another one.
+pub fn is_unprintable(c: char) -> bool {
+    let is_direction_mark = matches!(
+        c,
+        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
+    );
+    is_direction_mark || c.is_control()
 }
 
 impl Notes {
@@ -45,7 +64,7 @@ impl Notes {
     }
 
     /// All annotations, in the order made, each once.
-    pub fn annotations(&self) -> Vec<String> {
+    pub fn annotations(&self) -> Vec<Annotation> {
         self.left().annotations.clone()
     }
 
@@ -66,13 +85,13 @@ impl Notes {
         }
     }
 
-    /// Adds an annotation; blanks, commas and control characters become underscores, as the crawl log needs it.
-    /// One that is there already is not repeated. Dropped and counted past `limits`.
-    pub fn annotate(&self, annotation: &str, limits: &Limits) {
+    /// Adds an annotation by a plugin; blanks, commas and unprintable characters become underscores, as the crawl log needs
+    /// it. One that is there already is not repeated. Dropped and counted past `limits`.
+    pub fn annotate(&self, plugin: &Arc<str>, annotation: &str, limits: &Limits) {
         let clean: String = clip(annotation, ANNOTATION_BYTES_MAX)
             .chars()
             .map(|c| {
-                if c.is_whitespace() || c.is_control() || c == ',' {
+                if c.is_whitespace() || is_unprintable(c) || c == ',' {
                     '_'
                 } else {
                     c
@@ -80,13 +99,17 @@ impl Notes {
             })
             .collect();
         let mut left = self.left();
-        if clean.is_empty() || left.annotations.contains(&clean) {
+        let is_known = |known: &Annotation| known.text == clean && known.plugin == *plugin;
+        if clean.is_empty() || left.annotations.iter().any(is_known) {
             return;
         }
         if left.annotations.len() >= limits.annotations {
             left.dropped += 1;
         } else {
-            left.annotations.push(clean);
+            left.annotations.push(Annotation {
+                plugin: plugin.clone(),
+                text: clean,
+            });
         }
     }
 
@@ -105,6 +128,11 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
 
     use super::*;
+
+    fn texts(notes: &Notes) -> Vec<String> {
+        let annotations = notes.annotations().into_iter();
+        annotations.map(|annotation| annotation.text).collect()
+    }
 
     #[test]
     fn the_last_value_of_a_note_holds() {
@@ -143,11 +171,12 @@ mod tests {
         #[track_caller]
         fn check(annotation: &str, expected: &[&str]) {
             let notes = Notes::new();
-            notes.annotate(annotation, &Limits::default());
-            assert_eq!(notes.annotations(), expected);
+            notes.annotate(&"plugin".into(), annotation, &Limits::default());
+            assert_eq!(texts(&notes), expected);
         }
         check("botblock:cloudflare", &["botblock:cloudflare"]);
         check("a b,c\nd\u{7}e", &["a_b_c_d_e"]);
+        check("ok\u{202e}lanretxe\u{2069}", &["ok_lanretxe_"]);
         check("", &[]);
         check(&"ä".repeat(300), &[&"ä".repeat(128)]);
     }
@@ -160,9 +189,9 @@ mod tests {
         };
         let notes = Notes::new();
         for annotation in ["a", "a", "b", "c"] {
-            notes.annotate(annotation, &limits);
+            notes.annotate(&"plugin".into(), annotation, &limits);
         }
-        assert_eq!(notes.annotations(), ["a", "b"]);
+        assert_eq!(texts(&notes), ["a", "b"]);
         assert_eq!(notes.dropped(), 1);
     }
 

@@ -473,7 +473,7 @@ fn left(document: &Document) -> Vec<String> {
     let notes = notes.map(|(name, value)| format!("note {name} = {value}"));
     let annotations = document.notes().annotations().into_iter();
     notes
-        .chain(annotations.map(|annotation| format!("annotation {annotation}")))
+        .chain(annotations.map(|annotation| format!("annotation {}", annotation.text)))
         .collect()
 }
 
@@ -521,8 +521,8 @@ fn of_links(links: Links, inside: Option<&str>, remarks: &mut Vec<String>) -> Ve
     });
     let refused = refused.into_iter().map(|(reference, problem)| Item {
         what: "refused",
-        cells: vec!["-".to_owned(), reference.clone(), problem.to_string()],
-        json: json!({"reference": reference, "refused": problem.to_string()}),
+        json: json!({"reference": reference, "refused": problem}),
+        cells: vec!["-".to_owned(), reference, problem],
     });
     found.chain(refused).collect()
 }

@@ -9,6 +9,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
 
+use crate::crawl_log::printable;
+
 /// Who writes lines of the crawl's own.
 const CRAWL: &str = "crawl";
 
@@ -51,7 +53,7 @@ impl Held<'_> {
         command: &dyn Display,
         result: &str,
     ) -> io::Result<()> {
-        let result = result.replace(['\n', '\r'], " ");
+        let result = printable(result);
         let line = format!("{:.3} {by} {command} => {result}\n", Timestamp::now());
         self.0.write_all(line.as_bytes())
     }

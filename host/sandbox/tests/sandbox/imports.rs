@@ -113,7 +113,9 @@ fn notes_and_annotations_stay_with_the_visit() {
         .judge_document(Stage::PostFetch, &document, &visit())
         .unwrap();
     assert_eq!(document.notes().get("language").as_deref(), Some("nl"));
-    assert_eq!(document.notes().annotations(), ["bot_block"]);
+    let annotations = document.notes().annotations();
+    let texts: Vec<&str> = annotations.iter().map(|it| &*it.text).collect();
+    assert_eq!(texts, ["bot_block"]);
 }
 
 #[test]

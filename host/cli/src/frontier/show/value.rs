@@ -2,6 +2,7 @@
 
 use indicatif::{HumanBytes, HumanCount};
 use jiff::Timestamp;
+use opilio_sandbox::is_unprintable;
 use serde_json::Value;
 
 /// What stands where there is nothing.
@@ -14,7 +15,7 @@ pub(super) fn text(object: &Value, name: &str) -> String {
         // Such that no terminal takes it for an order.
         Value::String(text) => text
             .chars()
-            .map(|c| if c.is_control() { '\u{fffd}' } else { c })
+            .map(|c| if is_unprintable(c) { '\u{fffd}' } else { c })
             .collect(),
         other => other.to_string(),
     }
