@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use jiff::Timestamp;
 use opilio_archive::{Location, PayloadsError, Record, Writers};
-use opilio_fetch::{Exchange, Fetcher};
+use opilio_fetch::Exchange;
 use opilio_frontier::Frontier;
 use opilio_profile::{ArchiveDigest, Profile};
 
@@ -34,6 +34,7 @@ use crate::plugin_report::{PluginFigures, PluginReport, SeenBefore};
 use crate::precedence::{self, QueueTurns};
 use crate::progress::QueueTally;
 use crate::records;
+use crate::remedy::with_remedy;
 use crate::replace::Workshop;
 use crate::series::Series;
 use crate::servers::Servers;
@@ -53,8 +54,6 @@ pub(crate) struct Context {
     pub profile: Arc<Profile>,
     /// With what was changed since; see [`Context::current`].
     pub current: RwLock<Arc<Profile>>,
-    /// For look-ups, and what no override is asked about.
-    pub fetcher: Fetcher,
     pub fetchers: Fetchers,
     pub frontier: Mutex<Frontier>,
     pub writers: Arc<Writers>,
@@ -112,6 +111,8 @@ pub(crate) struct Counters {
     pub lines: AtomicU64,
     pub faults: AtomicU64,
     pub out_of_scope: AtomicU64,
+    /// URIs whose processing panicked.
+    pub panics: AtomicU64,
     /// Milliseconds of this process that the frontier's statistics have.
     pub run_time: AtomicU64,
 }
@@ -120,7 +121,16 @@ impl Counters {
     pub(crate) fn out_of_scope(&self, count: u64) {
         self.out_of_scope.fetch_add(count, Ordering::Relaxed);
     }
+
+    /// Counts a panic while a URI was processed. The URI alone fails, or the crawl would halt at it after each start; too
+    /// many panics are no longer about one URI, and the crawl halts.
+    pub(crate) fn survives_panic(&self) -> bool {
+        self.panics.fetch_add(1, Ordering::Relaxed) < PANICS_MAX
+    }
 }
+
+/// URIs of one process that may fail with −3000 before the crawl halts.
+const PANICS_MAX: u64 = 10;
 
 /// Why a crawl cannot go on. Nothing is lost: the URI at hand is put back at the next start.
 #[derive(Debug, thiserror::Error)]
@@ -129,19 +139,17 @@ pub enum Halt {
     #[error("the frontier's store failed")]
     Frontier(#[from] opilio_frontier::Error),
     /// The archive cannot be written, usually because the disk is full.
-    #[error("the archive cannot be written; free space, then run the same command again")]
+    #[error("the archive cannot be written")]
     Archive(#[from] opilio_archive::Error),
     /// What is stored already cannot be looked up.
     #[error("payloads cannot be looked up")]
     Payloads(#[from] PayloadsError),
     /// A log cannot be written, usually because the disk is full.
-    #[error("a log cannot be written; free space, then run the same command again")]
+    #[error("a log cannot be written")]
     Log(#[from] io::Error),
     /// Large bodies cannot be spooled, usually because the disk is full.
-    #[error(
-        "the scratch directory cannot be written: {0}; free space, then run the same command again"
-    )]
-    Scratch(String),
+    #[error("the scratch directory cannot be written")]
+    Scratch(#[source] Arc<io::Error>),
     /// What an override says of fetching cannot be done.
     #[error("an override cannot be followed: {0}; mend it, then run the same command again")]
     Fetcher(String),
@@ -186,6 +194,21 @@ impl From<LanePanic> for Halt {
     }
 }
 
+impl Halt {
+    /// What it was, why, and what to do about it.
+    pub(crate) fn told(&self) -> String {
+        let said = with_remedy(self);
+        match self {
+            Halt::Frontier(_)
+            | Halt::Archive(_)
+            | Halt::Payloads(_)
+            | Halt::Log(_)
+            | Halt::Scratch(_) => format!("{said}, then run the same command again"),
+            _ => said,
+        }
+    }
+}
+
 impl Context {
     /// The frontier, for one call. Never held across an await.
     pub(crate) fn budget(&self) -> MutexGuard<'_, Budget> {
@@ -216,7 +239,9 @@ impl Context {
                 let _span = tracing::info_span!("write", opilio.records = records.len()).entered();
                 writers.write(&records, Timestamp::now())
             })
-            .await??)
+            .await
+            // Nothing is known of what the writer had begun: the next start repairs it.
+            .map_err(|panic| Halt::Worker(panic.to_string()))??)
     }
 
     /// The digests of a payload as the profile wants them.
@@ -235,7 +260,7 @@ impl Context {
                 })
                 .await?
         };
-        digests.map_err(|problem| Halt::Scratch(problem.to_string()))
+        digests.map_err(|problem| Halt::Scratch(Arc::new(problem)))
     }
 
     /// Logs and counts faults of plugins, and does what the profile wants done about them.
@@ -334,7 +359,9 @@ impl Context {
         }
         let notifier = self.notifier.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(notifier) = notifier.as_ref() {
-            notifier.send(Notice::new(&self.job, &self.profile, event, alert));
+            let profile = self.current();
+            let notice = Notice::new(&self.job, &profile, event, alert);
+            notifier.send(notice, &profile.alerts);
         }
     }
 

@@ -1,9 +1,11 @@
 //! Threads on which plugins run, apart from the sockets.
 //!
 //! Plugins are synchronous and may take long; fetching is async and must not wait for them. A document lane per core
-//! does the heavy work. Header lanes answer while a socket waits for a verdict and are kept apart, so that a slow
+//! does the heavy work; sites share them fairly, and memory as well (`documents.rs`). Header lanes answer while a socket waits for a verdict and are kept apart, so that a slow
 //! document never holds one up. A lane's stack is larger than what a guest may use, or a guest's deep recursion would
 //! end the process (see `opilio_sandbox::LANE_STACK_BYTES`).
+
+mod documents;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
@@ -11,24 +13,39 @@ use std::thread;
 
 use tokio::sync::oneshot;
 
+use documents::Documents;
+pub(crate) use documents::{DocumentMemory, Reserved, bytes_for};
+
 /// Work waits here at most this often; beyond it callers wait. Each worker of a crawl has one piece of work at a time,
 /// so this bounds memory only where a crawl has very many workers.
 const WAITING_MAX: usize = 256;
 
 type Work = Box<dyn FnOnce() + Send>;
 
+/// Document lanes at least, so that one slow document does not hold up all others.
+const DOCUMENT_LANES_MIN: usize = 2;
+
 /// The lanes of a crawl. Threads end when the last clone is dropped.
 #[derive(Clone)]
 pub(crate) struct Lanes {
-    documents: mpsc::SyncSender<Work>,
+    documents: Arc<DocumentLanes>,
     headers: mpsc::SyncSender<Work>,
     observers: mpsc::SyncSender<Work>,
+}
+
+/// What waits for the document lanes; their threads end with it.
+struct DocumentLanes(Arc<Documents>);
+
+impl Drop for DocumentLanes {
+    fn drop(&mut self) {
+        self.0.close();
+    }
 }
 
 /// Which lanes a piece of work is for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Lane {
-    /// Whole documents: extraction, digests, scope of outlinks.
+    /// What else the document lanes do, for no site in particular.
     Document,
     /// Questions that a socket waits for.
     Header,
@@ -36,20 +53,30 @@ pub(crate) enum Lane {
     Observer,
 }
 
-/// The work panicked: a defect of ours, told as a finding about the URI (status −5) instead of a lost worker.
+/// The work panicked: a defect of ours, told as a finding about the URI (status −3000) instead of a lost worker.
 #[derive(Debug, thiserror::Error)]
 #[error("a plugin lane panicked: {0}")]
 pub(crate) struct LanePanic(String);
 
 impl Lanes {
-    /// Starts the threads: one document lane per core, two header lanes, one lane of observers.
+    /// Starts the threads: one document lane per core and two at least, two header lanes, one lane of observers.
     ///
     /// # Errors
     /// Where the system gives no more threads.
-    pub(crate) fn start() -> std::io::Result<Lanes> {
+    pub(crate) fn start(memory: DocumentMemory) -> std::io::Result<Lanes> {
         let cores = thread::available_parallelism().map_or(1, usize::from);
+        let lanes = cores.max(DOCUMENT_LANES_MIN);
+        let documents = Documents::new(lanes, memory);
+        for number in 0..lanes {
+            let documents = documents.clone();
+            spawn(&format!("document-lane-{number}"), move || {
+                while let Some(taken) = documents.take() {
+                    taken.run(&documents);
+                }
+            })?;
+        }
         Ok(Lanes {
-            documents: start("document-lane", cores)?,
+            documents: Arc::new(DocumentLanes(documents)),
             headers: start("header-lane", 2)?,
             observers: start("observer-lane", 1)?,
         })
@@ -61,20 +88,14 @@ impl Lanes {
         lane: Lane,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, LanePanic> {
-        let (answer, answered) = oneshot::channel();
-        // What is traced goes on there as a part of what is traced here.
-        let span = tracing::Span::current();
-        let work: Work = Box::new(move || {
-            let outcome = catch_unwind(AssertUnwindSafe(|| span.in_scope(work)))
-                .map_err(|panic| LanePanic(message(panic.as_ref())));
-            // Nobody waits for the answer of an abandoned fetch.
-            let _ = answer.send(outcome);
-        });
         let lane = match lane {
-            Lane::Document => &self.documents,
+            Lane::Document => return self.document("", 0, |_| work()).await,
             Lane::Header => &self.headers,
             Lane::Observer => &self.observers,
         };
+        let (answer, answered) = oneshot::channel();
+        let answering = answering(|()| work(), answer);
+        let work: Work = Box::new(move || answering(()));
         if let Err(mpsc::TrySendError::Full(work)) = lane.try_send(work) {
             let lane = lane.clone();
             let _ = tokio::task::spawn_blocking(move || lane.send(work)).await;
@@ -82,6 +103,36 @@ impl Lanes {
         answered
             .await
             .unwrap_or_else(|_| Err(LanePanic("the lane is gone".to_owned())))
+    }
+
+    /// Runs `work` for a document of this site on a document lane, once there are so many bytes of memory for it
+    /// ([`bytes_for`]; 0: it needs none), and waits for its answer.
+    pub(crate) async fn document<T: Send + 'static>(
+        &self,
+        site: &str,
+        bytes: u64,
+        work: impl FnOnce(Reserved) -> T + Send + 'static,
+    ) -> Result<T, LanePanic> {
+        let (answer, answered) = oneshot::channel();
+        self.documents.0.push(site, bytes, answering(work, answer));
+        answered
+            .await
+            .unwrap_or_else(|_| Err(LanePanic("the lane is gone".to_owned())))
+    }
+}
+
+/// Work whose outcome goes to whoever waits for it.
+fn answering<G, T: Send + 'static>(
+    work: impl FnOnce(G) -> T + Send + 'static,
+    answer: oneshot::Sender<Result<T, LanePanic>>,
+) -> impl FnOnce(G) + Send + 'static {
+    // What is traced goes on there as a part of what is traced here.
+    let span = tracing::Span::current();
+    move |given| {
+        let outcome = catch_unwind(AssertUnwindSafe(|| span.in_scope(|| work(given))))
+            .map_err(|panic| LanePanic(message(panic.as_ref())));
+        // Nobody waits for the answer of an abandoned fetch.
+        let _ = answer.send(outcome);
     }
 }
 
@@ -92,14 +143,13 @@ impl Lanes {
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, LanePanic> {
         let (answer, answered) = mpsc::sync_channel(1);
-        let work: Work = Box::new(move || {
+        self.documents.0.push("", 0, move |_| {
             let outcome = catch_unwind(AssertUnwindSafe(work))
                 .map_err(|panic| LanePanic(message(panic.as_ref())));
             // Whoever asked waits for it.
             let _ = answer.send(outcome);
         });
         let gone = || LanePanic("the lane is gone".to_owned());
-        self.documents.send(work).map_err(|_| gone())?;
         answered.recv().unwrap_or_else(|_| Err(gone()))
     }
 }
@@ -123,23 +173,24 @@ fn start(name: &str, count: usize) -> std::io::Result<mpsc::SyncSender<Work>> {
     let receiver = Arc::new(Mutex::new(receiver));
     for number in 0..count {
         let receiver = receiver.clone();
-        thread::Builder::new()
-            .name(format!("{name}-{number}"))
-            .stack_size(opilio_sandbox::LANE_STACK_BYTES)
-            .spawn(move || {
-                loop {
-                    let work = receiver
-                        .lock()
-                        .unwrap_or_else(PoisonError::into_inner)
-                        .recv();
-                    match work {
-                        Ok(work) => work(),
-                        Err(mpsc::RecvError) => return,
-                    }
+        spawn(&format!("{name}-{number}"), move || {
+            loop {
+                let work = receiver
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .recv();
+                match work {
+                    Ok(work) => work(),
+                    Err(mpsc::RecvError) => return,
                 }
-            })?;
+            }
+        })?;
     }
     Ok(sender)
+}
+
+fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
+    opilio_sandbox::spawn_lane(name, run).map(drop)
 }
 
 fn message(panic: &(dyn std::any::Any + Send)) -> String {
@@ -154,9 +205,18 @@ mod tests {
 
     use super::*;
 
+    fn lanes() -> Lanes {
+        let plugins = Box::new(|| 0);
+        Lanes::start(DocumentMemory {
+            max: 1 << 20,
+            plugins,
+        })
+        .unwrap()
+    }
+
     #[tokio::test]
     async fn a_panic_costs_the_work_and_not_the_lane() {
-        let lanes = Lanes::start().unwrap();
+        let lanes = lanes();
         for _ in 0..8 {
             let lost = lanes
                 .run(Lane::Header, || -> u32 { panic!("on purpose") })
@@ -171,10 +231,11 @@ mod tests {
 
     #[tokio::test]
     async fn a_busy_document_lane_does_not_hold_up_headers() {
-        let lanes = Lanes::start().unwrap();
+        let lanes = lanes();
         let (release, held) = mpsc::channel::<()>();
         let held = Arc::new(Mutex::new(held));
         let cores = thread::available_parallelism().map_or(1, usize::from);
+        let cores = cores.max(DOCUMENT_LANES_MIN);
         let busy: Vec<_> = (0..cores)
             .map(|_| {
                 let (lanes, held) = (lanes.clone(), held.clone());

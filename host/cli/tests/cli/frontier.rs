@@ -98,6 +98,34 @@ async fn what_is_deleted_stays_known_and_what_is_forgotten_may_be_found_again() 
         )),
         "{log}"
     );
+
+    // Each has a line in the crawl's log, written by whichever process deletes, and no second one.
+    let lines = || {
+        let log = std::fs::read_to_string(home.job().join("logs/crawl.log")).unwrap();
+        let lines = log.lines().filter(|line| line.contains(" -6000 "));
+        lines.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let logged = lines();
+    assert_eq!(logged.len(), 2, "{logged:?}");
+    for (line, target) in logged.iter().zip(["/drop/1", "/drop/2"]) {
+        assert!(
+            line.contains(&format!(" {} L {} ", gate.url(target), gate.url("/"))),
+            "{line}"
+        );
+        assert!(line.contains(" deletedBy:"), "{line}");
+    }
+    for _ in 0..2 {
+        home.run(&[
+            "frontier",
+            "delete",
+            "job",
+            "--regex",
+            "/(keep|drop/1)$",
+            "--yes",
+        ])
+        .code(0);
+        assert_eq!(lines().len(), 3, "{:?}", lines());
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

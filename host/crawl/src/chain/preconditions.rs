@@ -515,7 +515,7 @@ impl Chain<'_> {
         if queue == self.issue.queue {
             let settings = context.current().queue_settings(&queue);
             let politeness = &settings.politeness;
-            tokio::time::sleep(politeness.min_delay.min(TURN_PATIENCE)).await;
+            self.rest(politeness.min_delay.min(TURN_PATIENCE)).await?;
             return Ok(true);
         }
         let end = Timestamp::now() + TURN_PATIENCE;
@@ -527,8 +527,16 @@ impl Chain<'_> {
             if at > end {
                 return Ok(false);
             }
-            tokio::time::sleep(Duration::try_from(at - now).unwrap_or_default()).await;
+            self.rest(Duration::try_from(at - now).unwrap_or_default())
+                .await?;
         }
+    }
+
+    /// Lets time pass, in the place of no worker where it is long, and no longer than the crawl goes on.
+    async fn rest(&self, time: Duration) -> Result<(), Halt> {
+        let cut = self.context.fetchers.base().cut();
+        let rest = self.waiting(tokio::time::sleep(time));
+        cut.unless_made(rest).await.ok_or(Halt::Stopped)
     }
 
     fn give_turn_back(&self, uri: &Uri, took: Duration) -> Result<(), Halt> {
@@ -557,8 +565,11 @@ impl Chain<'_> {
         if let Some(known) = known {
             return Ok(Some(known.addresses).filter(|addresses| !addresses.is_empty()));
         }
-        let Ok(resolution) = context.fetchers.base().resolve(host, now).await else {
-            return Ok(None);
+        let fetcher = context.fetchers.base();
+        let resolution = match self.waiting(fetcher.resolve(host, now)).await {
+            Ok(resolution) => resolution,
+            Err(FetchFailure::Stopped) => return Err(Halt::Stopped),
+            Err(_) => return Ok(None),
         };
         let record = records::of_resolution(&Uri::dns(host), &resolution, now);
         let records = records::in_passing(vec![record], &self.issue.uri);

@@ -133,10 +133,10 @@ impl Desk<'_> {
                 after,
                 limit,
             } => self.list(which, after.as_deref(), *limit, say),
-            Command::Count { which } => self.sweep(SweepAction::Count, which, say),
-            Command::Delete { which } => self.sweep(SweepAction::Delete, which, say),
-            Command::Forget { which } => self.sweep(SweepAction::Forget, which, say),
-            Command::RemoveSeed { uri } => self.remove_seed(&read_uri(uri)?, say),
+            Command::Count { which } => self.sweep(SweepAction::Count, which, by, say),
+            Command::Delete { which } => self.sweep(SweepAction::Delete, which, by, say),
+            Command::Forget { which } => self.sweep(SweepAction::Forget, which, by, say),
+            Command::RemoveSeed { uri } => self.remove_seed(&read_uri(uri)?, by, say),
             Command::Retire { queue } => self.alter(queue, say, |f, q, now| f.retire(q, true, now)),
             Command::Unretire { queue } => {
                 self.alter(queue, say, |f, q, now| f.retire(q, false, now))
@@ -209,7 +209,7 @@ impl Desk<'_> {
             },
             Some(running) => {
                 let progress = running.view.progress();
-                let throttle = running.context.fetcher.throttle();
+                let throttle = running.context.fetchers.base().throttle();
                 let state = match running.stop.is_asked() {
                     true => Standing::Ending,
                     false => running.live.standing(),
@@ -256,7 +256,8 @@ impl Desk<'_> {
 
     fn share(&self, share: Share, say: Say<'_>) -> Result<String, ControlError> {
         let running = self.running("it takes nothing of what crawls have together")?;
-        running.context.fetcher.throttle().allow(share.allowance());
+        let throttle = running.context.fetchers.base().throttle();
+        throttle.allow(share.allowance());
         // There may be room for more.
         running.live.nudge();
         Ok(done(&format!("it may take {share}"), say))

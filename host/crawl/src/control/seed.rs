@@ -10,13 +10,18 @@ use opilio_profile::Seeds;
 use opilio_uri::{SurtPrefixSet, Uri, implied_surt_prefix};
 
 use super::perform::{Say, done};
-use super::{ControlError, Desk, Fault};
+use super::{By, ControlError, Desk, Fault};
 use crate::job;
 
 impl Desk<'_> {
     /// What waits that only the seed brought in is forgotten, so that it may be found again on another way. What has
     /// been fetched for good stays known.
-    pub(super) fn remove_seed(&self, seed: &Uri, say: Say<'_>) -> Result<String, ControlError> {
+    pub(super) fn remove_seed(
+        &self,
+        seed: &Uri,
+        by: &By,
+        say: Say<'_>,
+    ) -> Result<String, ControlError> {
         let record = self.frontier().record(seed)?;
         let is_seed = record.as_ref().is_some_and(|record| record.seed);
         // Whoever runs it again wants the rest of what it brought in, which was being fetched the first time.
@@ -43,7 +48,7 @@ impl Desk<'_> {
             let is_its_own = record.source.as_deref() == Some(source) || record.uri == source;
             is_its_own && matches!(record.place, Place::Queued { .. })
         };
-        let swept = self.sweep_where(SweepAction::ForgetSole, "", &is_meant, say)?;
+        let swept = self.sweep_where(SweepAction::ForgetSole, "", &is_meant, by, say)?;
         let mut result = format!(
             "removed from seeds and scope; {} waiting URIs that it alone brought in are forgotten",
             swept.meant

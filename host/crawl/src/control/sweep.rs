@@ -1,10 +1,17 @@
 //! Many URIs at once: counted, deleted, forgotten, in parts between which the frontier is free.
 
+use std::io;
+use std::sync::Arc;
+
 use jiff::Timestamp;
 use opilio_frontier::{SweepAction, Swept, UriRecord};
 
 use super::perform::{BREATH, Say};
-use super::{Answer, ControlError, Desk, Fault, Which};
+use super::{Answer, By, ControlError, Desk, Fault, Which};
+use crate::crawl_log::{ExtraInfo, LogLine};
+use crate::ledger::Ledger;
+use crate::logs::Logs;
+use crate::status;
 
 /// URIs that a sweep looks at while it holds the frontier.
 const SWEEP_PART: usize = 2_000;
@@ -14,6 +21,7 @@ impl Desk<'_> {
         &self,
         action: SweepAction,
         which: &Which,
+        by: &By,
         say: Say<'_>,
     ) -> Result<String, ControlError> {
         let selection = which.selection()?;
@@ -37,6 +45,7 @@ impl Desk<'_> {
             action,
             selection.key_prefix(),
             &|record| selection.takes(record),
+            by,
             say,
         )?;
         let (meant, in_process) = (swept.meant, swept.in_process);
@@ -57,6 +66,7 @@ impl Desk<'_> {
         action: SweepAction,
         key_prefix: &str,
         is_meant: &dyn Fn(&UriRecord) -> bool,
+        by: &By,
         say: Say<'_>,
     ) -> Result<Swept, ControlError> {
         let mut total = Swept::default();
@@ -69,6 +79,8 @@ impl Desk<'_> {
                 is_meant,
                 Timestamp::now(),
             )?;
+            self.log_deleted(&part.deleted, by)
+                .map_err(|problem| ControlError::failure(&problem))?;
             total.examined += part.examined;
             total.meant += part.meant;
             total.in_process += part.in_process;
@@ -88,5 +100,39 @@ impl Desk<'_> {
             }
             std::thread::sleep(BREATH);
         }
+    }
+
+    /// A line in the crawl log for each URI that was deleted, with status −6000 and who did it.
+    fn log_deleted(&self, deleted: &[UriRecord], by: &By) -> io::Result<()> {
+        if deleted.is_empty() {
+            return Ok(());
+        }
+        let alone;
+        let logs = match self.running {
+            Some(running) => &running.context.logs,
+            None => {
+                let directory = self.job.join(&self.profile.logs.directory);
+                let ledger = Ledger::open(&directory, self.store())?;
+                alone = Logs::open(&directory, &self.profile.logs, Arc::new(ledger))?;
+                &alone
+            }
+        };
+        deleted.iter().try_for_each(|record| {
+            logs.crawl(&LogLine {
+                logged: Timestamp::now(),
+                status: status::DELETED,
+                size: None,
+                uri: record.uri.clone(),
+                hop_path: record.hop_path.as_str().to_owned(),
+                via: record.via.clone(),
+                media_type: None,
+                worker: 0,
+                fetch: None,
+                digest: None,
+                source: record.source.clone(),
+                annotations: vec![format!("deletedBy:{by}")],
+                extra: self.profile.logs.extra_info.then(ExtraInfo::default),
+            })
+        })
     }
 }
