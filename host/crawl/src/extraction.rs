@@ -57,11 +57,22 @@ pub(crate) struct FoundLink {
     pub modified: Option<Timestamp>,
 }
 
-/// A reference that is no URI.
+/// A reference that the crawl cannot follow.
 #[derive(Clone, Debug)]
 pub(crate) struct RefusedLink {
     pub reference: String,
-    pub problem: UriError,
+    pub problem: LinkProblem,
+}
+
+/// Why a reference cannot be followed.
+#[derive(Clone, Debug, thiserror::Error)]
+pub(crate) enum LinkProblem {
+    /// It is not a URI.
+    #[error(transparent)]
+    Uri(#[from] UriError),
+    /// A form that is not sent by GET. Asking for its address by GET would be another request than the page's.
+    #[error("not submitted: a form sent by {0}, and the crawl sends no forms but by GET")]
+    Method(String),
 }
 
 /// What extractors are asked about.
@@ -231,7 +242,8 @@ impl Gathered {
     }
 
     fn take_link(&mut self, document: &Document, base: &Result<Uri, UriError>, link: Link) {
-        match resolve(document, base, &link) {
+        let resolved = resolve(document, base, &link).map_err(LinkProblem::Uri);
+        match resolved.and_then(|uri| is_sent_by_get(&link).map(|()| uri)) {
             Ok(uri) => {
                 // Nobody's password goes into logs and records.
                 let uri = uri.without_userinfo();
@@ -258,7 +270,7 @@ impl Gathered {
                 });
             }
             // A scheme that is not crawled is no fault of anybody's: mailto:, tel:, javascript:.
-            Err(UriError::Scheme(_)) => {}
+            Err(LinkProblem::Uri(UriError::Scheme(_))) => {}
             Err(problem) if self.extracted.refused.len() < REFUSED_MAX => {
                 self.extracted.refused.push(RefusedLink {
                     reference: link.uri,
@@ -267,6 +279,17 @@ impl Gathered {
             }
             Err(_) => {}
         }
+    }
+}
+
+/// Whether a link is followed by asking for its URI, which is all that the crawl does.
+fn is_sent_by_get(link: &Link) -> Result<(), LinkProblem> {
+    let details = link.details.as_ref();
+    match details.and_then(|details| details.submission.as_ref()) {
+        Some(submission) if !submission.method.eq_ignore_ascii_case("GET") => {
+            Err(LinkProblem::Method(submission.method.clone()))
+        }
+        _ => Ok(()),
     }
 }
 
@@ -313,12 +336,43 @@ fn changed(dates: DateSignal) -> Option<Timestamp> {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use opilio_sandbox::{LinkDetails, Submission};
+
     use super::*;
 
     #[test]
     fn no_plugin_makes_a_prerequisite() {
         assert_eq!(hop_of(&PluginHop::Prerequisite), Hop::Speculative);
         assert_eq!(hop_of(&PluginHop::Embed), Hop::Embed);
+    }
+
+    #[test]
+    fn a_form_that_is_posted_is_not_asked_for_by_get() {
+        let form = |method: Option<&str>| Link {
+            uri: "/search".to_owned(),
+            hop: PluginHop::Submit,
+            context: "form/@action".to_owned(),
+            base: None,
+            details: method.map(|method| LinkDetails {
+                submission: Some(Submission {
+                    method: method.to_owned(),
+                    content_type: String::new(),
+                    body: Vec::new(),
+                }),
+                dates: None,
+                attributes: Vec::new(),
+            }),
+        };
+        for sent_by_get in [None, Some("GET"), Some("get")] {
+            assert!(
+                is_sent_by_get(&form(sent_by_get)).is_ok(),
+                "{sent_by_get:?}"
+            );
+        }
+        let problem = is_sent_by_get(&form(Some("POST"))).unwrap_err().to_string();
+        assert!(problem.contains("a form sent by POST"), "{problem}");
     }
 
     #[test]

@@ -10,7 +10,7 @@ use opilio_archive::{HttpPayload, Part};
 use opilio_fetch::{Exchange, ResponseHead, charset, coding};
 use opilio_profile::{Breaker as Rule, BreakerAction};
 use opilio_sandbox::{Candidate, Document, Fault, NamedValue, Plugin, Visit};
-use opilio_uri::{Hop, Uri, UriError};
+use opilio_uri::{Hop, Uri};
 
 use crate::breaker::{Breaker, FaultPolicy};
 use crate::extraction::{self, Asked};
@@ -37,8 +37,8 @@ pub struct Sample {
 pub struct Links {
     /// Resolved, each URI and hop once, in the order found.
     pub links: Vec<Link>,
-    /// References that are no URI, and why not.
-    pub refused: Vec<(String, UriError)>,
+    /// References that the crawl cannot follow, and why.
+    pub refused: Vec<(String, String)>,
     /// Links and fragments past the limits.
     pub dropped: u64,
     /// Calls that failed.
@@ -167,7 +167,9 @@ pub fn links(extractors: &[Plugin], document: &Document, links_max: usize) -> Li
                 modified: link.modified,
             })
             .collect(),
-        refused: refused.map(|link| (link.reference, link.problem)).collect(),
+        refused: refused
+            .map(|link| (link.reference, link.problem.to_string()))
+            .collect(),
         dropped: extracted.dropped,
         faults: failures.map(|failure| failure.fault).collect(),
         problems: problems

@@ -15,6 +15,7 @@ use opilio_uri::Uri;
 
 use crate::around::{Around, Shared};
 use crate::extraction::FoundLink;
+use crate::link_attributes;
 
 /// A URI of which something is known.
 #[derive(Clone, Copy)]
@@ -102,7 +103,7 @@ pub(crate) fn candidate(uri: &Uri, record: &UriRecord) -> Candidate {
         seed: record.seed,
         source: record.source.clone(),
         address: None,
-        attributes: Vec::new(),
+        attributes: link_attributes::of(record),
     }
 }
 

@@ -4,8 +4,8 @@ use jiff::Timestamp;
 use opilio_uri::Hop;
 
 use crate::{
-    Candidate, Digests, Directive, KeptValues, Place, RECORD_KEY_BYTES_MAX, Refusal, Scheduled,
-    Standing, UriRecord, Validators, again,
+    Candidate, Digests, Directive, Place, RECORD_KEY_BYTES_MAX, Refusal, Scheduled, Standing,
+    UriRecord, Validators, again,
     candidate::is_queue_name,
     change::{self, Change},
     instant::{self, Millis},
@@ -333,7 +333,7 @@ fn create(
         outlinks: 0,
         media_type: String::new(),
         fingerprint: None,
-        kept: KeptValues::default(),
+        kept: candidate.kept,
         scope: candidate.scope,
         referrers: 0,
         reason: String::new(),

@@ -46,6 +46,7 @@ pub(super) fn page(root: &Path) -> Result<String> {
             item.summary()
         )?;
     }
+    write!(page, "\n{}", include_str!("contract_notes.md"))?;
     for (_, item) in &items {
         let doc = item.doc.join("\n");
         write!(

@@ -11,7 +11,7 @@ use super::Chain;
 use crate::context::Halt;
 use crate::extraction::FoundLink;
 use crate::found;
-use crate::lanes::Lane;
+use crate::link_attributes;
 use crate::policy;
 use crate::precedence;
 use crate::scope;
@@ -158,7 +158,7 @@ impl Chain<'_> {
         let answer = self
             .context
             .lanes
-            .run(Lane::Document, move || ask(&stacks, &candidates))
+            .document(self.site(), 0, move |_| ask(&stacks, &candidates))
             .await?;
         Ok(answer)
     }
@@ -168,6 +168,7 @@ impl Chain<'_> {
         Candidate {
             context: link.context,
             modified: link.modified,
+            kept: link_attributes::kept(&link.attributes),
             seed: record.seed && link.hop == Hop::Redirect,
             ..policy::candidate(
                 &self.context.current(),

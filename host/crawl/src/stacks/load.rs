@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicU64;
 
 use bytes::Bytes;
 use opilio_profile::{
-    Component as ComponentOrigin, Fault, Faults, Instance, PluginSettings, Profile,
+    Component as ComponentOrigin, Fault, Faults, Instance, Level, PluginSettings, Profile,
 };
 use opilio_sandbox::{Component, ConfigureError, Engine, Kind, Limits, Tables};
 use opilio_source::{Found, Sha256, Sources, Terms as SourceTerms};
@@ -164,6 +164,13 @@ impl Progress<'_> {
                 let settings = profile
                     .check_settings(&instance.name, &maker.schema)
                     .map_err(|faults| maker.signed(faults))?;
+                let lesser = profile.lesser_faults(&instance.name, &maker.schema);
+                let lesser = maker.signed(lesser.map_err(|faults| maker.signed(faults))?);
+                if self.loading.job.is_some() && lesser.worst() == Some(Level::Warning) {
+                    return Err(lesser);
+                }
+                let words = |fault: &Fault| format!("{}: {}", fault.pointer, fault.problem);
+                self.notes.extend(lesser.iter().map(words));
                 (instance.settings.clone(), settings)
             }
         };
