@@ -21,6 +21,16 @@ impl Cut {
         *self.0.borrow()
     }
 
+    /// Waits for `work`; none where the exchanges are cut first. The cut is looked at before, while the task has a budget left:
+    /// work that always has something to do spends all of it each time.
+    pub async fn unless_made<T>(&self, work: impl Future<Output = T>) -> Option<T> {
+        tokio::select! {
+            biased;
+            () = self.happens() => None,
+            done = work => Some(done),
+        }
+    }
+
     /// Returns when [`Self::now`] has been called.
     pub(crate) fn happens(&self) -> impl Future<Output = ()> + Send + use<> {
         let mut told = self.0.subscribe();

@@ -107,14 +107,11 @@ pub(crate) async fn dial(
         server.address = server.host.as_str(),
         server.port = server.port,
     ));
-    tokio::select! {
-        // First, while the task has a budget left: a handshake that never ends spends all of it each time.
-        biased;
-        () = parts.cut.happens() => Err(FetchFailure::Stopped),
-        opened = tokio::time::timeout_at(clock.deadline, dialing) => {
-            opened.unwrap_or_else(|_| Err(clock.total_failure(Phase::Connecting)))
-        }
-    }
+    let dialing = tokio::time::timeout_at(clock.deadline, dialing);
+    let opened = parts.cut.unless_made(dialing).await;
+    opened
+        .ok_or(FetchFailure::Stopped)?
+        .unwrap_or_else(|_| Err(clock.total_failure(Phase::Connecting)))
 }
 
 /// The first of these addresses that takes a connection. Each has a head start on the next, and the next need not wait for

@@ -152,14 +152,13 @@ impl Fetcher {
     pub async fn resolve(&self, host: &str, now: Timestamp) -> Result<Resolution, FetchFailure> {
         let limit = self.parts.config.total_timeout;
         let answer = tokio::time::timeout(limit, self.parts.names.resolve(host, now));
-        tokio::select! {
-            biased;
-            () = self.parts.cut.happens() => Err(FetchFailure::Stopped),
-            answer = answer => answer.unwrap_or_else(|_| Err(FetchFailure::Lookup {
+        let answer = self.parts.cut.unless_made(answer).await;
+        answer.ok_or(FetchFailure::Stopped)?.unwrap_or_else(|_| {
+            Err(FetchFailure::Lookup {
                 host: host.to_owned(),
                 reason: format!("no answer after {limit:?}"),
-            })),
-        }
+            })
+        })
     }
 
     /// Fetches one URI. Redirects are not followed. `on_head` is asked once the head of the final response is whole,

@@ -366,12 +366,8 @@ impl<'a> Session<'a> {
         };
         let by = (Instant::now() + limit).min(self.clock.deadline);
         let handshake = tokio::time::timeout_at(by, connector.connect(name.clone(), tcp));
-        let shaken = tokio::select! {
-            biased;
-            () = self.parts.cut.happens() => return Err(FetchFailure::Stopped.into()),
-            shaken = handshake => shaken,
-        };
-        match shaken {
+        let shaken = self.parts.cut.unless_made(handshake).await;
+        match shaken.ok_or(FetchFailure::Stopped)? {
             Ok(Ok(session)) => {
                 let info = self.parts.tls.info(session.get_ref().1, &name);
                 let socket = Socket::Tls(Box::new(session));

@@ -105,12 +105,9 @@ pub(crate) async fn within<T>(
         return Err(clock.total_failure(phase));
     }
     let until = (now + silence).min(clock.deadline);
-    let outcome = tokio::select! {
-        biased;
-        () = parts.cut.happens() => return Err(FetchFailure::Stopped),
-        outcome = tokio::time::timeout_at(until, work) => outcome,
-    };
-    match outcome {
+    let work = tokio::time::timeout_at(until, work);
+    let outcome = parts.cut.unless_made(work).await;
+    match outcome.ok_or(FetchFailure::Stopped)? {
         Ok(Ok(value)) => Ok(value),
         Ok(Err(error)) => Err(FetchFailure::Lost {
             phase,
