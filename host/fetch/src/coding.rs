@@ -187,14 +187,17 @@ fn as_received(mut content: impl Read, bytes_max: u64, problem: Option<CodingPro
 fn read_all(reader: &mut dyn Read) -> (Vec<u8>, io::Result<()>) {
     let mut content = Vec::new();
     let mut buffer = vec![0; BUFFER_BYTES];
-    loop {
+    let result = loop {
         match reader.read(&mut buffer) {
-            Ok(0) => return (content, Ok(())),
+            Ok(0) => break Ok(()),
             Ok(count) => content.extend_from_slice(&buffer[..count]),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return (content, Err(error)),
+            Err(error) => break Err(error),
         }
-    }
+    };
+    // It is kept for a while, and may have grown to twice its length.
+    content.shrink_to_fit();
+    (content, result)
 }
 
 fn decoder<'a>(coding: Coding, reader: Box<dyn Read + 'a>) -> io::Result<Box<dyn Read + 'a>> {

@@ -24,6 +24,7 @@ const MIN_DELAY_USUAL: Duration = Duration::from_millis(500);
 
 pub(crate) fn check(profile: &Profile, given: &Given, check: &mut Check<'_>) {
     delays_and_times(profile, check);
+    memory_holds_more_than_bodies(profile, check);
     seeds_are_there(profile, given, check);
     operator_can_be_reached(profile, given, check);
     user_agent_says_who(profile, check);
@@ -66,6 +67,27 @@ fn delays_and_times(profile: &Profile, check: &mut Check<'_>) {
         ("/dns/min-expires", profile.dns.min_expires),
         ("/dns/max-expires", profile.dns.max_expires),
     );
+}
+
+/// Documents are read in what bodies leave of the memory.
+fn memory_holds_more_than_bodies(profile: &Profile, check: &mut Check<'_>) {
+    const DOCUMENTS_MIN: u64 = 64 << 20;
+    let (memory, bodies) = ("/limits/memory", "/fetch/spool-memory-total");
+    let left = profile
+        .limits
+        .memory
+        .bytes()
+        .saturating_sub(profile.settings.fetch.spool_memory_total.bytes());
+    if left >= DOCUMENTS_MIN || check.faults.covers(memory) || check.faults.covers(bodies) {
+        return;
+    }
+    let problem = "leaves less than 64MiB beside fetch.spool-memory-total for documents that plugins read";
+    let pointer = match check.document.has(bodies) && !check.document.has(memory) {
+        true => bodies,
+        false => memory,
+    };
+    let suggestion = "raise limits.memory or lower fetch.spool-memory-total".to_owned();
+    check.report(pointer, Spot::Value, Level::Error, problem.to_owned(), Some(suggestion));
 }
 
 /// Of what may be overridden: of the profile itself, or with an override at the pointer `at`.

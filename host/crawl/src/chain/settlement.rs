@@ -134,7 +134,7 @@ impl Chain<'_> {
 
         let refresh_embeds =
             settings.revisit.refresh_embeds && reading.state == ContentState::Changed;
-        let keep = self.keep(&exchange, &reading, body)?;
+        let keep = self.keep(&exchange, &reading, body, &settings.revisit)?;
         let mut visit = self.to_remember(&exchange, &head, &reading, &keep);
         // Before the archive, whose metadata record says when the next visit is due.
         self.flight.step(Step::Wait);
@@ -228,7 +228,7 @@ impl Chain<'_> {
             },
             ..reading
         };
-        let keep = self.keep(exchange, &reading, body)?;
+        let keep = self.keep(exchange, &reading, body, &self.settings.revisit)?;
         let decisions = self.decisions(&self.stacks, &reading, None).await?;
         let capture = Capture {
             exchange,
@@ -369,7 +369,12 @@ impl Chain<'_> {
         loop {
             let memory = bytes_for(content);
             let read = move |reserved| task.run_within(content, reserved);
-            match self.context.lanes.document(self.site(), memory, read).await? {
+            match self
+                .context
+                .lanes
+                .document(self.site(), memory, read)
+                .await?
+            {
                 Ok(reading) => return Ok(reading),
                 Err(more) => {
                     content = more.content_max;

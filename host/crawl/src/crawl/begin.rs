@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Instant;
 
 use jiff::Timestamp;
-use opilio_archive::archives;
+use opilio_archive::{Repaired, archives};
 use opilio_frontier::Frontier;
 use opilio_profile::{Faults, Profile, SecretSource};
 use opilio_source::Sources;
@@ -20,7 +20,7 @@ use crate::archive;
 use crate::budget::Budget;
 use crate::census::LastCensus;
 use crate::context::{Context, Counters, SeedPrefixes};
-use crate::control::{JobLog, Live};
+use crate::control::{self, JobLog, Live};
 use crate::cookies::Cookies;
 use crate::course::Course;
 use crate::credentials::{Credentials, Missing};
@@ -29,7 +29,7 @@ use crate::fetchers::Fetchers;
 use crate::handover::Handover;
 use crate::history::{self, Change, Changed};
 use crate::job::{self, Job};
-use crate::lanes::Lanes;
+use crate::lanes::{DocumentMemory, Lanes};
 use crate::ledger::Ledger;
 use crate::logins::Logins;
 use crate::logs::Logs;
@@ -37,6 +37,7 @@ use crate::observers::Observers;
 use crate::plugin_report::SeenBefore;
 use crate::policy;
 use crate::precedence::QueueTurns;
+use crate::reconcile;
 use crate::recorder::Recorder;
 use crate::replace::Workshop;
 use crate::series::Series;
@@ -86,9 +87,10 @@ impl Plan {
         let mut frontier = Frontier::open(&job.state(), policy::frontier_config(&profile))?;
         keep_identity(&mut frontier, &profile)?;
         let baseline = frontier.statistics();
+        // One that cannot be read is no reason not to crawl.
+        let before = Course::read(job.directory()).ok().flatten();
         let course = Course::begin(job.directory(), baseline)
             .map_err(|source| io_error(job.directory(), source))?;
-        let quota = policy::quota(&profile.queue_settings("").quotas.crawl);
         let fetchers = Fetchers::new(&profile, job.scratch())?;
         let cut = fetchers.base().cut();
         keep_components(&job, &plugins, &sources)?;
@@ -124,7 +126,15 @@ impl Plan {
             finished,
         )
         .map_err(|source| io_error(job.directory(), source))?;
-        let lanes = Lanes::start().map_err(|source| io_error(job.directory(), source))?;
+        let limits = &profile.limits;
+        // The bodies have their part for themselves: they arrive while documents wait for memory.
+        let bodies = profile.settings().fetch.spool_memory_total;
+        let running = engine.clone();
+        let memory = DocumentMemory {
+            max: limits.memory.bytes().saturating_sub(bodies.bytes()),
+            plugins: Box::new(move || running.plugin_memory()),
+        };
+        let lanes = Lanes::start(memory).map_err(|source| io_error(job.directory(), source))?;
         let seeds = SeedPrefixes {
             set: prefixes,
             file: job.redirected_seeds(),
@@ -137,7 +147,6 @@ impl Plan {
         let context = Context {
             current: RwLock::new(profile.clone()),
             profile,
-            fetcher: fetchers.base().clone(),
             fetchers,
             frontier,
             writers: Arc::new(writers),
@@ -192,11 +201,14 @@ impl Plan {
             notes,
             began: Instant::now(),
             baseline,
-            quota,
             course: Arc::new(Mutex::new(course)),
         };
+        archive::complete_indexes(&config);
+        let left_open = crawl.repaired.iter().flat_map(Repaired::files).cloned();
+        crawl.complete_log(reconcile::suspects(before.as_ref(), left_open, &config)?);
+        remove_unfinished_checkpoints(&crawl)?;
         crawl.load_cookies()?;
-        crawl.schedule_lost()?;
+        crawl.schedule_lost(&crawl.repaired)?;
         crawl.schedule_seeds()?;
         Ok(crawl)
     }
@@ -273,6 +285,17 @@ fn secrets(profile: &Profile) -> Result<(Credentials, Logins), Faults> {
         return Err(Faults::from(fault));
     }
     Ok((credentials, logins))
+}
+
+/// Removes checkpoints whose making was cut short: each may hold a copy of the store, and nobody can go back to it.
+fn remove_unfinished_checkpoints(crawl: &Crawl) -> Result<(), CrawlError> {
+    let directory = crawl.job.directory();
+    let removed = control::remove_unfinished(directory);
+    for name in removed.map_err(|source| io_error(&directory.join("checkpoints"), source))? {
+        let words = format!("{name} was never finished; it was removed");
+        crawl.log.crawl("checkpoint", &words);
+    }
+    Ok(())
 }
 
 /// What fixes the identity of URIs and queues is fixed with the first start of a job.

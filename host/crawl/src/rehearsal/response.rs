@@ -22,7 +22,7 @@ pub(super) struct Response {
 }
 
 /// What would have been recorded of a response.
-pub(super) fn exchange(
+pub(crate) fn exchange(
     head: ResponseHead,
     content: &[u8],
     (started, took): (Timestamp, Duration),

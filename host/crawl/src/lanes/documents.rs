@@ -1,0 +1,427 @@
+//! Document lanes: whose document is next, and whether there is memory for it.
+//!
+//! Lanes are few, and a document may hold one for as long as all its plugins' time limits together. So sites share them by
+//! time: next is the site whose documents have had least of it (start-time fair queueing), and sites whose documents are slow
+//! leave one lane to the others. A document begins when its content and what plugins make of it fit within the crawl's memory
+//! beside those that are being worked on or written; one always may, however large it is.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::Work;
+
+/// From this mean on, a site's documents are slow. Large pages take some 50 ms.
+const SLOW: Duration = Duration::from_secs(1);
+/// Sites that are remembered though none of their documents waits.
+const SITES_MAX: usize = 4_096;
+/// Documents that may begin before one that there was no memory for; then it is next.
+const PASSED_OVER_MAX: u32 = 64;
+/// What a plugin's instance takes beside the content, in bytes, reserved for each document that begins.
+const INSTANCE_BYTES: u64 = 8 << 20;
+
+/// The memory that document lanes have.
+pub(crate) struct DocumentMemory {
+    /// In bytes, for content, text and the memories of plugins together.
+    pub(crate) max: u64,
+    /// What the memories of plugins take now, in bytes.
+    pub(crate) plugins: Box<dyn Fn() -> u64 + Send + Sync>,
+}
+
+/// Work that waits for a document lane, and what has been reserved.
+pub(super) struct Documents {
+    state: Mutex<State>,
+    changed: Condvar,
+    memory: DocumentMemory,
+}
+
+/// Memory of one document, until dropped.
+pub(crate) struct Reserved {
+    documents: Arc<Documents>,
+    bytes: u64,
+}
+
+/// Work that a lane has taken.
+pub(super) struct Taken {
+    pub(super) work: Work,
+    site: Arc<str>,
+    began: Instant,
+}
+
+struct State {
+    sites: HashMap<Arc<str>, Site>,
+    /// The time that every site that waits has had at least.
+    clock: Duration,
+    lanes: usize,
+    /// Lanes that documents of slow sites have.
+    slow: usize,
+    reserved: u64,
+    /// Work so far.
+    number: u64,
+    closed: bool,
+}
+
+#[derive(Default)]
+struct Site {
+    waiting: VecDeque<Waiting>,
+    /// Time of lanes that it has had, counted from where the clock was when it began to want any.
+    had: Duration,
+    /// Time that one of its documents takes.
+    mean: Duration,
+    /// Work of its that lanes are at.
+    running: usize,
+    /// Of these, those that count among the slow.
+    counts_as_slow: usize,
+}
+
+struct Waiting {
+    number: u64,
+    /// Memory that is reserved when it begins, in bytes; 0 for what is no document.
+    bytes: u64,
+    passed_over: u32,
+    work: Work,
+}
+
+/// The memory that a document takes with so much content: its bytes, its text, and an instance that reads it.
+pub(crate) fn bytes_for(content: u64) -> u64 {
+    content.saturating_mul(2).saturating_add(INSTANCE_BYTES)
+}
+
+impl Documents {
+    pub(super) fn new(lanes: usize, memory: DocumentMemory) -> Arc<Self> {
+        Arc::new(Self {
+            state: Mutex::new(State {
+                sites: HashMap::new(),
+                clock: Duration::ZERO,
+                lanes,
+                slow: 0,
+                reserved: 0,
+                number: 0,
+                closed: false,
+            }),
+            changed: Condvar::new(),
+            memory,
+        })
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Has work wait for a lane. It runs with the memory that it asks for.
+    pub(super) fn push(
+        self: &Arc<Self>,
+        site: &str,
+        bytes: u64,
+        work: impl FnOnce(Reserved) + Send + 'static,
+    ) {
+        let reserved = Reserved {
+            documents: self.clone(),
+            bytes: 0,
+        };
+        let work = Box::new(move || {
+            let mut reserved = reserved;
+            reserved.bytes = bytes;
+            work(reserved);
+        });
+        self.state().push(site, bytes, work);
+        self.changed.notify_one();
+    }
+
+    /// The next work; none once there is nobody any more to give some.
+    pub(super) fn take(&self) -> Option<Taken> {
+        let mut state = self.state();
+        loop {
+            let taken = state.take(self.memory.max, (self.memory.plugins)());
+            if taken.is_some() || state.closed {
+                return taken;
+            }
+            state = self
+                .changed
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// A lane has done what it had taken.
+    pub(super) fn done(&self, site: &Arc<str>, began: Instant) {
+        self.state().done(site, began.elapsed());
+        // What waited for the memory of plugins, or for a lane that slow documents had.
+        self.changed.notify_all();
+    }
+
+    pub(super) fn close(&self) {
+        self.state().closed = true;
+        self.changed.notify_all();
+    }
+}
+
+impl Taken {
+    /// Does the work; the lane is free again when this returns.
+    pub(super) fn run(self, documents: &Documents) {
+        (self.work)();
+        documents.done(&self.site, self.began);
+    }
+}
+
+impl Reserved {
+    /// Gives back what is not needed.
+    pub(crate) fn shrink_to(&mut self, bytes: u64) {
+        let back = self.bytes.saturating_sub(bytes);
+        self.bytes -= back;
+        self.documents.state().reserved -= back;
+        if back > 0 {
+            self.documents.changed.notify_all();
+        }
+    }
+}
+
+#[cfg(test)]
+impl Reserved {
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+}
+
+impl Drop for Reserved {
+    fn drop(&mut self) {
+        self.shrink_to(0);
+    }
+}
+
+impl State {
+    fn push(&mut self, site: &str, bytes: u64, work: Work) {
+        self.number += 1;
+        let waiting = Waiting {
+            number: self.number,
+            bytes,
+            passed_over: 0,
+            work,
+        };
+        let site: Arc<str> = site.into();
+        self.sites
+            .entry(site)
+            .or_default()
+            .waiting
+            .push_back(waiting);
+    }
+
+    /// Takes the next work that may begin.
+    fn take(&mut self, memory_max: u64, plugins: u64) -> Option<Taken> {
+        let free = match self.reserved {
+            0 => u64::MAX,
+            reserved => memory_max.saturating_sub(reserved.saturating_add(plugins)),
+        };
+        let passed_over = |waiting: &&Waiting| waiting.passed_over >= PASSED_OVER_MAX;
+        let all = self.sites.values().flat_map(|site| &site.waiting);
+        let urgent = all.filter(passed_over).map(|waiting| waiting.number).min();
+        let may_begin = |waiting: &Waiting| {
+            waiting.bytes == 0
+                || waiting.bytes <= free && urgent.is_none_or(|urgent| waiting.number <= urgent)
+        };
+        // A sole lane is everybody's.
+        let lane_is_left = self.slow + 1 < self.lanes.max(2);
+        let mut first: Option<((Duration, u64), Arc<str>, usize)> = None;
+        for (name, site) in &self.sites {
+            if site.is_slow() && !lane_is_left {
+                continue;
+            }
+            if let Some(at) = site.waiting.iter().position(may_begin) {
+                let order = (site.had.max(self.clock), site.waiting[at].number);
+                if first.as_ref().is_none_or(|(before, ..)| order < *before) {
+                    first = Some((order, name.clone(), at));
+                }
+            }
+        }
+        let ((time, number), name, at) = first?;
+        for waiting in self.sites.values_mut().flat_map(|site| &mut site.waiting) {
+            let is_passed_over = waiting.bytes > free && waiting.number < number;
+            waiting.passed_over += u32::from(is_passed_over);
+        }
+        let site = self.sites.get_mut(&name)?;
+        let waiting = site.waiting.remove(at)?;
+        site.running += 1;
+        if site.is_slow() {
+            site.counts_as_slow += 1;
+            self.slow += 1;
+        }
+        site.had = time;
+        self.clock = time;
+        self.reserved = self.reserved.saturating_add(waiting.bytes);
+        Some(Taken {
+            work: waiting.work,
+            site: name,
+            began: Instant::now(),
+        })
+    }
+
+    fn done(&mut self, name: &Arc<str>, took: Duration) {
+        if let Some(site) = self.sites.get_mut(name) {
+            site.running -= 1;
+            if site.counts_as_slow > 0 {
+                site.counts_as_slow -= 1;
+                self.slow -= 1;
+            }
+            // What is the crawl's own is not held against anybody.
+            if !name.is_empty() {
+                site.had += took;
+                site.mean = (site.mean + took) / 2;
+            }
+        }
+        if self.sites.len() > SITES_MAX {
+            let clock = self.clock;
+            self.sites
+                .retain(|_, site| !site.is_idle() || site.had > clock && site.is_slow());
+        }
+        if self.sites.len() > SITES_MAX {
+            self.sites.retain(|_, site| !site.is_idle());
+        }
+    }
+}
+
+impl Site {
+    fn is_slow(&self) -> bool {
+        self.mean > SLOW
+    }
+
+    fn is_idle(&self) -> bool {
+        self.waiting.is_empty() && self.running == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+
+    fn documents(lanes: usize) -> Arc<Documents> {
+        let plugins = Box::new(|| 0);
+        Documents::new(
+            lanes,
+            DocumentMemory {
+                max: 100 * MIB,
+                plugins,
+            },
+        )
+    }
+
+    fn push(documents: &Documents, site: &str, bytes: u64) {
+        documents.state().push(site, bytes, Box::new(|| {}));
+    }
+
+    /// The site whose work is next, which takes so long.
+    fn next(documents: &Documents, took: Duration) -> Option<String> {
+        let taken = take(documents, 0)?;
+        documents.state().done(&taken.site, took);
+        Some(taken.site.to_string())
+    }
+
+    fn take(documents: &Documents, plugins: u64) -> Option<Taken> {
+        documents.state().take(documents.memory.max, plugins)
+    }
+
+    #[test]
+    fn sites_share_the_lanes_by_time_and_not_by_turns() {
+        let documents = documents(1);
+        (0..4).for_each(|_| push(&documents, "greedy", 0));
+        assert_eq!(
+            next(&documents, Duration::from_millis(900)).unwrap(),
+            "greedy"
+        );
+        // Though it came later, and comes again and again one at a time.
+        for _ in 0..9 {
+            push(&documents, "polite", 0);
+            assert_eq!(
+                next(&documents, Duration::from_millis(100)).unwrap(),
+                "polite"
+            );
+        }
+        assert_eq!(
+            next(&documents, Duration::from_millis(900)).unwrap(),
+            "greedy"
+        );
+        // Who wants nothing for a while saves nothing up.
+        push(&documents, "new", 0);
+        assert_eq!(next(&documents, Duration::from_millis(100)).unwrap(), "new");
+        assert_eq!(next(&documents, Duration::ZERO).unwrap(), "greedy");
+    }
+
+    #[test]
+    fn slow_sites_leave_one_lane_to_the_others() {
+        let documents = documents(3);
+        for site in ["a", "b", "c"] {
+            push(&documents, site, 0);
+            next(&documents, 10 * SLOW).unwrap();
+            push(&documents, site, 0);
+        }
+        let (one, _other) = (take(&documents, 0).unwrap(), take(&documents, 0).unwrap());
+        assert!(take(&documents, 0).is_none());
+        push(&documents, "polite", 0);
+        assert_eq!(next(&documents, Duration::ZERO).unwrap(), "polite");
+        documents.done(&one.site, one.began);
+        assert!(take(&documents, 0).is_some());
+        // Its documents are quick again, as they show by and by.
+        push(&documents, "d", 0);
+        next(&documents, 3 * SLOW).unwrap();
+        push(&documents, "d", 0);
+        assert!(take(&documents, 0).is_none());
+    }
+
+    #[test]
+    fn documents_begin_as_far_as_there_is_memory_and_one_always_may() {
+        let documents = documents(4);
+        push(&documents, "a", 300 * MIB);
+        push(&documents, "b", 60 * MIB);
+        push(&documents, "c", 60 * MIB);
+        push(&documents, "d", 0);
+        let large = take(&documents, 0).unwrap();
+        assert_eq!(&*large.site, "a");
+        // What is no document needs none.
+        assert_eq!(next(&documents, Duration::ZERO).unwrap(), "d");
+        assert!(take(&documents, 0).is_none());
+        documents.state().reserved = 0;
+        assert_eq!(&*take(&documents, 0).unwrap().site, "b");
+        assert!(take(&documents, 0).is_none());
+        documents.state().reserved = 30 * MIB;
+        // The memories of plugins count as well.
+        assert!(take(&documents, 20 * MIB).is_none());
+        assert_eq!(&*take(&documents, 0).unwrap().site, "c");
+    }
+
+    #[test]
+    fn memory_is_held_until_the_document_is_dropped() {
+        let documents = documents(1);
+        let (tell, told) = std::sync::mpsc::channel();
+        documents.push("a", 40 * MIB, move |reserved| tell.send(reserved).unwrap());
+        documents.take().unwrap().run(&documents);
+        let mut reserved = told.recv().unwrap();
+        assert_eq!(documents.state().reserved, 40 * MIB);
+        reserved.shrink_to(10 * MIB);
+        assert_eq!(documents.state().reserved, 10 * MIB);
+        drop(reserved);
+        assert_eq!(documents.state().reserved, 0);
+    }
+
+    #[test]
+    fn a_large_document_is_not_passed_over_for_ever() {
+        let documents = documents(4);
+        let small = || push(&documents, "small", 30 * MIB);
+        small();
+        take(&documents, 0).unwrap();
+        push(&documents, "large", 90 * MIB);
+        for _ in 0..PASSED_OVER_MAX {
+            small();
+            let taken = take(&documents, 0).unwrap();
+            assert_eq!(&*taken.site, "small");
+            documents.state().reserved -= 30 * MIB;
+            documents.state().done(&taken.site, Duration::ZERO);
+        }
+        small();
+        assert!(take(&documents, 0).is_none());
+        documents.state().reserved = 0;
+        assert_eq!(&*take(&documents, 0).unwrap().site, "large");
+    }
+}
