@@ -25,7 +25,7 @@ pub use writers::{Writers, archives};
 
 use crate::cdxj::{self, CdxjEntry};
 use crate::record::{Record, RecordId};
-use crate::repair::{Repaired, free_name, repair, sync_directory_of};
+use crate::repair::{Repaired, free_name, repair, repair_file, sync_directory_of};
 use crate::serialize::Packer;
 use crate::warcinfo::WarcInfo;
 
@@ -41,6 +41,8 @@ pub struct Writer {
     current: Option<OpenFile>,
     serial: u64,
     finished: VecDeque<PathBuf>,
+    /// Files that keep their `.open` because they could not be finished.
+    unfinished: Vec<PathBuf>,
 }
 
 /// Where a record was written.
@@ -75,16 +77,7 @@ impl Writer {
                 directory: directory.clone(),
                 source,
             })?;
-            repaired.extend(repair(directory)?);
-        }
-        if config.index {
-            for file in repaired.iter().flat_map(Repaired::files) {
-                let entries = cdxj::index(file)?;
-                cdxj::write(&cdxj::index_path(file), &entries).map_err(|source| Error::Repair {
-                    file: file.clone(),
-                    source,
-                })?;
-            }
+            repaired.extend(repair(directory, config.index)?);
         }
         let dictionary = config.dictionary.as_deref().unwrap_or_default();
         let packer = Packer::new(config.compression, dictionary).map_err(Error::Packer)?;
@@ -97,6 +90,7 @@ impl Writer {
             current: None,
             serial: 0,
             finished: VecDeque::new(),
+            unfinished: Vec::new(),
         };
         Ok((writer, repaired))
     }
@@ -141,18 +135,18 @@ impl Writer {
                         },
                     })
                 }
-                (Err(cut), AppendError::File(source)) => Err(Error::Abandoned {
-                    file: file.path,
-                    offset: whole,
-                    cut,
-                    source,
-                }),
-                (Err(cut), AppendError::Capture(error)) => Err(Error::Abandoned {
-                    file: file.path,
-                    offset: whole,
-                    cut,
-                    source: io::Error::other(error),
-                }),
+                (Err(cut), fault) => {
+                    self.unfinished.push(file.path.clone());
+                    Err(Error::Abandoned {
+                        file: file.path,
+                        offset: whole,
+                        cut,
+                        source: match fault {
+                            AppendError::File(source) => source,
+                            AppendError::Capture(error) => io::Error::other(error),
+                        },
+                    })
+                }
             },
         }
     }
@@ -164,7 +158,7 @@ impl Writer {
         now: Timestamp,
     ) -> Result<Vec<Location>, AppendError> {
         if !file.described {
-            // Other plugins decide now: what follows names another description.
+            // Plugins or settings have changed: what follows names another description.
             let warcinfo = (self.ids)();
             self.describe(file, warcinfo, now)
                 .map_err(AppendError::File)?;
@@ -191,6 +185,27 @@ impl Writer {
     /// Finishes the open file, if there is one, so that the next capture begins another.
     pub fn rotate(&mut self) -> Result<Option<PathBuf>, Error> {
         self.finish_current()
+    }
+
+    /// Tries again to finish files that could not be finished: each is read through, as at a start, and what a failing disk has
+    /// lost of it is cut off. Every file is tried; the first error is returned with those that were finished.
+    pub fn finish_left(&mut self) -> (Vec<Repaired>, Option<Error>) {
+        let (mut repaired, mut first_error) = (Vec::new(), None);
+        for path in std::mem::take(&mut self.unfinished) {
+            match repair_file(&path, self.config.index) {
+                Ok(done) => {
+                    for file in done.iter().flat_map(Repaired::files) {
+                        self.remember(file.clone());
+                    }
+                    repaired.extend(done);
+                }
+                Err(error) => {
+                    first_error = first_error.or(Some(error));
+                    self.unfinished.push(path);
+                }
+            }
+        }
+        (repaired, first_error)
     }
 
     /// Files finished since the last call, oldest first: by size, by age, or by
@@ -237,19 +252,26 @@ impl Writer {
             }
             Ok(target)
         };
-        let target = finish().map_err(|source| Error::Finish {
-            file: path.clone(),
-            source,
+        let finished = finish();
+        // Another process, or this one in another try, may repair it now.
+        drop(file);
+        let target = finished.map_err(|source| {
+            self.unfinished.push(path.clone());
+            Error::Finish { file: path, source }
         })?;
         if let Some(index) = index {
             // The sorted one is there; this one would be taken for nothing.
             let _ = fs::remove_file(index.path);
         }
+        self.remember(target.clone());
+        Ok(Some(target))
+    }
+
+    fn remember(&mut self, finished: PathBuf) {
         if self.finished.len() == FINISHED_MAX {
             self.finished.pop_front();
         }
-        self.finished.push_back(target.clone());
-        Ok(Some(target))
+        self.finished.push_back(finished);
     }
 }
 
@@ -321,5 +343,53 @@ mod tests {
             (repaired.len(), &repaired[0].file, repaired[0].records),
             (1, &file, 2)
         );
+    }
+
+    #[test]
+    fn a_file_that_could_not_be_finished_is_finished_later_with_its_index() {
+        let directory = tempfile::tempdir().unwrap();
+        let config = WriterConfig {
+            index: true,
+            ..WriterConfig::new(directory.path())
+        };
+        let (mut writer, _) = Writer::open(config, WarcInfo::new("opilio")).unwrap();
+        let record = |text: &str| Record {
+            block: Block::from(format!("HTTP/1.1 200 OK\r\n\r\n{text}").into_bytes()),
+            ..Record::response(
+                RecordId::random(),
+                Timestamp::UNIX_EPOCH,
+                "http://a.example/",
+                Block::from(Vec::new()),
+            )
+        };
+        let location = &writer
+            .write(&[record("one")], Timestamp::UNIX_EPOCH)
+            .unwrap()[0];
+        let target = directory.path().join(&location.file);
+        let index = cdxj::index_path(&target);
+        // No file can be created where a folder is.
+        let obstacle = index.with_extension("cdxj.draft");
+        fs::create_dir(&obstacle).unwrap();
+        let error = writer.rotate().unwrap_err();
+        assert!(matches!(error, Error::Finish { .. }), "{error:?}");
+        let (repaired, error) = writer.finish_left();
+        assert!(repaired.is_empty() && error.is_some());
+        assert!(!target.exists() && writer.take_finished().is_empty());
+
+        fs::remove_dir(&obstacle).unwrap();
+        let (repaired, error) = writer.finish_left();
+        assert!(error.is_none(), "{error:?}");
+        assert_eq!((repaired[0].records, repaired[0].cut_bytes), (2, 0));
+        assert_eq!(writer.take_finished(), [target.clone()]);
+        let lines = fs::read_to_string(index).unwrap();
+        assert!(lines.contains("http://a.example/"), "{lines}");
+        let mut names: Vec<_> = fs::read_dir(directory.path())
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            .collect();
+        names.sort();
+        assert_eq!(names, [cdxj::index_path(&target), target]);
+        let (repaired, error) = writer.finish_left();
+        assert!(repaired.is_empty() && error.is_none());
     }
 }

@@ -79,6 +79,8 @@ pub enum AlertKind {
     ClockJump,
     /// A plugin is left out, has the crawl pause, or has it end.
     Plugin,
+    /// The crawl could not make one of its periodic checkpoints.
+    Checkpoint,
     /// The crawl has ended because it could not go on.
     Halted,
 }
@@ -112,7 +114,7 @@ impl Alert {
 
 impl AlertKind {
     /// All of them.
-    pub const ALL: [AlertKind; 9] = [
+    pub const ALL: [AlertKind; 10] = [
         AlertKind::DiskLow,
         AlertKind::FaultRate,
         AlertKind::FailureRate,
@@ -121,6 +123,7 @@ impl AlertKind {
         AlertKind::Stalled,
         AlertKind::ClockJump,
         AlertKind::Plugin,
+        AlertKind::Checkpoint,
         AlertKind::Halted,
     ];
 
@@ -135,6 +138,7 @@ impl AlertKind {
             AlertKind::Stalled => "stalled",
             AlertKind::ClockJump => "clock-jump",
             AlertKind::Plugin => "plugin",
+            AlertKind::Checkpoint => "checkpoint",
             AlertKind::Halted => "halted",
         }
     }

@@ -33,6 +33,24 @@ pub(crate) fn open(
     )?)
 }
 
+/// Indexes that are written at the start and at the end of a crawl where they are missing: more than a kill leaves. What is
+/// missing beyond that is written while it crawls.
+const INDEXED_AT_ONCE: usize = 64;
+
+/// Writes the indexes of finished files that have none, as far as the profile wants indexes. No crawl fails for it.
+pub(crate) fn complete_indexes(config: &WriterConfig) {
+    for directory in config.directories().filter(|_| config.index) {
+        match opilio_archive::complete_indexes(directory, INDEXED_AT_ONCE) {
+            Ok(0) => {}
+            Ok(count) => tracing::warn!(
+                "{count} archive files in {} had no index; it was written",
+                directory.display()
+            ),
+            Err(problem) => tracing::warn!("an archive file has no index: {problem}"),
+        }
+    }
+}
+
 /// How files are written.
 pub(crate) fn writer_config(profile: &Profile, job: &Path) -> Result<WriterConfig, CrawlError> {
     let archive = &profile.archive;
@@ -83,7 +101,7 @@ pub(crate) fn writer_config(profile: &Profile, job: &Path) -> Result<WriterConfi
 }
 
 /// What each file says of the crawl.
-fn description(profile: &Profile, plugins: Vec<PluginInForce>) -> WarcInfo {
+pub(crate) fn description(profile: &Profile, plugins: Vec<PluginInForce>) -> WarcInfo {
     let operator = &profile.operator;
     WarcInfo {
         hostname: Some(hostname()),

@@ -350,7 +350,7 @@ pub(crate) async fn keep_pages(context: Arc<Context>, ended: watch::Receiver<()>
 /// Whether pages are visited again, by the profile or by what has happened.
 fn is_continuous(context: &Context) -> bool {
     let revisits = context.frontier().statistics().revisits;
-    context.profile.settings().strategy != Strategy::Snapshot
+    context.current().settings().strategy != Strategy::Snapshot
         || revisits.changed + revisits.unchanged + revisits.not_modified + revisits.unknown > 0
 }
 

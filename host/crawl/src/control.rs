@@ -19,6 +19,7 @@ mod job_log;
 mod live;
 mod look;
 mod perform;
+pub(crate) mod periodic;
 mod plugins;
 mod reach;
 mod replace;
@@ -35,6 +36,7 @@ mod socket;
 mod socket;
 mod sweep;
 mod transfers;
+mod verify;
 
 pub use crate::explain::{
     ExplainedSetting, ExplainedStack, ExplainedUri, ExplainedWait, FilterAnswer, WaitAnswer,
@@ -56,10 +58,12 @@ pub use restore::{KeptCheckpoint, checkpoint_named, checkpoints, go_back, restor
 pub use seeds::SeedReport;
 pub use set::{FaultFound, SettingChanged, SettingInForce, changing};
 pub use snapshot::Checkpoint;
+pub use verify::{Discrepancy, Kind as DiscrepancyKind, Verified, verify};
 
 pub(crate) use desk::{Desk, Running};
 pub(crate) use dropped::DroppedLine;
 pub(crate) use job_log::JobLog;
 pub(crate) use live::{Flight, Live};
 pub(crate) use report::write_all as write_reports;
+pub(crate) use snapshot::remove_unfinished;
 pub(crate) use socket::Server;

@@ -17,6 +17,7 @@ mod seeds;
 mod beside;
 mod dispatch;
 mod limits;
+mod workers;
 
 // It ends.
 mod close;
@@ -30,16 +31,16 @@ use std::time::Instant;
 
 use opilio_archive::Repaired;
 use opilio_fetch::Cut;
-use opilio_frontier::{Quota, Statistics};
+use opilio_frontier::Statistics;
 use opilio_profile::Profile;
 use opilio_sandbox::Engine;
 use opilio_source::Sources;
 use opilio_uri::SurtPrefixSet;
 use tokio::sync::watch;
-use tokio::task::JoinHandle;
 
 pub use error::CrawlError;
 pub(crate) use frozen::{changed_profile, frozen_profile};
+pub(crate) use lost::fetched_again;
 pub use order::{Order, ProfileSource};
 pub use plan::{builtin_plugins, check_plugins, plan, settings_schemas};
 pub(crate) use plan::{load, sources};
@@ -54,7 +55,7 @@ use crate::job::Job;
 use crate::observers;
 use crate::progress::{End, Progress, Summary};
 use crate::share::Share;
-use crate::stacks::{self, Loaded};
+use crate::stacks::Loaded;
 use crate::tables::TableKeeper;
 
 /// A crawl that has been checked; nothing has been created yet.
@@ -85,8 +86,6 @@ pub struct Crawl {
     began: Instant,
     /// The frontier's statistics when it began: limits count from there.
     baseline: Statistics,
-    /// Of the whole crawl, over all its processes.
-    quota: Quota,
     course: Arc<Mutex<Course>>,
 }
 
@@ -107,7 +106,6 @@ pub struct View {
 impl Crawl {
     /// Crawls until nothing is left, a limit is reached, or [`Stop::stop`] is called; then closes the archive.
     pub async fn run(self) -> Summary {
-        let timer = self.start_timer();
         let watching = observers::start(&self.context, self.job.directory(), &self.stop);
         let watching = watching.map_err(|problem| {
             let problem = format!("an observer's memory cannot be read: {problem}");
@@ -122,15 +120,14 @@ impl Crawl {
 
         let end = match self.dispatch().await {
             Ok(end) => end,
-            Err(halt) => End::Halted(stacks::chain(&halt)),
+            Err(halt) => End::Halted(halt.told()),
         };
 
+        // Whoever replaces a plugin now is told so.
+        self.context.workshop.engine.stop_compiling();
         self.tell_halt(&end);
         if let Some(server) = server {
             server.close().await;
-        }
-        if let Some(timer) = timer {
-            timer.abort();
         }
         if let Ok(watching) = watching {
             watching.finish(&self.context.observers).await;
@@ -177,7 +174,8 @@ impl Crawl {
 
     /// It takes so much at most of what all crawls of the machine have together, until somebody says otherwise.
     pub fn share(&self, share: Share) {
-        self.context.fetcher.throttle().allow(share.allowance());
+        let throttle = self.context.fetchers.base().throttle();
+        throttle.allow(share.allowance());
     }
 
     /// To watch it.
@@ -186,16 +184,6 @@ impl Crawl {
             context: self.context.clone(),
             began: self.began,
         }
-    }
-
-    /// Stops the crawl when the time that the profile gives it is over.
-    fn start_timer(&self) -> Option<JoinHandle<()>> {
-        let limit = self.context.profile.limits.time?;
-        let stop = self.stop.clone();
-        Some(tokio::spawn(async move {
-            tokio::time::sleep(limit).await;
-            stop.end(End::TimeLimit);
-        }))
     }
 
     /// Takes operators' commands while the crawl runs. It runs without them where it must.
@@ -232,12 +220,12 @@ impl Crawl {
 
     /// Alerts are sent from here on; that of a halt before has been heard.
     fn start_notifier(&self) {
-        let notifier = Notifier::start(&self.context.profile.alerts, &self.context.job);
+        let notifier = Notifier::start(&self.context.job);
         *self
             .context
             .notifier
             .lock()
-            .unwrap_or_else(PoisonError::into_inner) = notifier;
+            .unwrap_or_else(PoisonError::into_inner) = Some(notifier);
         self.context.clear(AlertKind::Halted, "");
     }
 

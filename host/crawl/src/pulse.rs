@@ -148,6 +148,9 @@ impl Pulse {
         let begun = thread::Builder::new().name("catalogue".to_owned());
         let begun = begun.spawn(move || {
             for directory in directories {
+                if let Err(problem) = opilio_archive::complete_indexes(&directory, CATALOGUED_MAX) {
+                    tracing::warn!("an archive file has no index: {problem}");
+                }
                 if let Err(problem) = opilio_archive::catalogue(&directory, CATALOGUED_MAX) {
                     let directory = directory.display();
                     tracing::warn!("look-ups in {directory} take longer: {problem}");
@@ -168,8 +171,9 @@ impl Pulse {
     fn look(&mut self, sample: &Sample, now: Timestamp) {
         let context = &self.context;
         let first = self.first.get_or_insert_with(|| sample.clone());
-        let window = context.profile.alerts.window;
-        let then = context.series.before(now - window);
+        let alerts = context.current().alerts.clone();
+        let then = context.series.before(now - alerts.window);
+        self.watch.go_by(alerts);
         let then = then.filter(|then| then.at > first.at);
         let census = context.census.get();
         let standing = context.live.standing();

@@ -163,7 +163,7 @@ impl Context {
             self.workshop
                 .replaced(&self.current(), current.pool(), wish, &candidate, by)?;
         self.set_plugins(pool);
-        self.writers.set_plugins(&self.stacks().in_force());
+        self.describe_archive();
         Ok(words)
     }
 }

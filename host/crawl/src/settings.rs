@@ -16,6 +16,7 @@ use jiff::Timestamp;
 use opilio_profile::{Layer, Profile};
 use serde::{Deserialize, Serialize};
 
+use crate::archive;
 use crate::context::Context;
 use crate::crawl::CrawlError;
 use crate::job::write_text;
@@ -46,8 +47,14 @@ pub enum Effect {
 
 /// What is known of each setting, or table of settings; the longest name holds. What is not named is read when the job goes
 /// on.
-const EFFECTS: [(&str, Effect); 32] = [
+const EFFECTS: &[(&str, Effect)] = &[
     ("/strategy", Effect::AtOnce),
+    ("/workers", Effect::AtOnce),
+    ("/user-agent", Effect::AtOnce),
+    ("/operator", Effect::AtOnce),
+    ("/dns", Effect::AtOnce),
+    ("/alerts", Effect::AtOnce),
+    ("/checkpoint", Effect::AtOnce),
     ("/stacks", Effect::AtOnce),
     ("/stacks/observe", Effect::NextStart),
     ("/plugins", Effect::AtOnce),
@@ -65,12 +72,9 @@ const EFFECTS: [(&str, Effect); 32] = [
     ("/group", Effect::AtOnce),
     ("/uri", Effect::AtOnce),
     ("/quotas", Effect::AtOnce),
-    ("/quotas/crawl", Effect::NextStart),
     ("/frontier", Effect::AtOnce),
     ("/frontier/cache", Effect::NextStart),
     ("/limits", Effect::AtOnce),
-    // A timer that has been wound up.
-    ("/limits/time", Effect::NextStart),
     // Names of URIs and queues, which a job keeps.
     ("/frontier/queue-key", Effect::Never),
     ("/frontier/parallel-queues", Effect::Never),
@@ -179,6 +183,13 @@ impl Context {
         *self.current.write().unwrap_or_else(PoisonError::into_inner) = profile;
     }
 
+    /// Has archive files say of the crawl what holds now.
+    pub(crate) fn describe_archive(&self) {
+        let plugins = self.stacks().in_force();
+        self.writers
+            .describe(&archive::description(&self.current(), plugins));
+    }
+
     /// The plugins of a changed profile, with the components that the job has. Blocks; for a thread with a large stack.
     pub(crate) fn plugins_of(&self, profile: &Profile) -> Result<Loaded, CrawlError> {
         let prefixes: Vec<String> = {
@@ -214,6 +225,9 @@ impl Context {
             // An operator may have said otherwise for this process.
             config.precedence_floor = self.frontier().precedence_floor();
         }
+        // Before the profile: a look-up takes its settings first, and its answer is never taken for one with later settings.
+        let fetchers = self.fetchers.changed(&profile)?;
+        self.fetchers.put_in_force(fetchers);
         self.set_current(profile);
         let before = self.stacks();
         let pool = match &loaded {
@@ -229,8 +243,8 @@ impl Context {
             if let Ok(kept) = kept {
                 *kept = loaded.job;
             }
-            self.writers.set_plugins(&self.stacks().in_force());
         }
+        self.describe_archive();
         self.frontier().reconfigure(config);
         let mut after = None;
         loop {
@@ -260,8 +274,8 @@ mod tests {
             ("/frontier/queue-key", Effect::Never),
             ("/plugins/hops/settings/max", Effect::AtOnce),
             ("/queue/name", Effect::Never),
-            ("/limits/time", Effect::NextStart),
-            ("/workers", Effect::NextStart),
+            ("/limits/time", Effect::AtOnce),
+            ("/fetch/scratch-max", Effect::NextStart),
             ("/archive/prefix", Effect::NextStart),
             ("/name", Effect::Never),
         ] {

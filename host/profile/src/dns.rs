@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::check::{Part, quote};
 use crate::duration::DurationWritten;
+use crate::profile::fnv;
 
 const DNS_PORT: u16 = 53;
 
@@ -53,6 +54,8 @@ pub struct Dns {
     pub servers: Vec<DnsServer>,
     /// Addresses that are not looked up.
     pub hosts: Hosts,
+    /// A hash of `servers` and `hosts`: an address that was found with others is looked up again.
+    pub fingerprint: u64,
 }
 
 /// A name server.
@@ -181,12 +184,17 @@ impl Default for DnsFile {
 
 impl DnsFile {
     pub(crate) fn check(&self, mut part: Part<'_, '_>) -> Dns {
+        let (servers, hosts) = (
+            self.check_servers(&mut part),
+            self.check_hosts(&mut part.part("hosts")),
+        );
         Dns {
+            fingerprint: fnv(0, format!("{:?} {:?}", self.servers, self.hosts).as_bytes()),
             min_expires: part.duration("min-expires", &self.min_expires),
             max_expires: part.duration("max-expires", &self.max_expires),
             negative_expires: part.positive_duration("negative-expires", &self.negative_expires),
-            servers: self.check_servers(&mut part),
-            hosts: self.check_hosts(&mut part.part("hosts")),
+            servers,
+            hosts,
         }
     }
 

@@ -10,6 +10,7 @@ use crate::actions::ActionsFile;
 use crate::alerts::AlertsFile;
 use crate::archive::ArchiveFile;
 use crate::canonicalization::CanonicalizationFile;
+use crate::checkpoint::CheckpointFile;
 use crate::cookies::CookiesFile;
 use crate::credentials::{CredentialFile, LoginFile};
 use crate::dns::DnsFile;
@@ -140,6 +141,9 @@ pub struct ProfileFile {
     /// When the operator is told that something is wrong, and how.
     pub alerts: AlertsFile,
 
+    /// Checkpoints that a running crawl makes by itself.
+    pub checkpoint: CheckpointFile,
+
     /// Traces for OpenTelemetry, for whoever wants to see where time goes.
     pub telemetry: TelemetryFile,
 
@@ -199,6 +203,7 @@ impl Default for ProfileFile {
             archive: ArchiveFile::default(),
             logs: LogsFile::default(),
             alerts: AlertsFile::default(),
+            checkpoint: CheckpointFile::default(),
             telemetry: TelemetryFile::default(),
             limits: LimitsFile::default(),
             actions: ActionsFile::default(),

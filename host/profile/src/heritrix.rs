@@ -16,7 +16,7 @@ use std::path::Path;
 use serde_json::{Map, Value, json};
 
 use self::beans::{Bean, Beans, Property};
-use self::settings::{SETTINGS, Unit, known_as};
+use self::settings::{SETTINGS, Unit, each, known_as};
 use crate::profile::Given;
 use crate::seeds;
 
@@ -220,7 +220,7 @@ impl Import {
         }
         match unit.read(text) {
             Ok(Value::Null) => {}
-            Ok(value) => self.set(setting, value),
+            Ok(value) => self.settings.extend(each(setting, value)),
             Err(why) => {
                 let problem = format!("{property} = {:?}: {why}", text.trim());
                 self.leave(bean.line, &bean.name(), &problem);

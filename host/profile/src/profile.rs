@@ -18,6 +18,7 @@ use serde_json::Value;
 use crate::actions::Actions;
 use crate::alerts::Alerts;
 use crate::archive::Archive;
+use crate::checkpoint::PeriodicCheckpoints;
 use crate::credentials::{Credential, Login};
 use crate::dns::Dns;
 use crate::document::{Document, Spot};
@@ -85,6 +86,8 @@ pub struct Profile {
     pub logs: Logs,
     /// When the operator is told that something is wrong, and how.
     pub alerts: Alerts,
+    /// Checkpoints that a running crawl makes by itself.
+    pub checkpoint: PeriodicCheckpoints,
     /// Where traces go, and of how much.
     pub telemetry: Telemetry,
     /// When the crawl has had enough.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::{Durability, Error};
+use super::Durability;
 use crate::cdxj::{self, CdxjEntry};
 use crate::record::RecordId;
 use crate::serialize::Output;
@@ -22,7 +22,7 @@ pub(super) struct OpenFile {
     pub(super) entries: Vec<CdxjEntry>,
     /// The same, for whoever looks for captures meanwhile.
     pub(super) index: Option<OpenIndex>,
-    /// The plugins that its last `warcinfo` names are those in force.
+    /// Its last `warcinfo` says what holds now.
     pub(super) described: bool,
     /// With `.open`.
     pub(super) path: PathBuf,
@@ -93,12 +93,10 @@ impl OpenFile {
 }
 
 impl OpenIndex {
-    pub(super) fn create(file: &OpenFile) -> Result<OpenIndex, Error> {
+    pub(super) fn create(file: &OpenFile) -> io::Result<OpenIndex> {
         let path = cdxj::open_index_path(&file.path.with_file_name(&file.name));
-        match File::create(&path) {
-            Ok(file) => Ok(OpenIndex { file, path }),
-            Err(source) => Err(Error::Create { file: path, source }),
-        }
+        let file = File::create(&path)?;
+        Ok(OpenIndex { file, path })
     }
 }
 

@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use super::{Error, Location, Writer, WriterConfig};
 use crate::record::Record;
 use crate::repair::{Repaired, is_archive};
-use crate::warcinfo::{PluginInForce, WarcInfo};
+use crate::warcinfo::WarcInfo;
 
 /// Several writers to one directory, so that captures need not wait for one another.
 #[derive(Debug)]
@@ -48,13 +48,15 @@ impl Writers {
         ))
     }
 
-    /// Other plugins decide from now on: captures that follow name a description that has these.
-    pub fn set_plugins(&self, plugins: &[PluginInForce]) {
+    /// Sets what files say about the crawl from now on. Where that is something else, the next capture in an open file
+    /// gets a `warcinfo` record of its own.
+    pub fn describe(&self, info: &WarcInfo) {
         for writer in &self.writers {
             let mut writer = lock(writer);
-            writer.info.plugins = plugins.to_vec();
+            let is_same = writer.info.fields() == info.fields();
+            writer.info = info.clone();
             if let Some(file) = &mut writer.current {
-                file.described = false;
+                file.described &= is_same;
             }
         }
     }
@@ -113,6 +115,17 @@ impl Writers {
         }
         first_error.map_or(Ok(closed), Err)
     }
+
+    /// Tries again to finish files that could not be finished ([`Writer::finish_left`]).
+    pub fn finish_left(&self) -> (Vec<Repaired>, Option<Error>) {
+        let (mut repaired, mut first_error) = (Vec::new(), None);
+        for writer in &self.writers {
+            let (more, error) = lock(writer).finish_left();
+            repaired.extend(more);
+            first_error = first_error.or(error);
+        }
+        (repaired, first_error)
+    }
 }
 
 /// A panic in the midst of a write has dropped the open file: it keeps its `.open` for the next
@@ -148,6 +161,7 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
 
     use super::*;
+    use crate::PluginInForce;
     use crate::record::{Block, RecordId};
     use crate::writer::Compression;
 
@@ -175,7 +189,10 @@ mod tests {
             settings: None,
         };
         capture();
-        writers.set_plugins(&[plugin]);
+        writers.describe(&WarcInfo {
+            plugins: vec![plugin],
+            ..WarcInfo::new("opilio")
+        });
         let before = writers.finish().unwrap();
         capture();
         let after = writers.finish().unwrap();

@@ -460,7 +460,13 @@ fn a_crawl_is_described_again_when_its_plugins_change() {
         hash: "sha256:00".to_owned(),
         settings: None,
     };
-    writers.set_plugins(&[plugin]);
+    // The same again is no news.
+    writers.describe(&info);
+    writers.describe(&WarcInfo {
+        plugins: vec![plugin],
+        user_agent: Some("opilio/9".to_owned()),
+        ..info
+    });
     writers.write(&[response(2, b"two")], now()).unwrap();
     writers.write(&[response(3, b"three")], now()).unwrap();
     let files = writers.finish().unwrap();

@@ -59,8 +59,12 @@ fn line(kept: &KeptCheckpoint) -> String {
                 [] => String::new(),
                 some => format!("  components of {}", some.join(", ")),
             };
+            let periodic = match kept.is_periodic {
+                true => "  periodic",
+                false => "",
+            };
             format!(
-                "{directory}  {}  {:>10} URIs  {:>10}  {:>6} WARC files{components}",
+                "{directory}  {}  {:>10} URIs  {:>10}  {:>6} WARC files{periodic}{components}",
                 made.strftime("%Y-%m-%d %H:%M:%S UTC"),
                 HumanCount(kept.uris.unwrap_or_default()),
                 HumanBytes(kept.bytes.unwrap_or_default()).to_string(),

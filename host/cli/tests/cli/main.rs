@@ -23,6 +23,8 @@ mod job;
 #[cfg(unix)]
 mod jobs;
 mod killed;
+#[cfg(unix)]
+mod live;
 mod plugin;
 mod plugin_store;
 mod profile;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use opilio_profile::Profile;
+use opilio_profile::{Alerts, Profile};
 use serde::Serialize;
 use tokio::io::AsyncWriteExt as _;
 use tokio::process::Command;
@@ -63,7 +63,7 @@ impl Notice {
 
 /// Sends notices, one after another, on a task of its own.
 pub(crate) struct Notifier {
-    notices: mpsc::Sender<Notice>,
+    notices: mpsc::Sender<(Notice, Alerts)>,
     sending: JoinHandle<()>,
 }
 
@@ -76,21 +76,30 @@ pub(super) struct Way {
 }
 
 impl Notifier {
-    /// None where the profile wants nothing sent.
-    pub(crate) fn start(settings: &opilio_profile::Alerts, job: &Path) -> Option<Notifier> {
-        let way = Way::of(settings, job)?;
-        let (notices, mut waiting) = mpsc::channel::<Notice>(WAITING_MAX);
+    /// Of the job in this directory.
+    pub(crate) fn start(job: &Path) -> Notifier {
+        let job = job.to_owned();
+        let (notices, mut waiting) = mpsc::channel::<(Notice, Alerts)>(WAITING_MAX);
         let sending = tokio::spawn(async move {
-            while let Some(notice) = waiting.recv().await {
-                way.send(&notice).await;
+            let mut last: Option<(Alerts, Option<Way>)> = None;
+            while let Some((notice, settings)) = waiting.recv().await {
+                let known = last.take().filter(|(known, _)| *known == settings);
+                let way = known.map_or_else(|| Way::of(&settings, &job), |(_, way)| way);
+                if let Some(way) = &way {
+                    way.send(&notice).await;
+                }
+                last = Some((settings, way));
             }
         });
-        Some(Notifier { notices, sending })
+        Notifier { notices, sending }
     }
 
-    /// Has it sent as soon as those before it are.
-    pub(crate) fn send(&self, notice: Notice) {
-        if self.notices.try_send(notice).is_err() {
+    /// Has it sent where these settings say, as soon as those before it are; nowhere where they say nothing.
+    pub(crate) fn send(&self, notice: Notice, settings: &Alerts) {
+        if settings.webhook.is_none() && settings.command.is_empty() {
+            return;
+        }
+        if self.notices.try_send((notice, settings.clone())).is_err() {
             tracing::warn!("more than {WAITING_MAX} alerts wait to be sent; one is left out");
         }
     }
@@ -111,7 +120,7 @@ impl Notifier {
 
 impl Way {
     /// None where the profile wants nothing sent.
-    pub(super) fn of(settings: &opilio_profile::Alerts, job: &Path) -> Option<Way> {
+    pub(super) fn of(settings: &Alerts, job: &Path) -> Option<Way> {
         if settings.webhook.is_none() && settings.command.is_empty() {
             return None;
         }

@@ -82,6 +82,11 @@ impl Watch {
         }
     }
 
+    /// Goes by these limits from now on.
+    pub(crate) fn go_by(&mut self, settings: Alerts) {
+        self.settings = settings;
+    }
+
     /// What there is to do.
     pub(crate) fn look(&mut self, seen: &Seen<'_>) -> Vec<Act> {
         let mut acts = Vec::new();

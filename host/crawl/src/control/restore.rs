@@ -31,6 +31,8 @@ pub struct KeptCheckpoint {
     pub directory: PathBuf,
     /// The moment it shows; none where it does not say, as all that follows.
     pub made: Option<Timestamp>,
+    /// The crawl made it by itself, and removes it when it has made enough others.
+    pub is_periodic: bool,
     /// URIs known.
     pub uris: Option<u64>,
     /// Bytes of the frontier, before compression.
@@ -64,8 +66,9 @@ pub fn checkpoints(job: &Path) -> Result<Vec<KeptCheckpoint>, ControlError> {
     let mut kept = Vec::new();
     for entry in entries {
         let entry = entry.map_err(failed)?;
-        // One that a link leads to is not the job's.
-        if entry.file_type().map_err(failed)?.is_dir() {
+        // One that a link leads to is not the job's, and one that is being made or never was finished is none.
+        let is_finished = entry.path().join(DESCRIPTION).symlink_metadata().is_ok();
+        if entry.file_type().map_err(failed)?.is_dir() && is_finished {
             kept.push(look(job, entry.path()));
         }
     }
@@ -113,6 +116,7 @@ fn look(job: &Path, directory: PathBuf) -> KeptCheckpoint {
     KeptCheckpoint {
         name: job::name_of(&directory),
         made: made.as_ref().map(|made| made.made),
+        is_periodic: made.as_ref().is_some_and(|made| made.is_periodic),
         uris: made.as_ref().map(|made| made.uris),
         bytes: made.as_ref().map(|made| made.bytes),
         warcs: warcs().map(|warcs| warcs.len() as u64),
@@ -130,17 +134,7 @@ fn look(job: &Path, directory: PathBuf) -> KeptCheckpoint {
 /// [`ControlError`]; where `job` is there already, or `checkpoint` is none, nothing has been made.
 pub fn restore(checkpoint: &Path, job: &Path) -> Result<Checkpoint, ControlError> {
     let made = described(checkpoint)?;
-    if job.exists() && fs::read_dir(job).map_or(true, |mut entries| entries.next().is_some()) {
-        return Err(ControlError::new(
-            Fault::Request,
-            format!(
-                "{} is there already; name a new directory, or go back with --in-place",
-                job.display()
-            ),
-        ));
-    }
-    fs::create_dir_all(job).map_err(|problem| ControlError::file(job, &problem))?;
-    put_together(checkpoint, job)?;
+    job::make_restored(job, |growing| put_together(checkpoint, growing))?;
     Ok(made)
 }
 

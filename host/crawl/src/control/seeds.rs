@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use opilio_frontier::{ContentState, PastVisit, Place, Standing, UriRecord};
-use opilio_profile::{Fault, Faults, Level, Seed, Seeds};
+use opilio_profile::{Faults, Level, Seed, Seeds};
 use opilio_uri::Uri;
 use serde::{Deserialize, Serialize};
 
@@ -84,24 +84,9 @@ impl Desk<'_> {
     }
 
     /// Why the job may not have these seeds as well, or what is to be said of them: it would not begin again with seeds of
-    /// others and no contact URL, and a process that began without one says none.
+    /// others and no contact URL.
     pub(super) fn check_seeds(&self, seeds: &[Seed]) -> Result<Faults, Faults> {
-        let mut faults = self.profile.check_seeds(seeds);
-        if faults.worst() < Some(Level::Warning)
-            && let Some(running) = self.running
-        {
-            let began = running.context.profile.check_seeds(seeds);
-            let refusals = began.into_iter().filter(|it| it.level >= Level::Warning);
-            let is_later = "the process that runs the job began without it: stop the job and begin it again first";
-            faults.append(
-                refusals
-                    .map(|refusal| Fault {
-                        suggestion: Some(is_later.to_owned()),
-                        ..refusal
-                    })
-                    .collect(),
-            );
-        }
+        let faults = self.profile.check_seeds(seeds);
         match faults.worst() >= Some(Level::Warning) {
             true => Err(faults),
             false => Ok(faults),

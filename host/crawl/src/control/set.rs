@@ -198,6 +198,15 @@ impl Desk<'_> {
             Err(Unloaded::Faults(faults)) => return Err(refused(faults, say)),
             Err(Unloaded::Other(problem)) => return Err(problem),
         };
+        if let Some(running) = self.running {
+            let fetchers = running.context.fetchers.changed(&profile);
+            fetchers.map_err(|problem| {
+                ControlError::new(
+                    Fault::Request,
+                    format!("nothing is changed: {}", crate::stacks::chain(&problem)),
+                )
+            })?;
+        }
         let changed = self.changed(&said);
         let notices = profile.notices.iter().filter(|fault| fault.file == NAME);
         let notices = notices.map(FaultFound::from).collect();

@@ -57,6 +57,9 @@ pub struct Checkpoint {
     pub job: PathBuf,
     /// The moment it shows.
     pub made: Timestamp,
+    /// The crawl made it by itself, and removes it when it has made enough others.
+    #[serde(default)]
+    pub is_periodic: bool,
     /// URIs known.
     pub uris: u64,
     /// Bytes of the frontier, before compression.
@@ -80,6 +83,19 @@ impl Desk<'_> {
         to: Option<&Path>,
         say: Say<'_>,
     ) -> Result<String, ControlError> {
+        let checkpoint = self.make_checkpoint(to, false)?;
+        let directory = checkpoint.directory.display();
+        let result = format!("{directory} with {} URIs", checkpoint.uris);
+        say(Answer::Checkpoint(checkpoint));
+        Ok(result)
+    }
+
+    /// Makes a checkpoint in this directory, or in the job's folder of them. Where that fails nothing is left of it.
+    pub(super) fn make_checkpoint(
+        &self,
+        to: Option<&Path>,
+        is_periodic: bool,
+    ) -> Result<Checkpoint, ControlError> {
         let made = Timestamp::now();
         // In a copy it would be a file like any other.
         copies_stay_inside(self.job).map_err(|problem| ControlError::file(self.job, &problem))?;
@@ -104,6 +120,29 @@ impl Desk<'_> {
             ),
             _ => ControlError::file(&directory, &problem),
         })?;
+        let written = self.write_checkpoint(&directory, job, made, is_periodic);
+        if written.is_err() {
+            // Nothing depends on it; what cannot be removed is no checkpoint without its description.
+            let _ = fs::remove_dir_all(&directory);
+        }
+        let checkpoint = written?;
+        if let Some(running) = self.running
+            && self.profile.logs.rotate_at_checkpoint
+        {
+            let logs = self.job.join(&self.profile.logs.directory);
+            let rotated = running.context.logs.rotate();
+            rotated.map_err(|problem| ControlError::file(&logs, &problem))?;
+        }
+        Ok(checkpoint)
+    }
+
+    fn write_checkpoint(
+        &self,
+        directory: &Path,
+        job: PathBuf,
+        made: Timestamp,
+        is_periodic: bool,
+    ) -> Result<Checkpoint, ControlError> {
         if let Some(running) = self.running {
             // What was counted so far goes along.
             running.context.ledger.store(self.store())?;
@@ -114,14 +153,15 @@ impl Desk<'_> {
         let failed = |(path, problem): (PathBuf, io::Error)| ControlError::file(&path, &problem);
         // Behind the frontier's moment, so that all it knows as archived is within.
         let warcs = warcs(&self.job.join(&self.profile.archive.directory)).map_err(failed)?;
-        copy_some(self.job, &directory, &COPIES).map_err(failed)?;
-        copy_components(self.job, &directory).map_err(failed)?;
+        copy_some(self.job, directory, &COPIES).map_err(failed)?;
+        copy_components(self.job, directory).map_err(failed)?;
         copy(&self.job.join("job.json"), &directory.join(JOB_COPY)).map_err(failed)?;
         let checkpoint = Checkpoint {
             version: VERSION,
-            directory: directory.clone(),
+            directory: directory.to_owned(),
             job,
             made,
+            is_periodic,
             uris: summary.uris,
             bytes: summary.bytes,
             warcs,
@@ -131,22 +171,51 @@ impl Desk<'_> {
             .map_err(|problem| ControlError::failure(&problem))?;
         job::write_text(&description, format!("{text}\n"))
             .map_err(|problem| ControlError::file(&description, &problem))?;
-        if let Some(running) = self.running
-            && self.profile.logs.rotate_at_checkpoint
-        {
-            let logs = self.job.join(&self.profile.logs.directory);
-            let rotated = running.context.logs.rotate();
-            rotated.map_err(|problem| ControlError::file(&logs, &problem))?;
-        }
-        let result = format!("{} with {} URIs", directory.display(), checkpoint.uris);
-        say(Answer::Checkpoint(checkpoint));
-        Ok(result)
+        Ok(checkpoint)
     }
 }
 
 /// Where checkpoints are that nobody wants elsewhere.
 pub(super) fn parent(job: &Path) -> PathBuf {
     job.join("checkpoints")
+}
+
+/// Removes checkpoints in the job's folder whose making was cut short. For whoever holds the job before it makes any. Returns
+/// their names.
+pub(crate) fn remove_unfinished(job: &Path) -> io::Result<Vec<String>> {
+    let mut removed = Vec::new();
+    let entries = match fs::read_dir(parent(job)) {
+        Err(missing) if missing.kind() == io::ErrorKind::NotFound => return Ok(removed),
+        entries => entries?,
+    };
+    for entry in entries {
+        let (entry, path) = entry.map(|entry| (entry.file_type(), entry.path()))?;
+        if entry?.is_dir() && is_unfinished(&path)? {
+            fs::remove_dir_all(&path)?;
+            removed.push(job::name_of(&path));
+        }
+    }
+    removed.sort();
+    Ok(removed)
+}
+
+/// Whether a folder holds parts of a checkpoint, and nothing else, and lacks what is written last.
+fn is_unfinished(directory: &Path) -> io::Result<bool> {
+    let folders = [
+        "state",
+        "state.new",
+        settings::CHANGES,
+        components::COMPONENTS,
+    ];
+    let files = [components::LIST, JOB_COPY, "checkpoint.draft"];
+    let parts = || folders.iter().chain(&files).chain(&COPIES);
+    for entry in fs::read_dir(directory)? {
+        let name = entry?.file_name();
+        if !parts().any(|part| *part == name) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 pub(super) type FileError = (PathBuf, io::Error);

@@ -15,7 +15,7 @@ use super::Crawl;
 use crate::actions;
 use crate::census;
 use crate::context::Context;
-use crate::control::Live;
+use crate::control::{Live, periodic};
 use crate::course::Course;
 use crate::handover;
 use crate::plugin_report;
@@ -59,6 +59,7 @@ pub(super) fn start(crawl: &Crawl, ended: &watch::Receiver<()>) -> Vec<JoinHandl
         spawn(tables::keep(tables, crawl.log.clone(), ended())),
         spawn(replace::watch(context(), ended())),
         spawn(actions::keep(crawl.running(), ended())),
+        spawn(periodic::keep(crawl.running(), ended())),
         spawn(handover::look_after(context(), ended())),
         spawn(handover::hand_over(context(), ended())),
         spawn(write_reports(context(), job(), ended())),

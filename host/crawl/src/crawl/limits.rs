@@ -1,10 +1,12 @@
 //! Which limit of the profile has been reached, of this process and of the whole crawl.
 
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use opilio_frontier::{Quota, Tally};
 
 use super::Crawl;
+use crate::policy;
 use crate::progress::End;
 
 impl Crawl {
@@ -12,6 +14,9 @@ impl Crawl {
         let profile = self.context.current();
         let limits = &profile.limits;
         let counters = &self.context.counters;
+        if self.time_left().is_zero() {
+            return Some(End::TimeLimit);
+        }
         let documents = counters.documents.load(Ordering::Relaxed);
         if limits.documents.is_some_and(|limit| documents >= limit) {
             return Some(End::DocumentLimit);
@@ -49,6 +54,14 @@ impl Crawl {
             .then_some(End::ByteLimit)
     }
 
+    /// How long the crawl may go on; longer than anything where the profile sets no limit.
+    pub(super) fn time_left(&self) -> Duration {
+        let limit = self.context.current().limits.time;
+        limit.map_or(Duration::MAX, |limit| {
+            limit.saturating_sub(self.began.elapsed())
+        })
+    }
+
     /// Whether one more document may be begun, were all that is at work to succeed: the limit is never exceeded.
     pub(super) fn room_for_a_document(&self, at_work: usize) -> bool {
         let profile = self.context.current();
@@ -70,7 +83,8 @@ impl Crawl {
     /// Which quota of the whole crawl has been reached, were so many more documents to come in: over all its processes,
     /// and of time that for which they ran.
     fn quota_reached(&self, at_work: u64) -> Option<&'static str> {
-        if self.quota == Quota::default() {
+        let quota = policy::quota(&self.context.current().queue_settings("").quotas.crawl);
+        if quota == Quota::default() {
             return None;
         }
         let statistics = self.context.frontier().statistics();
@@ -78,7 +92,7 @@ impl Crawl {
             run_time: statistics.run_time,
             ..statistics.tally
         };
-        self.quota.reached(&ran, at_work)
+        quota.reached(&ran, at_work)
     }
 
     /// What this process has brought in.

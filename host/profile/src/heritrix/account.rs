@@ -30,9 +30,11 @@ const STRUCTURE: &[&str] = &[
     "FetchHTTP",
     "FetchWhois",
     "FrontierPreparer",
+    "HTTPContentDigest",
     "KeyWordProperties",
     "PreconditionEnforcer",
     "Preselector",
+    "ReschedulingProcessor",
     "RulesCanonicalizationPolicy",
     "SimpleCookieStore",
     "StatisticsTracker",
@@ -129,12 +131,14 @@ const AS_HERE: [(&str, &str); 9] = [
 ];
 
 /// Beans that a job does well without: one that is switched off changes nothing here.
-const OPTIONAL: [&str; 6] = [
+const OPTIONAL: [&str; 8] = [
     "ActionDirectory",
     "CheckpointService",
     "CrawlLimitEnforcer",
     "DiskSpaceMonitor",
+    "HTTPContentDigest",
     "QuotaEnforcer",
+    "ReschedulingProcessor",
     "RuntimeLimitEnforcer",
 ];
 

@@ -3,11 +3,11 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
-use super::Import;
 use super::beans::{Bean, Property};
 use super::settings::Unit;
+use super::{Import, rules};
 
 /// Class, setting, value. Those that are the default here are left out; so is `HostnameQueueAssignmentPolicy`, whose queues
 /// are those of a host and port under another name.
@@ -65,6 +65,7 @@ impl Import {
             "SuccessCountsQueuePrecedencePolicy" => self.steps(bean),
             "RulesCanonicalizationPolicy" => self.canonicalization(bean),
             "RuntimeLimitEnforcer" => self.run_time(bean),
+            "HTTPContentDigest" => self.content_digest(bean),
             "FetchHTTP" | "FetchHTTP2" => {
                 self.proxy(bean);
                 self.headers(bean);
@@ -152,6 +153,40 @@ impl Import {
             );
             self.leave(bean.line, &bean.name(), &problem);
         }
+    }
+
+    /// What does not count when contents are compared is a digest stripper's here.
+    fn content_digest(&mut self, bean: &Bean) {
+        let size = self.taken_text(bean, "maxSizeBytes");
+        let Some(java) = self.taken_text(bean, "stripRegex") else {
+            return;
+        };
+        let pattern = rules::is_linear(&java).and_then(|()| crate::matching::regex(&java));
+        if let Err(why) = pattern {
+            let problem = format!("stripRegex = {java:?}: {why}");
+            return self.leave(bean.line, &bean.name(), &problem);
+        }
+        let mut settings = Map::from_iter([("patterns".to_owned(), json!([java]))]);
+        match size.map(|size| size.parse::<u64>()) {
+            Some(Ok(size)) => {
+                settings.insert("max-size".to_owned(), size.into());
+            }
+            Some(Err(_)) => {
+                let problem = "maxSizeBytes: not a number of bytes; the default holds";
+                self.leave(bean.line, &bean.name(), problem);
+            }
+            None => {}
+        }
+        let name = self.free_name("regex-strip", "");
+        let instance = ("regex-strip".to_owned(), settings);
+        self.plugins.insert(name.clone(), Some(instance));
+        let mut stack = self.settings.remove("stacks.digest");
+        let stack = stack.get_or_insert_with(|| json!([]));
+        if let Some(stack) = stack.as_array_mut() {
+            stack.push(name.into());
+        }
+        let stack = stack.take();
+        self.set("stacks.digest", stack);
     }
 
     fn headers(&mut self, bean: &Bean) {

@@ -20,8 +20,8 @@ const JAVA_ALONE: [(&str, &str); 10] = [
     ("\\G", "the end of the last match"),
 ];
 
-/// An expression that means here what it means there, where it has to match the whole; or why there is none.
-pub(crate) fn translated(java: &str) -> Result<String, String> {
+/// Why an expression of Java's cannot be one here.
+pub(crate) fn is_linear(java: &str) -> Result<(), String> {
     let found = JAVA_ALONE.iter().find(|(sign, _)| java.contains(sign));
     if let Some((_, what)) = found {
         return Err(format!(
@@ -38,6 +38,12 @@ pub(crate) fn translated(java: &str) -> Result<String, String> {
         }
         escaped = c == '\\' && !escaped;
     }
+    Ok(())
+}
+
+/// An expression that means here what it means there, where it has to match the whole; or why there is none.
+pub(crate) fn translated(java: &str) -> Result<String, String> {
+    is_linear(java)?;
     // What may stand before and behind need not be said where it is found anywhere.
     let inner = java
         .strip_prefix(".*")
@@ -347,7 +353,7 @@ impl Import {
         (patterns, left_out)
     }
 
-    fn free_name(&self, component: &str, decision: &str) -> String {
+    pub(super) fn free_name(&self, component: &str, decision: &str) -> String {
         let stem = match (decision, component) {
             (
                 "reject",

@@ -21,6 +21,12 @@ pub(crate) enum Unit {
     Seconds,
     /// 0 and below mean no limit.
     SecondsOrNone,
+    /// 0 and below mean never.
+    MinutesOrNone,
+    /// True is 1, false the default.
+    KeepsOne,
+    /// Seconds until a URI is visited again; 0 and below mean once. Two settings at once.
+    Again,
     /// 0 and below mean no limit.
     Bytes,
     Mebibytes,
@@ -375,12 +381,38 @@ pub(crate) const SETTINGS: &[(&str, &str, &str, Unit)] = &[
         Unit::Mebibytes,
     ),
     (
+        "ReschedulingProcessor",
+        "rescheduleDelaySeconds",
+        "revisit.fixed-wait",
+        Unit::Again,
+    ),
+    (
+        "CheckpointService",
+        "checkpointIntervalMinutes",
+        "checkpoint.every",
+        Unit::MinutesOrNone,
+    ),
+    (
+        "CheckpointService",
+        "forgetAllButLatest",
+        "checkpoint.keep",
+        Unit::KeepsOne,
+    ),
+    (
         "ActionDirectory",
         "delaySeconds",
         "actions.interval",
         Unit::Seconds,
     ),
 ];
+
+/// The settings that a value of the list above comes to: itself, or each of an object.
+pub(crate) fn each(setting: &str, value: Value) -> Vec<(String, Value)> {
+    match value {
+        Value::Object(several) => several.into_iter().collect(),
+        value => vec![(setting.to_owned(), value)],
+    }
+}
 
 /// Other names of classes in the list above.
 pub(crate) fn known_as(class: &str) -> &str {
@@ -439,6 +471,21 @@ impl Unit {
             Unit::SecondsOrNone => match number()? {
                 number if number <= 0 => Value::from("none"),
                 number => duration(number.saturating_mul(1000)),
+            },
+            Unit::Again => match number()? {
+                number if number <= 0 => json!({ "strategy": "snapshot" }),
+                number => json!({
+                    "strategy": "fixed",
+                    "revisit.fixed-wait": duration(number.saturating_mul(1000)),
+                }),
+            },
+            Unit::MinutesOrNone => match number()? {
+                number if number <= 0 => Value::from("none"),
+                number => duration(number.saturating_mul(60_000)),
+            },
+            Unit::KeepsOne => match truth()? {
+                true => Value::from(1),
+                false => Value::Null,
             },
             Unit::Bytes => match number()? {
                 number if number <= 0 => Value::from("none"),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::beans::{Bean, Property};
-use super::settings::{SETTINGS, known_as};
+use super::settings::{SETTINGS, each, known_as};
 use super::{Import, SheetOverride};
 use crate::frontier::QueueKey;
 use crate::matching::is_known_of_queue;
@@ -82,9 +82,7 @@ impl Import {
         };
         match unit.read(text) {
             Ok(Value::Null) => {}
-            Ok(value) => {
-                said.insert((*setting).to_owned(), value);
-            }
+            Ok(value) => said.extend(each(setting, value)),
             Err(why) => {
                 let problem = format!("{path} = {:?}: {why}", text.trim());
                 self.leave(sheet.line, &sheet.name(), &problem);

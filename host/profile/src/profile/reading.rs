@@ -200,6 +200,7 @@ impl Profile {
             archive: written.archive.check(check.part("archive"), base),
             logs: written.logs.check(check.part("logs")),
             alerts: written.alerts.check(check.part("alerts")),
+            checkpoint: written.checkpoint.check(check.part("checkpoint")),
             telemetry: written.telemetry.check(check.part("telemetry")),
             limits: written.limits.check(check.part("limits")),
             actions: written.actions.check(check.part("actions")),

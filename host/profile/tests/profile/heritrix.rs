@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use opilio_profile::{
-    Given, ImportedProfile, LeftOut, NamedFiles, Profile, Stage, import_heritrix,
+    Given, ImportedProfile, LeftOut, NamedFiles, Profile, Stage, Strategy, import_heritrix,
 };
 use opilio_uri::Uri;
 use serde_json::json;
@@ -143,6 +143,89 @@ fn logs_are_carried_over_and_folders_of_actions_are_told() {
         [r#"logExtraInfo = "true": there is no setting of it here"#]
     );
     assert!(!parse(&import(JOB).toml).logs.extra_info);
+}
+
+/// The job with these beans besides its own, which come before its scope.
+fn with_beans(beans: &str) -> ImportedProfile {
+    let scope = r#" <bean id="scope" class="org.archive.modules.deciderules.DecideRuleSequence">"#;
+    assert_eq!(JOB.matches(scope).count(), 1);
+    import(&JOB.replacen(scope, &format!("{beans}\n{scope}"), 1))
+}
+
+#[test]
+fn revisits_digests_and_checkpoints_are_carried_over() {
+    let imported = with_beans(
+        r#"
+ <bean id="digest" class="org.archive.modules.extractor.HTTPContentDigest">
+  <property name="stripRegex" value="&lt;!-- made at .*? --&gt;"/><property name="maxSizeBytes" value="2000000"/>
+ </bean>
+ <bean id="rescheduler" class="org.archive.crawler.postprocessor.ReschedulingProcessor">
+  <property name="rescheduleDelaySeconds" value="86400"/>
+ </bean>
+ <bean id="checkpoints" class="org.archive.crawler.framework.CheckpointService">
+  <property name="checkpointIntervalMinutes" value="90"/><property name="forgetAllButLatest" value="true"/>
+ </bean>
+ <bean id="seldom" class="org.archive.spring.Sheet"><property name="map"><map>
+  <entry key="rescheduler.rescheduleDelaySeconds" value="604800"/>
+ </map></property></bean>
+ <bean id="once" class="org.archive.spring.Sheet"><property name="map"><map>
+  <entry key="rescheduler.rescheduleDelaySeconds" value="-1"/>
+ </map></property></bean>
+ <bean class="org.archive.crawler.spring.SurtPrefixesSheetAssociation">
+  <property name="surtPrefixes"><list><value>http://(nl,kb,weekly,</value></list></property>
+  <property name="targetSheetNames"><list><value>seldom</value></list></property>
+ </bean>
+ <bean class="org.archive.crawler.spring.SurtPrefixesSheetAssociation">
+  <property name="surtPrefixes"><list><value>http://(nl,kb,still,</value></list></property>
+  <property name="targetSheetNames"><list><value>once</value></list></property>
+ </bean>"#,
+    );
+    let profile = parse(&imported.toml);
+    assert_eq!(imported.left.len(), import(JOB).left.len(), "{:?}", imported.left);
+    let at = |uri: &str| {
+        let settings = profile.effective(&Uri::parse(uri).unwrap());
+        (settings.strategy, settings.revisit.fixed_wait.as_secs())
+    };
+    assert_eq!(at("http://www.kb.nl/"), (Strategy::Fixed, 86_400));
+    assert_eq!(at("http://weekly.kb.nl/"), (Strategy::Fixed, 604_800));
+    assert_eq!(at("http://still.kb.nl/").0, Strategy::Snapshot);
+    assert_eq!(
+        profile.settings().stacks.stage(Stage::Digest),
+        ["regex-strip"]
+    );
+    assert_eq!(
+        profile.plugins["regex-strip"].settings.to_string(),
+        r#"{"max-size":2000000,"patterns":["<!-- made at .*? -->"]}"#
+    );
+    assert_eq!(profile.checkpoint.every.unwrap().as_secs(), 5_400);
+    assert_eq!(profile.checkpoint.keep, 1);
+}
+
+#[test]
+fn an_expression_that_cannot_be_stripped_is_listed() {
+    let imported = with_beans(
+        r#"
+ <bean id="digest" class="org.archive.modules.extractor.HTTPContentDigest">
+  <property name="stripRegex" value="(a)\1"/>
+ </bean>
+ <bean id="off" class="org.archive.crawler.postprocessor.ReschedulingProcessor">
+  <property name="enabled" value="false"/><property name="rescheduleDelaySeconds" value="86400"/>
+ </bean>"#,
+    );
+    let profile = parse(&imported.toml);
+    assert_eq!(profile.settings().strategy, Strategy::Snapshot);
+    assert!(profile.settings().stacks.stage(Stage::Digest).is_empty());
+    let left: Vec<&LeftOut> = imported
+        .left
+        .iter()
+        .filter(|left| left.bean.contains("HTTPContentDigest"))
+        .collect();
+    assert!(
+        matches!(*left, [one] if one.problem.contains("a back-reference")),
+        "{left:?}"
+    );
+    let off = |left: &LeftOut| left.bean.contains("ReschedulingProcessor");
+    assert!(!imported.left.iter().any(off), "{:?}", imported.left);
 }
 
 #[test]

@@ -1,0 +1,213 @@
+//! Settings that are changed while a crawl runs and hold at once, and checkpoints that it makes by itself.
+
+use std::fs;
+
+use opilio_stories::{sound, until};
+use serde_json::Value;
+
+use crate::command::Home;
+use crate::job::{Gate, job_log, paused, waiting};
+
+/// All WARC files of the job, one behind the other, as text.
+fn archived(home: &Home) -> String {
+    let mut text = String::new();
+    for entry in fs::read_dir(home.job().join("warcs")).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|ending| ending == "warc") {
+            text.push_str(&String::from_utf8_lossy(&fs::read(path).unwrap()));
+        }
+    }
+    text
+}
+
+/// The checkpoints of the job: their names, and whether the crawl made them by itself.
+fn checkpoints(home: &Home) -> Vec<(String, bool)> {
+    let listed = home.run(&["job", "checkpoints", "job", "--json"]);
+    let kept = listed.out.lines().map(|line| {
+        let kept: Value = serde_json::from_str(line).unwrap();
+        let name = kept["name"].as_str().unwrap().to_owned();
+        (
+            name,
+            kept["is_periodic"] == true && kept["is_whole"] == true,
+        )
+    });
+    kept.collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_the_crawl_is_and_where_hosts_are_holds_for_the_next_fetch() {
+    let gate = Gate::serve(&[("/", ""), ("/elsewhere", "")]);
+    let home = Home::new();
+    let mut running = waiting(&home, &gate, "archive.compression = 'none'").await;
+    let agent = "Mozilla/5.0 (compatible; opilio/@VERSION@; by night +@CONTACT-URL@)";
+    let set = home
+        .run(&[
+            "job",
+            "set",
+            "job",
+            &format!("user-agent = {agent:?}"),
+            "operator.contact-url = 'https://archive.nowhere.net/bot'",
+            "operator.from = 'bot@archive.nowhere.net'",
+            "dns.hosts.'elsewhere.test' = '127.0.0.1'",
+        ])
+        .code(0);
+    assert_eq!(set.out.matches(", at once").count(), 4, "{set:?}");
+    // A name that no name server knows.
+    let elsewhere = gate
+        .url("/elsewhere")
+        .replace("gate.localhost", "elsewhere.test");
+    let add = ["job", "seeds", "job", "--add", &elsewhere];
+    home.run(&add).code(0);
+    gate.open();
+    assert_eq!(running.wait(), 0);
+
+    assert_eq!(gate.was_asked("/elsewhere"), 1);
+    let now = format!(
+        "(compatible; opilio/{}; by night +https://archive.nowhere.net/bot)",
+        env!("CARGO_PKG_VERSION")
+    );
+    let text = archived(&home);
+    let request = text.split("GET /elsewhere ").nth(1).unwrap();
+    let request = &request[..request.find("\r\n\r\n").unwrap()];
+    assert!(request.contains(&now), "{request}");
+    assert!(request.contains("bot@archive.nowhere.net"), "{request}");
+    let before = text.split("GET / ").nth(1).unwrap();
+    assert!(!before[..before.find("\r\n\r\n").unwrap()].contains("night"));
+    // What follows stands below a description that says so.
+    assert!(text.contains(&format!("http-header-user-agent: Mozilla/5.0 {now}")));
+    sound(&home.job());
+
+    // A restart knows it.
+    let settings = home.run(&["job", "settings", "job", "user-agent", "--json"]);
+    assert!(settings.code(0).out.contains("by night"));
+    let again = gate
+        .url("/again")
+        .replace("gate.localhost", "elsewhere.test");
+    home.run(&["job", "seeds", "job", "--add", &again]).code(0);
+    home.run(&["crawl", "p.toml", "--job", "job"]).code(0);
+    assert_eq!(gate.was_asked("/again"), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn more_workers_begin_at_once() {
+    let gate = Gate::serve(&[("/", ""), ("/other", "")]);
+    let home = Home::new();
+    let mut running = waiting(&home, &gate, "workers = 1").await;
+    let other = gate.url("/other").replace("gate.", "other.");
+    home.run(&["job", "seeds", "job", "--add", &other]).code(0);
+    let report = |what: &str| {
+        home.run(&["job", "report", "job", what, "--json"])
+            .code(0)
+            .out
+    };
+    assert!(
+        report("threads").contains("\"idle\":0"),
+        "{}",
+        report("threads")
+    );
+    assert_eq!(gate.was_asked("/other"), 0);
+    home.run(&["job", "set", "job", "workers = 2"]).code(0);
+    // While the first is still at work.
+    until("the other is asked for", || gate.was_asked("/other") == 1).await;
+    gate.open();
+    assert_eq!(running.wait(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_limit_that_is_reached_already_ends_the_crawl() {
+    for (limit, end) in [
+        ("limits.time = '1ms'", "time"),
+        ("quotas.crawl.fetched = 1", "quota"),
+    ] {
+        let gate = Gate::serve(&[("/", "<a href='/a'>a</a>"), ("/a", "")]);
+        let home = Home::new();
+        let mut running = paused(&home, &gate).await;
+        home.run(&["job", "set", "job", limit]).code(0);
+        assert_eq!(running.wait(), 0, "{limit}");
+        assert_eq!(gate.was_asked("/a"), 0, "{limit}");
+        let log = job_log(&home);
+        let last = log.lines().last().unwrap();
+        assert!(
+            last.contains("crawl end => ") && last.contains(end),
+            "{log}"
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn alerts_go_by_the_limits_and_to_the_program_that_are_set() {
+    let gate = Gate::serve(&[("/", "")]);
+    let home = Home::new();
+    let mut running = waiting(&home, &gate, "").await;
+    home.run(&[
+        "job",
+        "set",
+        "job",
+        "alerts.command = ['touch', '{kind}-told']",
+        "alerts.disk-warn = '8000000GiB'",
+    ])
+    .code(0);
+    let told = home.job().join("disk-low-told");
+    until("the program is told", || told.exists()).await;
+    home.run(&[
+        "job",
+        "set",
+        "job",
+        "alerts.disk-warn = 'none'",
+        "alerts.disk-pause = 'none'",
+    ])
+    .code(0);
+    let log = home.job().join("logs/alerts.log");
+    let is_over = || {
+        fs::read_to_string(&log)
+            .unwrap()
+            .contains("cleared warning disk-low")
+    };
+    until("it is over", is_over).await;
+    gate.open();
+    assert_eq!(running.wait(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_crawl_makes_checkpoints_by_itself_and_keeps_the_last() {
+    let gate = Gate::serve(&[("/", "")]);
+    let home = Home::new();
+    let again = "strategy = 'revisit'\nrevisit = { min-wait = '20ms', default-wait = '20ms', max-wait = '50ms' }";
+    let mut running = waiting(&home, &gate, again).await;
+    gate.open();
+    home.run(&["job", "checkpoint", "job"]).code(0);
+    let own = checkpoints(&home);
+    assert!(matches!(&*own, [(_, false)]), "{own:?}");
+    home.run(&[
+        "job",
+        "set",
+        "job",
+        "checkpoint.every = '1ms'",
+        "checkpoint.keep = 1",
+    ])
+    .code(0);
+    let periodic = || -> Vec<String> {
+        let kept = checkpoints(&home).into_iter();
+        kept.filter(|(_, is_periodic)| *is_periodic)
+            .map(|(name, _)| name)
+            .collect()
+    };
+    until("there is one", || !periodic().is_empty()).await;
+    let first = periodic()[0].clone();
+    let is_replaced = || {
+        let kept = periodic();
+        !kept.is_empty() && !kept.contains(&first)
+    };
+    until("a later one has taken its place", is_replaced).await;
+    home.run(&["job", "set", "job", "checkpoint.every = 'none'"])
+        .code(0);
+    home.run(&["job", "stop", "job"]).code(0);
+    assert_eq!(running.wait(), 0);
+    assert_eq!(periodic().len(), 1);
+    // The operator's own stays, and a job goes on from the crawl's.
+    assert!(checkpoints(&home).contains(&own[0]));
+    assert!(job_log(&home).contains("crawl checkpoint => "));
+    let from = format!("job/checkpoints/{}", periodic()[0]);
+    home.run(&["job", "restore", &from, "restored"]).code(0);
+    home.run(&["frontier", "check", "restored"]).code(0);
+}

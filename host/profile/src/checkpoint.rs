@@ -1,0 +1,51 @@
+//! Checkpoints that a crawl makes by itself.
+
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::check::Part;
+use crate::duration::DurationWritten;
+
+/// Checkpoints that a running crawl makes by itself, in the job's folder `checkpoints`. Those that operators make stay
+/// until somebody removes them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub struct CheckpointFile {
+    /// How often a running crawl makes a checkpoint; `"none"` for never. No checkpoint is made while nothing is finished.
+    /// Default `"none"`: a crash loses nothing without one, and each is a copy of the frontier.
+    pub every: DurationWritten,
+
+    /// How many of these checkpoints are kept; older ones are removed. Default `2`: one to go back to, and the one before
+    /// where the last was made too late.
+    #[schemars(range(min = 1, max = 1000))]
+    pub keep: u32,
+}
+
+/// Checkpoints that a running crawl makes by itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PeriodicCheckpoints {
+    /// How often; none: never.
+    pub every: Option<Duration>,
+    /// How many are kept; at least 1.
+    pub keep: usize,
+}
+
+impl Default for CheckpointFile {
+    fn default() -> Self {
+        Self {
+            every: "none".into(),
+            keep: 2,
+        }
+    }
+}
+
+impl CheckpointFile {
+    pub(crate) fn check(&self, mut part: Part<'_, '_>) -> PeriodicCheckpoints {
+        PeriodicCheckpoints {
+            every: part.duration_limit("every", &self.every),
+            keep: self.keep.max(1) as usize,
+        }
+    }
+}
