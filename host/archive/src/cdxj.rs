@@ -79,13 +79,20 @@ pub struct CdxjError(pub String);
 /// A file that cannot be read, or is damaged. What was read before it counts for nothing: repair the file first.
 pub fn index(file: impl AsRef<Path>) -> Result<Vec<CdxjEntry>, ReadError> {
     let file = file.as_ref();
-    let name = file.file_name().unwrap_or_default().to_string_lossy();
+    index_as(
+        file,
+        &file.file_name().unwrap_or_default().to_string_lossy(),
+    )
+}
+
+/// The same of a file that is to have this name.
+pub(crate) fn index_as(file: &Path, name: &str) -> Result<Vec<CdxjEntry>, ReadError> {
     let mut reader = Reader::open(file)?;
     let mut entries = Vec::new();
     while let Some(mut record) = reader.next_record()? {
         let listed = stored(&mut record)?;
         let extent = record.finish()?;
-        entries.extend(listed.map(|entry| entry.at(extent, &name)));
+        entries.extend(listed.map(|entry| entry.at(extent, name)));
     }
     sort(&mut entries);
     Ok(entries)

@@ -43,7 +43,7 @@ pub use crate::record::{
     Block, HTTP_REQUEST, HTTP_RESPONSE, OpenSpool, Record, RecordId, RecordIdError, RecordKind,
     RefersTo, RevisitProfile, TEXT_DNS, Truncation, WARC_FIELDS,
 };
-pub use crate::repair::{Repaired, Rescued};
+pub use crate::repair::{Repaired, Rescued, complete_indexes, is_abandoned_index, is_archive};
 pub use crate::serialize::HeaderError;
 pub use crate::warcinfo::{Document, PluginInForce, WarcInfo};
 pub use crate::writer::{

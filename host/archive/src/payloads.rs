@@ -72,8 +72,9 @@ pub enum PayloadsError {
     },
     /// The store cannot be opened, read or written.
     #[error(
-        "the index of digests in {} cannot be used; free space, or remove the folder: then payloads stored so far count as new",
-        path.display()
+        "the index of digests in {} cannot be used{}",
+        path.display(),
+        advice(source)
     )]
     Store {
         /// The folder.
@@ -91,6 +92,14 @@ pub enum PayloadsError {
         #[source]
         source: io::Error,
     },
+}
+
+/// What helps where the file system is not to blame.
+fn advice(source: &fjall::Error) -> &'static str {
+    match source {
+        fjall::Error::Io(_) | fjall::Error::Storage(fjall::LsmError::Io(_)) => "",
+        _ => "; remove the folder: then payloads stored so far count as new",
+    }
 }
 
 impl Payloads {

@@ -7,7 +7,8 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, BufReader, Read, Seek, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 
-use crate::cdxj::open_index_path;
+use crate::catalogue::names;
+use crate::cdxj::{self, open_index_path};
 use crate::reader::{ReadError, Reader};
 use crate::record::RecordId;
 use crate::writer::Error;
@@ -52,29 +53,38 @@ struct Survey {
 }
 
 /// Puts every abandoned file of a directory in order, by name.
-pub(crate) fn repair(directory: &Path) -> Result<Vec<Repaired>, Error> {
+pub(crate) fn repair(directory: &Path, index: bool) -> Result<Vec<Repaired>, Error> {
     let listing = |source| Error::Directory {
         directory: directory.to_owned(),
         source,
     };
     let mut found = Vec::new();
     for entry in fs::read_dir(directory).map_err(listing)? {
-        let path = entry.map_err(listing)?.path();
-        if final_path(&path).is_some() {
-            found.push(path);
-        }
+        found.push(entry.map_err(listing)?.path());
     }
     found.sort();
     let mut repaired = Vec::new();
-    for path in found {
-        let done = repair_file(&path)?;
-        if let (Some(_), Some(target)) = (&done, final_path(&path)) {
-            // It lists what may not be there any more.
-            let _ = fs::remove_file(open_index_path(&target));
-        }
-        repaired.extend(done);
+    for path in found.iter().filter(|path| final_path(path).is_some()) {
+        repaired.extend(repair_file(path, index)?);
+    }
+    for index in found.iter().filter(|path| is_abandoned_index(path)) {
+        // Nothing reads one that is left; one that cannot be removed is tried again.
+        let _ = fs::remove_file(index);
     }
     Ok(repaired)
+}
+
+/// Whether this is the index of a file that is being written, and there is no such file: it has been finished.
+pub fn is_abandoned_index(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let Some(stem) = name.strip_suffix(&format!(".cdxj{OPEN_SUFFIX}")) else {
+        return false;
+    };
+    ENDINGS.iter().all(|ending| {
+        let open = path.with_file_name(format!("{stem}{ending}{OPEN_SUFFIX}"));
+        // The file is there before its index.
+        matches!(open.try_exists(), Ok(false))
+    })
 }
 
 impl Repaired {
@@ -92,13 +102,15 @@ fn final_path(open: &Path) -> Option<PathBuf> {
 }
 
 /// Whether a finished WARC or ARC file is called so.
-pub(crate) fn is_archive(name: &str) -> bool {
-    [".warc", ".warc.gz", ".warc.zst", ".arc", ".arc.gz"]
-        .iter()
-        .any(|ending| name.ends_with(ending))
+pub fn is_archive(name: &str) -> bool {
+    ENDINGS.iter().any(|ending| name.ends_with(ending))
 }
 
-fn repair_file(path: &Path) -> Result<Option<Repaired>, Error> {
+const ENDINGS: [&str; 5] = [".warc", ".warc.gz", ".warc.zst", ".arc", ".arc.gz"];
+
+/// Puts an abandoned file in order, with its index where one is wanted. The index is there before the file has its name, so
+/// that whoever finds a finished file finds what is in it.
+pub(crate) fn repair_file(path: &Path, index: bool) -> Result<Option<Repaired>, Error> {
     let fault = |source| Error::Repair {
         file: path.to_owned(),
         source,
@@ -123,7 +135,9 @@ fn repair_file(path: &Path) -> Result<Option<Repaired>, Error> {
 
     let survey = survey(path)?;
     let length = file.metadata().map_err(fault)?.len();
-    let rescued = rescue(path, &target, &survey.behind)?;
+    let rescued = rescue(path, &target, &survey.behind, index)?;
+    // It lists what may not be there any more.
+    let _ = fs::remove_file(open_index_path(&target));
     let found = path.to_owned();
     let Survey {
         records,
@@ -133,6 +147,10 @@ fn repair_file(path: &Path) -> Result<Option<Repaired>, Error> {
     let cut_bytes = length - whole_bytes;
     if records == 0 {
         fs::remove_file(path).map_err(fault)?;
+        if !target.try_exists().map_err(fault)? {
+            // Written when it was about to be finished, before power was lost.
+            let _ = fs::remove_file(cdxj::index_path(&target));
+        }
         return Ok(Some(Repaired {
             file: None,
             found,
@@ -146,6 +164,9 @@ fn repair_file(path: &Path) -> Result<Option<Repaired>, Error> {
     }
     file.sync_all().map_err(fault)?;
     let target = free_name(target).map_err(fault)?;
+    if index {
+        write_index(path, &target)?;
+    }
     fs::rename(path, &target).map_err(fault)?;
     sync_directory_of(&target).map_err(fault)?;
     Ok(Some(Repaired {
@@ -155,6 +176,56 @@ fn repair_file(path: &Path) -> Result<Option<Repaired>, Error> {
         cut_bytes,
         rescued,
     }))
+}
+
+/// Writes the index of a file for the name that it is about to have.
+fn write_index(path: &Path, target: &Path) -> Result<(), Error> {
+    let name = target.file_name().unwrap_or_default().to_string_lossy();
+    let entries = cdxj::index_as(path, &name)?;
+    cdxj::write(&cdxj::index_path(target), &entries).map_err(|source| Error::Repair {
+        file: path.to_owned(),
+        source,
+    })
+}
+
+/// Writes the index of each finished file of a directory that has none, at most so many, the newest files first. Returns how
+/// many were written.
+///
+/// # Errors
+/// The directory cannot be read. Or there are files that cannot be read, or indexes that cannot be written: the first is
+/// named, and all others were written.
+pub fn complete_indexes(directory: &Path, files_max: usize) -> io::Result<usize> {
+    let of = |path: &Path, problem: io::Error| {
+        io::Error::new(problem.kind(), format!("{}: {problem}", path.display()))
+    };
+    let names = match names(directory) {
+        Err(missing) if missing.kind() == io::ErrorKind::NotFound => return Ok(0),
+        names => names.map_err(|problem| of(directory, problem))?,
+    };
+    let has: HashSet<&str> = names.iter().map(String::as_str).collect();
+    let mut without = Vec::new();
+    for name in names.iter().filter(|name| is_archive(name)) {
+        let index = cdxj::index_path(Path::new(name));
+        if !index.to_str().is_some_and(|index| has.contains(index)) {
+            let path = directory.join(name);
+            // One that was handed over meanwhile needs none.
+            let modified = fs::metadata(&path).and_then(|file| file.modified());
+            without.extend(modified.ok().map(|modified| (modified, path)));
+        }
+    }
+    without.sort_by(|one, other| other.cmp(one));
+    let (mut written, mut first_problem) = (0, None);
+    for (_, path) in without.into_iter().take(files_max) {
+        match write_index(&path, &path) {
+            Ok(()) => written += 1,
+            Err(_) if matches!(path.try_exists(), Ok(false)) => {}
+            Err(problem) => {
+                let problem = of(&path, io::Error::other(problem));
+                first_problem = first_problem.or(Some(problem));
+            }
+        }
+    }
+    first_problem.map_or(Ok(written), Err)
 }
 
 fn survey(path: &Path) -> Result<Survey, Error> {
@@ -204,7 +275,12 @@ fn survey(path: &Path) -> Result<Survey, Error> {
 
 /// Copies records to a file of their own. Done before the damaged file is cut, and again from the
 /// beginning if it was interrupted.
-fn rescue(path: &Path, target: &Path, records: &[(u64, u64)]) -> Result<Option<Rescued>, Error> {
+fn rescue(
+    path: &Path,
+    target: &Path,
+    records: &[(u64, u64)],
+    index: bool,
+) -> Result<Option<Rescued>, Error> {
     if records.is_empty() {
         return Ok(None);
     }
@@ -226,10 +302,13 @@ fn rescue(path: &Path, target: &Path, records: &[(u64, u64)]) -> Result<Option<R
             from.seek(SeekFrom::Start(offset))?;
             io::copy(&mut (&mut from).take(length), &mut to)?;
         }
-        to.sync_all()?;
-        fs::rename(&open, &rescued)
+        to.sync_all()
     };
     copy().map_err(fault)?;
+    if index {
+        write_index(&open, &rescued)?;
+    }
+    fs::rename(&open, &rescued).map_err(fault)?;
     Ok(Some(Rescued {
         file: rescued,
         records: records.len() as u64,

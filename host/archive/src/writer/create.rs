@@ -42,7 +42,8 @@ impl Writer {
         match self.begin(&mut file, now) {
             Ok(()) => {
                 if self.config.index {
-                    file.index = Some(OpenIndex::create(&file)?);
+                    // Where it cannot be made others do without, until the file is finished.
+                    file.index = OpenIndex::create(&file).ok();
                 }
                 Ok(file)
             }

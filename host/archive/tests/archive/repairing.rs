@@ -195,3 +195,112 @@ fn a_writer_that_is_dropped_leaves_a_whole_file() {
     assert_eq!((repaired[0].records, repaired[0].cut_bytes), (2, 0));
     assert_eq!(ids_of(repaired[0].file.as_ref().unwrap()), [id(0), id(100)]);
 }
+
+/// Names, and the text of the index where there is one.
+fn indexed(directory: &Path) -> (Vec<String>, Option<String>) {
+    let index = directory.join(format!("{FIRST}.cdxj"));
+    (listing(directory), fs::read_to_string(index).ok())
+}
+
+#[test]
+fn wherever_a_kill_comes_while_a_file_is_finished_the_next_start_leaves_it_with_its_index() {
+    let config = |directory: &Path| opilio_archive::WriterConfig {
+        index: true,
+        ..config(directory, Compression::Gzip(6))
+    };
+    let whole = tempfile::tempdir().unwrap();
+    let (mut finished, _) = open(config(whole.path()));
+    finished.write(&[response(100, b"a")], now()).unwrap();
+    let growing = listing(whole.path());
+    let name = |ending: &str| format!("{FIRST}{ending}");
+    assert_eq!(growing, [name(".cdxj.open"), name(".warc.gz.open")]);
+    let bytes = fs::read(finished.current().unwrap()).unwrap();
+    finished.close().unwrap();
+    let (names, index) = indexed(whole.path());
+    assert_eq!(names, [name(".cdxj"), name(".warc.gz")]);
+    let index = index.unwrap();
+    assert!(index.contains("http://example.com/100"), "{index}");
+
+    // What stands there after each step: the file, its index, the index that others read meanwhile, a draft.
+    let states: [&[(&str, &str)]; 6] = [
+        &[(".warc.gz.open", ""), (".cdxj.open", "half")],
+        &[
+            (".warc.gz.open", ""),
+            (".cdxj.open", "half"),
+            (".cdxj.draft", "ha"),
+        ],
+        &[
+            (".warc.gz.open", ""),
+            (".cdxj.open", "half"),
+            (".cdxj", "whole"),
+        ],
+        &[(".warc.gz", ""), (".cdxj.open", "half"), (".cdxj", "whole")],
+        // As 0.1.0 left them.
+        &[(".warc.gz", ""), (".cdxj.open", "half")],
+        &[(".warc.gz", "")],
+    ];
+    for state in states {
+        let directory = tempfile::tempdir().unwrap();
+        for (ending, text) in state {
+            let text = match *ending {
+                ".warc.gz" | ".warc.gz.open" => bytes.as_slice(),
+                _ if *text == "whole" => index.as_bytes(),
+                _ => text.as_bytes(),
+            };
+            fs::write(directory.path().join(name(ending)), text).unwrap();
+        }
+        drop(open(config(directory.path())));
+        opilio_archive::complete_indexes(directory.path(), 10).unwrap();
+        let (names, written) = indexed(directory.path());
+        assert_eq!(names, [name(".cdxj"), name(".warc.gz")], "{state:?}");
+        assert_eq!(written.as_deref(), Some(index.as_str()), "{state:?}");
+    }
+}
+
+#[test]
+fn a_repaired_file_has_its_index_before_it_has_its_name() {
+    let (bytes, _) = written(Compression::None, &[b"first"]);
+    let directory = tempfile::tempdir().unwrap();
+    let open = directory.path().join(format!("{FIRST}.warc.open"));
+    fs::write(&open, bytes).unwrap();
+    // No index can be written where its draft is a folder.
+    let obstacle = directory.path().join(format!("{FIRST}.cdxj.draft"));
+    fs::create_dir(&obstacle).unwrap();
+    let config = || opilio_archive::WriterConfig {
+        index: true,
+        ..config(directory.path(), Compression::None)
+    };
+    let info = || opilio_archive::WarcInfo::new("opilio");
+    let refused = opilio_archive::Writer::open(config(), info()).unwrap_err();
+    assert!(refused.to_string().contains("cannot repair"), "{refused}");
+    assert!(open.exists() && !first_file(directory.path(), Compression::None).exists());
+    fs::remove_dir(obstacle).unwrap();
+    opilio_archive::Writer::open(config(), info()).unwrap();
+    assert_eq!(
+        listing(directory.path()),
+        [format!("{FIRST}.cdxj"), format!("{FIRST}.warc")]
+    );
+}
+
+#[test]
+fn indexes_are_completed_of_as_many_files_as_are_wanted_and_damage_stops_none() {
+    let directory = tempfile::tempdir().unwrap();
+    let (bytes, _) = written(Compression::Gzip(6), &[b"first"]);
+    for name in ["a.warc.gz", "b.warc.gz", "c.warc.gz"] {
+        fs::write(directory.path().join(name), &bytes).unwrap();
+    }
+    fs::write(directory.path().join("d.warc.gz"), &bytes[..40]).unwrap();
+    let indexes = || {
+        let names = listing(directory.path()).into_iter();
+        names.filter(|name| name.ends_with(".cdxj")).count()
+    };
+    assert_eq!(
+        opilio_archive::complete_indexes(&directory.path().join("none"), 9).unwrap(),
+        0
+    );
+    let problem = opilio_archive::complete_indexes(directory.path(), 2).unwrap_err();
+    assert!(problem.to_string().contains("d.warc.gz"), "{problem}");
+    assert_eq!(indexes(), 1);
+    opilio_archive::complete_indexes(directory.path(), 9).unwrap_err();
+    assert_eq!(indexes(), 3);
+}
