@@ -5,6 +5,7 @@
 //! <dir>/lock      held while the store is open
 //! <dir>/format    the format version, so that another version is refused before anything is written
 //! <dir>/store/    the database
+//! <dir>/making    there while the database is made: whatever is in it is made again
 //! ```
 //!
 //! While a store of an older format is rewritten, `store.new` and `store.old` stand beside them; see `migrate.rs`.
@@ -54,6 +55,9 @@ const TABLE_BYTES: u64 = 16 * 1024 * 1024;
 /// Threads that write out and merge. With a second one, the database lets the first wait busily, at the cost of a whole
 /// processor, for as long as the second merges.
 const WORKERS: usize = 1;
+
+/// Name of the file that says that the database is being made.
+const MAKING: &str = "making";
 
 /// Name of the database's folder in the store's.
 pub(crate) const DATABASE: &str = "store";
@@ -130,7 +134,7 @@ pub enum Error {
     /// What was read is not what had been written: a file of the database is torn.
     #[error("a file of the frontier's store is damaged; restore a checkpoint of it")]
     Unreadable(#[source] Box<fjall::Error>),
-    /// Reading or writing failed: a full disk, most often.
+    /// Reading or writing failed, for the reason that the system gives: a full disk, most often.
     #[error("the frontier's store failed")]
     Storage(#[source] Box<fjall::Error>),
     /// An earlier call failed, and what is in memory may not agree with the store.
@@ -222,6 +226,7 @@ impl Store {
             Version::Current => {}
         }
         migrate::conclude(dir)?;
+        conclude_making(dir)?;
         Self::open_known(dir, config, lock)
     }
 
@@ -263,15 +268,18 @@ impl Store {
     pub(crate) fn finish(dir: &Path, store: Self) -> Result<Self, Error> {
         store.persist()?;
         write_version(dir)?;
+        conclude_making(dir)?;
         Ok(store)
     }
 
     fn begin(dir: &Path, config: &Config, lock: Lock) -> Result<Self, Error> {
         let path = dir.join(DATABASE);
-        if !path.join("version").exists() && path.exists() {
+        let making = dir.join(MAKING);
+        if (making.exists() || !path.join("version").exists()) && path.exists() {
             // A process died while it made the database; nobody has been told of a store here.
             fs::remove_dir_all(&path).map_err(folder(&path))?;
         }
+        File::create(&making).map_err(folder(&making))?;
         let store = Self::open_database(dir, &path, config, Some(lock))?;
         if !store.uris.is_empty()? {
             return Err(Error::Damaged {
@@ -348,19 +356,7 @@ impl Store {
                 _lock: lock,
             })
         };
-        open().map_err(|source| match source {
-            fjall::Error::Locked => Error::InUse {
-                dir: dir.to_owned(),
-            },
-            fjall::Error::Io(source) if is_no_damage(&source) => Error::Folder {
-                path: dir.to_owned(),
-                source,
-            },
-            source => Error::Unopenable {
-                dir: dir.to_owned(),
-                source: Box::new(source),
-            },
-        })
+        open().map_err(|source| opening_error(dir, source))
     }
 
     /// How many keyspaces a database of this format has.
@@ -464,15 +460,29 @@ pub(crate) fn decode<T: DeserializeOwned>(
     .ok_or_else(|| damaged(what, key))
 }
 
-/// What the file system refuses, whatever is in the files: no room, no right.
-fn is_no_damage(error: &io::Error) -> bool {
+/// Why a database does not open.
+fn opening_error(dir: &Path, source: fjall::Error) -> Error {
+    let dir = dir.to_owned();
+    match source {
+        fjall::Error::Locked => Error::InUse { dir },
+        fjall::Error::Io(source) | fjall::Error::Storage(LsmError::Io(source))
+            if !is_damaged_file(&source) =>
+        {
+            Error::Folder { path: dir, source }
+        }
+        source => Error::Unopenable {
+            dir,
+            source: Box::new(source),
+        },
+    }
+}
+
+/// Whether an error of the file system says that files are not what was written. Any other says nothing of them: no room, no
+/// right, too many open files, a disk that does not answer.
+fn is_damaged_file(error: &io::Error) -> bool {
     matches!(
         error.kind(),
-        io::ErrorKind::StorageFull
-            | io::ErrorKind::QuotaExceeded
-            | io::ErrorKind::FileTooLarge
-            | io::ErrorKind::PermissionDenied
-            | io::ErrorKind::ReadOnlyFilesystem
+        io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidData | io::ErrorKind::NotFound
     )
 }
 
@@ -494,10 +504,9 @@ fn is_damage(error: &fjall::Error) -> bool {
         | fjall::Error::InvalidTrailer
         | fjall::Error::InvalidTag(_)
         | fjall::Error::Unrecoverable => true,
-        fjall::Error::Storage(LsmError::Io(source)) | fjall::Error::Io(source) => matches!(
-            source.kind(),
-            io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidData | io::ErrorKind::NotFound
-        ),
+        fjall::Error::Storage(LsmError::Io(source)) | fjall::Error::Io(source) => {
+            is_damaged_file(source)
+        }
         _ => false,
     }
 }
@@ -567,6 +576,15 @@ pub(crate) fn write_version(dir: &Path) -> Result<(), Error> {
     sync(dir)
 }
 
+/// The store is made. For whoever has found its format.
+fn conclude_making(dir: &Path) -> Result<(), Error> {
+    let making = dir.join(MAKING);
+    match fs::remove_file(&making) {
+        Err(source) if source.kind() != io::ErrorKind::NotFound => Err(folder(&making)(source)),
+        _ => Ok(()),
+    }
+}
+
 /// Lets what a folder lists survive the loss of power.
 pub(crate) fn sync(dir: &Path) -> Result<(), Error> {
     File::open(dir)
@@ -612,6 +630,23 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
 
     use super::*;
+
+    #[test]
+    fn only_what_says_that_files_are_wrong_is_called_damage() {
+        // EPERM, EIO, EACCES, ENFILE, EMFILE, EFBIG, ENOSPC, EROFS; ENOENT.
+        for (code, is_damage) in [1, 5, 13, 23, 24, 27, 28, 30, 2].map(|code| (code, code == 2)) {
+            let io = || io::Error::from_raw_os_error(code);
+            for error in [fjall::Error::Io(io()), fjall::Error::Storage(io().into())] {
+                let error = opening_error(Path::new("state"), error);
+                let text = error.to_string();
+                assert_eq!(text.contains("damaged"), is_damage, "{code}: {text}");
+                assert_eq!(matches!(error, Error::Folder { .. }), !is_damage);
+            }
+        }
+        let torn = io::Error::from(io::ErrorKind::UnexpectedEof);
+        let error = opening_error(Path::new("state"), torn.into());
+        assert!(matches!(error, Error::Unopenable { .. }), "{error:?}");
+    }
 
     #[test]
     fn a_process_that_is_being_started_does_not_hold_what_was_let_go() {

@@ -10,12 +10,12 @@ use std::{
 
 use xxhash_rust::xxh3::{Xxh3Default, xxh3_128};
 
-use super::{Error, folder};
+use super::{Error, folder, is_damaged_file};
 
 /// Checks the lists of all keyspaces of the database in `path`, of which there must be so many, its own one left out.
 pub(crate) fn check(dir: &Path, path: &Path, keyspaces: usize) -> Result<(), Error> {
     let version = path.join("version");
-    if !version.exists() {
+    if !version.try_exists().map_err(folder(&version))? {
         return Err(torn(dir, version));
     }
     if lists(dir, path)?.len() < keyspaces + 1 {
@@ -34,7 +34,10 @@ pub(crate) fn check(dir: &Path, path: &Path, keyspaces: usize) -> Result<(), Err
 /// Reads every table of the database in `path` through, and compares it with its checksum.
 pub(crate) fn check_tables(dir: &Path, path: &Path) -> Result<(), Error> {
     for list in lists(dir, path)? {
-        let tables = tables(&list).map_err(|_| torn(dir, list.clone()))?;
+        let tables = tables(&list).map_err(|source| match is_damaged_file(&source) {
+            true => torn(dir, list.clone()),
+            false => folder(&list)(source),
+        })?;
         for (name, expected) in tables {
             let table = list.with_file_name("tables").join(name);
             match checksum(&table) {
@@ -66,8 +69,9 @@ fn lists(dir: &Path, path: &Path) -> Result<Vec<PathBuf>, Error> {
     };
     let mut lists = Vec::new();
     for entry in entries {
-        let keyspace = entry.map_err(folder(&all))?.path();
-        if !keyspace.is_dir() {
+        let entry = entry.map_err(folder(&all))?;
+        let keyspace = entry.path();
+        if !entry.file_type().map_err(folder(&keyspace))?.is_dir() {
             continue;
         }
         let current = keyspace.join("current");
@@ -86,7 +90,10 @@ fn lists(dir: &Path, path: &Path) -> Result<Vec<PathBuf>, Error> {
 /// Names and checksums of the tables in a list: for each level (1 byte says how many) for each run (1) for each table (4)
 /// its number (8), the kind of its checksum (1), the checksum (16), and a sequence number (8).
 fn tables(list: &Path) -> io::Result<Vec<(String, u128)>> {
-    let reader = sfa::Reader::new(list).map_err(io::Error::other)?;
+    let reader = sfa::Reader::new(list).map_err(|problem| match problem {
+        sfa::Error::Io(source) => source,
+        other => io::Error::new(io::ErrorKind::InvalidData, other),
+    })?;
     let section = reader.toc().section(b"tables");
     let mut section = section
         .ok_or(io::ErrorKind::UnexpectedEof)?

@@ -72,6 +72,39 @@ fn an_empty_format_file_is_a_torn_one() {
 }
 
 #[test]
+fn a_store_whose_making_was_cut_short_is_made_again_whatever_is_in_it() {
+    let made = |dir: &tempfile::TempDir| {
+        drop(open(dir).unwrap());
+        fs::remove_file(dir.path().join("format")).unwrap();
+        fs::write(dir.path().join("making"), "").unwrap();
+    };
+    let dir = tempfile::tempdir().unwrap();
+    made(&dir);
+    let files = content(&dir.path().join("store"));
+    assert!(files.len() > 15, "{files:?}");
+    for (path, bytes) in files {
+        // Which files there are differs from one making to the next; most are there each time.
+        if path.exists() {
+            fs::write(&path, &bytes[..bytes.len() / 2]).unwrap();
+        }
+        let torn = path.strip_prefix(dir.path()).unwrap().to_owned();
+        let opened = open(&dir).unwrap_or_else(|problem| panic!("{}: {problem:?}", torn.display()));
+        drop(opened);
+        assert!(!dir.path().join("making").exists());
+        made(&dir);
+    }
+}
+
+#[test]
+fn a_store_that_is_made_is_kept_though_its_marker_was_not_removed() {
+    let dir = store();
+    fs::write(dir.path().join("making"), "").unwrap();
+    let frontier = open(&dir).unwrap();
+    assert_eq!(frontier.statistics().discovered, 1);
+    assert!(!dir.path().join("making").exists());
+}
+
+#[test]
 fn a_store_in_use_is_refused() {
     let dir = store();
     let holder = open(&dir).unwrap();
