@@ -7,6 +7,7 @@ mod logs;
 pub(crate) mod report;
 mod set;
 pub(crate) mod show;
+pub(crate) mod verify;
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -84,6 +85,8 @@ Exit codes: 0 done, 2 it has faults, and nothing was changed.")]
     Seeds(set::SeedsArgs),
     /// Show what the job makes of a URI: its settings, what every filter answers, and what wait follows its next visit.
     Explain(set::ExplainArgs),
+    /// Compare the job's archive, indexes, log and frontier with one another, and repair what can be.
+    Verify(verify::VerifyArgs),
     /// Print the job's log: what operators did, and when the crawl began, paused and ended.
     Log(LogArgs),
 }
@@ -170,6 +173,7 @@ pub(crate) async fn run(args: JobArgs) -> Result<u8> {
         JobCommand::Explain(args) => set::explain(args),
         JobCommand::Checkpoints(asked) => checkpoints::list(&asked),
         JobCommand::Restore(args) => checkpoints::restore(&args),
+        JobCommand::Verify(args) => verify::run(&args),
         JobCommand::Log(args) => log(&args),
     }
 }

@@ -1,5 +1,5 @@
-//! Judges the archive of a demo crawl: every record whole, every digest right, everything there that must be, nothing
-//! that must not.
+//! Judges a demo crawl. The archive: every record whole, every digest right, everything there that must be, nothing that must
+//! not. The log: one line for each capture and a capture for each line. Indexes and frontier: they know what there is.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,9 +8,11 @@ use std::path::PathBuf;
 use anyhow::Result;
 use opilio_archive::{Reader, check};
 use opilio_crawl::Summary;
+use opilio_crawl::control::{self, By, DiscrepancyKind};
 use opilio_test_web::Web;
 use opilio_test_web::demo::{Expected, expected};
 
+use crate::job::verify;
 use crate::warc::archives;
 
 /// Most of a record's block that is looked at: its status line.
@@ -22,6 +24,7 @@ pub(crate) struct Judgement {
     passed: usize,
     records: u64,
     digests: u64,
+    lines: u64,
 }
 
 /// Captures of one URI.
@@ -38,6 +41,23 @@ impl Judgement {
     pub(crate) fn is_sound(&self) -> bool {
         self.faults.is_empty()
     }
+
+    /// Compares archive, indexes, log and frontier with one another, as `opilio job verify` does it.
+    fn compare(&mut self, summary: &Summary) -> Result<()> {
+        let by = By {
+            user: "selftest".to_owned(),
+            pid: std::process::id(),
+        };
+        let faults = &mut self.faults;
+        let verified = control::verify(&summary.job, &by, false, &mut |found| {
+            // What is damaged has been found by whoever reads the archive.
+            if found.kind != DiscrepancyKind::ArchiveDamaged {
+                faults.push(verify::line(&found));
+            }
+        })?;
+        self.lines = verified.lines;
+        Ok(())
+    }
 }
 
 /// Reads the whole archive back.
@@ -47,6 +67,7 @@ pub(crate) fn judge(summary: &Summary, web: &Web) -> Result<Judgement> {
         passed: 0,
         records: 0,
         digests: 0,
+        lines: 0,
     };
     let mut captures: BTreeMap<String, Captures> = BTreeMap::new();
     for warc in archives(std::slice::from_ref(&summary.warc_directory))? {
@@ -61,6 +82,7 @@ pub(crate) fn judge(summary: &Summary, web: &Web) -> Result<Judgement> {
         );
         read(&warc, &mut captures)?;
     }
+    judgement.compare(summary)?;
     for (uri, expected) in expected(web) {
         match fault_of(captures.get(&uri), expected) {
             None => judgement.passed += 1,
@@ -186,9 +208,10 @@ impl fmt::Display for Judgement {
         }
         writeln!(
             f,
-            "{} records and {} digests verified; {} expectations met, {} faults",
+            "{} records, {} digests and {} lines of crawl.log verified; {} expectations met, {} faults",
             self.records,
             self.digests,
+            self.lines,
             self.passed,
             self.faults.len()
         )?;

@@ -149,7 +149,19 @@ struct DisplayArgs {
     json: bool,
 }
 
+/// By this the program, run as its own child, is told to compile components; no command of people's.
+const COMPILER: &str = "compile-components";
+
 fn main() -> ExitCode {
+    if std::env::args_os()
+        .nth(1)
+        .is_some_and(|first| first == COMPILER)
+    {
+        return opilio_sandbox::run_compiler();
+    }
+    if let Some(program) = own_program() {
+        opilio_sandbox::compile_in_child(program, COMPILER);
+    }
     let cli = Cli::parse();
     let telemetry = Telemetry::start(cli.log_format);
     let runtime = match tokio::runtime::Runtime::new() {
@@ -159,6 +171,7 @@ fn main() -> ExitCode {
         }
     };
     let result = runtime.block_on(async {
+        take_no_signal_for_large_files();
         match cli.command {
             Command::Crawl(args) => crawl::run(args, &telemetry).await,
             Command::Demo(args) => demo::run(args).await,
@@ -185,8 +198,31 @@ fn main() -> ExitCode {
     }
 }
 
+/// Has a file that reaches its limit (`ulimit -f`) be an error that is told, as a full disk is: the signal SIGXFSZ, which
+/// nobody handles otherwise, would end the process without a word.
+fn take_no_signal_for_large_files() {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        const SIGXFSZ: i32 = 25;
+        if let Err(problem) = signal(SignalKind::from_raw(SIGXFSZ)) {
+            tracing::debug!(%problem, "a file that is too large will end the process");
+        }
+    }
+}
+
+/// The file that this process runs; on Linux by a name that holds when another version has taken its place.
+fn own_program() -> Option<PathBuf> {
+    let own = PathBuf::from("/proc/self/exe");
+    match own.exists() {
+        true => Some(own),
+        false => std::env::current_exe().ok(),
+    }
+}
+
 #[expect(clippy::print_stderr, reason = "the last word of the process")]
 fn fail(problem: &anyhow::Error) -> ExitCode {
-    eprintln!("opilio: {problem:#}");
+    let remedy = opilio_crawl::remedy(problem.as_ref()).map(|remedy| format!("; {remedy}"));
+    eprintln!("opilio: {problem:#}{}", remedy.unwrap_or_default());
     ExitCode::from(exit::FAILED)
 }

@@ -29,8 +29,12 @@ use std::sync::Arc;
 use opilio_crawl::control::{Answer, Command, is_reachable};
 use opilio_crawl::files_stay_inside;
 use serde::{Deserialize, Serialize};
+use utoipa::openapi::schema::{AllOf, AnyOf, OneOf, SchemaType};
 use utoipa::openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityScheme};
-use utoipa::openapi::{ContentBuilder, OpenApi, Ref, RefOr, ResponseBuilder, SecurityRequirement};
+use utoipa::openapi::{
+    Array, ArrayBuilder, Components, Content, ContentBuilder, Object, ObjectBuilder, OpenApi, Ref,
+    RefOr, ResponseBuilder, Schema, SchemaFormat, SecurityRequirement, Type,
+};
 use utoipa::{IntoParams, OpenApi as _, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -144,7 +148,7 @@ pub fn document() -> String {
     document.to_pretty_json().unwrap_or_default() + "\n"
 }
 
-/// What holds for every operation and is not said at each: problems, and who is let in.
+/// What holds for every operation and is not said at each: problems, who is let in, and what an answer is.
 fn complete(document: &mut OpenApi) {
     let problem = RefOr::Ref(Ref::from_schema_name("Problem"));
     let content = ContentBuilder::new().schema(Some(problem)).build();
@@ -165,6 +169,22 @@ fn complete(document: &mut OpenApi) {
         SecurityRequirement::new("token", Vec::<String>::new()),
         SecurityRequirement::new("session", Vec::<String>::new()),
     ]);
+    one_of_these(components, "Making", ["profile", "profile_toml"]);
+    any_of_these(components, "Which", ["surt", "regex"]);
+    let described = |content: &RefOr<Content>| {
+        let RefOr::T(content) = content else {
+            return None;
+        };
+        let RefOr::Ref(schema) = content.schema.as_ref()? else {
+            return None;
+        };
+        let name = schema.ref_location.rsplit('/').next()?;
+        match components.schemas.get(name)? {
+            RefOr::T(Schema::Object(schema)) => schema.description.clone(),
+            RefOr::T(Schema::AllOf(schema)) => schema.description.clone(),
+            _ => None,
+        }
+    };
     for item in document.paths.paths.values_mut() {
         let operations = [
             &mut item.get,
@@ -174,10 +194,66 @@ fn complete(document: &mut OpenApi) {
         ];
         for operation in operations.into_iter().flatten() {
             let responses = &mut operation.responses.responses;
+            for response in responses.values_mut() {
+                if let RefOr::T(response) = response
+                    && response.description.is_empty()
+                {
+                    // An answer is what its schema says.
+                    let description = response.content.values().find_map(&described);
+                    response.description = description.unwrap_or_default();
+                }
+            }
             responses.insert("4XX".to_owned(), refused.clone().into());
             responses.insert("5XX".to_owned(), failed.clone().into());
         }
     }
+}
+
+/// Says of an object that it has exactly one of these fields.
+fn one_of_these(components: &mut Components, name: &str, fields: [&str; 2]) {
+    let either = OneOf {
+        items: fields.map(has_field).into(),
+        ..OneOf::default()
+    };
+    also(components, name, Schema::OneOf(either));
+}
+
+/// Says of an object that it has at least one of these fields.
+fn any_of_these(components: &mut Components, name: &str, fields: [&str; 2]) {
+    let any = AnyOf {
+        items: fields.map(has_field).into(),
+        ..AnyOf::default()
+    };
+    also(components, name, Schema::AnyOf(any));
+}
+
+fn has_field(field: &str) -> RefOr<Schema> {
+    let object = ObjectBuilder::new().schema_type(SchemaType::AnyValue);
+    object.required(field).into()
+}
+
+/// Adds what derived descriptions cannot say.
+fn also(components: &mut Components, name: &str, more: Schema) {
+    if let Some(schema) = components.schemas.get_mut(name) {
+        let derived = std::mem::replace(schema, Object::new().into());
+        let both = AllOf {
+            items: vec![derived, more.into()],
+            ..AllOf::default()
+        };
+        *schema = Schema::AllOf(both).into();
+    }
+}
+
+/// Texts in a notation of their own, of which a JSON schema knows no more than the name.
+fn texts(format: &str) -> Array {
+    let format = SchemaFormat::Custom(format.to_owned());
+    let text = ObjectBuilder::new().schema_type(Type::String);
+    ArrayBuilder::new().items(text.format(Some(format))).build()
+}
+
+/// Seeds, as files of seeds have them.
+pub(crate) fn seed_lines() -> Array {
+    texts("seed")
 }
 
 /// What was done.
@@ -299,6 +375,7 @@ impl From<FolderError> for Problem {
             FolderError::Crawl(CrawlError::Job(
                 JobError::InUse { .. }
                 | JobError::NotAJob { .. }
+                | JobError::NotEmpty { .. }
                 | JobError::StateGone { .. }
                 | JobError::Damaged { .. }
                 | JobError::Version { .. }
@@ -331,7 +408,74 @@ fn more(answers: &mut Vec<Answer>) -> Option<String> {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
 
+    use std::collections::BTreeSet;
+
     use serde_json::Value;
+
+    /// Every operation of the description.
+    fn operations(document: &Value) -> impl Iterator<Item = &Value> {
+        let paths = document["paths"].as_object().unwrap().values();
+        let operations = paths.flat_map(|path| path.as_object().unwrap());
+        operations.filter_map(|(method, it)| (method != "parameters").then_some(it))
+    }
+
+    #[test]
+    fn every_operation_has_a_name_of_its_own_and_says_what_it_answers() {
+        let document: Value = serde_json::from_str(&super::document()).unwrap();
+        let mut names = BTreeSet::new();
+        for operation in operations(&document) {
+            let name = operation["operationId"].as_str().unwrap();
+            assert!(names.insert(name), "two operations are called {name}");
+            for (status, answer) in operation["responses"].as_object().unwrap() {
+                let said = answer["description"].as_str().unwrap_or_default();
+                assert!(!said.is_empty(), "{name}: {status} has no description");
+            }
+        }
+    }
+
+    /// Numbers that a request may have, wherever in its schema, and that have no bounds.
+    fn unbounded(document: &Value, at: &str, schema: &Value, found: &mut Vec<String>) {
+        if let Some(target) = schema["$ref"].as_str() {
+            let target = document.pointer(target.trim_start_matches('#')).unwrap();
+            return unbounded(document, at, target, found);
+        }
+        let types = &schema["type"];
+        let is_number = |it: &Value| *it == "integer" || *it == "number";
+        let is_one =
+            is_number(types) || types.as_array().is_some_and(|it| it.iter().any(is_number));
+        if is_one && !(schema["minimum"].is_number() && schema["maximum"].is_number()) {
+            found.push(at.to_owned());
+        }
+        match schema {
+            Value::Object(parts) => {
+                for (name, part) in parts {
+                    unbounded(document, &format!("{at}/{name}"), part, found);
+                }
+            }
+            Value::Array(parts) => {
+                for part in parts {
+                    unbounded(document, at, part, found);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    #[test]
+    fn every_number_of_a_request_has_its_bounds() {
+        let document: Value = serde_json::from_str(&super::document()).unwrap();
+        let mut found = Vec::new();
+        for operation in operations(&document) {
+            let name = operation["operationId"].as_str().unwrap();
+            for part in ["parameters", "requestBody"] {
+                unbounded(&document, name, &operation[part], &mut found);
+            }
+        }
+        assert_eq!(
+            found, [""; 0],
+            "say what the API takes: minimum and maximum"
+        );
+    }
 
     #[test]
     fn names_of_fields_are_snake_case() {

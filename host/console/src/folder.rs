@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use opilio_crawl::control::{self, By, Checkpoint, ControlError};
 use opilio_crawl::{
     Course, CrawlError, EndWord, JobError, Order, ProfileSource, files_stay_inside, hold, is_job,
-    plan,
+    is_made_halfway, plan,
 };
 
 use crate::orders::Orders;
@@ -277,6 +277,8 @@ impl Folder {
     fn free(&self, name: &str) -> Result<PathBuf, FolderError> {
         let directory = self.place(name)?;
         match directory.symlink_metadata() {
+            // Left by a process that was killed while it made a job of this name.
+            Ok(found) if found.is_dir() && is_made_halfway(&directory) => Ok(directory),
             Ok(_) => Err(FolderError::Taken(name.to_owned())),
             Err(_) => Ok(directory),
         }

@@ -18,6 +18,7 @@ mod lock;
 mod restored;
 mod seeds;
 
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -30,8 +31,8 @@ pub use copy::copy_job;
 pub use error::JobError;
 pub use lock::{Hold, hold, holder, is_held};
 pub(crate) use restored::{
-    FOLDERS as RESTORED_FOLDERS, begin_restoring, discard_restoring, put_in_place, settle,
-    settle_unheld,
+    FOLDERS as RESTORED_FOLDERS, begin_restoring, discard_restoring, make_restored, put_in_place,
+    settle, settle_unheld,
 };
 pub(crate) use seeds::{
     ADDED_SEEDS, REDIRECTED_SEEDS, REMOVED_SEEDS, add_seeds, added_seeds, redirected_seeds,
@@ -40,6 +41,7 @@ pub(crate) use seeds::{
 
 use self::error::io_error;
 use self::lock::lock;
+use crate::components;
 use crate::course::Course;
 use crate::settings;
 
@@ -120,6 +122,9 @@ impl Job {
         fs::create_dir_all(directory).map_err(|source| io_error(directory, source))?;
         let lock = lock(directory)?;
         let resumed = description_file.exists();
+        if !resumed {
+            clear_halfway(directory)?;
+        }
         let description = if resumed {
             settle(directory)?;
             let description = describe(directory)?;
@@ -296,35 +301,80 @@ fn must_have_state(directory: &Path) -> Result<(), JobError> {
     }
 }
 
-/// A job is made in a new or an empty directory, never among somebody's files. What a job that was made halfway
-/// leaves (it lacks `job.json`) is known by name and written over.
+/// Files that a job copies when it is made. `job.json` is written last.
+const COPIES: [&str; 4] = [
+    settings::LAYERS,
+    "profile.toml",
+    "seeds.txt",
+    components::LIST,
+];
+
+/// Folders that a job copies when it is made.
+const COPIED_FOLDERS: [&str; 2] = [components::COMPONENTS, settings::CHANGES];
+
+/// What else stands in the directory of a job before it has `job.json`.
+const EMPTY_AT_FIRST: [&str; 6] = ["lock", "state", "warcs", "logs", "scratch", "store"];
+
+/// A job is made in a new or an empty directory, never among somebody's files. What a process leaves that was killed while
+/// it made a job is known by name, drafts included.
 fn refuse_foreign(directory: &Path) -> Result<(), JobError> {
-    const OURS: [&str; 8] = [
-        settings::LAYERS,
-        "lock",
-        "profile.toml",
-        "seeds.txt",
-        "state",
-        "warcs",
-        "logs",
-        "scratch",
-    ];
-    let entries = match fs::read_dir(directory) {
-        Ok(entries) => entries,
-        Err(missing) if missing.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(source) => return Err(io_error(directory, source)),
-    };
-    for entry in entries {
-        let name = entry
-            .map_err(|source| io_error(directory, source))?
-            .file_name();
-        if !OURS.iter().any(|ours| *ours == name) {
-            return Err(JobError::NotAJob {
-                directory: directory.display().to_string(),
-            });
+    let mut ours: Vec<PathBuf> = Vec::new();
+    for copy in COPIES.iter().chain(&["job.json"]) {
+        ours.push(draft_of(Path::new(copy)));
+    }
+    let whole = COPIES.iter().chain(&COPIED_FOLDERS).chain(&EMPTY_AT_FIRST);
+    ours.extend(whole.map(PathBuf::from));
+    let names = names(directory)?;
+    match names.iter().all(|name| ours.iter().any(|it| it == name)) {
+        true => Ok(()),
+        false => Err(JobError::NotAJob {
+            directory: directory.display().to_string(),
+        }),
+    }
+}
+
+/// Removes the copies of a job that was made halfway, so that none of them becomes part of another job. Where there is a
+/// frontier, `job.json` was lost later, and what the job has stays.
+fn clear_halfway(directory: &Path) -> Result<(), JobError> {
+    if !names(&directory.join("state"))?.is_empty() {
+        return Ok(());
+    }
+    let is_there = |problem: &io::Error| problem.kind() != io::ErrorKind::NotFound;
+    for copy in COPIES {
+        for path in [directory.join(copy), draft_of(&directory.join(copy))] {
+            match fs::remove_file(&path) {
+                Err(problem) if is_there(&problem) => return Err(io_error(&path, problem)),
+                _ => {}
+            }
+        }
+    }
+    for folder in COPIED_FOLDERS.map(|folder| directory.join(folder)) {
+        match fs::remove_dir_all(&folder) {
+            Err(problem) if is_there(&problem) => return Err(io_error(&folder, problem)),
+            _ => {}
         }
     }
     Ok(())
+}
+
+/// The names in a directory; none where it is not there.
+fn names(directory: &Path) -> Result<Vec<OsString>, JobError> {
+    let listed = fs::read_dir(directory)
+        .and_then(|entries| entries.map(|entry| Ok(entry?.file_name())).collect());
+    match listed {
+        Err(missing) if missing.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        listed => listed.map_err(|source| io_error(directory, source)),
+    }
+}
+
+/// Whether `directory` holds nothing but what a process has left that was killed while it made a job: another job can be
+/// made there.
+pub fn is_made_halfway(directory: &Path) -> bool {
+    let is_empty = |folder: &str| names(&directory.join(folder)).is_ok_and(|it| it.is_empty());
+    directory.is_dir()
+        && !is_job(directory)
+        && refuse_foreign(directory).is_ok()
+        && ["state", "warcs", "logs"].into_iter().all(is_empty)
 }
 
 /// What a job is called: by its directory, however that is written.
@@ -345,10 +395,15 @@ fn write(path: &Path, text: &str) -> Result<(), JobError> {
 
 /// Written whole or not at all.
 pub(crate) fn write_text(path: &Path, text: impl AsRef<[u8]>) -> io::Result<()> {
-    let draft = path.with_extension("draft");
+    let draft = draft_of(path);
     File::create(&draft)
         .and_then(|mut file| file.write_all(text.as_ref()).and_then(|()| file.sync_all()))
         .and_then(|()| fs::rename(&draft, path))
+}
+
+/// Where a file grows until it is whole.
+fn draft_of(path: &Path) -> PathBuf {
+    path.with_extension("draft")
 }
 
 #[cfg(test)]
@@ -450,7 +505,7 @@ mod tests {
         for (at, link) in [
             ADDED_SEEDS,
             settings::LAYERS,
-            crate::components::LIST,
+            components::LIST,
             "changes/000001.toml",
             "components/a.wasm",
         ]
@@ -518,12 +573,67 @@ mod tests {
         assert!(!home.path().join("lock").exists());
     }
 
+    /// Every state that a kill may leave in a directory while a job is made in it as a copy of another one.
+    fn states_while_made() -> Vec<Vec<(&'static str, &'static str)>> {
+        let steps = [
+            ("lock", ""),
+            ("state/", ""),
+            ("warcs/", ""),
+            ("logs/", ""),
+            ("profile.draft", "na"),
+            ("profile.toml", "name = \"other\"\n"),
+            ("layers.draft", "["),
+            (settings::LAYERS, "[]"),
+            ("seeds.draft", "http"),
+            ("seeds.txt", "http://other.example/\n"),
+            (components::LIST, "{"),
+            ("components/", ""),
+            ("components/half.wasm", "half"),
+            ("changes/", ""),
+            ("changes/000001.toml", "workers = 2\n"),
+            ("job.draft", "{"),
+        ];
+        let states = 0..=steps.len();
+        states.map(|length| steps[..length].to_vec()).collect()
+    }
+
     #[test]
-    fn a_job_made_halfway_is_made_again() {
+    fn a_job_whose_making_was_cut_short_anywhere_is_made_again() {
+        for state in states_while_made() {
+            let home = tempfile::tempdir().unwrap();
+            let directory = home.path().join("job");
+            fs::create_dir(&directory).unwrap();
+            for (name, text) in &state {
+                match name.strip_suffix('/') {
+                    Some(folder) => fs::create_dir(directory.join(folder)).unwrap(),
+                    None => fs::write(directory.join(name), text).unwrap(),
+                }
+            }
+            assert!(is_made_halfway(&directory), "{state:?}");
+            let job = open(&directory).unwrap_or_else(|problem| panic!("{state:?}: {problem}"));
+            assert!(!job.resumed());
+            let profile = fs::read_to_string(job.profile()).unwrap();
+            assert_eq!(profile, "name = \"x\"\n", "{state:?}");
+            let names = names(&directory).unwrap();
+            for foreign in [components::LIST, "components", "changes", "job.draft"] {
+                assert!(!names.iter().any(|it| *it == foreign), "{state:?}");
+            }
+            drop(job);
+            assert!(!is_made_halfway(&directory));
+            assert!(open(&directory).unwrap().resumed());
+        }
+    }
+
+    #[test]
+    fn a_job_that_lost_its_description_keeps_what_it_has() {
         let home = tempfile::tempdir().unwrap();
-        fs::write(home.path().join("profile.toml"), "half").unwrap();
         let job = open(home.path()).unwrap();
-        assert!(!job.resumed());
-        assert_eq!(fs::read_to_string(job.profile()).unwrap(), "name = \"x\"\n");
+        fs::write(job.state().join("format"), "3").unwrap();
+        drop(job);
+        fs::create_dir(home.path().join("changes")).unwrap();
+        fs::remove_file(home.path().join("job.json")).unwrap();
+        assert!(!is_made_halfway(home.path()));
+        drop(open(home.path()).unwrap());
+        assert!(home.path().join("changes").exists());
     }
 }

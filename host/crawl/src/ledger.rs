@@ -187,9 +187,9 @@ impl Ledger {
             line.clear();
             let length = log.read_until(b'\n', &mut line)?;
             offset += length as u64;
-            // What a crash has torn is no line, and nobody writes on in it.
+            // What a crash has torn is no line, and is cut off before anybody writes.
             if line.last() != Some(&b'\n') {
-                self.state().0.place.offset = offset;
+                self.state().0.place.offset = offset - length as u64;
                 return Ok(());
             }
             if self.count(&String::from_utf8_lossy(&line), offset) {
@@ -219,6 +219,11 @@ impl Ledger {
             offset: 0,
         };
         state.1.is_dirty = true;
+    }
+
+    /// Whether older lines stand in other files, which may have been taken away.
+    pub(crate) fn was_rotated(&self) -> bool {
+        !self.state().0.place.after.is_empty()
     }
 
     /// Whether so much waits that it should be stored at once.
@@ -406,6 +411,19 @@ impl Amount {
         self.uris += more.uris;
         self.bytes = self.bytes.saturating_add(more.bytes);
     }
+}
+
+/// The same of a job that is not running.
+///
+/// # Errors
+/// The store fails.
+pub(crate) fn was_rotated(
+    directory: &Path,
+    frontier: &Mutex<Frontier>,
+) -> Result<bool, opilio_frontier::Error> {
+    let is_rotated = !stored_whole(frontier)?.place.after.is_empty();
+    let rotated = logs::rotated(directory, logs::CRAWL);
+    Ok(is_rotated || rotated.is_ok_and(|files| !files.is_empty()))
 }
 
 /// What the store has that is small; nothing where the job was never counted.

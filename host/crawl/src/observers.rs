@@ -32,7 +32,7 @@ use crate::job::write_text;
 use crate::lanes::Lane;
 use crate::places::stays_inside;
 use crate::progress::End;
-use crate::stacks::{Staged, chain};
+use crate::stacks::Staged;
 
 /// Events of one call at most.
 const BATCH_MAX: usize = 256;
@@ -267,7 +267,7 @@ impl Watcher {
     /// Nobody is at hand whom a halt could stop: the crawl is asked to end instead.
     fn say(&self, failures: Vec<Failure>) {
         if let Err(halt) = self.context.failures(&failures) {
-            self.stop.end(End::Halted(chain(&halt)));
+            self.stop.end(End::Halted(halt.told()));
         }
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use opilio_archive::{Location, StoredPayload};
 use opilio_fetch::Exchange;
 use opilio_frontier::ContentState;
-use opilio_profile::{ArchiveFormat, StrippedEqual, UnchangedHeaders};
+use opilio_profile::{ArchiveFormat, Revisit, StrippedEqual, UnchangedHeaders};
 
 use super::Chain;
 use super::decisions::Fields;
@@ -51,12 +51,13 @@ pub(super) struct Stored {
 }
 
 impl Chain<'_> {
-    /// How the capture is kept.
+    /// How the capture is kept, by the settings that hold for its media type.
     pub(super) fn keep(
         &self,
         exchange: &Exchange,
         reading: &found::Reading,
         body: Body,
+        settings: &Revisit,
     ) -> Result<Keep, Halt> {
         let record = &self.issue.record;
         let previous = self.previous()?;
@@ -71,7 +72,7 @@ impl Chain<'_> {
                 Keep::NotModified(previous)
             }
             (Some(previous), ContentState::Unchanged) if body == Body::LeftAlone => {
-                match self.settings.revisit.unchanged_headers {
+                match settings.unchanged_headers {
                     UnchangedHeaders::Revisit => Keep::HeadersUnchanged(previous),
                     UnchangedHeaders::Note => Keep::Note(previous),
                     UnchangedHeaders::Drop => Keep::Nothing,
@@ -79,8 +80,7 @@ impl Chain<'_> {
                 }
             }
             (Some(previous), ContentState::Unchanged) if identical => Keep::Identical(previous),
-            (Some(previous), ContentState::Unchanged) => match self.settings.revisit.stripped_equal
-            {
+            (Some(previous), ContentState::Unchanged) => match settings.stripped_equal {
                 StrippedEqual::Archive => Keep::Response,
                 StrippedEqual::Note => Keep::Note(previous),
                 StrippedEqual::Drop => Keep::Nothing,

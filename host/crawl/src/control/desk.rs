@@ -11,6 +11,7 @@ use super::{JobLog, Live};
 use crate::context::Context;
 use crate::crawl::{Stop, View};
 use crate::places::leads_out;
+use crate::remedy::{remedy, with_remedy};
 
 /// A job as commands see it.
 pub(crate) struct Desk<'a> {
@@ -124,8 +125,8 @@ impl ControlError {
     }
 
     /// A failure, with its causes.
-    pub(super) fn failure(problem: &dyn std::error::Error) -> ControlError {
-        ControlError::new(Fault::Failure, crate::stacks::chain(problem))
+    pub(super) fn failure(problem: &(dyn std::error::Error + 'static)) -> ControlError {
+        ControlError::new(Fault::Failure, with_remedy(problem))
     }
 
     /// A failure about a file; or that a link leads out of the job, which is for the operator to mend.
@@ -133,9 +134,11 @@ impl ControlError {
         if leads_out(problem) {
             return ControlError::new(Fault::State, problem.to_string());
         }
+        let remedy = remedy(problem).map(|remedy| format!("; {remedy}"));
+        let remedy = remedy.unwrap_or_default();
         ControlError::new(
             Fault::Failure,
-            format!("cannot use {}: {problem}", path.display()),
+            format!("cannot use {}: {problem}{remedy}", path.display()),
         )
     }
 }
@@ -157,8 +160,9 @@ impl From<crate::JobError> for ControlError {
     fn from(problem: crate::JobError) -> ControlError {
         let fault = match &problem {
             crate::JobError::Io { .. } => Fault::Failure,
+            crate::JobError::NotEmpty { .. } => Fault::Request,
             _ => Fault::State,
         };
-        ControlError::new(fault, crate::stacks::chain(&problem))
+        ControlError::new(fault, with_remedy(&problem))
     }
 }

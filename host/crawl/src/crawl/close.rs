@@ -1,17 +1,22 @@
 //! The end: everything is written down and closed, and what it was is summed up.
 
+use std::path::{Path, PathBuf};
 use std::sync::PoisonError;
 
 use jiff::Timestamp;
+use opilio_archive::Repaired;
 
 use super::Crawl;
 use super::beside::keep_run_time;
+use crate::archive;
 use crate::control::{self, Desk};
 use crate::cookies::Cookies;
 use crate::duplicates::Duplicates;
 use crate::plugin_report;
 use crate::progress::{End, Summary};
 use crate::pulse;
+use crate::reconcile;
+use crate::remedy::with_remedy;
 use crate::stacks;
 
 impl Crawl {
@@ -44,13 +49,20 @@ impl Crawl {
         if let Some(Err(problem)) = self.context.duplicates.as_ref().map(Duplicates::persist) {
             halt(stacks::chain(&problem));
         }
-        let warcs = match self.context.writers.finish() {
-            Ok(warcs) => warcs,
-            Err(problem) => {
-                halt(stacks::chain(&problem));
-                Vec::new()
-            }
-        };
+        let closed = self.context.writers.finish();
+        let (made_good, left) = self.context.writers.finish_left();
+        let mut warcs = closed.unwrap_or_else(|problem| {
+            tracing::warn!("{}", with_remedy(&problem));
+            Vec::new()
+        });
+        warcs.extend(made_good.iter().flat_map(Repaired::files).cloned());
+        if let Some(problem) = left {
+            halt(with_remedy(&problem));
+        }
+        if let Err(problem) = self.schedule_lost(&made_good) {
+            halt(with_remedy(&problem));
+        }
+        self.complete(&end);
         let mut course = self.course.lock().unwrap_or_else(PoisonError::into_inner);
         let statistics = self.context.frontier().statistics();
         if let Err(problem) = course.end(self.job.directory(), statistics, &end) {
@@ -82,6 +94,47 @@ impl Crawl {
                 .directory()
                 .join(&self.context.profile.logs.directory),
             plugins: plugins.into_iter().map(|seen| seen.report).collect(),
+        }
+    }
+
+    /// Writes what failing writes have left out: indexes, and lines of captures whose line could not be written.
+    fn complete(&self, end: &End) {
+        let context = &self.context;
+        let Ok(config) = archive::writer_config(&context.profile, self.job.directory()) else {
+            return;
+        };
+        archive::complete_indexes(&config);
+        if !matches!(end, End::Halted(_)) {
+            return;
+        }
+        let course = self.course.lock().unwrap_or_else(PoisonError::into_inner);
+        let suspects = reconcile::suspects(Some(&course), std::iter::empty(), &config);
+        drop(course);
+        self.complete_log(suspects.unwrap_or_default());
+    }
+
+    /// Writes the lines of captures in these files that have none in `crawl.log`. No crawl fails for it.
+    pub(super) fn complete_log(&self, files: Vec<PathBuf>) {
+        let context = &self.context;
+        let logs = &context.profile.logs;
+        let directory = self.job.directory();
+        let of_job = |file: &Path| file.starts_with(directory);
+        let place = directory.join(&logs.directory);
+        let unlogged = reconcile::Unlogged {
+            files,
+            logs: &place,
+            of_job: &of_job,
+            with_extra: logs.extra_info,
+        };
+        match unlogged.complete(&context.logs) {
+            Ok(0) => {}
+            Ok(count) => {
+                let words = format!("{count} captures had no line; it was made of the archive");
+                self.log.crawl("crawl.log", &words);
+            }
+            Err(problem) => tracing::warn!(
+                "crawl.log may lack lines: {problem}; opilio job verify --repair writes them when the job has ended"
+            ),
         }
     }
 

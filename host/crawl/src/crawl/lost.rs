@@ -6,6 +6,7 @@ use std::path::Path;
 use jiff::Timestamp;
 use opilio_archive::Repaired;
 use opilio_frontier::{Candidate, UriRecord, WarcLocation};
+use opilio_profile::Profile;
 use opilio_uri::Uri;
 
 use super::seeds::SEED_BATCH;
@@ -15,14 +16,13 @@ use crate::policy;
 impl Crawl {
     /// Captures that the frontier knows and the archive has lost: after a power failure the end of an open WARC file may
     /// be gone although its URIs were finished. They are fetched again.
-    pub(super) fn schedule_lost(&self) -> Result<(), CrawlError> {
+    pub(super) fn schedule_lost(&self, repaired: &[Repaired]) -> Result<(), CrawlError> {
         let kept = |repaired: &Repaired| {
             let file = repaired.file.as_ref();
             file.and_then(|file| std::fs::metadata(file).ok())
                 .map_or(0, |file| file.len())
         };
-        let cut: HashMap<String, u64> = self
-            .repaired
+        let cut: HashMap<String, u64> = repaired
             .iter()
             .filter(|repaired| {
                 repaired.cut_bytes > 0 || repaired.rescued.is_some() || repaired.file.is_none()
@@ -41,7 +41,7 @@ impl Crawl {
             let record = record?;
             let gone = |at: &WarcLocation| cut.get(&at.file).is_some_and(|kept| at.offset >= *kept);
             if record.archived.as_ref().is_some_and(gone) {
-                lost.extend(self.again(&record));
+                lost.extend(fetched_again(&self.context.profile, &record));
             }
         }
         if !lost.is_empty() {
@@ -57,22 +57,23 @@ impl Crawl {
         }
         Ok(())
     }
+}
 
-    fn again(&self, record: &UriRecord) -> Option<Candidate> {
-        let uri = Uri::parse(&record.uri).ok()?;
-        Some(Candidate {
-            queue: record.queue.clone(),
-            seed: record.seed,
-            force: true,
-            ..policy::candidate(
-                &self.context.profile,
-                uri,
-                record.hop_path.clone(),
-                record.via.as_deref(),
-                record.source.as_deref(),
-            )
-        })
-    }
+/// A URI that is to be fetched although it is known, because the archive has lost its capture.
+pub(crate) fn fetched_again(profile: &Profile, record: &UriRecord) -> Option<Candidate> {
+    let uri = Uri::parse(&record.uri).ok()?;
+    Some(Candidate {
+        queue: record.queue.clone(),
+        seed: record.seed,
+        force: true,
+        ..policy::candidate(
+            profile,
+            uri,
+            record.hop_path.clone(),
+            record.via.as_deref(),
+            record.source.as_deref(),
+        )
+    })
 }
 
 /// The name a WARC file has when it is finished, of one found open.

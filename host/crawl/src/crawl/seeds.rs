@@ -11,7 +11,6 @@ use crate::context::Halt;
 use crate::policy;
 use crate::precedence;
 use crate::progress::End;
-use crate::stacks;
 use crate::standing;
 
 /// Seeds given to the frontier at once.
@@ -57,7 +56,7 @@ impl Crawl {
                     seed.precedence = rank.unwrap_or(seed.precedence);
                 }
             }
-            Err(halt) => self.stop.end(End::Halted(stacks::chain(&halt))),
+            Err(halt) => self.stop.end(End::Halted(halt.told())),
         }
     }
 }

@@ -36,6 +36,12 @@ pub enum JobError {
         /// The directory.
         directory: String,
     },
+    /// A job cannot be made of a checkpoint where there is something already.
+    #[error("{directory} is there already; name a new directory, or go back with --in-place")]
+    NotEmpty {
+        /// The directory.
+        directory: String,
+    },
     /// `job.json` cannot be understood.
     #[error("{file} is damaged")]
     Damaged {

@@ -5,19 +5,25 @@
 //! JOB/restoring.new/  grows, and counts for nothing; also what is done with and on its way out
 //! JOB/restoring/      whole: from here on the job is what stands in it
 //! ```
+//! A new job is made of a checkpoint in the same folder, and has no `job.json` until all else is in its place.
 
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
 use super::error::io_error;
 use super::lock::lock;
-use super::{ADDED_SEEDS, JobError, REDIRECTED_SEEDS, REMOVED_SEEDS, write_text};
+use super::{ADDED_SEEDS, JobError, REDIRECTED_SEEDS, REMOVED_SEEDS, names, write_text};
 use crate::places::stays_inside;
+use crate::stacks::known;
 use crate::{components, course, history, settings};
 
 const GROWING: &str = "restoring.new";
 const WHOLE: &str = "restoring";
+const LOCK: &str = "lock";
+/// Without it there is no job.
+const DESCRIPTION: &str = "job.json";
 
 /// Folders that take the places of the job's.
 pub(crate) const FOLDERS: [&str; 3] = ["state", settings::CHANGES, components::COMPONENTS];
@@ -46,6 +52,67 @@ pub(crate) fn begin_restoring(job: &Path) -> io::Result<PathBuf> {
 /// Nothing comes of it.
 pub(crate) fn discard_restoring(job: &Path) -> io::Result<()> {
     remove(&job.join(GROWING))
+}
+
+/// Makes a new job in `job`, a new or empty directory, of what `fill` puts into the folder that it is given. Where an attempt
+/// was cut short, it is made from the beginning.
+///
+/// # Errors
+/// [`JobError::NotEmpty`] where there is anything else in the directory, and nothing was changed; whatever `fill` returns.
+pub(crate) fn make_restored<E: From<JobError>>(
+    job: &Path,
+    fill: impl FnOnce(&Path) -> Result<(), E>,
+) -> Result<(), E> {
+    let at = |path: &Path| {
+        let path = path.to_owned();
+        move |source| io_error(&path, source)
+    };
+    refuse_full(job)?;
+    fs::create_dir_all(job).map_err(at(job))?;
+    let _held = lock(job)?;
+    refuse_full(job)?;
+    for name in names(job)? {
+        let path = job.join(&name);
+        match path.is_dir() {
+            _ if name == LOCK || name == GROWING => {}
+            true => remove(&path).map_err(at(&path))?,
+            false => remove_file(&path).map_err(at(&path))?,
+        }
+    }
+    let growing = begin_restoring(job).map_err(at(job))?;
+    fill(&growing)?;
+    let (last, first): (Vec<_>, Vec<_>) = names(&growing)?
+        .into_iter()
+        .partition(|name| name == DESCRIPTION);
+    for name in first.iter().chain(&last) {
+        if name == DESCRIPTION {
+            sync(job)?;
+        }
+        let to = job.join(name);
+        fs::rename(growing.join(name), &to).map_err(at(&to))?;
+    }
+    sync(job)?;
+    Ok(remove(&growing).map_err(at(&growing))?)
+}
+
+/// Refuses a directory with anything in it but what an attempt to make a job of a checkpoint has left. Such a one has the
+/// growing folder until it has `job.json`.
+fn refuse_full(job: &Path) -> Result<(), JobError> {
+    let all = names(job)?;
+    let has = |name: &str| all.iter().any(|it| it == name);
+    let is_ours = |name: &OsString| {
+        let parts = FOLDERS.iter().chain(&FILES);
+        let mut ours = parts.chain(&[LOCK, GROWING, known::FILE]);
+        ours.any(|ours| *ours == *name)
+    };
+    let is_cut_short = !has(DESCRIPTION) && has(GROWING) && all.iter().all(is_ours);
+    let is_empty = all.iter().all(|name| name == LOCK);
+    match is_empty || is_cut_short {
+        true => Ok(()),
+        false => Err(JobError::NotEmpty {
+            directory: job.display().to_string(),
+        }),
+    }
 }
 
 /// It is whole, and takes the place of what the job knows. For whoever holds the job.
@@ -196,6 +263,62 @@ mod tests {
             settle(job).unwrap();
             check(job, "then");
         }
+    }
+
+    /// Puts the parts of a checkpoint into a folder.
+    fn fill(folder: &Path) -> Result<(), JobError> {
+        for part in FOLDERS {
+            fs::create_dir(folder.join(part)).unwrap();
+            fs::write(folder.join(part).join("new"), "new").unwrap();
+        }
+        for file in ["profile.toml", "seeds.txt", known::FILE, DESCRIPTION] {
+            fs::write(folder.join(file), "new").unwrap();
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn a_new_job_of_a_checkpoint_is_made_again_wherever_that_was_cut_short() {
+        let parts = [
+            "state",
+            "changes",
+            "components",
+            "profile.toml",
+            "seeds.txt",
+        ];
+        // Each is a kill: so many parts had taken their places, and the folder held the others.
+        for crash in 0..=parts.len() {
+            let home = tempfile::tempdir().unwrap();
+            let job = home.path().join("job");
+            fs::create_dir(&job).unwrap();
+            let growing = begin_restoring(&job).unwrap();
+            fill(&growing).unwrap();
+            for part in &parts[..crash] {
+                fs::rename(growing.join(part), job.join(part)).unwrap();
+            }
+            // An older attempt may have had other parts.
+            fs::write(job.join(ADDED_SEEDS), "old").unwrap();
+            make_restored(&job, fill).unwrap();
+            let mut all = names(&job).unwrap();
+            all.sort();
+            let mut expected = vec![DESCRIPTION, LOCK, known::FILE];
+            expected.extend(parts);
+            expected.sort_unstable();
+            assert_eq!(all, expected, "{crash}");
+            assert!(job.join("state/new").exists());
+            let again = make_restored(&job, fill).unwrap_err();
+            assert!(matches!(again, JobError::NotEmpty { .. }), "{again:?}");
+        }
+    }
+
+    #[test]
+    fn a_new_job_is_not_made_among_files_of_others() {
+        let home = tempfile::tempdir().unwrap();
+        fs::write(home.path().join("thesis.doc"), "").unwrap();
+        begin_restoring(home.path()).unwrap();
+        let refused = make_restored(home.path(), fill).unwrap_err();
+        assert!(matches!(refused, JobError::NotEmpty { .. }), "{refused:?}");
+        assert!(home.path().join("thesis.doc").exists());
     }
 
     #[cfg(unix)]

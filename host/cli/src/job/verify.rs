@@ -1,0 +1,97 @@
+//! `opilio job verify`: do archive, indexes, log and frontier of a job agree?
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::Args;
+use indicatif::HumanCount;
+use opilio_crawl::control::{self, By, Discrepancy, DiscrepancyKind, Verified};
+use serde_json::json;
+
+use super::ask::{refused, user};
+use crate::{exit, terminal};
+
+/// The command line.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Every archive file is read three times. Nothing of the archive is changed but files that a killed process has left open.
+
+Exit codes: 0 all agrees, or has been repaired, 1 something does not agree, 2 not a job.")]
+pub(super) struct VerifyArgs {
+    /// The job's directory. No process runs the job meanwhile.
+    #[arg(value_name = "JOB")]
+    job: PathBuf,
+    /// Repair what can be: write missing indexes and missing lines of crawl.log, finish files that were left open, fetch again
+    /// what the archive has lost.
+    #[arg(long)]
+    repair: bool,
+    /// Print JSON: an object for each discrepancy, and one at the end.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the command.
+pub(super) fn run(args: &VerifyArgs) -> Result<u8> {
+    let by = By {
+        user: user(),
+        pid: std::process::id(),
+    };
+    let mut say = |found: Discrepancy| match args.json {
+        true => terminal::outln!("{}", json!(found)),
+        false => terminal::outln!("{}", terminal::line(&line(&found))),
+    };
+    let verified = match control::verify(&args.job, &by, args.repair, &mut say) {
+        Ok(verified) => verified,
+        Err(problem) => return Ok(refused(&problem)),
+    };
+    match args.json {
+        true => terminal::outln!("{}", json!(verified)),
+        false => terminal::outln!("{}", summary(&verified)),
+    }
+    Ok(match verified.problems > verified.repaired {
+        true => exit::FAILED,
+        false => exit::OK,
+    })
+}
+
+/// A discrepancy in a line.
+pub(crate) fn line(found: &Discrepancy) -> String {
+    let what = match found.kind {
+        DiscrepancyKind::ArchiveOpen => "was left open",
+        DiscrepancyKind::ArchiveDamaged => "is damaged",
+        DiscrepancyKind::ArchiveMissing => "is not here",
+        DiscrepancyKind::IndexMissing => "is missing",
+        DiscrepancyKind::IndexWrong => "does not list what its archive file has",
+        DiscrepancyKind::IndexLeft => "was left behind",
+        DiscrepancyKind::LineMissing => "has no line in crawl.log",
+        DiscrepancyKind::RecordMissing => "has a line in crawl.log and no record in the archive",
+        DiscrepancyKind::LineUnreadable => "is not a line of crawl.log",
+        DiscrepancyKind::CaptureMissing => "has no record where the frontier knows one",
+        DiscrepancyKind::Frontier => "breaks a rule of the frontier's store",
+    };
+    let detail = match found.detail.as_str() {
+        "" => String::new(),
+        detail => format!(": {detail}"),
+    };
+    let repaired = if found.is_repaired { "; repaired" } else { "" };
+    format!("{} {what}{detail}{repaired}", found.place)
+}
+
+fn summary(verified: &Verified) -> String {
+    let handed_over = match verified.handed_over {
+        0 => String::new(),
+        files => format!(
+            "\n{} archive files were handed over and are not here, so lines were not compared with records",
+            HumanCount(files)
+        ),
+    };
+    format!(
+        "{} archive files, {} captures, {} lines of crawl.log, {} URIs: {} problems, {} repaired{handed_over}",
+        HumanCount(verified.files),
+        HumanCount(verified.captures),
+        HumanCount(verified.lines),
+        HumanCount(verified.uris),
+        HumanCount(verified.problems),
+        HumanCount(verified.repaired)
+    )
+}

@@ -1,0 +1,98 @@
+//! Remedies for errors of the file system, by their cause: free space mends a full disk and nothing else.
+
+use std::error::Error;
+use std::io::{self, ErrorKind};
+use std::sync::Arc;
+
+/// What the operator can do about an error that the system gave, be it the error itself or a cause of it; none where the
+/// system gave none, or one that says all there is to say.
+pub fn remedy(error: &(dyn Error + 'static)) -> Option<&'static str> {
+    let mut causes = std::iter::successors(Some(error), |&error| error.source());
+    causes.find_map(|cause| {
+        let shared = || cause.downcast_ref::<Arc<io::Error>>().map(Arc::as_ref);
+        cause.downcast_ref().or_else(shared).and_then(of)
+    })
+}
+
+fn of(error: &io::Error) -> Option<&'static str> {
+    /// Of Linux, macOS and the BSDs alike.
+    const EPERM: i32 = 1;
+    const EIO: i32 = 5;
+    const ENFILE: i32 = 23;
+    const EMFILE: i32 = 24;
+    Some(match (error.kind(), error.raw_os_error()) {
+        (ErrorKind::StorageFull, _) => "free space on that disk",
+        (ErrorKind::QuotaExceeded, _) => "free space within the user's disk quota, or raise it",
+        (ErrorKind::FileTooLarge, _) => {
+            "raise the limit on the size of files (ulimit -f), which the file has reached"
+        }
+        (ErrorKind::ReadOnlyFilesystem, _) => "mount that file system so that it can be written",
+        (ErrorKind::PermissionDenied, Some(EPERM)) => {
+            "the system forbids it whatever the mode of the file: look for an attribute such as immutable (lsattr), or a rule of the sandbox"
+        }
+        (ErrorKind::PermissionDenied, _) => {
+            "give the user that runs opilio the right to read and write there"
+        }
+        (ErrorKind::OutOfMemory, _) => "give the process more memory",
+        (_, Some(EIO)) => {
+            "the disk, or the way to it, fails: see the system's log (dmesg), and replace or remount it"
+        }
+        (_, Some(EMFILE)) => "raise the limit on open files (ulimit -n)",
+        (_, Some(ENFILE)) => "raise the system's limit on open files (sysctl fs.file-max)",
+        _ => return None,
+    })
+}
+
+/// An error with its causes, and the remedy where there is one.
+pub(crate) fn with_remedy(error: &(dyn Error + 'static)) -> String {
+    let chain = crate::stacks::chain(error);
+    match remedy(error) {
+        Some(remedy) => format!("{chain}; {remedy}"),
+        None => chain,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+    use crate::context::Halt;
+
+    #[test]
+    fn each_cause_has_its_own_remedy_and_no_other() {
+        let expected = [
+            (28, "free space"),
+            (122, "disk quota"),
+            (27, "ulimit -f"),
+            (30, "mount"),
+            (13, "give the user"),
+            (1, "immutable"),
+            (5, "dmesg"),
+            (24, "ulimit -n"),
+            (23, "file-max"),
+        ];
+        for (code, words) in expected {
+            let io = || io::Error::from_raw_os_error(code);
+            let archive = || opilio_archive::Error::Write {
+                file: PathBuf::from("a.warc.gz"),
+                offset: 7,
+                source: io(),
+            };
+            for halt in [Halt::Log(io()), Halt::Archive(archive())] {
+                let said = halt.told();
+                assert!(said.contains(words), "{code}: {said}");
+                assert!(said.ends_with("then run the same command again"), "{said}");
+                let is_about_space = matches!(code, 28 | 122);
+                assert_eq!(said.contains("free space"), is_about_space, "{said}");
+                assert!(!said.contains("checkpoint"), "{said}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_error_that_the_system_did_not_give_has_no_remedy() {
+        let odd = io::Error::other("no such spool");
+        assert_eq!(remedy(&odd), None);
+    }
+}
