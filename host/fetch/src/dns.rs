@@ -308,12 +308,13 @@ fn is_localhost(host: &str) -> bool {
     last.eq_ignore_ascii_case("localhost")
 }
 
+/// The name to ask for. Labels are taken as they are: `a_b`, `-a` and `xn--a` may well have an address.
 fn absolute(host: &str) -> Result<Name, String> {
-    let mut name = Name::from_utf8(host).map_err(|error| error.to_string())?;
+    let labels = host.split('.').filter(|label| !label.is_empty());
+    let name = Name::from_labels(labels.map(str::as_bytes)).map_err(|error| error.to_string())?;
     if name.is_root() {
         return Err("not a name".to_owned());
     }
-    name.set_fqdn(true);
     Ok(name)
 }
 
@@ -414,6 +415,26 @@ mod tests {
             servers: Vec::new(),
             tls: no_roots(),
             resolver: OnceCell::new(),
+        }
+    }
+
+    #[test]
+    fn every_host_of_a_uri_can_be_asked_for() {
+        for host in [
+            "example.org",
+            "example.org.",
+            "a_b.example.org",
+            "-a-.example.org",
+            "xn--a.example",
+            "a",
+        ] {
+            let name = absolute(host).unwrap();
+            assert!(name.is_fqdn(), "{host}");
+            let labels: Vec<&[u8]> = name.iter().collect();
+            assert_eq!(labels.join(&b'.'), host.trim_end_matches('.').as_bytes());
+        }
+        for host in ["", ".", "ä".repeat(40).as_str()] {
+            assert!(absolute(host).is_err(), "{host}");
         }
     }
 

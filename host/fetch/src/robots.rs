@@ -2,7 +2,8 @@
 //!
 //! Nothing is fetched here. The caller follows up to [`ROBOTS_REDIRECTS_MAX`] redirects and hands over what came:
 //! [`Robots::from_response`] says what each status means. Lines that the standard does not know are kept where they are
-//! in common use (`Crawl-delay`, `Sitemap`) and otherwise ignored.
+//! in common use (`Crawl-delay`, `Sitemap`) and otherwise ignored. Common slips of the pen are forgiven, as other parsers
+//! do. The media type does not count: HTML has no such lines and so no rules, and a list of rules sent as `text/html` holds.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -66,6 +67,16 @@ struct Rule {
     /// The pattern ended in `$`.
     anchored: bool,
     line: Line,
+}
+
+/// A field of robots.txt that means something to us.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Field {
+    UserAgent,
+    Allow,
+    Disallow,
+    CrawlDelay,
+    Sitemap,
 }
 
 /// A line of robots.txt, for the log.
@@ -272,34 +283,39 @@ impl File {
         let mut closed = true;
         for (number, line) in (1..).zip(lines(&text)) {
             let line = trim(line.split(|b| *b == b'#').next().unwrap_or_default());
-            let Some(colon) = memchr::memchr(b':', line) else {
+            let Some((field, value)) = field_and_value(line) else {
                 continue;
             };
-            let (key, value) = (trim(&line[..colon]), trim(&line[colon + 1..]));
-            if key.eq_ignore_ascii_case(b"user-agent") {
-                if closed {
-                    file.groups.push(Group::default());
+            match field {
+                Field::UserAgent => {
+                    if closed {
+                        file.groups.push(Group::default());
+                    }
+                    closed = false;
+                    // A line that names nobody still ends the group before it.
+                    if let (Some(group), Some(agent)) = (file.groups.last_mut(), agent(value)) {
+                        group.agents.push(agent);
+                    }
                 }
-                closed = false;
-                // A line that names nobody still ends the group before it.
-                if let (Some(group), Some(agent)) = (file.groups.last_mut(), agent(value)) {
-                    group.agents.push(agent);
+                Field::Allow | Field::Disallow => {
+                    closed = true;
+                    let allow = field == Field::Allow;
+                    if let (Some(group), false) = (file.groups.last_mut(), value.is_empty()) {
+                        group.rules.push(Rule::parse(allow, value, number, line));
+                    }
                 }
-            } else if key.eq_ignore_ascii_case(b"allow") || key.eq_ignore_ascii_case(b"disallow") {
-                closed = true;
-                let allow = key.len() == b"allow".len();
-                if let (Some(group), false) = (file.groups.last_mut(), value.is_empty()) {
-                    group.rules.push(Rule::parse(allow, value, number, line));
+                Field::CrawlDelay => {
+                    // A member of its group, as those who write it mean it.
+                    closed = true;
+                    if let (Some(group), Some(delay)) = (file.groups.last_mut(), delay(value)) {
+                        group.crawl_delay = Some(group.crawl_delay.map_or(delay, |d| d.max(delay)));
+                    }
                 }
-            } else if key.eq_ignore_ascii_case(b"crawl-delay") {
-                // A member of its group, as those who write it mean it.
-                closed = true;
-                if let (Some(group), Some(delay)) = (file.groups.last_mut(), seconds(value)) {
-                    group.crawl_delay = Some(group.crawl_delay.map_or(delay, |d| d.max(delay)));
+                Field::Sitemap if value.is_empty() => {}
+                Field::Sitemap => {
+                    let sitemap = String::from_utf8_lossy(value).into_owned();
+                    file.sitemaps.push(sitemap);
                 }
-            } else if key.eq_ignore_ascii_case(b"sitemap") && !value.is_empty() {
-                file.sitemaps
-                    .push(String::from_utf8_lossy(value).into_owned());
             }
         }
         file
@@ -415,27 +431,66 @@ fn find_ignoring_case(text: &str, what: &str) -> Option<usize> {
         .position(|window| window.eq_ignore_ascii_case(what.as_bytes()))
 }
 
-/// The product token of a `User-agent` line: what stands before a version or a blank.
-fn agent(value: &[u8]) -> Option<String> {
-    let end = value
-        .iter()
-        .position(|b| b.is_ascii_whitespace() || *b == b'/');
-    let token = &value[..end.unwrap_or(value.len())];
-    (!token.is_empty()).then(|| String::from_utf8_lossy(token).to_ascii_lowercase())
+/// The field and the value of a line: before and after the colon or, where there is none, the only run of blanks
+/// (`Disallow /`). The spellings are those that Google's parser accepts, and their like for `Crawl-delay`.
+fn field_and_value(line: &[u8]) -> Option<(Field, &[u8])> {
+    let is_blank = |byte: &u8| matches!(byte, b' ' | b'\t');
+    let (key, value) = match memchr::memchr(b':', line) {
+        Some(colon) => (trim(&line[..colon]), trim(&line[colon + 1..])),
+        None => {
+            let (key, value) = line.split_at(line.iter().position(is_blank)?);
+            (key, trim(value))
+        }
+    };
+    let field = match key.to_ascii_lowercase().as_slice() {
+        b"user-agent" | b"useragent" | b"user agent" => Field::UserAgent,
+        b"allow" => Field::Allow,
+        b"disallow" | b"dissallow" | b"dissalow" | b"disalow" | b"diasllow" | b"disallaw" => {
+            Field::Disallow
+        }
+        b"crawl-delay" | b"crawldelay" | b"crawl delay" => Field::CrawlDelay,
+        b"sitemap" | b"site-map" => Field::Sitemap,
+        _ => return None,
+    };
+    let is_sentence = !line.contains(&b':') && value.iter().any(is_blank);
+    (!is_sentence).then_some((field, value))
 }
 
-/// Decimal seconds; none for what is no number, or negative.
-fn seconds(value: &[u8]) -> Option<Duration> {
-    let number: f64 = std::str::from_utf8(value).ok()?.parse().ok()?;
-    if !(number.is_finite() && number >= 0.0) {
+/// The product token of a `User-agent` line: what stands before a version, a blank, or whatever else cannot be part of it.
+/// `opilio*` names opilio, `*` everybody, `*bot` nobody.
+fn agent(value: &[u8]) -> Option<String> {
+    let is_end = |b: &u8| b.is_ascii_whitespace() || matches!(b, b'/' | b'*' | b',' | b';' | b'(');
+    let end = value.iter().position(is_end).unwrap_or(value.len());
+    match &value[..end] {
+        [] if value.first() == Some(&b'*') && value.get(1).is_none_or(is_end) => Some("*".into()),
+        [] => None,
+        token => Some(String::from_utf8_lossy(token).to_ascii_lowercase()),
+    }
+}
+
+/// A pause in seconds, or in the unit behind it (`500ms`, `10 s`, `2 min`, `1h`); none for what is no number, or negative.
+fn delay(value: &[u8]) -> Option<Duration> {
+    let text = std::str::from_utf8(value).ok()?.to_ascii_lowercase();
+    let seconds = text.parse().ok().or_else(|| {
+        let end = text.find(|c: char| !c.is_ascii_digit() && c != '.')?;
+        let (number, unit) = text.split_at(end);
+        let unit = match unit.trim_start() {
+            unit if unit.starts_with("ms") || unit.starts_with("milli") => 0.001,
+            unit if unit.starts_with('m') => 60.0,
+            unit if unit.starts_with('h') => 3600.0,
+            _ => 1.0,
+        };
+        Some(number.parse::<f64>().ok()? * unit)
+    })?;
+    if !(seconds.is_finite() && seconds >= 0.0) {
         return None;
     }
     Some(Duration::from_secs_f64(
-        number.min(CRAWL_DELAY_MAX.as_secs_f64()),
+        seconds.min(CRAWL_DELAY_MAX.as_secs_f64()),
     ))
 }
 
-/// UTF-8 as it stands, with or without its mark; UTF-16 where a mark says so.
+/// UTF-8 as it stands, with or without its mark, or a part of it; UTF-16 where a mark says so.
 fn decode(bytes: &[u8]) -> Cow<'_, [u8]> {
     match encoding_rs::Encoding::for_bom(bytes) {
         Some((encoding, _)) if encoding != encoding_rs::UTF_8 => {
@@ -443,7 +498,10 @@ fn decode(bytes: &[u8]) -> Cow<'_, [u8]> {
             Cow::Owned(text.into_owned().into_bytes())
         }
         Some((_, mark)) => Cow::Borrowed(&bytes[mark..]),
-        None => Cow::Borrowed(bytes),
+        None => Cow::Borrowed(match bytes {
+            [0xef, 0xbb, rest @ ..] | [0xef, rest @ ..] => rest,
+            whole => whole,
+        }),
     }
 }
 
@@ -794,6 +852,79 @@ mod tests {
     }
 
     #[test]
+    fn wildcards_and_lists_of_agents() {
+        for (agent, names_us) in [
+            ("mybot*", true),
+            ("MyBot/*", true),
+            ("mybot, otherbot", true),
+            ("mybot;", true),
+            ("my*", false),
+            ("*bot", false),
+            ("*mybot", false),
+            ("*", true),
+            ("* # all", true),
+            ("*/*", true),
+            ("**", true),
+        ] {
+            check(
+                &format!("User-agent: {agent}\nDisallow: /"),
+                "mybot/1.0",
+                "/",
+                !names_us,
+            );
+        }
+        assert!(Robots::parse(b"User-agent: mybot*\nAllow: /").names("mybot"));
+    }
+
+    #[test]
+    fn slips_of_the_pen_are_forgiven() {
+        for key in [
+            "disallow",
+            "dissallow",
+            "dissalow",
+            "disalow",
+            "diasllow",
+            "disallaw",
+        ] {
+            rules(&format!("{key}: /a"), "/a", false);
+            rules(&format!("{key} /a"), "/a", false);
+            rules(&format!("{key}\t /a # no colon"), "/a", false);
+        }
+        rules("Disallow: /\nAllow /a", "/a", true);
+        for key in ["useragent:", "user agent:", "User-Agent", "USERAGENT"] {
+            check(&format!("{key} mybot\nDisallow: /"), "mybot", "/", false);
+        }
+        // A sentence is no rule, nor is what only begins like one.
+        rules("Disallow / for everybody", "/", true);
+        rules("Disallowed: /", "/", true);
+        rules("Disallow", "/", true);
+        let robots = Robots::parse(b"site-map: /1.xml\nSitemap /2.xml\n");
+        assert!(robots.sitemaps().eq(["/1.xml", "/2.xml"]));
+        for mark in [&b"\xef\xbb\xbf"[..], b"\xef\xbb", b"\xef"] {
+            let robots = [mark, b"User-agent: *\nDisallow: /\n"].concat();
+            assert!(!Robots::parse(&robots).verdict("x", "/").is_allowed());
+        }
+    }
+
+    #[test]
+    fn html_has_no_rules() {
+        let page = "<!DOCTYPE html>\n<html><head><title>Not found</title>\n<style>a:hover { color: red }</style>\n\
+            <p>User-agent: *<br>\nDisallow: /<br>\n<p>Allow me: no page here.\n";
+        check(page, "x", "/", true);
+        assert_eq!(
+            Robots::parse(page.as_bytes()).verdict("x", "/"),
+            Verdict::Allowed(Reason::NoGroup)
+        );
+        // Rules are rules, whatever stands around them.
+        check(
+            &format!("<pre>\nUser-agent: *\nDisallow: /a\n</pre>\n{page}"),
+            "x",
+            "/a",
+            false,
+        );
+    }
+
+    #[test]
     fn agents_stand_in_for_us() {
         let robots = Robots::parse(
             b"User-agent: *\nDisallow: /\nCrawl-delay: 9\n\nUser-agent: big\nDisallow: /b\nCrawl-delay: 1\n\n\
@@ -892,6 +1023,29 @@ mod tests {
             [Some(1.5), None, None, None, Some(7.0)]
         );
         assert_eq!(robots.crawl_delay("e"), Some(CRAWL_DELAY_MAX));
+        for (written, seconds) in [
+            ("10s", Some(10.0)),
+            ("10 S", Some(10.0)),
+            ("1.5 seconds", Some(1.5)),
+            (".5", Some(0.5)),
+            ("500ms", Some(0.5)),
+            ("2 min", Some(120.0)),
+            ("1h", Some(3600.0)),
+            ("10; 20", Some(10.0)),
+            ("10,5", Some(10.0)),
+            ("s", None),
+            ("-10s", None),
+            ("1.2.3s", None),
+            ("", None),
+        ] {
+            let robots = format!("User-agent: *\nCrawl-delay: {written}");
+            let delay = Robots::parse(robots.as_bytes()).crawl_delay("x");
+            assert_eq!(delay.map(|d| d.as_secs_f64()), seconds, "{written}");
+        }
+        assert_eq!(
+            Robots::parse(b"User-agent: *\ncrawldelay 3").crawl_delay("x"),
+            Some(Duration::from_secs(3))
+        );
         assert!(robots.sitemaps().eq(["http://a.example/1.xml", "/2.xml"]));
     }
 
