@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use memchr::memchr;
+use memchr::{memchr, memchr2};
 
 /// Every named reference of the standard, sorted by bytes, one a line: the name, then `;`, or `&` where
 /// the name also counts without a semicolon, then the characters.
@@ -16,9 +16,12 @@ const NAME_BYTES_MAX: usize = 31;
 
 /// The value of an attribute, its character references undone.
 pub fn decode(value: &str) -> Cow<'_, str> {
-    let Some(first) = memchr(b'&', value.as_bytes()) else {
+    let Some(first) = memchr2(b'&', 0, value.as_bytes()) else {
         return Cow::Borrowed(value);
     };
+    if memchr(0, &value.as_bytes()[first..]).is_some() {
+        return Cow::Owned(decode(&value.replace('\0', "\u{FFFD}")).into_owned());
+    }
     let mut decoded = String::with_capacity(value.len());
     decoded.push_str(&value[..first]);
     let mut rest = &value[first..];
@@ -190,6 +193,12 @@ mod tests {
             "€\u{FFFD}\u{FFFD}\u{FFFD}\u{FFFD}",
         );
         check("&#;&#x;&#xg", "&#;&#x;&#xg");
+    }
+
+    #[test]
+    fn nothing_is_a_replacement_character() {
+        check("\0a&amp;\0", "\u{FFFD}a&\u{FFFD}");
+        check("&amp\0;", "&\u{FFFD};");
     }
 
     #[test]

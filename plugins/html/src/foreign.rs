@@ -80,23 +80,29 @@ impl Foreign {
         self.open.last().is_some_and(|name| ROOTS.contains(name))
     }
 
-    /// A start tag. `name` in lower case.
+    /// A start tag. `name` in lower case. Says whether the element is one of SVG or MathML: `title` in `svg` is, although
+    /// what stands in it is HTML again.
     #[inline]
-    pub(crate) fn start(&mut self, name: &str, self_closing: bool) {
-        if self.open.is_empty() {
-            if !self_closing && let Some(root) = known(&ROOTS, name) {
-                self.open.push(root);
-            }
-            return;
+    pub(crate) fn start(&mut self, name: &str, self_closing: bool) -> bool {
+        let root = known(&ROOTS, name);
+        if root.is_none() && !self.inside() {
+            return false;
         }
-        if self.inside() && BREAKOUTS.binary_search(&name).is_ok() {
-            while self.inside() {
-                self.open.pop();
-            }
-        } else if !self_closing && self.open.len() < DEPTH_MAX {
-            let opens = known(&ROOTS, name)
-                .or_else(|| known(&INTEGRATION_POINTS, name).filter(|_| self.inside()));
-            self.open.extend(opens);
+        if BREAKOUTS.binary_search(&name).is_ok() {
+            self.leave();
+            return false;
+        }
+        if !self_closing && self.open.len() < DEPTH_MAX {
+            self.open
+                .extend(root.or_else(|| known(&INTEGRATION_POINTS, name)));
+        }
+        true
+    }
+
+    /// A tag of HTML's ends SVG and MathML up to the next part of them that holds HTML.
+    fn leave(&mut self) {
+        while self.inside() {
+            self.open.pop();
         }
     }
 
@@ -112,6 +118,8 @@ impl Foreign {
             }
         } else if self.open.last() == Some(&name) {
             self.open.pop();
+        } else if matches!(name, "br" | "p") {
+            self.leave();
         }
     }
 }
@@ -130,8 +138,8 @@ mod tests {
         for tag in tags.split(' ') {
             match (tag.strip_prefix('/'), tag.strip_suffix('/')) {
                 (Some(name), _) => foreign.end(name),
-                (None, Some(name)) => foreign.start(name, true),
-                (None, None) => foreign.start(tag, false),
+                (None, Some(name)) => _ = foreign.start(name, true),
+                (None, None) => _ = foreign.start(tag, false),
             }
         }
         assert_eq!(foreign.inside(), expected, "{tags}");
@@ -152,6 +160,27 @@ mod tests {
         check("svg foreignobject p", false);
         check("math mi p /mi", true);
         check("svg g /g /svg /svg", false);
+        check("svg g /p", false);
+        check("svg title /p", false);
+    }
+
+    #[test]
+    fn elements_are_told_apart() {
+        for (before, name, expected) in [
+            ("", "svg", true),
+            ("", "title", false),
+            ("svg", "title", true),
+            ("svg title", "title", false),
+            ("svg foreignobject", "style", false),
+            ("math", "script", true),
+            ("svg", "p", false),
+        ] {
+            let mut foreign = Foreign::default();
+            for tag in before.split_whitespace() {
+                foreign.start(tag, false);
+            }
+            assert_eq!(foreign.start(name, false), expected, "{before} {name}");
+        }
     }
 
     #[test]

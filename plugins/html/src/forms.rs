@@ -9,6 +9,7 @@ use std::borrow::Cow;
 use opilio_plugin::prelude::*;
 
 use crate::entities::decode;
+use crate::foreign::Foreign;
 use crate::names::NAME_BYTES_MAX;
 use crate::page::{Syntax, lower, raw_text};
 use crate::reference::{self, Reference};
@@ -373,16 +374,19 @@ fn read(text: &str, syntax: Syntax) -> Vec<Form<'_>> {
     let (mut sets, mut disabled_sets) = (0_usize, Vec::new());
     let (mut in_list, mut in_select) = (false, false);
     let mut tokenizer = Tokenizer::new(text, 0, text.len());
+    let mut foreign = Foreign::default();
     let mut attributes = Vec::new();
     let mut buffer = [0; NAME_BYTES_MAX];
     while let Some(token) = tokenizer.next(&mut attributes, matters) {
         match token {
             Token::Start { name, self_closing } => {
                 let element = lower(name, &mut buffer);
+                let is_foreign = foreign.start(element, self_closing);
+                tokenizer.foreign = foreign.inside() || syntax == Syntax::Xml;
                 let tag = Tag(&attributes);
                 let closed = self_closing && syntax == Syntax::Xml;
                 let behind = tokenizer.position();
-                let content = match raw_text(element, false).filter(|_| !closed) {
+                let content = match raw_text(element, is_foreign).filter(|_| !closed) {
                     Some(kind) => {
                         let (start, end) = tokenizer.raw_text(name, kind);
                         &text[start..end]
@@ -419,16 +423,21 @@ fn read(text: &str, syntax: Syntax) -> Vec<Form<'_>> {
                     _ => {}
                 }
             }
-            Token::End { name } => match lower(name, &mut buffer) {
-                "form" => open = None,
-                "select" => in_select = false,
-                "datalist" => in_list = false,
-                "fieldset" => {
-                    disabled_sets.retain(|set| *set < sets);
-                    sets = sets.saturating_sub(1);
+            Token::End { name } => {
+                let element = lower(name, &mut buffer);
+                foreign.end(element);
+                tokenizer.foreign = foreign.inside() || syntax == Syntax::Xml;
+                match element {
+                    "form" => open = None,
+                    "select" => in_select = false,
+                    "datalist" => in_list = false,
+                    "fieldset" => {
+                        disabled_sets.retain(|set| *set < sets);
+                        sets = sets.saturating_sub(1);
+                    }
+                    _ => {}
                 }
-                _ => {}
-            },
+            }
             Token::Comment { .. } => {}
         }
     }
@@ -697,6 +706,10 @@ mod tests {
              <input list=l name=n><datalist id=l><option>never</datalist>\
              <input type=range name=g min=10 max=20><input type=color name=k></form>",
             &["s?a=2&b=first+one&m=x&m=z&n=&g=15&k=%23000000"],
+        );
+        check(
+            "<svg><title>Search</svg><form action=s><input name=q></form>",
+            &["s?q="],
         );
     }
 

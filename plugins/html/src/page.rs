@@ -54,6 +54,7 @@ pub fn read(text: &str, syntax: Syntax, settings: &Settings) -> Page {
         page: Page::default(),
         values: [None; Known::COUNT],
         form_is_get: true,
+        inert: 0,
     };
     reader.part(0, text.len(), settings.conditional_comments);
     reader.page
@@ -68,6 +69,8 @@ struct Reader<'a, 's> {
     values: [Option<&'a str>; Known::COUNT],
     /// How the form that was opened last is sent.
     form_is_get: bool,
+    /// Templates and comments that the tag at hand stands in: its links count, but what it says of the page does not.
+    inert: usize,
 }
 
 impl<'a> Reader<'a, '_> {
@@ -79,26 +82,46 @@ impl<'a> Reader<'a, '_> {
         let mut foreign = Foreign::default();
         let mut attributes = Vec::new();
         let mut buffer = [0; NAME_BYTES_MAX];
+        // A script or style of SVG, whose text ends at the next tag, and where that text begins.
+        let mut foreign_text = None;
         while let Some(token) = tokenizer.next(&mut attributes, may_matter) {
+            if let Token::Start { name, .. } | Token::End { name } = token
+                && let Some((kind, start)) = foreign_text.take()
+            {
+                let tag = name.as_ptr() as usize - text.as_ptr() as usize;
+                let end = start + text[start..tag].rfind('<').unwrap_or_default();
+                self.embedded(kind, (start, end));
+            }
             match token {
                 Token::Start { name, self_closing } => {
                     let element = lower(name, &mut buffer);
-                    foreign.start(element, self_closing);
-                    let is_foreign = foreign.inside();
+                    let is_foreign = foreign.start(element, self_closing);
                     if !attributes.is_empty() {
                         self.tag(element, is_foreign, &attributes);
                     } else if element == "form" {
                         self.form_is_get = true;
                     }
                     let closed = self_closing && (is_foreign || self.syntax == Syntax::Xml);
-                    if !closed && let Some(kind) = raw_text(element, is_foreign) {
+                    if !closed && is_foreign && matches!(element, "script" | "style") {
+                        let kind = self.text_kind(element, !attributes.is_empty());
+                        foreign_text = kind.map(|kind| (kind, tokenizer.position()));
+                    } else if !closed && let Some(kind) = raw_text(element, is_foreign) {
                         let range = tokenizer.raw_text(name, kind);
-                        self.raw(element, range, !attributes.is_empty());
+                        if let Some(kind) = self.text_kind(element, !attributes.is_empty()) {
+                            self.embedded(kind, range);
+                        }
+                    }
+                    if element == "template" && !is_foreign && !closed {
+                        self.inert += 1;
                     }
                     tokenizer.foreign = foreign.inside() || self.syntax == Syntax::Xml;
                 }
                 Token::End { name } => {
-                    foreign.end(lower(name, &mut buffer));
+                    let element = lower(name, &mut buffer);
+                    if element == "template" && !foreign.inside() {
+                        self.inert = self.inert.saturating_sub(1);
+                    }
+                    foreign.end(element);
                     tokenizer.foreign = foreign.inside() || self.syntax == Syntax::Xml;
                 }
                 Token::Comment { text, offset } => {
@@ -106,10 +129,16 @@ impl<'a> Reader<'a, '_> {
                         && text.trim_start().starts_with("[if")
                         && let Some(open) = text.find("]>")
                     {
+                        let inert = self.inert;
+                        self.inert += 1;
                         self.part(offset + open + 2, offset + text.len(), false);
+                        self.inert = inert;
                     }
                 }
             }
+        }
+        if let Some((kind, start)) = foreign_text {
+            self.embedded(kind, (start, end));
         }
     }
 
@@ -270,6 +299,11 @@ impl<'a> Reader<'a, '_> {
                     self.found_as(word, Hop::Embed, || context(element, name));
                 }
             }
+            DataAttribute::Embed if srcset::is_list(&value, reference::is_likely) => {
+                for word in srcset::candidates(&value).take(LIST_MAX) {
+                    self.found_as(word, Hop::Embed, || context(element, name));
+                }
+            }
             DataAttribute::Embed | DataAttribute::Link => {
                 let value = without_css_url(&value);
                 if reference::is_likely(value) {
@@ -305,7 +339,7 @@ impl<'a> Reader<'a, '_> {
                     *link = std::mem::take(link).attribute("rel", rel.trim().to_ascii_lowercase());
                 }
             }
-            "base" => {
+            "base" if !is_foreign && self.inert == 0 => {
                 let value = decode(raw);
                 if let Reference::Link(base) = reference::reference(&value)
                     && self.page.base.is_none()
@@ -314,6 +348,7 @@ impl<'a> Reader<'a, '_> {
                     self.found(&value, Hop::Link, at);
                 }
             }
+            "base" => {}
             "link" => {
                 let rel = self.decoded(Known::Rel).unwrap_or_default();
                 let hop = match self.value(Known::Itemprop) {
@@ -363,6 +398,7 @@ impl<'a> Reader<'a, '_> {
         };
         let content = decode(raw);
         match kinds::meta(&name, &content) {
+            Meta::Robots if self.inert > 0 => {}
             Meta::Robots => {
                 let robots = self.page.robots.get_or_insert_default();
                 if robots.len() + content.len() < ROBOTS_BYTES_MAX {
@@ -486,12 +522,9 @@ impl<'a> Reader<'a, '_> {
         }
     }
 
-    /// What stands in an element that holds raw text. `has_attributes`: those of its start tag are in `values`.
-    fn raw(&mut self, element: &str, (start, end): (usize, usize), has_attributes: bool) {
-        let content = &self.text[start..end];
-        if content.trim_ascii().is_empty() {
-            return;
-        }
+    /// Media type and name of the text that an element holds, where an extractor may read it. `has_attributes`: those of
+    /// its start tag are in `values`.
+    fn text_kind(&self, element: &str, has_attributes: bool) -> Option<(String, &'static str)> {
         let value = |known: Known| {
             if has_attributes {
                 self.decoded(known)
@@ -499,29 +532,45 @@ impl<'a> Reader<'a, '_> {
                 None
             }
         };
-        let media_type = match element {
+        match element {
             // With `src`, browsers pass over what the element holds.
-            "script" if self.settings.scripts && value(Known::Src).is_none() => kinds::script_type(
-                value(Known::Type).as_deref(),
-                value(Known::Language).as_deref(),
-            ),
+            "script" if self.settings.scripts && value(Known::Src).is_none() => {
+                let kind = kinds::script_type(
+                    value(Known::Type).as_deref(),
+                    value(Known::Language).as_deref(),
+                );
+                kind.map(|kind| (kind, "script"))
+            }
             "style" if self.settings.styles => match value(Known::Type).as_deref().map(str::trim) {
                 None | Some("") => Some("text/css".to_owned()),
                 Some(kind) => Some(kind.to_ascii_lowercase()).filter(|kind| kind.contains('/')),
-            },
-            // What browsers without frames show.
-            "noframes" | "iframe" | "noembed" if content.contains('<') => {
-                Some("text/html".to_owned())
             }
+            .map(|kind| (kind, "style")),
+            // What browsers without frames show.
+            "noframes" => Some((HTML.to_owned(), "noframes")),
+            "iframe" => Some((HTML.to_owned(), "iframe")),
+            "noembed" => Some((HTML.to_owned(), "noembed")),
             _ => None,
-        };
-        if let Some(media_type) = media_type {
-            self.page
-                .fragments
-                .push(Fragment::text_at(media_type, start..end, element));
+        }
+    }
+
+    /// The text of an element, as a fragment.
+    fn embedded(
+        &mut self,
+        (media_type, element): (String, &'static str),
+        (start, end): (usize, usize),
+    ) {
+        let content = self.text[start..end].trim_ascii();
+        let is_script = matches!(element, "script" | "style");
+        if !content.is_empty() && (is_script || content.contains('<')) {
+            let fragment = Fragment::text_at(media_type, start..end, element);
+            self.page.fragments.push(fragment);
         }
     }
 }
+
+/// The media type of what `iframe` and its kind hold.
+const HTML: &str = "text/html";
 
 /// Where a link stands.
 #[derive(Clone, Copy)]
@@ -544,12 +593,13 @@ fn context(element: &str, attribute: &str) -> String {
     context
 }
 
-/// The kind of text that an element holds instead of markup. Inside SVG, scripts and styles alone.
+/// The kind of text that an element holds instead of markup. Elements of SVG and MathML hold none, their scripts and styles
+/// neither (HTML standard §13.2.6.5).
 pub(crate) fn raw_text(element: &str, is_foreign: bool) -> Option<RawText> {
     match element {
+        _ if is_foreign => None,
         "script" => Some(RawText::Script),
         "style" => Some(RawText::Plain),
-        _ if is_foreign => None,
         "title" | "textarea" | "xmp" | "iframe" | "noembed" | "noframes" => Some(RawText::Plain),
         "plaintext" => Some(RawText::Endless),
         _ => None,

@@ -20,6 +20,21 @@ pub(crate) fn candidates(value: &str) -> impl Iterator<Item = &str> {
     })
 }
 
+/// Is it a list, of more than one reference or of one with a descriptor (`a.jpg 2x`), each of which `is_likely`? Attributes
+/// that are meant for one reference have such lists where a script reads them.
+pub(crate) fn is_list(value: &str, is_likely: impl Fn(&str) -> bool) -> bool {
+    let is_descriptor = |word: &str| {
+        word.strip_suffix(['w', 'x', 'h'])
+            .is_some_and(|number| number.parse::<f32>().is_ok())
+    };
+    let value = value.trim_matches(is_blank);
+    value.contains(is_blank)
+        && value.split(',').all(|part| {
+            let mut words = part.split(is_blank).filter(|word| !word.is_empty());
+            words.next().is_some_and(&is_likely) && words.all(is_descriptor)
+        })
+}
+
 /// Length of the descriptors up to the comma that ends them; commas in parentheses do not.
 fn descriptors(text: &str) -> usize {
     let mut in_parentheses = false;
@@ -63,5 +78,30 @@ mod tests {
         check("a,b,c,,, d.jpg", &["a,b,c", "d.jpg"]);
         check("", &[]);
         check(" , ,", &[]);
+    }
+
+    #[test]
+    fn lists_are_told_from_names() {
+        let is_list = |value| is_list(value, |word| word.contains('.'));
+        for value in [
+            "a.jpg 2x",
+            "a.jpg, b.jpg",
+            " a.jpg 1x,\nb.jpg 1.5x ",
+            "a.jpg 100w 50h",
+        ] {
+            assert!(is_list(value), "{value:?}");
+        }
+        for value in [
+            "",
+            "a.jpg",
+            " a.jpg ",
+            "a.jpg,b.jpg",
+            "a.jpg b.jpg",
+            "my photo.jpg",
+            "a.jpg, x",
+            "a.jpg,",
+        ] {
+            assert!(!is_list(value), "{value:?}");
+        }
     }
 }

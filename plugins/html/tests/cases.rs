@@ -340,6 +340,66 @@ fn what_is_no_markup_is_passed_over() {
 }
 
 #[test]
+fn elements_of_svg_and_mathml_hold_no_raw_text() {
+    // Never closed, they would swallow the rest of the page (HTML standard §13.2.6.5).
+    for root in ["svg", "math"] {
+        for element in [
+            "title",
+            "script",
+            "style",
+            "textarea",
+            "xmp",
+            "noembed",
+            "plaintext",
+        ] {
+            let page = page::read(
+                &format!("<{root}><{element}>t</{root}><a href=x>"),
+                Syntax::Html,
+                &Settings::default(),
+            );
+            let links: Vec<&str> = page.links.iter().map(|link| link.uri.as_str()).collect();
+            assert_eq!(links, ["x"], "{root} {element}");
+        }
+    }
+    check(
+        "<svg><style>a{}<a href=x><script>go('y')",
+        &[
+            "L x a/@href",
+            "text/css a{} style",
+            "text/javascript go('y') script",
+        ],
+    );
+    check(
+        "<svg><style> a{b:url(c)} </style><script href=d></script></svg><a href=y>",
+        &[
+            "E d script/@href",
+            "L y a/@href",
+            "text/css  a{b:url(c)}  style",
+        ],
+    );
+    check(
+        "<svg><script><![CDATA[if (a<b) go('</script>')]]></script></svg><a href=y>",
+        &[
+            "L y a/@href",
+            "text/javascript <![CDATA[if (a<b) go('</script>')]]> script",
+        ],
+    );
+    // HTML in SVG is HTML.
+    check(
+        "<svg><foreignObject><style><a href=x></style></foreignObject><title><a href=y>",
+        &["L y a/@href", "text/css <a href=x> style"],
+    );
+}
+
+#[test]
+fn nothing_in_an_attribute_is_a_replacement_character() {
+    check(
+        "<a href='a\0b&amp;c\0'>",
+        &["L a\u{FFFD}b&c\u{FFFD} a/@href"],
+    );
+}
+
+#[test]
 fn cdata_in_html_is_a_bogus_comment() {
     // It ends at the first `>`, so what follows is markup again.
     check("<![CDATA[ > <a href=x> ]]>", &["L x a/@href"]);
@@ -377,6 +437,15 @@ fn lazy_images_and_other_data_attributes() {
         "<div data-bg=\"url('a.jpg')\" data-url=/u data-src='{{x}}' data-src=b.jpg>",
         &["E a.jpg div/@data-bg", "L /u div/@data-url"],
     );
+    check(
+        "<img data-src='a.jpg 1x, b.jpg 2x' data-src-set='c.jpg, d.jpg' data-image='My photo.jpg'>",
+        &[
+            "E a.jpg img/@data-src",
+            "E b.jpg img/@data-src",
+            "E c.jpg img/@data-src-set",
+            "E d.jpg img/@data-src-set",
+        ],
+    );
     let settings = Settings {
         data_attributes: false,
         ..Settings::default()
@@ -398,6 +467,26 @@ fn the_first_base_counts() {
         &Settings::default(),
     );
     assert_eq!(page.base, None);
+    // Elsewhere a base is none.
+    for elsewhere in [
+        "<template><p><base href=/a/></p></template>",
+        "<template><template></template><base href=/a/></template>",
+        "<svg><base href=/a/></svg>",
+        "<!--[if IE]><base href=/a/><template><![endif]-->",
+    ] {
+        let page = page::read(
+            &format!("{elsewhere}<base href=/b/>"),
+            Syntax::Html,
+            &Settings::default(),
+        );
+        assert_eq!(page.base.as_deref(), Some("/b/"), "{elsewhere}");
+    }
+    let page = page::read(
+        "<template><meta name=robots content=nofollow><a href=x></template>",
+        Syntax::Html,
+        &Settings::default(),
+    );
+    assert_eq!((page.robots, page.links.len()), (None, 1));
 }
 
 #[test]

@@ -19,7 +19,7 @@ pub struct Settings {
 impl Default for Settings {
     fn default() -> Self {
         Self {
-            schemes: ["http", "https", "ftp", "sftp", "dns", "whois"]
+            schemes: ["http", "https", "ftp", "ftps", "dns", "whois"]
                 .map(str::to_owned)
                 .to_vec(),
         }
