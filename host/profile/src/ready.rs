@@ -1,13 +1,16 @@
 //! The profiles that ship, embedded in the binary as they stand in `profiles/`.
 
 /// Name and text of each.
-const READY: [(&str, &str); 5] = [
+const READY: [(&str, &str); 8] = [
     ("default", include_str!("../../../profiles/default.toml")),
     ("snapshot", include_str!("../../../profiles/snapshot.toml")),
     (
         "continuous",
         include_str!("../../../profiles/continuous.toml"),
     ),
+    ("focused", include_str!("../../../profiles/focused.toml")),
+    ("broad", include_str!("../../../profiles/broad.toml")),
+    ("news", include_str!("../../../profiles/news.toml")),
     (
         "heritrix-scope",
         include_str!("../../../profiles/heritrix-scope.toml"),

@@ -20,6 +20,7 @@ mod spread;
 pub mod strict;
 mod told;
 pub mod unchanged_headers;
+mod words;
 
 use adaptive::Adaptive;
 use budgeted::Budgeted;

@@ -13,9 +13,15 @@ use serde_json::Value;
 use crate::{exit, terminal};
 
 /// Profiles that are made to be extended, and what for.
-const KINDS: [(&str, &str); 2] = [
+const KINDS: [(&str, &str); 5] = [
     ("snapshot", "every document once, then it ends"),
+    (
+        "focused",
+        "every document once, pages about a subject first",
+    ),
+    ("broad", "many sites, a part of each"),
     ("continuous", "again and again, as documents change"),
+    ("news", "front pages many times a day, articles soon"),
 ];
 
 /// The command line.

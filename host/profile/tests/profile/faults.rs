@@ -26,6 +26,54 @@ p.toml:2:3: unknown key "min-dealy" (did you mean "min-delay"?)
 }
 
 #[test]
+fn bodies_leave_memory_for_the_documents_that_plugins_read() {
+    check(
+        "[limits]\nmemory = \"300MiB\"\n",
+        r#"
+p.toml:2:10: leaves less than 64MiB beside fetch.spool-memory-total for documents that plugins read (raise limits.memory or lower fetch.spool-memory-total)
+    2 | memory = "300MiB"
+      |          ^^^^^^^^
+"#,
+    );
+    let of = |text: &str| faults_of(text).to_string();
+    let bodies = of("[fetch]\nspool-memory-total = \"500MiB\"\n");
+    assert!(bodies.starts_with("p.toml:2:22: leaves less"), "{bodies}");
+}
+
+#[test]
+fn no_memory_is_set_that_no_machine_has() {
+    check(
+        "[fetch]\nspool-memory = \"1000GiB\"\n[frontier]\ncache = \"100000GiB\"\n[plugins.html.limits]\nmemory = \"5GiB\"\n",
+        r#"
+p.toml:2:16: must be at most 1GiB: 1000GiB (this is held in memory: write "1GiB" or less)
+    2 | spool-memory = "1000GiB"
+      |                ^^^^^^^^^
+p.toml:4:9: must be at most 256GiB: 100000GiB (this is held in memory: write "256GiB" or less)
+    4 | cache = "100000GiB"
+      |         ^^^^^^^^^^^
+p.toml:6:10: must be at most 4GiB: 5GiB (this is held in memory: write "4GiB" or less)
+    6 | memory = "5GiB"
+      |          ^^^^^^
+"#,
+    );
+    for (table, key) in [
+        ("fetch", "header-max"),
+        ("fetch", "spool-memory-total"),
+        ("limits", "plugin-content"),
+        ("plugins.html.limits", "output"),
+        ("plugins.html.limits", "log"),
+        ("plugins.html.limits", "note-size"),
+        ("plugins.html.limits", "uri-value"),
+        ("plugins.html.limits", "site-value"),
+        ("plugins.html.limits", "fingerprint"),
+        ("plugins.html.limits", "observer-memory"),
+    ] {
+        let faults = faults_of(&format!("[{table}]\n{key} = \"1TiB\"\n")).to_string();
+        assert!(faults.contains("must be at most"), "{table}.{key}: {faults}");
+    }
+}
+
+#[test]
 fn a_key_in_the_wrong_table_is_sent_home() {
     check(
         "min-delay = \"2s\"\n[archive]\nworkers = 3\n",
@@ -403,12 +451,12 @@ proptest! {
 
     #[test]
     fn any_damage_to_a_profile_is_answered(
-        which in 0usize..5,
+        which in 0usize..8,
         at in 0usize..4000,
         gone in 0usize..40,
         new in "[\\[\\]{}\"'=#.,\n a-z0-9ö-]{0,12}",
     ) {
-        let name = ["default", "snapshot", "continuous", "heritrix-scope", "demo"][which];
+        let name = Profile::builtin_names().nth(which).unwrap();
         let text = Profile::builtin_text(name).unwrap();
         let characters: Vec<char> = text.chars().collect();
         let at = at.min(characters.len());

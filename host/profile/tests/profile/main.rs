@@ -14,10 +14,12 @@ mod settings;
 use opilio_profile::{Faults, Given, Profile};
 
 /// Plugins that stand for those that ship. Names alone matter here: nothing is loaded.
-const BUILTINS: [&str; 38] = [
+const BUILTINS: [&str; 44] = [
     "accept",
     "adaptive",
     "bot-walls",
+    "broad",
+    "calendar-trap",
     "css",
     "domain",
     "feed",
@@ -31,6 +33,8 @@ const BUILTINS: [&str; 38] = [
     "http",
     "js",
     "json",
+    "keyword-precedence",
+    "link-precedence",
     "manifest",
     "marked-sections",
     "media",
@@ -38,12 +42,14 @@ const BUILTINS: [&str; 38] = [
     "path-depth",
     "pdf",
     "prerequisite",
+    "query-trap",
     "regex-list",
     "regex-strip",
     "repeating-path",
     "robots",
     "scheme",
     "seed",
+    "session-trap",
     "sitemap",
     "soft-404",
     "surt-scope",

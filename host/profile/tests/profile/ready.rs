@@ -60,12 +60,57 @@ fn continuous_strips_and_waits() {
     );
     assert_eq!(
         settings.stacks.stage(Stage::Wait),
-        ["feed-trigger", "adaptive"]
+        ["feed-trigger", "wait-text", "wait-images", "adaptive"]
     );
+    // The thesis' figures.
+    for (name, types, wait) in [
+        ("wait-text", "text/*", "12h"),
+        ("wait-images", "image/*", "2d"),
+    ] {
+        let settings = &profile.plugins[name].settings;
+        assert_eq!(settings["media-types"][0], types);
+        assert_eq!(settings["initial-wait"], wait);
+    }
     // It predicts in the one and checks in the other.
     for stage in [Stage::MidFetch, Stage::Archive] {
         assert_eq!(settings.stacks.stage(stage), ["unchanged-headers"]);
     }
+}
+
+#[test]
+fn focused_and_broad_fetch_once_and_rank_links() {
+    let focused = Profile::builtin("focused", &given()).unwrap();
+    assert_eq!(focused.settings().strategy, Strategy::Snapshot);
+    assert_eq!(
+        focused.settings().stacks.stage(Stage::Precedence),
+        ["keyword-precedence", "link-precedence"]
+    );
+    let broad = Profile::builtin("broad", &given()).unwrap();
+    let settings = broad.settings();
+    assert_eq!(settings.strategy, Strategy::Snapshot);
+    assert_eq!(
+        settings.stacks.stage(Stage::Precedence),
+        ["link-precedence"]
+    );
+    assert_eq!(settings.stacks.stage(Stage::Scope)[0], "broad");
+    assert!(broad.queue_settings("").quotas.host.is_some());
+}
+
+#[test]
+fn news_visits_front_pages_sooner_than_articles() {
+    let profile = Profile::builtin("news", &given()).unwrap();
+    assert_eq!(profile.settings().strategy, Strategy::Revisit);
+    let waits = |uri: &str| {
+        let settings = profile.effective(&opilio_uri::Uri::parse(uri).unwrap());
+        let own = &profile.plugins["wait-text"].settings;
+        let said = settings.plugins.over("wait-text", own);
+        said.unwrap_or_else(|| own.clone())
+    };
+    for front in ["https://www.kb.nl/", "http://news.example.org:8080/"] {
+        assert_eq!(waits(front)["initial-wait"], "15m", "{front}");
+        assert_eq!(waits(front)["media-types"][0], "text/*", "{front}");
+    }
+    assert_eq!(waits("https://www.kb.nl/article")["initial-wait"], "2h");
 }
 
 #[test]
@@ -103,7 +148,12 @@ fn default_profile_is_what_nothing_written_means() {
                 ),
                 (
                     &profile.archive,
-                    (&profile.logs, &profile.alerts, &profile.telemetry),
+                    (
+                        &profile.logs,
+                        &profile.alerts,
+                        &profile.checkpoint,
+                        &profile.telemetry,
+                    ),
                     &profile.limits,
                     profile.settings(),
                     profile.queue_settings(""),

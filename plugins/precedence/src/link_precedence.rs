@@ -1,0 +1,115 @@
+//! `link-precedence`: links are ranked by the page that they were found on, as PageRank (Page and Brin 1998) shares out what
+//! a page is worth, but at once and page by page. README.md has the rule.
+
+use opilio_plugin::prelude::*;
+
+/// Ranks links by their pages.
+pub struct LinkPrecedence {
+    settings: Settings,
+}
+
+/// Settings of `link-precedence`.
+#[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct Settings {
+    /// How much later a link comes for each link that led from the seed to its page.
+    #[schemars(range(max = 50), extend("x-opilio-overridable" = true))]
+    pub per_hop: u8,
+    /// How much later a link comes for each doubling of the links on its page: each has half as much of the page's worth.
+    #[schemars(range(max = 50), extend("x-opilio-overridable" = true))]
+    pub per_doubling: u8,
+    /// How much sooner a link to another host comes: a site recommends it, where links within a site only lead around it.
+    #[schemars(range(max = 50), extend("x-opilio-overridable" = true))]
+    pub other_host: u8,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            per_hop: 1,
+            per_doubling: 1,
+            other_host: 2,
+        }
+    }
+}
+
+impl Plugin for LinkPrecedence {
+    const NAME: &'static str = "link-precedence";
+    const SUMMARY: &'static str =
+        "Ranks links by the page they were found on: near a seed, with few links, on another site.";
+    type Settings = Settings;
+
+    fn new(settings: Settings) -> Result<Self, Vec<SettingsFault>> {
+        Ok(Self { settings })
+    }
+}
+
+impl Precedence for LinkPrecedence {
+    fn rank_candidates(
+        &self,
+        candidates: &Candidates<'_>,
+        _: Option<&Document>,
+    ) -> Vec<Option<u8>> {
+        let links = candidates.iter().filter(is_link).count();
+        let doublings = links.max(1).ilog2();
+        let rank = |candidate: CandidateView<'_>| {
+            is_link(&candidate).then(|| self.rank(candidate, doublings))
+        };
+        candidates.iter().map(rank).collect()
+    }
+}
+
+impl LinkPrecedence {
+    fn rank(&self, candidate: CandidateView<'_>, doublings: u32) -> u8 {
+        let Settings {
+            per_hop,
+            per_doubling,
+            other_host,
+        } = self.settings;
+        // The last hop is the link itself.
+        let hops = link_hops(candidate.hop_path()).saturating_sub(1);
+        let is_elsewhere = host(candidate.via_surt().unwrap_or_default()) != host(candidate.surt());
+        let later = hops
+            .saturating_mul(u32::from(per_hop))
+            .saturating_add(doublings * u32::from(per_doubling));
+        let sooner = u32::from(other_host) * u32::from(is_elsewhere);
+        let rank = later.saturating_add(1).saturating_sub(sooner).max(1);
+        u8::try_from(rank).unwrap_or(u8::MAX)
+    }
+}
+
+/// Whether people could follow it from a page: redirects, and what a page consists of, are left to the profile.
+fn is_link(candidate: &CandidateView<'_>) -> bool {
+    candidate.via().is_some() && candidate.hop_path().ends_with(['L', 'S'])
+}
+
+/// Hops that are links, of a hop path such as `LLE` or, beyond 50 hops, `12+LLE…`, where those left out count as links.
+fn link_hops(path: &str) -> u32 {
+    let (left_out, rest) = path.split_once('+').unwrap_or(("0", path));
+    let links = rest.bytes().filter(|hop| b"LSM".contains(hop)).count();
+    let left_out: u32 = left_out.parse().unwrap_or(0);
+    left_out.saturating_add(u32::try_from(links).unwrap_or(u32::MAX))
+}
+
+/// The host of a SURT: `(org,example,` of `http://(org,example,)/path`.
+fn host(surt: &str) -> &str {
+    let behind = surt.find('(').map_or("", |at| &surt[at..]);
+    behind.split([')', ':']).next().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hops_and_hosts_are_read() {
+        assert_eq!(link_hops("LLERS"), 3);
+        assert_eq!(link_hops("12+LE"), 13);
+        assert_eq!(host("http://(org,example,)/a(b)"), "(org,example,");
+        assert_eq!(host("http://(org,example,:8080)/"), "(org,example,");
+        assert_ne!(
+            host("http://(org,example,)/"),
+            host("http://(org,example,www,)/")
+        );
+    }
+}

@@ -1,0 +1,95 @@
+//! Words of a text or of a page, as people read them: for what compares texts and for what looks for keywords.
+
+/// The words of a text: runs of letters and digits. Of markup those that are read: not tags, comments, scripts, styles.
+pub(crate) struct Words<'a> {
+    rest: &'a str,
+    is_markup: bool,
+}
+
+impl<'a> Words<'a> {
+    pub(crate) fn of(text: &'a str, is_markup: bool) -> Self {
+        Self {
+            rest: text,
+            is_markup,
+        }
+    }
+
+    /// What stands behind a tag or comment that begins here, or behind the mark, where none does.
+    fn behind_markup(&self) -> &'a str {
+        let rest = &self.rest[1..];
+        let behind = |end: &str| rest.find(end).map_or("", |at| &rest[at + end.len()..]);
+        if rest.starts_with("!--") {
+            return behind("-->");
+        }
+        let is_tag = rest.starts_with(|c: char| c.is_ascii_alphabetic() || "/!?".contains(c));
+        if !is_tag {
+            return rest;
+        }
+        for element in ["script", "style"] {
+            let is_it = rest
+                .get(..element.len())
+                .is_some_and(|name| name.eq_ignore_ascii_case(element));
+            if is_it {
+                return behind_end(rest, element);
+            }
+        }
+        behind(">")
+    }
+}
+
+/// From the end tag of an element on.
+fn behind_end<'a>(text: &'a str, element: &str) -> &'a str {
+    let mut at = 0;
+    while let Some(found) = text[at..].find("</") {
+        at += found + 2;
+        let name = text.get(at..at + element.len());
+        if name.is_some_and(|name| name.eq_ignore_ascii_case(element)) {
+            return &text[at - 2..];
+        }
+    }
+    ""
+}
+
+impl<'a> Iterator for Words<'a> {
+    type Item = &'a str;
+
+    fn next(&mut self) -> Option<&'a str> {
+        loop {
+            let is_start = |c: char| c.is_alphanumeric() || (self.is_markup && c == '<');
+            self.rest = &self.rest[self.rest.find(is_start)?..];
+            if self.is_markup && self.rest.starts_with('<') {
+                self.rest = self.behind_markup();
+                continue;
+            }
+            let end = self.rest.find(|c: char| !c.is_alphanumeric());
+            let (word, rest) = self.rest.split_at(end.unwrap_or(self.rest.len()));
+            self.rest = rest;
+            return Some(word);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words_of(text: &str) -> Vec<&str> {
+        Words::of(text, true).collect()
+    }
+
+    #[test]
+    fn words_are_what_is_read() {
+        assert_eq!(
+            words_of(
+                "<p title='x>y'>Ein Haus,<!-- so > what --> tvö <b>hús</b>: 3 < 4 <SCRIPT>var a = '</p>'</sCript >end<style>p{}"
+            ),
+            ["y", "Ein", "Haus", "tvö", "hús", "3", "4", "end"]
+        );
+        assert_eq!(words_of("<script>for ever"), [""; 0]);
+        assert_eq!(words_of("<"), [""; 0]);
+        assert_eq!(
+            Words::of("a<b>c", false).collect::<Vec<_>>(),
+            ["a", "b", "c"]
+        );
+    }
+}
