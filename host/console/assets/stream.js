@@ -1,5 +1,7 @@
 // Server-sent events. The browser's own way of coming back gives up at the first error that has a status, as when a proxy
 // stands before a daemon that starts again; so each stream is opened anew here, after a pause that grows.
+// A stream is open only while its tab is seen: browsers open six connections to a server, and six tabs in the background would leave
+// none for anything else.
 
 import { address } from "./api.js";
 
@@ -13,19 +15,22 @@ const streams = new Map();
 export function follow(path, handlers, signal) {
   const key = Symbol(path);
   let pause = FIRST_PAUSE;
+  let hasMissed = false;
   let source;
   let timer;
 
   const open = () => {
     source = new EventSource(address(path), { withCredentials: true });
     source.addEventListener("open", () => {
-      const wasAway = pause !== FIRST_PAUSE;
+      const isBack = hasMissed;
       pause = FIRST_PAUSE;
+      hasMissed = false;
       tell(key, { state: "live" });
-      if (wasAway) handlers.back?.();
+      if (isBack) handlers.back?.();
     });
     source.addEventListener("error", () => {
       source.close();
+      hasMissed = true;
       const wait = pause * (0.75 + Math.random() / 2);
       pause = Math.min(pause * 2, LONGEST_PAUSE);
       tell(key, { state: "waiting", until: Date.now() + wait, now: again });
@@ -38,19 +43,22 @@ export function follow(path, handlers, signal) {
       source.addEventListener(name, (event) => handler(JSON.parse(event.data)));
     }
   };
+  const close = () => {
+    clearTimeout(timer);
+    source?.close();
+    streams.delete(key);
+    hasMissed = true;
+    tell();
+  };
   const again = () => {
     clearTimeout(timer);
-    source.close();
+    source?.close();
     open();
   };
+  document.addEventListener("visibilitychange", () => (document.hidden ? close() : again()), { signal });
   window.addEventListener("signed-in", () => streams.get(key)?.state === "waiting" && again(), { signal });
-  signal.addEventListener("abort", () => {
-    clearTimeout(timer);
-    source.close();
-    streams.delete(key);
-    tell();
-  });
-  open();
+  signal.addEventListener("abort", close);
+  if (!document.hidden) open();
 }
 
 function tell(key, state) {

@@ -19,6 +19,12 @@ use crate::window::Window;
 /// The least that each of the jobs must be able to receive in a second: with less a page takes minutes, and servers hang up.
 const JOB_BYTES_LEAST: u64 = 1024;
 
+/// Jobs that may crawl at once: each is a process with a store and plugins.
+const JOBS_MAX: usize = 1_000;
+
+/// Connections that all jobs together may have: more than the ports of an address.
+const CONNECTIONS_MAX: usize = 1_000_000;
+
 /// What the daemon is told.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
@@ -277,6 +283,17 @@ impl Config {
         if self.limits.jobs == 0 {
             return relation("limits.jobs is 0, so that no job would ever begin".to_owned());
         }
+        let counts = [
+            ("jobs", Some(self.limits.jobs), JOBS_MAX),
+            ("connections", self.limits.connections, CONNECTIONS_MAX),
+        ];
+        for (name, count, max) in counts {
+            if let Some(count) = count.filter(|count| *count > max) {
+                return relation(format!(
+                    "limits.{name} is {count}, more than any machine has: write {max} or less"
+                ));
+            }
+        }
         let jobs = self.limits.jobs;
         if let Some(connections) = self.limits.connections.filter(|most| *most < jobs) {
             return relation(format!(
@@ -436,6 +453,10 @@ mod tests {
         );
         let problem = refused("[limits]\njobs = 4\nbandwidth = \"4000B\"\n");
         assert!(problem.contains("write \"4096B\" or more"), "{problem}");
+        let problem = refused("[limits]\njobs = 9223372036854775807\nbandwidth = \"1GiB\"\n");
+        assert!(problem.contains("write 1000 or less"), "{problem}");
+        let problem = refused("[limits]\nconnections = 1000001\n");
+        assert!(problem.contains("write 1000000 or less"), "{problem}");
         let enough = "[limits]\njobs = 4\nconnections = 4\nbandwidth = \"4KiB\"\n";
         let config = Config::parse(Path::new("x"), enough).unwrap();
         config.check().unwrap();

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::Timestamp;
-use opilio_crawl::ProfileSource;
+use opilio_crawl::{ProfileSource, stays_inside};
 use opilio_profile::Profile;
 use tokio::sync::{Notify, Semaphore, watch};
 
@@ -139,9 +139,15 @@ impl Daemon {
         problems.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// That there is no such profile, and where it could be.
-    pub(crate) fn no_profile(&self, name: &str) -> String {
-        match &self.config.profiles {
+    /// A profile by its name: one of the operator's own, or one that ships.
+    pub(crate) fn profile(&self, name: &str) -> Result<ProfileSource, Problem> {
+        if let Some(file) = self.own_profile(name)? {
+            return Ok(ProfileSource::File(file));
+        }
+        if Profile::builtin_names().any(|ships| ships == name) {
+            return Ok(ProfileSource::Builtin(name.to_owned()));
+        }
+        Err(Problem::not_found(match &self.config.profiles {
             Some(folder) => format!(
                 "there is no profile {name:?}: put {name}.toml into {}",
                 folder.display()
@@ -149,16 +155,7 @@ impl Daemon {
             None => format!(
                 "there is no profile {name:?}: none of that name ships, and opilio.toml names no folder of profiles"
             ),
-        }
-    }
-
-    /// A profile by its name: one of the operator's own, or one that ships.
-    pub(crate) fn profile(&self, name: &str) -> Option<ProfileSource> {
-        if let Some(file) = self.own_profile(name) {
-            return Some(ProfileSource::File(file));
-        }
-        let ships = Profile::builtin_names().any(|ships| ships == name);
-        ships.then(|| ProfileSource::Builtin(name.to_owned()))
+        }))
     }
 
     /// The names of the operator's own profiles, sorted.
@@ -179,10 +176,22 @@ impl Daemon {
         names
     }
 
-    fn own_profile(&self, name: &str) -> Option<PathBuf> {
+    /// The file of one of the operator's own profiles. A link that leads out of their folder is refused: whoever may look at
+    /// profiles would read what it leads to.
+    fn own_profile(&self, name: &str) -> Result<Option<PathBuf>, Problem> {
         // Looked up in the list: no name leads anywhere else.
         let is_own = self.own_profiles().iter().any(|own| own == name);
-        let folder = self.config.profiles.as_ref().filter(|_| is_own)?;
-        Some(folder.join(format!("{name}.toml")))
+        let Some(folder) = self.config.profiles.as_ref().filter(|_| is_own) else {
+            return Ok(None);
+        };
+        let file = folder.join(format!("{name}.toml"));
+        match stays_inside(folder, &file) {
+            Ok(()) => Ok(Some(file)),
+            Err(_) => Err(Problem::conflict(format!(
+                "{} leads out of {} by a link, which is not followed; put the file itself there, or have profiles in opilio.toml name the folder that it is in",
+                file.display(),
+                folder.display()
+            ))),
+        }
     }
 }

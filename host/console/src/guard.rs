@@ -30,12 +30,14 @@ pub(crate) const COOKIE: &str = "opilio-session";
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; font-src 'self'; frame-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
 /// Largest body of a request of somebody who is not known: a token, and room for what is around it.
-const OPEN_BYTES_MAX: u64 = 4_096;
+const OPEN_BYTES_MAX: usize = 4_096;
 
-/// Of the body of a request that is refused so much is taken, and for so long. The connection on which some of it is left is
+/// Longest that a body of somebody who is not known may take.
+const UNKNOWN_TIME_MAX: Duration = Duration::from_secs(5);
+
+/// Of the body of a request that is refused so much is taken, for [`UNKNOWN_TIME_MAX`]. The connection on which some of it is left is
 /// closed, while the client sends there what the challenge asked for.
 const REFUSED_BYTES_MAX: usize = 1 << 20;
-const REFUSED_TIME_MAX: Duration = Duration::from_secs(5);
 
 /// What needs no token: the console's own files, which are no secret, the way to sign in, and whether the daemon is well.
 fn is_open(method: &Method, path: &str) -> bool {
@@ -55,13 +57,19 @@ pub(crate) async fn guard(
     next: Next,
 ) -> Response {
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
-    let from = request
-        .extensions()
-        .get::<ConnectInfo<Peer>>()
-        .map_or(IpAddr::from([0, 0, 0, 0]), |peer| peer.0.address.ip());
+    let peer = request.extensions().get::<ConnectInfo<Peer>>();
+    let peer = peer.map(|ConnectInfo(peer)| peer.clone());
+    let from = peer
+        .as_ref()
+        .map_or(IpAddr::from([0, 0, 0, 0]), |peer| peer.address.ip());
     let looks = method == Method::GET || method == Method::HEAD;
     let admitted = admit(&daemon, &request, from, looks);
     let user = admitted.as_ref().ok().and_then(Clone::clone);
+    if let Some(peer) = peer
+        && user.is_some()
+    {
+        peer.requests.mark_known();
+    }
     let is_open = is_open(&method, &path);
     let admitted = admitted.and_then(|caller| match caller {
         Some(caller) if !looks && !is_open => {
@@ -70,14 +78,17 @@ pub(crate) async fn guard(
         }
         caller => Ok(caller),
     });
+    request.extensions_mut().insert(PeerAddress(from));
     let mut response = match admitted {
-        Ok(caller) => {
-            request.extensions_mut().insert(PeerAddress(from));
-            if let Some(caller) = caller {
-                request.extensions_mut().insert(caller);
-            }
+        Ok(Some(caller)) => {
+            request.extensions_mut().insert(caller);
             next.run(request).await
         }
+        Ok(None) if looks => next.run(request).await,
+        Ok(None) => match with_body(request, UNKNOWN_TIME_MAX).await {
+            Ok(request) => next.run(request).await,
+            Err(problem) => problem.into_response(),
+        },
         Err(problem) => {
             take_body(request).await;
             problem.into_response()
@@ -103,12 +114,32 @@ pub(crate) async fn guard(
     response
 }
 
+/// The same request when its body has come in, as somebody who is not known must have it do.
+async fn with_body(request: Request, within: Duration) -> Result<Request, Problem> {
+    let (parts, body) = request.into_parts();
+    let body = tokio::time::timeout(within, to_bytes(body, OPEN_BYTES_MAX));
+    match body.await {
+        Ok(Ok(body)) => Ok(Request::from_parts(parts, body.into())),
+        Ok(Err(problem)) => Err(Problem::new(
+            StatusCode::BAD_REQUEST,
+            format!("the body did not come in whole: {problem}"),
+        )),
+        Err(_) => Err(Problem::new(
+            StatusCode::REQUEST_TIMEOUT,
+            format!(
+                "the body did not come in within {} seconds, which is what whoever is not signed in has for it",
+                within.as_secs()
+            ),
+        )),
+    }
+}
+
 /// Takes what comes with a request that is refused, so that the connection goes on.
 async fn take_body(request: Request) {
     // Who asks first whether a body is wanted hears that it is not.
     if !request.headers().contains_key(header::EXPECT) {
         let body = to_bytes(request.into_body(), REFUSED_BYTES_MAX);
-        let _ = tokio::time::timeout(REFUSED_TIME_MAX, body).await;
+        let _ = tokio::time::timeout(UNKNOWN_TIME_MAX, body).await;
     }
 }
 
@@ -179,7 +210,7 @@ fn admit(
 /// Whether a body is as small as it has to be before anybody is known; its length holds, or the request is none.
 fn is_small(headers: &HeaderMap) -> bool {
     let length = headers.get(header::CONTENT_LENGTH);
-    match length.map(|length| length.to_str().map(str::parse::<u64>)) {
+    match length.map(|length| length.to_str().map(str::parse::<usize>)) {
         Some(Ok(Ok(length))) => length <= OPEN_BYTES_MAX,
         Some(_) => false,
         None => !headers.contains_key(header::TRANSFER_ENCODING),
@@ -367,7 +398,36 @@ impl<S: Send + Sync> FromRequestParts<S> for Caller {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
 
+    use std::convert::Infallible;
+    use std::pin::Pin;
+    use std::task::{Context, Poll};
+
+    use axum::body::{Body, Bytes};
+    use futures_core::Stream;
+
     use super::*;
+
+    /// A body that does not come.
+    struct Never;
+
+    impl Stream for Never {
+        type Item = Result<Bytes, Infallible>;
+
+        fn poll_next(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+            Poll::Pending
+        }
+    }
+
+    #[tokio::test]
+    async fn a_body_of_somebody_unknown_is_not_waited_for_long() {
+        let request = Request::new(Body::from_stream(Never));
+        let problem = with_body(request, Duration::from_millis(10)).await;
+        let response = problem.unwrap_err().into_response();
+        assert_eq!(response.status(), StatusCode::REQUEST_TIMEOUT);
+        let request = Request::new(Body::from("{}"));
+        let request = with_body(request, UNKNOWN_TIME_MAX).await.unwrap();
+        assert_eq!(to_bytes(request.into_body(), 2).await.unwrap(), "{}");
+    }
 
     #[test]
     fn it_answers_to_its_own_names_alone() {

@@ -20,6 +20,7 @@ mod assets;
 mod audit;
 mod calendar;
 mod clock;
+mod connections;
 mod daemon;
 mod folder;
 mod guard;

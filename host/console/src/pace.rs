@@ -1,87 +1,188 @@
-//! How long a connection may take its time. Places are few, and whoever sends nothing, or a request byte by byte, would keep one
-//! from everybody else.
+//! How long a connection may take its time: whoever sends nothing, or a request byte by byte, would keep its place for good.
 //!
 //! A request must have come in whole within a span of the answer before it, or of the beginning. While one is answered there is
-//! no hurry here: whoever reads its body looks at the clock, and streams of events are written to.
+//! no hurry: whoever reads its body looks at the clock. An answer of which the client takes nothing for as long is broken off.
 
 use std::io;
 use std::pin::Pin;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::{ConnectInfo, Request};
 use axum::middleware::Next;
 use axum::response::Response;
+use hyper::body::{Frame, SizeHint};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::sync::{Notify, oneshot};
 use tokio::time::{Instant, Sleep, sleep};
 
 use crate::tls::Peer;
 
-/// For the next request to come in, its body left out.
-const REQUEST: Duration = Duration::from_secs(30);
+/// For the next request to come in, its body left out, and for some of an answer to be taken.
+const SPAN: Duration = Duration::from_secs(30);
 
-/// Requests of a connection that are being answered.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct UnderWay(Arc<AtomicUsize>);
+/// Requests of a connection, as all who have to do with it see them.
+#[derive(Clone, Debug)]
+pub(crate) struct Requests {
+    state: Arc<Mutex<RequestState>>,
+    /// Told when no request is under way any more.
+    settled: Arc<Notify>,
+}
+
+#[derive(Debug)]
+struct RequestState {
+    under_way: usize,
+    /// When the last request began or ended, or the connection.
+    since: Instant,
+    is_known: bool,
+}
 
 /// One of them, until this is dropped.
-struct Answering(UnderWay);
+pub(crate) struct Answering(Requests);
 
-impl UnderWay {
-    fn begin(&self) -> Answering {
-        self.0.fetch_add(1, Ordering::Relaxed);
+impl Requests {
+    pub(crate) fn new(settled: Arc<Notify>) -> Requests {
+        let state = RequestState {
+            under_way: 0,
+            since: Instant::now(),
+            is_known: false,
+        };
+        Requests {
+            state: Arc::new(Mutex::new(state)),
+            settled,
+        }
+    }
+
+    /// Counts a request as under way.
+    pub(crate) fn begin(&self) -> Answering {
+        let mut state = self.state();
+        state.under_way += 1;
+        state.since = Instant::now();
+        drop(state);
         Answering(self.clone())
     }
 
+    /// Notes that a request came from somebody who has signed in or sent a token.
+    pub(crate) fn mark_known(&self) {
+        self.state().is_known = true;
+    }
+
     fn is_any(&self) -> bool {
-        self.0.load(Ordering::Relaxed) > 0
+        self.state().under_way > 0
+    }
+
+    /// Since when the connection could be closed for another; none while a request of somebody known is under way.
+    pub(crate) fn closable_since(&self) -> Option<Instant> {
+        let state = self.state();
+        (state.under_way == 0 || !state.is_known).then_some(state.since)
+    }
+
+    fn state(&self) -> MutexGuard<'_, RequestState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for Answering {
     fn drop(&mut self) {
-        self.0.0.fetch_sub(1, Ordering::Relaxed);
+        let mut state = self.0.state();
+        state.under_way -= 1;
+        state.since = Instant::now();
+        if state.under_way == 0 {
+            self.0.settled.notify_one();
+        }
     }
 }
 
-/// Counts a request of its connection as under way for as long as it is answered.
+/// Counts a request of its connection as under way until the last of its answer is handed over.
 pub(crate) async fn count(request: Request, next: Next) -> Response {
     let peer = request.extensions().get::<ConnectInfo<Peer>>();
-    let _answering = peer.map(|ConnectInfo(peer)| peer.under_way.begin());
-    next.run(request).await
+    let answering = peer.map(|ConnectInfo(peer)| peer.requests.begin());
+    let response = next.run(request).await;
+    response.map(|body| {
+        Body::new(Answer {
+            body,
+            _answering: answering,
+        })
+    })
 }
 
-/// A stream that ends where no request comes in time.
+/// The body of an answer, while which the request is under way.
+struct Answer {
+    body: Body,
+    _answering: Option<Answering>,
+}
+
+impl HttpBody for Answer {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+/// A stream that ends where no request comes in time, where no answer is taken, or where it is told to.
 pub(crate) struct Paced<S> {
     stream: S,
-    under_way: UnderWay,
+    requests: Requests,
+    close: oneshot::Receiver<()>,
+    is_closed: bool,
     span: Duration,
     deadline: Pin<Box<Sleep>>,
+    /// The deadline is that of an answer of which nothing is taken.
+    is_stalled: bool,
 }
 
 impl<S> Paced<S> {
-    pub(crate) fn new(stream: S) -> Paced<S> {
-        Paced::within(REQUEST, stream)
+    pub(crate) fn new(stream: S, requests: Requests, close: oneshot::Receiver<()>) -> Paced<S> {
+        Paced::within(SPAN, stream, requests, close)
     }
 
-    fn within(span: Duration, stream: S) -> Paced<S> {
+    fn within(
+        span: Duration,
+        stream: S,
+        requests: Requests,
+        close: oneshot::Receiver<()>,
+    ) -> Paced<S> {
         Paced {
             stream,
-            under_way: UnderWay::default(),
+            requests,
+            close,
+            is_closed: false,
             span,
             deadline: Box::pin(sleep(span)),
+            is_stalled: false,
         }
-    }
-
-    pub(crate) fn under_way(&self) -> UnderWay {
-        self.under_way.clone()
     }
 
     fn begin_anew(&mut self) {
         let next = Instant::now() + self.span;
         self.deadline.as_mut().reset(next);
+    }
+
+    /// Fails once the connection was told to close.
+    fn stays(&mut self, context: &mut Context<'_>) -> io::Result<()> {
+        self.is_closed = self.is_closed || Pin::new(&mut self.close).poll(context).is_ready();
+        match self.is_closed {
+            true => Err(io::Error::new(
+                io::ErrorKind::ConnectionAborted,
+                "closed for another connection",
+            )),
+            false => Ok(()),
+        }
     }
 }
 
@@ -91,8 +192,9 @@ impl<S: AsyncRead + Unpin> AsyncRead for Paced<S> {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        while self.deadline.as_mut().poll(context).is_ready() {
-            if !self.under_way.is_any() {
+        self.stays(context)?;
+        while !self.is_stalled && self.deadline.as_mut().poll(context).is_ready() {
+            if !self.requests.is_any() {
                 let problem = "no request came in time";
                 return Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, problem)));
             }
@@ -108,9 +210,15 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Paced<S> {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
+        self.stays(context)?;
         let written = Pin::new(&mut self.stream).poll_write(context, bytes);
-        if let Poll::Ready(Ok(_)) = written {
+        if written.is_ready() || !self.is_stalled {
+            self.is_stalled = written.is_pending();
             self.begin_anew();
+        }
+        if self.is_stalled && self.deadline.as_mut().poll(context).is_ready() {
+            let problem = "the client takes nothing of its answer";
+            return Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, problem)));
         }
         written
     }
@@ -128,16 +236,24 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Paced<S> {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
 
-    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, duplex};
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
 
     use super::*;
 
     const SPAN: Duration = Duration::from_millis(50);
 
+    /// A client, a server, and what has the server close.
+    fn connection() -> (DuplexStream, Paced<DuplexStream>, oneshot::Sender<()>) {
+        let (client, server) = duplex(64);
+        let (close, closed) = oneshot::channel();
+        let requests = Requests::new(Arc::default());
+        let server = Paced::within(SPAN, server, requests, closed);
+        (client, server, close)
+    }
+
     #[tokio::test]
     async fn a_request_that_comes_byte_by_byte_is_not_waited_for() {
-        let (mut client, server) = duplex(64);
-        let mut server = Paced::within(SPAN, server);
+        let (mut client, mut server, _close) = connection();
         let client = tokio::spawn(async move {
             while client.write_all(b"x").await.is_ok() {
                 sleep(SPAN / 5).await;
@@ -151,9 +267,8 @@ mod tests {
 
     #[tokio::test]
     async fn an_answer_takes_what_it_takes_and_then_a_request_has_to_come() {
-        let (mut client, server) = duplex(64);
-        let mut server = Paced::within(SPAN, server);
-        let answering = server.under_way().begin();
+        let (mut client, mut server, _close) = connection();
+        let answering = server.requests.begin();
         let slow = tokio::spawn(async move {
             sleep(4 * SPAN).await;
             client.write_all(b"y").await.unwrap();
@@ -164,5 +279,23 @@ mod tests {
         drop(answering);
         let ended = server.read_u8().await.unwrap_err();
         assert_eq!(ended.kind(), io::ErrorKind::TimedOut);
+    }
+
+    #[tokio::test]
+    async fn an_answer_that_nobody_takes_is_broken_off() {
+        let (_client, mut server, _close) = connection();
+        let _answering = server.requests.begin();
+        let ended = server.write_all(&[0; 100]).await.unwrap_err();
+        assert_eq!(ended.kind(), io::ErrorKind::TimedOut);
+    }
+
+    #[tokio::test]
+    async fn a_connection_closes_when_it_is_told_to() {
+        let (_client, mut server, close) = connection();
+        close.send(()).unwrap();
+        let ended = server.read_u8().await.unwrap_err();
+        assert_eq!(ended.kind(), io::ErrorKind::ConnectionAborted);
+        let ended = server.write_all(b"x").await.unwrap_err();
+        assert_eq!(ended.kind(), io::ErrorKind::ConnectionAborted);
     }
 }

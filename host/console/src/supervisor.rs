@@ -125,8 +125,8 @@ impl Supervisor {
     pub(crate) fn new(daemon: Arc<Daemon>) -> std::io::Result<Supervisor> {
         let windows = Arc::new(daemon.config.window.clone());
         for entry in &daemon.config.calendar {
-            if daemon.profile(&entry.profile).is_none() {
-                let problem = daemon.no_profile(&entry.profile);
+            if let Err(problem) = daemon.profile(&entry.profile) {
+                let problem = problem.detail().to_owned();
                 tracing::warn!(entry = entry.name, "no job could be made of it: {problem}");
                 daemon.calendar_problem(&entry.name, Some(problem));
             }

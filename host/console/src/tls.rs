@@ -16,12 +16,13 @@ use rustls_pki_types::pem::PemObject as _;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::sync::mpsc;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
 use crate::config::TlsFiles;
-use crate::pace::{Paced, UnderWay};
+use crate::connections::{Connections, Place};
+use crate::pace::{Paced, Requests};
 
 /// Connections at the same time.
 const CONNECTIONS_MAX: usize = 1_000;
@@ -42,36 +43,45 @@ pub(crate) struct Doors {
 #[derive(Clone, Debug)]
 pub(crate) struct Peer {
     pub(crate) address: SocketAddr,
-    /// What of its requests is being answered.
-    pub(crate) under_way: UnderWay,
+    /// Its requests.
+    pub(crate) requests: Requests,
 }
 
 impl Connected<IncomingStream<'_, Doors>> for Peer {
     fn connect_info(stream: IncomingStream<'_, Doors>) -> Peer {
         Peer {
             address: *stream.remote_addr(),
-            under_way: stream.io().stream.under_way(),
+            requests: stream.io().place.requests.clone(),
         }
     }
 }
 
 /// A connection. Its place is another's when it is gone.
 pub(crate) struct Connection {
-    stream: Paced<Stream>,
-    _place: OwnedSemaphorePermit,
+    stream: Stream,
+    place: Place,
 }
 
 enum Stream {
-    Plain(TcpStream),
-    Tls(Box<TlsStream<TcpStream>>),
+    Plain(Paced<TcpStream>),
+    Tls(Box<TlsStream<Paced<TcpStream>>>),
 }
 
 impl Doors {
     pub(crate) fn open(listener: TcpListener, tls: Option<&TlsFiles>) -> io::Result<Doors> {
+        Doors::of_at_most(CONNECTIONS_MAX, listener, tls)
+    }
+
+    fn of_at_most(
+        connections_max: usize,
+        listener: TcpListener,
+        tls: Option<&TlsFiles>,
+    ) -> io::Result<Doors> {
+        let open = Connections::new(connections_max);
         let address = listener.local_addr()?;
         let keys = tls.map(Keys::read).transpose()?;
         let (sender, connections) = mpsc::channel(16);
-        tokio::spawn(accept(listener, keys, sender));
+        tokio::spawn(accept(listener, keys, open, sender));
         Ok(Doors {
             address,
             connections,
@@ -99,13 +109,10 @@ impl Listener for Doors {
 async fn accept(
     listener: TcpListener,
     mut keys: Option<Keys>,
+    open: Arc<Connections>,
     sender: mpsc::Sender<(Connection, SocketAddr)>,
 ) {
-    let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     loop {
-        let Ok(place) = places.clone().acquire_owned().await else {
-            return;
-        };
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
             () = sender.closed() => return,
@@ -119,6 +126,11 @@ async fn accept(
                 continue;
             }
         };
+        let (place, close) = tokio::select! {
+            admitted = open.admit(peer.ip()) => admitted,
+            () = sender.closed() => return,
+        };
+        let stream = Paced::new(stream, place.requests.clone(), close);
         let acceptor = keys.as_mut().map(Keys::acceptor);
         let sender = sender.clone();
         // Handshakes wait for the other side, and nobody else waits for them.
@@ -133,10 +145,7 @@ async fn accept(
                     }
                 }
             };
-            let connection = Connection {
-                stream: Paced::new(stream),
-                _place: place,
-            };
+            let connection = Connection { stream, place };
             let _ = sender.send((connection, peer)).await;
         });
     }
@@ -273,5 +282,31 @@ impl AsyncWrite for Connection {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn connections_on_which_nothing_is_asked_lock_nobody_out() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let mut doors = Doors::of_at_most(2, listener, None).unwrap();
+        let mut idle = Vec::new();
+        for _ in 0..2 {
+            let client = TcpStream::connect(doors.address).await.unwrap();
+            idle.push((client, doors.accept().await.0));
+        }
+        let mut client = TcpStream::connect(doors.address).await.unwrap();
+        let (mut connection, _) = doors.accept().await;
+        client.write_all(b"x").await.unwrap();
+        assert_eq!(connection.read_u8().await.unwrap(), b'x');
+        let closed = idle[0].1.read_u8().await.unwrap_err();
+        assert_eq!(closed.kind(), io::ErrorKind::ConnectionAborted);
     }
 }

@@ -16,6 +16,9 @@ const UNITS: [(&str, &str, u64); 5] = [
     ("B", "B", 1),
 ];
 
+/// Most memory that a setting may ask for: more than this is a slip of the pen, and no machine would have it.
+pub(crate) const MEMORY_MAX: ByteSize = ByteSize::from_gib(256);
+
 /// A number of bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct ByteSize(u64);
@@ -47,6 +50,16 @@ impl ByteSize {
     /// This many bytes.
     pub const fn from_bytes(bytes: u64) -> Self {
         Self(bytes)
+    }
+
+    /// This many MiB.
+    pub(crate) const fn from_mib(mib: u64) -> Self {
+        Self(mib << 20)
+    }
+
+    /// This many GiB.
+    pub(crate) const fn from_gib(gib: u64) -> Self {
+        Self(gib << 30)
     }
 
     /// How many bytes.

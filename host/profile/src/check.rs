@@ -200,9 +200,30 @@ impl<'d> Part<'_, 'd> {
         }
     }
 
-    /// A size that must not be zero.
-    pub(crate) fn positive_size(&mut self, key: &str, written: &SizeWritten) -> ByteSize {
+    /// A size of what is held in memory, so that no machine has more than `max`.
+    pub(crate) fn memory_size(
+        &mut self,
+        key: &str,
+        written: &SizeWritten,
+        max: ByteSize,
+    ) -> ByteSize {
         let size = self.size(key, written);
+        if size > max {
+            let problem = format!("must be at most {max}: {size}");
+            let suggestion = format!("this is held in memory: write \"{max}\" or less");
+            self.refuse(key, problem, &suggestion);
+        }
+        size
+    }
+
+    /// The same, where it must not be zero.
+    pub(crate) fn positive_memory_size(
+        &mut self,
+        key: &str,
+        written: &SizeWritten,
+        max: ByteSize,
+    ) -> ByteSize {
+        let size = self.memory_size(key, written, max);
         if size.bytes() == 0 {
             self.refuse(
                 key,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::byte_size::{ByteSize, SizeWritten};
+use crate::byte_size::{ByteSize, MEMORY_MAX, SizeWritten};
 use crate::check::Part;
 use crate::count::CountWritten;
 use crate::duration::DurationWritten;
@@ -49,7 +49,7 @@ pub struct FrontierFile {
     #[schemars(range(max = 1_000_000))]
     pub error_penalty: u32,
 
-    /// Memory for what is read from the frontier's store. Default `"128MiB"`: holds the queues at work of a crawl of
+    /// Memory for what is read from the frontier's store, 256 GiB at most. Default `"128MiB"`: holds the queues at work of a crawl of
     /// tens of millions of URIs.
     pub cache: SizeWritten,
 }
@@ -122,7 +122,7 @@ impl FrontierFile {
             ageing: part.duration_limit("ageing", &self.ageing),
             session_budget: part.count_limit("session-budget", &self.session_budget),
             error_penalty: self.error_penalty,
-            cache: part.positive_size("cache", &self.cache),
+            cache: part.positive_memory_size("cache", &self.cache, MEMORY_MAX),
         }
     }
 }

@@ -10,21 +10,30 @@ use crate::check::Part;
 use crate::count::CountWritten;
 use crate::duration::DurationWritten;
 
+/// All that 32 bits address.
+const GUEST_MEMORY_MAX: ByteSize = ByteSize::from_gib(4);
+
+/// Most that one call may give back.
+const OUTPUT_MAX: ByteSize = ByteSize::from_gib(1);
+
+/// Most that is kept with a URI or a site, and that one visit may say.
+const TEXT_MAX: ByteSize = ByteSize::from_mib(16);
+
 /// What one call of a plugin may use, and what is kept for it. A call that wants more memory, time, output or fingerprint
 /// is a fault of the plugin; of everything else what is too much is dropped and counted.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct PluginLimitsFile {
-    /// Linear memory. Default `"64MiB"`: holds a large page several times over.
+    /// Linear memory, 4 GiB at most. Default `"64MiB"`: holds a large page several times over.
     pub memory: SizeWritten,
 
     /// Time. Default `"2s"`: a thousand times what a page takes.
     pub time: DurationWritten,
 
-    /// What a call may return in all: links, fragments, reasons. Default `"16MiB"`: 6,000 links of 2 KiB and some.
+    /// What a call may return in all: links, fragments, reasons; 1 GiB at most. Default `"16MiB"`: 6,000 links of 2 KiB and some.
     pub output: SizeWritten,
 
-    /// Log lines. Default `"16KiB"`: enough to say what is wrong once.
+    /// Log lines, 16 MiB at most. Default `"16KiB"`: enough to say what is wrong once.
     pub log: SizeWritten,
 
     /// Calls at the same time; more wait for one another. Default `"none"`: as many as there are lanes.
@@ -43,7 +52,7 @@ pub struct PluginLimitsFile {
     #[schemars(range(max = 10_000))]
     pub notes: u32,
 
-    /// One note, its name included. Default `"4KiB"`: notes stand in the archive, with every document.
+    /// One note, its name included; 16 MiB at most. Default `"4KiB"`: notes stand in the archive, with every document.
     pub note_size: SizeWritten,
 
     /// Annotations of one visit. Default `32`: they stand on a line of the crawl log.
@@ -60,16 +69,16 @@ pub struct PluginLimitsFile {
     #[schemars(range(max = 1_000))]
     pub kept_values: u32,
 
-    /// One value kept with a URI. Default `"1KiB"`: ten million URIs make 10 GiB of it.
+    /// One value kept with a URI, 16 MiB at most. Default `"1KiB"`: ten million URIs make 10 GiB of it.
     pub uri_value: SizeWritten,
 
-    /// One value kept with a site. Default `"4KiB"`: there are fewer sites than URIs.
+    /// One value kept with a site, 16 MiB at most. Default `"4KiB"`: there are fewer sites than URIs.
     pub site_value: SizeWritten,
 
-    /// A change evaluator's fingerprint of one version. Default `"4KiB"`: it is kept with every URI.
+    /// A change evaluator's fingerprint of one version, 16 MiB at most. Default `"4KiB"`: it is kept with every URI.
     pub fingerprint: SizeWritten,
 
-    /// What an observer hands itself from batch to batch. Default `"1MiB"`: it is written after each.
+    /// What an observer hands itself from batch to batch, 1 GiB at most. Default `"1MiB"`: it is written after each.
     pub observer_memory: SizeWritten,
 }
 
@@ -136,22 +145,22 @@ impl Default for PluginLimitsFile {
 impl PluginLimitsFile {
     pub(crate) fn check(&self, mut part: Part<'_, '_>) -> PluginLimits {
         PluginLimits {
-            memory: part.positive_size("memory", &self.memory),
+            memory: part.positive_memory_size("memory", &self.memory, GUEST_MEMORY_MAX),
             time: part.positive_duration("time", &self.time),
-            output: part.positive_size("output", &self.output),
-            log: part.size("log", &self.log),
+            output: part.positive_memory_size("output", &self.output, OUTPUT_MAX),
+            log: part.memory_size("log", &self.log, TEXT_MAX),
             instances: part.count_limit("instances", &self.instances),
             links: self.links,
             fragments: self.fragments,
             notes: self.notes,
-            note_size: part.size("note-size", &self.note_size),
+            note_size: part.memory_size("note-size", &self.note_size, TEXT_MAX),
             annotations: self.annotations,
             counters: self.counters,
             kept_values: self.kept_values,
-            uri_value: part.size("uri-value", &self.uri_value),
-            site_value: part.size("site-value", &self.site_value),
-            fingerprint: part.size("fingerprint", &self.fingerprint),
-            observer_memory: part.size("observer-memory", &self.observer_memory),
+            uri_value: part.memory_size("uri-value", &self.uri_value, TEXT_MAX),
+            site_value: part.memory_size("site-value", &self.site_value, TEXT_MAX),
+            fingerprint: part.memory_size("fingerprint", &self.fingerprint, TEXT_MAX),
+            observer_memory: part.memory_size("observer-memory", &self.observer_memory, OUTPUT_MAX),
         }
     }
 }

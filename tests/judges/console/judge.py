@@ -20,6 +20,7 @@ import looks
 import many
 import outage
 import roles
+import tabs
 import wide
 
 
@@ -32,7 +33,7 @@ def main():
     try:
         with sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-            for story in [actions, keyboard, roles, looks, wide, many, outage]:
+            for story in [actions, keyboard, roles, looks, tabs, wide, many, outage]:
                 name, began = story.__name__, time.monotonic()
                 try:
                     found = story.run(browser, served, seed=seed, axe=axe, screenshots=screenshots)

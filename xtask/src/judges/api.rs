@@ -1,5 +1,6 @@
-//! The daemon's API, asked all that its description allows and much that it does not, by schemathesis: no request makes it fail,
-//! and every answer is as described. Before that every operation is asked by each role and by nobody.
+//! The daemon's API, asked all that its description allows and much that it does not, by schemathesis with an admin's token: no
+//! request makes it fail, none that fits the description is refused, and every answer is as described. Before that every
+//! operation is asked by each role and by nobody.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -14,9 +15,10 @@ use crate::repository::root;
 
 const PYTHON_PACKAGES: [&str; 2] = ["schemathesis==4.32.5", "requests==2.34.2"];
 
-/// What is judged. Left out is that each request that fits the description is accepted: which jobs and queues there are, no
-/// description says. So is that wrong tokens are refused as unknown: after some of them the daemon says that they were too many.
-const CHECKS: &str = "not_a_server_error,status_code_conformance,content_type_conformance,response_headers_conformance,response_schema_conformance,unsupported_method";
+/// What is judged. A request that fits the description is accepted, unless there is no such thing (404) or it does not fit what
+/// is so now (409). Left out is that wrong tokens are refused as unknown: after some of them the daemon says that they were too
+/// many. What nobody may do is asked by `roles.py`.
+const CHECKS: &str = "not_a_server_error,status_code_conformance,content_type_conformance,response_headers_conformance,response_schema_conformance,unsupported_method,positive_data_acceptance";
 
 /// How requests are made up. Left out are sequences: schemathesis guesses at links between requests, and takes parameters
 /// along that the next request does not have.
@@ -35,13 +37,22 @@ const CONFIG: &str = r#"[parameters]
 include-name-regex = "(DELETE /api/v1/jobs/\\{job\\}|/stop|/resume)$"
 [operations.parameters]
 "path.job" = "second"
+
+# What a setting may be for is a language of its own: the description has its fields, and not what stands in them.
+[[operations]]
+include-name = "PATCH /api/v1/jobs/{job}/settings"
+[operations.checks.positive_data_acceptance]
+expected-statuses = ["2xx", "404", "409", "422"]
 "#;
+
+/// No job that a request makes is begun: it would crawl.
+const DAEMON: &str = "[limits]\ndisk-free = \"1000000TiB\"\n";
 
 /// Whose tokens there are, by the names of their roles.
 const ROLES: [&str; 3] = ["viewer", "operator", "admin"];
 
-/// Streams, which do not end, and beginning jobs, which would crawl.
-const LEFT_OUT: &str = "events|/start$|/session$";
+/// Streams, which do not end, and beginning jobs.
+const LEFT_OUT: &str = "events|/start$";
 
 /// The daemon, or the crawl, ended with the judgement.
 struct Running(Child);
@@ -71,6 +82,7 @@ pub(super) fn judge(home: &Path, opilio: &Path) -> Result<()> {
         status(make.current_dir(&home))?;
     }
     fs::write(home.join("schemathesis.toml"), CONFIG)?;
+    fs::write(home.join("opilio.toml"), DAEMON)?;
     let mut tokens = Vec::new();
     for role in ROLES {
         let mut token = Command::new(opilio);
@@ -104,6 +116,10 @@ pub(super) fn judge(home: &Path, opilio: &Path) -> Result<()> {
     status(roles.current_dir(&home))?;
     let mut judge = Command::new(python.with_file_name("st"));
     judge
+        .env(
+            "SCHEMATHESIS_HOOKS",
+            root().join("tests/judges/api/formats.py"),
+        )
         .args(["run", &format!("{url}/api/v1/openapi.json")])
         .args([
             "--header",
@@ -121,6 +137,8 @@ pub(super) fn judge(home: &Path, opilio: &Path) -> Result<()> {
             "--no-color",
         ]);
     status(judge.current_dir(&home))?;
-    println!("api: no request made the daemon fail, and every answer is as described");
+    println!(
+        "api: no request made the daemon fail, none that fits its description was refused, and every answer is as described"
+    );
     Ok(())
 }

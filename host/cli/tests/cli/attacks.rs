@@ -261,6 +261,32 @@ fn no_link_in_a_jobs_folder_shows_what_is_elsewhere() {
 }
 
 #[test]
+fn no_link_among_the_profiles_shows_what_is_elsewhere() {
+    let home = Home::new();
+    let secret = home.file("secret", SECRET);
+    home.file("profiles/there.toml", "name = 'there'\n");
+    home.file("opilio.toml", "profiles = \"profiles\"\n");
+    let profiles = home.path().join("profiles");
+    symlink(secret, profiles.join("out.toml")).unwrap();
+    // As Kubernetes mounts them.
+    symlink("there.toml", profiles.join("within.toml")).unwrap();
+    let daemon = Daemon::start(&home, &["--no-auth"]);
+    assert_eq!(daemon.get("/profiles/within")["toml"], "name = 'there'\n");
+    let make = json!({ "name": "x", "profile": "out", "seeds": ["http://nowhere.localhost/"] });
+    for answer in [
+        daemon.call("GET", "/api/v1/profiles/out", None, ""),
+        daemon.call("POST", "/api/v1/jobs", Some(make), ""),
+    ] {
+        assert_eq!(answer.status, 409, "{answer:?}");
+        assert!(
+            answer.body.contains("by a link, which is not followed"),
+            "{answer:?}"
+        );
+        assert!(!answer.body.contains("root:x"), "{answer:?}");
+    }
+}
+
+#[test]
 fn no_checkpoint_copies_what_a_link_leads_to() {
     let home = Home::new();
     let secret = home.file("secret", SECRET);

@@ -102,11 +102,10 @@ export async function open(page) {
   const [crumbs, head] = heading(page, page.job, buttons);
   head.firstElementChild.after(state, alerts);
   put(page.main, crumbs, head, why, tiles.element, spans, charts.element, h("section", {}, flight.element), checkpoints.element);
-  await Promise.all([readCharts(), checkpoints.again()]);
-
   follow(`jobs/${encodeURIComponent(page.job)}/events`, { status: showStatus, back: readAgain }, page.signal);
   const timer = setInterval(() => document.hidden || readCharts(), EVERY);
   page.signal.addEventListener("abort", () => clearInterval(timer));
+  await Promise.all([readCharts(), checkpoints.again()]);
 }
 
 /** The figures. */

@@ -19,7 +19,7 @@ pub(crate) struct Entries {
 }
 
 /// The last requests that would have changed something, with what came of them. For admins.
-#[utoipa::path(get, path = "/audit", tag = "daemon", params(Limit), responses((status = 200, body = Entries)))]
+#[utoipa::path(get, path = "/audit", operation_id = "list_audit_entries", tag = "daemon", params(Limit), responses((status = 200, body = Entries)))]
 pub(crate) async fn list(
     State(daemon): Shared,
     caller: Caller,

@@ -45,6 +45,7 @@ const CODINGS: [&str; 5] = ["gzip", "x-gzip", "deflate", "br", "zstd"];
 #[serde(deny_unknown_fields)]
 pub(crate) struct Wanted {
     /// The URI.
+    #[param(format = "uri")]
     pub(super) uri: String,
     /// As it was then: the last capture that is not younger. None: the last archived version.
     #[param(value_type = Option<String>, format = DateTime)]
@@ -57,6 +58,7 @@ pub(crate) struct Wanted {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Listed {
     /// The URI.
+    #[param(format = "uri")]
     uri: String,
     /// Behind this one, which the page before ended with.
     after: Option<String>,
@@ -121,7 +123,7 @@ pub(super) struct Payload {
 }
 
 /// A version of a URI: its payload, with its media type, under a policy that lets nothing in it run or load anything.
-#[utoipa::path(get, path = "/jobs/{job}/capture", tag = "frontier", params(("job" = String, Path, description = "Its name"), Wanted), responses((status = 200, description = "The payload, under its own media type", content_type = "*/*", body = Vec<u8>)))]
+#[utoipa::path(get, path = "/jobs/{job}/capture", operation_id = "show_capture", tag = "frontier", params(("job" = String, Path, description = "Its name"), Wanted), responses((status = 200, description = "The payload, under its own media type", content_type = "*/*", body = Vec<u8>)))]
 pub(crate) async fn capture(
     State(daemon): Shared,
     caller: Caller,
@@ -135,7 +137,7 @@ pub(crate) async fn capture(
 }
 
 /// The captures of a URI, as far as the archive has indexes.
-#[utoipa::path(get, path = "/jobs/{job}/captures", tag = "frontier", params(("job" = String, Path, description = "Its name"), Listed), responses((status = 200, body = ListedCaptures)))]
+#[utoipa::path(get, path = "/jobs/{job}/captures", operation_id = "list_captures", tag = "frontier", params(("job" = String, Path, description = "Its name"), Listed), responses((status = 200, body = ListedCaptures)))]
 pub(crate) async fn list(
     State(daemon): Shared,
     caller: Caller,

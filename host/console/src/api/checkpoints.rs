@@ -34,7 +34,7 @@ pub(crate) struct GoingBack {
 
 /// The checkpoints in the job's folder `checkpoints`, by their names, the last first: those that nobody has named otherwise are called
 /// by the time at which they were made. The job is not opened for that.
-#[utoipa::path(get, path = "/jobs/{job}/checkpoints", tag = "jobs", params(("job" = String, Path, description = "Its name"), Page), responses((status = 200, body = CheckpointList)))]
+#[utoipa::path(get, path = "/jobs/{job}/checkpoints", operation_id = "list_checkpoints", tag = "jobs", params(("job" = String, Path, description = "Its name"), Page), responses((status = 200, body = CheckpointList)))]
 pub(crate) async fn list(
     State(daemon): Shared,
     Place(job): Place<String>,
@@ -56,7 +56,7 @@ pub(crate) async fn list(
 
 /// Takes a job at rest back to a checkpoint of its own: frontier, settings, seeds and plugins are as they were then. Its archive, its
 /// logs and the history of its changes stay; what it crawled since is crawled again. It is not started.
-#[utoipa::path(post, path = "/jobs/{job}/restore", tag = "jobs", params(("job" = String, Path, description = "Its name")), request_body = GoingBack, responses((status = 200, body = Done)))]
+#[utoipa::path(post, path = "/jobs/{job}/restore", operation_id = "restore_job", tag = "jobs", params(("job" = String, Path, description = "Its name")), request_body = GoingBack, responses((status = 200, body = Done)))]
 pub(crate) async fn restore(
     State(daemon): Shared,
     caller: Caller,

@@ -49,7 +49,7 @@ struct Coming {
 }
 
 /// What the daemon is and may do.
-#[utoipa::path(get, path = "/daemon", tag = "daemon", responses((status = 200, body = About)))]
+#[utoipa::path(get, path = "/daemon", operation_id = "show_daemon", tag = "daemon", responses((status = 200, body = About)))]
 pub(crate) async fn about(State(daemon): Shared) -> Json<About> {
     let (config, now) = (&daemon.config, Timestamp::now());
     let mut problems = daemon.calendar_problems();

@@ -45,7 +45,7 @@ struct Changed<'j> {
 }
 
 /// All jobs: an event `jobs` with those that have changed, at first all, about each second in which something has.
-#[utoipa::path(get, path = "/events", tag = "jobs", responses((status = 200, content_type = "text/event-stream", body = String)))]
+#[utoipa::path(get, path = "/events", operation_id = "follow_jobs", tag = "jobs", responses((status = 200, description = "Events `jobs`, without end", content_type = "text/event-stream", body = String)))]
 pub(crate) async fn all(State(daemon): Shared) -> Result<Sse<KeepAliveStream<Received>>, Problem> {
     let mut before = Arc::<Jobs>::default();
     let mut is_first = true;
@@ -71,7 +71,7 @@ pub(crate) async fn all(State(daemon): Shared) -> Result<Sse<KeepAliveStream<Rec
 }
 
 /// A job: an event `status` about each second while it crawls, and when it changes.
-#[utoipa::path(get, path = "/jobs/{job}/events", tag = "watch", params(("job" = String, Path, description = "Its name")), responses((status = 200, content_type = "text/event-stream", body = String)))]
+#[utoipa::path(get, path = "/jobs/{job}/events", operation_id = "follow_job", tag = "watch", params(("job" = String, Path, description = "Its name")), responses((status = 200, description = "Events `status`, until the job is gone", content_type = "text/event-stream", body = String)))]
 pub(crate) async fn of_job(
     State(daemon): Shared,
     Place(job): Place<String>,

@@ -13,7 +13,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::events::JobStatus;
 use super::statistics::status_of;
-use super::{BASE, Done, Shared, checked_limit, page, profiles};
+use super::{BASE, Done, Shared, checked_limit, page, profiles, seed_lines};
 use crate::access::{Caller, Role};
 use crate::daemon::Daemon;
 use crate::folder::NewJob;
@@ -38,7 +38,8 @@ pub(crate) struct Wanted {
     #[param(inline)]
     sort: JobSort,
     /// Behind so many, as the page before ended with.
-    after: Option<usize>,
+    #[param(minimum = 0, maximum = 4294967295_usize)]
+    after: Option<u32>,
     /// So many at most.
     #[serde(default = "page")]
     #[param(minimum = 1, maximum = 1000, default = 100)]
@@ -86,15 +87,20 @@ pub(crate) struct JobList {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Making {
     /// Its name: letters, digits, `.`, `-` and `_`.
+    #[schema(pattern = "^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length = 100)]
     name: String,
     /// The name of a profile; or `profile_toml`.
+    #[schema(value_type = String, required = false)]
     profile: Option<String>,
     /// A profile; or `profile`.
+    #[schema(value_type = String, required = false, format = "profile")]
     profile_toml: Option<String>,
     /// Seeds beside those of the profile.
     #[serde(default)]
+    #[schema(schema_with = seed_lines)]
     seeds: Vec<String>,
     /// A page that says who crawls and why, in place of the profile's.
+    #[schema(format = "uri", pattern = "^https?://")]
     contact_url: Option<String>,
     /// It begins at once.
     #[serde(default)]
@@ -113,6 +119,7 @@ pub(crate) struct MadeJob {
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewName {
     /// Letters, digits, `.`, `-` and `_`.
+    #[schema(pattern = "^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length = 100)]
     name: String,
 }
 
@@ -127,7 +134,7 @@ pub(crate) struct Deleting {
 }
 
 /// All jobs, a page at a time.
-#[utoipa::path(get, path = "/jobs", tag = "jobs", params(Wanted), responses((status = 200, body = JobList)))]
+#[utoipa::path(get, path = "/jobs", operation_id = "list_jobs", tag = "jobs", params(Wanted), responses((status = 200, body = JobList)))]
 pub(crate) async fn list(
     State(daemon): Shared,
     Params(wanted): Params<Wanted>,
@@ -147,6 +154,7 @@ pub(crate) async fn list(
         .collect();
     meant.sort_by(|one, other| wanted.sort.compare(one, other));
     let (total, after) = (meant.len(), wanted.after.unwrap_or(0));
+    let after = usize::try_from(after).unwrap_or(usize::MAX);
     let page: Vec<JobOverview> = meant.into_iter().skip(after).take(limit).cloned().collect();
     let end = after.saturating_add(page.len());
     Ok(Json(JobList {
@@ -185,16 +193,14 @@ impl JobSort {
 /// Makes a job: its profile is checked, copied and frozen. What is wrong with it is told with line and column, and nothing is
 /// made. A profile that comes along may not name programs to be run or files of this machine, and only an admin's may name components
 /// of registries.
-#[utoipa::path(post, path = "/jobs", tag = "jobs", request_body = Making, responses((status = 201, body = MadeJob, headers(("location" = String, description = "The job")))))]
+#[utoipa::path(post, path = "/jobs", operation_id = "make_job", tag = "jobs", request_body = Making, responses((status = 201, body = MadeJob, headers(("location" = String, description = "The job")))))]
 pub(crate) async fn make(
     State(daemon): Shared,
     caller: Caller,
     Body(making): Body<Making>,
 ) -> Result<impl IntoResponse, Problem> {
     let profile = match (&making.profile, making.profile_toml) {
-        (Some(name), None) => daemon
-            .profile(name)
-            .ok_or_else(|| Problem::unusable(format!("there is no profile {name:?}")))?,
+        (Some(name), None) => daemon.profile(name)?,
         (None, Some(text)) => {
             profiles::keeps_to_itself(&text, &caller)?;
             ProfileSource::Text {
@@ -234,7 +240,7 @@ fn created(name: String) -> impl IntoResponse {
 }
 
 /// A job: at a glance, and what it is doing.
-#[utoipa::path(get, path = "/jobs/{job}", tag = "jobs", params(("job" = String, Path, description = "Its name")), responses((status = 200, body = JobStatus)))]
+#[utoipa::path(get, path = "/jobs/{job}", operation_id = "show_job", tag = "jobs", params(("job" = String, Path, description = "Its name")), responses((status = 200, body = JobStatus)))]
 pub(crate) async fn show(
     State(daemon): Shared,
     Place(job): Place<String>,
@@ -244,7 +250,7 @@ pub(crate) async fn show(
 
 /// Deletes a job that is not running: what it knows. Its archive, logs, reports, profile and seeds stay unless `archive` says
 /// otherwise. For admins.
-#[utoipa::path(delete, path = "/jobs/{job}", tag = "jobs", params(("job" = String, Path, description = "Its name"), Deleting), responses((status = 204, description = "It is gone")))]
+#[utoipa::path(delete, path = "/jobs/{job}", operation_id = "delete_job", tag = "jobs", params(("job" = String, Path, description = "Its name"), Deleting), responses((status = 204, description = "It is gone")))]
 pub(crate) async fn delete(
     State(daemon): Shared,
     caller: Caller,
@@ -266,7 +272,7 @@ pub(crate) async fn delete(
 
 /// Makes a job with the profile, changes included, the seeds and the plugins of another one, and nothing of what that found. The
 /// profile is checked as for a new job: with faults nothing is made.
-#[utoipa::path(post, path = "/jobs/{job}/clone", tag = "jobs", params(("job" = String, Path, description = "Its name")), request_body = NewName, responses((status = 201, body = MadeJob, headers(("location" = String, description = "The job")))))]
+#[utoipa::path(post, path = "/jobs/{job}/clone", operation_id = "clone_job", tag = "jobs", params(("job" = String, Path, description = "Its name")), request_body = NewName, responses((status = 201, body = MadeJob, headers(("location" = String, description = "The job")))))]
 pub(crate) async fn copy(
     State(daemon): Shared,
     Place(job): Place<String>,
@@ -279,7 +285,7 @@ pub(crate) async fn copy(
 }
 
 /// Begins a job, or goes on with it, as soon as there is a place; from then on it is begun again when it dies.
-#[utoipa::path(post, path = "/jobs/{job}/start", tag = "jobs", params(("job" = String, Path, description = "Its name")), responses((status = 202, body = Done)))]
+#[utoipa::path(post, path = "/jobs/{job}/start", operation_id = "start_job", tag = "jobs", params(("job" = String, Path, description = "Its name")), responses((status = 202, body = Done)))]
 pub(crate) async fn start(
     State(daemon): Shared,
     caller: Caller,
@@ -316,7 +322,7 @@ pub(crate) async fn start(
 }
 
 /// Ends a job politely: what is in flight finishes. One that waits to begin does not.
-#[utoipa::path(post, path = "/jobs/{job}/stop", tag = "jobs", params(("job" = String, Path, description = "Its name")), responses((status = 200, body = Done)))]
+#[utoipa::path(post, path = "/jobs/{job}/stop", operation_id = "stop_job", tag = "jobs", params(("job" = String, Path, description = "Its name")), responses((status = 200, body = Done)))]
 pub(crate) async fn stop(
     State(daemon): Shared,
     caller: Caller,
@@ -348,7 +354,7 @@ pub(crate) async fn stop(
 
 /// Begins nothing new; what is in flight finishes. That lasts until somebody resumes it, over deaths of its process and
 /// restarts of daemon and machine, too. One that waits to begin begins paused.
-#[utoipa::path(post, path = "/jobs/{job}/pause", tag = "jobs", params(("job" = String, Path, description = "Its name")), responses((status = 200, body = Done)))]
+#[utoipa::path(post, path = "/jobs/{job}/pause", operation_id = "pause_job", tag = "jobs", params(("job" = String, Path, description = "Its name")), responses((status = 200, body = Done)))]
 pub(crate) async fn pause(
     State(daemon): Shared,
     caller: Caller,
@@ -371,7 +377,7 @@ pub(crate) async fn pause(
 }
 
 /// Goes on after a pause. One that waits to begin does not begin paused.
-#[utoipa::path(post, path = "/jobs/{job}/resume", tag = "jobs", params(("job" = String, Path, description = "Its name")), responses((status = 200, body = Done)))]
+#[utoipa::path(post, path = "/jobs/{job}/resume", operation_id = "resume_job", tag = "jobs", params(("job" = String, Path, description = "Its name")), responses((status = 200, body = Done)))]
 pub(crate) async fn resume(
     State(daemon): Shared,
     caller: Caller,
@@ -406,7 +412,7 @@ pub(crate) async fn resume(
 }
 
 /// Keeps a copy of the job's state in its folder `checkpoints`. The crawl goes on meanwhile.
-#[utoipa::path(post, path = "/jobs/{job}/checkpoint", tag = "jobs", params(("job" = String, Path, description = "Its name")), responses((status = 200, body = Checkpoint)))]
+#[utoipa::path(post, path = "/jobs/{job}/checkpoint", operation_id = "make_checkpoint", tag = "jobs", params(("job" = String, Path, description = "Its name")), responses((status = 200, body = Checkpoint)))]
 pub(crate) async fn checkpoint(
     State(daemon): Shared,
     caller: Caller,

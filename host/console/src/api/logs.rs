@@ -36,17 +36,20 @@ pub(crate) struct Logs {
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Lines {
-    /// The last so many.
+    /// The last so many. With `limit` the lesser of both counts.
     #[param(minimum = 1, maximum = 10000)]
     tail: Option<usize>,
     /// So many, from the first that is meant.
     #[param(minimum = 1, maximum = 10000)]
     limit: Option<usize>,
     /// In which this regular expression is found.
+    #[param(format = "regex")]
     grep: Option<String>,
     /// From this place on: `end` of an earlier page.
+    #[param(minimum = 0, maximum = 9007199254740991_usize)]
     after: Option<u64>,
     /// Before this place: `start` of an earlier page.
+    #[param(minimum = 0, maximum = 9007199254740991_usize)]
     before: Option<u64>,
     /// Of this time and later.
     #[param(value_type = Option<String>, format = DateTime)]
@@ -78,7 +81,7 @@ fn unreadable(problem: &std::io::Error) -> Problem {
 }
 
 /// The logs of a job.
-#[utoipa::path(get, path = "/jobs/{job}/logs", tag = "watch", params(("job" = String, Path, description = "Its name")), responses((status = 200, body = Logs)))]
+#[utoipa::path(get, path = "/jobs/{job}/logs", operation_id = "list_logs", tag = "watch", params(("job" = String, Path, description = "Its name")), responses((status = 200, body = Logs)))]
 pub(crate) async fn list(
     State(daemon): Shared,
     Place(job): Place<String>,
@@ -90,7 +93,7 @@ pub(crate) async fn list(
 }
 
 /// Lines of a log. However large it is, only what is asked for is read.
-#[utoipa::path(get, path = "/jobs/{job}/logs/{file}", tag = "watch", params(("job" = String, Path, description = "Its name"), ("file" = String, Path, description = "The name of the log"), Lines), responses((status = 200, body = LogPage)))]
+#[utoipa::path(get, path = "/jobs/{job}/logs/{file}", operation_id = "read_log", tag = "watch", params(("job" = String, Path, description = "Its name"), ("file" = String, Path, description = "The name of the log"), Lines), responses((status = 200, body = LogPage)))]
 pub(crate) async fn page(
     State(daemon): Shared,
     Place((job, file)): Place<(String, String)>,
@@ -111,11 +114,12 @@ pub(crate) async fn page(
 
 impl Lines {
     fn wanted(self) -> Result<Wanted, Problem> {
-        let count = match (self.tail, self.limit) {
-            (Some(_), Some(_)) => return Err(Problem::unusable("give either tail or limit")),
-            (tail, limit) => tail.or(limit),
-        };
-        if count.is_some_and(|count| !(1..=LINES_MAX).contains(&count)) {
+        let counts = [self.tail, self.limit];
+        let counts = counts.into_iter().flatten();
+        if counts
+            .clone()
+            .any(|count| !(1..=LINES_MAX).contains(&count))
+        {
             let problem = format!("tail and limit may be 1 to {LINES_MAX}");
             return Err(Problem::unusable(problem));
         }
@@ -131,13 +135,13 @@ impl Lines {
             before: self.before,
             since: self.since,
             grep: compiled.transpose()?,
-            lines: count,
+            lines: counts.min(),
         })
     }
 }
 
 /// Has every log go on in a new file.
-#[utoipa::path(post, path = "/jobs/{job}/logs/rotate", tag = "watch", params(("job" = String, Path, description = "Its name")), responses((status = 200, body = Done)))]
+#[utoipa::path(post, path = "/jobs/{job}/logs/rotate", operation_id = "rotate_logs", tag = "watch", params(("job" = String, Path, description = "Its name")), responses((status = 200, body = Done)))]
 pub(crate) async fn rotate(
     State(daemon): Shared,
     caller: Caller,

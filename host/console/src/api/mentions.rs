@@ -73,7 +73,7 @@ struct LoggedLine {
 }
 
 /// What the logs say of a URI: what was noted of its visits, and lines that name it.
-#[utoipa::path(get, path = "/jobs/{job}/mentions", tag = "watch", params(("job" = String, Path, description = "Its name"), Asked), responses((status = 200, body = Mentions)))]
+#[utoipa::path(get, path = "/jobs/{job}/mentions", operation_id = "list_mentions", tag = "watch", params(("job" = String, Path, description = "Its name"), Asked), responses((status = 200, body = Mentions)))]
 pub(crate) async fn mentions(
     State(daemon): Shared,
     Place(job): Place<String>,

@@ -57,7 +57,7 @@ pub(crate) struct Replacing {
 }
 
 /// What was seen of each plugin: calls, faults, times.
-#[utoipa::path(get, path = "/jobs/{job}/plugins", tag = "watch", params(("job" = String, Path, description = "Its name")), responses((status = 200, body = Plugins)))]
+#[utoipa::path(get, path = "/jobs/{job}/plugins", operation_id = "list_plugins", tag = "watch", params(("job" = String, Path, description = "Its name")), responses((status = 200, body = Plugins)))]
 pub(crate) async fn list(
     State(daemon): Shared,
     caller: Caller,
@@ -73,7 +73,7 @@ pub(crate) async fn list(
 
 /// Puts a component in the place of a plugin, between two documents. One that does not check changes nothing. For admins, since
 /// other code decides from then on, and a path may lead to any file of this machine.
-#[utoipa::path(post, path = "/jobs/{job}/plugins/{plugin}/replace", tag = "change", params(("job" = String, Path, description = "Its name"), ("plugin" = String, Path, description = "The plugin's name in the profile")), request_body = Replacing, responses((status = 200, body = Done)))]
+#[utoipa::path(post, path = "/jobs/{job}/plugins/{plugin}/replace", operation_id = "replace_plugin", tag = "change", params(("job" = String, Path, description = "Its name"), ("plugin" = String, Path, description = "The plugin's name in the profile")), request_body = Replacing, responses((status = 200, body = Done)))]
 pub(crate) async fn replace(
     State(daemon): Shared,
     caller: Caller,
@@ -91,7 +91,7 @@ pub(crate) async fn replace(
 }
 
 /// The lists that plugins look things up in.
-#[utoipa::path(get, path = "/jobs/{job}/tables", tag = "watch", params(("job" = String, Path, description = "Its name")), responses((status = 200, body = Tables)))]
+#[utoipa::path(get, path = "/jobs/{job}/tables", operation_id = "list_tables", tag = "watch", params(("job" = String, Path, description = "Its name")), responses((status = 200, body = Tables)))]
 pub(crate) async fn tables(
     State(daemon): Shared,
     caller: Caller,
@@ -101,7 +101,7 @@ pub(crate) async fn tables(
 }
 
 /// Reads the files of these lists again.
-#[utoipa::path(post, path = "/jobs/{job}/tables/reload", tag = "change", params(("job" = String, Path, description = "Its name")), responses((status = 200, body = Tables)))]
+#[utoipa::path(post, path = "/jobs/{job}/tables/reload", operation_id = "reload_tables", tag = "change", params(("job" = String, Path, description = "Its name")), responses((status = 200, body = Tables)))]
 pub(crate) async fn reload_tables(
     State(daemon): Shared,
     caller: Caller,
@@ -130,7 +130,7 @@ async fn tables_of(
 }
 
 /// What observers report on what has been crawled so far.
-#[utoipa::path(get, path = "/jobs/{job}/observers", tag = "watch", params(("job" = String, Path, description = "Its name")), responses((status = 200, body = Observed)))]
+#[utoipa::path(get, path = "/jobs/{job}/observers", operation_id = "list_observer_reports", tag = "watch", params(("job" = String, Path, description = "Its name")), responses((status = 200, body = Observed)))]
 pub(crate) async fn observers(
     State(daemon): Shared,
     caller: Caller,

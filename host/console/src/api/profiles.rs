@@ -88,7 +88,7 @@ pub(crate) struct Checked {
 }
 
 /// The profiles that jobs can be made of by name.
-#[utoipa::path(get, path = "/profiles", tag = "profiles", responses((status = 200, body = Profiles)))]
+#[utoipa::path(get, path = "/profiles", operation_id = "list_profiles", tag = "profiles", responses((status = 200, body = Profiles)))]
 pub(crate) async fn list(State(daemon): Shared) -> Json<Profiles> {
     let own = daemon.own_profiles();
     let shipped: Vec<ProfileName> = Profile::builtin_names()
@@ -107,13 +107,13 @@ pub(crate) async fn list(State(daemon): Shared) -> Json<Profiles> {
 }
 
 /// The text of a profile.
-#[utoipa::path(get, path = "/profiles/{profile}", tag = "profiles", params(("profile" = String, Path, description = "Its name")), responses((status = 200, body = ProfileText)))]
+#[utoipa::path(get, path = "/profiles/{profile}", operation_id = "show_profile", tag = "profiles", params(("profile" = String, Path, description = "Its name")), responses((status = 200, body = ProfileText)))]
 pub(crate) async fn show(
     State(daemon): Shared,
     Place(name): Place<String>,
 ) -> Result<Json<ProfileText>, Problem> {
     let unknown = || Problem::not_found(format!("there is no profile {name:?}"));
-    let toml = match daemon.profile(&name).ok_or_else(unknown)? {
+    let toml = match daemon.profile(&name)? {
         ProfileSource::Builtin(name) => Profile::builtin_text(&name).map(str::to_owned),
         ProfileSource::File(file) => Some(text_of(&file)?),
         ProfileSource::Text { text, .. } => Some(text),
@@ -139,7 +139,7 @@ fn text_of(file: &Path) -> Result<String, Problem> {
 }
 
 /// Checks a profile, the settings of its plugins included. Makes nothing.
-#[utoipa::path(post, path = "/profiles/check", tag = "profiles", request_body = Checking, responses((status = 200, body = Checked)))]
+#[utoipa::path(post, path = "/profiles/check", operation_id = "check_profile", tag = "profiles", request_body = Checking, responses((status = 200, body = Checked)))]
 pub(crate) async fn check(
     State(daemon): Shared,
     caller: Caller,
@@ -168,7 +168,7 @@ pub(crate) async fn check(
 }
 
 /// The JSON Schema of profiles.
-#[utoipa::path(get, path = "/profile-schema", tag = "profiles", responses((status = 200, body = Object)))]
+#[utoipa::path(get, path = "/profile-schema", operation_id = "show_profile_schema", tag = "profiles", responses((status = 200, description = "A JSON Schema of draft 2020-12", body = Object)))]
 pub(crate) async fn schema() -> Json<Value> {
     Json(Profile::schema())
 }

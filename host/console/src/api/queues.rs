@@ -85,6 +85,7 @@ pub(crate) enum QueueAction {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Precedence {
     /// 0 first; none: what its settings say.
+    #[schema(minimum = 0, maximum = 255)]
     precedence: Option<u8>,
 }
 
@@ -93,11 +94,12 @@ pub(crate) struct Precedence {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Floor {
     /// Queues of this precedence or a higher number give no URI while this process runs; none: all give.
+    #[schema(minimum = 0, maximum = 255)]
     floor: Option<u8>,
 }
 
 /// Queues, with the names of `docs/TRANSFER.md`.
-#[utoipa::path(get, path = "/jobs/{job}/queues", tag = "frontier", params(("job" = String, Path, description = "Its name"), Wanted), responses((status = 200, body = Queues)))]
+#[utoipa::path(get, path = "/jobs/{job}/queues", operation_id = "list_queues", tag = "frontier", params(("job" = String, Path, description = "Its name"), Wanted), responses((status = 200, body = Queues)))]
 pub(crate) async fn list(
     State(daemon): Shared,
     caller: Caller,
@@ -124,7 +126,7 @@ fn as_queue(answer: Answer) -> Option<Value> {
 }
 
 /// A queue.
-#[utoipa::path(get, path = "/jobs/{job}/queues/{queue}", tag = "frontier", params(("job" = String, Path, description = "Its name"), ("queue" = String, Path, description = "The queue's name")), responses((status = 200, body = Object)))]
+#[utoipa::path(get, path = "/jobs/{job}/queues/{queue}", operation_id = "show_queue", tag = "frontier", params(("job" = String, Path, description = "Its name"), ("queue" = String, Path, description = "The queue's name")), responses((status = 200, description = "The queue", body = Object)))]
 pub(crate) async fn show(
     State(daemon): Shared,
     caller: Caller,
@@ -135,7 +137,7 @@ pub(crate) async fn show(
 }
 
 /// The URIs of a queue.
-#[utoipa::path(get, path = "/jobs/{job}/queues/{queue}/uris", tag = "frontier", params(("job" = String, Path, description = "Its name"), ("queue" = String, Path, description = "The queue's name"), Page), responses((status = 200, body = QueuedUris)))]
+#[utoipa::path(get, path = "/jobs/{job}/queues/{queue}/uris", operation_id = "list_queue_uris", tag = "frontier", params(("job" = String, Path, description = "Its name"), ("queue" = String, Path, description = "The queue's name"), Page), responses((status = 200, body = QueuedUris)))]
 pub(crate) async fn uris(
     State(daemon): Shared,
     caller: Caller,
@@ -168,7 +170,7 @@ pub(crate) async fn uris(
 }
 
 /// Does something with a queue.
-#[utoipa::path(post, path = "/jobs/{job}/queues/{queue}/{action}", tag = "frontier", params(("job" = String, Path, description = "Its name"), ("queue" = String, Path, description = "The queue's name"), ("action" = inline(QueueAction), Path, description = "What is done")), responses((status = 200, body = Done)))]
+#[utoipa::path(post, path = "/jobs/{job}/queues/{queue}/{action}", operation_id = "act_on_queue", tag = "frontier", params(("job" = String, Path, description = "Its name"), ("queue" = String, Path, description = "The queue's name"), ("action" = inline(QueueAction), Path, description = "What is done")), responses((status = 200, body = Done)))]
 pub(crate) async fn act(
     State(daemon): Shared,
     caller: Caller,
@@ -185,7 +187,7 @@ pub(crate) async fn act(
 }
 
 /// Changes the precedence of a queue.
-#[utoipa::path(post, path = "/jobs/{job}/queues/{queue}/precedence", tag = "frontier", params(("job" = String, Path, description = "Its name"), ("queue" = String, Path, description = "The queue's name")), request_body = Precedence, responses((status = 200, body = Done)))]
+#[utoipa::path(post, path = "/jobs/{job}/queues/{queue}/precedence", operation_id = "set_queue_precedence", tag = "frontier", params(("job" = String, Path, description = "Its name"), ("queue" = String, Path, description = "The queue's name")), request_body = Precedence, responses((status = 200, body = Done)))]
 pub(crate) async fn precedence(
     State(daemon): Shared,
     caller: Caller,
@@ -197,7 +199,7 @@ pub(crate) async fn precedence(
 }
 
 /// Lets only queues of low precedence numbers give URIs.
-#[utoipa::path(post, path = "/jobs/{job}/floor", tag = "frontier", params(("job" = String, Path, description = "Its name")), request_body = Floor, responses((status = 200, body = Done)))]
+#[utoipa::path(post, path = "/jobs/{job}/floor", operation_id = "set_precedence_floor", tag = "frontier", params(("job" = String, Path, description = "Its name")), request_body = Floor, responses((status = 200, body = Done)))]
 pub(crate) async fn floor(
     State(daemon): Shared,
     caller: Caller,
@@ -209,7 +211,7 @@ pub(crate) async fn floor(
 }
 
 /// Ends the rests of queues that are longer than politeness and back-off could have them, as after a clock that was ahead.
-#[utoipa::path(post, path = "/jobs/{job}/wake", tag = "frontier", params(("job" = String, Path, description = "Its name")), responses((status = 200, body = Done)))]
+#[utoipa::path(post, path = "/jobs/{job}/wake", operation_id = "wake_queues", tag = "frontier", params(("job" = String, Path, description = "Its name")), responses((status = 200, body = Done)))]
 pub(crate) async fn wake(
     State(daemon): Shared,
     caller: Caller,

@@ -35,7 +35,7 @@ pub(crate) struct SignIn {
 }
 
 /// Who one is.
-#[utoipa::path(get, path = "/session", tag = "daemon", security(()), responses((status = 200, body = Session)))]
+#[utoipa::path(get, path = "/session", operation_id = "show_session", tag = "daemon", security(()), responses((status = 200, body = Session)))]
 pub(crate) async fn show(
     State(daemon): Shared,
     caller: Option<Extension<Caller>>,
@@ -50,7 +50,7 @@ pub(crate) async fn show(
 }
 
 /// Begins a session: the answer sets a cookie.
-#[utoipa::path(post, path = "/session", tag = "daemon", security(()), request_body = SignIn, responses((status = 200, body = Session)))]
+#[utoipa::path(post, path = "/session", operation_id = "sign_in", tag = "daemon", security(()), request_body = SignIn, responses((status = 200, body = Session)))]
 pub(crate) async fn sign_in(
     State(daemon): Shared,
     Extension(from): Extension<PeerAddress>,
@@ -81,7 +81,7 @@ pub(crate) async fn sign_in(
 pub(crate) struct SignedIn(pub(crate) String);
 
 /// Ends the session.
-#[utoipa::path(delete, path = "/session", tag = "daemon", responses((status = 204, description = "It is over")))]
+#[utoipa::path(delete, path = "/session", operation_id = "sign_out", tag = "daemon", security(()), responses((status = 204, description = "It is over")))]
 pub(crate) async fn sign_out(State(daemon): Shared, headers: HeaderMap) -> impl IntoResponse {
     if let Some(cookie) = cookie(&headers) {
         daemon.access.sign_out(cookie);

@@ -6,13 +6,16 @@ use axum::response::Response;
 use opilio_crawl::control::{
     self, Answer, Change, Command, FaultFound, SeedReport, SettingChanged, SettingInForce,
 };
-use opilio_profile::MatchFile;
+use opilio_profile::{MatchFile, Profile};
 use serde::{Deserialize, Serialize};
+use utoipa::openapi::{Array, Object, RefOr, Schema};
 use utoipa::{IntoParams, ToSchema};
 
 use super::jobs::blocking;
 use super::statistics::plain;
-use super::{Done, Page, Shared, checked_limit, more, own_files, page, profiles};
+use super::{
+    Done, Page, Shared, checked_limit, more, own_files, page, profiles, seed_lines, texts,
+};
 use crate::access::Caller;
 use crate::input::{Body, Params, Place};
 use crate::problem::Problem;
@@ -24,14 +27,27 @@ pub(crate) struct Settings {
     settings: Vec<SettingInForce>,
 }
 
+/// What `set` may have: settings, which no JSON schema describes.
+fn setting_lines() -> Array {
+    texts("setting")
+}
+
+/// What `matching` may have, as profiles describe it.
+fn conditions() -> RefOr<Schema> {
+    let mut profile = Profile::schema();
+    serde_json::from_value(profile["$defs"]["MatchFile"].take())
+        .unwrap_or_else(|_| Object::new().into())
+}
+
 /// A change of settings.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Changing {
     /// `key = value` each, as a profile has it: `politeness.min-delay = "10s"`.
+    #[schema(schema_with = setting_lines)]
     set: Vec<String>,
     /// What they are for, as `match` of an override says it; none: wherever no override says otherwise.
-    #[schema(value_type = Option<Object>)]
+    #[schema(schema_with = conditions)]
     matching: Option<MatchFile>,
     /// Only say what would come of it.
     #[serde(default)]
@@ -65,6 +81,7 @@ pub(crate) struct History {
 pub(crate) struct HistoryPage {
     /// Behind the change of this number.
     #[serde(default)]
+    #[param(minimum = 0, maximum = 9007199254740991_usize)]
     after: u64,
     /// So many at most.
     #[serde(default = "page")]
@@ -86,6 +103,7 @@ pub(crate) struct Seeds {
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewSeeds {
     /// Lines as a file of seeds has them.
+    #[schema(schema_with = seed_lines)]
     seeds: Vec<String>,
 }
 
@@ -109,11 +127,12 @@ pub(crate) struct AddedSeeds {
 #[serde(deny_unknown_fields)]
 pub(crate) struct OneSeed {
     /// The seed.
+    #[schema(format = "uri")]
     uri: String,
 }
 
 /// Every setting of a job: its value, where that comes from, and when a change of it takes effect.
-#[utoipa::path(get, path = "/jobs/{job}/settings", tag = "change", params(("job" = String, Path, description = "Its name")), responses((status = 200, body = Settings)))]
+#[utoipa::path(get, path = "/jobs/{job}/settings", operation_id = "list_settings", tag = "change", params(("job" = String, Path, description = "Its name")), responses((status = 200, body = Settings)))]
 pub(crate) async fn list(
     State(daemon): Shared,
     caller: Caller,
@@ -128,7 +147,7 @@ pub(crate) async fn list(
 }
 
 /// Changes settings, or only checks a change. All or nothing: where one is faulty, all faults are told and nothing is changed.
-#[utoipa::path(patch, path = "/jobs/{job}/settings", tag = "change", params(("job" = String, Path, description = "Its name")), request_body = Changing, responses((status = 200, body = ChangedSettings)))]
+#[utoipa::path(patch, path = "/jobs/{job}/settings", operation_id = "change_settings", tag = "change", params(("job" = String, Path, description = "Its name")), request_body = Changing, responses((status = 200, body = ChangedSettings)))]
 pub(crate) async fn change(
     State(daemon): Shared,
     caller: Caller,
@@ -159,7 +178,7 @@ pub(crate) async fn change(
 }
 
 /// What was changed since the job was made, by whom and when.
-#[utoipa::path(get, path = "/jobs/{job}/history", tag = "change", params(("job" = String, Path, description = "Its name"), HistoryPage), responses((status = 200, body = History)))]
+#[utoipa::path(get, path = "/jobs/{job}/history", operation_id = "list_changes", tag = "change", params(("job" = String, Path, description = "Its name"), HistoryPage), responses((status = 200, body = History)))]
 pub(crate) async fn history(
     State(daemon): Shared,
     caller: Caller,
@@ -182,7 +201,7 @@ pub(crate) async fn history(
 }
 
 /// The seeds of a job, and what became of each.
-#[utoipa::path(get, path = "/jobs/{job}/seeds", tag = "change", params(("job" = String, Path, description = "Its name"), Page), responses((status = 200, body = Seeds)))]
+#[utoipa::path(get, path = "/jobs/{job}/seeds", operation_id = "list_seeds", tag = "change", params(("job" = String, Path, description = "Its name"), Page), responses((status = 200, body = Seeds)))]
 pub(crate) async fn seeds(
     State(daemon): Shared,
     caller: Caller,
@@ -204,7 +223,7 @@ pub(crate) async fn seeds(
 }
 
 /// Adds seeds. What they imply belongs to the scope at once.
-#[utoipa::path(post, path = "/jobs/{job}/seeds", tag = "change", params(("job" = String, Path, description = "Its name")), request_body = NewSeeds, responses((status = 200, body = AddedSeeds)))]
+#[utoipa::path(post, path = "/jobs/{job}/seeds", operation_id = "add_seeds", tag = "change", params(("job" = String, Path, description = "Its name")), request_body = NewSeeds, responses((status = 200, body = AddedSeeds)))]
 pub(crate) async fn add_seeds(
     State(daemon): Shared,
     caller: Caller,
@@ -232,7 +251,7 @@ pub(crate) async fn add_seeds(
 }
 
 /// Removes a seed, its prefix from the scope, and what waits that it alone brought in.
-#[utoipa::path(post, path = "/jobs/{job}/seeds/remove", tag = "change", params(("job" = String, Path, description = "Its name")), request_body = OneSeed, responses((status = 200, body = Done)))]
+#[utoipa::path(post, path = "/jobs/{job}/seeds/remove", operation_id = "remove_seed", tag = "change", params(("job" = String, Path, description = "Its name")), request_body = OneSeed, responses((status = 200, body = Done)))]
 pub(crate) async fn remove_seed(
     State(daemon): Shared,
     caller: Caller,
@@ -244,7 +263,7 @@ pub(crate) async fn remove_seed(
 }
 
 /// The profile that a job was made with, as it was written.
-#[utoipa::path(get, path = "/jobs/{job}/profile", tag = "change", params(("job" = String, Path, description = "Its name")), responses((status = 200, content_type = "text/plain", body = String)))]
+#[utoipa::path(get, path = "/jobs/{job}/profile", operation_id = "show_job_profile", tag = "change", params(("job" = String, Path, description = "Its name")), responses((status = 200, description = "The profile, in TOML", content_type = "text/plain", body = String)))]
 pub(crate) async fn profile(
     State(daemon): Shared,
     Place(job): Place<String>,

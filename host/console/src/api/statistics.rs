@@ -130,7 +130,7 @@ pub(crate) fn status_of(known: &Known) -> JobStatus {
 }
 
 /// What a job is doing, as last looked at. Those at rest are not opened for it.
-#[utoipa::path(get, path = "/jobs/{job}/status", tag = "watch", params(("job" = String, Path, description = "Its name")), responses((status = 200, body = JobStatus)))]
+#[utoipa::path(get, path = "/jobs/{job}/status", operation_id = "show_status", tag = "watch", params(("job" = String, Path, description = "Its name")), responses((status = 200, body = JobStatus)))]
 pub(crate) async fn status(
     State(daemon): Shared,
     Place(job): Place<String>,
@@ -139,7 +139,7 @@ pub(crate) async fn status(
 }
 
 /// The crawl in numbers.
-#[utoipa::path(get, path = "/jobs/{job}/statistics", tag = "watch", params(("job" = String, Path, description = "Its name")), responses((status = 200, body = Statistics)))]
+#[utoipa::path(get, path = "/jobs/{job}/statistics", operation_id = "show_statistics", tag = "watch", params(("job" = String, Path, description = "Its name")), responses((status = 200, body = Statistics)))]
 pub(crate) async fn statistics(
     State(daemon): Shared,
     caller: Caller,
@@ -153,7 +153,7 @@ pub(crate) async fn statistics(
 }
 
 /// The course of a job, for charts.
-#[utoipa::path(get, path = "/jobs/{job}/series", tag = "watch", params(("job" = String, Path, description = "Its name"), Since), responses((status = 200, body = Course)))]
+#[utoipa::path(get, path = "/jobs/{job}/series", operation_id = "show_series", tag = "watch", params(("job" = String, Path, description = "Its name"), Since), responses((status = 200, body = Course)))]
 pub(crate) async fn series(
     State(daemon): Shared,
     caller: Caller,
@@ -173,7 +173,7 @@ pub(crate) async fn series(
 }
 
 /// What a job has brought in, by status, media type and host.
-#[utoipa::path(get, path = "/jobs/{job}/breakdown", tag = "watch", params(("job" = String, Path, description = "Its name")), responses((status = 200, body = Breakdown)))]
+#[utoipa::path(get, path = "/jobs/{job}/breakdown", operation_id = "show_breakdown", tag = "watch", params(("job" = String, Path, description = "Its name")), responses((status = 200, body = Breakdown)))]
 pub(crate) async fn breakdown(
     State(daemon): Shared,
     caller: Caller,
@@ -187,7 +187,7 @@ pub(crate) async fn breakdown(
 }
 
 /// What the operator should know, and lately should have known.
-#[utoipa::path(get, path = "/jobs/{job}/alerts", tag = "watch", params(("job" = String, Path, description = "Its name")), responses((status = 200, body = Alerts)))]
+#[utoipa::path(get, path = "/jobs/{job}/alerts", operation_id = "list_alerts", tag = "watch", params(("job" = String, Path, description = "Its name")), responses((status = 200, body = Alerts)))]
 pub(crate) async fn alerts(
     State(daemon): Shared,
     caller: Caller,
@@ -213,7 +213,7 @@ pub(crate) struct KnownAlert {
 }
 
 /// Says that somebody knows of an alert: it still holds, and is no longer counted as open.
-#[utoipa::path(post, path = "/jobs/{job}/alerts/acknowledge", tag = "watch", params(("job" = String, Path, description = "Its name")), request_body = KnownAlert, responses((status = 200, body = Done)))]
+#[utoipa::path(post, path = "/jobs/{job}/alerts/acknowledge", operation_id = "acknowledge_alert", tag = "watch", params(("job" = String, Path, description = "Its name")), request_body = KnownAlert, responses((status = 200, body = Done)))]
 pub(crate) async fn acknowledge(
     State(daemon): Shared,
     caller: Caller,
@@ -225,7 +225,7 @@ pub(crate) async fn acknowledge(
 }
 
 /// The reports that there are.
-#[utoipa::path(get, path = "/jobs/{job}/reports", tag = "watch", params(("job" = String, Path, description = "Its name")), responses((status = 200, body = Reports)))]
+#[utoipa::path(get, path = "/jobs/{job}/reports", operation_id = "list_reports", tag = "watch", params(("job" = String, Path, description = "Its name")), responses((status = 200, body = Reports)))]
 pub(crate) async fn reports(
     State(daemon): Shared,
     Place(job): Place<String>,
@@ -236,7 +236,7 @@ pub(crate) async fn reports(
 }
 
 /// A report, as of now.
-#[utoipa::path(get, path = "/jobs/{job}/reports/{kind}", tag = "watch", params(("job" = String, Path, description = "Its name"), ("kind" = String, Path, description = "One of those that there are"), AsReport), responses((status = 200, description = "The report", content((Report = "application/json"), (String = "text/plain")))))]
+#[utoipa::path(get, path = "/jobs/{job}/reports/{kind}", operation_id = "show_report", tag = "watch", params(("job" = String, Path, description = "Its name"), ("kind" = String, Path, description = "One of those that there are"), AsReport), responses((status = 200, description = "The report", content((Report = "application/json"), (String = "text/plain")))))]
 pub(crate) async fn report(
     State(daemon): Shared,
     caller: Caller,

@@ -22,6 +22,7 @@ pub(crate) struct Wanted {
     /// They begin with this SURT prefix, such as `http://(org,example,`.
     surt: Option<String>,
     /// This is found in them.
+    #[param(format = "regex")]
     regex: Option<String>,
     /// Behind this one, which the page before ended with.
     after: Option<String>,
@@ -39,6 +40,7 @@ pub(crate) struct Counted {
     /// They begin with this SURT prefix, such as `http://(org,example,`.
     surt: Option<String>,
     /// This is found in them.
+    #[param(format = "regex")]
     regex: Option<String>,
 }
 
@@ -92,6 +94,7 @@ pub(crate) enum UriAction {
 #[serde(deny_unknown_fields)]
 pub(crate) struct OneUri {
     /// The URI.
+    #[schema(format = "uri")]
     uri: String,
 }
 
@@ -100,8 +103,10 @@ pub(crate) struct OneUri {
 #[serde(deny_unknown_fields)]
 pub(crate) struct UriPrecedence {
     /// The URI.
+    #[schema(format = "uri")]
     uri: String,
     /// From now on, 0 first.
+    #[schema(minimum = 0, maximum = 255)]
     precedence: u8,
 }
 
@@ -111,6 +116,7 @@ pub(crate) struct UriPrecedence {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Asked {
     /// The URI.
+    #[param(format = "uri")]
     pub(super) uri: String,
 }
 
@@ -120,12 +126,16 @@ pub(crate) struct Asked {
 #[serde(deny_unknown_fields)]
 pub(crate) struct AskedWith {
     /// The URI.
+    #[param(format = "uri")]
     uri: String,
     /// The page it is found on.
+    #[param(format = "uri")]
     via: Option<String>,
     /// The hops from the seed, such as `LLE`.
+    #[param(pattern = "^[LEXRIPSM]*$")]
     hops: Option<String>,
     /// The seed it descends from.
+    #[param(format = "uri")]
     source: Option<String>,
     /// The media type of its response.
     media_type: Option<String>,
@@ -135,7 +145,7 @@ pub(crate) struct AskedWith {
 }
 
 /// URIs, with the names of `docs/TRANSFER.md`.
-#[utoipa::path(get, path = "/jobs/{job}/uris", tag = "frontier", params(("job" = String, Path, description = "Its name"), Wanted), responses((status = 200, body = Uris)))]
+#[utoipa::path(get, path = "/jobs/{job}/uris", operation_id = "list_uris", tag = "frontier", params(("job" = String, Path, description = "Its name"), Wanted), responses((status = 200, body = Uris)))]
 pub(crate) async fn list(
     State(daemon): Shared,
     caller: Caller,
@@ -166,7 +176,7 @@ pub(crate) async fn list(
 }
 
 /// How many URIs these are.
-#[utoipa::path(get, path = "/jobs/{job}/uris/count", tag = "frontier", params(("job" = String, Path, description = "Its name"), Counted), responses((status = 200, body = Swept)))]
+#[utoipa::path(get, path = "/jobs/{job}/uris/count", operation_id = "count_uris", tag = "frontier", params(("job" = String, Path, description = "Its name"), Counted), responses((status = 200, body = Swept)))]
 pub(crate) async fn count(
     State(daemon): Shared,
     caller: Caller,
@@ -195,7 +205,7 @@ fn as_swept(answer: Answer) -> Option<Swept> {
 }
 
 /// Does something with all URIs of a pattern.
-#[utoipa::path(post, path = "/jobs/{job}/uris/{action}", tag = "frontier", params(("job" = String, Path, description = "Its name"), ("action" = inline(Sweep), Path, description = "What is done")), request_body = Which, responses((status = 200, body = Swept)))]
+#[utoipa::path(post, path = "/jobs/{job}/uris/{action}", operation_id = "act_on_uris", tag = "frontier", params(("job" = String, Path, description = "Its name"), ("action" = inline(Sweep), Path, description = "What is done")), request_body = Which, responses((status = 200, body = Swept)))]
 pub(crate) async fn sweep(
     State(daemon): Shared,
     caller: Caller,
@@ -215,7 +225,7 @@ pub(crate) async fn sweep(
 }
 
 /// Why a URI was, or was not, fetched, and all that is known of it: visits, digests, waits, versions, and which plugins its record speaks of.
-#[utoipa::path(get, path = "/jobs/{job}/why", tag = "frontier", params(("job" = String, Path, description = "Its name"), Asked), responses((status = 200, body = WhyAnswer)))]
+#[utoipa::path(get, path = "/jobs/{job}/why", operation_id = "describe_uri", tag = "frontier", params(("job" = String, Path, description = "Its name"), Asked), responses((status = 200, body = WhyAnswer)))]
 pub(crate) async fn why(
     State(daemon): Shared,
     caller: Caller,
@@ -230,7 +240,7 @@ pub(crate) async fn why(
 }
 
 /// What the job makes of a URI: every setting that holds for it, the answer of each filter, its stacks, and the wait that would follow its next visit.
-#[utoipa::path(get, path = "/jobs/{job}/explain", tag = "frontier", params(("job" = String, Path, description = "Its name"), AskedWith), responses((status = 200, body = ExplainedUri)))]
+#[utoipa::path(get, path = "/jobs/{job}/explain", operation_id = "explain_uri", tag = "frontier", params(("job" = String, Path, description = "Its name"), AskedWith), responses((status = 200, body = ExplainedUri)))]
 pub(crate) async fn explain(
     State(daemon): Shared,
     caller: Caller,
@@ -253,7 +263,7 @@ pub(crate) async fn explain(
 }
 
 /// Does something with a URI.
-#[utoipa::path(post, path = "/jobs/{job}/uri/{action}", tag = "frontier", params(("job" = String, Path, description = "Its name"), ("action" = inline(UriAction), Path, description = "What is done")), request_body = OneUri, responses((status = 200, body = Done)))]
+#[utoipa::path(post, path = "/jobs/{job}/uri/{action}", operation_id = "act_on_uri", tag = "frontier", params(("job" = String, Path, description = "Its name"), ("action" = inline(UriAction), Path, description = "What is done")), request_body = OneUri, responses((status = 200, body = Done)))]
 pub(crate) async fn act(
     State(daemon): Shared,
     caller: Caller,
@@ -309,7 +319,7 @@ fn exactly(uri: &str) -> Result<Which, Problem> {
 }
 
 /// Changes the precedence of a URI.
-#[utoipa::path(post, path = "/jobs/{job}/uri/precedence", tag = "frontier", params(("job" = String, Path, description = "Its name")), request_body = UriPrecedence, responses((status = 200, body = Done)))]
+#[utoipa::path(post, path = "/jobs/{job}/uri/precedence", operation_id = "set_uri_precedence", tag = "frontier", params(("job" = String, Path, description = "Its name")), request_body = UriPrecedence, responses((status = 200, body = Done)))]
 pub(crate) async fn precedence(
     State(daemon): Shared,
     caller: Caller,

@@ -276,11 +276,12 @@ impl Daemon {
             .and_then(|door| door.profile.as_ref())
         {
             let below = match self.profile(below) {
-                Some(ProfileSource::File(file)) => file.display().to_string(),
-                Some(_) => below.clone(),
-                None => {
+                Ok(ProfileSource::File(file)) => file.display().to_string(),
+                Ok(_) => below.clone(),
+                Err(problem) => {
+                    let problem = problem.detail();
                     return Err(Problem::unusable(format!(
-                        "heritrix.profile in opilio.toml names {below:?}, and there is no such profile"
+                        "heritrix.profile in opilio.toml: {problem}"
                     )));
                 }
             };

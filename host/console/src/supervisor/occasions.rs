@@ -12,9 +12,8 @@ impl Supervisor {
     /// Makes a job of the calendar, and has it begun.
     async fn make(&self, entry: &CalendarEntry, due: &Due) -> Result<(), String> {
         let (job, by) = (due.job.as_str(), format!("calendar {}", entry.name));
-        let Some(profile) = self.daemon.profile(&entry.profile) else {
-            return Err(self.daemon.no_profile(&entry.profile));
-        };
+        let profile = self.daemon.profile(&entry.profile);
+        let profile = profile.map_err(|problem| problem.detail().to_owned())?;
         let new = NewJob {
             name: job.to_owned(),
             profile,

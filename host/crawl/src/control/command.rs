@@ -333,9 +333,11 @@ pub enum Command {
 pub struct Which {
     /// They begin with this SURT prefix, such as `http://(org,example,`.
     #[serde(default)]
+    #[schema(value_type = String, required = false)]
     pub surt: Option<String>,
     /// This is found in them.
     #[serde(default)]
+    #[schema(value_type = String, required = false, format = "regex")]
     pub regex: Option<String>,
 }
 

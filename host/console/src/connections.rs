@@ -1,0 +1,199 @@
+//! The daemon's open connections: at most so many, and which of them is closed when one more comes.
+//!
+//! While all places are taken, a new connection takes the place of one that waits for a request: of the address with the most
+//! connections, the one that has waited longest. So a client that opens connections and sends nothing locks nobody out, not even
+//! clients at its own address. A connection on which somebody known has a request under way keeps its place.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::{Notify, oneshot};
+
+use crate::pace::Requests;
+
+/// All open connections.
+pub(crate) struct Connections {
+    most: usize,
+    open: Mutex<OpenConnections>,
+    /// A connection was closed, or waits for a request again.
+    freed: Arc<Notify>,
+}
+
+#[derive(Default)]
+struct OpenConnections {
+    next: u64,
+    by_number: HashMap<u64, OpenConnection>,
+}
+
+struct OpenConnection {
+    address: IpAddr,
+    requests: Requests,
+    close: oneshot::Sender<()>,
+}
+
+/// A connection's place among those open, until this is dropped.
+pub(crate) struct Place {
+    number: u64,
+    among: Arc<Connections>,
+    pub(crate) requests: Requests,
+}
+
+impl Connections {
+    pub(crate) fn new(most: usize) -> Arc<Connections> {
+        Arc::new(Connections {
+            most,
+            open: Mutex::default(),
+            freed: Arc::default(),
+        })
+    }
+
+    /// Gives a connection from this address a place, and a channel on which it is told to close. Waits only while somebody known
+    /// has a request under way on every connection.
+    pub(crate) async fn admit(
+        self: &Arc<Connections>,
+        address: IpAddr,
+    ) -> (Place, oneshot::Receiver<()>) {
+        loop {
+            if let Some(admitted) = self.try_admit(client(address)) {
+                return admitted;
+            }
+            self.freed.notified().await;
+        }
+    }
+
+    fn try_admit(
+        self: &Arc<Connections>,
+        address: IpAddr,
+    ) -> Option<(Place, oneshot::Receiver<()>)> {
+        let mut open = self.open();
+        if open.by_number.len() >= self.most {
+            let closed = open.closable()?;
+            let closed = open.by_number.remove(&closed)?;
+            // One that is gone already needs not be told.
+            let _ = closed.close.send(());
+        }
+        let number = open.next;
+        open.next += 1;
+        let requests = Requests::new(self.freed.clone());
+        let (close, closed) = oneshot::channel();
+        let connection = OpenConnection {
+            address,
+            requests: requests.clone(),
+            close,
+        };
+        open.by_number.insert(number, connection);
+        let place = Place {
+            number,
+            among: self.clone(),
+            requests,
+        };
+        Some((place, closed))
+    }
+
+    fn open(&self) -> MutexGuard<'_, OpenConnections> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl OpenConnections {
+    /// The connection to close for a new one.
+    fn closable(&self) -> Option<u64> {
+        let mut of_address: HashMap<IpAddr, usize> = HashMap::new();
+        for connection in self.by_number.values() {
+            *of_address.entry(connection.address).or_default() += 1;
+        }
+        let waiting = self.by_number.iter().filter_map(|(number, connection)| {
+            let since = connection.requests.closable_since()?;
+            Some((of_address[&connection.address], Reverse(since), *number))
+        });
+        waiting.max().map(|(.., number)| number)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.among.open().by_number.remove(&self.number);
+        self.among.freed.notify_one();
+    }
+}
+
+/// The address as one client has it: loopback is one machine, and an IPv6 client is given a network of 64 bits.
+fn client(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        address if address.is_loopback() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(address) => {
+            let network = u128::from(address) & (u128::MAX << 64);
+            Ipv6Addr::from(network).into()
+        }
+        address => address,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+
+    fn address(text: &str) -> IpAddr {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn one_that_waits_makes_room_and_the_address_with_the_most_loses_it() {
+        let connections = Connections::new(3);
+        let admit = |from| connections.try_admit(client(address(from)));
+        let (_other, mut other) = admit("192.0.2.1").unwrap();
+        let (_first, mut first) = admit("192.0.2.2").unwrap();
+        let (_second, mut second) = admit("192.0.2.2").unwrap();
+        let (_third, mut third) = admit("192.0.2.2").unwrap();
+        assert_eq!(first.try_recv(), Ok(()));
+        let (_fourth, _) = admit("192.0.2.1").unwrap();
+        assert_eq!(second.try_recv(), Ok(()));
+        for kept in [&mut other, &mut third] {
+            assert_eq!(kept.try_recv(), Err(oneshot::error::TryRecvError::Empty));
+        }
+    }
+
+    #[tokio::test]
+    async fn what_somebody_known_has_asked_for_is_not_broken_off() {
+        let connections = Connections::new(2);
+        let here = address("192.0.2.1");
+        let (known, mut of_known) = connections.admit(here).await;
+        known.requests.mark_known();
+        let under_way = known.requests.begin();
+        let (unknown, mut of_unknown) = connections.admit(here).await;
+        let _under_way = unknown.requests.begin();
+        let (newcomer, _closed) = connections.admit(here).await;
+        assert_eq!(of_unknown.try_recv(), Ok(()));
+        newcomer.requests.mark_known();
+        let _asks = newcomer.requests.begin();
+        assert!(connections.try_admit(here).is_none());
+        // Both are busy: whoever comes next waits until one of them is not.
+        let next = tokio::spawn({
+            let connections = connections.clone();
+            async move { connections.admit(here).await }
+        });
+        assert!(of_known.try_recv().is_err());
+        drop(under_way);
+        let _next = next.await.unwrap();
+        assert_eq!(of_known.try_recv(), Ok(()));
+    }
+
+    #[test]
+    fn clients_are_told_apart_by_what_they_are_given() {
+        for (one, other, are_same) in [
+            ("127.0.0.1", "127.9.9.9", true),
+            ("127.0.0.1", "::1", true),
+            ("192.0.2.1", "::ffff:192.0.2.1", true),
+            ("192.0.2.1", "192.0.2.2", false),
+            ("2001:db8::1", "2001:db8::ffff", true),
+            ("2001:db8::1", "2001:db8:0:1::1", false),
+        ] {
+            let same = client(address(one)) == client(address(other));
+            assert_eq!(same, are_same, "{one} {other}");
+        }
+    }
+}
