@@ -71,10 +71,18 @@ impl Uri {
             source,
         })?;
         if uri.key() == key {
-            Ok(uri)
-        } else {
-            Err(KeyError::Shape(key.to_owned()))
+            return Ok(uri);
         }
+        // Stores of 0.1.0 have paths with `^` as it is. What is stored is fetched as it was found.
+        let (path, _) = key
+            .split_once(')')
+            .and_then(|(_, rest)| rest.split_once(['?', '#']))
+            .unwrap_or_default();
+        Some(uri)
+            .filter(|uri| uri.path() == path.replace('^', "%5E"))
+            .map(|uri| uri.with_path(path))
+            .filter(|uri| uri.key() == key)
+            .ok_or_else(|| KeyError::Shape(key.to_owned()))
     }
 }
 
@@ -151,8 +159,18 @@ mod tests {
     }
 
     #[test]
+    fn a_key_of_the_first_release_is_still_a_uri() {
+        let key = "org,a,)/b^%5E)?c^d#http@u";
+        let uri = Uri::from_key(key).unwrap();
+        assert_eq!(uri.as_str(), "http://u@a.org/b^%5E)?c^d");
+        assert_eq!(uri.key(), key);
+    }
+
+    #[test]
     fn what_key_did_not_write_is_refused() {
         for key in [
+            "org,a,)/%c3#http",
+            "org,a,)/b/../^#http",
             "",
             "org,example",
             "org,example,)/",

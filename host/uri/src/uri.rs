@@ -297,6 +297,14 @@ impl Uri {
         }
     }
 
+    /// The same http, https or ftp URI with another path, in which `^` stays.
+    pub(crate) fn with_path(mut self, path: &str) -> Uri {
+        if let Form::Special(url) = &mut self.form {
+            url.set_path(path);
+        }
+        self
+    }
+
     /// Path, and where there is a query `?` and the query: the request target of HTTP.
     #[must_use]
     pub fn path_and_query(&self) -> &str {
