@@ -37,6 +37,25 @@ fn who_a_plugin_is_can_be_seen() {
 }
 
 #[test]
+fn plugins_run_in_less_address_space_or_the_limit_is_named() {
+    let home = Home::new();
+    let inspect = |limit: &str| {
+        let limit = format!("ulimit -v {limit}");
+        Ended::of(
+            &home
+                .opilio_after(&limit, &["plugin", "inspect", "hops"])
+                .output()
+                .unwrap(),
+        )
+    };
+    // In KiB: 60 GB, where twelve plugins at the same time take 207.
+    let ended = inspect("60000000").code(0);
+    assert!(ended.out.contains("builtin:hops"), "{ended:?}");
+    let ended = inspect("10000000").code(2);
+    assert!(ended.err.contains("ulimit -v unlimited"), "{ended:?}");
+}
+
+#[test]
 fn a_page_is_tried_and_its_links_come_back_resolved() {
     let home = Home::new();
     home.file("page.html", PAGE);

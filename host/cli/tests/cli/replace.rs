@@ -14,6 +14,62 @@ fn html_extractor() -> Vec<u8> {
     component
 }
 
+/// The same with a module that nobody uses, whose function would take the compiler gigabytes: 50,000 variables in 800 loops.
+fn costly_extractor() -> Vec<u8> {
+    fn number(mut n: usize) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        while n >= 0x80 {
+            bytes.push(n as u8 | 0x80);
+            n >>= 7;
+        }
+        bytes.push(n as u8);
+        bytes
+    }
+    let section = |id: u8, content: Vec<u8>| [vec![id], number(content.len()), content].concat();
+    let (variables, loops) = (50_000, 800);
+    let mut body = [vec![1], number(variables), vec![0x7f]].concat();
+    body.extend([3, 0x40].repeat(loops));
+    for variable in 0..variables {
+        let variable = number(variable);
+        body.extend([&[0x20], &*variable, &[0x41, 1, 0x6a, 0x21], &*variable].concat());
+    }
+    body.extend([0x20, 0, 0x0d, 0, 0x0b].repeat(loops));
+    body.push(0x0b);
+    let module = [
+        b"\0asm\x01\0\0\0".to_vec(),
+        section(1, vec![1, 0x60, 0, 0]),
+        section(3, vec![1, 0]),
+        section(10, [vec![1], number(body.len()), body].concat()),
+    ];
+    [html_extractor(), section(1, module.concat())].concat()
+}
+
+#[test]
+fn the_program_compiles_for_itself_until_nobody_asks_it_any_more() {
+    let ended = Home::new().run(&["compile-components"]).code(0);
+    assert_eq!((ended.out.as_str(), ended.err.as_str()), ("", ""));
+}
+
+#[test]
+fn a_component_that_is_costly_to_compile_is_refused_wherever_it_is_looked_at() {
+    let home = Home::new();
+    home.file("costly.wasm", costly_extractor());
+    home.profile("stacks.extract = ['pages']\nplugins.pages.component = 'costly.wasm'");
+    for command in [
+        ["plugin", "inspect", "costly.wasm"],
+        ["plugin", "check", "costly.wasm"],
+        ["profile", "check", "p.toml"],
+    ] {
+        let ended = home.run(&command);
+        let said = format!("{}{}", ended.out, ended.err);
+        assert!(
+            said.contains("is too costly to compile: function")
+                && said.contains("50000 local variables and 800 loops"),
+            "{command:?}: {said}"
+        );
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn an_operator_replaces_a_plugin_of_a_running_crawl() {
     let next = ("/next", "<a href='/a'>a</a>");
@@ -55,6 +111,9 @@ async fn an_operator_replaces_a_plugin_of_a_running_crawl() {
         let all = ["plugin", "replace", "job"].into_iter();
         home.run(&all.chain(arguments.iter().copied()).collect::<Vec<_>>())
     };
+    home.file("costly.wasm", costly_extractor());
+    let costly = replace(&["pages", "costly.wasm"]).code(1);
+    assert!(costly.err.contains("too costly to compile"), "{costly:?}");
     let refused = replace(&["pages", "other.txt"]).code(1);
     assert!(refused.err.contains("nothing is replaced: "), "{refused:?}");
     assert!(
