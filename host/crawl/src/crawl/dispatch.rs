@@ -98,19 +98,10 @@ impl Crawl {
                 () = self.live.nudged() => {}
             }
         };
+        let by_limit = self.time_left().saturating_add(TIME_LIMIT_GRACE);
         let grace = self.context.profile.settings().fetch.stop_grace;
-        let grace = match end {
-            End::TimeLimit | End::Quota("run-time") => {
-                Some(grace.map_or(TIME_LIMIT_GRACE, |grace| grace.min(TIME_LIMIT_GRACE)))
-            }
-            _ => grace,
-        };
-        let mut grace = pin!(async {
-            match grace {
-                Some(grace) => tokio::time::sleep(grace).await,
-                None => std::future::pending().await,
-            }
-        });
+        let grace = grace.map_or(by_limit, |grace| grace.min(by_limit));
+        let mut grace = pin!(tokio::time::sleep(grace));
         let mut waits = true;
         loop {
             tokio::select! {

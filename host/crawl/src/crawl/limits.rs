@@ -14,7 +14,7 @@ impl Crawl {
         let profile = self.context.current();
         let limits = &profile.limits;
         let counters = &self.context.counters;
-        if self.time_left().is_zero() {
+        if self.time_left_of_process().is_zero() {
             return Some(End::TimeLimit);
         }
         let documents = counters.documents.load(Ordering::Relaxed);
@@ -56,6 +56,14 @@ impl Crawl {
 
     /// How long the crawl may go on; longer than anything where the profile sets no limit.
     pub(super) fn time_left(&self) -> Duration {
+        let quota = self.quota().run_time;
+        let of_job = quota.map_or(Duration::MAX, |quota| {
+            quota.saturating_sub(self.context.frontier().statistics().run_time)
+        });
+        of_job.min(self.time_left_of_process())
+    }
+
+    fn time_left_of_process(&self) -> Duration {
         let limit = self.context.current().limits.time;
         limit.map_or(Duration::MAX, |limit| {
             limit.saturating_sub(self.began.elapsed())
@@ -80,10 +88,15 @@ impl Crawl {
         room(limits.fetched, since.fetched) && room(limits.succeeded, since.succeeded)
     }
 
+    /// The quota of the whole crawl.
+    fn quota(&self) -> Quota {
+        policy::quota(&self.context.current().queue_settings("").quotas.crawl)
+    }
+
     /// Which quota of the whole crawl has been reached, were so many more documents to come in: over all its processes,
     /// and of time that for which they ran.
     fn quota_reached(&self, at_work: u64) -> Option<&'static str> {
-        let quota = policy::quota(&self.context.current().queue_settings("").quotas.crawl);
+        let quota = self.quota();
         if quota == Quota::default() {
             return None;
         }

@@ -134,12 +134,18 @@ async fn slow_servers_hold_no_worker_that_another_needs() {
 #[tokio::test]
 async fn a_limit_of_time_ends_a_crawl_whatever_is_in_flight() {
     let (port, _) = half_a_page();
-    let told = crawl()
-        .profile("limits.time = '1s'\n[fetch]\nresponse-timeout = '10m'")
-        .seed(format!("http://{WWW}:{port}/half.html"))
-        .run()
-        .await;
-    assert_eq!(told.summary.end, End::TimeLimit);
+    let end = async |limit: &str| {
+        let told = crawl()
+            .profile(&format!(
+                "{limit} = '1s'\n[fetch]\nresponse-timeout = '10m'"
+            ))
+            .seed(format!("http://{WWW}:{port}/half.html"))
+            .run()
+            .await;
+        told.summary.end
+    };
+    let (process, job) = tokio::join!(end("limits.time"), end("quotas.crawl.run-time"));
+    assert_eq!((process, job), (End::TimeLimit, End::Quota("run-time")));
 }
 
 /// What an override says of the wire holds for its site alone: limits, and what may be connected to.
