@@ -264,7 +264,7 @@ async fn a_metadata_record_says_who_decided_what_about_the_capture() {
             revisit = { default-wait = '1h', min-wait = '1h' }",
         )
         .seed(web.url(WWW, "/"))
-        .run_until("both pages have come", || asked(&web).len() >= 3)
+        .run_until("both pages have come", || asked(&web).len() >= 2)
         .await;
     let seed = told.record("metadata", &web.url(WWW, "/")).text();
     assert!(seed.contains("acceptedAs: seed\r\n"), "{seed}");

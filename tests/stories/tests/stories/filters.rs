@@ -1,7 +1,7 @@
 //! Filters at every stage of one crawl: each leaves out what it is about, and says so.
 
 use opilio_crawl::control::{Answer, Command};
-use opilio_stories::{Story, asked, crawl, html, site};
+use opilio_stories::{Story, asked, crawl, html, refuser, site};
 use opilio_test_web::Reply;
 
 const WWW: &str = "www.story.localhost";
@@ -118,4 +118,22 @@ async fn filters_leave_out_what_they_are_about_at_every_stage_and_say_so() {
         told.sole(&gone)
     );
     assert!(told.records("response", &gone).is_empty());
+}
+
+/// A filter that does not ship is somebody's own: what it refuses has a status of its own.
+#[tokio::test]
+async fn what_a_filter_of_ones_own_refuses_has_minus_5002() {
+    for stage in ["pre-fetch", "post-fetch"] {
+        let web = site(WWW).page("/", html("a page")).serve().await;
+        let told = crawl()
+            .plugin("never", &refuser())
+            .profile(&format!("stacks.{stage} = ['never']"))
+            .seed(web.url(WWW, "/"))
+            .run()
+            .await
+            .finished();
+        let page = told.sole(&web.url(WWW, "/"));
+        assert_eq!(page.status, -5002, "{stage}: {page:?}");
+        assert!(page.notes("never"), "{stage}: {page:?}");
+    }
 }

@@ -178,9 +178,9 @@ async fn a_plugin_that_wants_pages_again_at_once_waits_and_ends_like_any_retry()
     let told = story.run().await.finished();
     let rests = rests(&web, |_| true);
     assert!(rests.iter().all(|rest| *rest >= ms(80)), "{rests:?}");
-    // Log, frontier and archive agree: the URIs have failed, and what came last can be looked at.
+    // Log, frontier and archive agree: the URIs have failed, robots.txt with them, and what came last can be looked at.
     let known = &told.summary.progress.statistics;
-    assert_eq!(known.failed, 3, "{known:?}");
+    assert_eq!(known.failed, 4, "{known:?}");
     for seed in &seeds {
         let line = told.sole(seed);
         assert_eq!(line.status, -8, "{line:?}");

@@ -155,3 +155,23 @@ async fn bytes_are_counted_with_the_document_that_crosses_the_limit() {
     // A front page of some hundred bytes and four pictures are more than 4,096.
     check(&web, &told, &[(&[A], 5)], 5, "quota:host:bytes");
 }
+
+#[tokio::test]
+async fn what_is_past_a_quota_of_time_has_minus_5004() {
+    let web = hosts(&[A], 40, &html("a page")).serve().await;
+    let told = crawl()
+        .profile("workers = 1\nquotas.host.run-time = '1ms'")
+        .seed(web.url(A, "/"))
+        .run()
+        .await
+        .finished();
+    let over: Vec<_> = told
+        .log
+        .iter()
+        .filter(|line| line.status == -5004)
+        .collect();
+    assert!(!over.is_empty(), "{:#?}", told.log);
+    for line in over {
+        assert_eq!(line.annotations, ["quota:host:run-time"], "{line:?}");
+    }
+}

@@ -232,8 +232,9 @@ async fn what_strippers_take_away_is_no_change_and_is_not_extracted() {
             [plugins.clock]
             component = "builtin:regex-strip"
             settings = { patterns = ["<i class=clock>.*</i>"] }
-            [revisit]
-            stripped-equal = "drop"
+            [[override]]
+            match.media-type = ["text/html"]
+            revisit.stripped-equal = "drop"
             "#,
         )
         .seed(web.url(WWW, "/"))
