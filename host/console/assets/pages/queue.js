@@ -81,7 +81,7 @@ function queueFacts(queue) {
     ["Waiting", count(queue.waiting)],
     ["In process", count(queue.in_process)],
     ["Precedence", count(queue.precedence)],
-    ["Failures in a row", count(queue.failures)],
+    ["Back-offs in a row", count(queue.failures)],
     ["Crawl-delay of robots.txt", queue.crawl_delay_ms && duration(queue.crawl_delay_ms / 1000)],
     ["Server group", queue.group],
     ["Turns finished", count(queue.finished)],
