@@ -40,7 +40,7 @@ use tokio::sync::watch;
 
 pub use error::CrawlError;
 pub(crate) use frozen::{changed_profile, frozen_profile};
-pub(crate) use lost::fetched_again;
+pub(crate) use lost::{fetch_again, fetched_again};
 pub use order::{Order, ProfileSource};
 pub use plan::{builtin_plugins, check_plugins, plan, settings_schemas};
 pub(crate) use plan::{load, sources};

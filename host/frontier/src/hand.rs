@@ -6,7 +6,8 @@ use jiff::Timestamp;
 use opilio_uri::Uri;
 
 use crate::{
-    Candidate, Error, Frontier, Place, RECORD_KEY_BYTES_MAX, Scheduled, Standing, UriRecord,
+    Candidate, Digests, Error, Frontier, Place, RECORD_KEY_BYTES_MAX, Scheduled, Standing,
+    UriRecord, Validators,
     admission::{Origin, admit},
     candidate::is_queue_name,
     change::{self, Change},
@@ -360,6 +361,22 @@ impl Frontier {
     pub fn unseed(&mut self, uri: &Uri, now: Timestamp) -> Result<bool, Error> {
         self.alter_uri(uri, now, |change, key, mut record| {
             record.seed = false;
+            change.put(key, record);
+            Ok(())
+        })
+    }
+
+    /// The archive has lost what it had of a URI: nothing of its next visit is compared with that, so that it is archived
+    /// whole and asked for without validators. False where it is unknown or in process.
+    ///
+    /// # Errors
+    /// Where the store fails.
+    pub fn lose_archived(&mut self, uri: &Uri, now: Timestamp) -> Result<bool, Error> {
+        self.alter_uri(uri, now, |change, key, mut record| {
+            record.archived = None;
+            record.digests = Digests::default();
+            record.validators = Validators::default();
+            record.fingerprint = None;
             change.put(key, record);
             Ok(())
         })

@@ -161,10 +161,12 @@ async fn what_is_no_sound_checkpoint_of_the_job_changes_nothing() {
         assert_eq!(kept["is_whole"], false, "{kept}");
     };
     let from = format!("job/checkpoints/{name}");
-    // One that is being made, or never was finished.
+    // One that is being made, or never was finished, is none.
     fs::rename(kept.join("checkpoint.json"), kept.join("kept")).unwrap();
-    whole("being made or was never finished");
-    back(&from, 2);
+    let listed = home.run(&["job", "checkpoints", "job"]).code(0);
+    assert!(listed.out.contains("keeps no checkpoints"), "{listed:?}");
+    let err = back(&from, 2);
+    assert!(err.contains("being made or was never finished"), "{err}");
     fs::rename(kept.join("kept"), kept.join("checkpoint.json")).unwrap();
     fs::rename(kept.join("seeds.txt"), kept.join("kept")).unwrap();
     whole("its seeds.txt is missing");
@@ -198,6 +200,59 @@ async fn what_is_no_sound_checkpoint_of_the_job_changes_nothing() {
     let again = ["job", "restore", &from, "job", "--in-place", "--yes"];
     home.run(&again).code(0);
     home.run(&["frontier", "check", "job"]).code(0);
+}
+
+#[test]
+fn checkpoints_that_were_never_finished_are_removed_at_the_next_start() {
+    let home = Home::new();
+    home.profile("");
+    let command = [
+        "crawl",
+        "p.toml",
+        "--seed",
+        "http://www.story.localhost:9/",
+        "--job",
+        "job",
+    ];
+    home.run(&command).code(0);
+    home.run(&["job", "checkpoint", "job"]).code(0);
+    let whole = sole(&home.job());
+    let checkpoints = home.job().join("checkpoints");
+    // Each state that a kill may leave, and what somebody has put there.
+    for (name, parts) in [
+        ("20260101000000001", &[][..]),
+        ("20260101000000002", &["state.new/store/0.jnl"]),
+        (
+            "20260101000000003",
+            &["state/format", "profile.toml", "seeds.txt"],
+        ),
+        (
+            "20260101000000004",
+            &["state/format", "job.json.copy", "checkpoint.draft"],
+        ),
+        ("mine", &["notes.txt"]),
+    ] {
+        fs::create_dir_all(checkpoints.join(name)).unwrap();
+        for part in parts {
+            let part = checkpoints.join(name).join(part);
+            fs::create_dir_all(part.parent().unwrap()).unwrap();
+            fs::write(part, "half").unwrap();
+        }
+    }
+    let listed = home.run(&["job", "checkpoints", "job"]).code(0);
+    assert_eq!(listed.out.lines().count(), 1, "{listed:?}");
+    home.run(&command).code(0);
+    let mut left: Vec<_> = fs::read_dir(checkpoints)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    left.sort();
+    assert_eq!(left, [whole, "mine".to_owned()]);
+    let log = job_log(&home);
+    assert!(
+        log.contains("20260101000000003 was never finished"),
+        "{log}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

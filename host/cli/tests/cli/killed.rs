@@ -30,6 +30,8 @@ async fn a_crawl_that_is_killed_again_and_again_archives_every_page() {
     let ended = home.run(&command).code(0);
     assert!(ended.err.contains("had been left open"), "{ended:?}");
     sound(&home.job());
+    // Each capture has its line and each line its capture, and files their indexes.
+    home.run(&["job", "verify", "job"]).code(0);
 
     let mut archived: BTreeMap<String, usize> = BTreeMap::new();
     for capture in captures(&home.job())
@@ -94,4 +96,85 @@ async fn a_session_outlives_sudden_death() {
     );
     let scratch = std::fs::read_dir(home.job().join("scratch")).unwrap();
     assert_eq!(scratch.count(), 0);
+}
+
+/// The files and folders of a job whose making was killed, in the order in which they appear.
+const HALFWAY: [&str; 7] = [
+    "lock",
+    "state/",
+    "warcs/",
+    "logs/",
+    "profile.draft",
+    "profile.toml",
+    "seeds.draft",
+];
+
+#[test]
+fn a_command_whose_job_was_made_halfway_makes_it() {
+    let home = Home::new();
+    home.profile("");
+    let seed = ["--seed", "http://localhost/"];
+    for length in [0, 1, 4, 5, HALFWAY.len()] {
+        for (name, command) in [
+            (
+                "new",
+                &["job", "new", "jobs/new", "--profile", "p.toml"][..],
+            ),
+            ("crawl", &["crawl", "p.toml", "--job", "jobs/crawl"]),
+            ("clone", &["job", "clone", "jobs/one", "clone"]),
+        ] {
+            let seeds: &[&str] = if name == "clone" { &[] } else { &seed };
+            if !home.path().join("jobs/one").exists() {
+                home.run(
+                    &[
+                        &["job", "new", "jobs/one", "--profile", "p.toml"],
+                        &seed[..],
+                    ]
+                    .concat(),
+                )
+                .code(0);
+            }
+            let job = home.path().join("jobs").join(name);
+            for part in &HALFWAY[..length] {
+                let path = job.join(part);
+                match part.strip_suffix('/') {
+                    Some(_) => std::fs::create_dir_all(path).unwrap(),
+                    None => {
+                        std::fs::create_dir_all(&job).unwrap();
+                        std::fs::write(path, "half").unwrap();
+                    }
+                }
+            }
+            home.run(&[command, seeds].concat()).code(0);
+            assert!(job.join("job.json").exists(), "{name} {length}");
+            std::fs::remove_dir_all(job).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_job_made_of_a_checkpoint_halfway_is_made_by_the_same_command() {
+    let home = Home::new();
+    home.profile("");
+    let new = [
+        "job",
+        "new",
+        "job",
+        "--profile",
+        "p.toml",
+        "--seed",
+        "http://localhost/",
+    ];
+    home.run(&new).code(0);
+    home.run(&["job", "checkpoint", "job", "--to", "kept"])
+        .code(0);
+    let restored = home.path().join("restored");
+    std::fs::create_dir_all(restored.join("restoring.new/state")).unwrap();
+    std::fs::create_dir_all(restored.join("state")).unwrap();
+    std::fs::write(restored.join("state/half"), "half").unwrap();
+    home.run(&["job", "restore", "kept", "restored"]).code(0);
+    assert!(!restored.join("state/half").exists());
+    home.run(&["frontier", "check", "restored"]).code(0);
+    let again = home.run(&["job", "restore", "kept", "restored"]).code(2);
+    assert!(again.err.contains("is there already"), "{again:?}");
 }

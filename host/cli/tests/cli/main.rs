@@ -18,6 +18,7 @@ mod frontier;
 mod full_disk;
 #[cfg(unix)]
 mod heritrix;
+mod io_errors;
 #[cfg(unix)]
 mod job;
 #[cfg(unix)]
@@ -48,4 +49,5 @@ mod traces;
 #[cfg(unix)]
 mod unattended;
 mod uri;
+mod verify;
 mod warc;

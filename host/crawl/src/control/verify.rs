@@ -11,7 +11,6 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use jiff::Timestamp;
 use opilio_archive::{WarcInfo, Writer, WriterConfig, archives, index_path, write_index};
 use opilio_frontier::{Candidate, Frontier};
 use opilio_profile::Profile;
@@ -21,7 +20,7 @@ use super::reach::{is_reachable, must_be_job, note, profile};
 use super::{By, ControlError, Fault};
 use crate::JobError;
 use crate::archive::writer_config;
-use crate::crawl::fetched_again;
+use crate::crawl::{fetch_again, fetched_again};
 use crate::job;
 use crate::ledger::{self, Ledger};
 use crate::logs::Logs;
@@ -448,7 +447,7 @@ impl Verifying<'_> {
             self.tell(Kind::ArchiveMissing, file, detail, false);
         }
         if !again.is_empty() {
-            frontier.schedule(again, Timestamp::now())?;
+            fetch_again(&mut frontier, again)?;
             frontier.persist()?;
         }
         Ok(())

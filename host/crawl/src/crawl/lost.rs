@@ -5,7 +5,7 @@ use std::path::Path;
 
 use jiff::Timestamp;
 use opilio_archive::Repaired;
-use opilio_frontier::{Candidate, UriRecord, WarcLocation};
+use opilio_frontier::{Candidate, Frontier, UriRecord, WarcLocation};
 use opilio_profile::Profile;
 use opilio_uri::Uri;
 
@@ -51,12 +51,23 @@ impl Crawl {
             );
         }
         for batch in lost.chunks(SEED_BATCH) {
-            self.context
-                .frontier()
-                .schedule(batch.to_vec(), Timestamp::now())?;
+            fetch_again(&mut self.context.frontier(), batch.to_vec())?;
         }
         Ok(())
     }
+}
+
+/// Has URIs fetched again of which the archive has lost the capture. It is not compared with the one that is lost: a revisit
+/// record would refer to nothing.
+pub(crate) fn fetch_again(
+    frontier: &mut Frontier,
+    lost: Vec<Candidate>,
+) -> Result<(), opilio_frontier::Error> {
+    let now = Timestamp::now();
+    for candidate in &lost {
+        frontier.lose_archived(&candidate.uri, now)?;
+    }
+    frontier.schedule(lost, now).map(drop)
 }
 
 /// A URI that is to be fetched although it is known, because the archive has lost its capture.
