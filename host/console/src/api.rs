@@ -245,15 +245,35 @@ fn also(components: &mut Components, name: &str, more: Schema) {
 }
 
 /// Texts in a notation of their own, of which a JSON schema knows no more than the name.
-fn texts(format: &str) -> Array {
+fn texts(format: &str, description: &str) -> Array {
     let format = SchemaFormat::Custom(format.to_owned());
     let text = ObjectBuilder::new().schema_type(Type::String);
-    ArrayBuilder::new().items(text.format(Some(format))).build()
+    ArrayBuilder::new()
+        .items(text.format(Some(format)))
+        .description(Some(description))
+        .build()
 }
 
 /// Seeds, as files of seeds have them.
 pub(crate) fn seed_lines() -> Array {
-    texts("seed")
+    texts("seed", "Seeds, in lines as a file of seeds has them.")
+}
+
+/// A precedence in a request: 0 to 255, also where JSON writes it as `37.0`.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(try_from = "f64")]
+pub(crate) struct PrecedenceNumber(pub(crate) u8);
+
+impl TryFrom<f64> for PrecedenceNumber {
+    type Error = String;
+
+    fn try_from(number: f64) -> Result<PrecedenceNumber, String> {
+        // Written without a fraction where it has none.
+        let whole = number.to_string().parse();
+        whole
+            .map(PrecedenceNumber)
+            .map_err(|_| format!("a precedence is a whole number from 0 to 255, not {number}"))
+    }
 }
 
 /// What was done.
@@ -458,6 +478,17 @@ mod tests {
                 }
             }
             _ => {}
+        }
+    }
+
+    #[test]
+    fn a_precedence_is_a_whole_number_however_it_is_written() {
+        let read = serde_json::from_str::<super::PrecedenceNumber>;
+        for (text, number) in [("0", 0), ("37", 37), ("37.0", 37), ("2.55e2", 255)] {
+            assert_eq!(read(text).unwrap().0, number, "{text}");
+        }
+        for text in ["-1", "256", "0.5", "1e300", "\"1\""] {
+            assert!(read(text).is_err(), "{text}");
         }
     }
 

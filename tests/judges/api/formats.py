@@ -16,6 +16,9 @@ workers = {workers}
 """
 
 schemathesis.openapi.format("uri", URIS)
+# One that is nobody's is refused as a placeholder.
+schemathesis.openapi.format("contact-url", st.from_regex(rf"https://crawler\.harvest\.library/{PATH}", fullmatch=True))
+schemathesis.openapi.format("component", st.sampled_from(["builtin:html", "builtin:css"]))
 schemathesis.openapi.format("seed", st.one_of(URIS, st.from_regex(HOST, fullmatch=True), st.just("# a remark")))
 schemathesis.openapi.format("regex", st.from_regex(r"\^?[a-z]{1,4}(\.\*|[0-9]\+)?\$?", fullmatch=True))
 schemathesis.openapi.format(

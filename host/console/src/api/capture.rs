@@ -153,7 +153,7 @@ pub(crate) async fn list(
     if let Some(after) = &after
         && !youngest_first.any(|entry| cursor(entry) == *after)
     {
-        return Err(Problem::unusable(format!(
+        return Err(Problem::not_found(format!(
             "{after:?} is no cursor: take the one that an earlier page ended with"
         )));
     }

@@ -100,7 +100,7 @@ pub(crate) struct Making {
     #[schema(schema_with = seed_lines)]
     seeds: Vec<String>,
     /// A page that says who crawls and why, in place of the profile's.
-    #[schema(format = "uri", pattern = "^https?://")]
+    #[schema(format = "contact-url", pattern = "^https?://")]
     contact_url: Option<String>,
     /// It begins at once.
     #[serde(default)]

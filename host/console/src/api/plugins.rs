@@ -49,10 +49,13 @@ pub(crate) struct ObserverReport {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Replacing {
     /// The component, as profiles name it; a path is absolute.
+    #[schema(format = "component")]
     component: String,
     /// What the digest of its file must be, in hexadecimal.
+    #[schema(pattern = "^[0-9A-Fa-f]{64}$")]
     sha256: Option<String>,
     /// Settings in place of those in force.
+    #[schema(value_type = Option<Object>)]
     settings: Option<serde_json::Value>,
 }
 

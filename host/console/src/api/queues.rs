@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
 
-use super::{Done, Page, Shared, checked_limit, more, page};
+use super::{Done, Page, PrecedenceNumber, Shared, checked_limit, more, page};
 use crate::access::Caller;
 use crate::input::{Body, Params, Place};
 use crate::problem::Problem;
@@ -85,8 +85,8 @@ pub(crate) enum QueueAction {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Precedence {
     /// 0 first; none: what its settings say.
-    #[schema(minimum = 0, maximum = 255)]
-    precedence: Option<u8>,
+    #[schema(value_type = Option<u8>, minimum = 0, maximum = 255)]
+    precedence: Option<PrecedenceNumber>,
 }
 
 /// A floor.
@@ -94,8 +94,8 @@ pub(crate) struct Precedence {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Floor {
     /// Queues of this precedence or a higher number give no URI while this process runs; none: all give.
-    #[schema(minimum = 0, maximum = 255)]
-    floor: Option<u8>,
+    #[schema(value_type = Option<u8>, minimum = 0, maximum = 255)]
+    floor: Option<PrecedenceNumber>,
 }
 
 /// Queues, with the names of `docs/TRANSFER.md`.
@@ -194,6 +194,7 @@ pub(crate) async fn precedence(
     Place((job, queue)): Place<(String, String)>,
     Body(Precedence { precedence }): Body<Precedence>,
 ) -> Result<Json<Done>, Problem> {
+    let precedence = precedence.map(|PrecedenceNumber(number)| number);
     let command = Command::QueuePrecedence { queue, precedence };
     daemon.have_done(&job, &caller, command).await
 }
@@ -206,6 +207,7 @@ pub(crate) async fn floor(
     Place(job): Place<String>,
     Body(Floor { floor }): Body<Floor>,
 ) -> Result<Json<Done>, Problem> {
+    let floor = floor.map(|PrecedenceNumber(number)| number);
     let command = Command::Floor { floor };
     daemon.have_done(&job, &caller, command).await
 }

@@ -29,7 +29,10 @@ pub(crate) struct Settings {
 
 /// What `set` may have: settings, which no JSON schema describes.
 fn setting_lines() -> Array {
-    texts("setting")
+    texts(
+        "setting",
+        "`key = value` each, as a profile has it: `politeness.min-delay = \"10s\"`.",
+    )
 }
 
 /// What `matching` may have, as profiles describe it.
@@ -43,10 +46,9 @@ fn conditions() -> RefOr<Schema> {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Changing {
-    /// `key = value` each, as a profile has it: `politeness.min-delay = "10s"`.
     #[schema(schema_with = setting_lines)]
     set: Vec<String>,
-    /// What they are for, as `match` of an override says it; none: wherever no override says otherwise.
+    /// None: wherever no override says otherwise.
     #[schema(schema_with = conditions)]
     matching: Option<MatchFile>,
     /// Only say what would come of it.
@@ -102,7 +104,6 @@ pub(crate) struct Seeds {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewSeeds {
-    /// Lines as a file of seeds has them.
     #[schema(schema_with = seed_lines)]
     seeds: Vec<String>,
 }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
 
-use super::{Done, Shared, checked_limit, more, page};
+use super::{Done, PrecedenceNumber, Shared, checked_limit, more, page};
 use crate::access::Caller;
 use crate::input::{Body, Params, Place};
 use crate::problem::Problem;
@@ -106,8 +106,8 @@ pub(crate) struct UriPrecedence {
     #[schema(format = "uri")]
     uri: String,
     /// From now on, 0 first.
-    #[schema(minimum = 0, maximum = 255)]
-    precedence: u8,
+    #[schema(value_type = u8, minimum = 0, maximum = 255)]
+    precedence: PrecedenceNumber,
 }
 
 /// The URI that is asked about.
@@ -326,6 +326,7 @@ pub(crate) async fn precedence(
     Place(job): Place<String>,
     Body(UriPrecedence { uri, precedence }): Body<UriPrecedence>,
 ) -> Result<Json<Done>, Problem> {
+    let PrecedenceNumber(precedence) = precedence;
     let command = Command::UriPrecedence { uri, precedence };
     daemon.have_done(&job, &caller, command).await
 }

@@ -346,7 +346,7 @@ fn from_hexadecimal(text: &str) -> Option<Vec<u8>> {
 
 fn no_cursor(text: &str) -> ControlError {
     ControlError::new(
-        Fault::Request,
+        Fault::Unknown,
         format!("{text:?} is no cursor: take the one that an earlier page ended with"),
     )
 }

@@ -178,7 +178,7 @@ impl Desk<'_> {
                 let place = all.iter().position(|seed| seed.uri.as_str() == after);
                 place.map(|place| place + 1).ok_or_else(|| {
                     ControlError::new(
-                        control::Fault::Request,
+                        control::Fault::Unknown,
                         format!("{after:?} is no seed of the job: take the one that an earlier page ended with"),
                     )
                 })?
