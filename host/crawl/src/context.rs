@@ -512,3 +512,15 @@ fn append_line(file: &std::path::Path, line: &str) -> io::Result<()> {
         .open(file)?;
     file.write_all(format!("{line}\n").as_bytes())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_panics_fail_their_uris_and_more_halt_the_crawl() {
+        let counters = Counters::default();
+        assert!((0..PANICS_MAX).all(|_| counters.survives_panic()));
+        assert!(!counters.survives_panic());
+    }
+}
