@@ -23,8 +23,8 @@ use opilio_archive::Location;
 use opilio_fetch::Exchange;
 use opilio_fetch::ResponseHead;
 use opilio_frontier::{
-    ContentState, Disposition, Issue, Outcome, Place, Scheduled, Transfer, UNTIL_CHANGED, UriRecord,
-    WarcLocation,
+    ContentState, Disposition, Issue, Outcome, Place, Scheduled, Transfer, UNTIL_CHANGED,
+    UriRecord, WarcLocation,
 };
 use opilio_profile::Settings;
 use opilio_sandbox::{Document, Finished, NamedValue};
@@ -41,6 +41,9 @@ use crate::standing::{self, Memory};
 use crate::status;
 
 use self::preconditions::Precondition;
+
+/// Queues rest for less, whatever a profile or a server says.
+const REST_MAX: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// What a turn came to: the outcome for the frontier, and what the log says.
 struct Turn {
@@ -196,7 +199,7 @@ impl<'a> Chain<'a> {
             Disposition::GivenUp { status, tries, .. } => {
                 line.status = status;
                 line.annotations.push(format!("{tries}t"));
-                self.given_up(status)?;
+                self.given_up(status, finished.queue_ready)?;
                 self.context.logs.crawl(&line)?;
             }
             Disposition::Retrying { attempts } => self.context.logs.nonfatal(&line, attempts)?,
@@ -225,19 +228,23 @@ impl<'a> Chain<'a> {
         Ok(())
     }
 
-    /// A prerequisite that was tried as often as the profile wants: those that wait for it must learn of it.
-    fn given_up(&self, status: i32) -> Result<(), Halt> {
+    /// A prerequisite that was tried as often as the profile wants: those that wait for it must learn of it. They come when
+    /// their queue has rested, which it does for longer than what is known would hold. Once the first of them is probed again,
+    /// it is asked for anew.
+    fn given_up(&self, status: i32, queue_ready: Timestamp) -> Result<(), Halt> {
         self.login_lost()?;
         let (uri, now) = (&self.issue.uri, Timestamp::now());
+        let now = queue_ready.clamp(now, now + REST_MAX);
+        let probed_after = self.settings.revisit.min_wait;
         let context = self.context;
         if uri.scheme() == "dns" {
             let host = uri.path();
             let profile = context.current();
-            let expires = now + profile.dns.negative_expires;
+            let expires = now + profile.dns.negative_expires.min(probed_after);
             let servers = &context.servers;
             servers.keep_addresses(&context.frontier, host, &profile.dns, Vec::new(), expires)?;
         } else if self.is_robots() {
-            let lifetime = self.settings.robots.expires;
+            let lifetime = self.settings.robots.expires.min(probed_after);
             context.servers.keep_robots(
                 &context.frontier,
                 uri,

@@ -262,3 +262,26 @@ async fn a_name_that_loses_its_address_for_a_moment_costs_no_page() {
     let failed = told.log_file("nonfatal-errors.log");
     assert!(failed.contains(&format!("dns:{host}")), "{failed}");
 }
+
+#[tokio::test]
+async fn a_page_whose_name_servers_are_away_waits_for_them_as_often_as_the_profile_says() {
+    let closed = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let names = closed.local_addr().unwrap();
+    drop(closed);
+    let away = "http://away.story.test/";
+    let web = site(WWW)
+        .page("/", html(&format!("<img src='{away}a.png'>")))
+        .serve()
+        .await;
+    // The last rest of the queue is longer than what is known of the name holds.
+    let story = crawl().profile(&format!(
+        r#"
+        dns = {{ servers = ["{names}"], negative-expires = "50ms" }}
+        retry = {{ max-retries = 1, delay = "300ms" }}
+        "#
+    ));
+    let told = story.seed(web.url(WWW, "/")).run().await.finished();
+    let look_up = told.sole("dns:away.story.test");
+    assert!(look_up.status == -1 && look_up.notes("2t"), "{look_up:?}");
+    assert_eq!(told.sole(&format!("{away}a.png")).status, -6);
+}
