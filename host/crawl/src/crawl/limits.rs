@@ -57,9 +57,7 @@ impl Crawl {
     /// How long the crawl may go on; longer than anything where the profile sets no limit.
     pub(super) fn time_left(&self) -> Duration {
         let quota = self.quota().run_time;
-        let of_job = quota.map_or(Duration::MAX, |quota| {
-            quota.saturating_sub(self.context.frontier().statistics().run_time)
-        });
+        let of_job = quota.map_or(Duration::MAX, |quota| quota.saturating_sub(self.run_time()));
         of_job.min(self.time_left_of_process())
     }
 
@@ -88,6 +86,11 @@ impl Crawl {
         room(limits.fetched, since.fetched) && room(limits.succeeded, since.succeeded)
     }
 
+    /// For how long the crawl has run, over all its processes. The frontier's statistics are told only now and then.
+    fn run_time(&self) -> Duration {
+        self.baseline.run_time + self.began.elapsed()
+    }
+
     /// The quota of the whole crawl.
     fn quota(&self) -> Quota {
         policy::quota(&self.context.current().queue_settings("").quotas.crawl)
@@ -102,7 +105,7 @@ impl Crawl {
         }
         let statistics = self.context.frontier().statistics();
         let ran = Tally {
-            run_time: statistics.run_time,
+            run_time: self.run_time(),
             ..statistics.tally
         };
         quota.reached(&ran, at_work)
