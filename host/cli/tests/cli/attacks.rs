@@ -264,9 +264,10 @@ fn no_link_in_a_jobs_folder_shows_what_is_elsewhere() {
 fn no_link_among_the_profiles_shows_what_is_elsewhere() {
     let home = Home::new();
     let secret = home.file("secret", SECRET);
+    let profiles = home.path().join("profiles");
+    fs::create_dir(&profiles).unwrap();
     home.file("profiles/there.toml", "name = 'there'\n");
     home.file("opilio.toml", "profiles = \"profiles\"\n");
-    let profiles = home.path().join("profiles");
     symlink(secret, profiles.join("out.toml")).unwrap();
     // As Kubernetes mounts them.
     symlink("there.toml", profiles.join("within.toml")).unwrap();
