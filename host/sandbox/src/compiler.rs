@@ -240,6 +240,10 @@ impl Helper {
         bounds: Bounds,
         stopped: &AtomicBool,
     ) -> Result<Vec<u8>, Ended> {
+        // However it ended, it was not for this component.
+        if let Ok(Err(_)) = self.answers.try_recv() {
+            return Err(Ended::Idle);
+        }
         let spent_before = Spent::of(self.id).time;
         let began = Instant::now();
         let request = [&[u8::from(task == Task::Prepare)], component].concat();
@@ -455,7 +459,10 @@ mod tests {
             };
             check(ask(endless, small, false), "more than 0 MiB of memory");
         }
-        check(ask("kill -9 $$", BOUNDS, false), "ended (signal: 9");
+        check(
+            ask("head -c 1 > /dev/null; kill -9 $$", BOUNDS, false),
+            "ended (signal: 9",
+        );
         check(ask("exit 0", BOUNDS, false), "idle");
     }
 

@@ -141,7 +141,7 @@ async fn an_operator_replaces_a_plugin_of_a_running_crawl() {
     assert!(log.contains(" tables --reload => read again"), "{log}");
     assert_eq!(
         log.matches(" => refused: nothing is replaced").count(),
-        1,
+        2,
         "{log}"
     );
 

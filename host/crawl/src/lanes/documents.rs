@@ -82,9 +82,10 @@ struct Waiting {
     work: Work,
 }
 
-/// The memory that a document takes with so much content: its bytes, its text, and an instance that reads it.
+/// The memory that a document takes with so much content while plugins read it: its bytes, its text, the copy on its way into
+/// an instance, and the instance.
 pub(crate) fn bytes_for(content: u64) -> u64 {
-    content.saturating_mul(2).saturating_add(INSTANCE_BYTES)
+    content.saturating_mul(3).saturating_add(INSTANCE_BYTES)
 }
 
 impl Documents {

@@ -241,14 +241,8 @@ impl Recording {
     pub fn write(&self, folder: &Path) -> Result<PathBuf, RecordingError> {
         let path = folder.join(self.file_name());
         let unfinished = path.with_extension("new");
-        let mut text =
-            serde_json::to_vec_pretty(self).map_err(|problem| RecordingError::Format {
-                path: path.clone(),
-                problem: problem.to_string(),
-            })?;
-        text.push(b'\n');
         fs::create_dir_all(folder)
-            .and_then(|()| fs::File::create(&unfinished)?.write_all(&text))
+            .and_then(|()| self.write_to(&unfinished))
             .and_then(|()| fs::rename(&unfinished, &path))
             .map_err(|source| RecordingError::File {
                 doing: "write",
@@ -256,6 +250,14 @@ impl Recording {
                 source,
             })?;
         Ok(path)
+    }
+
+    /// Piece by piece: written as JSON a document may have six times its size.
+    fn write_to(&self, path: &Path) -> io::Result<()> {
+        let mut file = io::BufWriter::new(fs::File::create(path)?);
+        serde_json::to_writer_pretty(&mut file, self)?;
+        file.write_all(b"\n")?;
+        file.flush()
     }
 
     /// Reads one.
@@ -352,9 +354,10 @@ impl Recording {
             .map(|c| if c.is_ascii_alphanumeric() { c } else { '-' })
             .take(SUBJECT_BYTES_MAX)
             .collect();
-        let digest = hex(&Sha256::digest(
-            serde_json::to_vec(self).unwrap_or_default(),
-        ));
+        let mut digested = Digested(Sha256::new());
+        // A digest takes every byte.
+        let _ = serde_json::to_writer(&mut digested, self);
+        let digest = hex(&digested.0.finalize());
         let Self { instance, call, .. } = self;
         format!(
             "{instance}.{}.{}.{}.json",
@@ -362,6 +365,20 @@ impl Recording {
             subject.trim_matches('-'),
             &digest[..8]
         )
+    }
+}
+
+/// The digest of what is written.
+struct Digested(Sha256);
+
+impl io::Write for Digested {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.update(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 
