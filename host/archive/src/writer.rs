@@ -380,7 +380,7 @@ mod tests {
         let (repaired, error) = writer.finish_left();
         assert!(error.is_none(), "{error:?}");
         assert_eq!((repaired[0].records, repaired[0].cut_bytes), (2, 0));
-        assert_eq!(writer.take_finished(), [target.clone()]);
+        assert_eq!(writer.take_finished(), std::slice::from_ref(&target));
         let lines = fs::read_to_string(index).unwrap();
         assert!(lines.contains("http://a.example/"), "{lines}");
         let mut names: Vec<_> = fs::read_dir(directory.path())
