@@ -79,11 +79,7 @@ async fn an_operator_changes_a_running_crawl_and_a_restart_knows_it() {
             .contains("retry.delay = \"30ms\" (was \"20ms\"), at once"),
         "{set:?}"
     );
-    assert!(
-        set.out
-            .contains("workers = 3 (was 25), at once"),
-        "{set:?}"
-    );
+    assert!(set.out.contains("workers = 3 (was 25), at once"), "{set:?}");
     let later = home.run(&["job", "set", "job", "--check", "archive.prefix=LATER"]);
     let later = later.code(0).out;
     assert!(
