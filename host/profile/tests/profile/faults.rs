@@ -69,7 +69,10 @@ p.toml:6:10: must be at most 4GiB: 5GiB (this is held in memory: write "4GiB" or
         ("plugins.html.limits", "observer-memory"),
     ] {
         let faults = faults_of(&format!("[{table}]\n{key} = \"1TiB\"\n")).to_string();
-        assert!(faults.contains("must be at most"), "{table}.{key}: {faults}");
+        assert!(
+            faults.contains("must be at most"),
+            "{table}.{key}: {faults}"
+        );
     }
 }
 

@@ -181,7 +181,12 @@ fn revisits_digests_and_checkpoints_are_carried_over() {
  </bean>"#,
     );
     let profile = parse(&imported.toml);
-    assert_eq!(imported.left.len(), import(JOB).left.len(), "{:?}", imported.left);
+    assert_eq!(
+        imported.left.len(),
+        import(JOB).left.len(),
+        "{:?}",
+        imported.left
+    );
     let at = |uri: &str| {
         let settings = profile.effective(&Uri::parse(uri).unwrap());
         (settings.strategy, settings.revisit.fixed_wait.as_secs())
