@@ -63,7 +63,7 @@ fn candidate(uri: &str, surt: &str, hop_path: &str) -> Candidate {
 }
 
 /// URI, SURT form, hop path, whether Heritrix accepts, and the rule of ours that says so.
-const CASES: [(&str, &str, &str, bool, &str); 29] = [
+const CASES: [(&str, &str, &str, bool, &str); 30] = [
     (
         "http://www.example.org/",
         "http://(org,example,www,)/",
