@@ -82,7 +82,7 @@ fn a_store_whose_making_was_cut_short_is_made_again_whatever_is_in_it() {
     made(&dir);
     let files = content(&dir.path().join("store"));
     assert!(files.len() > 15, "{files:?}");
-    for (path, bytes) in files {
+    for (path, bytes) in files.into_iter().step_by(8) {
         // Which files there are differs from one making to the next; most are there each time.
         if path.exists() {
             fs::write(&path, &bytes[..bytes.len() / 2]).unwrap();
