@@ -63,8 +63,8 @@ pub use frontier::Frontier;
 pub use hand::{Known, SweepAction, Swept, Woken};
 pub use kept::{Fingerprint, KeptChange, KeptValue, KeptValues};
 pub use outcome::{
-    Disposition, Finished, Issue, Next, Outcome, PREREQUISITE_FAILED, PREREQUISITE_UNSCHEDULABLE, Refused, Success, Ticket,
-    Transfer, UNTIL_CHANGED,
+    Disposition, Finished, Issue, Next, Outcome, PREREQUISITE_FAILED, PREREQUISITE_UNSCHEDULABLE,
+    Refused, Success, Ticket, Transfer, UNTIL_CHANGED,
 };
 pub use past_visit::{PastVisit, SHORT_DIGEST_BYTES};
 pub use queue::{QueueReport, QueueState, RetiredBy};

@@ -81,13 +81,20 @@ fn memory_holds_more_than_bodies(profile: &Profile, check: &mut Check<'_>) {
     if left >= DOCUMENTS_MIN || check.faults.covers(memory) || check.faults.covers(bodies) {
         return;
     }
-    let problem = "leaves less than 64MiB beside fetch.spool-memory-total for documents that plugins read";
+    let problem =
+        "leaves less than 64MiB beside fetch.spool-memory-total for documents that plugins read";
     let pointer = match check.document.has(bodies) && !check.document.has(memory) {
         true => bodies,
         false => memory,
     };
     let suggestion = "raise limits.memory or lower fetch.spool-memory-total".to_owned();
-    check.report(pointer, Spot::Value, Level::Error, problem.to_owned(), Some(suggestion));
+    check.report(
+        pointer,
+        Spot::Value,
+        Level::Error,
+        problem.to_owned(),
+        Some(suggestion),
+    );
 }
 
 /// Of what may be overridden: of the profile itself, or with an override at the pointer `at`.

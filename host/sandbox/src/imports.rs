@@ -197,10 +197,11 @@ impl documents::HostDocument for CallState {
         annotation: String,
     ) -> wasmtime::Result<()> {
         self.trace = None;
-        self.table
-            .get(&document)?
-            .notes()
-            .annotate(&self.callee.name, &annotation, &self.callee.limits);
+        self.table.get(&document)?.notes().annotate(
+            &self.callee.name,
+            &annotation,
+            &self.callee.limits,
+        );
         Ok(())
     }
 

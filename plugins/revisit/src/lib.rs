@@ -1,6 +1,7 @@
-//! What belongs to visiting again, in one component because most of a component is what all have: when to come back
-//! (`adaptive`, `poisson`, `budgeted`, `fixed`, `feed-trigger`), whether there is anything new at the headers (`unchanged-headers`) and once the
-//! bytes are known to differ (`strict`, `similar`). README.md says what each does; docs/CHANGE.md how they fit together.
+//! Plugins that decide when documents are visited, in one component because they share most of its code: when to visit again
+//! (`adaptive`, `poisson`, `budgeted`, `fixed`, `feed-trigger`), whether there is anything new at the headers (`unchanged-headers`) and once
+//! the bytes are known to differ (`strict`, `similar`), and which links go first (`keyword-precedence`, `link-precedence`). README.md
+//! describes each; docs/CHANGE.md explains how those for revisits fit together.
 
 pub mod adaptive;
 pub mod budgeted;
@@ -9,6 +10,8 @@ pub mod feed_trigger;
 mod finds;
 pub mod fixed;
 mod index;
+pub mod keyword_precedence;
+pub mod link_precedence;
 mod media_types;
 mod numbers;
 pub mod poisson;
@@ -26,6 +29,8 @@ use adaptive::Adaptive;
 use budgeted::Budgeted;
 use feed_trigger::FeedTrigger;
 use fixed::Fixed;
+use keyword_precedence::KeywordPrecedence;
+use link_precedence::LinkPrecedence;
 use poisson::Poisson;
 use similar::Similar;
 use strict::Strict;
@@ -35,6 +40,7 @@ opilio_plugin::export!(
     wait_evaluators: [Adaptive, Poisson, Budgeted, Fixed, FeedTrigger],
     filters: [UnchangedHeaders],
     change_evaluators: [Strict, Similar],
+    precedences: [KeywordPrecedence, LinkPrecedence],
 );
 
 #[cfg(test)]

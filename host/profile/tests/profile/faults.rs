@@ -43,7 +43,7 @@ p.toml:2:10: leaves less than 64MiB beside fetch.spool-memory-total for document
 #[test]
 fn no_memory_is_set_that_no_machine_has() {
     check(
-        "[fetch]\nspool-memory = \"1000GiB\"\n[frontier]\ncache = \"100000GiB\"\n[plugins.html.limits]\nmemory = \"5GiB\"\n",
+        "[fetch]\nspool-memory = \"1000GiB\"\n[frontier]\ncache = \"100000GiB\"\n[plugins.html]\ncomponent = \"builtin:html\"\n[plugins.html.limits]\nmemory = \"5GiB\"\n",
         r#"
 p.toml:2:16: must be at most 1GiB: 1000GiB (this is held in memory: write "1GiB" or less)
     2 | spool-memory = "1000GiB"
@@ -51,8 +51,8 @@ p.toml:2:16: must be at most 1GiB: 1000GiB (this is held in memory: write "1GiB"
 p.toml:4:9: must be at most 256GiB: 100000GiB (this is held in memory: write "256GiB" or less)
     4 | cache = "100000GiB"
       |         ^^^^^^^^^^^
-p.toml:6:10: must be at most 4GiB: 5GiB (this is held in memory: write "4GiB" or less)
-    6 | memory = "5GiB"
+p.toml:8:10: must be at most 4GiB: 5GiB (this is held in memory: write "4GiB" or less)
+    8 | memory = "5GiB"
       |          ^^^^^^
 "#,
     );
