@@ -129,10 +129,11 @@ async fn a_job_that_waits_says_so_and_can_be_stopped_before_it_begins() {
 /// told that it begins so.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_ordered_while_a_process_is_on_its_way_reaches_it() {
-    let gate = Gate::serve(&[("/", "<a href='/a'>a</a>"), ("/a", "the one")]);
     let home = Home::new();
     let daemon = Daemon::start(&home, &["--no-auth"]);
     for (job, order, state) in [("p", "pause", "paused"), ("s", "stop", "stopped")] {
+        // One for each: a crawl whose first page came at once could end before a busy machine gives the order.
+        let gate = Gate::serve(&[("/", "<a href='/a'>a</a>"), ("/a", "the one")]);
         let path = format!("jobs/{job}");
         make(&home, &path, &gate.url("/"));
         daemon.post(&format!("/jobs/{job}/start"), None, 202);
@@ -145,8 +146,10 @@ async fn what_is_ordered_while_a_process_is_on_its_way_reaches_it() {
         home.run(&["job", order, &path]).code(0);
         gate.open();
         until("it heeds that", || daemon.state(job) == state).await;
+        assert_eq!(gate.was_asked("/a"), 0);
     }
-    assert_eq!(gate.was_asked("/a"), 0);
+    // Crawls outlive the daemon: a paused one would wait for ever.
+    home.run(&["job", "stop", "jobs/p"]).code(0);
 }
 
 #[test]
