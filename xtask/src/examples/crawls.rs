@@ -358,7 +358,7 @@ fn archive(crawl: &Crawl) -> Result<()> {
     let wall = told.log_of(&web.url(SITE, "/wall"))?;
     ensure!(
         wall.iter()
-            .any(|line| line.contains(" -5001 ") && line.contains("walls:consent_wall")),
+            .any(|line| line.contains(" -5002 ") && line.contains("walls:consent_wall")),
         "the wall passes for a page: {wall:?}"
     );
     let broken = told.file("observers/broken/broken-links.csv")?;
