@@ -43,7 +43,7 @@ const REFERENCES: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
 /// Reads a settings schema.
 ///
 /// # Errors
-/// A sentence: it is no JSON object, or exceeds a bound, which is named.
+/// A sentence: the text is not a JSON object, or exceeds a bound, which is named.
 pub(crate) fn check(text: &str) -> Result<(), String> {
     if text.len() > SCHEMA_BYTES_MAX {
         return Err(format!(
@@ -51,8 +51,8 @@ pub(crate) fn check(text: &str) -> Result<(), String> {
             text.len()
         ));
     }
-    let schema: Map<String, Value> =
-        serde_json::from_str(text).map_err(|problem| format!("it is no JSON object: {problem}"))?;
+    let schema: Map<String, Value> = serde_json::from_str(text)
+        .map_err(|problem| format!("it is not a JSON object: {problem}"))?;
     let schema = Value::Object(schema);
     let mut walk = Walk {
         root: &schema,

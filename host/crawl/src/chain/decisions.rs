@@ -2,16 +2,13 @@
 //! word the next visit is due; with the hashes of these plugins.
 
 use opilio_archive::PluginInForce;
-use opilio_sandbox::{Candidates, Stage};
 
 use super::Chain;
 use super::waiting::Waits;
 use crate::context::Halt;
 use crate::found::Reading;
-use crate::lanes::Lane;
-use crate::scope::{self, Decision};
+use crate::scope::Decision;
 use crate::stacks::{Stacks, Staged};
-use crate::standing;
 
 /// Fields of the metadata record, in order.
 pub(super) type Fields = Vec<(&'static str, String)>;
@@ -60,17 +57,7 @@ impl Chain<'_> {
     /// have changed since) or cannot be asked. The decision made when the URI was found is not kept: 8 bytes a record say
     /// which filters made it.
     async fn accepted_by(&self) -> Result<Option<Decision>, Halt> {
-        let candidate = standing::candidate(&self.issue.uri, &self.issue.record);
-        let stacks = self.stacks.clone();
-        let judged = self
-            .context
-            .lanes
-            .run(Lane::Header, move || {
-                let candidates = Candidates::new(vec![candidate]);
-                scope::judge(&stacks.scope, &Stage::Scope, &candidates, false)
-            })
-            .await?;
-        self.context.failures(&judged.failures)?;
+        let judged = self.judged_by_scope().await?;
         let decision = judged.decisions.into_iter().next();
         Ok(decision.filter(|decision| decision.accepted && !decision.failed))
     }

@@ -25,7 +25,7 @@ use crate::found;
 use crate::lanes::Lane;
 use crate::logins::{Came, Needs, Part};
 use crate::records::{self, About, Keep};
-use crate::scope;
+use crate::scope::{self, Judged};
 use crate::stacks::Staged;
 use crate::standing::{self, Memory};
 
@@ -338,17 +338,7 @@ impl Chain<'_> {
         if is_judged || record.seed || record.hop_path.is_empty() || self.is_prerequisite() {
             return Ok(None);
         }
-        let candidate = standing::candidate(&self.issue.uri, record);
-        let stacks = self.stacks.clone();
-        let judged = self
-            .context
-            .lanes
-            .run(Lane::Header, move || {
-                let candidates = Candidates::new(vec![candidate]);
-                scope::judge(&stacks.scope, &Stage::Scope, &candidates, false)
-            })
-            .await?;
-        self.context.failures(&judged.failures)?;
+        let judged = self.judged_by_scope().await?;
         if !judged.unjudged.is_empty() {
             // A filter that fails says nothing about what it has let in before.
             return Ok(None);
@@ -366,6 +356,22 @@ impl Chain<'_> {
                     entry: Entry::of(status, decision.because()),
                 }
             }))
+    }
+
+    /// The scope's ruling on the URI, by the filters in force now.
+    pub(super) async fn judged_by_scope(&self) -> Result<Judged, Halt> {
+        let candidate = standing::candidate(&self.issue.uri, &self.issue.record);
+        let stacks = self.stacks.clone();
+        let judged = self
+            .context
+            .lanes
+            .run(Lane::Header, move || {
+                let candidates = Candidates::new(vec![candidate]);
+                scope::judge(&stacks.scope, &Stage::Scope, &candidates, false)
+            })
+            .await?;
+        self.context.failures(&judged.failures)?;
+        Ok(judged)
     }
 
     pub(super) fn deferred(&self, prerequisite: Uri) -> Turn {

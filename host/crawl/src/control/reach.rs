@@ -8,8 +8,9 @@ use opilio_frontier::{Finding, Frontier};
 
 use super::socket::Connection;
 use super::{Answer, CheckedStore, Command, ControlError, Desk, Fault, JobLog, Request};
+use crate::JobError;
 use crate::crawl::CrawlError;
-use crate::job::{Copies, Job, is_job};
+use crate::job::{self, Copies, Job, is_job};
 use crate::policy;
 
 /// Takes a command to the job in this directory and its answers back. `say` answers whether anybody still listens. The
@@ -65,6 +66,30 @@ pub fn log_file(job: &Path) -> Result<PathBuf, ControlError> {
     Ok(job.join(&profile.logs.directory).join("job.log"))
 }
 
+/// Holds a job that no process may run meanwhile, and ends a restore that was cut short. `then` says what the operator wants to
+/// do, for the refusal where a process has it.
+pub(super) fn hold_at_rest(job: &Path, then: &str) -> Result<job::Hold, ControlError> {
+    let in_use = |process: &str| {
+        ControlError::new(
+            Fault::State,
+            format!(
+                "job {} is held by process {process}; stop it first (opilio job stop), and {then} when it has ended",
+                job::name_of(job)
+            ),
+        )
+    };
+    if is_reachable(job) {
+        let process = job::holder(job).map_or_else(|| "unknown".to_owned(), |it| it.to_string());
+        return Err(in_use(&process));
+    }
+    let held = job::hold(job).map_err(|problem| match problem {
+        JobError::InUse { process, .. } => in_use(&process),
+        other => other.into(),
+    })?;
+    job::settle(job)?;
+    Ok(held)
+}
+
 pub(super) fn must_be_job(job: &Path) -> Result<(), ControlError> {
     if is_job(job) {
         return Ok(());
@@ -111,7 +136,7 @@ impl Held {
         };
         let job = Job::open(directory, &nothing, Timestamp::now()).map_err(|problem| {
             match problem {
-                crate::JobError::InUse { process, .. } => ControlError::new(
+                JobError::InUse { process, .. } => ControlError::new(
                     Fault::State,
                     format!(
                         "job {} is held by process {process}, which takes no commands now: it begins, ends, or works on another command; try again",

@@ -8,12 +8,11 @@ use jiff::Timestamp;
 use opilio_frontier::Frontier;
 use serde::Serialize;
 
-use super::reach::{is_reachable, must_be_job, note, profile};
+use super::reach::{hold_at_rest, must_be_job, note, profile};
 use super::snapshot::{
     COPIES, DESCRIPTION, JOB_COPY, VERSION, copy, copy_components, copy_folder, copy_some, parent,
 };
 use super::{By, Change, Changed, Checkpoint, ControlError, Fault};
-use crate::JobError;
 use crate::components::JobPlugins;
 use crate::course::Course;
 use crate::history;
@@ -162,24 +161,7 @@ pub fn go_back(job: &Path, checkpoint: &Path, by: &By) -> Result<Checkpoint, Con
 }
 
 fn held_and_back(job: &Path, checkpoint: &Path, by: &By) -> Result<Checkpoint, ControlError> {
-    let in_use = |process: &str| {
-        ControlError::new(
-            Fault::State,
-            format!(
-                "job {} is held by process {process}; stop it first (opilio job stop), and go back when it has ended",
-                job::name_of(job)
-            ),
-        )
-    };
-    if is_reachable(job) {
-        let process = job::holder(job).map_or_else(|| "unknown".to_owned(), |it| it.to_string());
-        return Err(in_use(&process));
-    }
-    let _held = job::hold(job).map_err(|problem| match problem {
-        JobError::InUse { process, .. } => in_use(&process),
-        other => other.into(),
-    })?;
-    job::settle(job)?;
+    let _held = hold_at_rest(job, "go back")?;
     copies_stay_inside(job).map_err(|problem| ControlError::file(job, &problem))?;
     let made = described(checkpoint)?;
     must_be_of(job, checkpoint)?;

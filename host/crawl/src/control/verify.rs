@@ -16,12 +16,10 @@ use opilio_frontier::{Candidate, Frontier};
 use opilio_profile::Profile;
 use serde::Serialize;
 
-use super::reach::{is_reachable, must_be_job, note, profile};
-use super::{By, ControlError, Fault};
-use crate::JobError;
+use super::reach::{hold_at_rest, must_be_job, note, profile};
+use super::{By, ControlError};
 use crate::archive::writer_config;
 use crate::crawl::{fetch_again, fetched_again};
-use crate::job;
 use crate::ledger::{self, Ledger};
 use crate::logs::Logs;
 use crate::policy;
@@ -116,24 +114,7 @@ pub fn verify(
     say: &mut dyn FnMut(Discrepancy),
 ) -> Result<Verified, ControlError> {
     must_be_job(job)?;
-    let in_use = |process: &str| {
-        ControlError::new(
-            Fault::State,
-            format!(
-                "job {} is held by process {process}; stop it first (opilio job stop), and verify it when it has ended",
-                job::name_of(job)
-            ),
-        )
-    };
-    if is_reachable(job) {
-        let process = job::holder(job).map_or_else(|| "unknown".to_owned(), |it| it.to_string());
-        return Err(in_use(&process));
-    }
-    let _held = job::hold(job).map_err(|problem| match problem {
-        JobError::InUse { process, .. } => in_use(&process),
-        other => other.into(),
-    })?;
-    job::settle(job)?;
+    let _held = hold_at_rest(job, "verify it")?;
     let profile = Arc::new(profile(job)?);
     let config = writer_config(&profile, job).map_err(|problem| ControlError::failure(&problem))?;
     let mut verifying = Verifying {
