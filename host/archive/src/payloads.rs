@@ -1,39 +1,50 @@
-//! Which payloads are stored already, by digest: what a crawl has written, what other jobs have, and what indexes (CDXJ)
-//! of earlier archives list. One store on disk, looked up without being loaded.
+//! Index of stored payloads by digest: those a crawl has written, those of other jobs that share the index, and those that
+//! indexes (CDXJ) of earlier archives list. A SQLite database on disk, which several processes may use at the same time.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
-use std::io::{self, BufReader, Read};
+use std::io::{self, BufReader, ErrorKind, Read};
 use std::path::{Path, PathBuf};
-use std::time::UNIX_EPOCH;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, UNIX_EPOCH};
 
-use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode};
 use flate2::read::MultiGzDecoder;
 use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
+use rusqlite::{
+    Connection, ErrorCode, OptionalExtension as _, Row, Transaction, TransactionBehavior, params,
+};
 
 use crate::arc;
 use crate::cdxj::{self, CdxjCapture};
 use crate::digest::Digest;
 
-/// Memory for blocks of the store.
-const CACHE_BYTES: u64 = 32 * 1024 * 1024;
+/// The database within the folder.
+const FILE: &str = "digests.sqlite3";
 
-/// Payloads of an earlier archive that are put in at a time.
+/// Payloads of an earlier archive that are put in at a time. Other processes wait meanwhile, some ten milliseconds.
 const BATCH: usize = 1024;
 
-/// The payloads that are stored, and where. One process at a time.
+/// Longest wait for another process that writes. All of them write for milliseconds, so a longer wait means a disk that hangs.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Digests of different kinds have different lengths, so one column holds them all.
+const SCHEMA: &str = "
+    CREATE TABLE IF NOT EXISTS payloads (
+        digest BLOB PRIMARY KEY, uri TEXT NOT NULL, date TEXT NOT NULL, record_id TEXT, file TEXT NOT NULL,
+        record_offset INTEGER NOT NULL
+    ) WITHOUT ROWID;
+    -- CDXJ files that were read, with their length and time of change.
+    CREATE TABLE IF NOT EXISTS histories (path TEXT PRIMARY KEY, mark TEXT NOT NULL) WITHOUT ROWID;";
+
+/// The payloads that are stored, and where.
 pub struct Payloads {
-    database: Database,
+    connection: Mutex<Connection>,
+    /// The folder.
     path: PathBuf,
-    /// Digest to [`StoredPayload`].
-    payloads: Keyspace,
-    /// Indexes that were read: path to length and time of change.
-    read: Keyspace,
 }
 
 /// The capture that has a payload whole.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredPayload {
     /// Its URI.
     pub uri: String,
@@ -47,30 +58,31 @@ pub struct StoredPayload {
     pub offset: u64,
 }
 
-/// What became of an index that was to be read.
+/// The outcome of [`Payloads::read_history`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HistoryRead {
-    /// It has not changed since it was read last.
+    /// The file has not changed since it was read last.
     pub known_already: bool,
     /// Payloads that were not known before.
     pub payloads: u64,
-    /// Lines that are none of an index.
+    /// Malformed lines, which were skipped.
     pub bad_lines: u64,
 }
 
-/// Payloads cannot be looked up or kept.
+/// The index of digests cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum PayloadsError {
-    /// Another process has the store.
+    /// The folder has other files, such as an index of an unreleased version.
     #[error(
-        "the index of digests in {} is in use by another process; jobs that share one run one after another",
+        "{} holds files and no index of digests; name another folder in archive.duplicates.index, or remove this one: \
+         payloads stored so far then count as new",
         path.display()
     )]
-    InUse {
+    Foreign {
         /// The folder.
         path: PathBuf,
     },
-    /// The store cannot be opened, read or written.
+    /// The index cannot be opened, read or written.
     #[error(
         "the index of digests in {} cannot be used{}",
         path.display(),
@@ -81,7 +93,7 @@ pub enum PayloadsError {
         path: PathBuf,
         /// Why not.
         #[source]
-        source: Box<fjall::Error>,
+        source: io::Error,
     },
     /// An index of an earlier archive cannot be read.
     #[error("cannot read {}", file.display())]
@@ -94,59 +106,71 @@ pub enum PayloadsError {
     },
 }
 
-/// What helps where the file system is not to blame.
-fn advice(source: &fjall::Error) -> &'static str {
-    match source {
-        fjall::Error::Io(_) | fjall::Error::Storage(fjall::LsmError::Io(_)) => "",
-        _ => "; remove the folder: then payloads stored so far count as new",
+/// The remedy where the file system is not to blame.
+fn advice(source: &io::Error) -> &'static str {
+    match source.kind() {
+        ErrorKind::InvalidData => "; remove the folder: then payloads stored so far count as new",
+        ErrorKind::ResourceBusy => {
+            "; another process has been writing for a minute: see what it waits for"
+        }
+        _ => "",
     }
 }
 
+/// The error with the kind that the system's own error would have.
+fn io_error(source: rusqlite::Error) -> io::Error {
+    let kind = match source.sqlite_error_code() {
+        Some(ErrorCode::DiskFull) => ErrorKind::StorageFull,
+        Some(ErrorCode::PermissionDenied) => ErrorKind::PermissionDenied,
+        Some(ErrorCode::ReadOnly) => ErrorKind::ReadOnlyFilesystem,
+        Some(ErrorCode::OutOfMemory) => ErrorKind::OutOfMemory,
+        Some(ErrorCode::DatabaseBusy) => ErrorKind::ResourceBusy,
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => ErrorKind::InvalidData,
+        _ => ErrorKind::Other,
+    };
+    io::Error::new(kind, source)
+}
+
 impl Payloads {
-    /// Opens the store in a folder, which is made if absent.
+    /// Opens the index in a folder, which is made if absent.
     pub fn open(path: impl Into<PathBuf>) -> Result<Payloads, PayloadsError> {
         let path = path.into();
-        let open = || -> Result<Payloads, fjall::Error> {
-            let parent = path.parent().unwrap_or(&path);
-            fs::create_dir_all(parent)?;
-            let database = Database::builder(&path).cache_size(CACHE_BYTES).open()?;
-            Ok(Payloads {
-                payloads: database.keyspace("payloads", KeyspaceCreateOptions::default)?,
-                read: database.keyspace("read", KeyspaceCreateOptions::default)?,
-                database,
-                path: path.clone(),
-            })
-        };
-        open().map_err(|source| match source {
-            fjall::Error::Locked => PayloadsError::InUse { path: path.clone() },
-            source => PayloadsError::Store {
-                path: path.clone(),
-                source: Box::new(source),
-            },
-        })
+        match open(&path) {
+            Ok(Some(connection)) => Ok(Payloads {
+                connection: Mutex::new(connection),
+                path,
+            }),
+            Ok(None) => Err(PayloadsError::Foreign { path }),
+            Err(source) => Err(PayloadsError::Store { path, source }),
+        }
     }
 
-    /// Where a payload with this digest is stored whole. A value that cannot be understood counts as none.
+    fn connection(&self) -> MutexGuard<'_, Connection> {
+        self.connection
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Finds where a payload with this digest is stored whole. A row with an unreadable date counts as absent.
     pub fn find(&self, digest: &Digest) -> Result<Option<StoredPayload>, PayloadsError> {
-        let value = self
-            .payloads
-            .get(key(digest))
-            .map_err(|source| self.fault(source))?;
-        Ok(value.and_then(|value| postcard::from_bytes(&value).ok()))
-    }
-
-    /// Remembers where a payload is stored. What was known before is replaced.
-    pub fn keep(&self, digest: &Digest, stored: &StoredPayload) -> Result<(), PayloadsError> {
-        let Ok(value) = postcard::to_stdvec(stored) else {
-            return Ok(());
+        let connection = self.connection();
+        let found = || {
+            let sql =
+                "SELECT uri, date, record_id, file, record_offset FROM payloads WHERE digest = ?1";
+            let mut statement = connection.prepare_cached(sql)?;
+            statement.query_row([digest.bytes()], stored).optional()
         };
-        self.payloads
-            .insert(key(digest), value)
-            .map_err(|source| self.fault(source))
+        Ok(found().map_err(|source| self.fault(source))?.flatten())
     }
 
-    /// Forgets payloads that the end of a file has taken with it: `kept` says of each such file how many bytes are left.
-    /// Returns how many.
+    /// Records where a payload is stored, in place of an earlier entry.
+    pub fn keep(&self, digest: &Digest, stored: &StoredPayload) -> Result<(), PayloadsError> {
+        let kept = insert(&self.connection(), "REPLACE", digest, stored);
+        kept.map(drop).map_err(|source| self.fault(source))
+    }
+
+    /// Removes the payloads of files that lost their end. `kept` maps a file's name to the bytes left of it.
+    /// Returns how many payloads were removed.
     pub fn forget(&self, kept: &HashMap<String, u64>) -> Result<u64, PayloadsError> {
         if kept.is_empty() {
             return Ok(0);
@@ -157,28 +181,35 @@ impl Payloads {
         })
     }
 
-    /// Forgets payloads whose captures are gone. Returns how many.
+    /// Removes the payloads whose captures are gone. Returns how many.
     pub fn forget_where(
         &self,
         is_gone: impl Fn(&StoredPayload) -> bool,
     ) -> Result<u64, PayloadsError> {
-        let mut gone = Vec::new();
-        for guard in self.payloads.iter() {
-            let (key, value) = guard.into_inner().map_err(|source| self.fault(source))?;
-            let stored = postcard::from_bytes::<StoredPayload>(&value);
-            if stored.is_ok_and(|stored| is_gone(&stored)) {
-                gone.push(key);
+        let connection = self.connection();
+        let forget = || -> rusqlite::Result<u64> {
+            let change = change(&connection)?;
+            let mut gone: Vec<Vec<u8>> = Vec::new();
+            {
+                let sql = "SELECT uri, date, record_id, file, record_offset, digest FROM payloads";
+                let mut statement = change.prepare(sql)?;
+                let mut rows = statement.query([])?;
+                while let Some(row) = rows.next()? {
+                    if stored(row)?.is_some_and(|stored| is_gone(&stored)) {
+                        gone.push(row.get(5)?);
+                    }
+                }
             }
-        }
-        for key in &gone {
-            self.payloads
-                .remove(key.clone())
-                .map_err(|source| self.fault(source))?;
-        }
-        Ok(gone.len() as u64)
+            for digest in &gone {
+                change.execute("DELETE FROM payloads WHERE digest = ?1", [digest])?;
+            }
+            change.commit()?;
+            Ok(gone.len() as u64)
+        };
+        forget().map_err(|source| self.fault(source))
     }
 
-    /// Takes the payloads of an earlier archive from its index, plain or gzip, unless they were taken already.
+    /// Adds the payloads that the index (CDXJ, plain or gzip) of an earlier archive lists, unless it was read already.
     pub fn read_history(&self, file: &Path) -> Result<HistoryRead, PayloadsError> {
         let unreadable = |source| PayloadsError::History {
             file: file.to_owned(),
@@ -186,8 +217,12 @@ impl Payloads {
         };
         let mark = mark(file).map_err(unreadable)?;
         let name = file.to_string_lossy().into_owned();
-        let known = self.read.get(&name).map_err(|source| self.fault(source))?;
-        if known.is_some_and(|known| *known == *mark.as_bytes()) {
+        let sql = "SELECT 1 FROM histories WHERE path = ?1 AND mark = ?2";
+        let known = self
+            .connection()
+            .query_row(sql, [&name, &mark], |_| Ok(()))
+            .optional();
+        if known.map_err(|source| self.fault(source))?.is_some() {
             return Ok(HistoryRead {
                 known_already: true,
                 ..HistoryRead::default()
@@ -208,37 +243,101 @@ impl Payloads {
             }
         }
         history.payloads += self.keep_new(&mut batch)?;
-        self.read
-            .insert(name, mark)
-            .map_err(|source| self.fault(source))?;
+        let sql = "REPLACE INTO histories (path, mark) VALUES (?1, ?2)";
+        let noted = self.connection().execute(sql, [&name, &mark]);
+        noted.map_err(|source| self.fault(source))?;
         self.persist()?;
         Ok(history)
     }
 
-    /// Forces what was kept to disk.
+    /// Syncs every change so far to disk.
     pub fn persist(&self) -> Result<(), PayloadsError> {
-        self.database
-            .persist(PersistMode::SyncAll)
-            .map_err(|source| self.fault(source))
+        // Syncs what was written since the last time, then moves it from the log into the database.
+        let sql = "PRAGMA wal_checkpoint(FULL)";
+        let done = self.connection().query_row(sql, [], |_| Ok(()));
+        done.map_err(|source| self.fault(source))
     }
 
     fn keep_new(&self, batch: &mut Vec<(Digest, StoredPayload)>) -> Result<u64, PayloadsError> {
-        let mut count = 0;
-        for (digest, stored) in batch.drain(..) {
-            if self.find(&digest)?.is_none() {
-                self.keep(&digest, &stored)?;
-                count += 1;
+        let connection = self.connection();
+        let mut keep = || -> rusqlite::Result<u64> {
+            let change = change(&connection)?;
+            let mut count = 0;
+            for (digest, stored) in batch.drain(..) {
+                count += insert(&change, "INSERT OR IGNORE", &digest, &stored)? as u64;
             }
-        }
-        Ok(count)
+            change.commit()?;
+            Ok(count)
+        };
+        keep().map_err(|source| self.fault(source))
     }
 
-    fn fault(&self, source: fjall::Error) -> PayloadsError {
+    fn fault(&self, source: rusqlite::Error) -> PayloadsError {
         PayloadsError::Store {
             path: self.path.clone(),
-            source: Box::new(source),
+            source: io_error(source),
         }
     }
+}
+
+/// Opens the database; none where the folder has other files instead.
+fn open(path: &Path) -> io::Result<Option<Connection>> {
+    fs::create_dir_all(path)?;
+    let file = path.join(FILE);
+    if !file.exists() && fs::read_dir(path)?.next().is_some() {
+        return Ok(None);
+    }
+    let connect = || -> rusqlite::Result<Connection> {
+        let connection = Connection::open(&file)?;
+        connection.busy_timeout(BUSY_TIMEOUT)?;
+        // Readers and the one writer do not wait for one another, and nothing is synced before `persist`: a process that
+        // dies loses nothing, a machine that does at most what was kept since, and never the order of what is left.
+        connection.pragma_update(None, "journal_mode", "WAL")?;
+        connection.pragma_update(None, "synchronous", "NORMAL")?;
+        connection.execute_batch(SCHEMA)?;
+        Ok(connection)
+    };
+    connect().map(Some).map_err(io_error)
+}
+
+/// A change that other processes see as a whole. The lock on writing is taken at once, so that it never fails in between.
+fn change(connection: &Connection) -> rusqlite::Result<Transaction<'_>> {
+    Transaction::new_unchecked(connection, TransactionBehavior::Immediate)
+}
+
+/// Puts a payload in by `REPLACE` or `INSERT OR IGNORE`. Returns how many rows were written.
+fn insert(
+    connection: &Connection,
+    how: &str,
+    digest: &Digest,
+    stored: &StoredPayload,
+) -> rusqlite::Result<usize> {
+    let sql = format!(
+        "{how} INTO payloads (digest, uri, date, record_id, file, record_offset) VALUES (?1, ?2, ?3, ?4, ?5, ?6)"
+    );
+    connection.prepare_cached(&sql)?.execute(params![
+        digest.bytes(),
+        stored.uri,
+        stored.date.to_string(),
+        stored.record_id,
+        stored.file,
+        stored.offset.cast_signed(),
+    ])
+}
+
+/// Reads a payload from the first five columns of a row; none if its date is malformed.
+fn stored(row: &Row<'_>) -> rusqlite::Result<Option<StoredPayload>> {
+    let date: String = row.get(1)?;
+    let Ok(date) = date.parse() else {
+        return Ok(None);
+    };
+    Ok(Some(StoredPayload {
+        uri: row.get(0)?,
+        date,
+        record_id: row.get(2)?,
+        file: row.get(3)?,
+        offset: row.get::<_, i64>(4)?.cast_unsigned(),
+    }))
 }
 
 impl std::fmt::Debug for Payloads {
@@ -249,12 +348,7 @@ impl std::fmt::Debug for Payloads {
     }
 }
 
-/// Digests of different kinds have different lengths.
-fn key(digest: &Digest) -> &[u8] {
-    digest.bytes()
-}
-
-/// What a line of an index says of a payload; nothing for revisits, and for what is in no form we know.
+/// Returns the payload that a line of an index describes; none for revisits and for forms that we do not know.
 fn payload(timestamp: &str, capture: CdxjCapture) -> Option<(Digest, StoredPayload)> {
     if capture.is_revisit() {
         return None;
@@ -275,7 +369,7 @@ fn payload(timestamp: &str, capture: CdxjCapture) -> Option<(Digest, StoredPaylo
     (!stored.uri.is_empty()).then_some((digest, stored))
 }
 
-/// By which a file is known to have changed.
+/// Length and time of change of a file, by which a later change is noticed.
 fn mark(file: &Path) -> io::Result<String> {
     let metadata = fs::metadata(file)?;
     let changed = metadata.modified()?.duration_since(UNIX_EPOCH);
@@ -283,7 +377,7 @@ fn mark(file: &Path) -> io::Result<String> {
     Ok(format!("{} {changed}", metadata.len()))
 }
 
-/// The file unpacked, where it is packed with gzip.
+/// Opens a file, and decompresses it if it is gzip.
 fn plain(file: &Path) -> io::Result<Box<dyn Read>> {
     let mut start = [0; 2];
     let got = File::open(file)?.read(&mut start)?;
@@ -319,14 +413,59 @@ mod tests {
         let (one, other) = (Digest::sha1(b"1"), Digest::sha1(b"2"));
         let payloads = Payloads::open(&path).unwrap();
         payloads.keep(&one, &stored("a.warc.gz", 7)).unwrap();
-        assert!(matches!(
-            Payloads::open(&path),
-            Err(PayloadsError::InUse { .. })
-        ));
         drop(payloads);
         let payloads = Payloads::open(&path).unwrap();
         assert_eq!(payloads.find(&one).unwrap(), Some(stored("a.warc.gz", 7)));
         assert_eq!(payloads.find(&other).unwrap(), None);
+    }
+
+    #[test]
+    fn several_use_one_index_at_the_same_time() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("shared");
+        std::thread::scope(|scope| {
+            for number in 0_u8..4 {
+                let path = &path;
+                scope.spawn(move || {
+                    let payloads = Payloads::open(path).unwrap();
+                    for count in 0_u8..50 {
+                        let digest = Digest::sha1(&[number, count]);
+                        payloads.keep(&digest, &stored("a", count.into())).unwrap();
+                    }
+                    payloads.persist().unwrap();
+                });
+            }
+        });
+        let (one, other) = (
+            Payloads::open(&path).unwrap(),
+            Payloads::open(&path).unwrap(),
+        );
+        for (number, count) in (0..4).flat_map(|number| (0..50).map(move |count| (number, count))) {
+            let digest = Digest::sha1(&[number, count]);
+            assert_eq!(one.find(&digest).unwrap(), Some(stored("a", count.into())));
+        }
+        // What one does, the other sees at once.
+        let late = Digest::sha1(b"late");
+        one.keep(&late, &stored("b", 1)).unwrap();
+        assert_eq!(other.find(&late).unwrap(), Some(stored("b", 1)));
+        assert_eq!(other.forget_where(|stored| stored.file == "b").unwrap(), 1);
+        assert_eq!(one.find(&late).unwrap(), None);
+    }
+
+    #[test]
+    fn a_folder_of_somebody_else_is_refused_and_damage_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("letters.txt"), "dear").unwrap();
+        let refused = Payloads::open(folder.path()).unwrap_err();
+        assert!(
+            matches!(refused, PayloadsError::Foreign { .. }),
+            "{refused}"
+        );
+        let path = folder.path().join("digests");
+        fs::create_dir(&path).unwrap();
+        fs::write(path.join(FILE), "no database, but longer than a header of one, which has a hundred bytes in all, and begins with its name").unwrap();
+        let damaged = Payloads::open(&path).unwrap_err().to_string();
+        assert!(damaged.contains("remove the folder"), "{damaged}");
     }
 
     #[test]

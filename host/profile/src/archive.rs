@@ -116,8 +116,8 @@ pub struct DuplicatesFile {
     /// Smaller payloads are always stored. Default `"256B"`: a record that refers elsewhere is no smaller.
     pub size_min: SizeWritten,
 
-    /// The folder of the index of digests, relative to the job's. Jobs that name the same one know each other's payloads;
-    /// one process at a time. Default `"digests"`: the job's own.
+    /// Folder of the index of digests, relative to the job's, on a local disk. Jobs that name the same folder know each
+    /// other's payloads, also while they crawl at the same time. Default `"digests"`: the job's own.
     pub index: String,
 
     /// Indexes (CDXJ, plain or gzip) of earlier archives, relative to the profile: their payloads count as stored. Each is

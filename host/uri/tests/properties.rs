@@ -223,7 +223,8 @@ proptest! {
         for text in [&text, &any] {
             let key = cdx_key(text);
             prop_assert!(key == *text || key.bytes().all(|b| b.is_ascii_graphic()), "{}", key);
-            if let Ok(uri) = Uri::parse(text) {
+            // Without a host the key is the URI itself, and `whois:http://@` is one.
+            if let Ok(uri) = Uri::parse(text) && uri.host().is_some() {
                 prop_assert!(!cdx_key(uri.as_str()).contains("://"), "{}", uri);
             }
         }

@@ -176,8 +176,8 @@ fn same(wanted: &str, uri: &str) -> bool {
             .is_ok_and(|wanted| Uri::parse(uri).is_ok_and(|uri| wanted.as_str() == uri.as_str()))
 }
 
-/// Indexes of stored payloads forget what goes, or the crawl would refer to tombstones. Before anything is taken out: one
-/// that is in use is a crawl that runs.
+/// Removes the redacted payloads from the jobs' indexes of digests, or later captures would refer to tombstones. Called before
+/// anything is taken out, so that no crawl refers to a record that is being removed.
 fn forget_payloads(survey: &Survey, given: &[PathBuf]) -> Result<()> {
     let mut known = Vec::new();
     for path in given {

@@ -338,34 +338,20 @@ fn what_is_redacted_is_no_duplicate_any_more() {
     for (digest, stored) in digests.iter().zip([&goes, &of_another_day, &stays]) {
         payloads.keep(digest, stored).unwrap();
     }
-    let redact = |what: &str| {
-        home.run(&[
+    // The job is known by its files, too. Its index is open here all the while, as a crawl would have it.
+    let done = home
+        .run(&[
             "warc",
             "redact",
-            what,
+            "job/two/a.warc",
             "--uri",
             "http://a.example/",
             "--reason",
             "a wish",
             "--write",
         ])
-    };
-    // A crawl that runs has the index; nothing is taken out before it has forgotten.
-    let refused = redact("job").code(1);
-    assert!(
-        refused.err.contains("in use by another process"),
-        "{}",
-        refused.err
-    );
-    assert_eq!(
-        fs::read_to_string(job.join("two/a.warc")).unwrap(),
-        archive()
-    );
-    drop(payloads);
-    // The job is known by its files, too.
-    let done = redact("job/two/a.warc").code(0);
+        .code(0);
     assert!(done.err.contains("1 payloads forgotten"), "{}", done.err);
-    let payloads = Payloads::open(job.join("known")).unwrap();
     let found = digests.map(|digest| payloads.find(&digest).unwrap());
     assert_eq!(found, [None, Some(of_another_day), Some(stays)]);
 }

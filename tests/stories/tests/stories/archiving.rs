@@ -4,8 +4,8 @@ use std::fs;
 use std::path::PathBuf;
 
 use opilio_archive::{Digest, Packing, Reader, check, index};
-use opilio_stories::{Told, asked, crawl, html, site};
-use opilio_test_web::Reply;
+use opilio_stories::{Told, asked, crawl, html, lines, site, until};
+use opilio_test_web::{Gate, Reply};
 
 const WWW: &str = "www.story.localhost";
 
@@ -83,6 +83,46 @@ async fn a_payload_that_another_uri_brought_becomes_a_revisit_that_names_it() {
     // robots.txt, the page, one picture and two small ones; the other picture is not novel.
     let tally = told.summary.progress.statistics.tally;
     assert_eq!(tally.fetched - tally.novel, 1, "{tally:?}");
+}
+
+#[tokio::test]
+async fn jobs_that_crawl_at_the_same_time_share_an_index_of_digests() {
+    let gate = Gate::of(2);
+    let web = site(WWW)
+        .page("/", html("<img src='/a.png'><a href='/last'>last</a>"))
+        .page("/a.png", picture())
+        .page("/last", html("the end").behind(&gate))
+        .page("/b.png", picture())
+        .serve()
+        .await;
+    let shared = tempfile::tempdir().unwrap();
+    let profile = format!(
+        "[archive.duplicates]\nacross-uris = true\nindex = {:?}\n",
+        shared.path().join("digests").display().to_string()
+    );
+    let (a, b) = (web.url(WWW, "/a.png"), web.url(WWW, "/b.png"));
+    let first = crawl().profile(&profile).seed(web.url(WWW, "/"));
+    let (first, second) = first
+        .run_with(async {
+            until("the first job has the picture", || {
+                lines(&first.job()).iter().any(|line| line.uri == a)
+            })
+            .await;
+            let second = crawl().profile(&profile).seed(&b).run().await;
+            gate.come();
+            second
+        })
+        .await;
+    let original = first.finished().record("response", &a).clone();
+    let revisit = second.finished().record("revisit", &b).clone();
+    assert_eq!(
+        revisit.header("warc-refers-to-target-uri"),
+        Some(a.as_str())
+    );
+    assert_eq!(
+        revisit.header("warc-refers-to"),
+        original.header("warc-record-id")
+    );
 }
 
 #[tokio::test]
